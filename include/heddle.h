@@ -1,0 +1,637 @@
+/* heddle.h: machine-learning compute on any GPU and on the CPU, from C.
+ *
+ * WHAT IT IS
+ *   You describe a batch of tensor operations once (a program), heddle decides how and where it runs (a plan),
+ *   and from then on every run is one submission to the device, with nothing built, compiled or recorded again.
+ *
+ * STEP BY STEP
+ *   1. hd_context_create       one per process is usual; it holds errors, options and the list of devices
+ *   2. hd_device_open          the best device, or the one you name; the CPU where there is no GPU
+ *   3. hd_program_create       then hd_input, hd_matmul, hd_relu, ... and hd_output: ids in, ids out, no data
+ *   4. hd_plan_create          shapes checked, operations fused, memory placed, kernels chosen: once
+ *   5. hd_plan_write           inputs and weights go in by name; what you do not write again stays on the device
+ *   6. hd_plan_run             one submission; again and again
+ *   7. hd_plan_read            outputs come back by name
+ *   8. hd_context_destroy      ends everything that was made from it
+ *
+ * A COMPLETE PROGRAM is examples/02_matmul.c; the README shows it too.
+ *
+ * RULES THAT HOLD EVERYWHERE
+ *   Shapes     row-major, the last axis is the fastest; C = A x B as on paper: [M,K] x [K,N] = [M,N].
+ *   Letters    B batch, T tokens (query rows), S cached tokens, H heads, D head size, M N K as in matmul, V vocabulary.
+ *   Ownership  context > device > buffer, plan, ticket; context > program, kernel. `create` and `open` make a thing
+ *              yours, `destroy` and `close` end it and everything below it. NULL is always allowed there. Destroying
+ *              never waits for the device and never frees memory that a running submission uses. Pointers passed in
+ *              are borrowed for the call only; strings and structs handed out stay valid as their function says.
+ *   Errors     every call that can fail returns an hd_status; the first failure's details wait on the context until
+ *              hd_context_error takes them. Building a program is sticky instead: a bad operation yields value 0, all
+ *              that uses it yields 0 too, and hd_program_check (or hd_plan_create) says which operation and why.
+ *   Threads    a context and its devices, buffers and tickets may be used from many threads at once. A program
+ *              belongs to one thread until it is finished; a plan runs for one thread at a time.
+ *   Output     the library never prints, exits or aborts. It logs to the call-back you give, or nowhere.
+ *   Structs    every desc may be NULL or zeroed: zero means "the default".
+ */
+#ifndef HEDDLE_H
+#define HEDDLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(HEDDLE_SHARED) && defined(_WIN32)
+#  ifdef HEDDLE_BUILD
+#    define HD_API __declspec(dllexport)
+#  else
+#    define HD_API __declspec(dllimport)
+#  endif
+#elif defined(__GNUC__)
+#  define HD_API __attribute__((visibility("default")))
+#else
+#  define HD_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HD_VERSION_MAJOR 0
+#define HD_VERSION_MINOR 1
+#define HD_VERSION_PATCH 0
+
+/** The library's version as text, "0.1.0". Static storage; any thread. */
+HD_API const char *hd_version(void);
+
+/* ------------------------------------------------------------------------------------------------ 1. status codes */
+
+/** Every status: X(CODE, number, "name", "what it means", "what to do"). 0 is success, failures are negative. */
+#define HD_STATUS_LIST(X) \
+    X(OK,                      0, "ok", "no error", "") \
+    X(INVALID_ARGUMENT,       -1, "invalid-argument", "an argument is outside of what the call accepts", "correct the argument named in the detail") \
+    X(NULL_POINTER,           -2, "null-pointer", "a required pointer is NULL", "pass the object that the call needs") \
+    X(ZERO_SIZE,              -3, "zero-size", "a size, count or group count is zero", "use at least 1") \
+    X(SHAPE,                  -4, "shape", "shapes do not fit together", "compare the shapes in the detail") \
+    X(TYPE,                   -5, "type", "the operation does not take this data type", "cast first, or see docs/ops.md") \
+    X(UNKNOWN_VALUE,          -6, "unknown-value", "a value id that this program never gave out", "use ids of the same program only") \
+    X(NAME_NOT_FOUND,         -7, "name-not-found", "no input, output or state has this name", "use a name from the program") \
+    X(NAME_TAKEN,             -8, "name-taken", "the name is used already", "choose another name") \
+    X(WRONG_STATE,            -9, "wrong-state", "the object is not in a state that allows this call", "follow the order of calls in heddle.h") \
+    X(PARSE,                 -10, "parse", "the text or file is not well formed", "look at the position in the detail") \
+    X(LIMIT,                 -11, "limit", "a stated limit is exceeded", "make it smaller; the detail names the limit") \
+    X(UNSUPPORTED,           -12, "unsupported", "this device or build cannot do it", "choose another device or form") \
+    X(OUT_OF_HOST_MEMORY,    -13, "out-of-host-memory", "the system has no memory left", "free memory or use smaller tensors") \
+    X(OUT_OF_DEVICE_MEMORY,  -14, "out-of-device-memory", "the device has no memory left", "use smaller tensors, a budget, or another device") \
+    X(OVER_BUDGET,           -15, "over-budget", "the plan needs more than its memory budget", "raise the budget or shrink the batch") \
+    X(RUNTIME_NOT_FOUND,     -16, "runtime-not-found", "the driver's library is not installed", "install the driver named in the detail") \
+    X(UNSUPPORTED_VERSION,   -17, "unsupported-version", "the driver or file is of a version that is not supported", "update the driver or convert the file") \
+    X(API,                   -18, "api", "a driver call failed", "see the native code in the detail") \
+    X(NO_DEVICE,             -19, "no-device", "no device fits the request", "run `heddle devices` to see what there is and why") \
+    X(INSTANCE_CREATION,     -20, "instance-creation", "the driver's instance could not be made", "check the driver's installation") \
+    X(DEVICE_CREATION,       -21, "device-creation", "the device could not be opened", "close other users of the device or update its driver") \
+    X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", "choose another use or device") \
+    X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", "check it with spirv-val; see the detail") \
+    X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", "update the driver or report the kernel named") \
+    X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", "check the entry point's name; see docs/ops.md") \
+    X(ARGUMENT_COUNT,        -26, "argument-count", "the kernel takes another number of buffers or constants", "match the kernel's bindings and push constants") \
+    X(COMMAND_BUFFER,        -27, "command-buffer", "commands could not be recorded", "see the native code in the detail") \
+    X(QUEUE,                 -28, "queue", "the device's queue refused the work", "see the native code in the detail") \
+    X(TIMEOUT,               -29, "timeout", "the work did not finish in the given time; it goes on", "wait again, or with a longer time") \
+    X(DEVICE_LOST,           -30, "device-lost", "the device was lost; it stays lost until it is opened anew", "open it again, or allow fail-over") \
+    X(NOT_INITIALIZED,       -31, "not-initialized", "the driver is not initialised", "open the device first") \
+    X(DEINITIALIZED,         -32, "deinitialized", "the driver shut down under the program", "restart the program") \
+    X(IO,                    -33, "io", "a file could not be read or written", "check the path and its permissions") \
+    X(STRICT,                -34, "strict", "strict mode refuses a fall-back", "unset HEDDLE_STRICT or name a real device") \
+    X(INTERNAL,              -35, "internal", "heddle broke one of its own rules", "please report it with the detail")
+
+/** What a call came to. HD_OK is 0; every failure is negative. */
+typedef enum hd_status {
+#define HD_STATUS_ENUM(code, number, name, text, hint) HD_STATUS_##code = number,
+    HD_STATUS_LIST(HD_STATUS_ENUM)
+#undef HD_STATUS_ENUM
+    HD_OK = 0
+} hd_status;
+
+/** The status' short name, "device-lost"; "unknown" for a number that is no status. Static; any thread. */
+HD_API const char *hd_status_name(hd_status status);
+/** What the status means, one sentence. Static; any thread. */
+HD_API const char *hd_status_text(hd_status status);
+/** What to do about it, one sentence; "" for HD_OK. Static; any thread. */
+HD_API const char *hd_status_hint(hd_status status);
+
+/** A failure in full, as the context keeps it. */
+typedef struct hd_error {
+    hd_status status;      /* HD_OK: there is none */
+    int64_t   native_code; /* the driver's own code (a VkResult, a cl_int, an errno), 0 where none was involved */
+    char      backend[16]; /* "vulkan", "cpu", ...; "" where none was involved */
+    char      op[32];      /* the operation's name, or "" */
+    char      device[64];  /* the device's name, or "" */
+    char      text[384];   /* one line: what failed, with the figures, and what to do */
+} hd_error;
+
+/* ------------------------------------------------------------------------------------------ 2. data types, shapes */
+
+/** Every data type: X(CODE, "name", elements a block, bytes a block). Blocks lie along the last axis, as in GGUF. */
+#define HD_DTYPE_LIST(X) \
+    X(F32,   "f32",     1,   4) \
+    X(F16,   "f16",     1,   2) \
+    X(BF16,  "bf16",    1,   2) \
+    X(I32,   "i32",     1,   4) \
+    X(U8,    "u8",      1,   1) \
+    X(Q4_0,  "q4_0",   32,  18) \
+    X(Q8_0,  "q8_0",   32,  34) \
+    X(Q4_K,  "q4_k",  256, 144) \
+    X(Q6_K,  "q6_k",  256, 210) \
+    X(TQ2_0, "tq2_0", 256,  66)
+
+/** Type of a tensor's elements. The quantised types are weights: operand b of hd_matmul and the table of hd_gather. */
+typedef enum hd_dtype {
+    HD_DTYPE_NONE = 0,
+#define HD_DTYPE_ENUM(code, name, elements, bytes) HD_##code,
+    HD_DTYPE_LIST(HD_DTYPE_ENUM)
+#undef HD_DTYPE_ENUM
+    HD_DTYPE_COUNT
+} hd_dtype;
+
+/** The type's name, "q4_0"; "none" for anything else. Static; any thread. */
+HD_API const char *hd_dtype_name(hd_dtype dtype);
+/** The type called `name`, or HD_DTYPE_NONE. Any thread. */
+HD_API hd_dtype hd_dtype_parse(const char *name);
+/** Bytes of `elements` elements in a row of this type; 0 where they are not whole blocks or would overflow. */
+HD_API uint64_t hd_dtype_bytes(hd_dtype dtype, uint64_t elements);
+
+/** The most axes that a tensor has. */
+#define HD_MAX_RANK 6
+
+/** The lengths of a tensor's axes, slowest first. Rank 0 is a single element. Every length is at least 1. */
+typedef struct hd_shape {
+    uint32_t rank;
+    int64_t  dims[HD_MAX_RANK];
+} hd_shape;
+
+/** HD_SHAPE(4, 256): a shape from its lengths, as an expression. */
+#ifdef __cplusplus
+#  define HD_SHAPE(...) (hd_shape_of(__VA_ARGS__))
+#else
+#  define HD_SHAPE(...) ((hd_shape){ (uint32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
+#endif
+
+/** Number of elements, or 0 where the shape is not valid or the product would overflow. Any thread. */
+HD_API uint64_t hd_shape_elements(hd_shape shape);
+/** Bytes of a dense tensor, or 0 where shape and type do not fit together. Any thread. */
+HD_API uint64_t hd_tensor_bytes(hd_dtype dtype, hd_shape shape);
+
+/* ---------------------------------------------------------------------------------------------------- 3. context */
+
+typedef struct hd_context hd_context; /* options, errors, devices; the root of everything */
+typedef struct hd_device  hd_device;  /* an opened device */
+typedef struct hd_buffer  hd_buffer;  /* memory on a device */
+typedef struct hd_program hd_program; /* what to compute */
+typedef struct hd_plan    hd_plan;    /* how and where */
+typedef struct hd_kernel  hd_kernel;  /* your own SPIR-V kernel */
+typedef struct hd_ticket  hd_ticket;  /* a submission that is under way */
+
+/** One function for all host memory: new (old NULL), resize, and free (new_bytes 0, returns NULL). Must be safe to
+ *  call from many threads and return memory aligned for any type, or NULL when there is none. */
+typedef struct hd_allocator {
+    void *(*resize)(void *user, void *old, size_t old_bytes, size_t new_bytes);
+    void *user;
+} hd_allocator;
+
+/** How much a log line matters. */
+typedef enum hd_log_level { HD_LOG_DEFAULT = 0, HD_LOG_ERROR, HD_LOG_WARNING, HD_LOG_INFO, HD_LOG_DEBUG } hd_log_level;
+/** Receives one line without a newline, from any thread; must not call heddle. `part` is "vulkan", "plan", ... */
+typedef void (*hd_log_fn)(void *user, hd_log_level level, const char *part, const char *line);
+
+/** Wishes for a context. Where a field is zero the environment variable is asked, then the default is taken. */
+typedef struct hd_context_desc {
+    hd_allocator allocator;     /* zero: malloc and free */
+    hd_log_fn    log;           /* zero: nothing is logged */
+    void        *log_user;      /* passed to `log` */
+    hd_log_level log_level;     /* HEDDLE_LOG=error|warning|info|debug; default warning */
+    const char  *backend;       /* HEDDLE_BACKEND=cpu|vulkan|null: look at this back end only */
+    const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
+    int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
+    int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
+    uint32_t     cpu_threads;   /* HEDDLE_THREADS=n; default: the processors this process may use */
+    const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
+    uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
+} hd_context_desc;
+
+/** Makes a context. @param desc NULL for defaults. @param out_context yours; hd_context_destroy.
+ *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, INVALID_ARGUMENT (an environment variable with a bad value). */
+HD_API hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_context);
+/** Ends the context and all that was made from it, after waiting (at most wait_ns) for work in flight. NULL is fine. */
+HD_API void hd_context_destroy(hd_context *context);
+/** Takes the first failure since the last call as one line, "" where there was none. The text is valid until the
+ *  next call on this context. For use from several threads take hd_context_take_error. */
+HD_API const char *hd_context_error(hd_context *context);
+/** Takes the first failure since the last take, in full. @param out_error status HD_OK where there was none. */
+HD_API void hd_context_take_error(hd_context *context, hd_error *out_error);
+/** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */
+HD_API uint64_t hd_context_live_objects(const hd_context *context);
+
+/* ---------------------------------------------------------------------------------------------------- 4. devices */
+
+/** What kind of hardware it is. */
+typedef enum hd_device_kind {
+    HD_DEVICE_NONE = 0, HD_DEVICE_DISCRETE_GPU, HD_DEVICE_INTEGRATED_GPU, HD_DEVICE_OTHER, HD_DEVICE_CPU,
+    HD_DEVICE_SOFTWARE, /* a GPU driver that computes on the CPU, such as lavapipe */
+    HD_DEVICE_NULL      /* accepts everything and computes nothing: for tests only */
+} hd_device_kind;
+
+/** A device that is there, opened or not. */
+typedef struct hd_device_info {
+    char           id[48];       /* stable: "cpu", "vulkan:10de-2335-<uuid8>"; give it to hd_device_open */
+    char           name[128];    /* as the driver says it */
+    char           backend[16];  /* "cpu", "vulkan", ... */
+    char           driver[128];  /* driver name and version */
+    char           pci[16];      /* "0000:01:00.0", or "" */
+    hd_device_kind kind;
+    uint64_t       memory_bytes; /* of the device's largest heap */
+    uint32_t       rank;         /* 0 is the best */
+} hd_device_info;
+
+/** A back end: whether it was compiled in, whether it can work here, and if not why, and what would mend it. */
+typedef struct hd_backend_info {
+    char     name[16];
+    bool     compiled;     /* part of this build */
+    bool     available;    /* has at least one device here and now */
+    uint32_t device_count;
+    char     reason[192];  /* why it is not available, or "" */
+    char     mend[192];    /* what would make it available, or "" */
+} hd_backend_info;
+
+/** Lists the devices, best first. @param out_infos NULL to ask the number only. @param count in: room in out_infos;
+ *  out: number of devices. Statuses: NULL_POINTER, LIMIT (more devices than room; the first ones are filled in). */
+HD_API hd_status hd_devices(hd_context *context, hd_device_info *out_infos, size_t *count);
+/** Lists the back ends, in the order in which they are tried; parameters as hd_devices. */
+HD_API hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *count);
+/** The facts of a device (limits, features, memory heaps) as text, one "name value" a line. @param id as in
+ *  hd_device_info. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes in full, may be
+ *  NULL. Statuses: NULL_POINTER, NO_DEVICE, LIMIT (cut). */
+HD_API hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_text, size_t room, size_t *out_needed);
+
+/** Wishes for a device. */
+typedef struct hd_device_desc {
+    const char *id;        /* id or "backend" or "backend:index"; NULL: HEDDLE_DEVICE, else the best */
+    /* To live beside your own Vulkan: hand in what you made; heddle then creates no device of its own. */
+    void *vulkan_instance, *vulkan_physical_device, *vulkan_device;
+    uint32_t vulkan_queue_family, vulkan_queue_index;
+    void *vulkan_get_instance_proc_addr;
+} hd_device_desc;
+
+/** Opens a device. With no id the best real one is taken; a software Vulkan device is never taken silently (the CPU
+ *  comes first), and what was chosen and why is in hd_device_selection and the log.
+ *  @param desc NULL for the best. @param out_device yours; hd_device_close.
+ *  Statuses: NULL_POINTER, NO_DEVICE, STRICT, DEVICE_CREATION and the driver's failures. */
+HD_API hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_device **out_device);
+/** Closes the device and everything made on it, after work in flight ended (at most wait_ns). NULL is fine. */
+HD_API void hd_device_close(hd_device *device);
+/** Facts of an opened device, valid until it is closed. */
+HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
+/** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
+HD_API const char *hd_device_selection(const hd_device *device);
+
+/** Counters of a device since it was opened. */
+typedef struct hd_device_stats {
+    uint64_t kernels_compiled;    /* compiled by the driver */
+    uint64_t kernels_from_cache;  /* loaded from the cache on disk */
+    uint64_t commands_recorded;   /* commands encoded for the device: 0 for a replay */
+    uint64_t submissions;         /* hand-overs to the device's queue by plans */
+    uint64_t transfer_submissions;/* hand-overs that only move data */
+    uint64_t uploads, upload_bytes;     /* host to device, staged or written directly */
+    uint64_t downloads, download_bytes; /* device to host */
+    uint64_t direct_bytes;        /* part of the above that needed no staging copy */
+    uint64_t device_bytes, device_bytes_peak; /* memory held on the device */
+    uint64_t allocations;         /* allocations alive */
+} hd_device_stats;
+/** Reads the counters. Statuses: NULL_POINTER. Any thread. */
+HD_API hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats);
+/** Waits until the device has nothing to do. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT, DEVICE_LOST. */
+HD_API hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns);
+
+/* ---------------------------------------------------------------------------------------------------- 5. buffers */
+
+/** What a buffer is for; it decides the kind of memory. */
+typedef enum hd_buffer_use {
+    HD_BUFFER_STORAGE = 0, /* kernels read and write it: the device's own memory */
+    HD_BUFFER_UPLOAD,      /* the host writes it, the device reads it */
+    HD_BUFFER_READBACK     /* the device writes it, the host reads it */
+} hd_buffer_use;
+
+/** Wishes for a buffer. */
+typedef struct hd_buffer_desc {
+    uint64_t      bytes; /* at least 1 */
+    hd_buffer_use use;
+    const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
+} hd_buffer_desc;
+
+/** Makes a buffer of zeros. Statuses: NULL_POINTER, ZERO_SIZE, OUT_OF_DEVICE_MEMORY (after the device's caches were
+ *  dropped and it was tried once more), LIMIT. @param out_buffer yours; hd_buffer_destroy. */
+HD_API hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer);
+/** Ends the buffer once no submission uses it. NULL is fine. */
+HD_API void hd_buffer_destroy(hd_buffer *buffer);
+/** Copies `bytes` from the host into the buffer at `offset`, of any size; returns when `data` may be reused.
+ *  Statuses: NULL_POINTER, LIMIT (outside of the buffer), TIMEOUT, DEVICE_LOST. */
+HD_API hd_status hd_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes);
+/** Copies `bytes` of the buffer at `offset` to the host; waits for work that writes it. Statuses as hd_buffer_write. */
+HD_API hd_status hd_buffer_read(hd_buffer *buffer, uint64_t offset, void *out_data, uint64_t bytes);
+/** The buffer's size in bytes. */
+HD_API uint64_t hd_buffer_bytes(const hd_buffer *buffer);
+/** A pointer to the buffer's memory where the host sees it (CPU, shared memory, UPLOAD and READBACK buffers), valid
+ *  until the buffer ends; access it only while no submission uses the buffer. Statuses: NULL_POINTER, UNSUPPORTED. */
+HD_API hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer);
+
+/* --------------------------------------------------------------------------------------------------- 6. programs */
+
+/** A value of a program: an input or an operation's result. 0 is "none" and the mark of a failed operation. */
+typedef uint32_t hd_value;
+
+/** Makes an empty program. @return NULL where memory ran out. Yours; hd_program_destroy. */
+HD_API hd_program *hd_program_create(hd_context *context);
+/** Ends the program; plans made from it live on. NULL is fine. */
+HD_API void hd_program_destroy(hd_program *program);
+/** Tells whether the program is well formed: the status of the first bad operation, which the context's error names. */
+HD_API hd_status hd_program_check(hd_program *program);
+/** Prints the program's text form, which hd_program_parse reads back to the same bytes. Parameters as
+ *  hd_device_caps_text. Statuses: NULL_POINTER, LIMIT (cut). */
+HD_API hd_status hd_program_print(const hd_program *program, char *out_text, size_t room, size_t *out_needed);
+/** Reads a program from its text form; hostile text is refused with the line. @param out_program yours.
+ *  Statuses: PARSE, SHAPE, TYPE, LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, hd_program **out_program);
+/** A 64-bit hash of the structure: equal programs have equal hashes on every machine. */
+HD_API uint64_t hd_program_hash(const hd_program *program);
+
+/** What a named value of a program is. */
+typedef enum hd_port_kind { HD_PORT_NONE = 0, HD_PORT_INPUT, HD_PORT_STATE, HD_PORT_OUTPUT } hd_port_kind;
+/** A named value. */
+typedef struct hd_port {
+    hd_port_kind kind;
+    const char  *name; /* valid as long as its program or plan */
+    hd_value     value;
+    hd_dtype     dtype;
+    hd_shape     shape;
+} hd_port;
+/** Number of named values, in the order in which they were declared. */
+HD_API size_t hd_program_port_count(const hd_program *program);
+/** The named value at `index`; kind HD_PORT_NONE where there is none. */
+HD_API hd_port hd_program_port(const hd_program *program, size_t index);
+/** Type and shape of a value. Statuses: NULL_POINTER, UNKNOWN_VALUE. Either out pointer may be NULL. */
+HD_API hd_status hd_value_describe(const hd_program *program, hd_value value, hd_dtype *out_dtype, hd_shape *out_shape);
+
+/** Declares an input. Its bytes come from hd_plan_write and stay until they are written again. */
+HD_API hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
+/** Declares a state: zeros at first, kept on the device from run to run, changed by hd_write_rows. */
+HD_API hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
+/** Names `value` as an output, to be read with hd_plan_read. */
+HD_API void hd_output(hd_program *program, const char *name, hd_value value);
+
+/* Element by element. Operands of two types are refused: cast first. Shapes broadcast as in NumPy: aligned at the last
+ * axis, a length of 1 repeats. f16 and bf16 are computed in f32 and rounded to nearest even once per operation. */
+HD_API hd_value hd_add(hd_program *p, hd_value a, hd_value b); /**< a + b */
+HD_API hd_value hd_sub(hd_program *p, hd_value a, hd_value b); /**< a - b */
+HD_API hd_value hd_mul(hd_program *p, hd_value a, hd_value b); /**< a * b */
+HD_API hd_value hd_div(hd_program *p, hd_value a, hd_value b); /**< a / b; i32: towards zero, x / 0 = 0 */
+HD_API hd_value hd_less(hd_program *p, hd_value a, hd_value b);  /**< a < b as u8 0 or 1 */
+HD_API hd_value hd_equal(hd_program *p, hd_value a, hd_value b); /**< a == b as u8 0 or 1 */
+HD_API hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias); /**< x * factor + bias */
+HD_API hd_value hd_neg(hd_program *p, hd_value x);     /**< -x */
+HD_API hd_value hd_abs(hd_program *p, hd_value x);     /**< |x| */
+HD_API hd_value hd_sqrt(hd_program *p, hd_value x);    /**< square root */
+HD_API hd_value hd_exp(hd_program *p, hd_value x);     /**< e^x */
+HD_API hd_value hd_log(hd_program *p, hd_value x);     /**< natural logarithm */
+HD_API hd_value hd_sin(hd_program *p, hd_value x);     /**< sine, x in radians */
+HD_API hd_value hd_cos(hd_program *p, hd_value x);     /**< cosine, x in radians */
+HD_API hd_value hd_relu(hd_program *p, hd_value x);    /**< max(x, 0); NaN stays NaN */
+HD_API hd_value hd_leaky_relu(hd_program *p, hd_value x, float slope); /**< x > 0 ? x : slope * x */
+HD_API hd_value hd_elu(hd_program *p, hd_value x, float alpha);        /**< x > 0 ? x : alpha * (e^x - 1) */
+HD_API hd_value hd_sigmoid(hd_program *p, hd_value x); /**< 1 / (1 + e^-x) */
+HD_API hd_value hd_tanh(hd_program *p, hd_value x);    /**< hyperbolic tangent */
+HD_API hd_value hd_silu(hd_program *p, hd_value x);    /**< x / (1 + e^-x), also called swish */
+HD_API hd_value hd_gelu(hd_program *p, hd_value x);    /**< x/2 * (1 + erf(x / sqrt 2)) */
+HD_API hd_value hd_gelu_tanh(hd_program *p, hd_value x); /**< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+HD_API hd_value hd_clip(hd_program *p, hd_value x, float low, float high); /**< min(max(x, low), high); NaN stays NaN */
+HD_API hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b); /**< condition (u8) != 0 ? a : b */
+/** Converts to another type: to f16 and bf16 to nearest even; to i32 and u8 towards zero, held at the type's ends,
+ *  NaN to 0; from a quantised type to f32 by GGUF's definition. */
+HD_API hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype);
+HD_API hd_value hd_copy(hd_program *p, hd_value x);    /**< x, in memory of its own */
+
+/* Form. */
+/** Reorders the axes: axis i of the result is axis axes[i] of x. `count` is x's rank. */
+HD_API hd_value hd_permute(hd_program *p, hd_value x, const uint32_t *axes, uint32_t count);
+HD_API hd_value hd_transpose(hd_program *p, hd_value x); /**< swaps the last two axes */
+HD_API hd_value hd_reshape(hd_program *p, hd_value x, hd_shape shape); /**< the same elements in the same order */
+/** Joins `count` values of one type along `axis` (negative: from the end); the other axes are equal. */
+HD_API hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int axis);
+/** Elements begin[i] <= index < end[i] of each axis; negative counts from the end. `count` is x's rank. */
+HD_API hd_value hd_slice(hd_program *p, hd_value x, const int64_t *begin, const int64_t *end, uint32_t count);
+/** before[i] and after[i] elements of `value` around each axis. `count` is x's rank. */
+HD_API hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t *after, uint32_t count, float value);
+
+/* Reductions over one axis (negative: from the end), which stays with length 1. HD_ALL_AXES: over all, to rank 0. */
+#define HD_ALL_AXES 127
+HD_API hd_value hd_sum(hd_program *p, hd_value x, int axis);  /**< sum, in f32 */
+HD_API hd_value hd_mean(hd_program *p, hd_value x, int axis); /**< sum / length, in f32 */
+HD_API hd_value hd_max(hd_program *p, hd_value x, int axis);  /**< largest; NaN wins */
+HD_API hd_value hd_min(hd_program *p, hd_value x, int axis);  /**< smallest; NaN wins */
+HD_API hd_value hd_argmax(hd_program *p, hd_value x, int axis); /**< i32 index of the first largest; NaN wins */
+HD_API hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis); /**< sum of a * b, shapes equal */
+
+/* Normalising along an axis. */
+HD_API hd_value hd_softmax(hd_program *p, hd_value x, int axis);     /**< e^(x - max) / sum */
+HD_API hd_value hd_log_softmax(hd_program *p, hd_value x, int axis); /**< x - max - log(sum e^(x - max)) */
+/** x / sqrt(mean(x^2) + eps) * weight along the last axis; weight [n] or 0 for none. */
+HD_API hd_value hd_rms_norm(hd_program *p, hd_value x, hd_value weight, float eps);
+/** (x - mean) / sqrt(variance + eps) * weight + bias along the last axis; weight and bias [n] or 0 for none. */
+HD_API hd_value hd_layer_norm(hd_program *p, hd_value x, hd_value weight, hd_value bias, float eps);
+
+/** Flags of hd_matmul_with: read a, or b, with its last two axes swapped. */
+typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANSPOSE_B = 2 } hd_matmul_flags;
+/** C = A x B: [..., M,K] x [..., K,N] = [..., M,N], leading axes broadcast, any M, N, K >= 1, sums in f32. The result
+ *  has a's type. b may be quantised; GGUF weights are [N,K]: use hd_matmul_with and HD_TRANSPOSE_B. */
+HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
+/** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B, or 0. */
+HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
+
+/** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
+ *  row of zeros. */
+HD_API hd_value hd_gather(hd_program *p, hd_value table, hd_value indices);
+/** base with updates[i] added to row indices[i], in the order of i: [R,n], i32 [I], [I,n] give [R,n]. Indices outside
+ *  are left out. */
+HD_API hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates);
+/** Overwrites rows of a state in place: rows [T, ...] go to state [S, ...] at row position[0] on (i32 [1], read at run
+ *  time; rows that would fall outside are left out). The result is the state's new value; the old id may not be used
+ *  by later operations. */
+HD_API hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position);
+
+/** Which elements make a pair in rotary embedding. */
+typedef enum hd_rope_pairing { HD_ROPE_HALVES = 0 /* (i, i + n/2): Qwen, NeoX */, HD_ROPE_NEIGHBOURS /* (2i, 2i+1): Llama */ } hd_rope_pairing;
+/** Parameters of rotary embedding: pair i turns by position * frequency_scale * theta^(-2i/dims) / factors[i]. */
+typedef struct hd_rope_desc {
+    float           theta;           /* 0: 10000 */
+    float           frequency_scale; /* 0: 1 */
+    float           magnitude;       /* scales sine and cosine; 0: 1 */
+    uint32_t        dims;            /* how many of the D elements turn; 0: all; even */
+    hd_rope_pairing pairing;
+    const float    *factors;         /* dims/2 divisors (Llama 3), borrowed for the call; NULL: all 1 */
+} hd_rope_desc;
+/** Rotary position embedding of x [..., T,H,D] at positions i32 [T]. @param desc NULL for defaults. */
+HD_API hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_rope_desc *desc);
+
+/** Parameters of attention. */
+typedef struct hd_attention_desc {
+    float scale;      /* of the scores; 0: 1 / sqrt(D) */
+    int   not_causal; /* 1: every query sees all past + T keys */
+} hd_attention_desc;
+/** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv), past i32 [1] read
+ *  at run time: query t stands at position past + t and sees keys 0..past+t. past 0 id: no cache, past = 0. Result as q.
+ *  A leading batch axis on q, k and v (and past [B]) is allowed. */
+HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
+/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
+HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
+
+/* ------------------------------------------------------------------------------------------------ 7. own kernels */
+
+/** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */
+typedef struct hd_kernel_desc {
+    const void *spirv;       /* the module's bytes; or */
+    size_t      spirv_bytes;
+    const char *path;        /* a file to read it from */
+    const char *entry;       /* NULL: "main" or the only one */
+    const uint32_t *spec_ids, *spec_values; /* specialisation constants */
+    uint32_t    spec_count;
+} hd_kernel_desc;
+
+/** What the module itself says. */
+typedef struct hd_kernel_info {
+    uint32_t workgroup[3];
+    uint32_t push_bytes;
+    uint32_t binding_count;     /* storage buffers in set 0, bindings 0 .. binding_count-1 */
+    bool     binding_written[16];
+} hd_kernel_info;
+
+/** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. @param out_kernel
+ *  yours; hd_kernel_destroy. Statuses: NULL_POINTER, IO, MODULE, KERNEL_NOT_FOUND, LIMIT. */
+HD_API hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel);
+/** Ends the kernel; programs and plans that use it keep what they need. NULL is fine. */
+HD_API void hd_kernel_destroy(hd_kernel *kernel);
+/** What the module says, valid as long as the kernel. */
+HD_API const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel);
+
+/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ... */
+typedef struct hd_dispatch_desc {
+    const hd_value *inputs;
+    uint32_t        input_count;
+    hd_dtype        out_dtype;
+    hd_shape        out_shape;
+    const void     *push;
+    uint32_t        push_bytes;  /* as the module says */
+    uint32_t        groups[3];   /* each at least 1 */
+} hd_dispatch_desc;
+/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status. */
+HD_API hd_value hd_dispatch(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc);
+
+/* ------------------------------------------------------------------------------------------------------ 8. plans */
+
+/** Which arithmetic a plan may use. */
+typedef enum hd_math {
+    HD_MATH_DEFAULT = 0, /* fast */
+    HD_MATH_FAST,        /* fused multiply-add, matrix units, the device's own functions; sums in f32 */
+    HD_MATH_EXACT        /* the same bits on every device */
+} hd_math;
+
+/** Wishes for a plan. */
+typedef struct hd_plan_desc {
+    hd_math  math;
+    uint64_t budget_bytes; /* most device memory the plan may take, 0: what the device has; planned anew more tightly,
+                              then refused (OVER_BUDGET) */
+    int      no_fusion;    /* 1: one dispatch for each operation, to find faults */
+    int      failover;     /* 1: keep host copies, and finish on the next best device when this one is lost */
+    int      timestamps;   /* 1: time every dispatch on the device, for hd_plan_timings */
+    uint32_t slice_us;     /* longest estimated piece handed to the device at once; 0: 100,000; watchdogs stay asleep */
+} hd_plan_desc;
+
+/** Decides how `program` runs on `device` and compiles what it needs. A program of the same structure that was planned
+ *  before and is idle again is taken from the cache whole: nothing is built, compiled or recorded.
+ *  @param desc NULL for defaults. @param out_plan yours; hd_plan_destroy.
+ *  Statuses: those of hd_program_check, UNSUPPORTED, OVER_BUDGET, OUT_OF_DEVICE_MEMORY, PIPELINE_CREATION. */
+HD_API hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan);
+/** Ends the plan. Never waits. NULL is fine. */
+HD_API void hd_plan_destroy(hd_plan *plan);
+
+/** Memory of a plan, in bytes, known before anything is allocated. */
+typedef struct hd_plan_memory {
+    uint64_t input_bytes, state_bytes, output_bytes; /* named values, each rounded to the device's alignment */
+    uint64_t scratch_bytes;   /* all intermediates together, sharing by lifetime */
+    uint64_t constant_bytes;  /* tables made by the planner */
+    uint64_t total_bytes;
+    uint64_t unshared_bytes;  /* what the intermediates would take without sharing */
+} hd_plan_memory;
+/** The memory that hd_plan_create would take, without taking it. Statuses as hd_plan_create. */
+HD_API hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory);
+/** The memory the plan takes. */
+HD_API hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory);
+
+/** Writes an input or a state by name: all of it, `bytes` is its exact size. Returns when `data` may be reused.
+ *  Statuses: NULL_POINTER, NAME_NOT_FOUND, SHAPE (wrong size), DEVICE_LOST, TIMEOUT. */
+HD_API hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint64_t bytes);
+/** Uses the caller's buffer, from `offset` on, in place of the plan's own memory for an input, state or output; offset
+ *  is a multiple of 256. The buffer must outlive its use. Statuses: NAME_NOT_FOUND, LIMIT, INVALID_ARGUMENT. */
+HD_API hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset);
+/** Wishes for a run. */
+typedef struct hd_run_desc {
+    uint64_t timeout_ns; /* 0: the context's wait_ns */
+} hd_run_desc;
+/** Runs the plan once and waits. Every input must have been written or bound (WRONG_STATE names the missing one).
+ *  Statuses: WRONG_STATE, TIMEOUT, DEVICE_LOST, OUT_OF_DEVICE_MEMORY. */
+HD_API hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc);
+/** Starts a run and returns at once. @param out_ticket yours; hd_ticket_destroy. Statuses as hd_plan_run. */
+HD_API hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket);
+/** Reads an output or state by name: all of it. Before the first run: WRONG_STATE. Waits for a run under way. */
+HD_API hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes);
+/** Explains program, plan, commands and device as text, each choice with its "because". Parameters as
+ *  hd_device_caps_text. */
+HD_API hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed);
+/** Explains what hd_plan_create would do on a device described by text (as hd_device_caps_text prints it), with no such
+ *  device present. Statuses as hd_plan_create, and PARSE for the caps. */
+HD_API hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc,
+                            char *out_text, size_t room, size_t *out_needed);
+
+/** Counters of a plan. */
+typedef struct hd_plan_stats {
+    uint32_t dispatches, copies, fills, barriers, levels; /* of one run */
+    uint32_t kernels;             /* different kernels */
+    uint64_t runs, records;       /* runs so far; how often commands had to be recorded */
+    uint64_t last_submit_ns;      /* host time of the last hand-over */
+    uint64_t failovers;           /* times the plan moved to another device */
+} hd_plan_stats;
+/** Reads the counters. Statuses: NULL_POINTER. */
+HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);
+/** The device that the plan runs on now; another than at first after a fail-over. */
+HD_API hd_device *hd_plan_device(const hd_plan *plan);
+
+/** One dispatch's time on the device in the last run. */
+typedef struct hd_timing {
+    const char *label;   /* the operations it computes; valid as long as the plan */
+    const char *kernel;  /* the kernel's name; valid as long as the plan */
+    uint64_t    ns;      /* time on the device */
+    uint64_t    bytes;   /* least bytes it must move */
+    uint64_t    flops;   /* arithmetic it must do */
+} hd_timing;
+/** Times of the last run (plan made with timestamps = 1). @param count as hd_devices. Statuses: WRONG_STATE, UNSUPPORTED. */
+HD_API hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count);
+
+/** Tells whether the run is done, without waiting. Statuses: those of the run itself once it is done. */
+HD_API hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done);
+/** Waits for the run. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT (the run goes on), DEVICE_LOST. */
+HD_API hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns);
+/** Forgets the ticket; the run itself goes on. NULL is fine. */
+HD_API void hd_ticket_destroy(hd_ticket *ticket);
+
+#ifdef __cplusplus
+} /* extern "C" */
+template <typename... Lengths> inline hd_shape hd_shape_of(Lengths... lengths) {
+    return hd_shape{ static_cast<uint32_t>(sizeof...(lengths)), { static_cast<int64_t>(lengths)... } };
+}
+#endif
+#endif /* HEDDLE_H */

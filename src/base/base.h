@@ -1,0 +1,128 @@
+/* base.h: what every room stands on: errors, host memory, arenas, text, hashing, checked arithmetic, numbers.
+ * No GPU word in here. Everything is thread-safe unless it works on an object of the caller's. */
+#ifndef HDI_BASE_H
+#define HDI_BASE_H
+
+#include <heddle.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define HDI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define HDI_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define HDI_MAX(a, b) ((a) > (b) ? (a) : (b))
+#if defined(__GNUC__)
+#  define HDI_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
+#else
+#  define HDI_PRINTF(format_at, first_at)
+#endif
+
+/* ---- errors (error.c). Internal calls take the error to fill in as last parameter; NULL is allowed. ---- */
+
+/* Fills in `error`, unless it already holds a failure (the first one explains most), and returns `status`. */
+hd_status hdi_fail(hd_error *error, hd_status status, const char *format, ...) HDI_PRINTF(3, 4);
+hd_status hdi_fail_v(hd_error *error, hd_status status, const char *format, va_list args);
+/* hdi_fail for a driver's own code. */
+hd_status hdi_fail_native(hd_error *error, hd_status status, const char *backend, int64_t native_code,
+                          const char *format, ...) HDI_PRINTF(5, 6);
+
+/* ---- host memory (memory.c) ---- */
+
+extern const hd_allocator hdi_default_allocator; /* malloc and free */
+/* `bytes` zeroed bytes, or NULL. */
+void *hdi_alloc(const hd_allocator *allocator, size_t bytes);
+void hdi_free(const hd_allocator *allocator, void *pointer, size_t bytes);
+/* Makes room for at least `count` items in the array *items: grows *capacity by doubling; new room is zeroed. False
+ * when there is no memory; the array is then unchanged. */
+bool hdi_grow(const hd_allocator *allocator, void *items_pointer, uint32_t *capacity, size_t count, size_t item_bytes);
+
+/* An arena: everything inside dies at once. Zeroed except for the allocator, it is valid and empty. */
+typedef struct hdi_arena {
+    const hd_allocator     *allocator;
+    struct hdi_arena_block *blocks;
+} hdi_arena;
+void *hdi_arena_alloc(hdi_arena *arena, size_t bytes); /* zeroed, 16-byte aligned, or NULL */
+char *hdi_arena_text(hdi_arena *arena, const char *text, size_t bytes); /* a copy with an ending zero, or NULL */
+void hdi_arena_free(hdi_arena *arena);
+
+/* ---- text being built (text.c): grows by itself; out of memory is remembered in `failed` ---- */
+typedef struct hdi_text {
+    const hd_allocator *allocator;
+    char    *bytes; /* always zero-ended once anything was added */
+    size_t   count;
+    uint32_t capacity;
+    bool     failed;
+} hdi_text;
+void hdi_text_add(hdi_text *text, const char *format, ...) HDI_PRINTF(2, 3);
+void hdi_text_free(hdi_text *text);
+/* Copies the text out as the public print calls do (room, needed), LIMIT where it is cut. */
+hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t *out_needed);
+/* The shortest decimal that reads back as the same float ("0.1", "1e-05", "inf"); `out` has 32 bytes. */
+void hdi_float_text(float value, char *out);
+
+/* ---- hashing (hash.c): FNV-1a, 64 bits ---- */
+#define HDI_HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t hdi_hash(uint64_t hash, const void *bytes, size_t count);
+
+/* ---- checked arithmetic: false where the result would not fit, `*out` is then not set ---- */
+static inline bool hdi_mul_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool hdi_add_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
+/* `value` rounded up to a multiple of `unit` (a power of two); false on overflow. */
+static inline bool hdi_pad_u64(uint64_t value, uint64_t unit, uint64_t *out) {
+    if (!hdi_add_u64(value, unit - 1, out)) return false;
+    *out &= ~(unit - 1);
+    return true;
+}
+static inline uint64_t hdi_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+/* ---- data types (dtype.c) ---- */
+typedef struct hdi_dtype_facts {
+    const char *name;
+    uint32_t    block_elements, block_bytes;
+} hdi_dtype_facts;
+/* Facts of a type; block_elements 0 for an unknown one. */
+hdi_dtype_facts hdi_dtype(hd_dtype dtype);
+static inline bool hdi_dtype_is_quantised(hd_dtype dtype) { return dtype >= HD_Q4_0 && dtype < HD_DTYPE_COUNT; }
+static inline bool hdi_dtype_is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
+bool hdi_shape_equal(hd_shape a, hd_shape b);
+/* "[2,3]" into `out` (at least HDI_SHAPE_TEXT bytes); returns `out`. */
+#define HDI_SHAPE_TEXT (HD_MAX_RANK * 21 + 3)
+char *hdi_shape_text(hd_shape shape, char *out);
+
+/* ---- threads and clock (threads.c) ---- */
+typedef struct hdi_mutex { void *opaque[8]; } hdi_mutex;
+bool hdi_mutex_init(hdi_mutex *mutex);
+void hdi_mutex_free(hdi_mutex *mutex);
+void hdi_mutex_lock(hdi_mutex *mutex);
+void hdi_mutex_unlock(hdi_mutex *mutex);
+uint64_t hdi_now_ns(void); /* monotonic */
+uint32_t hdi_processor_count(void); /* that this process may use */
+
+/* ---- options (options.c): the one place that reads the environment ---- */
+/* X(FIELD, "HEDDLE_NAME", "default", "help") */
+#define HDI_OPTION_LIST(X) \
+    X(BACKEND,    "HEDDLE_BACKEND",    "all",     "look at this back end only: cpu, vulkan or null") \
+    X(DEVICE,     "HEDDLE_DEVICE",     "best",    "device id or index, as `heddle devices` prints them") \
+    X(STRICT,     "HEDDLE_STRICT",     "0",       "1: no fall-back, no software device, no null device") \
+    X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \
+    X(VALIDATION, "HEDDLE_VALIDATION", "0",       "1: the driver's validation layers, reported in the log") \
+    X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads") \
+    X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
+    X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds")
+typedef enum hdi_option {
+#define HDI_OPTION_ENUM(field, name, value, help) HDI_OPTION_##field,
+    HDI_OPTION_LIST(HDI_OPTION_ENUM)
+#undef HDI_OPTION_ENUM
+    HDI_OPTION_COUNT
+} hdi_option;
+/* The environment's text for the option, or NULL where it is unset or empty. */
+const char *hdi_option_get(hdi_option option);
+
+/* ---- logging (log.c) ---- */
+typedef struct hdi_log {
+    hd_log_fn    write;
+    void        *user;
+    hd_log_level level;
+} hdi_log;
+void hdi_log_line(const hdi_log *log, hd_log_level level, const char *part, const char *format, ...) HDI_PRINTF(4, 5);
+
+#endif

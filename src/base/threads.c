@@ -1,0 +1,29 @@
+/* threads.c: a mutex, a clock and the number of processors, over POSIX. */
+#define _GNU_SOURCE
+#include "base/base.h"
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(hdi_mutex), "hdi_mutex has room for the system's mutex");
+
+bool hdi_mutex_init(hdi_mutex *mutex) { return pthread_mutex_init((pthread_mutex_t *)(void *)mutex, NULL) == 0; }
+void hdi_mutex_free(hdi_mutex *mutex) { pthread_mutex_destroy((pthread_mutex_t *)(void *)mutex); }
+void hdi_mutex_lock(hdi_mutex *mutex) { pthread_mutex_lock((pthread_mutex_t *)(void *)mutex); }
+void hdi_mutex_unlock(hdi_mutex *mutex) { pthread_mutex_unlock((pthread_mutex_t *)(void *)mutex); }
+
+uint64_t hdi_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint32_t hdi_processor_count(void) {
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)HDI_MAX(CPU_COUNT(&set), 1);
+#endif
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (uint32_t)count : 1;
+}

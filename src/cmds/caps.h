@@ -1,0 +1,54 @@
+/* caps.h: facts about a device, as one plain value. A back end's probe fills it in, or a test invents it; the planner
+ * reads nothing else about a device. Zero means "not there". Printed and parsed by caps.c, one "name value" a line. */
+#ifndef HDI_CAPS_H
+#define HDI_CAPS_H
+
+#include "base/base.h"
+
+/* X(name, what it is). All are uint64_t. */
+#define HDI_CAPS_LIST(X) \
+    X(native_kernels,        "1: kernels are C functions of this process; 0: SPIR-V") \
+    X(memory_bytes,          "size of the largest heap") \
+    X(host_bytes,            "size of the host-visible heap kernels can use") \
+    X(max_allocation_bytes,  "largest single allocation") \
+    X(max_binding_bytes,     "largest range that one binding sees") \
+    X(binding_align,         "alignment of a binding's offset, a power of two") \
+    X(max_bindings,          "storage buffers that one kernel may have") \
+    X(max_push_bytes,        "push constants in bytes") \
+    X(max_workgroup,         "invocations in a workgroup") \
+    X(max_workgroup_x,       "invocations along x") \
+    X(max_groups_x,          "workgroups along x") \
+    X(max_groups_y,          "workgroups along y") \
+    X(max_groups_z,          "workgroups along z") \
+    X(shared_bytes,          "shared memory of a workgroup") \
+    X(subgroup,              "invocations of a subgroup; 0: unknown") \
+    X(subgroup_arithmetic,   "1: sums over a subgroup") \
+    X(subgroup_control,      "1: the subgroup size can be demanded") \
+    X(f16_storage,           "1: 16-bit storage buffers") \
+    X(u8_storage,            "1: 8-bit storage buffers") \
+    X(f16_arithmetic,        "1: f16 in registers") \
+    X(i8_arithmetic,         "1: 8-bit integers in registers") \
+    X(integer_dot,           "1: 4 x 8-bit dot products in hardware") \
+    X(matrix_f16,            "1: cooperative matrix f16 x f16 + f32, 16x16x16, subgroup scope") \
+    X(memory_model,          "1: the Vulkan memory model") \
+    X(unified_memory,        "1: host and device share all memory") \
+    X(timestamps,            "1: time stamps in command streams") \
+    X(dispatch_base,         "1: a dispatch may begin at any group") \
+    X(compute_units,         "multiprocessors or cores") \
+    X(threads,               "worker threads of a CPU device") \
+    X(simd_bytes,            "width of the CPU's vectors") \
+    X(gflops,                "estimated f32 rate, for cutting long work") \
+    X(gbytes_s,              "estimated memory rate, likewise") \
+    X(software,              "1: a GPU driver that computes on the CPU")
+
+typedef struct hdi_caps {
+    char name[128];
+#define HDI_CAPS_FIELD(field, text) uint64_t field;
+    HDI_CAPS_LIST(HDI_CAPS_FIELD)
+#undef HDI_CAPS_FIELD
+} hdi_caps;
+
+void hdi_caps_print(const hdi_caps *caps, hdi_text *out_text);
+/* Unknown names and values that are no numbers are refused with their line; absent names keep zero. */
+hd_status hdi_caps_parse(const char *text, size_t bytes, hdi_caps *out_caps, hd_error *error);
+#endif

@@ -1,0 +1,159 @@
+/* abi.h: how the planner talks to kernels: specialisation constants, push-constant words, step codes. One text for C
+ * and GLSL (only #define lines), so both sides agree by construction. Every buffer is seen as 32-bit words on a GPU. */
+#ifndef HDI_KERNELS_ABI_H
+#define HDI_KERNELS_ABI_H
+
+/* ---- data types, as in heddle.h ---- */
+#define HDI_TYPE_NONE  0
+#define HDI_TYPE_F32   1
+#define HDI_TYPE_F16   2
+#define HDI_TYPE_BF16  3
+#define HDI_TYPE_I32   4
+#define HDI_TYPE_U8    5
+#define HDI_TYPE_Q4_0  6
+#define HDI_TYPE_Q8_0  7
+#define HDI_TYPE_Q4_K  8
+#define HDI_TYPE_Q6_K  9
+#define HDI_TYPE_TQ2_0 10
+
+/* ---- grids ----
+ * A one-dimensional grid of G groups is launched as (min(G, WIDTH), ceil(G / WIDTH), 1); group number = y * WIDTH + x,
+ * and a group past the end returns. No kernel reads the grid's size: a launch may be cut into pieces. */
+#define HDI_GRID_WIDTH 32768u
+
+/* ---- specialisation constants that every kernel shares ---- */
+#define HDI_SPEC_WORKGROUP  0  /* invocations of a workgroup (local_size_x_id) */
+#define HDI_SPEC_EXACT      1  /* 1: exact arithmetic */
+#define HDI_SPEC_CHAIN      2  /* number of steps of the element-wise chain, 0..8 */
+#define HDI_SPEC_STEP       3  /* 3..10: the steps, packed as below */
+#define HDI_SPEC_CHAIN_TYPE 11 /* 11..14: types of the chain's sources 0..3 (0: the value produced, or input 0) */
+#define HDI_SPEC_OUT_TYPE   15 /* type of the output */
+#define HDI_SPEC_FAMILY     16 /* 16..31: each family's own, below */
+
+/* ---- element-wise chains ----
+ * A chain is at most 8 steps. Sources 0..3 are the chain's inputs, 4 + i is the result of step i, 15 is none. The last
+ * step's result is the output. Each step's result is rounded to its type at once, so a chain gives the bits that
+ * separate operations would. A step is packed into one word:
+ *   bits 0-7 code, 8-11 source a, 12-15 source b, 16-19 source c, 20-23 result type, 24-28 first attribute word
+ * Attribute words are raw floats, numbered from the chain's first attribute word. For i32 chains they are floats too. */
+#define HDI_CHAIN_STEPS  8
+#define HDI_CHAIN_INPUTS 4
+#define HDI_SOURCE_NONE  15
+#define HDI_STEP_COPY      0
+#define HDI_STEP_ADD       1
+#define HDI_STEP_SUB       2
+#define HDI_STEP_MUL       3
+#define HDI_STEP_DIV       4
+#define HDI_STEP_LESS      5
+#define HDI_STEP_EQUAL     6
+#define HDI_STEP_SCALE     7  /* attributes: factor, bias */
+#define HDI_STEP_NEG       8
+#define HDI_STEP_ABS       9
+#define HDI_STEP_SQRT      10
+#define HDI_STEP_EXP       11
+#define HDI_STEP_LOG       12
+#define HDI_STEP_SIN       13
+#define HDI_STEP_COS       14
+#define HDI_STEP_RELU      15
+#define HDI_STEP_LEAKY_RELU 16 /* attribute: slope */
+#define HDI_STEP_ELU       17  /* attribute: alpha */
+#define HDI_STEP_SIGMOID   18
+#define HDI_STEP_TANH      19
+#define HDI_STEP_SILU      20
+#define HDI_STEP_GELU      21
+#define HDI_STEP_GELU_TANH 22
+#define HDI_STEP_CLIP      23  /* attributes: low, high */
+#define HDI_STEP_WHERE     24  /* a: condition, b, c */
+#define HDI_STEP_CAST      25
+
+/* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
+ * Bindings: the inputs in order, then the output. An invocation makes 4 neighbouring elements. */
+#define HDI_EW_INPUTS 16 /* number of inputs, 1..4 */
+#define HDI_EW_RANK   17 /* axes that are left after merging, 1..6 */
+#define HDI_EW_DENSE  18 /* bit i: input i is read at the output's own index; bit 4: the output is dense from element 0 */
+/* Push words: [0] elements of the output's index space; [1..RANK-1] lengths of axes 1..RANK-1; then, for each input
+ * that is not dense: its first element and RANK strides; for an output that is not dense likewise; then the chain's
+ * attributes. Where all are dense RANK is 1. */
+#define HDI_EW_PER_INVOCATION 4
+
+/* ---- matmul family: C[b] = chain(A[b] x B[b]) ----
+ * Bindings: A, B, C, then the chain's sources 1..3. Sums are f32; in exact mode over blocks of 32 along K: each block is
+ * summed in order from zero, and the blocks' sums are added in order, the first to zero. */
+#define HDI_MM_A_TYPE  16
+#define HDI_MM_B_TYPE  17
+#define HDI_MM_BLOCK   32u
+/* Push words: */
+#define HDI_MM_PUSH_M        0
+#define HDI_MM_PUSH_N        1
+#define HDI_MM_PUSH_K        2
+#define HDI_MM_PUSH_A_ROW    3  /* element strides of A along M and K */
+#define HDI_MM_PUSH_A_COL    4
+#define HDI_MM_PUSH_B_ROW    5  /* element strides of B along K and N */
+#define HDI_MM_PUSH_B_COL    6
+#define HDI_MM_PUSH_A_FIRST  7  /* first elements */
+#define HDI_MM_PUSH_B_FIRST  8
+#define HDI_MM_PUSH_BATCH    9  /* lengths of batch axes 1 and 2 (axis 0 is the rest); b = (b0 * [9] + b1) * [10] + b2 */
+#define HDI_MM_PUSH_A_BATCH  11 /* A's strides of batch axes 0..2 */
+#define HDI_MM_PUSH_B_BATCH  14 /* B's */
+#define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: strides along batch (the flat b), M and N, 3 words; then the
+                                   chain's attributes */
+/* C is dense: [batch, M, N]. grid z is the batch. */
+
+/* ---- reduce: y[o, i] = reduction over j of x[o, j, i] ----
+ * Bindings: x, second operand (dot; else x again), y. */
+#define HDI_REDUCE_OP      16 /* HDI_REDUCE_... */
+#define HDI_REDUCE_TYPE    17 /* of x */
+#define HDI_REDUCE_FORM    18 /* 0: row, inner = 1, a workgroup each; 1: column, an invocation each */
+#define HDI_REDUCE_STAGE   19 /* 0: all at once; 1: partial results of parts of HDI_REDUCE_PART; 2: over partial results */
+#define HDI_REDUCE_SUM    0
+#define HDI_REDUCE_MEAN   1
+#define HDI_REDUCE_MAX    2
+#define HDI_REDUCE_MIN    3
+#define HDI_REDUCE_ARGMAX 4
+#define HDI_REDUCE_DOT    5
+#define HDI_REDUCE_PART   65536u
+/* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] n of the whole row (mean).
+ * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part; argmax: the value's word and
+ * the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
+ * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. */
+
+/* ---- rows: softmax, log_softmax, rms_norm, layer_norm, cross_entropy over the last axis ----
+ * softmax module: bindings x, targets (cross entropy; else x again), y. norm module: x, weight, bias (x again where
+ * absent), y. A workgroup a row; exact sums in the row order of reduce. */
+#define HDI_ROW_OP   16
+#define HDI_ROW_TYPE 17 /* of x */
+#define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE */
+#define HDI_ROW_SOFTMAX       0
+#define HDI_ROW_LOG_SOFTMAX   1
+#define HDI_ROW_CROSS_ENTROPY 2
+#define HDI_ROW_RMS_NORM      3
+#define HDI_ROW_LAYER_NORM    4
+/* Push words: [0] rows, [1] n, [2] eps as float bits. */
+
+/* ---- gather: y[i] = table[index[i]]; with HDI_GATHER_ALL the whole table in order (cast of a quantised tensor) ----
+ * Bindings: table, indices, y. Push words: [0] rows of the table, [1] n, [2] count of indices. */
+#define HDI_GATHER_TYPE 16 /* of the table */
+#define HDI_GATHER_ALL  17
+
+/* ---- scatter_add. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. ---- */
+#define HDI_SCATTER_TYPE 16
+
+/* ---- write_rows. Bindings: rows, position, state. Push words: [0] T, [1] S, [2] elements a row. ---- */
+#define HDI_WRITE_TYPE 16
+
+/* ---- rope. Bindings: x, positions, frequencies, y. Frequencies: dims/2 pairs of words (high, low), the turns a position
+ * makes as a 64-bit fraction of 2^64. Push words: [0] outer, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits. ---- */
+#define HDI_ROPE_TYPE    16
+#define HDI_ROPE_PAIRING 17 /* 0 halves, 1 neighbours */
+
+/* ---- attention. Bindings: q, k, v, past (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq, [4] Hkv,
+ * [5] D, [6] scale's bits. Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled
+ * once a tile; scores in matmul's order over D; values and weights added key by key within a tile from zero, then the
+ * tile's sum to the rescaled running sum. ---- */
+#define HDI_ATTENTION_TYPE    16 /* of q and y */
+#define HDI_ATTENTION_KV_TYPE 17
+#define HDI_ATTENTION_CAUSAL  18
+#define HDI_ATTENTION_PAST    19
+#define HDI_ATTENTION_TILE    32u
+
+#endif

@@ -1,0 +1,73 @@
+// tensor.glsl: elements of any type in buffers that are declared as words: no 8- or 16-bit storage is needed.
+// LOAD gives an element's bits as the computing type's: floats as f32 bits, integers as they are.
+#ifndef TENSOR_GLSL
+#define TENSOR_GLSL
+#include "../abi.h"
+
+// Bits of f16 and bf16 to f32 and back to nearest even, by integer operations: the same on every device.
+uint f16_to_f32_bits(uint h) {
+    uint sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 0x1Fu, fraction = h & 0x3FFu;
+    if (exponent == 0x1Fu) return sign | 0x7F800000u | (fraction << 13);
+    if (exponent != 0u) return sign | ((exponent + 112u) << 23) | (fraction << 13);
+    if (fraction == 0u) return sign;
+    uint lead = uint(findMSB(fraction)); // a subnormal f16 is a normal f32
+    return sign | ((lead + 103u) << 23) | ((fraction << (23u - lead)) & 0x7FFFFFu);
+}
+uint f32_bits_to_f16(uint f) {
+    uint sign = (f >> 16) & 0x8000u, a = f & 0x7FFFFFFFu;
+    if (a > 0x7F800000u) return sign | 0x7E00u;
+    if (a >= 0x477FF000u) return sign | 0x7C00u; // rounds to 65536 or is more
+    if (a >= 0x38800000u) return sign | ((a - 0x38000000u + 0xFFFu + ((a >> 13) & 1u)) >> 13);
+    if (a < 0x33000000u) return sign; // under half of the least subnormal
+    uint shift = 126u - (a >> 23), m = (a & 0x7FFFFFu) | 0x800000u; // 14..24
+    uint kept = m >> shift, rest = m & ((1u << shift) - 1u), half_way = 1u << (shift - 1u);
+    return sign | (kept + uint(rest > half_way || (rest == half_way && (kept & 1u) == 1u)));
+}
+uint f32_bits_to_bf16(uint f) {
+    if ((f & 0x7FFFFFFFu) > 0x7F800000u) return (f >> 16) | 0x40u;
+    return (f + 0x7FFFu + ((f >> 16) & 1u)) >> 16;
+}
+
+// Element `index` of a word buffer, as bits of the computing type.
+#define LOAD(buffer_words, type, index) unpack_element(buffer_words[word_of(type, index)], type, index)
+uint word_of(uint type, uint index) {
+    return type == HDI_TYPE_U8 ? index >> 2 : (type == HDI_TYPE_F16 || type == HDI_TYPE_BF16) ? index >> 1 : index;
+}
+uint unpack_element(uint word, uint type, uint index) {
+    if (type == HDI_TYPE_F16) return f16_to_f32_bits((index & 1u) != 0u ? word >> 16 : word & 0xFFFFu);
+    if (type == HDI_TYPE_BF16) return (index & 1u) != 0u ? word & 0xFFFF0000u : word << 16;
+    if (type == HDI_TYPE_U8) return (word >> (8u * (index & 3u))) & 0xFFu;
+    return word;
+}
+#define LOAD_FLOAT(buffer_words, type, index) uintBitsToFloat(LOAD(buffer_words, type, index))
+
+// Bits of the computing type narrowed to the element's own bits, in the low end of the word.
+uint pack_element(uint bits, uint type) {
+    if (type == HDI_TYPE_F16) return f32_bits_to_f16(bits);
+    if (type == HDI_TYPE_BF16) return f32_bits_to_bf16(bits);
+    if (type == HDI_TYPE_U8) return bits & 0xFFu;
+    return bits;
+}
+// Bits after a round trip through the element's type: what a separate operation would have read back.
+uint round_element(uint bits, uint type) {
+    if (type == HDI_TYPE_F16) return f16_to_f32_bits(f32_bits_to_f16(bits));
+    if (type == HDI_TYPE_BF16) return f32_bits_to_bf16(bits) << 16;
+    if (type == HDI_TYPE_U8) return bits & 0xFFu;
+    return bits;
+}
+uint type_bytes(uint type) {
+    return type == HDI_TYPE_U8 ? 1u : (type == HDI_TYPE_F16 || type == HDI_TYPE_BF16) ? 2u : 4u;
+}
+// Stores one element where neighbours in its word may belong to other invocations: two atomic operations for the
+// narrow types, each bit of which has one writer.
+#define STORE(buffer_words, type, index, bits) { \
+    uint store_at = word_of(type, index); \
+    uint store_bits = pack_element(bits, type); \
+    if (type_bytes(type) == 4u) buffer_words[store_at] = store_bits; \
+    else { \
+        uint store_shift = type == HDI_TYPE_U8 ? 8u * ((index) & 3u) : 16u * ((index) & 1u); \
+        uint store_mask = (type == HDI_TYPE_U8 ? 0xFFu : 0xFFFFu) << store_shift; \
+        atomicAnd(buffer_words[store_at], ~store_mask); \
+        atomicOr(buffer_words[store_at], store_bits << store_shift); \
+    } }
+#endif

@@ -1,0 +1,131 @@
+/* kernel.h: the kernels room. A table of kernels, and for each op family the rules that turn one request into launches.
+ * All of it is pure: same request, same launches; no device is asked. */
+#ifndef HDI_KERNEL_H
+#define HDI_KERNEL_H
+
+#include "cmds/caps.h"
+#include "cmds/cmds.h"
+#include "kernels/abi.h"
+#include "program/program.h"
+
+/* ---- the table (table.c): every built-in module; a kernel's `module` is an index into it ---- */
+typedef enum hdi_module_id {
+#define HDI_MODULE(code, file, gpu, cpu) HDI_MODULE_##code,
+#include "kernels/module_table.inc"
+#undef HDI_MODULE
+    HDI_MODULE_COUNT
+} hdi_module_id;
+const hdi_module *hdi_module_get(uint32_t id); /* NULL outside of the table */
+
+/* ---- what the planner asks for ---- */
+
+/* A tensor as a kernel sees it: a view of a storage. Storages are numbered by the planner. */
+typedef struct hdi_tensor {
+    uint32_t storage;
+    hd_dtype dtype;
+    hd_shape shape;
+    int64_t  strides[HD_MAX_RANK]; /* in elements; 0 repeats */
+    uint64_t first;                /* element that index 0,0,... names */
+} hdi_tensor;
+hdi_tensor hdi_tensor_dense(uint32_t storage, hd_dtype dtype, hd_shape shape);
+bool hdi_tensor_is_dense(const hdi_tensor *tensor); /* strides are those of hdi_tensor_dense, whatever `first` is */
+
+/* An element-wise chain (abi.h). Source 0 is `inputs[0]` for an element-wise request, and the value just produced for
+ * the epilogue of another one; extra inputs are views with the output's shape (stride 0 where they broadcast). */
+typedef struct hdi_step {
+    uint8_t  code, a, b, c; /* HDI_STEP_..., sources */
+    hd_dtype type;          /* of the result */
+    uint32_t attr_first;    /* in `attrs` */
+} hdi_step;
+typedef struct hdi_chain {
+    hdi_step   steps[HDI_CHAIN_STEPS];
+    uint32_t   step_count;
+    hdi_tensor inputs[HDI_CHAIN_INPUTS]; /* [0] unused in an epilogue */
+    uint32_t   input_count;              /* source 0 counted */
+    float      attrs[2 * HDI_CHAIN_STEPS];
+    uint32_t   attr_count;
+} hdi_chain;
+
+typedef struct hdi_request {
+    hdi_op            op;      /* element-wise and copying ops all come as HDI_OP_COPY with a chain */
+    const hdi_attrs  *attrs;
+    const hdi_tensor *inputs;  /* of the operation; for a chain they are in the chain */
+    uint32_t          input_count;
+    hdi_tensor        out;     /* of the operation, after the epilogue; may be strided for HDI_OP_COPY only */
+    const hdi_chain  *chain;   /* NULL: none */
+    const hdi_caps   *caps;
+    hd_math           math;    /* fast or exact */
+} hdi_request;
+
+/* ---- what comes back ---- */
+typedef struct hdi_use {
+    uint32_t storage;
+    uint64_t offset, bytes; /* the whole tensor's bytes: planner adds where the storage lies */
+    uint32_t access;        /* HDI_READ | HDI_WRITE */
+} hdi_use;
+typedef struct hdi_launch {
+    hdi_kernel  kernel;
+    hdi_use     uses[HDI_MAX_BINDINGS];
+    uint32_t    push[HDI_MAX_PUSH_WORDS];
+    uint32_t    groups[3];
+    uint64_t    flops, bytes;   /* least work, for timings and for cutting long work */
+    const char *because;        /* static text: why this kernel */
+} hdi_launch;
+
+/* Collects launches in order; each may depend on the ones before. Temporaries and constant tables get storages of
+ * their own from the planner's two call-backs, which give HDI_NO_INDEX without memory. */
+typedef struct hdi_lowering {
+    const hd_allocator *allocator;
+    hdi_launch *launches;
+    uint32_t    count, capacity;
+    uint32_t  (*temporary)(void *user, uint64_t bytes);
+    uint32_t  (*constant)(void *user, const void *data, uint64_t bytes);
+    void       *user;
+} hdi_lowering;
+/* A zeroed launch to be filled in, or NULL without memory. */
+hdi_launch *hdi_lowering_add(hdi_lowering *lowering);
+/* A launch's bindings: appends a whole tensor, with its `first` left to the kernel's push words. */
+void hdi_launch_bind(hdi_launch *launch, const hdi_tensor *tensor, uint32_t access);
+/* Spec constants and attribute words of a chain: fills spec ids HDI_SPEC_CHAIN.., returns the number of attribute words
+ * written to `push_at`. */
+uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *push_at);
+/* A one-dimensional grid (abi.h). */
+void hdi_launch_grid(hdi_launch *launch, uint64_t groups);
+
+/* Lowers one request: the family's rules choose the table's row that fits caps, types, sizes and math.
+ * UNSUPPORTED names what the device lacks. */
+hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+/* May this operand come as a view with any strides? Otherwise the planner copies it to a dense one first. */
+bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
+/* How many steps may follow the operation in its own kernel: 0 for none. `extra_inputs` is how many the steps read. */
+bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
+
+/* One function for each family (its own .c file), called by hdi_kernels_lower. */
+hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and log_softmax, cross_entropy */
+hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and scatter_add, write_rows */
+hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+
+/* ---- CPU forms (kernels/cpu/), found through the table ---- */
+/* Which instruction set this process may use: 0 portable, 1 AVX2 + FMA, 2 AVX-512. The files cpu/<module>.c are built
+ * once for each level with HDCPU_LEVEL defined; HDCPU_KERNEL names and suffixes their entry; table.c picks at run time. */
+uint32_t hdcpu_level(void);
+#define HDCPU_JOIN2(a, b) a##b
+#define HDCPU_JOIN(a, b) HDCPU_JOIN2(a, b)
+#define HDCPU_KERNEL(file) \
+    void HDCPU_JOIN(hdcpu_##file##_l, HDCPU_LEVEL)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y, uint32_t group_z); \
+    void HDCPU_JOIN(hdcpu_##file##_l, HDCPU_LEVEL)(const hdi_cpu_call *call, uint32_t group_x, uint32_t group_y, uint32_t group_z)
+
+/* ---- the reference (reference.c): op by op in plain C on dense tensors, slow and right ---- */
+typedef struct hdi_reference_tensor {
+    hd_dtype dtype;
+    hd_shape shape;
+    void    *data; /* dense, of hd_tensor_bytes */
+} hdi_reference_tensor;
+/* Computes one node from its operands in exact arithmetic, in the orders that abi.h states. */
+hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out, hd_error *error);
+#endif

@@ -1,0 +1,50 @@
+/* table.c: the built-in kernel modules, made from module_table.inc, once for each CPU instruction set. */
+#include "kernels/kernel.h"
+
+#define GPU_0(file)
+#define GPU_1(file) extern const hdi_blob hdi_blob_##file;
+#define CPU_0(file)
+#define CPU_1(file)                \
+    extern void hdcpu_##file##_l0(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    extern void hdcpu_##file##_l1(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    extern void hdcpu_##file##_l2(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
+#define HDI_MODULE(code, file, gpu, cpu) GPU_##gpu(file) CPU_##cpu(file)
+#include "kernels/module_table.inc"
+#undef HDI_MODULE
+#undef GPU_0
+#undef GPU_1
+#undef CPU_0
+#undef CPU_1
+
+#define GPU_0(file) NULL
+#define GPU_1(file) &hdi_blob_##file
+#define CPU_0(file, level) NULL
+#define CPU_1(file, level) hdcpu_##file##_l##level
+static const hdi_module modules[3][HDI_MODULE_COUNT + 1] = {
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 0) },
+    {
+#include "kernels/module_table.inc"
+        { NULL, NULL, NULL } },
+#undef HDI_MODULE
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 1) },
+    {
+#include "kernels/module_table.inc"
+        { NULL, NULL, NULL } },
+#undef HDI_MODULE
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 2) },
+    {
+#include "kernels/module_table.inc"
+        { NULL, NULL, NULL } },
+#undef HDI_MODULE
+};
+
+uint32_t hdcpu_level(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return 2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
+#endif
+    return 0;
+}
+
+const hdi_module *hdi_module_get(uint32_t id) { return (int64_t)id < HDI_MODULE_COUNT ? &modules[hdcpu_level()][id] : NULL; }

@@ -1,0 +1,61 @@
+/* spirv.h: SPIR-V in (Vulkan flavour, compute). Reads and checks a module and says what it needs. Every module is hostile
+ * until checked: nothing here trusts a length, an id or an opcode. Knows no device. */
+#ifndef HDI_SPIRV_H
+#define HDI_SPIRV_H
+
+#include "base/base.h"
+
+#define HDI_SPIRV_MAX_BINDINGS 16
+#define HDI_SPIRV_MAX_SPEC 64
+
+typedef struct hdi_spirv_binding {
+    bool used, written;
+} hdi_spirv_binding;
+typedef struct hdi_spirv_spec {
+    uint32_t id, default_value; /* 32-bit constants; a bool is 0 or 1 */
+} hdi_spirv_spec;
+
+/* What a module's entry point needs. Plain data. */
+typedef struct hdi_spirv_info {
+    char     entry[64];
+    uint32_t version;           /* 0x00010300 for 1.3 */
+    uint32_t workgroup[3];      /* with the default or given specialisation */
+    int32_t  workgroup_spec[3]; /* id of the constant that sets it, or -1 */
+    uint32_t push_bytes;
+    uint32_t binding_count;     /* highest binding + 1 */
+    hdi_spirv_binding bindings[HDI_SPIRV_MAX_BINDINGS];
+    uint32_t spec_count;
+    hdi_spirv_spec spec[HDI_SPIRV_MAX_SPEC];
+    uint32_t shared_bytes;
+    uint32_t capability_count;
+    uint32_t capabilities[32];
+} hdi_spirv_info;
+
+/* Checks a module of `bytes` bytes as far as needed to hand it to a driver: header, word counts, ids in bounds and
+ * defined before use where the rules ask it, types of what is read, one compute entry point called `entry` (NULL: "main",
+ * or the only one), capabilities and storage classes within the stated subset, all resources storage buffers of set 0;
+ * and fills in what it needs. Byte-swapped modules are refused by name. Statuses: MODULE, KERNEL_NOT_FOUND, LIMIT. */
+hd_status hdi_spirv_inspect(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                            const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                            hdi_spirv_info *out_info, hd_error *error);
+/* Name of an opcode or capability for messages ("OpFAdd"), from the spirv-headers; "unknown" otherwise. */
+const char *hdi_spirv_op_name(uint32_t opcode);
+const char *hdi_spirv_capability_name(uint32_t capability);
+
+/* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
+typedef struct hdi_user_kernel {
+    const hd_allocator *allocator;
+    uint32_t       holders;      /* atomically counted */
+    uint32_t      *words;
+    size_t         word_count;
+    uint64_t       hash;         /* of the words, entry and constants */
+    hdi_spirv_info info;
+    uint32_t       spec_ids[HDI_SPIRV_MAX_SPEC], spec_values[HDI_SPIRV_MAX_SPEC];
+    uint32_t       spec_count;
+} hdi_user_kernel;
+/* One holder, or NULL with the reason. */
+hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                                     const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, hd_error *error);
+void hdi_user_kernel_hold(hdi_user_kernel *kernel);
+void hdi_user_kernel_release(hdi_user_kernel *kernel); /* the last holder frees it; NULL is fine */
+#endif

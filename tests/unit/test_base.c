@@ -1,0 +1,68 @@
+/* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic. */
+#include "base/base.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void statuses_have_texts(void **state) {
+    (void)state;
+    assert_string_equal(hd_status_name(HD_STATUS_DEVICE_LOST), "device-lost");
+    assert_string_equal(hd_status_name((hd_status)12345), "unknown");
+    assert_string_equal(hd_status_hint(HD_OK), "");
+    hd_error error = { 0 };
+    assert_int_equal(hdi_fail(&error, HD_STATUS_LIMIT, "first %d", 1), HD_STATUS_LIMIT);
+    hdi_fail(&error, HD_STATUS_IO, "second");
+    assert_string_equal(error.text, "first 1");
+    assert_int_equal(error.status, HD_STATUS_LIMIT);
+}
+
+static void types_have_sizes(void **state) {
+    (void)state;
+    assert_int_equal(hd_dtype_bytes(HD_Q4_K, 512), 288);
+    assert_int_equal(hd_dtype_bytes(HD_Q4_K, 100), 0);
+    assert_int_equal(hd_dtype_bytes(HD_F32, UINT64_MAX / 2), 0);
+    assert_int_equal(hd_dtype_parse("tq2_0"), HD_TQ2_0);
+    assert_int_equal(hd_dtype_parse("f33"), HD_DTYPE_NONE);
+    assert_int_equal(hd_tensor_bytes(HD_Q8_0, HD_SHAPE(3, 64)), 3 * 2 * 34);
+    assert_int_equal(hd_tensor_bytes(HD_Q8_0, HD_SHAPE(64, 3)), 0);
+    assert_int_equal(hd_shape_elements(HD_SHAPE(INT64_MAX, 3)), 0);
+    assert_int_equal(hd_shape_elements(HD_SHAPE(4, 0)), 0);
+    assert_int_equal(hd_shape_elements((hd_shape){ 0 }), 1);
+    char text[HDI_SHAPE_TEXT];
+    assert_string_equal(hdi_shape_text(HD_SHAPE(2, 3), text), "[2,3]");
+}
+
+static void arenas_grow(void **state) {
+    (void)state;
+    hdi_arena arena = { &hdi_default_allocator, NULL };
+    for (size_t i = 1; i < 3000; i += 7) {
+        unsigned char *p = hdi_arena_alloc(&arena, i);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t k = 0; k < i; k++) assert_int_equal(p[k], 0);
+        memset(p, 0xFF, i);
+    }
+    assert_null(hdi_arena_alloc(&arena, SIZE_MAX - 3));
+    hdi_arena_free(&arena);
+}
+
+static void floats_read_back(void **state) {
+    (void)state;
+    char text[32];
+    hdi_float_text(0.1f, text);
+    assert_string_equal(text, "0.1");
+    hdi_float_text(1.0f / 3.0f, text);
+    assert_string_equal(text, "0.33333334");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statuses_have_texts),
+        cmocka_unit_test(types_have_sizes),
+        cmocka_unit_test(arenas_grow),
+        cmocka_unit_test(floats_read_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
