@@ -47,4 +47,7 @@ uint32_t hdcpu_level(void) {
     return 0;
 }
 
-const hdi_module *hdi_module_get(uint32_t id) { return (int64_t)id < HDI_MODULE_COUNT ? &modules[hdcpu_level()][id] : NULL; }
+const hdi_module *hdi_module_get(uint32_t id) {
+    const uint32_t count = HDI_MODULE_COUNT;
+    return id < count ? &modules[hdcpu_level()][id] : NULL;
+}
