@@ -88,6 +88,26 @@ bool hdi_shape_equal(hd_shape a, hd_shape b);
 #define HDI_SHAPE_TEXT (HD_MAX_RANK * 21 + 3)
 char *hdi_shape_text(hd_shape shape, char *out);
 
+/* ---- lists: a link inside each object; a list is a link of its own, empty when it points to itself ---- */
+typedef struct hdi_link {
+    struct hdi_link *previous, *next;
+} hdi_link;
+static inline void hdi_list_init(hdi_link *list) { list->previous = list->next = list; }
+static inline bool hdi_list_empty(const hdi_link *list) { return list->next == list; }
+static inline void hdi_list_add(hdi_link *list, hdi_link *link) {
+    link->previous = list->previous;
+    link->next = list;
+    list->previous->next = link;
+    list->previous = link;
+}
+static inline void hdi_list_remove(hdi_link *link) {
+    link->previous->next = link->next;
+    link->next->previous = link->previous;
+    hdi_list_init(link);
+}
+/* The object that holds `link` as its member. */
+#define HDI_OBJECT(link_pointer, type, member) ((type *)(void *)((char *)(link_pointer) - offsetof(type, member)))
+
 /* ---- threads and clock (threads.c) ---- */
 typedef struct hdi_mutex { void *opaque[8]; } hdi_mutex;
 bool hdi_mutex_init(hdi_mutex *mutex);
@@ -116,6 +136,10 @@ typedef enum hdi_option {
 } hdi_option;
 /* The environment's text for the option, or NULL where it is unset or empty. */
 const char *hdi_option_get(hdi_option option);
+/* The option as a number within low..high, `fallback` where it is unset; false where it is no such number. */
+bool hdi_option_number(hdi_option option, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out);
+/* The folder for compiled kernels: HEDDLE_CACHE, else the user's cache folder; made if it is missing. False: none. */
+bool hdi_option_cache_dir(const char *wanted, char *out, size_t room);
 
 /* ---- logging (log.c) ---- */
 typedef struct hdi_log {

@@ -52,3 +52,7 @@ hd_status hdi_fail_native(hd_error *error, hd_status status, const char *backend
     va_end(args);
     return status;
 }
+
+#define TEXT_OF(number) #number
+#define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+const char *hd_version(void) { return VERSION_TEXT(HD_VERSION_MAJOR, HD_VERSION_MINOR, HD_VERSION_PATCH); }

@@ -1,0 +1,66 @@
+/* caps.c: a device's facts as text and back, for `heddle devices -v`, `heddle explain --caps` and the golden tests. */
+#include "cmds/caps.h"
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+typedef struct caps_field {
+    const char *name;
+    size_t      offset;
+} caps_field;
+
+static const caps_field fields[] = {
+#define FIELD(field, text) { #field, offsetof(hdi_caps, field) },
+    HDI_CAPS_LIST(FIELD)
+#undef FIELD
+};
+
+void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
+    hdi_text_add(out, "name %s\n", caps->name);
+    for (size_t i = 0; i < HDI_COUNT(fields); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)caps + fields[i].offset, sizeof value);
+        hdi_text_add(out, "%s %" PRIu64 "\n", fields[i].name, value);
+    }
+}
+
+/* One line "name value" without its end; `number` counts from 1. */
+static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi_caps *caps, hd_error *error) {
+    char text[256];
+    if (bytes >= sizeof text) return hdi_fail(error, HD_STATUS_PARSE, "line %u: longer than %zu bytes", number, sizeof text - 1);
+    memcpy(text, line, bytes);
+    text[bytes] = 0;
+    char *value = strchr(text, ' ');
+    if (strlen(text) != bytes || !value || value == text || !value[1])
+        return hdi_fail(error, HD_STATUS_PARSE, "line %u: expected \"name value\"", number);
+    *value++ = 0;
+    if (strcmp(text, "name") == 0) {
+        if (strlen(value) >= sizeof caps->name) return hdi_fail(error, HD_STATUS_PARSE, "line %u: the name is too long", number);
+        memcpy(caps->name, value, strlen(value) + 1);
+        return HD_OK;
+    }
+    for (size_t i = 0; i < HDI_COUNT(fields); i++) {
+        if (strcmp(fields[i].name, text) != 0) continue;
+        if (strspn(value, "0123456789") != strlen(value) || strlen(value) > 19)
+            return hdi_fail(error, HD_STATUS_PARSE, "line %u: %s is not a whole number", number, text);
+        uint64_t parsed = strtoull(value, NULL, 10);
+        memcpy((char *)caps + fields[i].offset, &parsed, sizeof parsed);
+        return HD_OK;
+    }
+    return hdi_fail(error, HD_STATUS_PARSE, "line %u: no fact is called %s", number, text);
+}
+
+hd_status hdi_caps_parse(const char *text, size_t bytes, hdi_caps *out_caps, hd_error *error) {
+    memset(out_caps, 0, sizeof *out_caps);
+    unsigned number = 1;
+    for (size_t at = 0; at < bytes; number++) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        size_t length = end ? (size_t)(end - text) - at : bytes - at;
+        if (length > 0 && text[at] != '#') {
+            hd_status status = parse_line(text + at, length, number, out_caps, error);
+            if (status) return status;
+        }
+        at += length + 1;
+    }
+    return HD_OK;
+}

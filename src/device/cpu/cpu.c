@@ -1,0 +1,424 @@
+/* cpu.c: the CPU as a device like the others. Submissions go to one queue thread, which runs their commands in order; a
+ * dispatch is a loop over workgroups on the pool. Memory is the process' own, so everything is mapped and nothing is
+ * staged. Relies on kernels that touch only their bindings. */
+#define _GNU_SOURCE
+#include "device/backend.h"
+#include "device/cpu/pool.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+struct hdi_memory {
+    uint64_t    bytes;
+    void       *pointer;
+    uint64_t    last_ticket; /* the last submission that uses it */
+    bool        dead;        /* freed by the owner while that was under way */
+    hdi_memory *next_dead;
+};
+
+struct hdi_loaded_kernel {
+    hdi_cpu_kernel run;
+    hdi_kernel     kernel;
+};
+
+/* A submission in the queue: all that is needed to run it, copied, so that the caller may forget his. */
+typedef struct cpu_job {
+    struct cpu_job *next;
+    uint64_t        ticket;
+    const hdi_cmds *cmds;
+    size_t          bytes;      /* of this allocation */
+    bool            timestamps;
+    hdi_slot       *slots;
+    hdi_loaded_kernel **kernels;
+} cpu_job;
+
+enum { PROFILES = 4 };
+typedef struct cpu_profile {
+    uint64_t  ticket, *ns;
+    uint32_t  count, capacity;
+} cpu_profile;
+
+struct hdi_backend_device {
+    const hdi_host *host;
+    hdcpu_pool     *pool;
+    uint32_t        threads;
+    pthread_t       queue;
+    pthread_mutex_t mutex;       /* guards everything below */
+    pthread_cond_t  changed;
+    cpu_job        *first, *last;
+    uint64_t        submitted, done;
+    bool            stop;
+    hdi_memory     *dead;
+    cpu_profile     profiles[PROFILES];
+    void           *scratch;     /* of all workers, grown by the queue thread */
+    size_t          scratch_bytes; /* of one worker */
+};
+
+static hd_status no_memory(hd_error *error, uint64_t bytes) {
+    return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "cpu", 0, "the system has no %llu bytes left", (unsigned long long)bytes);
+}
+
+/* ---- what the machine is ---- */
+
+static void read_model_name(char *out, size_t room) {
+    snprintf(out, room, "CPU");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file) return;
+    char line[256];
+    while (fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(out, room, "%s", colon + 2);
+        break;
+    }
+    fclose(file);
+}
+
+static uint64_t simd_bytes(void) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return 64;
+    return __builtin_cpu_supports("avx2") ? 32 : 16;
+#else
+    return 16;
+#endif
+}
+
+static void probe(const hdi_host *host, hdi_probe *out_probe) {
+    hdi_found *found = &out_probe->found[0];
+    memset(out_probe, 0, sizeof *out_probe);
+    out_probe->found_count = 1;
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t memory = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_C(1) << 32;
+    snprintf(found->info.id, sizeof found->info.id, "cpu");
+    snprintf(found->info.backend, sizeof found->info.backend, "cpu");
+    read_model_name(found->info.name, sizeof found->info.name);
+    snprintf(found->info.driver, sizeof found->info.driver, "heddle %s, %u-bit vectors", hd_version(), (unsigned)simd_bytes() * 8);
+    found->info.kind = HD_DEVICE_CPU;
+    found->info.memory_bytes = memory;
+    uint64_t threads = host->cpu_threads ? host->cpu_threads : hdi_processor_count();
+    found->caps = (hdi_caps){
+        .native_kernels = 1, .memory_bytes = memory, .host_bytes = memory, .max_allocation_bytes = memory,
+        .max_binding_bytes = memory, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
+        .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = UINT32_MAX, .max_workgroup_x = UINT32_MAX,
+        .max_groups_x = UINT32_MAX, .max_groups_y = UINT32_MAX, .max_groups_z = UINT32_MAX, .f16_storage = 1,
+        .u8_storage = 1, .unified_memory = 1, .timestamps = 1, .dispatch_base = 1, .compute_units = threads,
+        .threads = threads, .simd_bytes = simd_bytes(), .gflops = 20 * threads, .gbytes_s = 10 };
+    snprintf(found->caps.name, sizeof found->caps.name, "%s", found->info.name);
+}
+
+/* ---- running commands, on the queue thread ---- */
+
+typedef struct cpu_loop {
+    const hdi_cmd        *cmd;
+    const hdi_cpu_call   *call;
+    hdi_cpu_kernel        run;
+    char                 *scratch;
+    size_t                scratch_bytes;
+} cpu_loop;
+
+static void run_groups(void *user, uint32_t worker, uint64_t first, uint64_t count) {
+    const cpu_loop *loop = user;
+    hdi_cpu_call call = *loop->call;
+    call.scratch = loop->scratch ? loop->scratch + worker * loop->scratch_bytes : NULL;
+    const uint32_t *base = loop->cmd->as.dispatch.first, *groups = loop->cmd->as.dispatch.groups;
+    for (uint64_t i = first; i < first + count; i++) {
+        uint64_t plane = i / groups[0];
+        loop->run(&call, base[0] + (uint32_t)(i % groups[0]), base[1] + (uint32_t)(plane % groups[1]), base[2] + (uint32_t)(plane / groups[1]));
+    }
+}
+
+static void *slot_pointer(const cpu_job *job, hdi_range range) {
+    const hdi_slot *slot = &job->slots[range.slot];
+    return (char *)slot->memory->pointer + slot->offset + range.offset;
+}
+
+static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const hdi_cmd *cmd) {
+    const hdi_loaded_kernel *kernel = job->kernels[cmd->as.dispatch.kernel];
+    const hdi_binding *bindings = &job->cmds->bindings[cmd->as.dispatch.binding_first];
+    void *pointers[HDI_MAX_BINDINGS];
+    uint64_t bytes[HDI_MAX_BINDINGS];
+    for (uint32_t i = 0; i < cmd->as.dispatch.binding_count; i++) {
+        pointers[i] = slot_pointer(job, bindings[i].range);
+        bytes[i] = bindings[i].range.bytes;
+    }
+    hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL };
+    cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes };
+    const uint32_t *groups = cmd->as.dispatch.groups;
+    uint64_t count = (uint64_t)groups[0] * groups[1] * groups[2];
+    uint64_t grain = HDI_MAX(count / (device->threads * UINT64_C(8)), UINT64_C(1));
+    hdcpu_pool_run(device->pool, run_groups, &loop, count, grain);
+}
+
+static void run_fill(void *pointer, uint64_t bytes, uint32_t value) {
+    uint32_t *words = pointer;
+    for (uint64_t i = 0; i < bytes / 4; i++) words[i] = value;
+}
+
+/* Where the times of a submission's marks go: the oldest of a few. Called under the mutex. */
+static cpu_profile *profile_for(hdi_backend_device *device, const cpu_job *job) {
+    cpu_profile *profile = &device->profiles[job->ticket % PROFILES];
+    profile->ticket = 0;
+    profile->count = 0;
+    return hdi_grow(device->host->allocator, &profile->ns, &profile->capacity, job->cmds->cmd_count, sizeof *profile->ns) ? profile : NULL;
+}
+
+static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile *profile) {
+    uint64_t mark_began = 0;
+    for (uint32_t i = 0; i < job->cmds->cmd_count; i++) {
+        const hdi_cmd *cmd = &job->cmds->cmds[i];
+        switch (cmd->kind) {
+        case HDI_CMD_DISPATCH: run_dispatch(device, job, cmd); break;
+        case HDI_CMD_COPY: memcpy(slot_pointer(job, cmd->as.copy.to), slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes); break;
+        case HDI_CMD_FILL: run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
+        case HDI_CMD_BARRIER: break;
+        case HDI_CMD_MARK:
+            if (!profile) break;
+            if (profile->count > 0) profile->ns[profile->count - 1] = hdi_now_ns() - mark_began;
+            mark_began = hdi_now_ns();
+            profile->ns[profile->count++] = 0;
+            break;
+        }
+    }
+    if (profile && profile->count > 0) profile->ns[profile->count - 1] = hdi_now_ns() - mark_began;
+    if (profile) profile->ticket = job->ticket;
+}
+
+/* ---- memory ---- */
+
+static void release(hdi_backend_device *device, hdi_memory *memory) {
+    munmap(memory->pointer, memory->bytes);
+    hdi_free(device->host->allocator, memory, sizeof *memory);
+}
+
+/* Gives back what was freed while submissions still used it. Called under the mutex. */
+static void bury(hdi_backend_device *device) {
+    for (hdi_memory **at = &device->dead; *at;) {
+        hdi_memory *memory = *at;
+        if (memory->last_ticket > device->done) {
+            at = &memory->next_dead;
+            continue;
+        }
+        *at = memory->next_dead;
+        release(device, memory);
+    }
+}
+
+static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
+    if (!memory) return no_memory(error, desc->bytes);
+    memory->bytes = desc->bytes;
+    memory->pointer = desc->bytes <= SIZE_MAX / 2 ? mmap(NULL, desc->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    if (memory->pointer == MAP_FAILED) {
+        hdi_free(device->host->allocator, memory, sizeof *memory);
+        return no_memory(error, desc->bytes);
+    }
+    *out_memory = memory;
+    return HD_OK;
+}
+
+static void device_free(hdi_backend_device *device, hdi_memory *memory) {
+    pthread_mutex_lock(&device->mutex);
+    memory->next_dead = device->dead;
+    device->dead = memory;
+    bury(device);
+    pthread_mutex_unlock(&device->mutex);
+}
+
+static void *device_map(hdi_backend_device *device, hdi_memory *memory) {
+    (void)device;
+    return memory->pointer;
+}
+
+/* ---- queue ---- */
+
+/* Scratch for the largest kernel of the job, for every worker. */
+static bool ensure_scratch(hdi_backend_device *device, const cpu_job *job) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < job->cmds->kernel_count; i++) bytes = HDI_MAX(bytes, (size_t)job->cmds->kernels[i].scratch_bytes);
+    bytes = (bytes + 4095) & ~(size_t)4095;
+    if (bytes <= device->scratch_bytes) return true;
+    void *scratch = mmap(NULL, bytes * device->threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (scratch == MAP_FAILED) return false;
+    if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
+    device->scratch = scratch;
+    device->scratch_bytes = bytes;
+    return true;
+}
+
+static void *queue_main(void *argument) {
+    hdi_backend_device *device = argument;
+    pthread_mutex_lock(&device->mutex);
+    for (;;) {
+        while (!device->first && !device->stop) pthread_cond_wait(&device->changed, &device->mutex);
+        cpu_job *job = device->first;
+        if (!job) break;
+        device->first = job->next;
+        if (!device->first) device->last = NULL;
+        cpu_profile *profile = job->timestamps ? profile_for(device, job) : NULL;
+        pthread_mutex_unlock(&device->mutex);
+        run_job(device, job, profile);
+        pthread_mutex_lock(&device->mutex);
+        device->done = job->ticket;
+        bury(device);
+        hdi_free(device->host->allocator, job, job->bytes);
+        pthread_cond_broadcast(&device->changed);
+    }
+    pthread_mutex_unlock(&device->mutex);
+    return NULL;
+}
+
+static void wait_idle(hdi_backend_device *device) {
+    pthread_mutex_lock(&device->mutex);
+    while (device->done < device->submitted) pthread_cond_wait(&device->changed, &device->mutex);
+    pthread_mutex_unlock(&device->mutex);
+}
+
+static hd_status device_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+    const hdi_cmds *cmds = submission->cmds;
+    size_t bytes = sizeof(cpu_job) + cmds->slot_count * sizeof(hdi_slot) + cmds->kernel_count * sizeof(hdi_loaded_kernel *);
+    cpu_job *job = hdi_alloc(device->host->allocator, bytes);
+    if (!job) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a submission");
+    job->cmds = cmds;
+    job->bytes = bytes;
+    job->timestamps = submission->timestamps;
+    job->slots = (hdi_slot *)(void *)(job + 1);
+    job->kernels = (hdi_loaded_kernel **)(void *)(job->slots + cmds->slot_count);
+    if (cmds->slot_count > 0) memcpy(job->slots, submission->slots, cmds->slot_count * sizeof(hdi_slot));
+    if (cmds->kernel_count > 0) memcpy(job->kernels, submission->kernels, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
+    /* Scratch may move only while no kernel runs. */
+    bool larger = false;
+    for (uint32_t i = 0; i < cmds->kernel_count; i++) larger |= cmds->kernels[i].scratch_bytes > device->scratch_bytes;
+    if (larger) {
+        wait_idle(device);
+        if (!ensure_scratch(device, job)) {
+            hdi_free(device->host->allocator, job, bytes);
+            return no_memory(error, 0);
+        }
+    }
+    pthread_mutex_lock(&device->mutex);
+    job->ticket = ++device->submitted;
+    for (uint32_t i = 0; i < cmds->slot_count; i++) job->slots[i].memory->last_ticket = job->ticket;
+    if (device->last) device->last->next = job;
+    else device->first = job;
+    device->last = job;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->mutex);
+    submission->recorded_out = 0; /* commands are run as they are: nothing is ever encoded */
+    submission->pieces_out = 1;
+    *out_ticket = job->ticket;
+    return HD_OK;
+}
+
+static hd_status device_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
+    (void)error;
+    pthread_mutex_lock(&device->mutex);
+    *out_done = device->done >= ticket;
+    pthread_mutex_unlock(&device->mutex);
+    return HD_OK;
+}
+
+static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t ns = (uint64_t)until.tv_nsec + timeout_ns % 1000000000u;
+    until.tv_sec += (time_t)HDI_MIN(timeout_ns / 1000000000u + ns / 1000000000u, UINT64_C(1) << 31);
+    until.tv_nsec = (long)(ns % 1000000000u);
+    int result = 0;
+    pthread_mutex_lock(&device->mutex);
+    while (device->done < ticket && result == 0) result = pthread_cond_timedwait(&device->changed, &device->mutex, &until);
+    bool done = device->done >= ticket;
+    pthread_mutex_unlock(&device->mutex);
+    return done ? HD_OK : hdi_fail_native(error, HD_STATUS_TIMEOUT, "cpu", result, "submission %llu is not done after %llu ms",
+                                          (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
+}
+
+static hd_status device_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+    hd_status status = HD_OK;
+    pthread_mutex_lock(&device->mutex);
+    const cpu_profile *profile = &device->profiles[ticket % PROFILES];
+    if (profile->ticket != ticket) status = hdi_fail_native(error, HD_STATUS_WRONG_STATE, "cpu", 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+    else {
+        *out_count = HDI_MIN(room, profile->count);
+        memcpy(out_ns, profile->ns, *out_count * sizeof *out_ns);
+    }
+    pthread_mutex_unlock(&device->mutex);
+    return status;
+}
+
+/* ---- open and close, kernels ---- */
+
+static void device_close(hdi_backend_device *device) {
+    pthread_mutex_lock(&device->mutex);
+    device->stop = true;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->mutex);
+    pthread_join(device->queue, NULL);
+    bury(device);
+    hdcpu_pool_free(device->pool);
+    if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
+    for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->mutex);
+    hdi_free(device->host->allocator, device, sizeof *device);
+}
+
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+    (void)foreign;
+    hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
+    if (!device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the CPU device");
+    device->host = host;
+    device->threads = (uint32_t)found->caps.threads;
+    device->pool = hdcpu_pool_new(host->allocator, device->threads);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&device->mutex, NULL);
+    pthread_cond_init(&device->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (!device->pool || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
+        hdcpu_pool_free(device->pool);
+        pthread_cond_destroy(&device->changed);
+        pthread_mutex_destroy(&device->mutex);
+        hdi_free(host->allocator, device, sizeof *device);
+        return hdi_fail_native(error, HD_STATUS_DEVICE_CREATION, "cpu", 0, "the CPU device could not start its threads");
+    }
+    *out_device = device;
+    return HD_OK;
+}
+
+static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+    if (!module->cpu) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "cpu", 0, "kernel %s has no CPU form", module->name);
+    hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
+    if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
+    loaded->run = module->cpu;
+    loaded->kernel = *kernel;
+    *out_from_cache = true; /* compiled with heddle itself */
+    *out_kernel = loaded;
+    return HD_OK;
+}
+
+static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    wait_idle(device); /* a queued job may still name it */
+    hdi_free(device->host->allocator, kernel, sizeof *kernel);
+}
+
+static void forget(hdi_backend_device *device, hdi_recording *recording) {
+    (void)device;
+    (void)recording;
+}
+
+static void *native(hdi_backend_device *device) {
+    (void)device;
+    return NULL;
+}
+
+static void trim(hdi_backend_device *device) { (void)device; }
+
+const hdi_backend hdi_backend_cpu = {
+    HDI_BACKEND_VERSION, sizeof(hdi_backend), "cpu", probe, device_open, device_close, device_alloc, device_free, device_map,
+    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim
+};

@@ -1,0 +1,98 @@
+/* device.h: what stands between the front and a back end: the registry of back ends, the opened device with its lock,
+ * counters and kernels in memory, and moving bytes. One lock a device makes it safe from many threads; waits give the
+ * lock up between short looks, so one waiting thread never keeps the others from submitting. */
+#ifndef HDI_DEVICE_H
+#define HDI_DEVICE_H
+
+#include "device/backend.h"
+
+/* ---- registry.c ---- */
+
+#define HDI_MAX_BACKENDS 8
+typedef struct hdi_registered {
+    const hdi_backend *backend; /* NULL: not part of this build */
+    const char        *name;
+    hdi_probe         *probe;   /* NULL until looked at */
+} hdi_registered;
+typedef struct hdi_registry {
+    const hdi_host *host;
+    hdi_registered  rows[HDI_MAX_BACKENDS];
+    uint32_t        count;
+    hdi_found      *ranked[HDI_MAX_BACKENDS * HDI_MAX_FOUND]; /* all devices, best first */
+    uint32_t        ranked_count;
+} hdi_registry;
+/* Looks for devices; `only` names the one back end to look at, or is NULL. */
+hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *only, hd_error *error);
+void hdi_registry_free(hdi_registry *registry);
+/* The back end that found a device. */
+const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_found *found);
+/* The device that `request` names ("cpu", "vulkan", "vulkan:1", an id, an index) or the best one for NULL, and why, in
+ * `out_why`. Software and null devices are taken only when they are asked for by name; never in strict mode. */
+hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
+                              char *out_why, size_t why_room, hd_error *error);
+
+/* ---- device.c ---- */
+
+typedef struct hdi_cached_kernel {
+    const hdi_module  *module;
+    uint64_t           module_hash; /* a user's module may be gone while its kernel is still cached */
+    hdi_kernel         kernel;
+    hdi_loaded_kernel *loaded;
+} hdi_cached_kernel;
+
+/* Something to end once a submission is done. */
+typedef struct hdi_burial {
+    uint64_t ticket;
+    void   (*end)(void *object);
+    void    *object;
+} hdi_burial;
+
+typedef struct hdi_stage hdi_stage; /* transfer.c */
+
+struct hd_device {
+    hd_context         *context;   /* opaque here */
+    hdi_link            link;      /* in the context's list */
+    const hdi_host     *host;
+    const hdi_backend  *backend;
+    hdi_found           found;
+    char                selection[512];
+    hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */
+    hdi_mutex           lock;      /* guards the back end's device and everything below */
+    hdi_backend_device *handle;
+    hd_status           lost;      /* HD_OK, or sticky DEVICE_LOST */
+    uint64_t            last_ticket, done_ticket;
+    hd_device_stats     stats;
+    hdi_cached_kernel  *kernels;   uint32_t kernel_count, kernel_capacity;
+    hdi_burial         *burials;   uint32_t burial_count, burial_capacity;
+    hdi_stage          *stage;
+    void              (*relieve)(void *user); /* drops what the front keeps for later; called without the lock */
+    void               *relieve_user;
+};
+
+hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found, const hdi_foreign *foreign,
+                          hd_device **out_device, hd_error *error);
+void hdi_device_close(hd_device *device);
+
+/* Memory; when there is none, caches are dropped and it is tried once more. Freed memory may still be in use. */
+hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
+void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes);
+void *hdi_device_map(hd_device *device, hdi_memory *memory);
+/* The compiled kernel, from memory where it was compiled before. It lives as long as the device. */
+hd_status hdi_device_kernel(hd_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, hd_error *error);
+hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
+hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd_error *error);
+/* Ticket 0 is always done. */
+hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
+/* Ends `object` by `end` (without the lock) after submission `ticket`: at once if that is done. */
+void hdi_device_bury(hd_device *device, uint64_t ticket, void (*end)(void *), void *object);
+
+/* ---- transfer.c: bytes between the host and memory on the device, of any size. `after` is the last submission that
+ * touches the memory. A write returns when `data` may be reused; `*inout_ticket` becomes the submission that a reader
+ * has to follow (submissions run in order) ---- */
+hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offset, const void *data, uint64_t bytes,
+                           uint64_t *inout_ticket, hd_error *error);
+hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes,
+                          uint64_t after, hd_error *error);
+/* Gives the staging memory back. Called with both locks held. */
+void hdi_stage_free(hd_device *device);
+#endif

@@ -1,0 +1,141 @@
+/* null.c: a device that accepts everything and computes nothing, for tests of what stands above the seam, and the
+ * shortest complete back end: begin a new one by copying this file and renaming `null`. Copies and fills are done, so
+ * that transfers can be tested; dispatches are only counted. It is never taken unless it is asked for by name. */
+#include "device/backend.h"
+#include <stdio.h>
+
+struct hdi_memory {
+    uint64_t bytes;
+    char     data[];
+};
+struct hdi_loaded_kernel {
+    char unused;
+};
+struct hdi_recording {
+    const hdi_cmds *cmds;
+};
+struct hdi_backend_device {
+    const hdi_host *host;
+    uint64_t        tickets;
+};
+
+static void probe(const hdi_host *host, hdi_probe *out_probe) {
+    (void)host;
+    memset(out_probe, 0, sizeof *out_probe);
+    hdi_found *found = &out_probe->found[0];
+    out_probe->found_count = 1;
+    snprintf(found->info.id, sizeof found->info.id, "null");
+    snprintf(found->info.name, sizeof found->info.name, "computes nothing");
+    snprintf(found->info.backend, sizeof found->info.backend, "null");
+    snprintf(found->info.driver, sizeof found->info.driver, "heddle %s", hd_version());
+    found->info.kind = HD_DEVICE_NULL;
+    found->caps = (hdi_caps){
+        .memory_bytes = UINT64_C(1) << 40, .host_bytes = UINT64_C(1) << 40, .max_allocation_bytes = UINT64_C(1) << 40,
+        .max_binding_bytes = UINT32_MAX, .binding_align = 256, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = 128,
+        .max_workgroup = 1024, .max_workgroup_x = 1024, .max_groups_x = INT32_MAX, .max_groups_y = 65535, .max_groups_z = 65535,
+        .shared_bytes = 32768, .subgroup = 32, .dispatch_base = 1, .unified_memory = 1 };
+    snprintf(found->caps.name, sizeof found->caps.name, "null");
+}
+
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+    (void)found;
+    (void)foreign;
+    *out_device = hdi_alloc(host->allocator, sizeof **out_device);
+    if (!*out_device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the null device");
+    (*out_device)->host = host;
+    return HD_OK;
+}
+
+static void device_close(hdi_backend_device *device) { hdi_free(device->host->allocator, device, sizeof *device); }
+
+static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    uint64_t bytes;
+    hdi_memory *memory = NULL;
+    if (hdi_add_u64(desc->bytes, sizeof *memory, &bytes) && bytes <= SIZE_MAX) memory = hdi_alloc(device->host->allocator, (size_t)bytes);
+    if (!memory) return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "null", 0, "the system has no %llu bytes left", (unsigned long long)desc->bytes);
+    memory->bytes = desc->bytes;
+    *out_memory = memory;
+    return HD_OK;
+}
+
+static void device_free(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_free(device->host->allocator, memory, sizeof *memory + (size_t)memory->bytes);
+}
+
+static void *device_map(hdi_backend_device *device, hdi_memory *memory) {
+    (void)device;
+    return memory->data;
+}
+
+static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+    (void)kernel;
+    *out_from_cache = false;
+    *out_kernel = hdi_alloc(device->host->allocator, sizeof **out_kernel);
+    return *out_kernel ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
+}
+
+static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) { hdi_free(device->host->allocator, kernel, sizeof *kernel); }
+
+static char *slot_pointer(const hdi_submission *submission, hdi_range range) {
+    const hdi_slot *slot = &submission->slots[range.slot];
+    return slot->memory->data + slot->offset + range.offset;
+}
+
+static hd_status submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+    const hdi_cmds *cmds = submission->cmds;
+    for (uint32_t i = 0; i < cmds->cmd_count; i++) {
+        const hdi_cmd *cmd = &cmds->cmds[i];
+        if (cmd->kind == HDI_CMD_COPY) memcpy(slot_pointer(submission, cmd->as.copy.to), slot_pointer(submission, cmd->as.copy.from), (size_t)cmd->as.copy.to.bytes);
+        if (cmd->kind == HDI_CMD_FILL)
+            for (uint64_t at = 0; at < cmd->as.fill.to.bytes; at += 4) memcpy(slot_pointer(submission, cmd->as.fill.to) + at, &cmd->as.fill.value, 4);
+    }
+    submission->recorded_out = 0;
+    submission->pieces_out = 1;
+    if (submission->recording && !*submission->recording) {
+        *submission->recording = hdi_alloc(device->host->allocator, sizeof **submission->recording);
+        if (!*submission->recording) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a recording");
+        (*submission->recording)->cmds = cmds;
+        submission->recorded_out = cmds->cmd_count;
+    }
+    *out_ticket = ++device->tickets;
+    return HD_OK;
+}
+
+static void forget(hdi_backend_device *device, hdi_recording *recording) { hdi_free(device->host->allocator, recording, sizeof *recording); }
+
+static hd_status poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
+    (void)device;
+    (void)ticket;
+    (void)error;
+    *out_done = true;
+    return HD_OK;
+}
+
+static hd_status wait_done(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
+    (void)device;
+    (void)ticket;
+    (void)timeout_ns;
+    (void)error;
+    return HD_OK;
+}
+
+static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+    (void)device;
+    (void)ticket;
+    (void)out_ns;
+    (void)room;
+    *out_count = 0;
+    return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "null", 0, "the null device has no clock");
+}
+
+static void *native(hdi_backend_device *device) {
+    (void)device;
+    return NULL;
+}
+
+static void trim(hdi_backend_device *device) { (void)device; }
+
+const hdi_backend hdi_backend_null = {
+    HDI_BACKEND_VERSION, sizeof(hdi_backend), "null", probe, device_open, device_close, device_alloc, device_free, device_map,
+    kernel_load, kernel_free, submit, forget, poll, wait_done, profile, native, trim
+};

@@ -1,0 +1,122 @@
+/* registry.c: which back ends there are, what they found, and which device to take: real GPU before integrated before
+ * the CPU before software drivers; the choice can always say why. */
+#include "device/device.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* In the order in which they are tried; a back end that is not part of the build has no table. */
+static const hdi_registered all[] = {
+#if defined(HEDDLE_VULKAN)
+    { &hdi_backend_vulkan, "vulkan", NULL },
+#else
+    { NULL, "vulkan", NULL },
+#endif
+    { &hdi_backend_cpu, "cpu", NULL },
+    { &hdi_backend_null, "null", NULL },
+};
+
+static int kind_rank(hd_device_kind kind) {
+    switch (kind) {
+    case HD_DEVICE_DISCRETE_GPU: return 0;
+    case HD_DEVICE_INTEGRATED_GPU: return 1;
+    case HD_DEVICE_OTHER: return 2;
+    case HD_DEVICE_CPU: return 3;
+    case HD_DEVICE_SOFTWARE: return 4;
+    case HD_DEVICE_NULL:
+    case HD_DEVICE_NONE: break;
+    }
+    return 5;
+}
+
+/* Stable: of equal devices the one found first stays first. */
+static void rank_devices(hdi_registry *registry) {
+    for (uint32_t i = 1; i < registry->ranked_count; i++)
+        for (uint32_t k = i; k > 0 && kind_rank(registry->ranked[k]->info.kind) < kind_rank(registry->ranked[k - 1]->info.kind); k--) {
+            hdi_found *found = registry->ranked[k];
+            registry->ranked[k] = registry->ranked[k - 1];
+            registry->ranked[k - 1] = found;
+        }
+    for (uint32_t i = 0; i < registry->ranked_count; i++) registry->ranked[i]->info.rank = i;
+}
+
+hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *only, hd_error *error) {
+    memset(registry, 0, sizeof *registry);
+    registry->host = host;
+    bool known = !only;
+    for (size_t i = 0; i < HDI_COUNT(all); i++) {
+        hdi_registered *row = &registry->rows[registry->count++];
+        *row = all[i];
+        if (only && strcmp(only, row->name) != 0) continue;
+        known = true;
+        if (!row->backend) continue;
+        row->probe = hdi_alloc(host->allocator, sizeof *row->probe);
+        if (!row->probe) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look for devices");
+        row->backend->probe(host, row->probe);
+        for (uint32_t d = 0; d < row->probe->found_count; d++) registry->ranked[registry->ranked_count++] = &row->probe->found[d];
+    }
+    if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cpu and null", only);
+    rank_devices(registry);
+    return HD_OK;
+}
+
+void hdi_registry_free(hdi_registry *registry) {
+    for (uint32_t i = 0; i < registry->count; i++) hdi_free(registry->host->allocator, registry->rows[i].probe, sizeof(hdi_probe));
+    memset(registry, 0, sizeof *registry);
+}
+
+const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_found *found) {
+    for (uint32_t i = 0; i < registry->count; i++)
+        if (strcmp(registry->rows[i].name, found->info.backend) == 0) return registry->rows[i].backend;
+    return NULL;
+}
+
+/* "ID", "backend", "backend:index", or an index into the ranked list. */
+static const hdi_found *find(const hdi_registry *registry, const char *request) {
+    for (uint32_t i = 0; i < registry->ranked_count; i++)
+        if (strcmp(registry->ranked[i]->info.id, request) == 0) return registry->ranked[i];
+    size_t digits = strspn(request, "0123456789");
+    if (digits > 0 && digits < 6 && request[digits] == 0) {
+        unsigned long index = strtoul(request, NULL, 10);
+        return index < registry->ranked_count ? registry->ranked[index] : NULL;
+    }
+    size_t name = strcspn(request, ":");
+    const char *index_text = request[name] == ':' ? request + name + 1 : "0";
+    if (strlen(index_text) == 0 || strlen(index_text) > 5 || strspn(index_text, "0123456789") != strlen(index_text)) return NULL;
+    unsigned long index = strtoul(index_text, NULL, 10);
+    for (uint32_t i = 0; i < registry->ranked_count; i++) {
+        const hd_device_info *info = &registry->ranked[i]->info;
+        if (strlen(info->backend) == name && strncmp(info->backend, request, name) == 0 && index-- == 0) return registry->ranked[i];
+    }
+    return NULL;
+}
+
+static bool is_real(const hdi_found *found) { return kind_rank(found->info.kind) < kind_rank(HD_DEVICE_SOFTWARE); }
+
+hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
+                              char *out_why, size_t why_room, hd_error *error) {
+    char detected[256];
+    size_t at = 0;
+    detected[0] = 0;
+    for (uint32_t i = 0; i < registry->ranked_count && at < sizeof detected; i++)
+        at += (size_t)snprintf(detected + at, sizeof detected - at, "%s%s", i ? ", " : "", registry->ranked[i]->info.id);
+    const hdi_found *found = NULL;
+    const char *why = "named";
+    if (request) found = find(registry, request);
+    else if (registry->ranked_count > 0 && is_real(registry->ranked[0])) {
+        found = registry->ranked[0];
+        why = found->info.kind == HD_DEVICE_CPU ? "no GPU is there" : "the best real device";
+    } else if (registry->ranked_count > 0 && registry->ranked_count == 1 && !strict) {
+        found = registry->ranked[0]; /* the one back end that was asked for has nothing better */
+        why = "the only one there is";
+    }
+    if (!found && request)
+        return hdi_fail(error, HD_STATUS_NO_DEVICE, "no device is called \"%s\"; there are: %s", request, detected[0] ? detected : "none");
+    if (!found)
+        return hdi_fail(error, HD_STATUS_NO_DEVICE, "no real device; there are: %s; name one to take it", detected[0] ? detected : "none");
+    if (strict && !is_real(found))
+        return hdi_fail(error, HD_STATUS_STRICT, "strict mode takes no software or null device, and \"%s\" is one", found->info.id);
+    snprintf(out_why, why_room, "requested=%s detected=[%s] selected=%s because=\"%s\"%s", request ? request : "best", detected,
+             found->info.id, why, found->info.kind == HD_DEVICE_SOFTWARE ? " warning=\"a software driver: this computes on the CPU\"" : "");
+    *out_found = found;
+    return HD_OK;
+}

@@ -1,0 +1,163 @@
+/* transfer.c: bytes between host and device. Memory that the host sees is written and read in place. Everything else
+ * goes through a ring of pinned chunks that is mapped once: while one chunk travels the next is filled. */
+#include "device/device.h"
+
+enum { CHUNKS = 4 };
+#define CHUNK_BYTES (UINT64_C(4) << 20)
+
+struct hdi_stage {
+    hdi_memory *memory[2];        /* [0] for uploads, [1] for downloads; made on first use */
+    char       *pointer[2];
+    uint64_t    tickets[2][CHUNKS]; /* the submission that uses the chunk */
+    uint32_t    next[2];
+};
+
+/* The ring of one direction. Called with the lock held. */
+static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
+    if (!device->stage) device->stage = hdi_alloc(device->host->allocator, sizeof *device->stage);
+    if (!device->stage) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
+    hdi_stage *stage = device->stage;
+    if (stage->memory[direction]) return HD_OK;
+    hdi_alloc_desc desc = { CHUNKS * CHUNK_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up" };
+    hd_status status = device->backend->alloc(device->handle, &desc, &stage->memory[direction], error);
+    if (status) return status;
+    stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);
+    memset(stage->tickets[direction], 0, sizeof stage->tickets[direction]);
+    if (stage->pointer[direction]) return HD_OK;
+    device->backend->free(device->handle, stage->memory[direction]);
+    stage->memory[direction] = NULL;
+    return hdi_fail(error, HD_STATUS_MEMORY_TYPE_NOT_FOUND, "the device has no memory that the host sees");
+}
+
+void hdi_stage_free(hd_device *device) {
+    if (!device->stage) return;
+    for (int direction = 0; direction < 2; direction++)
+        if (device->stage->memory[direction]) device->backend->free(device->handle, device->stage->memory[direction]);
+    hdi_free(device->host->allocator, device->stage, sizeof *device->stage);
+    device->stage = NULL;
+}
+
+static void end_cmds(void *object) {
+    hdi_cmds *cmds = object;
+    const hd_allocator *allocator = cmds->arena.allocator;
+    hdi_cmds_free(cmds);
+    hdi_free(allocator, cmds, sizeof *cmds);
+}
+
+/* Submits one copy from `from` to `to`, both of `bytes`. */
+static hd_status submit_copy(hd_device *device, hdi_slot from, hdi_slot to, uint64_t from_offset, uint64_t to_offset, uint64_t bytes,
+                             uint64_t *out_ticket, hd_error *error) {
+    const hd_allocator *allocator = device->host->allocator;
+    hdi_cmds *cmds = hdi_alloc(allocator, sizeof *cmds);
+    if (!cmds) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a transfer");
+    hdi_cmds_init(cmds, allocator);
+    uint32_t source, target;
+    hd_status status = hdi_cmds_slot(cmds, from.bytes, &source);
+    if (!status) status = hdi_cmds_slot(cmds, to.bytes, &target);
+    if (!status) status = hdi_cmds_copy(cmds, (hdi_range){ source, from_offset, bytes }, (hdi_range){ target, to_offset, bytes });
+    if (status) hdi_fail(error, status, "no memory for a transfer");
+    hdi_slot slots[2] = { from, to };
+    hdi_submission submission = { .cmds = cmds, .slots = slots, .transfer = true };
+    if (!status) status = hdi_device_submit(device, &submission, out_ticket, error);
+    if (status) end_cmds(cmds);
+    else hdi_device_bury(device, *out_ticket, end_cmds, cmds);
+    return status;
+}
+
+/* A free chunk: waits for the submission that still uses it. */
+static hd_status take_chunk(hd_device *device, int direction, uint32_t *out_chunk, hd_error *error) {
+    hdi_mutex_lock(&device->lock);
+    hd_status status = open_ring(device, direction, error);
+    uint64_t ticket = 0;
+    if (!status) {
+        *out_chunk = device->stage->next[direction]++ % CHUNKS;
+        ticket = device->stage->tickets[direction][*out_chunk];
+    }
+    hdi_mutex_unlock(&device->lock);
+    return status ? status : hdi_device_wait(device, ticket, 0, error);
+}
+
+static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t offset, const char *data, uint64_t bytes,
+                              uint64_t *inout_ticket, hd_error *error) {
+    hd_status status = HD_OK;
+    hdi_mutex_lock(&device->transfer_lock);
+    for (uint64_t done = 0; done < bytes && !status;) {
+        uint64_t piece = HDI_MIN(bytes - done, CHUNK_BYTES);
+        uint32_t chunk;
+        if ((status = take_chunk(device, 0, &chunk, error))) break;
+        hdi_stage *stage = device->stage;
+        memcpy(stage->pointer[0] + chunk * CHUNK_BYTES, data + done, (size_t)piece);
+        hdi_slot from = { stage->memory[0], 0, CHUNKS * CHUNK_BYTES }, to = { memory, 0, offset + bytes };
+        status = submit_copy(device, from, to, chunk * CHUNK_BYTES, offset + done, piece, inout_ticket, error);
+        stage->tickets[0][chunk] = *inout_ticket;
+        done += piece;
+    }
+    hdi_mutex_unlock(&device->transfer_lock);
+    return status;
+}
+
+hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offset, const void *data, uint64_t bytes,
+                           uint64_t *inout_ticket, hd_error *error) {
+    char *pointer = hdi_device_map(device, memory);
+    hd_status status = HD_OK;
+    if (pointer) {
+        status = hdi_device_wait(device, *inout_ticket, 0, error);
+        if (!status) memcpy(pointer + offset, data, (size_t)bytes);
+    }
+    if (!pointer) status = write_staged(device, memory, offset, data, bytes, inout_ticket, error);
+    hdi_mutex_lock(&device->lock);
+    if (!status) {
+        device->stats.uploads++;
+        device->stats.upload_bytes += bytes;
+        if (pointer) device->stats.direct_bytes += bytes;
+    }
+    hdi_mutex_unlock(&device->lock);
+    return status;
+}
+
+/* Reads through the ring: up to CHUNKS copies are under way while the oldest is taken out. */
+static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t offset, char *out_data, uint64_t bytes, hd_error *error) {
+    uint32_t chunks[CHUNKS];
+    uint64_t asked = 0, taken = 0, asked_count = 0, taken_count = 0;
+    while (taken < bytes) {
+        while (asked < bytes && asked_count - taken_count < CHUNKS) {
+            uint32_t *chunk = &chunks[asked_count++ % CHUNKS];
+            hd_status status = take_chunk(device, 1, chunk, error);
+            if (status) return status;
+            uint64_t piece = HDI_MIN(bytes - asked, CHUNK_BYTES), ticket = 0;
+            hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, CHUNKS * CHUNK_BYTES };
+            status = submit_copy(device, from, to, offset + asked, *chunk * CHUNK_BYTES, piece, &ticket, error);
+            if (status) return status;
+            device->stage->tickets[1][*chunk] = ticket;
+            asked += piece;
+        }
+        uint32_t chunk = chunks[taken_count++ % CHUNKS];
+        hd_status status = hdi_device_wait(device, device->stage->tickets[1][chunk], 0, error);
+        if (status) return status;
+        uint64_t piece = HDI_MIN(bytes - taken, CHUNK_BYTES);
+        memcpy(out_data + taken, device->stage->pointer[1] + chunk * CHUNK_BYTES, (size_t)piece);
+        taken += piece;
+    }
+    return HD_OK;
+}
+
+hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes, uint64_t after, hd_error *error) {
+    char *pointer = hdi_device_map(device, memory);
+    hd_status status;
+    if (pointer) {
+        status = hdi_device_wait(device, after, 0, error);
+        if (!status) memcpy(out_data, pointer + offset, (size_t)bytes);
+    } else {
+        hdi_mutex_lock(&device->transfer_lock);
+        status = read_staged(device, memory, offset, out_data, bytes, error);
+        hdi_mutex_unlock(&device->transfer_lock);
+    }
+    hdi_mutex_lock(&device->lock);
+    if (!status) {
+        device->stats.downloads++;
+        device->stats.download_bytes += bytes;
+        if (pointer) device->stats.direct_bytes += bytes;
+    }
+    hdi_mutex_unlock(&device->lock);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* buffers.c: the caller's own memory on a device. */
+#include "front/front.h"
+
+/* Is bytes..offset+bytes inside the buffer? Fails with the figures. */
+static hd_status check_range(const hd_buffer *buffer, uint64_t offset, uint64_t bytes) {
+    uint64_t end;
+    if (hdi_add_u64(offset, bytes, &end) && end <= buffer->bytes) return HD_OK;
+    return hdi_context_fail(buffer->device->context, HD_STATUS_LIMIT, "bytes %llu+%llu of a buffer that has %llu", (unsigned long long)offset,
+                            (unsigned long long)bytes, (unsigned long long)buffer->bytes);
+}
+
+hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer) {
+    if (!device || !desc || !out_buffer) return HD_STATUS_NULL_POINTER;
+    *out_buffer = NULL;
+    hd_context *context = device->context;
+    if (desc->bytes == 0) return hdi_context_fail(context, HD_STATUS_ZERO_SIZE, "a buffer of no bytes");
+    if ((unsigned)desc->use > HD_BUFFER_READBACK) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "buffer use %d does not exist", (int)desc->use);
+    uint64_t limit = device->found.caps.max_allocation_bytes, padded;
+    if (!hdi_pad_u64(desc->bytes, 4, &padded) || (limit && padded > limit))
+        return hdi_context_fail(context, HD_STATUS_LIMIT, "a buffer of %llu bytes; %s allocates at most %llu at once", (unsigned long long)desc->bytes,
+                                device->found.info.id, (unsigned long long)limit);
+    hd_error error = { 0 };
+    hd_buffer *buffer = hdi_alloc(&context->allocator, sizeof *buffer);
+    hd_status status = buffer ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a buffer");
+    hdi_alloc_desc alloc = { padded, desc->use, desc->label };
+    if (!status) status = hdi_device_alloc(device, &alloc, &buffer->memory, &error);
+    if (status) {
+        hdi_free(&context->allocator, buffer, sizeof *buffer);
+        return hdi_context_keep(context, &error);
+    }
+    buffer->device = device;
+    buffer->bytes = desc->bytes;
+    hdi_context_add(context, &context->buffers, &buffer->link);
+    *out_buffer = buffer;
+    return HD_OK;
+}
+
+void hdi_buffer_end(hd_buffer *buffer) {
+    hd_context *context = buffer->device->context;
+    hdi_device_free(buffer->device, buffer->memory, (buffer->bytes + 3) & ~UINT64_C(3));
+    hdi_context_remove(context, &buffer->link);
+    hdi_free(&context->allocator, buffer, sizeof *buffer);
+}
+
+void hd_buffer_destroy(hd_buffer *buffer) {
+    if (buffer) hdi_buffer_end(buffer);
+}
+
+hd_status hd_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes) {
+    if (!buffer || (!data && bytes)) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = check_range(buffer, offset, bytes);
+    if (status || bytes == 0) return status;
+    uint64_t ticket = atomic_load(&buffer->last_ticket);
+    status = hdi_device_write(buffer->device, buffer->memory, offset, data, bytes, &ticket, &error);
+    atomic_store(&buffer->last_ticket, ticket);
+    return status ? hdi_context_keep(buffer->device->context, &error) : HD_OK;
+}
+
+hd_status hd_buffer_read(hd_buffer *buffer, uint64_t offset, void *out_data, uint64_t bytes) {
+    if (!buffer || (!out_data && bytes)) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = check_range(buffer, offset, bytes);
+    if (status || bytes == 0) return status;
+    status = hdi_device_read(buffer->device, buffer->memory, offset, out_data, bytes, atomic_load(&buffer->last_ticket), &error);
+    return status ? hdi_context_keep(buffer->device->context, &error) : HD_OK;
+}
+
+uint64_t hd_buffer_bytes(const hd_buffer *buffer) { return buffer ? buffer->bytes : 0; }
+
+hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer) {
+    if (!buffer || !out_pointer) return HD_STATUS_NULL_POINTER;
+    *out_pointer = hdi_device_map(buffer->device, buffer->memory);
+    if (*out_pointer) return HD_OK;
+    return hdi_context_fail(buffer->device->context, HD_STATUS_UNSUPPORTED, "the host does not see this buffer's memory on %s", buffer->device->found.info.id);
+}

@@ -1,0 +1,155 @@
+/* context.c: the root. Resolves wishes against the environment, keeps the first error, holds every object in a list. */
+#include "front/front.h"
+#include <stdio.h>
+
+/* ---- errors ---- */
+
+hd_status hdi_context_keep(hd_context *context, const hd_error *error) {
+    if (error->status == HD_OK) return HD_OK;
+    hdi_mutex_lock(&context->lock);
+    if (context->error.status == HD_OK) context->error = *error;
+    hdi_mutex_unlock(&context->lock);
+    hdi_log_line(&context->log, HD_LOG_ERROR, error->backend[0] ? error->backend : "heddle", "%s: %s", hd_status_name(error->status), error->text);
+    return error->status;
+}
+
+hd_status hdi_context_fail(hd_context *context, hd_status status, const char *format, ...) {
+    hd_error error = { 0 };
+    va_list args;
+    va_start(args, format);
+    hdi_fail_v(&error, status, format, args);
+    va_end(args);
+    return hdi_context_keep(context, &error);
+}
+
+void hd_context_take_error(hd_context *context, hd_error *out_error) {
+    hdi_mutex_lock(&context->lock);
+    *out_error = context->error;
+    memset(&context->error, 0, sizeof context->error);
+    hdi_mutex_unlock(&context->lock);
+}
+
+const char *hd_context_error(hd_context *context) {
+    if (!context) return "";
+    hd_error error;
+    hd_context_take_error(context, &error);
+    context->error_line[0] = 0;
+    if (error.status == HD_OK) return context->error_line;
+    const char *hint = hd_status_hint(error.status);
+    char native[48] = "";
+    if (error.native_code) snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
+    snprintf(context->error_line, sizeof context->error_line, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error.status), error.op[0] ? " in " : "", error.op,
+             error.text[0] ? error.text : hd_status_text(error.status), native, error.device[0] ? " on " : "", error.device, hint[0] ? "; " : "", hint);
+    return context->error_line;
+}
+
+/* ---- objects ---- */
+
+void hdi_context_add(hd_context *context, hdi_link *list, hdi_link *link) {
+    hdi_mutex_lock(&context->lock);
+    hdi_list_add(list, link);
+    context->live++;
+    hdi_mutex_unlock(&context->lock);
+}
+
+void hdi_context_remove(hd_context *context, hdi_link *link) {
+    hdi_mutex_lock(&context->lock);
+    hdi_list_remove(link);
+    context->live--;
+    hdi_mutex_unlock(&context->lock);
+}
+
+uint64_t hd_context_live_objects(const hd_context *context) {
+    if (!context) return 0;
+    hd_context *writable = (hd_context *)(uintptr_t)context; /* only its lock is touched */
+    hdi_mutex_lock(&writable->lock);
+    uint64_t live = context->live;
+    hdi_mutex_unlock(&writable->lock);
+    return live;
+}
+
+hd_status hdi_context_probe(hd_context *context, hd_error *error) {
+    hdi_mutex_lock(&context->lock);
+    hd_status status = HD_OK;
+    if (!context->probed) {
+        status = hdi_registry_probe(&context->registry, &context->host, context->backend[0] ? context->backend : NULL, error);
+        context->probed = status == HD_OK;
+        if (status) hdi_registry_free(&context->registry);
+    }
+    hdi_mutex_unlock(&context->lock);
+    return status;
+}
+
+/* ---- wishes ---- */
+
+static bool read_level(const char *text, hd_log_level *out) {
+    static const char *const names[] = { "error", "warning", "info", "debug" };
+    for (size_t i = 0; i < HDI_COUNT(names); i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (hd_log_level)(HD_LOG_ERROR + i);
+            return true;
+        }
+    return false;
+}
+
+static bool copy_wish(const char *wish, hdi_option option, char *out, size_t room) {
+    const char *text = wish ? wish : hdi_option_get(option);
+    return (size_t)snprintf(out, room, "%s", text ? text : "") < room;
+}
+
+/* Fills the context in from the desc and the environment; on failure names the variable to the log. */
+static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
+    const char *level = hdi_option_get(HDI_OPTION_LOG), *bad = NULL;
+    uint64_t strict, validation, threads, wait_ms;
+    context->log = (hdi_log){ desc->log, desc->log_user, desc->log_level ? desc->log_level : HD_LOG_WARNING };
+    if (!desc->log_level && level && !read_level(level, &context->log.level)) bad = "HEDDLE_LOG is error, warning, info or debug";
+    if (!hdi_option_number(HDI_OPTION_STRICT, 0, 1, 0, &strict)) bad = "HEDDLE_STRICT is 0 or 1";
+    if (!hdi_option_number(HDI_OPTION_VALIDATION, 0, 1, 0, &validation)) bad = "HEDDLE_VALIDATION is 0 or 1";
+    if (!hdi_option_number(HDI_OPTION_THREADS, 1, 1024, 0, &threads)) bad = "HEDDLE_THREADS is 1 to 1024";
+    if (!hdi_option_number(HDI_OPTION_WAIT_MS, 1, 1000000000, 60000, &wait_ms)) bad = "HEDDLE_WAIT_MS is 1 to 1000000000";
+    if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend)) bad = "the back end's name is too long";
+    if (!copy_wish(desc->device, HDI_OPTION_DEVICE, context->device, sizeof context->device)) bad = "the device's name is too long";
+    if (bad) {
+        hdi_log_line(&context->log, HD_LOG_ERROR, "heddle", "%s", bad);
+        return HD_STATUS_INVALID_ARGUMENT;
+    }
+    context->strict = desc->strict ? desc->strict > 0 : strict != 0;
+    bool cached = hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
+    context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log, .cache_dir = cached ? context->cache_dir : NULL,
+                                .validation = desc->validation > 0 || validation != 0,
+                                .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,
+                                .wait_ns = desc->wait_ns ? desc->wait_ns : wait_ms * 1000000 };
+    return HD_OK;
+}
+
+hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_context) {
+    const hd_context_desc defaults = { 0 };
+    if (!desc) desc = &defaults;
+    if (!out_context) return HD_STATUS_NULL_POINTER;
+    *out_context = NULL;
+    const hd_allocator allocator = desc->allocator.resize ? desc->allocator : hdi_default_allocator;
+    hd_context *context = hdi_alloc(&allocator, sizeof *context);
+    if (!context) return HD_STATUS_OUT_OF_HOST_MEMORY;
+    context->allocator = allocator;
+    hd_status status = resolve(context, desc);
+    if (!status && !hdi_mutex_init(&context->lock)) status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    if (status) {
+        hdi_free(&allocator, context, sizeof *context);
+        return status;
+    }
+    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->tickets, &context->idle };
+    for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
+    *out_context = context;
+    return HD_OK;
+}
+
+void hd_context_destroy(hd_context *context) {
+    if (!context) return;
+    while (!hdi_list_empty(&context->devices)) hd_device_close(HDI_OBJECT(context->devices.next, hd_device, link));
+    while (!hdi_list_empty(&context->programs)) hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, link));
+    while (!hdi_list_empty(&context->kernels)) hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, link));
+    hdi_registry_free(&context->registry);
+    hdi_mutex_free(&context->lock);
+    hd_allocator allocator = context->allocator;
+    hdi_free(&allocator, context, sizeof *context);
+}

@@ -1,0 +1,245 @@
+/* core.c: a plan made real on one device: kernels compiled, memory allocated, submissions bound. A core whose plan was
+ * ended waits in the context for the next plan of the same key, so that the same batch again builds nothing. */
+#include "front/front.h"
+
+enum { IDLE_LIMIT = 8 };
+
+/* ---- making ---- */
+
+/* The module that a kernel of the plan names. */
+static const hdi_module *module_of(const hdi_core *core, uint32_t id) {
+    return id >= HDI_USER_MODULE ? &core->modules[id - HDI_USER_MODULE] : hdi_module_get(id);
+}
+
+static hd_status wrap_user_kernels(hdi_core *core, hd_error *error) {
+    const hd_allocator *allocator = core->device->host->allocator;
+    uint32_t count = core->plan->kernel_count;
+    if (count == 0) return HD_OK;
+    core->modules = hdi_alloc(allocator, count * sizeof *core->modules);
+    core->blobs = hdi_alloc(allocator, count * sizeof *core->blobs);
+    if (!core->modules || !core->blobs) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for own kernels");
+    for (uint32_t i = 0; i < count; i++) {
+        const hdi_user_kernel *user = core->plan->kernels[i];
+        core->blobs[i] = (hdi_blob){ user->words, user->word_count, user->hash, user->info.entry };
+        core->modules[i] = (hdi_module){ "user", &core->blobs[i], NULL };
+    }
+    return HD_OK;
+}
+
+static hd_status load_kernels(hdi_core *core, hd_error *error) {
+    const hdi_cmds *cmds = &core->plan->cmds;
+    core->kernels = hdi_alloc(core->device->host->allocator, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
+    if (!core->kernels) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernels");
+    for (uint32_t i = 0; i < cmds->kernel_count; i++) {
+        hd_status status = hdi_device_kernel(core->device, module_of(core, cmds->kernels[i].module), &cmds->kernels[i], &core->kernels[i], error);
+        if (status) return status;
+    }
+    return HD_OK;
+}
+
+/* Inputs that are small are written in place by the host where the device has such memory. */
+#define SMALL_INPUT_BYTES UINT64_C(65536)
+
+static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
+    const hdi_plan_slot *slot = &core->plan->slots[at];
+    hdi_core_slot *own = &core->slots[at];
+    if (own->memory || own->bound) return HD_OK;
+    bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= SMALL_INPUT_BYTES;
+    bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_INPUT_BYTES;
+    hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch" };
+    hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
+    if (!status) own->memory_bytes = slot->bytes;
+    return status;
+}
+
+/* Scratch and constants now: after this no run allocates. Named slots are made when they are first written or run, since
+ * the caller may bind his own. */
+static hd_status allocate(hdi_core *core, hd_error *error) {
+    const hd_allocator *allocator = core->device->host->allocator;
+    core->slots = hdi_alloc(allocator, core->plan->slot_count * sizeof *core->slots);
+    core->bindings = hdi_alloc(allocator, core->plan->slot_count * sizeof *core->bindings);
+    if (!core->slots || !core->bindings) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for slots");
+    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
+        const hdi_plan_slot *slot = &core->plan->slots[i];
+        if (slot->kind != HDI_STORAGE_SCRATCH && slot->kind != HDI_STORAGE_CONSTANT) continue;
+        hd_status status = ensure_memory(core, i, error);
+        if (!status && slot->kind == HDI_STORAGE_CONSTANT)
+            status = hdi_device_write(core->device, core->slots[i].memory, 0, slot->data, slot->bytes, &core->last_ticket, error);
+        if (status) return status;
+    }
+    return HD_OK;
+}
+
+static hdi_core *take_idle(hd_device *device, uint64_t key) {
+    hd_context *context = device->context;
+    hdi_core *found = NULL;
+    hdi_mutex_lock(&context->lock);
+    for (hdi_link *at = context->idle.next; at != &context->idle && !found; at = at->next) {
+        hdi_core *core = HDI_OBJECT(at, hdi_core, link);
+        if (core->device == device && core->key == key) found = core;
+    }
+    if (found) {
+        hdi_list_remove(&found->link);
+        context->idle_count--;
+    }
+    hdi_mutex_unlock(&context->lock);
+    return found;
+}
+
+/* States of a reused core begin as zeros, like those of a new one. */
+static hd_status clear_states(hdi_core *core, hd_error *error) {
+    hdi_cmds cmds;
+    hdi_cmds_init(&cmds, core->device->host->allocator);
+    hd_status status = HD_OK;
+    uint32_t used = 0, slot;
+    for (uint32_t i = 0; i < core->plan->slot_count && !status; i++) {
+        if (core->plan->slots[i].kind != HDI_STORAGE_STATE || !core->slots[i].memory) continue;
+        core->bindings[used++] = (hdi_slot){ core->slots[i].memory, 0, core->plan->slots[i].bytes };
+        status = hdi_cmds_slot(&cmds, core->plan->slots[i].bytes, &slot);
+        if (!status) status = hdi_cmds_fill(&cmds, (hdi_range){ slot, 0, core->plan->slots[i].bytes }, 0);
+    }
+    if (status) hdi_fail(error, status, "no memory to clear states");
+    hdi_submission submission = { .cmds = &cmds, .slots = core->bindings, .transfer = true };
+    if (!status && used > 0) status = hdi_device_submit(core->device, &submission, &core->last_ticket, error);
+    if (!status && used > 0) status = hdi_device_wait(core->device, core->last_ticket, 0, error);
+    hdi_cmds_free(&cmds);
+    return status;
+}
+
+static uint64_t key_of(const hd_device *device, const hd_plan_desc *desc, uint64_t program_hash) {
+    const uint64_t facts[] = { program_hash, (uint64_t)(uintptr_t)device, desc->math == HD_MATH_EXACT, desc->budget_bytes, (uint64_t)(desc->no_fusion != 0), desc->slice_us };
+    return hdi_hash(HDI_HASH_START, facts, sizeof facts);
+}
+
+hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, hdi_core **out_core, hd_error *error) {
+    uint64_t key = key_of(device, desc, program_hash);
+    hdi_core *core = take_idle(device, key);
+    hd_status status;
+    if (core) {
+        status = clear_states(core, error);
+        if (status) hdi_core_end(core);
+        else *out_core = core;
+        return status;
+    }
+    core = hdi_alloc(device->host->allocator, sizeof *core);
+    if (!core) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
+    hdi_list_init(&core->link);
+    core->device = device;
+    core->key = key;
+    hdi_plan_options options = hdi_plan_options_of(desc);
+    status = hdi_plan_make(device->host->allocator, program, &device->found.caps, &options, &core->plan, error);
+    if (!status) status = wrap_user_kernels(core, error);
+    if (!status) status = load_kernels(core, error);
+    if (!status) status = allocate(core, error);
+    if (status) hdi_core_end(core);
+    else *out_core = core;
+    return status;
+}
+
+/* ---- ending ---- */
+
+static void end_now(void *object) {
+    hdi_core *core = object;
+    hd_device *device = core->device;
+    const hd_allocator *allocator = device->host->allocator;
+    uint32_t slot_count = core->plan ? core->plan->slot_count : 0, kernel_count = core->plan ? core->plan->cmds.kernel_count : 0;
+    if (core->recording) {
+        hdi_mutex_lock(&device->lock);
+        device->backend->forget(device->handle, core->recording);
+        hdi_mutex_unlock(&device->lock);
+    }
+    for (uint32_t i = 0; core->slots && i < slot_count; i++) {
+        hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
+        hdi_free(allocator, core->slots[i].shadow, core->plan->slots[i].tensor_bytes);
+    }
+    uint32_t user_count = core->plan ? core->plan->kernel_count : 0;
+    hdi_free(allocator, core->slots, slot_count * sizeof *core->slots);
+    hdi_free(allocator, core->bindings, slot_count * sizeof *core->bindings);
+    hdi_free(allocator, core->kernels, kernel_count * sizeof(hdi_loaded_kernel *));
+    hdi_free(allocator, core->modules, user_count * sizeof *core->modules);
+    hdi_free(allocator, core->blobs, user_count * sizeof *core->blobs);
+    hdi_plan_free(core->plan);
+    hdi_free(allocator, core, sizeof *core);
+}
+
+void hdi_core_end(hdi_core *core) {
+    if (core) hdi_device_bury(core->device, core->last_ticket, end_now, core);
+}
+
+void hdi_core_retire(hdi_core *core, bool reusable) {
+    hd_context *context = core->device->context;
+    if (!reusable || core->device->lost) {
+        hdi_core_end(core);
+        return;
+    }
+    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
+        core->slots[i].bound = NULL;
+        core->slots[i].written = false;
+    }
+    hdi_core *oldest = NULL;
+    hdi_mutex_lock(&context->lock);
+    hdi_list_add(&context->idle, &core->link);
+    if (++context->idle_count > IDLE_LIMIT) {
+        oldest = HDI_OBJECT(context->idle.next, hdi_core, link);
+        hdi_list_remove(&oldest->link);
+        context->idle_count--;
+    }
+    hdi_mutex_unlock(&context->lock);
+    hdi_core_end(oldest);
+}
+
+void hdi_core_drop_idle(hd_context *context, const hd_device *device) {
+    for (;;) {
+        hdi_core *core = NULL;
+        hdi_mutex_lock(&context->lock);
+        for (hdi_link *at = context->idle.next; at != &context->idle && !core; at = at->next)
+            if (!device || HDI_OBJECT(at, hdi_core, link)->device == device) core = HDI_OBJECT(at, hdi_core, link);
+        if (core) {
+            hdi_list_remove(&core->link);
+            context->idle_count--;
+        }
+        hdi_mutex_unlock(&context->lock);
+        if (!core) return;
+        hdi_core_end(core);
+    }
+}
+
+/* ---- using ---- */
+
+hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot) {
+    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
+        const hdi_plan_slot *slot = &core->plan->slots[i];
+        if (slot->name && (kinds >> slot->kind & 1) && strcmp(slot->name, name) == 0) {
+            *out_slot = i;
+            return &core->slots[i];
+        }
+    }
+    return NULL;
+}
+
+hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error) { return ensure_memory(core, slot, error); }
+
+static hd_status bind_all(hdi_core *core, hd_error *error) {
+    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
+        hdi_core_slot *own = &core->slots[i];
+        const hdi_plan_slot *slot = &core->plan->slots[i];
+        if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound)
+            return hdi_fail(error, HD_STATUS_WRONG_STATE, "input \"%s\" was never written", slot->name);
+        hd_status status = ensure_memory(core, i, error);
+        if (status) return status;
+        core->bindings[i] = own->bound ? (hdi_slot){ own->bound->memory, own->bound_offset, slot->bytes } : (hdi_slot){ own->memory, 0, slot->bytes };
+    }
+    return HD_OK;
+}
+
+hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records, hd_error *error) {
+    hd_status status = bind_all(core, error);
+    if (status) return status;
+    hdi_submission submission = { .cmds = &core->plan->cmds, .kernels = core->kernels, .slots = core->bindings, .timestamps = timestamps, .recording = &core->recording };
+    status = hdi_device_submit(core->device, &submission, &core->last_ticket, error);
+    if (status) return status;
+    *out_records = submission.recorded_out;
+    for (uint32_t i = 0; i < core->plan->slot_count; i++)
+        if (core->slots[i].bound) atomic_store(&core->slots[i].bound->last_ticket, core->last_ticket);
+    return HD_OK;
+}

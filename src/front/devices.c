@@ -1,0 +1,153 @@
+/* devices.c: listing, choosing, opening and closing devices. */
+#include "front/front.h"
+#include <stdio.h>
+
+/* Copies `count` items out as the public list calls do. */
+static hd_status list_out(size_t item_bytes, size_t found, const void *(*item)(const hd_context *, size_t, void *), hd_context *context, void *scratch,
+                          void *out_infos, size_t *count) {
+    size_t room = *count;
+    *count = found;
+    for (size_t i = 0; out_infos && i < HDI_MIN(room, found); i++) memcpy((char *)out_infos + i * item_bytes, item(context, i, scratch), item_bytes);
+    return out_infos && room < found ? HD_STATUS_LIMIT : HD_OK;
+}
+
+static const void *device_item(const hd_context *context, size_t index, void *scratch) {
+    (void)scratch;
+    return &context->registry.ranked[index]->info;
+}
+
+static const void *backend_item(const hd_context *context, size_t index, void *scratch) {
+    const hdi_registered *row = &context->registry.rows[index];
+    hd_backend_info *info = scratch;
+    memset(info, 0, sizeof *info);
+    snprintf(info->name, sizeof info->name, "%s", row->name);
+    info->compiled = row->backend != NULL;
+    info->device_count = row->probe ? row->probe->found_count : 0;
+    info->available = info->device_count > 0;
+    if (!row->backend) {
+        snprintf(info->reason, sizeof info->reason, "not part of this build");
+        snprintf(info->mend, sizeof info->mend, "build heddle where the %s headers are installed", row->name);
+    } else if (!row->probe) snprintf(info->reason, sizeof info->reason, "not looked at: another back end was asked for");
+    else {
+        snprintf(info->reason, sizeof info->reason, "%s", row->probe->reason);
+        snprintf(info->mend, sizeof info->mend, "%s", row->probe->mend);
+    }
+    return info;
+}
+
+hd_status hd_devices(hd_context *context, hd_device_info *out_infos, size_t *count) {
+    hd_error error = { 0 };
+    if (!context || !count) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdi_context_probe(context, &error);
+    if (status) return hdi_context_keep(context, &error);
+    return list_out(sizeof(hd_device_info), context->registry.ranked_count, device_item, context, NULL, out_infos, count);
+}
+
+hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *count) {
+    hd_error error = { 0 };
+    hd_backend_info scratch;
+    if (!context || !count) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdi_context_probe(context, &error);
+    if (status) return hdi_context_keep(context, &error);
+    return list_out(sizeof scratch, context->registry.count, backend_item, context, &scratch, out_infos, count);
+}
+
+hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_text, size_t room, size_t *out_needed) {
+    hd_error error = { 0 };
+    const hdi_found *found;
+    char why[512];
+    if (!context) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdi_context_probe(context, &error);
+    if (!status) status = hdi_registry_select(&context->registry, id, false, &found, why, sizeof why, &error);
+    if (status) return hdi_context_keep(context, &error);
+    hdi_text text = { .allocator = &context->allocator };
+    hdi_caps_print(&found->caps, &text);
+    status = hdi_text_out(&text, out_text, room, out_needed);
+    hdi_text_free(&text);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static void relieve(void *user) {
+    hd_device *device = user;
+    hdi_core_drop_idle(device->context, device);
+}
+
+hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error) {
+    hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign, out_device, error);
+    if (status) return status;
+    (*out_device)->context = context;
+    (*out_device)->relieve = relieve;
+    (*out_device)->relieve_user = *out_device;
+    snprintf((*out_device)->selection, sizeof (*out_device)->selection, "%s", why);
+    hdi_context_add(context, &context->devices, &(*out_device)->link);
+    hdi_log_line(&context->log, found->info.kind == HD_DEVICE_SOFTWARE ? HD_LOG_WARNING : HD_LOG_INFO, "device", "%s", why);
+    return HD_OK;
+}
+
+hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_device **out_device) {
+    const hd_device_desc defaults = { 0 };
+    hd_error error = { 0 };
+    const hdi_found *found;
+    char why[512];
+    if (!context || !out_device) return HD_STATUS_NULL_POINTER;
+    *out_device = NULL;
+    if (!desc) desc = &defaults;
+    const char *request = desc->id ? desc->id : context->device[0] ? context->device : desc->vulkan_device ? "vulkan" : NULL;
+    hdi_foreign foreign = { desc->vulkan_instance, desc->vulkan_physical_device, desc->vulkan_device, desc->vulkan_get_instance_proc_addr,
+                            desc->vulkan_queue_family, desc->vulkan_queue_index };
+    hd_status status = hdi_context_probe(context, &error);
+    if (!status) status = hdi_registry_select(&context->registry, request, context->strict, &found, why, sizeof why, &error);
+    if (!status) status = hdi_front_open(context, found, desc->vulkan_device ? &foreign : NULL, why, out_device, &error);
+    /* A device that cannot be opened is passed over for the next best when none was named. */
+    for (uint32_t i = 0; status && !request && !context->strict && i < context->registry.ranked_count; i++) {
+        const hdi_found *next = context->registry.ranked[i];
+        if (next == found || next->info.kind == HD_DEVICE_SOFTWARE || next->info.kind == HD_DEVICE_NULL) continue;
+        snprintf(why, sizeof why, "requested=best selected=%s because=\"%s could not be opened: %.200s\"", next->info.id, found->info.id, error.text);
+        status = hdi_front_open(context, next, NULL, why, out_device, NULL);
+    }
+    return status ? hdi_context_keep(context, &error) : HD_OK;
+}
+
+void hd_device_close(hd_device *device) {
+    if (!device) return;
+    hd_context *context = device->context;
+    /* Lists are walked with care: ending an object takes it out of its list. */
+    for (hdi_link *at = context->tickets.next, *next; at != &context->tickets; at = next) {
+        next = at->next;
+        hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, link);
+        if (ticket->device == device) hdi_ticket_end(ticket);
+    }
+    for (hdi_link *at = context->plans.next, *next; at != &context->plans; at = next) {
+        next = at->next;
+        hd_plan *plan = HDI_OBJECT(at, hd_plan, link);
+        if (plan->core->device == device) hdi_plan_end(plan);
+    }
+    hdi_core_drop_idle(context, device);
+    for (hdi_link *at = context->buffers.next, *next; at != &context->buffers; at = next) {
+        next = at->next;
+        hd_buffer *buffer = HDI_OBJECT(at, hd_buffer, link);
+        if (buffer->device == device) hdi_buffer_end(buffer);
+    }
+    hdi_context_remove(context, &device->link);
+    hdi_device_close(device);
+}
+
+const hd_device_info *hd_device_get_info(const hd_device *device) { return device ? &device->found.info : NULL; }
+const char *hd_device_selection(const hd_device *device) { return device ? device->selection : ""; }
+
+hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats) {
+    if (!device || !out_stats) return HD_STATUS_NULL_POINTER;
+    hdi_mutex_lock(&device->lock);
+    *out_stats = device->stats;
+    hdi_mutex_unlock(&device->lock);
+    return HD_OK;
+}
+
+hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {
+    if (!device) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = hdi_device_wait(device, device->last_ticket, timeout_ns, &error);
+    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}

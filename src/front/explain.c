@@ -1,0 +1,72 @@
+/* explain.c: program, plan, commands and device as text, each choice with its "because"; and the times of a run. */
+#include "front/front.h"
+
+static void print_device(const hdi_caps *caps, const char *id, const char *selection, hdi_text *out) {
+    hdi_text_add(out, "\ndevice %s  %s\n", id, caps->name);
+    if (selection) hdi_text_add(out, "%s\n", selection);
+}
+
+static void print_all(const hdi_text *program, const hdi_plan *plan, const char *id, const char *selection, hdi_text *out) {
+    hdi_text_add(out, "program\n%s\nplan\n", program->bytes ? program->bytes : "");
+    hdi_plan_print(plan, out);
+    hdi_text_add(out, "\ncmds\n");
+    hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, out);
+    print_device(&plan->caps, id, selection, out);
+}
+
+hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed) {
+    if (!plan) return HD_STATUS_NULL_POINTER;
+    hdi_text text = { .allocator = &plan->context->allocator };
+    print_all(&plan->program_text, plan->core->plan, plan->core->device->found.info.id, plan->core->device->selection, &text);
+    hd_status status = hdi_text_out(&text, out_text, room, out_needed);
+    hdi_text_free(&text);
+    return status;
+}
+
+hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc, char *out_text, size_t room, size_t *out_needed) {
+    const hd_plan_desc defaults = { 0 };
+    if (!context || !program || !caps_text) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hdi_caps caps;
+    hdi_plan *plan = NULL;
+    hdi_plan_options options = hdi_plan_options_of(desc ? desc : &defaults);
+    hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, &error);
+    if (!status) status = hdi_plan_make(&context->allocator, program, &caps, &options, &plan, &error);
+    if (status) return hdi_context_keep(context, &error);
+    hdi_text program_text = { .allocator = &context->allocator }, text = { .allocator = &context->allocator };
+    hdi_program_print(program, &program_text);
+    print_all(&program_text, plan, "described", NULL, &text);
+    status = hdi_text_out(&text, out_text, room, out_needed);
+    hdi_text_free(&program_text);
+    hdi_text_free(&text);
+    hdi_plan_free(plan);
+    return status;
+}
+
+hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) {
+    if (!plan || !count) return HD_STATUS_NULL_POINTER;
+    hdi_core *core = plan->core;
+    const hdi_plan *made = core->plan;
+    if (!plan->desc.timestamps || !plan->ran)
+        return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
+    size_t room = *count;
+    *count = made->step_count;
+    if (!out_timings) return HD_OK;
+    hd_error error = { 0 };
+    uint32_t got = 0;
+    uint64_t *ns = hdi_alloc(&plan->context->allocator, made->step_count * sizeof *ns);
+    hd_status status = ns ? hdi_device_wait(core->device, core->last_ticket, 0, &error) : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
+    if (!status) {
+        hdi_mutex_lock(&core->device->lock);
+        status = core->device->backend->profile(core->device->handle, core->last_ticket, ns, made->step_count, &got, &error);
+        hdi_mutex_unlock(&core->device->lock);
+    }
+    for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
+        const hdi_plan_step *step = &made->steps[i];
+        const char *kernel = step->kind == HDI_CMD_COPY ? "copy" : step->kind == HDI_CMD_FILL ? "fill" : hdi_plan_module_name(NULL, step->kernel.module);
+        out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
+    }
+    hdi_free(&plan->context->allocator, ns, made->step_count * sizeof *ns);
+    if (status) return hdi_context_keep(plan->context, &error);
+    return room < made->step_count ? HD_STATUS_LIMIT : HD_OK;
+}

@@ -1,0 +1,171 @@
+/* programs.c: programs and own kernels as objects of a context. Building itself is the program room's. */
+#include "front/front.h"
+#include <stdio.h>
+
+/* ---- programs ---- */
+
+hd_program *hd_program_create(hd_context *context) {
+    if (!context) return NULL;
+    hd_program *program = hdi_program_new(&context->allocator, context);
+    if (program) hdi_context_add(context, &context->programs, &program->link);
+    else hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
+    return program;
+}
+
+void hd_program_destroy(hd_program *program) {
+    if (!program) return;
+    for (uint32_t i = 0; program->foreign_kernels && i < program->node_count; i++)
+        if (program->nodes[i].op == HDI_OP_DISPATCH) hdi_user_kernel_release(program->nodes[i].attrs.custom->kernel);
+    hdi_context_remove(program->context, &program->link);
+    hdi_program_free(program);
+}
+
+hd_status hd_program_check(hd_program *program) {
+    if (!program) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = hdi_program_check(program, &error);
+    return status ? hdi_context_keep(program->context, &error) : HD_OK;
+}
+
+hd_status hd_program_print(const hd_program *program, char *out_text, size_t room, size_t *out_needed) {
+    if (!program) return HD_STATUS_NULL_POINTER;
+    hdi_text text = { .allocator = &program->context->allocator };
+    hdi_program_print(program, &text);
+    hd_status status = hdi_text_out(&text, out_text, room, out_needed);
+    hdi_text_free(&text);
+    return status;
+}
+
+/* A living kernel of the context with this hash, for dispatch nodes in a program's text. */
+static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
+    hd_context *context = user;
+    bool found = false;
+    hdi_mutex_lock(&context->lock);
+    for (hdi_link *at = context->kernels.next; at != &context->kernels && !found; at = at->next) {
+        hd_kernel *kernel = HDI_OBJECT(at, hd_kernel, link);
+        if (kernel->user->hash != hash) continue;
+        out_custom->kernel = kernel->user;
+        out_custom->kernel_bindings = kernel->info.binding_count;
+        out_custom->kernel_push_bytes = kernel->info.push_bytes;
+        found = true;
+    }
+    hdi_mutex_unlock(&context->lock);
+    return found;
+}
+
+hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+    if (!context || !text || !out_program) return HD_STATUS_NULL_POINTER;
+    *out_program = NULL;
+    hd_program *program = hd_program_create(context);
+    if (!program) return HD_STATUS_OUT_OF_HOST_MEMORY;
+    hd_error error = { 0 };
+    hd_status status = hdi_program_parse(program, text, bytes, find_kernel, context, &error);
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == HDI_OP_DISPATCH) hdi_user_kernel_hold(program->nodes[i].attrs.custom->kernel);
+    if (!status) {
+        *out_program = program;
+        return HD_OK;
+    }
+    hd_program_destroy(program);
+    return hdi_context_keep(context, &error);
+}
+
+uint64_t hd_program_hash(const hd_program *program) { return program ? hdi_program_hash(program) : 0; }
+
+/* ---- own kernels ---- */
+
+typedef struct file_bytes {
+    char    *data; /* of `capacity`, as it was grown */
+    size_t   count;
+    uint32_t capacity;
+} file_bytes;
+
+static hd_status read_file(hd_context *context, const char *path, file_bytes *out_file, hd_error *error) {
+    enum { LIMIT_BYTES = 16 << 20 };
+    FILE *file = fopen(path, "rb");
+    if (!file) return hdi_fail(error, HD_STATUS_IO, "cannot open %s", path);
+    char *data = NULL;
+    uint32_t capacity = 0;
+    size_t count = 0, got = 0;
+    hd_status status = HD_OK;
+    do {
+        count += got;
+        if (count > LIMIT_BYTES) status = hdi_fail(error, HD_STATUS_LIMIT, "%s is larger than 16 MiB", path);
+        else if (!hdi_grow(&context->allocator, &data, &capacity, count + 65536, 1)) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to read %s", path);
+    } while (!status && (got = fread(data + count, 1, 65536, file)) > 0);
+    if (!status && ferror(file)) status = hdi_fail(error, HD_STATUS_IO, "cannot read %s", path);
+    fclose(file);
+    if (!status && count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", path);
+    if (status) hdi_free(&context->allocator, data, capacity);
+    *out_file = (file_bytes){ data, count, capacity };
+    return status;
+}
+
+static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
+    memcpy(out->workgroup, from->workgroup, sizeof out->workgroup);
+    out->push_bytes = from->push_bytes;
+    out->binding_count = from->binding_count;
+    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) out->binding_written[i] = from->bindings[i].written;
+}
+
+static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel, hd_error *error) {
+    file_bytes file = { 0 };
+    hd_status status = HD_OK;
+    if (!desc->spirv && !desc->path) return hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes or a path");
+    if (!desc->spirv) status = read_file(context, desc->path, &file, error);
+    if (status) return status;
+    hd_kernel *kernel = hdi_alloc(&context->allocator, sizeof *kernel);
+    if (!kernel) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
+    else kernel->user = hdi_user_kernel_new(&context->allocator, desc->spirv ? desc->spirv : file.data, desc->spirv ? desc->spirv_bytes : file.count,
+                                            desc->entry, desc->spec_ids, desc->spec_values, desc->spec_count, error);
+    hdi_free(&context->allocator, file.data, file.capacity);
+    if (kernel && !kernel->user) {
+        hdi_free(&context->allocator, kernel, sizeof *kernel);
+        status = error->status ? error->status : HD_STATUS_MODULE;
+    }
+    if (status) return status;
+    kernel->context = context;
+    describe(&kernel->user->info, &kernel->info);
+    *out_kernel = kernel;
+    return HD_OK;
+}
+
+hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel) {
+    if (!context || !desc || !out_kernel) return HD_STATUS_NULL_POINTER;
+    *out_kernel = NULL;
+    hd_error error = { 0 };
+    hd_status status = new_kernel(context, desc, out_kernel, &error);
+    if (status) return hdi_context_keep(context, &error);
+    hdi_context_add(context, &context->kernels, &(*out_kernel)->link);
+    return HD_OK;
+}
+
+void hd_kernel_destroy(hd_kernel *kernel) {
+    if (!kernel) return;
+    hd_context *context = kernel->context;
+    hdi_context_remove(context, &kernel->link);
+    hdi_user_kernel_release(kernel->user);
+    hdi_free(&context->allocator, kernel, sizeof *kernel);
+}
+
+const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel) { return kernel ? &kernel->info : NULL; }
+
+hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc) {
+    if (!program) return 0;
+    if (!kernel || !desc || (desc->input_count && !desc->inputs) || (desc->push_bytes && !desc->push)) {
+        hdi_fail(&program->error, HD_STATUS_NULL_POINTER, "dispatch: the kernel, its desc, inputs or push constants are NULL");
+        return 0;
+    }
+    hdi_custom custom = { .kernel = kernel->user, .kernel_hash = kernel->user->hash, .kernel_bindings = kernel->info.binding_count,
+                          .kernel_push_bytes = kernel->info.push_bytes, .push_bytes = desc->push_bytes };
+    if (desc->push_bytes > sizeof custom.push_words) {
+        hdi_fail(&program->error, HD_STATUS_LIMIT, "dispatch: %u push bytes and the limit is %zu", desc->push_bytes, sizeof custom.push_words);
+        return 0;
+    }
+    if (desc->push_bytes) memcpy(custom.push_words, desc->push, desc->push_bytes);
+    memcpy(custom.groups, desc->groups, sizeof custom.groups);
+    hdi_attrs attrs = { .custom = &custom };
+    hd_value value = hdi_program_add(program, HDI_OP_DISPATCH, desc->inputs, desc->input_count, &attrs, desc->out_dtype, desc->out_shape, NULL);
+    if (value) hdi_user_kernel_hold(kernel->user);
+    return value;
+}

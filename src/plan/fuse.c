@@ -1,0 +1,480 @@
+/* fuse.c: nodes become tasks. Reshape, permute and slice move no data: they are views. Element-wise nodes are held back
+ * as pending chains and join the chain, or the matrix product, that makes their operand, when they are its only reader;
+ * everything else is emitted in the program's order. Relies on program checks; decides nothing about kernels. */
+#include "plan/task.h"
+
+#define NO_TASK UINT32_MAX
+
+/* What is known of a value while walking the program. */
+typedef struct value_state {
+    hdi_tensor view;
+    uint32_t   uses;      /* by living nodes and outputs */
+    uint32_t   last_use;  /* the last node that reads it; UINT32_MAX: an output does */
+    uint32_t   pending;   /* its task, not yet emitted, or NO_TASK */
+    bool       alive;
+} value_state;
+
+typedef struct fusion {
+    hdi_plan         *plan;
+    const hd_program *program;
+    value_state      *values; /* by id */
+    hdi_task         *tasks;  /* pending ones; freed places are reused */
+    bool             *task_used;
+    uint32_t          task_capacity;
+    hd_error         *error;
+} fusion;
+
+static hd_status no_memory(fusion *f) { return hdi_fail(f->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan %u nodes", f->program->node_count); }
+static const hdi_node *node_of(const fusion *f, hd_value value) { return &f->program->nodes[value - 1]; }
+
+/* ---- which nodes live: outputs and written states, and all they need ---- */
+
+static void count_uses(fusion *f) {
+    for (uint32_t i = 0; i < f->program->output_count; i++) {
+        value_state *v = &f->values[f->program->outputs[i].value];
+        v->alive = true;
+        v->uses++;
+        v->last_use = UINT32_MAX;
+    }
+    for (uint32_t id = f->program->node_count; id >= 1; id--) {
+        const hdi_node *node = node_of(f, id);
+        /* What the caller can name is there, even where nothing reads it. */
+        if (node->op == HDI_OP_WRITE_ROWS || node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE) f->values[id].alive = true;
+        if (!f->values[id].alive) continue;
+        for (uint32_t i = 0; i < node->operand_count; i++) {
+            if (node->operands[i] == 0) continue;
+            value_state *operand = &f->values[node->operands[i]];
+            operand->alive = true;
+            operand->uses++;
+            operand->last_use = HDI_MAX(operand->last_use, id);
+        }
+    }
+}
+
+/* ---- pending tasks ---- */
+
+static uint32_t hold(fusion *f, const hdi_task *task) {
+    uint32_t at = 0;
+    while (at < f->task_capacity && f->task_used[at]) at++;
+    if (at == f->task_capacity) {
+        uint32_t flags_capacity = f->task_capacity;
+        if (!hdi_grow(f->plan->arena.allocator, &f->task_used, &flags_capacity, (size_t)at + 1, sizeof *f->task_used) ||
+            !hdi_grow(f->plan->arena.allocator, &f->tasks, &f->task_capacity, (size_t)at + 1, sizeof *f->tasks)) return NO_TASK;
+    }
+    f->task_used[at] = true;
+    f->tasks[at] = *task;
+    return at;
+}
+
+/* Emits the value's pending task, if it has one: from here on its storage holds it. */
+static hd_status settle(fusion *f, hd_value value) {
+    uint32_t at = f->values[value].pending;
+    if (at == NO_TASK) return HD_OK;
+    f->values[value].pending = NO_TASK;
+    f->task_used[at] = false;
+    return hdi_task_emit(f->plan, f->program, &f->tasks[at], f->error);
+}
+
+/* Finishes a task whose result is `value`: held back when a later element-wise node may still join it. */
+static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait) {
+    f->values[value].view = task->out;
+    if (!may_wait || f->plan->options.no_fusion || f->values[value].uses != 1)
+        return hdi_task_emit(f->plan, f->program, task, f->error);
+    f->values[value].pending = hold(f, task);
+    return f->values[value].pending == NO_TASK ? no_memory(f) : HD_OK;
+}
+
+/* ---- tensors ---- */
+
+static hd_status new_tensor(fusion *f, hd_dtype dtype, hd_shape shape, hdi_tensor *out) {
+    uint32_t storage = hdi_plan_storage(f->plan, HDI_STORAGE_SCRATCH, hd_tensor_bytes(dtype, shape), NULL);
+    if (storage == HDI_NO_INDEX) return no_memory(f);
+    *out = hdi_tensor_dense(storage, dtype, shape);
+    return HD_OK;
+}
+
+/* A task that copies `from` to `to`, either of which may be strided. */
+static hdi_task copy_task(const hdi_tensor *from, const hdi_tensor *to, hd_value value) {
+    hdi_task task = { .op = HDI_OP_COPY, .out = *to, .values = { value }, .value_count = 1 };
+    task.chain.inputs[0] = *from;
+    task.chain.input_count = 1;
+    task.chain.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, to->dtype, 0 };
+    task.chain.step_count = 1;
+    return task;
+}
+
+/* The value as a tensor that lies dense from the start of its storage, copied if it is a view. */
+static hd_status dense(fusion *f, hd_value value, hdi_tensor *out) {
+    hd_status status = settle(f, value);
+    hdi_tensor *view = &f->values[value].view;
+    *out = *view;
+    if (status || (hdi_tensor_is_dense(view) && view->first == 0)) return status;
+    if ((status = new_tensor(f, view->dtype, view->shape, out))) return status;
+    hdi_task task = copy_task(view, out, value);
+    status = hdi_task_emit(f->plan, f->program, &task, f->error);
+    *view = *out; /* later readers take the copy too */
+    return status;
+}
+
+/* The view repeated to a larger shape. */
+static hdi_tensor broadcast(hdi_tensor view, hd_shape shape) {
+    hdi_tensor wide = view;
+    wide.shape = shape;
+    for (uint32_t i = 0; i < shape.rank; i++) {
+        uint32_t missing = shape.rank - view.shape.rank;
+        bool repeats = i < missing || view.shape.dims[i - missing] == 1;
+        wide.strides[i] = repeats ? 0 : view.strides[i - missing];
+    }
+    return wide;
+}
+
+/* ---- chains ---- */
+
+static bool tensors_equal(const hdi_tensor *a, const hdi_tensor *b) {
+    return a->storage == b->storage && a->dtype == b->dtype && a->first == b->first && hdi_shape_equal(a->shape, b->shape) &&
+           memcmp(a->strides, b->strides, a->shape.rank * sizeof a->strides[0]) == 0;
+}
+
+/* Makes `tensor` a source of the chain; HDI_SOURCE_NONE where there is no room. An epilogue's source 0 is taken. */
+static uint8_t chain_input(hdi_chain *chain, const hdi_tensor *tensor, bool epilogue) {
+    for (uint32_t i = epilogue; i < chain->input_count; i++)
+        if (tensors_equal(&chain->inputs[i], tensor)) return (uint8_t)i;
+    if (chain->input_count == HDI_CHAIN_INPUTS) return HDI_SOURCE_NONE;
+    chain->inputs[chain->input_count] = *tensor;
+    return (uint8_t)chain->input_count++;
+}
+
+/* Appends all of `other` (an element-wise chain) to `chain`; returns the source of its result or HDI_SOURCE_NONE. */
+static uint8_t chain_join(hdi_chain *chain, const hdi_chain *other, bool epilogue) {
+    uint8_t sources[HDI_CHAIN_INPUTS + HDI_CHAIN_STEPS];
+    if (chain->step_count + other->step_count > HDI_CHAIN_STEPS) return HDI_SOURCE_NONE;
+    for (uint32_t i = 0; i < other->input_count; i++) {
+        sources[i] = chain_input(chain, &other->inputs[i], epilogue);
+        if (sources[i] == HDI_SOURCE_NONE) return HDI_SOURCE_NONE;
+    }
+    uint32_t attr_base = chain->attr_count;
+    memcpy(chain->attrs + attr_base, other->attrs, other->attr_count * sizeof other->attrs[0]);
+    chain->attr_count += other->attr_count;
+    for (uint32_t i = 0; i < other->step_count; i++) {
+        hdi_step step = other->steps[i];
+        if (step.a != HDI_SOURCE_NONE) step.a = sources[step.a];
+        if (step.b != HDI_SOURCE_NONE) step.b = sources[step.b];
+        if (step.c != HDI_SOURCE_NONE) step.c = sources[step.c];
+        step.attr_first += attr_base;
+        sources[HDI_CHAIN_INPUTS + i] = (uint8_t)(HDI_CHAIN_INPUTS + chain->step_count);
+        chain->steps[chain->step_count++] = step;
+    }
+    return (uint8_t)(HDI_CHAIN_INPUTS + chain->step_count - 1);
+}
+
+static uint32_t times_used_by(const hdi_node *node, hd_value value) {
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < node->operand_count; i++) times += node->operands[i] == value;
+    return times;
+}
+
+/* May the operand's pending task become part of `node`'s chain? */
+static bool joinable(const fusion *f, const hdi_node *node, hd_value operand) {
+    const value_state *v = &f->values[operand];
+    return v->pending != NO_TASK && v->uses == times_used_by(node, operand) && hdi_shape_equal(v->view.shape, node->shape);
+}
+
+/* Adds the node's own step; sources of its operands are in `sources`. False where there is no room. */
+static bool append_step(hdi_chain *chain, const hdi_node *node, const uint8_t *sources) {
+    hdi_step step = { 0 };
+    float attrs[4];
+    uint32_t attr_count = 0;
+    if (chain->step_count == HDI_CHAIN_STEPS || !hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count)) return false;
+    step.a = sources[0];
+    step.b = node->operand_count > 1 ? sources[1] : HDI_SOURCE_NONE;
+    step.c = node->operand_count > 2 ? sources[2] : HDI_SOURCE_NONE;
+    step.type = node->dtype;
+    step.attr_first = chain->attr_count;
+    memcpy(chain->attrs + chain->attr_count, attrs, attr_count * sizeof attrs[0]);
+    chain->attr_count += attr_count;
+    chain->steps[chain->step_count++] = step;
+    return true;
+}
+
+/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass. */
+static hd_value base_operand(const fusion *f, const hdi_node *node) {
+    hd_value base = 0;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        if (!joinable(f, node, node->operands[i])) continue;
+        const hdi_task *task = &f->tasks[f->values[node->operands[i]].pending];
+        if (task->op != HDI_OP_COPY) return node->operands[i];
+        if (base == 0) base = node->operands[i];
+    }
+    return base;
+}
+
+/* Builds the node's task on top of `base` (0: on nothing). Operands that cannot join must be settled first by the caller
+ * when `settled` is set. False where it does not fit; nothing was changed then. */
+static bool grow_task(fusion *f, const hdi_node *node, hd_value id, hd_value base, bool join_others, hdi_task *out, hd_value *joined, uint32_t *out_joined_count) {
+    hdi_task task = { .op = HDI_OP_COPY };
+    uint32_t joined_count = 0;
+    if (base) {
+        task = f->tasks[f->values[base].pending];
+        joined[joined_count++] = base;
+    }
+    bool epilogue = task.op != HDI_OP_COPY;
+    if (epilogue && task.chain.input_count == 0) { /* source 0 is the product itself */
+        task.chain.inputs[0] = task.out;
+        task.chain.input_count = 1;
+    }
+    uint8_t base_source = (uint8_t)(task.chain.step_count ? HDI_CHAIN_INPUTS + task.chain.step_count - 1 : 0);
+    uint8_t sources[3] = { HDI_SOURCE_NONE, HDI_SOURCE_NONE, HDI_SOURCE_NONE };
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        hd_value operand = node->operands[i];
+        const value_state *v = &f->values[operand];
+        hdi_tensor wide = broadcast(v->view, node->shape);
+        const hdi_task *other = v->pending != NO_TASK ? &f->tasks[v->pending] : NULL;
+        if (operand == base) sources[i] = base_source;
+        else if (i > 0 && operand == node->operands[i - 1]) sources[i] = sources[i - 1];
+        else if (join_others && other && other->op == HDI_OP_COPY && joinable(f, node, operand) &&
+                 task.value_count + other->value_count <= HDI_CHAIN_STEPS) {
+            sources[i] = chain_join(&task.chain, &other->chain, epilogue);
+            joined[joined_count++] = operand;
+            memcpy(task.values + task.value_count, other->values, other->value_count * sizeof other->values[0]);
+            task.value_count += other->value_count;
+        } else sources[i] = chain_input(&task.chain, &wide, epilogue);
+        if (sources[i] == HDI_SOURCE_NONE) return false;
+    }
+    if (task.value_count > HDI_CHAIN_STEPS || !append_step(&task.chain, node, sources)) return false;
+    task.values[task.value_count++] = id;
+    task.out = hdi_tensor_dense(task.out.storage, node->dtype, node->shape);
+    if (!hdi_task_fits(f->plan, &task)) return false;
+    *out = task;
+    *out_joined_count = joined_count;
+    return true;
+}
+
+static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_task task;
+    hd_value joined[4];
+    uint32_t joined_count = 0;
+    hd_value base = f->plan->options.no_fusion ? 0 : base_operand(f, node);
+    bool grown = base && grow_task(f, node, id, base, true, &task, joined, &joined_count);
+    if (base && !grown) grown = grow_task(f, node, id, base, false, &task, joined, &joined_count);
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        bool inside = false;
+        for (uint32_t k = 0; grown && k < joined_count; k++) inside |= joined[k] == node->operands[i];
+        hd_status status = inside ? HD_OK : settle(f, node->operands[i]);
+        if (status) return status;
+    }
+    if (!grown && !grow_task(f, node, id, 0, false, &task, joined, &joined_count))
+        return hdi_fail(f->error, HD_STATUS_UNSUPPORTED, "%s of shapes that need more push constants than the device has", hdi_op_get(node->op).name);
+    for (uint32_t k = 0; k < joined_count; k++) {
+        f->task_used[f->values[joined[k]].pending] = false;
+        f->values[joined[k]].pending = NO_TASK;
+    }
+    hd_status status = new_tensor(f, node->dtype, node->shape, &task.out);
+    return status ? status : finish(f, &task, id, true);
+}
+
+/* ---- views ---- */
+
+/* A reshape needs its operand dense, but not from the storage's start. */
+static hd_status view_reshape(fusion *f, const hdi_node *node, hd_value id) {
+    hd_status status = settle(f, node->operands[0]);
+    hdi_tensor from = f->values[node->operands[0]].view;
+    if (!status && !hdi_tensor_is_dense(&from)) status = dense(f, node->operands[0], &from);
+    uint64_t first = from.first;
+    f->values[id].view = hdi_tensor_dense(from.storage, node->dtype, node->shape);
+    f->values[id].view.first = first;
+    return status;
+}
+
+static hd_status view_permute(fusion *f, const hdi_node *node, hd_value id) {
+    hd_status status = settle(f, node->operands[0]);
+    hdi_tensor from = f->values[node->operands[0]].view, view = from;
+    view.shape = node->shape;
+    for (uint32_t i = 0; i < node->shape.rank; i++) view.strides[i] = from.strides[node->attrs.ints[i]];
+    f->values[id].view = view;
+    return status;
+}
+
+static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
+    hd_status status = settle(f, node->operands[0]);
+    hdi_tensor view = f->values[node->operands[0]].view;
+    for (uint32_t i = 0; i < node->shape.rank; i++) view.first += (uint64_t)(node->attrs.ints[i] * view.strides[i]);
+    view.shape = node->shape;
+    f->values[id].view = view;
+    return status;
+}
+
+/* ---- joining and padding: copies into parts of one tensor ---- */
+
+/* `whole` from index begin[] on, with `shape`; where it is one dense run at an aligned place, a storage of its own, so
+ * that copies into neighbouring parts need no barrier between them. */
+static hd_status part_of(fusion *f, const hdi_tensor *whole, const int64_t *begin, hd_shape shape, hdi_tensor *out) {
+    *out = *whole;
+    out->shape = shape;
+    for (uint32_t i = 0; i < shape.rank; i++) out->first += (uint64_t)(begin[i] * whole->strides[i]);
+    uint64_t offset = hd_dtype_bytes(out->dtype, out->first);
+    uint64_t align = HDI_MAX(f->plan->caps.binding_align, UINT64_C(4));
+    if (!hdi_tensor_is_dense(out) || offset % align != 0 || hd_tensor_bytes(out->dtype, shape) % 4 != 0) return HD_OK;
+    uint32_t storage = hdi_plan_storage(f->plan, HDI_STORAGE_SCRATCH, hd_tensor_bytes(out->dtype, shape), NULL);
+    if (storage == HDI_NO_INDEX) return no_memory(f);
+    f->plan->storages[storage].parent = whole->storage;
+    f->plan->storages[storage].parent_offset = offset;
+    *out = hdi_tensor_dense(storage, out->dtype, shape);
+    return HD_OK;
+}
+
+static hd_status copy_into(fusion *f, hd_value from, const hdi_tensor *whole, const int64_t *begin, hd_value id) {
+    hd_status status = settle(f, from);
+    hdi_tensor part;
+    if (!status) status = part_of(f, whole, begin, f->values[from].view.shape, &part);
+    if (status) return status;
+    hdi_task task = copy_task(&f->values[from].view, &part, id);
+    return hdi_task_emit(f->plan, f->program, &task, f->error);
+}
+
+static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_tensor out;
+    hd_status status = new_tensor(f, node->dtype, node->shape, &out);
+    int64_t begin[HD_MAX_RANK] = { 0 }, axis = node->attrs.ints[0];
+    for (uint32_t i = 0; i < node->operand_count && !status; i++) {
+        status = copy_into(f, node->operands[i], &out, begin, id);
+        begin[axis] += node_of(f, node->operands[i])->shape.dims[axis];
+    }
+    f->values[id].view = out;
+    return status;
+}
+
+static hd_status fuse_pad(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_tensor out;
+    hd_status status = new_tensor(f, node->dtype, node->shape, &out);
+    if (!status) status = hdi_task_fill(f->plan, f->program, id, &out, node->attrs.floats[0], f->error);
+    if (!status) status = copy_into(f, node->operands[0], &out, node->attrs.ints, id);
+    f->values[id].view = out;
+    return status;
+}
+
+/* ---- states ---- */
+
+/* Rows are about to be overwritten in place: whatever still shows the old rows is made, or copied, now. */
+static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
+    uint32_t storage = f->values[state].view.storage;
+    hd_status status = HD_OK;
+    for (hd_value v = 1; v < writer && !status; v++) {
+        value_state *value = &f->values[v];
+        if (!value->alive) continue;
+        if (value->pending != NO_TASK) {
+            const hdi_task *task = &f->tasks[value->pending];
+            bool reads = false;
+            for (uint32_t i = 0; i < task->input_count; i++) reads |= task->inputs[i].storage == storage;
+            for (uint32_t i = 0; i < task->chain.input_count; i++) reads |= task->chain.inputs[i].storage == storage;
+            if (reads) status = settle(f, v);
+        }
+        hdi_op op = node_of(f, v)->op;
+        bool is_view = op == HDI_OP_RESHAPE || op == HDI_OP_PERMUTE || op == HDI_OP_SLICE;
+        if (!status && is_view && value->view.storage == storage && value->last_use > writer) {
+            hdi_tensor copy;
+            status = new_tensor(f, value->view.dtype, value->view.shape, &copy);
+            if (status) break;
+            hdi_task task = copy_task(&value->view, &copy, v);
+            status = hdi_task_emit(f->plan, f->program, &task, f->error);
+            value->view = copy;
+        }
+    }
+    return status;
+}
+
+static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = 2, .values = { id }, .value_count = 1 };
+    hd_status status = dense(f, node->operands[1], &task.inputs[0]);
+    if (!status) status = dense(f, node->operands[2], &task.inputs[1]);
+    if (!status) status = save_old_rows(f, node->operands[0], id);
+    task.out = f->values[node->operands[0]].view;
+    f->values[id].view = task.out;
+    return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
+}
+
+/* ---- the rest ---- */
+
+static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_task task = { .op = node->op, .attrs = &node->attrs, .values = { id }, .value_count = 1 };
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < node->operand_count && !status; i++) {
+        hdi_tensor *input = &task.inputs[task.input_count++];
+        if (node->operands[i] == 0) *input = (hdi_tensor){ .storage = HDI_NO_INDEX };
+        else if (hdi_kernels_take_view(node->op, i)) {
+            status = settle(f, node->operands[i]);
+            *input = f->values[node->operands[i]].view;
+        } else status = dense(f, node->operands[i], input);
+    }
+    if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
+    return status ? status : finish(f, &task, id, node->op == HDI_OP_MATMUL);
+}
+
+static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_storage_kind kind = node->op == HDI_OP_INPUT ? HDI_STORAGE_INPUT : HDI_STORAGE_STATE;
+    const char *name = hdi_arena_text(&f->plan->arena, node->name, strlen(node->name));
+    uint32_t storage = name ? hdi_plan_storage(f->plan, kind, hd_tensor_bytes(node->dtype, node->shape), name) : HDI_NO_INDEX;
+    if (storage == HDI_NO_INDEX) return no_memory(f);
+    f->values[id].view = hdi_tensor_dense(storage, node->dtype, node->shape);
+    return HD_OK;
+}
+
+static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
+    switch (node->op) {
+    case HDI_OP_INPUT:
+    case HDI_OP_STATE: return fuse_source(f, node, id);
+    case HDI_OP_RESHAPE: return view_reshape(f, node, id);
+    case HDI_OP_PERMUTE: return view_permute(f, node, id);
+    case HDI_OP_SLICE: return view_slice(f, node, id);
+    case HDI_OP_CONCAT: return fuse_concat(f, node, id);
+    case HDI_OP_PAD: return fuse_pad(f, node, id);
+    case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);
+    default: break;
+    }
+    hdi_step step;
+    float attrs[4];
+    uint32_t attr_count;
+    bool quantised = node->operand_count > 0 && node->operands[0] && hdi_dtype_is_quantised(node_of(f, node->operands[0])->dtype);
+    if (!quantised && hdi_op_step(node->op, &node->attrs, &step, attrs, &attr_count)) return fuse_elementwise(f, node, id);
+    return fuse_other(f, node, id);
+}
+
+/* An output takes over the storage that its value was made in, or gets a copy where that is shared or a view. */
+static hd_status place_output(fusion *f, const hdi_output *output) {
+    hd_status status = settle(f, output->value);
+    hdi_tensor view = f->values[output->value].view;
+    const char *name = hdi_arena_text(&f->plan->arena, output->name, strlen(output->name));
+    if (!name) return no_memory(f);
+    if (status) return status;
+    hdi_storage *storage = &f->plan->storages[view.storage];
+    uint64_t bytes = hd_tensor_bytes(view.dtype, view.shape);
+    if (storage->kind == HDI_STORAGE_SCRATCH && storage->parent == HDI_NO_INDEX && hdi_tensor_is_dense(&view) && view.first == 0 && storage->bytes == bytes) {
+        storage->kind = HDI_STORAGE_OUTPUT;
+        storage->name = name;
+        return HD_OK;
+    }
+    uint32_t copy = hdi_plan_storage(f->plan, HDI_STORAGE_OUTPUT, bytes, name);
+    if (copy == HDI_NO_INDEX) return no_memory(f);
+    hdi_tensor to = hdi_tensor_dense(copy, view.dtype, view.shape);
+    hdi_task task = copy_task(&view, &to, output->value);
+    return hdi_task_emit(f->plan, f->program, &task, f->error);
+}
+
+hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *error) {
+    const hd_allocator *allocator = plan->arena.allocator;
+    size_t value_bytes = ((size_t)program->node_count + 1) * sizeof(value_state);
+    fusion f = { .plan = plan, .program = program, .error = error, .values = hdi_alloc(allocator, value_bytes) };
+    if (!f.values) return no_memory(&f);
+    for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = NO_TASK;
+    count_uses(&f);
+    hd_status status = HD_OK;
+    for (hd_value id = 1; id <= program->node_count && !status; id++)
+        if (f.values[id].alive) {
+            status = fuse_node(&f, node_of(&f, id), id);
+            if (status && error && error->op[0] == 0) memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name, strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
+        }
+    for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
+    hdi_free(allocator, f.tasks, f.task_capacity * sizeof *f.tasks);
+    hdi_free(allocator, f.task_used, f.task_capacity * sizeof *f.task_used);
+    hdi_free(allocator, f.values, value_bytes);
+    return status;
+}

@@ -1,0 +1,88 @@
+/* order.c: levels. A step stands one level after the last step whose bytes it must wait for (read after write, write
+ * after read, write after write). Steps are then sorted by level, in their old order within one: every level can run
+ * at once. A tight plan keeps the program's order, a step a level, because that shortens lifetimes. */
+#include "plan/plan.h"
+
+/* Who touched a storage so far. */
+typedef struct touch {
+    uint32_t step, next; /* next: index + 1 of the storage's earlier touch, 0: none */
+    uint64_t offset, bytes;
+    uint32_t access;
+} touch;
+
+typedef struct touches {
+    touch    *items;
+    uint32_t  count, capacity;
+    uint32_t *heads; /* for each storage, index + 1 of its latest touch */
+} touches;
+
+static bool overlap(const touch *a, uint64_t offset, uint64_t bytes) {
+    return a->offset < offset + bytes && offset < a->offset + a->bytes;
+}
+
+/* The level that one use of a step asks for, given all earlier steps. */
+static uint32_t level_for(const hdi_plan *plan, const touches *all, uint32_t root, uint64_t offset, const hdi_use *use) {
+    uint32_t level = 0;
+    for (uint32_t at = all->heads[root]; at != 0; at = all->items[at - 1].next) {
+        const touch *earlier = &all->items[at - 1];
+        if (((earlier->access | use->access) & HDI_WRITE) && overlap(earlier, offset, use->bytes))
+            level = HDI_MAX(level, plan->steps[earlier->step].level + 1);
+    }
+    return level;
+}
+
+static bool remember(hdi_plan *plan, touches *all, uint32_t step, uint32_t root, uint64_t offset, const hdi_use *use) {
+    if (!hdi_grow(plan->arena.allocator, &all->items, &all->capacity, (size_t)all->count + 1, sizeof *all->items)) return false;
+    all->items[all->count] = (touch){ step, all->heads[root], offset, use->bytes, use->access };
+    all->heads[root] = ++all->count;
+    return true;
+}
+
+static bool assign_levels(hdi_plan *plan, touches *all) {
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        hdi_plan_step *step = &plan->steps[s];
+        uint32_t level = 0;
+        for (uint32_t u = 0; u < step->use_count; u++) {
+            uint64_t offset = step->uses[u].offset;
+            uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
+            level = HDI_MAX(level, level_for(plan, all, root, offset, &step->uses[u]));
+        }
+        step->level = plan->tight ? s : level;
+        plan->level_count = HDI_MAX(plan->level_count, step->level + 1);
+        for (uint32_t u = 0; u < step->use_count; u++) {
+            uint64_t offset = step->uses[u].offset;
+            uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
+            if (!remember(plan, all, s, root, offset, &step->uses[u])) return false;
+        }
+    }
+    return true;
+}
+
+/* Counting sort by level, stable. */
+static bool sort_by_level(hdi_plan *plan) {
+    const hd_allocator *allocator = plan->arena.allocator;
+    hdi_plan_step *sorted = hdi_alloc(allocator, plan->step_capacity * sizeof *sorted);
+    uint32_t *at = hdi_alloc(allocator, ((size_t)plan->level_count + 1) * sizeof *at);
+    if (sorted && at) {
+        for (uint32_t s = 0; s < plan->step_count; s++) at[plan->steps[s].level + 1]++;
+        for (uint32_t l = 0; l < plan->level_count; l++) at[l + 1] += at[l];
+        for (uint32_t s = 0; s < plan->step_count; s++) sorted[at[plan->steps[s].level]++] = plan->steps[s];
+        hdi_free(allocator, plan->steps, plan->step_capacity * sizeof *plan->steps);
+        plan->steps = sorted;
+        sorted = NULL;
+    }
+    hdi_free(allocator, at, ((size_t)plan->level_count + 1) * sizeof *at);
+    if (!sorted) return true;
+    hdi_free(allocator, sorted, plan->step_capacity * sizeof *sorted);
+    return false;
+}
+
+hd_status hdi_plan_order(hdi_plan *plan, hd_error *error) {
+    const hd_allocator *allocator = plan->arena.allocator;
+    touches all = { 0 };
+    all.heads = hdi_alloc(allocator, (plan->storage_count + 1) * sizeof *all.heads);
+    bool done = all.heads && assign_levels(plan, &all) && (plan->step_count == 0 || sort_by_level(plan));
+    hdi_free(allocator, all.heads, (plan->storage_count + 1) * sizeof *all.heads);
+    hdi_free(allocator, all.items, all.capacity * sizeof *all.items);
+    return done ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to order %u steps", plan->step_count);
+}

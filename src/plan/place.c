@@ -1,0 +1,156 @@
+/* place.c: memory. Named values get a slot each, constants one slot together; intermediates share slabs: largest first,
+ * each at the lowest offset where no storage that lives at the same time lies. Slabs stay under the device's limits. */
+#include "plan/plan.h"
+#include <stdlib.h>
+
+static hd_status new_slot(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes, uint64_t tensor_bytes, const char *name,
+                          uint32_t *out_slot) {
+    if (!hdi_grow(plan->arena.allocator, &plan->slots, &plan->slot_capacity, (size_t)plan->slot_count + 1, sizeof *plan->slots))
+        return HD_STATUS_OUT_OF_HOST_MEMORY;
+    plan->slots[plan->slot_count++] = (hdi_plan_slot){ kind, name, bytes, tensor_bytes, NULL };
+    return hdi_cmds_slot(&plan->cmds, bytes, out_slot);
+}
+
+static uint64_t alignment(const hdi_plan *plan) { return HDI_MAX(plan->caps.binding_align, UINT64_C(256)); }
+
+/* The largest single piece of memory that one binding can see whole. */
+static uint64_t slab_limit(const hdi_plan *plan) {
+    uint64_t limit = UINT64_MAX;
+    if (plan->caps.max_allocation_bytes) limit = HDI_MIN(limit, plan->caps.max_allocation_bytes);
+    return limit & ~(alignment(plan) - 1);
+}
+
+static void find_lifetimes(hdi_plan *plan) {
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (uint32_t u = 0; u < plan->steps[s].use_count; u++) {
+            uint64_t offset = 0;
+            hdi_storage *storage = &plan->storages[hdi_plan_root(plan, plan->steps[s].uses[u].storage, &offset)];
+            storage->first_level = HDI_MIN(storage->first_level, plan->steps[s].level);
+            storage->last_level = HDI_MAX(storage->last_level, plan->steps[s].level);
+        }
+}
+
+static hd_status place_named(hdi_plan *plan, hd_error *error) {
+    for (uint32_t i = 0; i < plan->storage_count; i++) {
+        hdi_storage *storage = &plan->storages[i];
+        if (!storage->name || storage->parent != HDI_NO_INDEX) continue;
+        uint64_t bytes = (storage->bytes + 3) & ~UINT64_C(3);
+        if (bytes > slab_limit(plan))
+            return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" has %llu bytes and the device allocates at most %llu at once",
+                            storage->name, (unsigned long long)bytes, (unsigned long long)slab_limit(plan));
+        if (new_slot(plan, storage->kind, bytes, storage->bytes, storage->name, &storage->slot))
+            return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slot");
+        uint64_t padded = (bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
+        if (storage->kind == HDI_STORAGE_INPUT) plan->memory.input_bytes += padded;
+        if (storage->kind == HDI_STORAGE_STATE) plan->memory.state_bytes += padded;
+        if (storage->kind == HDI_STORAGE_OUTPUT) plan->memory.output_bytes += padded;
+    }
+    return HD_OK;
+}
+
+static hd_status place_constants(hdi_plan *plan, hd_error *error) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < plan->storage_count; i++)
+        if (plan->storages[i].kind == HDI_STORAGE_CONSTANT) {
+            plan->storages[i].offset = total;
+            total += (plan->storages[i].bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
+        }
+    plan->memory.constant_bytes = total;
+    if (total == 0) return HD_OK;
+    char *data = total <= SIZE_MAX ? hdi_arena_alloc(&plan->arena, (size_t)total) : NULL;
+    uint32_t slot;
+    if (!data || new_slot(plan, HDI_STORAGE_CONSTANT, total, total, NULL, &slot))
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %llu bytes of constants", (unsigned long long)total);
+    for (uint32_t i = 0; i < plan->storage_count; i++)
+        if (plan->storages[i].kind == HDI_STORAGE_CONSTANT) {
+            plan->storages[i].slot = slot;
+            memcpy(data + plan->storages[i].offset, plan->storages[i].data, (size_t)plan->storages[i].bytes);
+        }
+    plan->slots[slot].data = data;
+    return HD_OK;
+}
+
+/* ---- intermediates ---- */
+
+static bool is_scratch(const hdi_storage *s) {
+    return s->kind == HDI_STORAGE_SCRATCH && s->parent == HDI_NO_INDEX && s->first_level <= s->last_level;
+}
+
+/* Largest first; equal sizes by who lives first, then by number, so that the order never depends on the sort. */
+static int by_size(const void *a, const void *b) {
+    const hdi_storage *x = *(hdi_storage *const *)a, *y = *(hdi_storage *const *)b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    if (x->first_level != y->first_level) return x->first_level < y->first_level ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static bool live_together(const hdi_storage *a, const hdi_storage *b) {
+    return a->first_level <= b->last_level && b->first_level <= a->last_level;
+}
+
+/* The lowest offset in `slab` where `bytes` fit beside the placed storages that live at the same time. */
+static uint64_t lowest_offset(hdi_storage *const *placed, uint32_t placed_count, const hdi_storage *storage, uint32_t slab, uint64_t bytes, uint64_t align) {
+    uint64_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t i = 0; i < placed_count; i++) {
+            const hdi_storage *other = placed[i];
+            if (other->slot != slab || !live_together(other, storage)) continue;
+            uint64_t end = other->offset + ((other->bytes + align - 1) & ~(align - 1));
+            if (offset < end && other->offset < offset + bytes) {
+                offset = end;
+                moved = true;
+            }
+        }
+    }
+    return offset;
+}
+
+static hd_status place_one(hdi_plan *plan, hdi_storage **sorted, uint32_t at, uint32_t first_slab, hd_error *error) {
+    hdi_storage *storage = sorted[at];
+    uint64_t align = alignment(plan), bytes = (storage->bytes + align - 1) & ~(align - 1);
+    if (bytes > slab_limit(plan))
+        return hdi_fail(error, HD_STATUS_LIMIT, "an intermediate has %llu bytes and the device allocates at most %llu at once",
+                        (unsigned long long)storage->bytes, (unsigned long long)slab_limit(plan));
+    for (uint32_t slab = first_slab; slab < plan->slot_count; slab++) {
+        uint64_t offset = lowest_offset(sorted, at, storage, slab, bytes, align);
+        if (offset > slab_limit(plan) - bytes) continue;
+        storage->slot = slab;
+        storage->offset = offset;
+        plan->slots[slab].bytes = HDI_MAX(plan->slots[slab].bytes, offset + bytes);
+        return HD_OK;
+    }
+    if (new_slot(plan, HDI_STORAGE_SCRATCH, bytes, 0, NULL, &storage->slot))
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slab");
+    return HD_OK;
+}
+
+static hd_status place_scratch(hdi_plan *plan, hd_error *error) {
+    hdi_storage **sorted = hdi_alloc(plan->arena.allocator, plan->storage_count * sizeof(hdi_storage *));
+    if (!sorted) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u storages", plan->storage_count);
+    uint32_t count = 0, first_slab = plan->slot_count;
+    for (uint32_t i = 0; i < plan->storage_count; i++)
+        if (is_scratch(&plan->storages[i])) {
+            sorted[count++] = &plan->storages[i];
+            plan->memory.unshared_bytes += (plan->storages[i].bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
+        }
+    if (count > 0) qsort(sorted, count, sizeof *sorted, by_size);
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < count && !status; i++) status = place_one(plan, sorted, i, first_slab, error);
+    hdi_free(plan->arena.allocator, sorted, plan->storage_count * sizeof(hdi_storage *));
+    for (uint32_t slab = first_slab; slab < plan->slot_count; slab++) {
+        plan->cmds.slot_bytes[slab] = plan->slots[slab].bytes;
+        plan->memory.scratch_bytes += plan->slots[slab].bytes;
+    }
+    return status;
+}
+
+hd_status hdi_plan_place(hdi_plan *plan, hd_error *error) {
+    find_lifetimes(plan);
+    hd_status status = place_named(plan, error);
+    if (!status) status = place_constants(plan, error);
+    if (!status) status = place_scratch(plan, error);
+    plan->memory.total_bytes = plan->memory.input_bytes + plan->memory.state_bytes + plan->memory.output_bytes +
+                               plan->memory.scratch_bytes + plan->memory.constant_bytes;
+    return status;
+}

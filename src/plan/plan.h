@@ -1,0 +1,97 @@
+/* plan.h: HOW and WHERE. A plan is a pure function of (program, caps, options): same inputs, same bytes out; no device
+ * is asked, nothing is allocated on one. The stages, in order, each reading only what the one before left:
+ *   fuse.c    nodes -> steps: views resolved, element-wise chains fused, kernels picked by the kernels room
+ *   order.c   steps -> levels: steps of one level do not touch each other's bytes
+ *   place.c   storages -> slots and offsets: intermediates share memory by lifetime
+ *   emit.c    all of it -> cmds: one barrier a level, long work cut into slices
+ *   print.c   all of it as text, each choice with its "because" */
+#ifndef HDI_PLAN_H
+#define HDI_PLAN_H
+
+#include "cmds/caps.h"
+#include "cmds/cmds.h"
+#include "kernels/kernel.h"
+#include "program/program.h"
+#include "spirv/spirv.h"
+
+typedef struct hdi_plan_options {
+    hd_math  math;         /* fast or exact */
+    uint64_t budget_bytes; /* 0: no limit */
+    bool     no_fusion;
+    uint32_t slice_us;     /* 0: 100,000 */
+} hdi_plan_options;
+
+/* A piece of memory that values are views of. */
+typedef enum hdi_storage_kind {
+    HDI_STORAGE_SCRATCH = 0, HDI_STORAGE_INPUT, HDI_STORAGE_STATE, HDI_STORAGE_OUTPUT, HDI_STORAGE_CONSTANT
+} hdi_storage_kind;
+typedef struct hdi_storage {
+    hdi_storage_kind kind;
+    uint64_t    bytes;
+    const char *name;                  /* of an input, state or output */
+    const void *data;                  /* of a constant; in the plan's arena */
+    uint32_t    parent;                /* a part of another storage, or HDI_NO_INDEX */
+    uint64_t    parent_offset;
+    uint32_t    first_level, last_level; /* of its uses; first > last: unused */
+    uint32_t    slot;                  /* where place.c put it */
+    uint64_t    offset;
+} hdi_storage;
+
+/* One thing for the device to do. */
+typedef struct hdi_plan_step {
+    hdi_cmd_kind kind;                 /* dispatch, copy (uses[0] to uses[1]) or fill (uses[0]) */
+    hdi_kernel  kernel;
+    hdi_use     uses[HDI_MAX_BINDINGS];
+    uint32_t    use_count;
+    uint32_t    push[HDI_MAX_PUSH_WORDS];
+    uint32_t    groups[3];
+    uint32_t    fill;
+    uint64_t    flops, bytes;
+    const char *label;                 /* "v5 matmul + v6 relu"; in the arena */
+    const char *because;
+    uint32_t    level;
+} hdi_plan_step;
+
+/* What a slot of the plan's commands is to be bound to. */
+typedef struct hdi_plan_slot {
+    hdi_storage_kind kind;
+    const char *name;
+    uint64_t    bytes;                 /* whole words */
+    uint64_t    tensor_bytes;          /* what the caller writes and reads */
+    const void *data;                  /* constants, `bytes` of them */
+} hdi_plan_slot;
+
+typedef struct hdi_plan {
+    hdi_arena      arena;
+    hdi_plan_options options;          /* resolved */
+    hdi_caps       caps;
+    hdi_storage   *storages;  uint32_t storage_count,  storage_capacity;
+    hdi_plan_step *steps;     uint32_t step_count,     step_capacity;
+    hdi_plan_slot *slots;     uint32_t slot_count,     slot_capacity;
+    hdi_user_kernel **kernels; uint32_t kernel_count,  kernel_capacity; /* held */
+    uint32_t       level_count;
+    bool           tight;              /* planned anew, one step a level, to fit a budget */
+    uint32_t       slices;             /* pieces beyond one a step */
+    hd_plan_memory memory;
+    hdi_cmds       cmds;
+} hdi_plan;
+
+/* Plans. Statuses: those of the program, UNSUPPORTED, OVER_BUDGET, LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
+                        const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
+void hdi_plan_free(hdi_plan *plan);
+void hdi_plan_print(const hdi_plan *plan, hdi_text *out_text);
+/* Name of a module id of this plan, for hdi_cmds_print: `plan` is an hdi_plan. */
+const char *hdi_plan_module_name(void *plan, uint32_t module);
+
+/* The stages; each leaves its part of the plan filled in. */
+hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *error);
+hd_status hdi_plan_order(hdi_plan *plan, hd_error *error);
+hd_status hdi_plan_place(hdi_plan *plan, hd_error *error);
+hd_status hdi_plan_emit(hdi_plan *plan, hd_error *error);
+
+/* A new storage; HDI_NO_INDEX without memory. */
+uint32_t hdi_plan_storage(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes, const char *name);
+/* Follows parts to the whole storage; adds up their offsets. */
+uint32_t hdi_plan_root(const hdi_plan *plan, uint32_t storage, uint64_t *inout_offset);
+#endif

@@ -1,0 +1,61 @@
+/* print.c: a plan as stable text: memory, storages, and each step with what it reads and writes and its "because". */
+#include "plan/plan.h"
+#include <inttypes.h>
+
+static const char *kind_name(hdi_storage_kind kind) {
+    switch (kind) {
+    case HDI_STORAGE_INPUT: return "input";
+    case HDI_STORAGE_STATE: return "state";
+    case HDI_STORAGE_OUTPUT: return "output";
+    case HDI_STORAGE_CONSTANT: return "constant";
+    case HDI_STORAGE_SCRATCH: break;
+    }
+    return "scratch";
+}
+
+/* "x" for a named storage, "t7" for others. */
+static void print_storage_name(const hdi_plan *plan, uint32_t storage, hdi_text *out) {
+    if (plan->storages[storage].name) hdi_text_add(out, "\"%s\"", plan->storages[storage].name);
+    else hdi_text_add(out, "t%u", storage);
+}
+
+static void print_storages(const hdi_plan *plan, hdi_text *out) {
+    for (uint32_t i = 0; i < plan->storage_count; i++) {
+        const hdi_storage *storage = &plan->storages[i];
+        bool unused = storage->first_level > storage->last_level;
+        if (storage->parent != HDI_NO_INDEX || (unused && !storage->name)) continue;
+        hdi_text_add(out, "%s ", kind_name(storage->kind));
+        print_storage_name(plan, i, out);
+        hdi_text_add(out, " %" PRIu64 " bytes in s%u at %" PRIu64, storage->bytes, storage->slot, storage->offset);
+        if (unused) hdi_text_add(out, ", not read\n");
+        else hdi_text_add(out, ", levels %u to %u\n", storage->first_level, storage->last_level);
+    }
+}
+
+static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
+    const hdi_plan_step *step = &plan->steps[at];
+    hdi_text_add(out, "level %u  %s: ", step->level, step->label);
+    if (step->kind == HDI_CMD_DISPATCH) hdi_text_add(out, "%s", hdi_plan_module_name(NULL, step->kernel.module));
+    else hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
+    const char *separator = " ";
+    for (uint32_t u = 0; u < step->use_count; u++) {
+        uint64_t offset = step->uses[u].offset;
+        uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
+        if (step->uses[u].access & HDI_WRITE) separator = " -> ";
+        hdi_text_add(out, "%s", separator);
+        print_storage_name(plan, root, out);
+        if (offset) hdi_text_add(out, "+%" PRIu64, offset);
+        separator = ", ";
+    }
+    hdi_text_add(out, "  because %s\n", step->because);
+}
+
+void hdi_plan_print(const hdi_plan *plan, hdi_text *out) {
+    hdi_text_add(out, "math %s, %u steps in %u levels%s, %u kernels, %u slices\n", plan->options.math == HD_MATH_EXACT ? "exact" : "fast", plan->step_count,
+                 plan->level_count, plan->tight ? " (one step a level, to fit the budget)" : "", plan->cmds.kernel_count, plan->slices);
+    hdi_text_add(out, "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64 ", constants %" PRIu64 ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",
+                 plan->memory.total_bytes, plan->memory.input_bytes, plan->memory.state_bytes, plan->memory.output_bytes, plan->memory.constant_bytes,
+                 plan->memory.scratch_bytes, plan->memory.unshared_bytes);
+    print_storages(plan, out);
+    for (uint32_t s = 0; s < plan->step_count; s++) print_step(plan, s, out);
+}

@@ -1,0 +1,174 @@
+/* step.c: one task becomes steps: asks the kernels room for launches and gives each its label. */
+#include "plan/task.h"
+
+/* "v5 matmul + v6 relu", in the plan's arena; NULL without memory. */
+static const char *label_of(hdi_plan *plan, const hd_program *program, const hd_value *values, uint32_t count) {
+    hdi_text text = { .allocator = plan->arena.allocator };
+    for (uint32_t i = 0; i < count; i++) {
+        const hdi_node *node = hdi_program_node(program, values[i]);
+        hdi_text_add(&text, "%sv%u %s", i ? " + " : "", values[i], node ? hdi_op_get(node->op).name : "copy");
+    }
+    const char *label = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes ? text.bytes : "", text.count);
+    hdi_text_free(&text);
+    return label;
+}
+
+static hdi_plan_step *new_step(hdi_plan *plan) {
+    if (!hdi_grow(plan->arena.allocator, &plan->steps, &plan->step_capacity, (size_t)plan->step_count + 1, sizeof *plan->steps))
+        return NULL;
+    hdi_plan_step *step = &plan->steps[plan->step_count++];
+    memset(step, 0, sizeof *step);
+    return step;
+}
+
+static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a step of the plan"); }
+
+/* ---- what the kernels room asks back ---- */
+
+static uint32_t temporary(void *user, uint64_t bytes) { return hdi_plan_storage(user, HDI_STORAGE_SCRATCH, bytes, NULL); }
+
+static uint32_t constant(void *user, const void *data, uint64_t bytes) {
+    hdi_plan *plan = user;
+    for (uint32_t i = 0; i < plan->storage_count; i++) /* equal tables are shared: rope's is the same in every layer */
+        if (plan->storages[i].kind == HDI_STORAGE_CONSTANT && plan->storages[i].bytes == bytes &&
+            memcmp(plan->storages[i].data, data, (size_t)bytes) == 0) return i;
+    void *copy = hdi_arena_alloc(&plan->arena, (size_t)bytes);
+    uint32_t storage = copy ? hdi_plan_storage(plan, HDI_STORAGE_CONSTANT, bytes, NULL) : HDI_NO_INDEX;
+    if (storage == HDI_NO_INDEX) return HDI_NO_INDEX;
+    memcpy(copy, data, (size_t)bytes);
+    plan->storages[storage].data = copy;
+    return storage;
+}
+
+static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char *label, hd_error *error) {
+    hdi_plan_step *step = new_step(plan);
+    if (!step) return no_memory(error);
+    step->kind = HDI_CMD_DISPATCH;
+    step->kernel = launch->kernel;
+    step->use_count = launch->kernel.binding_count;
+    memcpy(step->uses, launch->uses, sizeof step->uses);
+    memcpy(step->push, launch->push, sizeof step->push);
+    memcpy(step->groups, launch->groups, sizeof step->groups);
+    step->flops = launch->flops;
+    step->bytes = launch->bytes;
+    step->label = label;
+    step->because = launch->because ? launch->because : "";
+    if (launch->groups[0] > plan->caps.max_groups_x || launch->groups[1] > plan->caps.max_groups_y ||
+        launch->groups[2] > plan->caps.max_groups_z)
+        return hdi_fail(error, HD_STATUS_LIMIT, "%s: a grid of (%u,%u,%u) groups is more than the device takes", label,
+                        launch->groups[0], launch->groups[1], launch->groups[2]);
+    for (uint32_t u = 0; u < step->use_count; u++)
+        if (plan->caps.max_binding_bytes && step->uses[u].bytes > plan->caps.max_binding_bytes)
+            return hdi_fail(error, HD_STATUS_LIMIT, "%s: a tensor of %llu bytes and a binding of this device sees at most %llu", label,
+                            (unsigned long long)step->uses[u].bytes, (unsigned long long)plan->caps.max_binding_bytes);
+    return HD_OK;
+}
+
+/* ---- a user's kernel ---- */
+
+static hd_status hold_kernel(hdi_plan *plan, hdi_user_kernel *kernel, uint32_t *out_index, hd_error *error) {
+    for (uint32_t i = 0; i < plan->kernel_count; i++)
+        if (plan->kernels[i] == kernel) {
+            *out_index = i;
+            return HD_OK;
+        }
+    if (!hdi_grow(plan->arena.allocator, &plan->kernels, &plan->kernel_capacity, (size_t)plan->kernel_count + 1, sizeof *plan->kernels))
+        return no_memory(error);
+    hdi_user_kernel_hold(kernel);
+    plan->kernels[plan->kernel_count] = kernel;
+    *out_index = plan->kernel_count++;
+    return HD_OK;
+}
+
+static hd_status emit_custom(hdi_plan *plan, const hdi_task *task, const char *label, hd_error *error) {
+    const hdi_custom *custom = task->attrs->custom;
+    if (plan->caps.native_kernels)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s: the CPU device cannot run SPIR-V kernels; open a Vulkan device", label);
+    if (custom->push_bytes > plan->caps.max_push_bytes || task->input_count + 1 > plan->caps.max_bindings)
+        return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label, custom->push_bytes,
+                        task->input_count + 1, (unsigned long long)plan->caps.max_push_bytes, (unsigned long long)plan->caps.max_bindings);
+    uint32_t index;
+    hd_status status = hold_kernel(plan, custom->kernel, &index, error);
+    if (status) return status;
+    hdi_launch launch = { .kernel = { .module = HDI_USER_MODULE + index, .push_bytes = custom->push_bytes }, .because = "a kernel of your own" };
+    for (uint32_t i = 0; i < task->input_count; i++) hdi_launch_bind(&launch, &task->inputs[i], HDI_READ);
+    hdi_launch_bind(&launch, &task->out, HDI_WRITE);
+    memcpy(launch.push, custom->push_words, sizeof launch.push);
+    memcpy(launch.groups, custom->groups, sizeof launch.groups);
+    for (uint32_t u = 0; u < launch.kernel.binding_count; u++) launch.bytes += launch.uses[u].bytes;
+    return add_launch(plan, &launch, label, error);
+}
+
+/* ---- everything else ---- */
+
+bool hdi_task_fits(const hdi_plan *plan, const hdi_task *task) {
+    if (task->op == HDI_OP_COPY) return hdi_chain_fits(&task->chain, &task->out, &plan->caps);
+    return hdi_kernels_take_epilogue(task->op, &task->chain);
+}
+
+/* A copy of one whole dense tensor to another needs no kernel. */
+static bool is_plain_copy(const hdi_task *task) {
+    const hdi_tensor *from = &task->chain.inputs[0];
+    return task->op == HDI_OP_COPY && task->chain.step_count == 1 && task->chain.steps[0].code == HDI_STEP_COPY &&
+           from->dtype == task->out.dtype && from->first == 0 && task->out.first == 0 && hdi_tensor_is_dense(from) &&
+           hdi_tensor_is_dense(&task->out) && hd_tensor_bytes(from->dtype, from->shape) % 4 == 0;
+}
+
+static hd_status emit_copy(hdi_plan *plan, const hdi_task *task, const char *label, hd_error *error) {
+    hdi_plan_step *step = new_step(plan);
+    if (!step) return no_memory(error);
+    uint64_t bytes = hd_tensor_bytes(task->out.dtype, task->out.shape);
+    step->kind = HDI_CMD_COPY;
+    step->uses[0] = (hdi_use){ task->chain.inputs[0].storage, 0, bytes, HDI_READ };
+    step->uses[1] = (hdi_use){ task->out.storage, 0, bytes, HDI_WRITE };
+    step->use_count = 2;
+    step->bytes = 2 * bytes;
+    step->label = label;
+    step->because = "whole dense tensors: a copy command, no kernel";
+    return HD_OK;
+}
+
+hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
+    const char *label = label_of(plan, program, task->values, task->value_count);
+    if (!label) return no_memory(error);
+    if (task->op == HDI_OP_DISPATCH) return emit_custom(plan, task, label, error);
+    if (is_plain_copy(task)) return emit_copy(plan, task, label, error);
+    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .user = plan };
+    hdi_request request = {
+        .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count, .out = task->out,
+        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .caps = &plan->caps, .math = plan->options.math };
+    hd_status status = hdi_kernels_lower(&request, &lowering, error);
+    for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
+    hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);
+    return status;
+}
+
+/* `value` as an element of `dtype`, repeated to fill a word. */
+static uint32_t fill_pattern(hd_dtype dtype, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    switch (dtype) {
+    case HD_F16: return exact_f32_to_f16(value) * 0x10001u;
+    case HD_BF16: return exact_f32_to_bf16(value) * 0x10001u;
+    case HD_I32: return (uint32_t)exact_f32_to_i32(value);
+    case HD_U8: {
+        int32_t whole = exact_f32_to_i32(value);
+        return (uint32_t)HDI_MIN(HDI_MAX(whole, 0), 255) * 0x1010101u;
+    }
+    default: return bits;
+    }
+}
+
+hd_status hdi_task_fill(hdi_plan *plan, const hd_program *program, hd_value value, const hdi_tensor *tensor, float fill, hd_error *error) {
+    hdi_plan_step *step = new_step(plan);
+    const char *label = label_of(plan, program, &value, 1);
+    if (!step || !label) return no_memory(error);
+    step->kind = HDI_CMD_FILL;
+    step->uses[0] = (hdi_use){ tensor->storage, 0, (hd_tensor_bytes(tensor->dtype, tensor->shape) + 3) & ~UINT64_C(3), HDI_WRITE };
+    step->use_count = 1;
+    step->fill = fill_pattern(tensor->dtype, fill);
+    step->bytes = step->uses[0].bytes;
+    step->label = label;
+    step->because = "one value everywhere: a fill command, no kernel";
+    return HD_OK;
+}

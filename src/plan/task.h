@@ -1,0 +1,27 @@
+/* task.h: private to the plan room: what fuse.c hands to step.c. A task is one operation with its views resolved and an
+ * element-wise chain behind it (or, for HDI_OP_COPY, nothing but the chain). */
+#ifndef HDI_PLAN_TASK_H
+#define HDI_PLAN_TASK_H
+
+#include "plan/plan.h"
+
+#define HDI_TASK_INPUTS 15
+
+typedef struct hdi_task {
+    hdi_op           op;
+    const hdi_attrs *attrs;
+    hdi_tensor       inputs[HDI_TASK_INPUTS];
+    uint32_t         input_count;
+    hdi_chain        chain; /* step_count 0: none */
+    hdi_tensor       out;
+    hd_value         values[HDI_CHAIN_STEPS + 1]; /* the nodes it computes, in order */
+    uint32_t         value_count;
+} hdi_task;
+
+/* Turns a task into steps of the plan through the kernels room (step.c). */
+hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error);
+/* A step that fills `tensor` (dense) with a value of its type, given as 32 bits of the computing type. */
+hd_status hdi_task_fill(hdi_plan *plan, const hd_program *program, hd_value value, const hdi_tensor *tensor, float fill, hd_error *error);
+/* May this chain follow `op` in its own kernel? Asks the kernels room and the push budget. */
+bool hdi_task_fits(const hdi_plan *plan, const hdi_task *task);
+#endif
