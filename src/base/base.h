@@ -56,8 +56,10 @@ void hdi_text_add(hdi_text *text, const char *format, ...) HDI_PRINTF(2, 3);
 void hdi_text_free(hdi_text *text);
 /* Copies the text out as the public print calls do (room, needed), LIMIT where it is cut. */
 hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t *out_needed);
-/* The shortest decimal that reads back as the same float ("0.1", "1e-05", "inf"); `out` has 32 bytes. */
+/* The shortest decimal that reads back as the same float ("0.1", "1e-05", "inf"); `out` has 32 bytes. No locale changes it. */
 void hdi_float_text(float value, char *out);
+/* Reads all of `bytes` bytes as such a decimal; false where they are none, or none that a float holds. */
+bool hdi_float_read(const char *text, size_t bytes, float *out);
 
 /* ---- hashing (hash.c): FNV-1a, 64 bits ---- */
 #define HDI_HASH_START UINT64_C(0xcbf29ce484222325)

@@ -38,13 +38,57 @@ hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t
     return out_text && room <= text->count ? HD_STATUS_LIMIT : HD_OK;
 }
 
+/* Turns the locale's decimal point, whatever bytes it has, into ".". */
+static void make_point_plain(char *text) {
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        bool foreign = !strchr("0123456789+-einfa", *from);
+        if (!foreign) *to++ = *from;
+        else if (to == text || to[-1] != '.') *to++ = '.';
+    }
+    *to = 0;
+}
+
 void hdi_float_text(float value, char *out) {
-    if (isnan(value)) {
-        snprintf(out, 32, "nan");
-        return;
-    }
-    for (int digits = 1; digits <= 9; digits++) {
+    snprintf(out, 32, "nan");
+    for (int digits = 1; digits <= 9 && !isnan(value); digits++) {
         snprintf(out, 32, "%.*g", digits, (double)value);
-        if (strtof(out, NULL) == value) return;
+        if (strtof(out, NULL) == value) break;
     }
+    make_point_plain(out);
+}
+
+static size_t digits_at(const char *text, size_t at, size_t bytes) {
+    size_t count = 0;
+    while (at + count < bytes && text[at + count] >= '0' && text[at + count] <= '9') count++;
+    return count;
+}
+
+bool hdi_float_read(const char *text, size_t bytes, float *out) {
+    char number[64], point[16];
+    size_t at = bytes > 0 && (text[0] == '-' || text[0] == '+');
+    if (bytes == 3 && memcmp(text, "nan", 3) == 0) return *out = NAN, true;
+    if (bytes == at + 3 && memcmp(text + at, "inf", 3) == 0) return *out = text[0] == '-' ? -INFINITY : INFINITY, true;
+    if (bytes > 40) return false;
+    size_t whole = digits_at(text, at, bytes), part = 0, point_at = at + whole;
+    at = point_at;
+    bool has_point = at < bytes && text[at] == '.';
+    if (has_point) at += 1 + (part = digits_at(text, at + 1, bytes));
+    if (whole + part == 0) return false;
+    if (at < bytes && (text[at] == 'e' || text[at] == 'E')) {
+        at += at + 1 < bytes && (text[at + 1] == '-' || text[at + 1] == '+') ? 2 : 1;
+        size_t power = digits_at(text, at, bytes);
+        if (power == 0) return false;
+        at += power;
+    }
+    if (at != bytes) return false;
+    /* strtof wants the point of the locale, which printing a half shows: "0.5". */
+    int shown = snprintf(point, sizeof point, "%.1f", 0.5);
+    point[shown > 2 && shown < (int)sizeof point ? shown - 1 : 0] = 0;
+    snprintf(number, sizeof number, "%.*s%s%.*s", (int)point_at, text, has_point ? point + 1 : "",
+             (int)(bytes - point_at - has_point), text + point_at + has_point);
+    float value = strtof(number, NULL);
+    if (isinf(value)) return false;
+    *out = value;
+    return true;
 }

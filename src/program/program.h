@@ -21,20 +21,25 @@ typedef struct hdi_op_facts {
 /* Facts of an operation; name NULL for an unknown one. */
 hdi_op_facts hdi_op_get(hdi_op op);
 
-/* The launch of a user's kernel. `kernel` is counted by whoever made it; the program room only carries it. */
+/* The launch of a user's kernel. `kernel` is counted by whoever made it; the program room only carries it, and knows of
+ * it what the kernel_... fields say. */
 struct hdi_user_kernel;
 typedef struct hdi_custom {
     struct hdi_user_kernel *kernel;
+    uint64_t kernel_hash;
+    uint32_t kernel_bindings, kernel_push_bytes; /* as its module says */
     uint32_t push_words[32];
     uint32_t push_bytes;
     uint32_t groups[3];
 } hdi_custom;
 
-/* Attributes, as named in the operation's row. Unused ones are zero. */
+/* Attributes, as named in the operation's row. Unused ones are zero, and zeros that stand for a default (attention's scale;
+ * rope's theta, frequency_scale, magnitude and dims) are replaced by it. */
 typedef struct hdi_attrs {
     int64_t  ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
                                        ints[HD_MAX_RANK..); matmul: ints[0] the flags; rope: dims, pairing;
                                        attention: not_causal. Axes and bounds are resolved: never negative. */
+    uint32_t list_count;            /* entries of axes, begin, end, before, after: the operand's rank */
     float    floats[4];             /* in the row's order */
     uint32_t factor_count;          /* rope */
     const float *factors;           /* in the program's arena */
@@ -48,9 +53,11 @@ typedef struct hdi_node {
     hd_dtype  dtype; /* of the result */
     hd_shape  shape; /* of the result */
     uint32_t  operand_count;
-    const hd_value *operands; /* in the arena; optional ones that are absent are 0 */
+    const hd_value *operands; /* in the arena; absent ones are 0, and zeros follow up to the operation's most, or 4 */
     hdi_attrs attrs;
     const char *name; /* of an input or state, else NULL */
+    bool      overwritten; /* a state's value that a later write_rows replaced: may not be used any more */
+    bool      is_output;   /* named by hd_output: may not be overwritten any more */
 } hdi_node;
 
 typedef struct hdi_output {
@@ -58,14 +65,31 @@ typedef struct hdi_output {
     hd_value    value;
 } hdi_output;
 
+/* Names and what they stand for (names.c): a hash set whose seed differs from set to set, so that no text can be made to
+ * collide. The names themselves are borrowed. */
+typedef struct hdi_names {
+    const hd_allocator *allocator;
+    struct hdi_name    *slots;
+    uint32_t capacity, count;
+    uint64_t seed;
+} hdi_names;
+/* What `name` stands for, or 0. */
+uint32_t hdi_names_find(const hdi_names *names, const char *name, size_t bytes);
+/* Adds a name that is not in there, for `number` > 0. False without memory. */
+bool hdi_names_add(hdi_names *names, const char *name, size_t bytes, uint32_t number);
+void hdi_names_free(hdi_names *names);
+
 struct hd_program {
     hd_context *context; /* owner; opaque here */
+    const hd_allocator *allocator;
     hdi_arena   arena;
     hdi_node   *nodes;   /* value v is nodes[v - 1] */
     uint32_t    node_count, node_capacity;
     hdi_output *outputs;
     uint32_t    output_count, output_capacity;
-    hd_value   *overwritten; /* states' values that hdi_write_rows has replaced, indexed by value: 1 = may not be used */
+    hd_port    *ports;   /* every named value, in the order of declaration */
+    uint32_t    port_count, port_capacity;
+    hdi_names   names;   /* of the ports */
     hd_error    error;   /* the first failure of a build call; status HD_OK: well formed so far */
     bool        foreign_kernels; /* holds dispatch nodes */
 };
@@ -79,17 +103,21 @@ void hdi_program_free(hd_program *program);
  * (for input, state, cast, reshape and dispatch they are given in `dtype` and `shape`). 0 on failure, which sticks. */
 hd_value hdi_program_add(hd_program *program, hdi_op op, const hd_value *operands, uint32_t operand_count,
                          const hdi_attrs *attrs, hd_dtype dtype, hd_shape shape, const char *name);
+/* Names a value as an output. False on failure, which sticks. */
+bool hdi_program_add_output(hd_program *program, const char *name, hd_value value);
 /* Type and shape of a result (infer.c); fails with the reason. The nodes' attrs may be normalised (axis, bounds). */
 hd_status hdi_program_infer(const hd_program *program, hdi_node *node, hd_error *error);
 /* Whole-program check: the sticky error, at least one output. */
 hd_status hdi_program_check(const hd_program *program, hd_error *error);
 
-/* Text form (print.c, parse.c). The parser asks `find_kernel` for the kernel of a dispatch node by its 16-digit hash. */
-typedef struct hdi_user_kernel *(*hdi_find_kernel)(void *user, uint64_t hash);
+/* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
+ * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It only
+ * lends the kernel: whoever parses then holds the kernels of the program's nodes. */
+typedef bool (*hdi_find_kernel)(void *user, uint64_t hash, hdi_custom *out_custom);
 void hdi_program_print(const hd_program *program, hdi_text *out_text);
-hd_status hdi_program_parse(hd_program *empty_program, const char *text, size_t bytes, hdi_find_kernel find_kernel,
-                            void *user, hd_error *error);
-/* Equal for equal text forms. */
+/* `program` is empty at first; after a failure it stays failed. `find_kernel` NULL: there are none. */
+hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel, void *user,
+                            hd_error *error);
+/* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);
-/* The hash and push size of a user's kernel, read by print and check; defined in the spirv room's user.c. */
 #endif

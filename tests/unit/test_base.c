@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 static void statuses_have_texts(void **state) {
@@ -55,6 +56,23 @@ static void floats_read_back(void **state) {
     assert_string_equal(text, "0.1");
     hdi_float_text(1.0f / 3.0f, text);
     assert_string_equal(text, "0.33333334");
+    static const char *const good[] = { "0", "-0", "1", "+2.5", ".5", "5.", "1e-05", "3.4028235e+38", "1e-45", "inf", "-inf" };
+    static const char *const bad[] = { "", "-", ".", "1e", "1e+", "1e39", "0x1", "1 ", " 1", "1,5", "infinity", "-nan", "1.2.3" };
+    float value;
+    for (size_t i = 0; i < HDI_COUNT(good); i++) {
+        assert_true(hdi_float_read(good[i], strlen(good[i]), &value));
+        assert_true(value == strtof(good[i], NULL));
+    }
+    for (size_t i = 0; i < HDI_COUNT(bad); i++) assert_false(hdi_float_read(bad[i], strlen(bad[i]), &value));
+    uint32_t random = 1;
+    for (int i = 0; i < 20000; i++) {
+        random = random * 1664525u + 1013904223u;
+        float before;
+        memcpy(&before, &random, sizeof before);
+        hdi_float_text(before, text);
+        assert_true(hdi_float_read(text, strlen(text), &value));
+        assert_true(value == before || (value != value && before != before));
+    }
 }
 
 int main(void) {

@@ -1,0 +1,191 @@
+/* builders.c: the public calls of heddle.h that add an operation. Each only puts its parameters into operands and
+ * attributes; what is right and wrong is said in infer.c. */
+#include "program/attrs.h"
+
+static const hd_shape no_shape;
+
+static hd_value add(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, const hdi_attrs *attrs) {
+    return hdi_program_add(p, op, operands, count, attrs, HD_DTYPE_NONE, no_shape, NULL);
+}
+
+/* For failures that show before there is an operation to infer. */
+static hd_value refuse(hd_program *p, const char *op, hd_status status, const char *why) {
+    hd_error error = { 0 };
+    if (!p) return 0;
+    hdi_fail(&error, status, "%s: %s", op, why);
+    memcpy(error.op, op, HDI_MIN(strlen(op), sizeof error.op - 1));
+    hdi_program_fail(p, &error);
+    return 0;
+}
+
+static hd_value unary(hd_program *p, hdi_op op, hd_value x) { return add(p, op, &x, 1, NULL); }
+
+static hd_value binary(hd_program *p, hdi_op op, hd_value a, hd_value b) {
+    return add(p, op, (hd_value[]){ a, b }, 2, NULL);
+}
+
+static hd_value with_floats(hd_program *p, hdi_op op, hd_value x, float first, float second) {
+    return add(p, op, &x, 1, &(hdi_attrs){ .floats = { first, second } });
+}
+
+/* ---- named values ---- */
+
+hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape) {
+    return hdi_program_add(program, HDI_OP_INPUT, NULL, 0, NULL, dtype, shape, name);
+}
+hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape) {
+    return hdi_program_add(program, HDI_OP_STATE, NULL, 0, NULL, dtype, shape, name);
+}
+void hd_output(hd_program *program, const char *name, hd_value value) { hdi_program_add_output(program, name, value); }
+
+/* ---- element by element ---- */
+
+hd_value hd_add(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_ADD, a, b); }
+hd_value hd_sub(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_SUB, a, b); }
+hd_value hd_mul(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_MUL, a, b); }
+hd_value hd_div(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_DIV, a, b); }
+hd_value hd_less(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_LESS, a, b); }
+hd_value hd_equal(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_EQUAL, a, b); }
+hd_value hd_neg(hd_program *p, hd_value x) { return unary(p, HDI_OP_NEG, x); }
+hd_value hd_abs(hd_program *p, hd_value x) { return unary(p, HDI_OP_ABS, x); }
+hd_value hd_sqrt(hd_program *p, hd_value x) { return unary(p, HDI_OP_SQRT, x); }
+hd_value hd_exp(hd_program *p, hd_value x) { return unary(p, HDI_OP_EXP, x); }
+hd_value hd_log(hd_program *p, hd_value x) { return unary(p, HDI_OP_LOG, x); }
+hd_value hd_sin(hd_program *p, hd_value x) { return unary(p, HDI_OP_SIN, x); }
+hd_value hd_cos(hd_program *p, hd_value x) { return unary(p, HDI_OP_COS, x); }
+hd_value hd_relu(hd_program *p, hd_value x) { return unary(p, HDI_OP_RELU, x); }
+hd_value hd_sigmoid(hd_program *p, hd_value x) { return unary(p, HDI_OP_SIGMOID, x); }
+hd_value hd_tanh(hd_program *p, hd_value x) { return unary(p, HDI_OP_TANH, x); }
+hd_value hd_silu(hd_program *p, hd_value x) { return unary(p, HDI_OP_SILU, x); }
+hd_value hd_gelu(hd_program *p, hd_value x) { return unary(p, HDI_OP_GELU, x); }
+hd_value hd_gelu_tanh(hd_program *p, hd_value x) { return unary(p, HDI_OP_GELU_TANH, x); }
+hd_value hd_copy(hd_program *p, hd_value x) { return unary(p, HDI_OP_COPY, x); }
+
+hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias) { return with_floats(p, HDI_OP_SCALE, x, factor, bias); }
+hd_value hd_leaky_relu(hd_program *p, hd_value x, float slope) { return with_floats(p, HDI_OP_LEAKY_RELU, x, slope, 0); }
+hd_value hd_elu(hd_program *p, hd_value x, float alpha) { return with_floats(p, HDI_OP_ELU, x, alpha, 0); }
+hd_value hd_clip(hd_program *p, hd_value x, float low, float high) { return with_floats(p, HDI_OP_CLIP, x, low, high); }
+
+hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b) {
+    return add(p, HDI_OP_WHERE, (hd_value[]){ condition, a, b }, 3, NULL);
+}
+hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype) {
+    return hdi_program_add(p, HDI_OP_CAST, &x, 1, NULL, dtype, no_shape, NULL);
+}
+
+/* ---- form ---- */
+
+hd_value hd_permute(hd_program *p, hd_value x, const uint32_t *axes, uint32_t count) {
+    hdi_attrs attrs = { .list_count = count };
+    if (count > 0 && !axes) return refuse(p, "permute", HD_STATUS_NULL_POINTER, "axes is NULL");
+    for (uint32_t i = 0; i < count && i < HD_MAX_RANK; i++) attrs.ints[i] = axes[i];
+    return add(p, HDI_OP_PERMUTE, &x, 1, &attrs);
+}
+
+hd_value hd_transpose(hd_program *p, hd_value x) {
+    const hdi_node *node = hdi_program_node(p, x);
+    uint32_t axes[HD_MAX_RANK] = { 0, 1, 2, 3, 4, 5 }, rank = node ? node->shape.rank : 0;
+    if (node && rank < 2) return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has only 1 axis" : "the operand has no axis");
+    if (node) {
+        axes[rank - 2] = rank - 1;
+        axes[rank - 1] = rank - 2;
+    }
+    return hd_permute(p, x, axes, rank);
+}
+
+hd_value hd_reshape(hd_program *p, hd_value x, hd_shape shape) {
+    return hdi_program_add(p, HDI_OP_RESHAPE, &x, 1, NULL, HD_DTYPE_NONE, shape, NULL);
+}
+
+hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int axis) {
+    return add(p, HDI_OP_CONCAT, values, count, &(hdi_attrs){ .ints = { axis } });
+}
+
+/* slice and pad: two lists of one length. */
+static hd_value with_lists(hd_program *p, hdi_op op, hd_value x, const int64_t *first, const int64_t *second, uint32_t count, float value) {
+    hdi_attrs attrs = { .list_count = count, .floats = { value } };
+    if (count > 0 && (!first || !second)) return refuse(p, hdi_op_get(op).name, HD_STATUS_NULL_POINTER, "a list is NULL");
+    for (uint32_t i = 0; i < count && i < HD_MAX_RANK; i++) {
+        attrs.ints[i] = first[i];
+        attrs.ints[HD_MAX_RANK + i] = second[i];
+    }
+    return add(p, op, &x, 1, &attrs);
+}
+
+hd_value hd_slice(hd_program *p, hd_value x, const int64_t *begin, const int64_t *end, uint32_t count) {
+    return with_lists(p, HDI_OP_SLICE, x, begin, end, count, 0);
+}
+hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t *after, uint32_t count, float value) {
+    return with_lists(p, HDI_OP_PAD, x, before, after, count, value);
+}
+
+/* ---- along an axis ---- */
+
+static hd_value along(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, int axis) {
+    return add(p, op, operands, count, &(hdi_attrs){ .ints = { axis } });
+}
+
+/* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by name. */
+static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t count, int axis) {
+    const hdi_node *x = hdi_program_node(p, operands[0]), *last = hdi_program_node(p, operands[count - 1]);
+    bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype && hdi_shape_equal(x->shape, last->shape);
+    if (axis != HD_ALL_AXES || !fits) return along(p, op, operands, count, axis);
+    hd_shape row = { 1, { (int64_t)hd_shape_elements(x->shape) } };
+    for (uint32_t i = 0; i < count; i++) operands[i] = hd_reshape(p, operands[i], row);
+    return hd_reshape(p, along(p, op, operands, count, 0), no_shape);
+}
+
+hd_value hd_sum(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_SUM, &x, 1, axis); }
+hd_value hd_mean(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MEAN, &x, 1, axis); }
+hd_value hd_max(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MAX, &x, 1, axis); }
+hd_value hd_min(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MIN, &x, 1, axis); }
+hd_value hd_argmax(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_ARGMAX, &x, 1, axis); }
+hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis) {
+    return reduce(p, HDI_OP_DOT, (hd_value[]){ a, b }, 2, axis);
+}
+hd_value hd_softmax(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_SOFTMAX, &x, 1, axis); }
+hd_value hd_log_softmax(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_LOG_SOFTMAX, &x, 1, axis); }
+
+hd_value hd_rms_norm(hd_program *p, hd_value x, hd_value weight, float eps) {
+    return add(p, HDI_OP_RMS_NORM, (hd_value[]){ x, weight }, 2, &(hdi_attrs){ .floats = { eps } });
+}
+hd_value hd_layer_norm(hd_program *p, hd_value x, hd_value weight, hd_value bias, float eps) {
+    return add(p, HDI_OP_LAYER_NORM, (hd_value[]){ x, weight, bias }, 3, &(hdi_attrs){ .floats = { eps } });
+}
+
+/* ---- products, tables, states ---- */
+
+hd_value hd_matmul(hd_program *p, hd_value a, hd_value b) { return hd_matmul_with(p, a, b, HD_MATMUL_PLAIN); }
+hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags) {
+    return add(p, HDI_OP_MATMUL, (hd_value[]){ a, b }, 2, &(hdi_attrs){ .ints = { flags } });
+}
+hd_value hd_gather(hd_program *p, hd_value table, hd_value indices) { return binary(p, HDI_OP_GATHER, table, indices); }
+hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates) {
+    return add(p, HDI_OP_SCATTER_ADD, (hd_value[]){ base, indices, updates }, 3, NULL);
+}
+hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position) {
+    return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position }, 3, NULL);
+}
+
+/* ---- attention and its company ---- */
+
+hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_rope_desc *desc) {
+    const hdi_node *node = hdi_program_node(p, x);
+    hd_rope_desc d = desc ? *desc : (hd_rope_desc){ 0 };
+    if (d.dims == 0 && node && node->shape.rank > 0) /* more than 32 bits hold is refused for other reasons */
+        d.dims = (uint32_t)HDI_MIN(node->shape.dims[node->shape.rank - 1], (int64_t)UINT32_MAX);
+    hdi_attrs attrs = { .ints = { d.dims, (int64_t)d.pairing }, .floats = { d.theta, d.frequency_scale, d.magnitude },
+                        .factor_count = d.factors ? d.dims / 2 : 0, .factors = d.factors };
+    return add(p, HDI_OP_ROPE, (hd_value[]){ x, positions }, 2, &attrs);
+}
+
+hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc) {
+    hdi_attrs attrs = { 0 };
+    if (desc) attrs.floats[0] = desc->scale;
+    if (desc) attrs.ints[0] = desc->not_causal != 0;
+    return add(p, HDI_OP_ATTENTION, (hd_value[]){ q, k, v, past }, 4, &attrs);
+}
+
+hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets) {
+    return binary(p, HDI_OP_CROSS_ENTROPY, logits, targets);
+}

@@ -1,0 +1,526 @@
+/* infer.c: for each operation, which types and shapes it takes and which it gives. One rule each, found through one table.
+ * A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default) by absolute
+ * ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may come from a
+ * hostile text, so no number is trusted before it was compared. */
+#include "program/program.h"
+#include <math.h>
+#include <stdio.h>
+
+#define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
+#define MAX_ROPE_DIMS 65536
+#define TEXT(shape) hdi_shape_text(shape, (char[HDI_SHAPE_TEXT]){ 0 })
+
+/* Sets of types. */
+enum { FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, PLAIN = NUMBERS | U8, ANY = PLAIN | QUANTISED };
+
+typedef struct inference {
+    const hd_program *program;
+    hdi_node   *node;
+    const hdi_node *x[4]; /* the first operands; NULL where there is none */
+    const char *name;
+    hd_error   *error;
+} inference;
+
+static hd_status fail(const inference *in, hd_status status, const char *format, ...) HDI_PRINTF(3, 4);
+static hd_status fail(const inference *in, hd_status status, const char *format, ...) {
+    char text[sizeof in->error->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return hdi_fail(in->error, status, "%s: %s", in->name, text);
+}
+
+static unsigned set_of(hd_dtype dtype) {
+    if (hdi_dtype_is_float(dtype)) return FLOATS;
+    if (hdi_dtype_is_quantised(dtype)) return QUANTISED;
+    return dtype == HD_I32 ? I32 : dtype == HD_U8 ? U8 : 0;
+}
+
+static const char *set_text(unsigned set) {
+    switch (set) {
+    case FLOATS: return "f32, f16 or bf16";
+    case I32: return "i32";
+    case U8: return "u8";
+    case NUMBERS: return "f32, f16, bf16 or i32";
+    case PLAIN: return "f32, f16, bf16, i32 or u8";
+    case FLOATS | QUANTISED: return "f32, f16, bf16 or a quantised type";
+    default: return "a data type";
+    }
+}
+
+/* ---- what the rules share ---- */
+
+static hd_status takes(const inference *in, uint32_t index, unsigned set) {
+    hd_dtype dtype = in->x[index]->dtype;
+    if (set_of(dtype) & set) return HD_OK;
+    return fail(in, HD_STATUS_TYPE, "operand %u is %s, it must be %s", index + 1, hd_dtype_name(dtype), set_text(set));
+}
+
+static hd_status same_type(const inference *in, uint32_t a, uint32_t b) {
+    if (in->x[a]->dtype == in->x[b]->dtype) return HD_OK;
+    return fail(in, HD_STATUS_TYPE, "operands %u and %u are %s and %s: cast one of them", a + 1, b + 1,
+                hd_dtype_name(in->x[a]->dtype), hd_dtype_name(in->x[b]->dtype));
+}
+
+static hd_status has_shape(const inference *in, uint32_t index, const char *what, hd_shape shape) {
+    if (hdi_shape_equal(in->x[index]->shape, shape)) return HD_OK;
+    return fail(in, HD_STATUS_SHAPE, "%s is %s, it must be %s to go with %s", what, TEXT(in->x[index]->shape), TEXT(shape),
+                TEXT(in->x[0]->shape));
+}
+
+static hd_status has_rank(const inference *in, uint32_t index, uint32_t least, uint32_t most) {
+    hd_shape shape = in->x[index]->shape;
+    if (shape.rank >= least && shape.rank <= most) return HD_OK;
+    if (most == HD_MAX_RANK)
+        return fail(in, HD_STATUS_SHAPE, "operand %u is %s, it needs at least %u axes", index + 1, TEXT(shape), least);
+    if (most > least)
+        return fail(in, HD_STATUS_SHAPE, "operand %u is %s, it needs %u to %u axes", index + 1, TEXT(shape), least, most);
+    return fail(in, HD_STATUS_SHAPE, "operand %u is %s, the number of its axes must be %u", index + 1, TEXT(shape), least);
+}
+
+static hd_status give(inference *in, hd_dtype dtype, hd_shape shape) {
+    in->node->dtype = dtype;
+    in->node->shape = shape;
+    return HD_OK;
+}
+
+static hd_status same_as_x(inference *in) { return give(in, in->x[0]->dtype, in->x[0]->shape); }
+
+/* Widens *shape to hold `other` too, as NumPy broadcasts. */
+static bool broadcast(hd_shape *shape, hd_shape other) {
+    hd_shape wide = { HDI_MAX(shape->rank, other.rank), { 0 } };
+    for (uint32_t i = 0; i < wide.rank; i++) { /* from the last axis */
+        int64_t a = i < shape->rank ? shape->dims[shape->rank - 1 - i] : 1;
+        int64_t b = i < other.rank ? other.dims[other.rank - 1 - i] : 1;
+        if (a != b && a != 1 && b != 1) return false;
+        wide.dims[wide.rank - 1 - i] = a == 1 ? b : a;
+    }
+    *shape = wide;
+    return true;
+}
+
+static hd_status resolve_axis(inference *in) {
+    int64_t *axis = &in->node->attrs.ints[0], rank = in->x[0]->shape.rank;
+    if (rank == 0) return fail(in, HD_STATUS_SHAPE, "operand 1 has no axis, its shape is []");
+    if (*axis < -rank || *axis >= rank)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is outside of %s", (long long)*axis, TEXT(in->x[0]->shape));
+    if (*axis < 0) *axis += rank;
+    return HD_OK;
+}
+
+static hd_status list_fits(const inference *in, const char *what) {
+    if (in->node->attrs.list_count == in->x[0]->shape.rank) return HD_OK;
+    return fail(in, HD_STATUS_INVALID_ARGUMENT, "%u %s given for %s, which has %u axes", in->node->attrs.list_count, what,
+                TEXT(in->x[0]->shape), in->x[0]->shape.rank);
+}
+
+/* ---- element by element ---- */
+
+static hd_status given(inference *in) {
+    hdi_node *node = in->node;
+    if (set_of(node->dtype) == 0) return fail(in, HD_STATUS_TYPE, "%d is no data type", (int)node->dtype);
+    if (node->op != HDI_OP_INPUT && hdi_dtype_is_quantised(node->dtype))
+        return fail(in, HD_STATUS_TYPE, "%s cannot be %s, only an input can", node->op == HDI_OP_STATE ? "a state" : "a result",
+                    hd_dtype_name(node->dtype));
+    return HD_OK;
+}
+
+static hd_status binary(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = same_type(in, 0, 1);
+    if (status) return status;
+    if (!broadcast(&shape, in->x[1]->shape))
+        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s and %s", TEXT(in->x[0]->shape), TEXT(in->x[1]->shape));
+    return give(in, in->x[0]->dtype, shape);
+}
+
+static hd_status compare(inference *in) {
+    hd_status status = binary(in);
+    in->node->dtype = HD_U8;
+    return status;
+}
+
+static hd_status clip(inference *in) {
+    const float *bounds = in->node->attrs.floats;
+    if (bounds[0] <= bounds[1]) return same_as_x(in);
+    return fail(in, HD_STATUS_INVALID_ARGUMENT, "low %g is not at or below high %g", (double)bounds[0], (double)bounds[1]);
+}
+
+static hd_status where(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = takes(in, 1, PLAIN);
+    if (!status) status = same_type(in, 1, 2);
+    if (status) return status;
+    if (!broadcast(&shape, in->x[1]->shape) || !broadcast(&shape, in->x[2]->shape))
+        return fail(in, HD_STATUS_SHAPE, "shapes do not broadcast: %s, %s and %s", TEXT(in->x[0]->shape),
+                    TEXT(in->x[1]->shape), TEXT(in->x[2]->shape));
+    return give(in, in->x[1]->dtype, shape);
+}
+
+static hd_status cast(inference *in) {
+    hd_status status = given(in);
+    if (status) return status;
+    if (hdi_dtype_is_quantised(in->x[0]->dtype) && in->node->dtype != HD_F32)
+        return fail(in, HD_STATUS_TYPE, "%s can be cast to f32 only, not to %s", hd_dtype_name(in->x[0]->dtype),
+                    hd_dtype_name(in->node->dtype));
+    return give(in, in->node->dtype, in->x[0]->shape);
+}
+
+/* ---- form ---- */
+
+static hd_status permute(inference *in) {
+    hd_shape from = in->x[0]->shape, to = { from.rank, { 0 } };
+    const int64_t *axes = in->node->attrs.ints;
+    unsigned seen = 0;
+    hd_status status = list_fits(in, "axes");
+    if (status) return status;
+    for (uint32_t i = 0; i < from.rank; i++) {
+        if (axes[i] < 0 || axes[i] >= from.rank)
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is outside of %s", (long long)axes[i], TEXT(from));
+        if (seen >> axes[i] & 1)
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "axis %lld is named twice for %s", (long long)axes[i], TEXT(from));
+        seen |= 1u << axes[i];
+        to.dims[i] = from.dims[axes[i]];
+    }
+    return give(in, in->x[0]->dtype, to);
+}
+
+static hd_status reshape(inference *in) {
+    uint64_t from = hd_shape_elements(in->x[0]->shape), to = hd_shape_elements(in->node->shape);
+    if (from == to || to == 0) return give(in, in->x[0]->dtype, in->node->shape); /* 0: the check of sizes says why */
+    return fail(in, HD_STATUS_SHAPE, "%s has %llu elements, %s has %llu", TEXT(in->x[0]->shape), (unsigned long long)from,
+                TEXT(in->node->shape), (unsigned long long)to);
+}
+
+static hd_status concat(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = resolve_axis(in);
+    if (status) return status;
+    uint32_t axis = (uint32_t)in->node->attrs.ints[0];
+    for (uint32_t i = 1; i < in->node->operand_count; i++) {
+        const hdi_node *other = hdi_program_node(in->program, in->node->operands[i]);
+        if (other->dtype != in->x[0]->dtype)
+            return fail(in, HD_STATUS_TYPE, "operands 1 and %u are %s and %s: cast one of them", i + 1,
+                        hd_dtype_name(in->x[0]->dtype), hd_dtype_name(other->dtype));
+        hd_shape fitting = other->shape;
+        if (axis < fitting.rank) fitting.dims[axis] = in->x[0]->shape.dims[axis];
+        if (!hdi_shape_equal(fitting, in->x[0]->shape))
+            return fail(in, HD_STATUS_SHAPE, "operand %u is %s, which differs from %s not only along axis %u", i + 1,
+                        TEXT(other->shape), TEXT(in->x[0]->shape), axis);
+        shape.dims[axis] += other->shape.dims[axis];
+    }
+    return give(in, in->x[0]->dtype, shape);
+}
+
+static hd_status slice(inference *in) {
+    hd_shape from = in->x[0]->shape, to = from;
+    hd_status status = list_fits(in, "bounds");
+    if (status) return status;
+    for (uint32_t i = 0; i < from.rank; i++) {
+        int64_t *begin = &in->node->attrs.ints[i], *end = begin + HD_MAX_RANK, length = from.dims[i];
+        int64_t first = *begin < 0 ? *begin + length : *begin, past = *end < 0 ? *end + length : *end;
+        if (first < 0 || past > length || first > past)
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "%lld to %lld along axis %u is outside of %s", (long long)*begin,
+                        (long long)*end, i, TEXT(from));
+        if (first == past)
+            return fail(in, HD_STATUS_ZERO_SIZE, "%lld to %lld along axis %u of %s is empty", (long long)*begin,
+                        (long long)*end, i, TEXT(from));
+        *begin = first;
+        *end = past;
+        to.dims[i] = past - first;
+    }
+    return give(in, in->x[0]->dtype, to);
+}
+
+static hd_status pad(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = list_fits(in, "amounts");
+    if (status) return status;
+    for (uint32_t i = 0; i < shape.rank; i++) {
+        int64_t before = in->node->attrs.ints[i], after = in->node->attrs.ints[HD_MAX_RANK + i];
+        if (before < 0 || after < 0)
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "%lld before and %lld after along axis %u of %s: use slice to cut",
+                        (long long)before, (long long)after, i, TEXT(shape));
+        if ((uint64_t)HDI_MAX(before, after) > MAX_TENSOR_BYTES)
+            return fail(in, HD_STATUS_LIMIT, "%lld before and %lld after along axis %u are more than a tensor can have",
+                        (long long)before, (long long)after, i);
+        shape.dims[i] += before + after;
+    }
+    return give(in, in->x[0]->dtype, shape);
+}
+
+/* ---- along an axis ---- */
+
+static hd_status reduce(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = resolve_axis(in);
+    if (status) return status;
+    shape.dims[in->node->attrs.ints[0]] = 1;
+    return give(in, in->x[0]->dtype, shape);
+}
+
+static hd_status argmax(inference *in) {
+    hd_status status = reduce(in);
+    if (status) return status;
+    int64_t length = in->x[0]->shape.dims[in->node->attrs.ints[0]];
+    if (length > INT32_MAX)
+        return fail(in, HD_STATUS_LIMIT, "an axis of %lld elements has indices that i32 does not hold", (long long)length);
+    return give(in, HD_I32, in->node->shape);
+}
+
+static hd_status dot(inference *in) {
+    hd_status status = same_type(in, 0, 1);
+    if (!status) status = has_shape(in, 1, "operand 2", in->x[0]->shape);
+    return status ? status : reduce(in);
+}
+
+static hd_status softmax(inference *in) {
+    hd_status status = resolve_axis(in);
+    return status ? status : same_as_x(in);
+}
+
+static hd_status norm(inference *in) {
+    float eps = in->node->attrs.floats[0];
+    hd_status status = has_rank(in, 0, 1, HD_MAX_RANK);
+    if (status) return status;
+    hd_shape row = { 1, { in->x[0]->shape.dims[in->x[0]->shape.rank - 1] } };
+    for (uint32_t i = 1; i < 3; i++) {
+        if (!in->x[i]) continue;
+        status = same_type(in, 0, i);
+        if (!status) status = has_shape(in, i, i == 1 ? "weight" : "bias", row);
+        if (status) return status;
+    }
+    if (!(eps >= 0) || isinf(eps)) return fail(in, HD_STATUS_INVALID_ARGUMENT, "eps %g is not zero or above", (double)eps);
+    return same_as_x(in);
+}
+
+/* ---- products, tables, states ---- */
+
+static hd_status matmul(inference *in) {
+    hd_shape a = in->x[0]->shape, b = in->x[1]->shape;
+    int64_t flags = in->node->attrs.ints[0];
+    hd_status status = takes(in, 1, FLOATS | QUANTISED);
+    if (!status) status = has_rank(in, 0, 2, HD_MAX_RANK);
+    if (!status) status = has_rank(in, 1, 2, HD_MAX_RANK);
+    if (status) return status;
+    if (flags < 0 || flags > (HD_TRANSPOSE_A | HD_TRANSPOSE_B))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "flags %lld are not of hd_matmul_flags", (long long)flags);
+    const int64_t *a_last = a.dims + a.rank - 2, *b_last = b.dims + b.rank - 2;
+    bool swap_a = flags & HD_TRANSPOSE_A, swap_b = flags & HD_TRANSPOSE_B;
+    int64_t rows = a_last[swap_a ? 1 : 0], columns = b_last[swap_b ? 0 : 1];
+    if (a_last[swap_a ? 0 : 1] != b_last[swap_b ? 1 : 0])
+        return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s%s x %s%s", TEXT(a), swap_a ? " transposed" : "", TEXT(b),
+                    swap_b ? " transposed" : "");
+    hd_shape batch = { a.rank - 2, { 0 } }, batch_b = { b.rank - 2, { 0 } };
+    memcpy(batch.dims, a.dims, sizeof batch.dims);
+    memcpy(batch_b.dims, b.dims, sizeof batch_b.dims);
+    if (!broadcast(&batch, batch_b))
+        return fail(in, HD_STATUS_SHAPE, "leading axes do not broadcast: %s x %s", TEXT(a), TEXT(b));
+    batch.dims[batch.rank++] = rows;
+    batch.dims[batch.rank++] = columns;
+    return give(in, in->x[0]->dtype, batch);
+}
+
+static hd_status gather(inference *in) {
+    hd_dtype table = in->x[0]->dtype;
+    hd_shape shape = in->x[1]->shape;
+    hd_status status = takes(in, 1, I32);
+    if (!status) status = has_rank(in, 0, 2, 2);
+    if (status) return status;
+    if (shape.rank == HD_MAX_RANK)
+        return fail(in, HD_STATUS_LIMIT, "indices %s leave no axis for the rows: at most %d axes", TEXT(shape), HD_MAX_RANK - 1);
+    shape.dims[shape.rank++] = in->x[0]->shape.dims[1];
+    return give(in, hdi_dtype_is_quantised(table) ? HD_F32 : table, shape);
+}
+
+static hd_status scatter_add(inference *in) {
+    hd_status status = takes(in, 1, I32);
+    if (!status) status = same_type(in, 0, 2);
+    if (!status) status = has_rank(in, 0, 2, 2);
+    if (!status) status = has_rank(in, 1, 1, 1);
+    if (!status) status = has_shape(in, 2, "updates", HD_SHAPE(in->x[1]->shape.dims[0], in->x[0]->shape.dims[1]));
+    return status ? status : same_as_x(in);
+}
+
+static hd_status write_rows(inference *in) {
+    const hdi_node *state = in->x[0];
+    const hd_value *operands = in->node->operands;
+    hd_status status = takes(in, 2, I32);
+    if (!status) status = same_type(in, 0, 1);
+    if (status) return status;
+    if (state->op != HDI_OP_STATE && state->op != HDI_OP_WRITE_ROWS)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "operand 1 is the result of %s, it must be a state", hdi_op_get(state->op).name);
+    if (state->is_output)
+        return fail(in, HD_STATUS_WRONG_STATE, "value %u is an output and may not be overwritten: copy it first", operands[0]);
+    if (operands[1] == operands[0] || operands[2] == operands[0])
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "value %u would be read while it is overwritten: copy it first", operands[0]);
+    status = has_rank(in, 0, 1, HD_MAX_RANK);
+    if (status) return status;
+    hd_shape rows = in->x[1]->shape, fitting = state->shape;
+    if (rows.rank > 0) fitting.dims[0] = rows.dims[0];
+    status = has_shape(in, 1, "rows", fitting);
+    if (!status) status = has_shape(in, 2, "position", HD_SHAPE(1));
+    return status ? status : same_as_x(in);
+}
+
+/* ---- attention and its company ---- */
+
+static hd_status rope_attrs(const inference *in, int64_t length) {
+    hdi_attrs *a = &in->node->attrs;
+    float *theta = &a->floats[0], *frequency_scale = &a->floats[1], *magnitude = &a->floats[2];
+    if (*theta == 0) *theta = 10000;
+    if (*frequency_scale == 0) *frequency_scale = 1;
+    if (*magnitude == 0) *magnitude = 1;
+    if (a->ints[0] == 0) a->ints[0] = length;
+    if (!(*theta > 0) || !isfinite(*theta) || !isfinite(*frequency_scale) || !isfinite(*magnitude))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "theta %g, frequency_scale %g and magnitude %g must be numbers, theta above 0",
+                    (double)*theta, (double)*frequency_scale, (double)*magnitude);
+    if (a->ints[0] < 0 || a->ints[0] > length || a->ints[0] % 2 != 0)
+        return fail(in, HD_STATUS_SHAPE, "%lld dims cannot turn in pairs: they must be even and at most D, %s",
+                    (long long)a->ints[0], TEXT(in->x[0]->shape));
+    if (a->ints[0] > MAX_ROPE_DIMS)
+        return fail(in, HD_STATUS_LIMIT, "%lld dims are more than %d", (long long)a->ints[0], MAX_ROPE_DIMS);
+    if (a->ints[1] != HD_ROPE_HALVES && a->ints[1] != HD_ROPE_NEIGHBOURS)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "pairing %lld is not of hd_rope_pairing", (long long)a->ints[1]);
+    if (a->factor_count != 0 && a->factor_count != a->ints[0] / 2)
+        return fail(in, HD_STATUS_SHAPE, "%u factors given for %lld dims, which need half as many", a->factor_count,
+                    (long long)a->ints[0]);
+    for (uint32_t i = 0; i < a->factor_count; i++)
+        if (!isfinite(a->factors[i]) || a->factors[i] == 0)
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "factor %u is %g and cannot be divided by", i, (double)a->factors[i]);
+    return HD_OK;
+}
+
+static hd_status rope(inference *in) {
+    hd_shape x = in->x[0]->shape;
+    hd_status status = takes(in, 1, I32);
+    if (!status) status = has_rank(in, 0, 3, HD_MAX_RANK);
+    if (!status) status = has_shape(in, 1, "positions", HD_SHAPE(x.dims[x.rank - 3]));
+    if (!status) status = rope_attrs(in, x.dims[x.rank - 1]);
+    return status ? status : same_as_x(in);
+}
+
+static hd_status attention(inference *in) {
+    hd_shape q = in->x[0]->shape, k = in->x[1]->shape;
+    hdi_attrs *a = &in->node->attrs;
+    hd_status status = takes(in, 1, FLOATS);
+    if (!status) status = same_type(in, 1, 2);
+    if (!status && in->x[3]) status = takes(in, 3, I32);
+    if (!status) status = has_rank(in, 0, 3, 4);
+    if (status) return status;
+    if (!hdi_shape_equal(k, in->x[2]->shape))
+        return fail(in, HD_STATUS_SHAPE, "k and v differ: %s and %s", TEXT(k), TEXT(in->x[2]->shape));
+    bool batched = q.rank == 4;
+    const int64_t *q_dims = q.dims + batched, *k_dims = k.dims + batched; /* [T,Hq,D] and [S,Hkv,D] */
+    if (q.rank != k.rank || (batched && q.dims[0] != k.dims[0]) || q_dims[2] != k_dims[2])
+        return fail(in, HD_STATUS_SHAPE, "q [T,Hq,D] and k [S,Hkv,D] do not go together: %s and %s", TEXT(q), TEXT(k));
+    if (q_dims[1] % k_dims[1] != 0)
+        return fail(in, HD_STATUS_SHAPE, "%lld query heads are no multiple of %lld key heads: %s and %s", (long long)q_dims[1],
+                    (long long)k_dims[1], TEXT(q), TEXT(k));
+    if (q_dims[0] > k_dims[0])
+        return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
+                    (long long)k_dims[0], TEXT(q), TEXT(k));
+    if (in->x[3]) status = has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1));
+    if (status) return status;
+    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)q_dims[2]));
+    if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
+    if (a->ints[0] != 0 && a->ints[0] != 1)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
+    return same_as_x(in);
+}
+
+static hd_status cross_entropy(inference *in) {
+    hd_status status = takes(in, 1, I32);
+    if (!status) status = has_rank(in, 0, 1, HD_MAX_RANK);
+    if (status) return status;
+    hd_shape rows = in->x[0]->shape;
+    rows.dims[--rows.rank] = 0;
+    status = has_shape(in, 1, "targets", rows);
+    return status ? status : give(in, HD_F32, rows);
+}
+
+static hd_status dispatch(inference *in) {
+    const hdi_custom *custom = in->node->attrs.custom;
+    uint32_t inputs = in->node->operand_count;
+    if (!custom || !custom->kernel) return fail(in, HD_STATUS_NULL_POINTER, "there is no kernel");
+    if (inputs + 1 != custom->kernel_bindings)
+        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u inputs and 1 output given, the kernel has %u bindings", inputs,
+                    custom->kernel_bindings);
+    if (custom->push_bytes > sizeof custom->push_words || custom->push_bytes % 4 != 0)
+        return fail(in, HD_STATUS_LIMIT, "%u bytes of push constants: at most %zu, in words of 4", custom->push_bytes,
+                    sizeof custom->push_words);
+    if (custom->push_bytes != custom->kernel_push_bytes)
+        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bytes of push constants given, the kernel has %u", custom->push_bytes,
+                    custom->kernel_push_bytes);
+    for (uint32_t i = 0; i < 3; i++)
+        if (custom->groups[i] == 0)
+            return fail(in, HD_STATUS_ZERO_SIZE, "groups are [%u,%u,%u]: each is at least 1", custom->groups[0],
+                        custom->groups[1], custom->groups[2]);
+    return given(in);
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    hd_status (*infer)(inference *in);
+    unsigned takes; /* types of operand 1 */
+} rules[HDI_OP_COUNT] = {
+    [HDI_OP_INPUT] = { given, 0 },              [HDI_OP_STATE] = { given, 0 },
+    [HDI_OP_ADD] = { binary, NUMBERS },         [HDI_OP_SUB] = { binary, NUMBERS },
+    [HDI_OP_MUL] = { binary, NUMBERS },         [HDI_OP_DIV] = { binary, NUMBERS },
+    [HDI_OP_LESS] = { compare, PLAIN },         [HDI_OP_EQUAL] = { compare, PLAIN },
+    [HDI_OP_SCALE] = { same_as_x, FLOATS },     [HDI_OP_NEG] = { same_as_x, NUMBERS },
+    [HDI_OP_ABS] = { same_as_x, NUMBERS },      [HDI_OP_SQRT] = { same_as_x, FLOATS },
+    [HDI_OP_EXP] = { same_as_x, FLOATS },       [HDI_OP_LOG] = { same_as_x, FLOATS },
+    [HDI_OP_SIN] = { same_as_x, FLOATS },       [HDI_OP_COS] = { same_as_x, FLOATS },
+    [HDI_OP_RELU] = { same_as_x, NUMBERS },     [HDI_OP_LEAKY_RELU] = { same_as_x, FLOATS },
+    [HDI_OP_ELU] = { same_as_x, FLOATS },       [HDI_OP_SIGMOID] = { same_as_x, FLOATS },
+    [HDI_OP_TANH] = { same_as_x, FLOATS },      [HDI_OP_SILU] = { same_as_x, FLOATS },
+    [HDI_OP_GELU] = { same_as_x, FLOATS },      [HDI_OP_GELU_TANH] = { same_as_x, FLOATS },
+    [HDI_OP_CLIP] = { clip, NUMBERS },          [HDI_OP_WHERE] = { where, U8 },
+    [HDI_OP_CAST] = { cast, ANY },              [HDI_OP_COPY] = { same_as_x, PLAIN },
+    [HDI_OP_PERMUTE] = { permute, PLAIN },      [HDI_OP_RESHAPE] = { reshape, PLAIN },
+    [HDI_OP_CONCAT] = { concat, PLAIN },        [HDI_OP_SLICE] = { slice, PLAIN },
+    [HDI_OP_PAD] = { pad, PLAIN },              [HDI_OP_SUM] = { reduce, NUMBERS },
+    [HDI_OP_MEAN] = { reduce, FLOATS },         [HDI_OP_MAX] = { reduce, NUMBERS },
+    [HDI_OP_MIN] = { reduce, NUMBERS },         [HDI_OP_ARGMAX] = { argmax, NUMBERS },
+    [HDI_OP_DOT] = { dot, FLOATS },             [HDI_OP_SOFTMAX] = { softmax, FLOATS },
+    [HDI_OP_LOG_SOFTMAX] = { softmax, FLOATS }, [HDI_OP_RMS_NORM] = { norm, FLOATS },
+    [HDI_OP_LAYER_NORM] = { norm, FLOATS },     [HDI_OP_MATMUL] = { matmul, FLOATS },
+    [HDI_OP_GATHER] = { gather, ANY },          [HDI_OP_SCATTER_ADD] = { scatter_add, FLOATS },
+    [HDI_OP_WRITE_ROWS] = { write_rows, PLAIN },[HDI_OP_ROPE] = { rope, FLOATS },
+    [HDI_OP_ATTENTION] = { attention, FLOATS }, [HDI_OP_CROSS_ENTROPY] = { cross_entropy, FLOATS },
+    [HDI_OP_DISPATCH] = { dispatch, 0 },
+};
+
+/* Every result is a tensor that can exist: lengths of at least 1, whole blocks, and a size within the limit. */
+static hd_status check_size(const inference *in) {
+    hd_shape shape = in->node->shape;
+    hdi_dtype_facts facts = hdi_dtype(in->node->dtype);
+    if (shape.rank > HD_MAX_RANK)
+        return fail(in, HD_STATUS_LIMIT, "%u axes are more than %d", shape.rank, HD_MAX_RANK);
+    for (uint32_t i = 0; i < shape.rank; i++)
+        if (shape.dims[i] < 1)
+            return fail(in, shape.dims[i] == 0 ? HD_STATUS_ZERO_SIZE : HD_STATUS_SHAPE,
+                        "the length of axis %u is below 1: %s", i, TEXT(shape));
+    if (facts.block_elements > 1 && (shape.rank == 0 || shape.dims[shape.rank - 1] % facts.block_elements != 0))
+        return fail(in, HD_STATUS_SHAPE, "the last axis of %s is no multiple of %u, the block of %s", TEXT(shape),
+                    facts.block_elements, facts.name);
+    uint64_t bytes = hd_tensor_bytes(in->node->dtype, shape);
+    if (bytes == 0 || bytes > MAX_TENSOR_BYTES)
+        return fail(in, HD_STATUS_LIMIT, "a tensor %s of %s has more than 2^40 bytes", TEXT(shape), facts.name);
+    return HD_OK;
+}
+
+hd_status hdi_program_infer(const hd_program *program, hdi_node *node, hd_error *error) {
+    inference in = { program, node, { NULL }, hdi_op_get(node->op).name, error };
+    if (!in.name) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%d is no operation", (int)node->op);
+    if (error && error->status == HD_OK) snprintf(error->op, sizeof error->op, "%s", in.name);
+    for (uint32_t i = 0; i < node->operand_count && i < HDI_COUNT(in.x); i++)
+        in.x[i] = hdi_program_node(program, node->operands[i]);
+    hd_status status = HD_OK;
+    if (rules[node->op].takes) status = takes(&in, 0, rules[node->op].takes);
+    if (!status) status = rules[node->op].infer(&in);
+    return status ? status : check_size(&in);
+}

@@ -1,0 +1,73 @@
+/* ops.c: facts about operations and their attributes. Operations come from op_table.inc; this file alone says where an
+ * attribute of the table lies in hdi_attrs. */
+#include "program/attrs.h"
+
+static const hdi_op_facts ops[HDI_OP_COUNT] = {
+    { NULL, 0, 0, NULL, NULL, NULL, NULL },
+#define HDI_OP(code, name, least, most, attributes, types, formula, bound) { #name, least, most, attributes, types, formula, bound },
+#include "program/op_table.inc"
+#undef HDI_OP
+};
+
+static const hdi_attr attrs[] = {
+    { "factor",          HDI_ATTR_FLOAT,   0, true,  1 },
+    { "bias",            HDI_ATTR_FLOAT,   1, true,  0 },
+    { "slope",           HDI_ATTR_FLOAT,   0, false, 0 },
+    { "alpha",           HDI_ATTR_FLOAT,   0, false, 0 },
+    { "low",             HDI_ATTR_FLOAT,   0, false, 0 },
+    { "high",            HDI_ATTR_FLOAT,   1, false, 0 },
+    { "value",           HDI_ATTR_FLOAT,   0, true,  0 },
+    { "eps",             HDI_ATTR_FLOAT,   0, false, 0 },
+    { "theta",           HDI_ATTR_FLOAT,   0, true,  0 },
+    { "frequency_scale", HDI_ATTR_FLOAT,   1, true,  0 },
+    { "magnitude",       HDI_ATTR_FLOAT,   2, true,  0 },
+    { "scale",           HDI_ATTR_FLOAT,   0, true,  0 },
+    { "axis",            HDI_ATTR_INT,     0, false, 0 },
+    { "dims",            HDI_ATTR_INT,     0, true,  0 },
+    { "pairing",         HDI_ATTR_PAIRING, 1, true,  0 },
+    { "axes",            HDI_ATTR_LIST,    0, false, 0 },
+    { "begin",           HDI_ATTR_LIST,    0, false, 0 },
+    { "end",             HDI_ATTR_LIST,    HD_MAX_RANK, false, 0 },
+    { "before",          HDI_ATTR_LIST,    0, false, 0 },
+    { "after",           HDI_ATTR_LIST,    HD_MAX_RANK, false, 0 },
+    { "transpose_a",     HDI_ATTR_FLAG,    0, true,  0 },
+    { "transpose_b",     HDI_ATTR_FLAG,    1, true,  0 },
+    { "not_causal",      HDI_ATTR_FLAG,    0, true,  0 },
+    { "factors",         HDI_ATTR_FACTORS, 0, true,  0 },
+    { "dtype",           HDI_ATTR_DTYPE,   0, false, 0 },
+    { "shape",           HDI_ATTR_SHAPE,   0, false, 0 },
+    { "name",            HDI_ATTR_NAME,    0, false, 0 },
+    { "kernel",          HDI_ATTR_KERNEL,  0, false, 0 },
+    { "push",            HDI_ATTR_PUSH,    0, true,  0 },
+    { "groups",          HDI_ATTR_GROUPS,  0, false, 0 },
+};
+
+hdi_op_facts hdi_op_get(hdi_op op) { return (unsigned)op < HDI_OP_COUNT ? ops[op] : ops[HDI_OP_NONE]; }
+
+static bool equals(const char *name, const char *text, size_t bytes) {
+    return strncmp(name, text, bytes) == 0 && name[bytes] == 0;
+}
+
+uint32_t hdi_op_attrs(hdi_op op, const hdi_attr *out_attrs[HDI_MAX_ATTRS]) {
+    uint32_t count = 0;
+    const char *word = hdi_op_get(op).attributes;
+    while (word && *word) {
+        size_t bytes = strcspn(word, " ");
+        for (size_t i = 0; i < HDI_COUNT(attrs) && count < HDI_MAX_ATTRS; i++)
+            if (equals(attrs[i].name, word, bytes)) out_attrs[count++] = &attrs[i];
+        word += bytes;
+        word += strspn(word, " ");
+    }
+    return count;
+}
+
+hdi_op hdi_op_find(const char *name, size_t bytes) {
+    for (int op = HDI_OP_NONE + 1; op < HDI_OP_COUNT; op++)
+        if (equals(ops[op].name, name, bytes)) return (hdi_op)op;
+    return HDI_OP_NONE;
+}
+
+bool hdi_op_may_lack(hdi_op op, uint32_t index) {
+    bool has_optional = op == HDI_OP_RMS_NORM || op == HDI_OP_LAYER_NORM || op == HDI_OP_ATTENTION;
+    return has_optional && index >= ops[op].least_operands;
+}

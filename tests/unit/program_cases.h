@@ -1,0 +1,101 @@
+/* program_cases.h: what the tests of the program room share: a program with every operation, and an allocator that counts
+ * and can be told to fail. */
+#ifndef PROGRAM_CASES_H
+#define PROGRAM_CASES_H
+
+#include "program/program.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+/* Fails from call number `fail_at` on (1 is the first; 0: never), and counts the bytes alive. */
+typedef struct test_memory {
+    hd_allocator allocator;
+    size_t calls, fail_at, bytes_alive;
+} test_memory;
+
+static inline void *test_resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    test_memory *memory = user;
+    if (new_bytes > 0 && ++memory->calls >= memory->fail_at && memory->fail_at > 0) return NULL;
+    void *pointer = NULL;
+    if (new_bytes == 0) free(old);
+    else if (!(pointer = realloc(old, new_bytes))) return NULL;
+    memory->bytes_alive += new_bytes - old_bytes;
+    return pointer;
+}
+
+static inline test_memory *test_memory_start(test_memory *memory, size_t fail_at) {
+    *memory = (test_memory){ { test_resize, memory }, 0, fail_at, 0 };
+    return memory;
+}
+
+/* A kernel that exists for the program room only: 3 bindings and 8 bytes of push constants for this hash. */
+#define TEST_KERNEL_HASH UINT64_C(0x0123456789abcdef)
+static inline bool test_find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
+    static int kernel;
+    (void)user;
+    if (hash != TEST_KERNEL_HASH) return false;
+    out_custom->kernel = (struct hdi_user_kernel *)(void *)&kernel;
+    out_custom->kernel_hash = hash;
+    out_custom->kernel_bindings = 3;
+    out_custom->kernel_push_bytes = 8;
+    return true;
+}
+
+static inline hd_value test_dispatch(hd_program *p, hd_value a, hd_value b) {
+    hdi_custom custom = { .push_words = { 7, 0xDEADBEEF }, .push_bytes = 8, .groups = { 4, 2, 1 } };
+    test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
+    return hdi_program_add(p, HDI_OP_DISPATCH, (hd_value[]){ a, b }, 2, &(hdi_attrs){ .custom = &custom }, HD_F32,
+                           HD_SHAPE(4, 6), NULL);
+}
+
+/* Adds every operation at least once; ends with three outputs, one of them before the last input. */
+static inline void test_every_op(hd_program *p) {
+    hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 6)), y = hd_input(p, "y", HD_F32, HD_SHAPE(6));
+    hd_value w = hd_input(p, "w.q4", HD_Q4_0, HD_SHAPE(8, 32)), i = hd_input(p, "indices", HD_I32, HD_SHAPE(4));
+    hd_value one = hd_input(p, "position", HD_I32, HD_SHAPE(1)), wide = hd_input(p, "wide", HD_F16, HD_SHAPE(4, 32));
+    hd_value cache = hd_state(p, "cache \xC3\xA9", HD_F32, HD_SHAPE(16, 6));
+    hd_value heads = hd_input(p, "heads", HD_F32, HD_SHAPE(4, 2, 8)), keys = hd_input(p, "keys", HD_BF16, HD_SHAPE(16, 1, 8));
+    hd_value less = hd_less(p, x, y), v = hd_add(p, x, y);
+    v = hd_sub(p, hd_mul(p, v, y), hd_div(p, v, x));
+    v = hd_where(p, hd_equal(p, x, v), v, hd_where(p, less, x, y));
+    v = hd_abs(p, hd_neg(p, hd_scale(p, v, 0.1f, -3)));
+    v = hd_cos(p, hd_sin(p, hd_log(p, hd_exp(p, hd_sqrt(p, v)))));
+    v = hd_elu(p, hd_leaky_relu(p, hd_relu(p, v), 0.01f), 1.5f);
+    v = hd_gelu_tanh(p, hd_gelu(p, hd_silu(p, hd_tanh(p, hd_sigmoid(p, v)))));
+    v = hd_copy(p, hd_cast(p, hd_clip(p, v, -1e-30f, 6), HD_F32));
+    hd_output(p, "early", v);
+    hd_value late = hd_input(p, "late", HD_F32, (hd_shape){ 0 });
+    v = hd_add(p, hd_transpose(p, hd_permute(p, v, (const uint32_t[]){ 1, 0 }, 2)), late);
+    v = hd_reshape(p, hd_concat(p, (const hd_value[]){ v, x, v }, 3, -1), HD_SHAPE(2, 2, 18));
+    v = hd_slice(p, v, (const int64_t[]){ 0, -2, 3 }, (const int64_t[]){ 2, 2, -3 }, 3);
+    v = hd_pad(p, v, (const int64_t[]){ 0, 1, 0 }, (const int64_t[]){ 0, 0, 2 }, 3, -0.0f);
+    v = hd_sum(p, hd_mean(p, hd_max(p, hd_min(p, v, 2), 1), 0), HD_ALL_AXES);
+    hd_value best = hd_argmax(p, x, 0), dots = hd_dot(p, x, x, 1);
+    v = hd_log_softmax(p, hd_softmax(p, x, 0), -1);
+    v = hd_layer_norm(p, hd_rms_norm(p, hd_rms_norm(p, v, y, 1e-6f), 0, 0), 0, y, 1e-5f);
+    v = hd_layer_norm(p, hd_layer_norm(p, v, 0, 0, 1), y, y, 1);
+    hd_value product = hd_matmul_with(p, wide, w, HD_TRANSPOSE_B);
+    product = hd_matmul_with(p, product, hd_matmul(p, wide, hd_transpose(p, wide)), HD_TRANSPOSE_A);
+    hd_value rows = hd_add(p, hd_gather(p, w, i), hd_gather(p, w, one));
+    v = hd_scatter_add(p, v, i, x);
+    cache = hd_write_rows(p, cache, v, one);
+    cache = hd_write_rows(p, cache, x, one);
+    const float factors[] = { 1, 2, 0.3f };
+    heads = hd_rope(p, heads, i, &(hd_rope_desc){ .theta = 500000, .dims = 6, .pairing = HD_ROPE_NEIGHBOURS, .factors = factors });
+    heads = hd_rope(p, heads, i, NULL);
+    heads = hd_attention(p, heads, keys, keys, one, NULL);
+    heads = hd_attention(p, heads, keys, keys, 0, &(hd_attention_desc){ .scale = 0.25f, .not_causal = 1 });
+    hd_value loss = hd_cross_entropy(p, x, i);
+    hd_output(p, "launched", test_dispatch(p, v, cache));
+    hd_output(p, "product", product);
+    hd_output(p, "rows", rows);
+    hd_output(p, "best", best);
+    hd_output(p, "dots", dots);
+    hd_output(p, "attended", heads);
+    hd_output(p, "loss", loss);
+}
+#endif
