@@ -1,4 +1,5 @@
 /* step.c: one task becomes steps: asks the kernels room for launches and gives each its label. */
+#include "kernels/exact.h"
 #include "plan/task.h"
 
 /* "v5 matmul + v6 relu", in the plan's arena; NULL without memory. */

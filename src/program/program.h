@@ -81,6 +81,7 @@ void hdi_names_free(hdi_names *names);
 
 struct hd_program {
     hd_context *context; /* owner; opaque here */
+    hdi_link    link;    /* in the owner's list */
     const hd_allocator *allocator;
     hdi_arena   arena;
     hdi_node   *nodes;   /* value v is nodes[v - 1] */

@@ -2,7 +2,7 @@
  * that the register tiles of sgemm_kernels.c read memory in order, and sums its part of C over blocks of k. The blocks of
  * k depend on k and the kernel set alone: this is what keeps the bits of C apart from the number of threads. A product
  * with one row or one column is bound by memory and goes its own way, without packing. No allocation, no locks. */
-#include "sgemm_kernels.h"
+#include "kernels/cpu/sgemm_kernels.h"
 
 #include <string.h>
 

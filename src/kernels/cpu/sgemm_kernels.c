@@ -2,7 +2,7 @@
  * vector unit that the compiler's own vectors reach (SSE2, NEON). Every function names the instructions it needs in its
  * own attribute, so the file is compiled without flags; hdcpu_sgemm_kernels_at picks what the machine has.
  * sgemm_tile.inc holds what the sets have in common. */
-#include "sgemm_kernels.h"
+#include "kernels/cpu/sgemm_kernels.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static void bf16_scalar(const uint16_t *in, int64_t count, float *out) {
 #define TRANSPOSE     transpose4
 #define FROM_F16      f16_scalar
 #define FROM_BF16     bf16_scalar
-#include "sgemm_tile.inc"
+#include "kernels/cpu/sgemm_tile.inc"
 
 /* --------------------------------------------------------------------------------------------------------- x86-64 */
 
@@ -210,7 +210,7 @@ AVX2 static inline float sum_avx2(__m256 v) {
 #define TRANSPOSE     transpose8
 #define FROM_F16      f16_avx2
 #define FROM_BF16     bf16_avx2
-#include "sgemm_tile.inc"
+#include "kernels/cpu/sgemm_tile.inc"
 
 #define SET(name)     name##_avx512
 #define SET_NAME      "avx512"
@@ -230,7 +230,7 @@ AVX2 static inline float sum_avx2(__m256 v) {
 #define TRANSPOSE     transpose8
 #define FROM_F16      f16_avx2
 #define FROM_BF16     bf16_avx2
-#include "sgemm_tile.inc"
+#include "kernels/cpu/sgemm_tile.inc"
 
 #endif
 

@@ -6,7 +6,7 @@
 #ifndef HDCPU_SGEMM_KERNELS_H
 #define HDCPU_SGEMM_KERNELS_H
 
-#include "sgemm.h"
+#include "kernels/cpu/sgemm.h"
 
 enum { TILE_ROWS_MAX = 14, TILE_COLUMNS_MAX = 32, LINES_AT_ONCE = 8, DOTS_AT_ONCE = 4, RUN_DEPTH = 64 };
 
