@@ -32,6 +32,13 @@ static void print_storages(const hdi_plan *plan, hdi_text *out) {
     }
 }
 
+/* Kernels with fewer operands than bindings name one several times. */
+static bool repeated(const hdi_plan_step *step, uint32_t at) {
+    for (uint32_t u = 0; u < at; u++)
+        if (memcmp(&step->uses[u], &step->uses[at], sizeof step->uses[at]) == 0) return true;
+    return false;
+}
+
 static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
     const hdi_plan_step *step = &plan->steps[at];
     hdi_text_add(out, "level %u  %s: ", step->level, step->label);
@@ -39,6 +46,7 @@ static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
     else hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
     const char *separator = " ";
     for (uint32_t u = 0; u < step->use_count; u++) {
+        if (repeated(step, u)) continue;
         uint64_t offset = step->uses[u].offset;
         uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
         if (step->uses[u].access & HDI_WRITE) separator = " -> ";

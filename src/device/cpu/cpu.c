@@ -300,7 +300,7 @@ static hd_status device_submit(hdi_backend_device *device, hdi_submission *submi
         }
     }
     pthread_mutex_lock(&device->mutex);
-    job->ticket = ++device->submitted;
+    *out_ticket = job->ticket = ++device->submitted; /* read before the queue may end the job */
     for (uint32_t i = 0; i < cmds->slot_count; i++) job->slots[i].memory->last_ticket = job->ticket;
     if (device->last) device->last->next = job;
     else device->first = job;
@@ -309,7 +309,6 @@ static hd_status device_submit(hdi_backend_device *device, hdi_submission *submi
     pthread_mutex_unlock(&device->mutex);
     submission->recorded_out = 0; /* commands are run as they are: nothing is ever encoded */
     submission->pieces_out = 1;
-    *out_ticket = job->ticket;
     return HD_OK;
 }
 
