@@ -1,0 +1,105 @@
+/* test_fault_memory.c: every host allocation fails once, and from there on: whatever call was under way says so, nothing
+ * leaks, nothing crashes, and the next batch works. */
+#include <heddle.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* An allocator that fails the n-th allocation, or that and all later ones, and counts what is alive. */
+typedef struct failing {
+    atomic_llong left;    /* allocations that still succeed; negative: failing */
+    atomic_llong alive;
+    bool         forever;
+} failing;
+
+static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    failing *f = user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        if (old) atomic_fetch_sub(&f->alive, 1);
+        free(old);
+        return NULL;
+    }
+    long long left = atomic_fetch_sub(&f->left, 1);
+    if (f->forever ? left <= 0 : left == 0) return NULL; /* `left` counts on below zero */
+    void *pointer = realloc(old, new_bytes);
+    if (pointer && !old) atomic_fetch_add(&f->alive, 1);
+    return pointer;
+}
+
+static const char program_text[] =
+    "heddle 1\nv1 = input f32[6,8] \"x\"\nv2 = input f32[8] \"b\"\nv3 = relu v1\nv4 = scale v3 factor=2 bias=0\nv5 = add v4 v2\n"
+    "v6 = permute v5 axes=[1,0]\nv7 = copy v6\nv8 = state f32[4] \"s\"\noutput v5 \"y\"\noutput v7 \"t\"\n";
+
+/* One whole life of a context; HD_OK or the first failure. */
+static hd_status scenario(failing *f, const char *backend) {
+    hd_context_desc desc = { .allocator = { resize, f }, .backend = backend, .cache_dir = "", .cpu_threads = 2 };
+    hd_context *context;
+    hd_device *device = NULL;
+    hd_program *program = NULL;
+    hd_plan *plan = NULL;
+    hd_buffer *buffer = NULL;
+    hd_ticket *ticket = NULL;
+    float data[48] = { 1 }, y[48];
+    hd_status status = hd_context_create(&desc, &context);
+    if (status) return status;
+    status = hd_device_open(context, &(hd_device_desc){ .id = backend }, &device);
+    if (!status) status = hd_program_parse(context, program_text, sizeof program_text - 1, &program);
+    if (!status) status = hd_plan_create(device, program, NULL, &plan);
+    if (!status) status = hd_plan_write(plan, "x", data, sizeof data);
+    if (!status) status = hd_plan_write(plan, "b", data, 32);
+    if (!status) status = hd_plan_run(plan, NULL);
+    if (!status) status = hd_plan_submit(plan, &ticket);
+    if (!status) status = hd_ticket_wait(ticket, 0);
+    if (!status) status = hd_plan_read(plan, "y", y, sizeof y);
+    if (!status) status = hd_buffer_create(device, &(hd_buffer_desc){ .bytes = 100 }, &buffer);
+    if (!status) status = hd_buffer_write(buffer, 0, data, 100);
+    if (!status) {
+        size_t needed;
+        status = hd_plan_explain(plan, NULL, 0, &needed);
+    }
+    hd_plan_destroy(plan);
+    plan = NULL;
+    if (!status) status = hd_plan_create(device, program, NULL, &plan);
+    /* After a failure of one allocation the same context still works. */
+    if (status && !f->forever && device && program && !plan) {
+        atomic_store(&f->left, 1LL << 60);
+        hd_status again = hd_plan_create(device, program, NULL, &plan);
+        if (!again) again = hd_plan_write(plan, "x", data, sizeof data);
+        if (!again) again = hd_plan_write(plan, "b", data, 32);
+        if (!again) again = hd_plan_run(plan, NULL);
+        assert_int_equal(again, HD_OK);
+    }
+    hd_context_destroy(context);
+    return status;
+}
+
+static void sweep(const char *backend, bool forever) {
+    unsigned faults = 0;
+    for (long long n = 0;; n++) {
+        failing f = { .forever = forever };
+        atomic_init(&f.left, n);
+        hd_status status = scenario(&f, backend);
+        assert_int_equal(atomic_load(&f.alive), 0);
+        if (atomic_load(&f.left) >= 0 && status == HD_OK) break; /* there was no n-th allocation */
+        faults++;
+        /* HD_OK: it was one that can be done without, such as another worker thread. */
+        if (status != HD_OK && status != HD_STATUS_OUT_OF_HOST_MEMORY && status != HD_STATUS_OUT_OF_DEVICE_MEMORY && status != HD_STATUS_DEVICE_CREATION)
+            fail_msg("allocation %lld: status %s", n, hd_status_name(status));
+        assert_true(n < 20000);
+    }
+    print_message("%s, %s: %u allocation faults\n", backend, forever ? "from there on" : "once", faults);
+    assert_true(faults > 20);
+}
+
+static void cpu_once(void **state) { (void)state; sweep("cpu", false); }
+static void cpu_forever(void **state) { (void)state; sweep("cpu", true); }
+static void null_once(void **state) { (void)state; sweep("null", false); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cpu_once), cmocka_unit_test(cpu_forever), cmocka_unit_test(null_once) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
