@@ -2,7 +2,7 @@
  * the same hash, and every failure must name its place. Built and run for two minutes with
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc \
  *     tests/fuzz/fuzz_program.c src/base/?*.c src/program/?*.c -lm -o fuzz
- *   ./fuzz -max_total_time=120 -timeout=1 -rss_limit_mb=256 -dict=tests/fuzz/program.dict CORPUS */
+ *   ASAN_OPTIONS=quarantine_size_mb=16 ./fuzz -max_total_time=120 -timeout=1 -rss_limit_mb=256 -dict=tests/fuzz/program.dict CORPUS */
 #include "program/program.h"
 #include <stdlib.h>
 
