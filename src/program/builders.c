@@ -85,7 +85,8 @@ hd_value hd_permute(hd_program *p, hd_value x, const uint32_t *axes, uint32_t co
 hd_value hd_transpose(hd_program *p, hd_value x) {
     const hdi_node *node = hdi_program_node(p, x);
     uint32_t axes[HD_MAX_RANK] = { 0, 1, 2, 3, 4, 5 }, rank = node ? node->shape.rank : 0;
-    if (node && rank < 2) return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has only 1 axis" : "the operand has no axis");
+    if (node && rank < 2)
+        return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has 1 axis only" : "the operand has no axis");
     if (node) {
         axes[rank - 2] = rank - 1;
         axes[rank - 1] = rank - 2;
@@ -102,7 +103,8 @@ hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int ax
 }
 
 /* slice and pad: two lists of one length. */
-static hd_value with_lists(hd_program *p, hdi_op op, hd_value x, const int64_t *first, const int64_t *second, uint32_t count, float value) {
+static hd_value with_lists(hd_program *p, hdi_op op, hd_value x, const int64_t *first, const int64_t *second, uint32_t count,
+                           float value) {
     hdi_attrs attrs = { .list_count = count, .floats = { value } };
     if (count > 0 && (!first || !second)) return refuse(p, hdi_op_get(op).name, HD_STATUS_NULL_POINTER, "a list is NULL");
     for (uint32_t i = 0; i < count && i < HD_MAX_RANK; i++) {

@@ -1,0 +1,287 @@
+/* test_program_infer.c: type and shape of every operation, and every way in which one is refused. The cases are lines of
+ * the text form over one prelude of inputs; what a text cannot say is tried through the public calls. */
+#include "unit/program_cases.h"
+#include <stdio.h>
+
+static const char prelude[] =
+    "heddle 1\n"
+    "f = input f32[2,3] \"f\"\n"         "h = input f16[2,3] \"h\"\n"       "b = input bf16[2,3] \"b\"\n"
+    "i = input i32[2,3] \"i\"\n"         "u = input u8[2,3] \"u\"\n"        "q = input q4_0[8,64] \"q\"\n"
+    "f3 = input f32[3] \"f3\"\n"         "f21 = input f32[2,1] \"f21\"\n"   "f0 = input f32[] \"f0\"\n"
+    "f32 = input f32[3,2] \"f32\"\n"     "h3 = input f16[3] \"h3\"\n"       "u31 = input u8[3,1] \"u31\"\n"
+    "f223 = input f32[2,2,3] \"f223\"\n" "f323 = input f32[3,2,3] \"f323\"\n" "f5 = input f32[5] \"f5\"\n"
+    "f64 = input f32[4,64] \"f64\"\n"    "i0 = input i32[] \"i0\"\n"        "i1 = input i32[1] \"i1\"\n"
+    "i2 = input i32[2] \"i2\"\n"         "i4 = input i32[4] \"i4\"\n"       "r6 = input i32[1,1,1,1,1,2] \"r6\"\n"
+    "x6 = input f32[1,1,1,1,1,2] \"x6\"\n" "big = input u8[1048576,1048576] \"big\"\n" "u1 = input u8[1] \"u1\"\n"
+    "long = input i32[2147483648] \"long\"\n"
+    "s = state f32[8,3] \"s\"\n"         "si = state i32[1] \"si\"\n"       "s0 = state f32[] \"s0\"\n"
+    "o = state f32[8,3] \"o\"\n"         "output o \"out\"\n"
+    "q4 = input f32[4,6,16] \"q4\"\n"    "k4 = input f16[9,2,16] \"k4\"\n"  "k3 = input f16[3,2,16] \"k3\"\n"
+    "k5 = input f16[9,5,16] \"k5\"\n"    "kd = input f16[9,2,8] \"kd\"\n"   "bq = input f32[2,4,6,16] \"bq\"\n"
+    "bk = input f32[2,9,2,16] \"bk\"\n"  "bk3 = input f32[3,9,2,16] \"bk3\"\n" "odd = input f32[4,6,15] \"odd\"\n"
+    "huge = input u8[1,1,131074] \"huge\"\n" "wide = input f32[1,1,131074] \"wide\"\n";
+
+typedef struct infer_case {
+    const char *line;
+    hd_status   status;
+    const char *result; /* "f32[2,3]", or the reason */
+} infer_case;
+
+#define GOOD(line, result) { line, HD_OK, result }
+#define BAD(status, line, reason) { line, HD_STATUS_##status, reason }
+#define SAME(op) GOOD(op " f", "f32[2,3]"), GOOD(op " h", "f16[2,3]"), GOOD(op " b", "bf16[2,3]")
+#define FLOATS(op) SAME(op), BAD(TYPE, op " i", "operand 1 is i32, it must be f32, f16 or bf16"), \
+                   BAD(TYPE, op " u", "operand 1 is u8, it must be f32, f16 or bf16"), \
+                   BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16 or bf16")
+#define NUMBERS(op) SAME(op), GOOD(op " i", "i32[2,3]"), BAD(TYPE, op " u", "operand 1 is u8, it must be f32, f16, bf16 or i32"), \
+                    BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16 or i32")
+#define PLAIN(op) SAME(op), GOOD(op " i", "i32[2,3]"), GOOD(op " u", "u8[2,3]"), \
+                  BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8")
+#define PAIRS(op, type) GOOD(op " f f3", type "[2,3]"), GOOD(op " f21 f3", type "[2,3]"), GOOD(op " f0 f", type "[2,3]"), \
+                  GOOD(op " f0 f0", type "[]"), GOOD(op " f323 f21", type "[3,2,3]"), \
+                  BAD(TYPE, op " f h", "operands 1 and 2 are f32 and f16: cast one of them"), \
+                  BAD(SHAPE, op " f f32", "shapes do not broadcast: [2,3] and [3,2]"), \
+                  BAD(TYPE, op " q q", NULL)
+#define AXIS(op) BAD(SHAPE, op " f0 axis=0", "operand 1 has no axis, its shape is []"), \
+                 BAD(INVALID_ARGUMENT, op " f axis=2", "axis 2 is outside of [2,3]"), \
+                 BAD(INVALID_ARGUMENT, op " f axis=-3", "axis -3 is outside of [2,3]"), \
+                 BAD(INVALID_ARGUMENT, op " f axis=-9223372036854775808", NULL)
+#define REDUCE(op, type) GOOD(op " f axis=0", type "[1,3]"), GOOD(op " f axis=-1", type "[2,1]"), AXIS(op)
+
+static const infer_case cases[] = {
+    PAIRS("add", "f32"), PAIRS("sub", "f32"), PAIRS("mul", "f32"), PAIRS("div", "f32"), PAIRS("less", "u8"),
+    PAIRS("equal", "u8"), GOOD("add i i", "i32[2,3]"),
+    BAD(TYPE, "add u u", "operand 1 is u8, it must be f32, f16, bf16 or i32"),
+    BAD(SHAPE, "less u u31", "shapes do not broadcast: [2,3] and [3,1]"), GOOD("less u u", "u8[2,3]"),
+    GOOD("equal i i", "u8[2,3]"), FLOATS("scale"), NUMBERS("neg"), NUMBERS("abs"), FLOATS("sqrt"), FLOATS("exp"),
+    FLOATS("log"), FLOATS("sin"), FLOATS("cos"), NUMBERS("relu"), FLOATS("leaky_relu slope=1"), FLOATS("elu alpha=1"),
+    FLOATS("sigmoid"), FLOATS("tanh"), FLOATS("silu"), FLOATS("gelu"), FLOATS("gelu_tanh"), NUMBERS("clip low=1 high=1"),
+    BAD(INVALID_ARGUMENT, "clip f low=2 high=1.5", "low 2 is not at or below high 1.5"),
+    BAD(INVALID_ARGUMENT, "clip f low=nan high=1", "low nan is not at or below high 1"), GOOD("where u f f3", "f32[2,3]"),
+    GOOD("where u31 f0 f3", "f32[3,3]"), GOOD("where u1 u u", "u8[2,3]"),
+    BAD(SHAPE, "where u31 f323 f0", "shapes do not broadcast: [3,1], [3,2,3] and []"),
+    BAD(TYPE, "where f f f", "operand 1 is f32, it must be u8"),
+    BAD(TYPE, "where u f h", "operands 2 and 3 are f32 and f16: cast one of them"),
+    BAD(TYPE, "where u q q", "operand 2 is q4_0, it must be f32, f16, bf16, i32 or u8"),
+    BAD(SHAPE, "where u f f32", "shapes do not broadcast: [2,3], [2,3] and [3,2]"), GOOD("cast u dtype=bf16", "bf16[2,3]"),
+    GOOD("cast q dtype=f32", "f32[8,64]"), GOOD("cast f dtype=f32", "f32[2,3]"),
+    BAD(TYPE, "cast q dtype=f16", "q4_0 can be cast to f32 only, not to f16"),
+    BAD(TYPE, "cast f dtype=q8_0", "a result cannot be q8_0, only an input can"), PLAIN("copy"),
+    GOOD("permute f223 axes=[2,0,1]", "f32[3,2,2]"), GOOD("permute f0 axes=[]", "f32[]"),
+    BAD(TYPE, "permute q axes=[1,0]", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8"),
+    BAD(INVALID_ARGUMENT, "permute f axes=[0]", "1 axes given for [2,3], which has 2 axes"),
+    BAD(INVALID_ARGUMENT, "permute f axes=[0,2]", "axis 2 is outside of [2,3]"),
+    BAD(INVALID_ARGUMENT, "permute f axes=[-1,0]", "axis -1 is outside of [2,3]"),
+    BAD(INVALID_ARGUMENT, "permute f axes=[1,1]", "axis 1 is named twice for [2,3]"),
+    GOOD("reshape f shape=[3,1,2]", "f32[3,1,2]"), GOOD("reshape f0 shape=[1]", "f32[1]"),
+    GOOD("reshape u1 shape=[]", "u8[]"), BAD(SHAPE, "reshape f shape=[4,2]", "[2,3] has 6 elements, [4,2] has 8"),
+    BAD(ZERO_SIZE, "reshape f shape=[6,0]", "the length of axis 1 is below 1: [6,0]"),
+    BAD(SHAPE, "reshape f shape=[-2,-3]", "the length of axis 0 is below 1: [-2,-3]"),
+    BAD(TYPE, "reshape q shape=[512]", NULL), GOOD("concat f axis=0", "f32[2,3]"),
+    GOOD("concat f f f21 axis=-1", "f32[2,7]"),
+    BAD(SHAPE, "concat f f32 axis=1", "operand 2 is [3,2], which differs from [2,3] not only along axis 1"),
+    BAD(SHAPE, "concat f f3 axis=0", "operand 2 is [3], which differs from [2,3] not only along axis 0"),
+    BAD(TYPE, "concat f f h axis=0", "operands 1 and 3 are f32 and f16: cast one of them"),
+    BAD(TYPE, "concat q q axis=0", NULL), BAD(INVALID_ARGUMENT, "concat axis=0", "0 operands, at least 1"), AXIS("concat"),
+    BAD(LIMIT, "concat big big axis=0", "a tensor [2097152,1048576] of u8 has more than 2^40 bytes"),
+    GOOD("slice f begin=[0,-2] end=[-1,3]", "f32[1,2]"), GOOD("slice f0 begin=[] end=[]", "f32[]"),
+    BAD(INVALID_ARGUMENT, "slice f begin=[0] end=[1]", "1 bounds given for [2,3], which has 2 axes"),
+    BAD(INVALID_ARGUMENT, "slice f begin=[0,0] end=[2,4]", "0 to 4 along axis 1 is outside of [2,3]"),
+    BAD(INVALID_ARGUMENT, "slice f begin=[-3,0] end=[2,3]", "-3 to 2 along axis 0 is outside of [2,3]"),
+    BAD(INVALID_ARGUMENT, "slice f begin=[1,0] end=[0,3]", "1 to 0 along axis 0 is outside of [2,3]"),
+    BAD(INVALID_ARGUMENT, "slice f begin=[-9223372036854775808,0] end=[9223372036854775807,3]", NULL),
+    BAD(ZERO_SIZE, "slice f begin=[1,0] end=[1,3]", "1 to 1 along axis 0 of [2,3] is empty"),
+    BAD(TYPE, "slice q begin=[0,0] end=[1,1]", NULL), GOOD("pad f before=[1,0] after=[0,2] value=-inf", "f32[3,5]"),
+    GOOD("pad f0 before=[] after=[]", "f32[]"),
+    BAD(INVALID_ARGUMENT, "pad f before=[0,-1] after=[0,0]",
+        "-1 before and 0 after along axis 1 of [2,3]: use slice to cut"),
+    BAD(INVALID_ARGUMENT, "pad f before=[1] after=[1]", "1 amounts given for [2,3], which has 2 axes"),
+    BAD(LIMIT, "pad f before=[0,0] after=[0,9223372036854775807]",
+        "0 before and 9223372036854775807 after along axis 1 are more than a tensor can have"),
+    BAD(LIMIT, "pad f before=[0,1099511627776] after=[0,0]", "a tensor [2,1099511627779] of f32 has more than 2^40 bytes"),
+    BAD(TYPE, "pad q before=[0,0] after=[0,0]", NULL), REDUCE("sum", "f32"), REDUCE("mean", "f32"), REDUCE("max", "f32"),
+    REDUCE("min", "f32"), REDUCE("argmax", "i32"), GOOD("sum i axis=1", "i32[2,1]"), GOOD("max i axis=1", "i32[2,1]"),
+    GOOD("argmax i axis=1", "i32[2,1]"), BAD(TYPE, "mean i axis=0", "operand 1 is i32, it must be f32, f16 or bf16"),
+    BAD(TYPE, "sum u axis=0", NULL), BAD(TYPE, "min q axis=0", NULL),
+    BAD(LIMIT, "argmax long axis=0", "an axis of 2147483648 elements has indices that i32 does not hold"),
+    GOOD("dot f f axis=1", "f32[2,1]"), BAD(TYPE, "dot f h axis=0", "operands 1 and 2 are f32 and f16: cast one of them"),
+    BAD(SHAPE, "dot f f21 axis=0", "operand 2 is [2,1], it must be [2,3] to go with [2,3]"),
+    BAD(TYPE, "dot i i axis=0", NULL), BAD(INVALID_ARGUMENT, "dot f f axis=2", "axis 2 is outside of [2,3]"),
+    GOOD("softmax h axis=0", "f16[2,3]"), GOOD("log_softmax f axis=-2", "f32[2,3]"), AXIS("softmax"), AXIS("log_softmax"),
+    BAD(TYPE, "softmax i axis=0", NULL), GOOD("rms_norm f eps=0", "f32[2,3]"), GOOD("rms_norm f f3 eps=1e-6", "f32[2,3]"),
+    GOOD("rms_norm h - eps=1", "f16[2,3]"), GOOD("layer_norm f f3 f3 eps=1", "f32[2,3]"),
+    GOOD("layer_norm f - f3 eps=1", "f32[2,3]"), GOOD("layer_norm f - - eps=1", "f32[2,3]"),
+    BAD(SHAPE, "rms_norm f f5 eps=1", "weight is [5], it must be [3] to go with [2,3]"),
+    BAD(SHAPE, "layer_norm f f3 f21 eps=1", "bias is [2,1], it must be [3] to go with [2,3]"),
+    BAD(TYPE, "layer_norm f f3 h3 eps=1", "operands 1 and 3 are f32 and f16: cast one of them"),
+    BAD(SHAPE, "rms_norm f0 eps=1", "operand 1 is [], it needs at least 1 axes"), BAD(TYPE, "rms_norm i eps=1", NULL),
+    BAD(INVALID_ARGUMENT, "rms_norm f eps=-1", "eps -1 is not zero or above"),
+    BAD(INVALID_ARGUMENT, "rms_norm f eps=nan", "eps nan is not zero or above"),
+    BAD(INVALID_ARGUMENT, "layer_norm f eps=inf", "eps inf is not zero or above"),
+    BAD(UNKNOWN_VALUE, "rms_norm - f3 eps=1", NULL), GOOD("matmul f f32", "f32[2,2]"), GOOD("matmul h f32", "f16[2,2]"),
+    GOOD("matmul f f transpose_b", "f32[2,2]"), GOOD("matmul f f transpose_a", "f32[3,3]"),
+    GOOD("matmul f f32 transpose_a transpose_b", "f32[3,3]"), GOOD("matmul f323 f32", "f32[3,2,2]"),
+    GOOD("matmul f f323 transpose_b", "f32[3,2,2]"), GOOD("matmul f64 q transpose_b", "f32[4,8]"),
+    BAD(SHAPE, "matmul f f", "inner lengths differ: [2,3] x [2,3]"),
+    BAD(SHAPE, "matmul f f32 transpose_b", "inner lengths differ: [2,3] x [3,2] transposed"),
+    BAD(SHAPE, "matmul f3 f", "operand 1 is [3], it needs at least 2 axes"),
+    BAD(SHAPE, "matmul f f3", "operand 2 is [3], it needs at least 2 axes"),
+    BAD(SHAPE, "matmul f223 f323 transpose_b", "leading axes do not broadcast: [2,2,3] x [3,2,3]"),
+    BAD(TYPE, "matmul i f", "operand 1 is i32, it must be f32, f16 or bf16"),
+    BAD(TYPE, "matmul f i", "operand 2 is i32, it must be f32, f16, bf16 or a quantised type"),
+    BAD(TYPE, "matmul q q", "operand 1 is q4_0, it must be f32, f16 or bf16"), GOOD("gather h i", "f16[2,3,3]"),
+    GOOD("gather q i0", "f32[64]"), GOOD("gather u i2", "u8[2,3]"), GOOD("gather i i2", "i32[2,3]"),
+    BAD(TYPE, "gather f f", "operand 2 is f32, it must be i32"),
+    BAD(SHAPE, "gather f3 i", "operand 1 is [3], the number of its axes must be 2"),
+    BAD(LIMIT, "gather f r6", "indices [1,1,1,1,1,2] leave no axis for the rows: at most 5 axes"),
+    GOOD("scatter_add f i2 f", "f32[2,3]"), BAD(TYPE, "scatter_add i i2 i", NULL),
+    BAD(TYPE, "scatter_add f f3 f", "operand 2 is f32, it must be i32"),
+    BAD(TYPE, "scatter_add f i2 h", "operands 1 and 3 are f32 and f16: cast one of them"),
+    BAD(SHAPE, "scatter_add f3 i2 f", "operand 1 is [3], the number of its axes must be 2"),
+    BAD(SHAPE, "scatter_add f i f", "operand 2 is [2,3], the number of its axes must be 1"),
+    BAD(SHAPE, "scatter_add f i4 f", "updates is [2,3], it must be [4,3] to go with [2,3]"),
+    GOOD("write_rows s f i1", "f32[8,3]"), GOOD("write_rows s o i1", "f32[8,3]"),
+    BAD(TYPE, "write_rows s h i1", "operands 1 and 2 are f32 and f16: cast one of them"),
+    BAD(TYPE, "write_rows s f f3", "operand 3 is f32, it must be i32"),
+    BAD(INVALID_ARGUMENT, "write_rows f f i1", "operand 1 is the result of input, it must be a state"),
+    BAD(WRONG_STATE, "write_rows o f i1", "value 29 is an output and may not be overwritten: copy it first"),
+    BAD(INVALID_ARGUMENT, "write_rows s s i1", "value 26 would be read while it is overwritten: copy it first"),
+    BAD(INVALID_ARGUMENT, "write_rows si i1 si", "value 27 would be read while it is overwritten: copy it first"),
+    BAD(SHAPE, "write_rows s0 f0 i1", "operand 1 is [], it needs at least 1 axes"),
+    BAD(SHAPE, "write_rows s f32 i1", "rows is [3,2], it must be [3,3] to go with [8,3]"),
+    BAD(SHAPE, "write_rows s f0 i1", "rows is [], it must be [8,3] to go with [8,3]"),
+    BAD(SHAPE, "write_rows s f i2", "position is [2], it must be [1] to go with [8,3]"), GOOD("rope q4 i4", "f32[4,6,16]"),
+    GOOD("rope bq i4 dims=8 pairing=neighbours factors=[1,2,3,4]", "f32[2,4,6,16]"),
+    GOOD("rope odd i4 dims=14", "f32[4,6,15]"),
+    BAD(SHAPE, "rope odd i4", "15 dims cannot turn in pairs: they must be even and at most D, [4,6,15]"),
+    BAD(SHAPE, "rope q4 i4 dims=18", NULL), BAD(SHAPE, "rope q4 i4 dims=-2", NULL),
+    BAD(LIMIT, "rope wide i1", "131074 dims are more than 65536"),
+    BAD(SHAPE, "rope f i2", "operand 1 is [2,3], it needs at least 3 axes"),
+    BAD(SHAPE, "rope q4 i2", "positions is [2], it must be [4] to go with [4,6,16]"),
+    BAD(TYPE, "rope q4 f3", "operand 2 is f32, it must be i32"), BAD(TYPE, "rope huge i1", NULL),
+    BAD(INVALID_ARGUMENT, "rope q4 i4 theta=-1",
+        "theta -1, frequency_scale 1 and magnitude 1 must be numbers, theta above 0"),
+    BAD(INVALID_ARGUMENT, "rope q4 i4 theta=inf", NULL), BAD(INVALID_ARGUMENT, "rope q4 i4 frequency_scale=nan", NULL),
+    BAD(INVALID_ARGUMENT, "rope q4 i4 magnitude=inf", NULL),
+    BAD(SHAPE, "rope q4 i4 factors=[1,2]", "2 factors given for 16 dims, which need half as many"),
+    BAD(INVALID_ARGUMENT, "rope q4 i4 dims=4 factors=[1,0]", "factor 1 is 0 and cannot be divided by"),
+    BAD(INVALID_ARGUMENT, "rope q4 i4 dims=2 factors=[nan]", NULL), GOOD("attention q4 k4 k4 i1", "f32[4,6,16]"),
+    GOOD("attention q4 k4 k4", "f32[4,6,16]"), GOOD("attention q4 k4 k4 - not_causal scale=2", "f32[4,6,16]"),
+    GOOD("attention bq bk bk i2", "f32[2,4,6,16]"),
+    BAD(SHAPE, "attention bq bk bk i1", "past is [1], it must be [2] to go with [2,4,6,16]"),
+    BAD(SHAPE, "attention q4 k4 k4 i2", "past is [2], it must be [1] to go with [4,6,16]"),
+    BAD(TYPE, "attention q4 k4 k4 f3", "operand 4 is f32, it must be i32"),
+    BAD(TYPE, "attention q4 i i", "operand 2 is i32, it must be f32, f16 or bf16"),
+    BAD(TYPE, "attention q4 q4 k4", "operands 2 and 3 are f32 and f16: cast one of them"),
+    BAD(SHAPE, "attention f f f", "operand 1 is [2,3], it needs 3 to 4 axes"),
+    BAD(SHAPE, "attention x6 x6 x6", "operand 1 is [1,1,1,1,1,2], it needs 3 to 4 axes"),
+    BAD(SHAPE, "attention q4 k4 k3", "k and v differ: [9,2,16] and [3,2,16]"),
+    BAD(SHAPE, "attention q4 bk bk", "q [T,Hq,D] and k [S,Hkv,D] do not go together: [4,6,16] and [2,9,2,16]"),
+    BAD(SHAPE, "attention bq bk3 bk3", NULL), BAD(SHAPE, "attention q4 kd kd", NULL),
+    BAD(SHAPE, "attention q4 f0 f0", NULL),
+    BAD(SHAPE, "attention q4 k5 k5", "6 query heads are no multiple of 5 key heads: [4,6,16] and [9,5,16]"),
+    BAD(SHAPE, "attention q4 k3 k3", "4 queries have only 3 keys to see: [4,6,16] and [3,2,16]"),
+    BAD(INVALID_ARGUMENT, "attention q4 k4 k4 scale=inf", "scale inf is no number"),
+    BAD(INVALID_ARGUMENT, "attention q4 k4", "2 operands, at least 3"),
+    BAD(LIMIT, "attention q4 k4 k4 i1 i1", "5 operands, at most 4"), GOOD("cross_entropy h i2", "f32[2]"),
+    GOOD("cross_entropy f3 i0", "f32[]"), BAD(TYPE, "cross_entropy i i2", NULL),
+    BAD(TYPE, "cross_entropy f f", "operand 2 is f32, it must be i32"),
+    BAD(SHAPE, "cross_entropy f i4", "targets is [4], it must be [2] to go with [2,3]"),
+    BAD(SHAPE, "cross_entropy f0 i0", "operand 1 is [], it needs at least 1 axes"),
+    GOOD("dispatch f q kernel=0123456789abcdef dtype=u8 shape=[7] push=0000000100000002 groups=[1,2,3]", "u8[7]"),
+    BAD(ARGUMENT_COUNT, "dispatch f kernel=0123456789abcdef dtype=f32 shape=[7] push=0000000100000002 groups=[1,2,3]",
+        "1 inputs and 1 output given, the kernel has 3 bindings"),
+    BAD(ARGUMENT_COUNT, "dispatch f f kernel=0123456789abcdef dtype=f32 shape=[7] push=00000001 groups=[1,2,3]",
+        "4 bytes of push constants given, the kernel has 8"),
+    BAD(ARGUMENT_COUNT, "dispatch f f kernel=0123456789abcdef dtype=f32 shape=[7] groups=[1,2,3]",
+        "0 bytes of push constants given, the kernel has 8"),
+    BAD(ZERO_SIZE, "dispatch f f kernel=0123456789abcdef dtype=f32 shape=[7] push=0000000100000002 groups=[1,0,3]",
+        "groups are [1,0,3]: each is at least 1"),
+    BAD(TYPE, "dispatch f f kernel=0123456789abcdef dtype=q6_k shape=[256] push=0000000100000002 groups=[1,1,1]",
+        "a result cannot be q6_k, only an input can"),
+    BAD(ZERO_SIZE, "dispatch f f kernel=0123456789abcdef dtype=f32 shape=[0] push=0000000100000002 groups=[1,1,1]",
+        "the length of axis 0 is below 1: [0]"),
+    GOOD("input q4_k[2,512] \"n\"", "q4_k[2,512]"), GOOD("state f16[2] \"n\"", "f16[2]"),
+    BAD(TYPE, "state q4_0[32] \"n\"", "a state cannot be q4_0, only an input can"),
+    BAD(SHAPE, "input q4_k[512,2] \"n\"", "the last axis of [512,2] is no multiple of 256, the block of q4_k"),
+    BAD(SHAPE, "input q4_0[] \"n\"", "the last axis of [] is no multiple of 32, the block of q4_0"),
+    BAD(ZERO_SIZE, "input f32[2,0] \"n\"", "the length of axis 1 is below 1: [2,0]"),
+    BAD(SHAPE, "input f32[-1] \"n\"", "the length of axis 0 is below 1: [-1]"),
+    BAD(LIMIT, "input f32[1048576,1048576] \"n\"", "a tensor [1048576,1048576] of f32 has more than 2^40 bytes"),
+    BAD(LIMIT, "input f32[9223372036854775807,9223372036854775807] \"n\"", NULL),
+};
+
+static void every_rule(void **state) {
+    (void)state;
+    char text[sizeof prelude + 300], result[HDI_SHAPE_TEXT + 16], shape[HDI_SHAPE_TEXT];
+    bool good[HDI_OP_COUNT] = { false }, bad[HDI_OP_COUNT] = { false };
+    for (size_t i = 0; i < HDI_COUNT(cases); i++) {
+        const infer_case *c = &cases[i];
+        hd_error error = { 0 };
+        hd_program *p = hdi_program_new(&hdi_default_allocator, NULL);
+        int bytes = snprintf(text, sizeof text, "%sv = %s\n", prelude, c->line);
+        hd_status status = hdi_program_parse(p, text, (size_t)bytes, test_find_kernel, NULL, &error);
+        size_t op_bytes = strcspn(c->line, " ");
+        if (status != c->status) fail_msg("%s: %s, %s", c->line, hd_status_name(status), error.text);
+        for (int op = 1; op < HDI_OP_COUNT; op++)
+            if (strncmp(hdi_op_get((hdi_op)op).name, c->line, op_bytes) == 0 && hdi_op_get((hdi_op)op).name[op_bytes] == 0)
+                *(status ? &bad[op] : &good[op]) = true;
+        if (status == HD_OK && c->result) {
+            const hdi_node *node = hdi_program_node(p, p->node_count);
+            snprintf(result, sizeof result, "%s%s", hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape));
+            if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
+        } else if (c->result) {
+            char reason[400];
+            snprintf(reason, sizeof reason, "line 43, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            assert_string_equal(error.text, reason);
+            assert_memory_equal(error.op, c->line, op_bytes);
+        }
+        hdi_program_free(p);
+    }
+    for (int op = 1; op < HDI_OP_COUNT; op++)
+        if (!good[op] || !bad[op]) fail_msg("%s is not tried both ways", hdi_op_get((hdi_op)op).name);
+}
+
+static void refused(hd_program *p, hd_status status, const char *text) {
+    assert_int_equal(p->error.status, status);
+    if (text) assert_string_equal(p->error.text, text);
+    hdi_program_free(p);
+}
+
+static void what_no_text_says(void **state) {
+    (void)state;
+#define WITH_X hd_program *p = hdi_program_new(&hdi_default_allocator, NULL); hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(2, 3))
+    { WITH_X; hd_cast(p, x, (hd_dtype)99); refused(p, HD_STATUS_TYPE, "operation 2: cast: 99 is no data type"); }
+    { WITH_X; (void)x; hd_input(p, "n", HD_DTYPE_NONE, HD_SHAPE(1)); refused(p, HD_STATUS_TYPE, "operation 2: input: 0 is no data type"); }
+    { WITH_X; hd_reshape(p, x, (hd_shape){ 7, { 0 } }); refused(p, HD_STATUS_LIMIT, "operation 2: reshape: 7 axes are more than 6"); }
+    { WITH_X; (void)x; hd_input(p, "n", HD_F32, (hd_shape){ UINT32_MAX, { 0 } }); refused(p, HD_STATUS_LIMIT, NULL); }
+    { WITH_X; hd_matmul_with(p, x, x, 4); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: matmul: flags 4 are not of hd_matmul_flags"); }
+    { WITH_X; hd_permute(p, x, NULL, 2); refused(p, HD_STATUS_NULL_POINTER, "operation 2: permute: axes is NULL"); }
+    { WITH_X; hd_permute(p, x, (const uint32_t[100]){ 1 }, 100); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: permute: 100 axes given for [2,3], which has 2 axes"); }
+    { WITH_X; hd_slice(p, x, NULL, NULL, 2); refused(p, HD_STATUS_NULL_POINTER, "operation 2: slice: a list is NULL"); }
+    { WITH_X; hd_pad(p, x, NULL, NULL, 2, 0); refused(p, HD_STATUS_NULL_POINTER, "operation 2: pad: a list is NULL"); }
+    { WITH_X; (void)x; hd_concat(p, NULL, 2, 0); refused(p, HD_STATUS_NULL_POINTER, "operation 2: concat: the operands are NULL"); }
+    { WITH_X; (void)x; hd_concat(p, NULL, 0, 0); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: concat: 0 operands, at least 1"); }
+    { WITH_X; hd_transpose(p, hd_reshape(p, x, HD_SHAPE(6))); refused(p, HD_STATUS_SHAPE, "operation 3: transpose: the operand has 1 axis only"); }
+    { WITH_X; (void)x; hd_transpose(p, 5); refused(p, HD_STATUS_UNKNOWN_VALUE, NULL); }
+    { WITH_X; hd_softmax(p, x, HD_ALL_AXES); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: softmax: axis 127 is outside of [2,3]"); }
+    { WITH_X; hd_rope(p, hd_reshape(p, x, HD_SHAPE(1, 1, 6)), hd_input(p, "i", HD_I32, HD_SHAPE(1)), &(hd_rope_desc){ .pairing = (hd_rope_pairing)7 });
+      refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 4: rope: pairing 7 is not of hd_rope_pairing"); }
+    { WITH_X; x = hd_reshape(p, x, HD_SHAPE(1, 1, 6)); hdi_program_add(p, HDI_OP_ATTENTION, (hd_value[]){ x, x, x }, 3, &(hdi_attrs){ .ints = { 2 } }, HD_DTYPE_NONE, HD_SHAPE(1), NULL);
+      refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 3: attention: not_causal is 2, it must be 0 or 1"); }
+    { WITH_X; hdi_program_add(p, HDI_OP_DISPATCH, &x, 1, NULL, HD_F32, HD_SHAPE(1), NULL); refused(p, HD_STATUS_NULL_POINTER, "operation 2: dispatch: there is no kernel"); }
+    for (uint32_t bytes = 6; bytes <= 132; bytes += 126) {
+        WITH_X;
+        hdi_custom custom = { .push_bytes = bytes, .groups = { 1, 1, 1 } };
+        test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
+        hdi_program_add(p, HDI_OP_DISPATCH, (hd_value[]){ x, x }, 2, &(hdi_attrs){ .custom = &custom }, HD_F32, HD_SHAPE(1), NULL);
+        refused(p, HD_STATUS_LIMIT, NULL);
+    }
+    { WITH_X; (void)x; hdi_program_add(p, HDI_OP_COUNT, NULL, 0, NULL, HD_F32, HD_SHAPE(1), NULL); refused(p, HD_STATUS_INVALID_ARGUMENT, NULL); }
+    { WITH_X; (void)x; hdi_node node = { .op = (hdi_op)-1 }; assert_int_equal(hdi_program_infer(p, &node, NULL), HD_STATUS_INVALID_ARGUMENT); hdi_program_free(p); }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_rule), cmocka_unit_test(what_no_text_says) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
