@@ -34,8 +34,9 @@
  * A chain is at most 8 steps. Sources 0..3 are the chain's inputs, 4 + i is the result of step i, 15 is none. The last
  * step's result is the output. Each step's result is rounded to its type at once, so a chain gives the bits that
  * separate operations would. A step is packed into one word:
- *   bits 0-7 code, 8-11 source a, 12-15 source b, 16-19 source c, 20-23 result type, 24-28 first attribute word
- * Attribute words are raw floats, numbered from the chain's first attribute word. For i32 chains they are floats too. */
+ *   bits 0-7 form (steps.h: the code and the kind of its operands), 8-11 source a, 12-15 source b, 16-19 source c,
+ *   20-23 result type, 24-28 first attribute word, 29 one of the costly steps, of which a chain has at most one
+ * Attribute words are floats, for clip over i32 integers, numbered from the chain's first attribute word. */
 #define HDI_CHAIN_STEPS  8
 #define HDI_CHAIN_INPUTS 4
 #define HDI_SOURCE_NONE  15
@@ -67,7 +68,7 @@
 #define HDI_STEP_CAST      25
 
 /* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
- * Bindings: the inputs in order, then the output. An invocation makes 4 neighbouring elements. */
+ * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes 4 neighbouring elements. */
 #define HDI_EW_INPUTS 16 /* number of inputs, 1..4 */
 #define HDI_EW_RANK   17 /* axes that are left after merging, 1..6 */
 #define HDI_EW_DENSE  18 /* bit i: input i is read at the output's own index; bit 4: the output is dense from element 0 */
@@ -77,7 +78,7 @@
 #define HDI_EW_PER_INVOCATION 4
 
 /* ---- matmul family: C[b] = chain(A[b] x B[b]) ----
- * Bindings: A, B, C, then the chain's sources 1..3. Sums are f32; in exact mode over blocks of 32 along K: each block is
+ * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent). Sums are f32; in exact mode over blocks of 32 along K: each block is
  * summed in order from zero, and the blocks' sums are added in order, the first to zero. */
 #define HDI_MM_A_TYPE  16
 #define HDI_MM_B_TYPE  17

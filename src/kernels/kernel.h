@@ -87,8 +87,17 @@ hdi_launch *hdi_lowering_add(hdi_lowering *lowering);
 /* A launch's bindings: appends a whole tensor, with its `first` left to the kernel's push words. */
 void hdi_launch_bind(hdi_launch *launch, const hdi_tensor *tensor, uint32_t access);
 /* Spec constants and attribute words of a chain: fills spec ids HDI_SPEC_CHAIN.., returns the number of attribute words
- * written to `push_at`. */
+ * written to `push_at`. For an epilogue, set spec[HDI_SPEC_CHAIN_TYPE], the type of the value produced, before, and round
+ * that value to it in the kernel; where there is no chain, spec[HDI_SPEC_OUT_TYPE] is the caller's too. */
 uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *push_at);
+/* May the chain be one launch of the element-wise kernel? It has at most HDI_CHAIN_STEPS steps, one costly step, and
+ * views whose words the device's push constants hold. */
+bool hdi_chain_fits(const hdi_chain *chain, const hdi_tensor *out, const hdi_caps *caps);
+/* How many of a chain's steps are costly functions (steps.inc): at most one may be in a kernel. */
+uint32_t hdi_chain_costly_steps(const hdi_chain *chain);
+/* The step that an element-wise operation is: code, operands 0, 1, 2 as sources, attributes; the type is the caller's.
+ * False for operations that are none. `out_attrs` has room for 2. */
+bool hdi_op_step(hdi_op op, const hdi_attrs *attrs, hdi_step *out_step, float *out_attrs, uint32_t *out_attr_count);
 /* A one-dimensional grid (abi.h). */
 void hdi_launch_grid(hdi_launch *launch, uint64_t groups);
 

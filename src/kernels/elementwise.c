@@ -1,0 +1,298 @@
+/* elementwise.c: from an element-wise chain to launches of the elementwise kernel. Axes that all operands walk alike
+ * become one, operands that follow the output's own order need no index arithmetic, and what is too large for one launch
+ * is halved until it fits. Also packs chains for every kernel that ends in one. Pure. */
+#include "kernels/cpu/chain.h"
+#include "kernels/steps.h"
+
+#define OUTPUT 4u
+#define OPERANDS 5u
+#define WORKGROUP_GPU 256u
+#define WORKGROUP_CPU 4096u
+#define MOST_ELEMENTS (UINT64_C(1) << 31) /* of a launch, so that no index wraps */
+
+/* ---- chains ---- */
+
+static uint32_t source_type(const hdi_chain *chain, uint32_t source, uint32_t produced) {
+    if (source >= HDI_CHAIN_INPUTS) return (uint32_t)chain->steps[(source - HDI_CHAIN_INPUTS) % HDI_CHAIN_STEPS].type;
+    return source == 0 && chain->inputs[0].dtype == HD_DTYPE_NONE ? produced : (uint32_t)chain->inputs[source].dtype;
+}
+
+static uint32_t form_of(const hdi_chain *chain, uint32_t index, uint32_t produced) {
+    const hdi_step *step = &chain->steps[index];
+    const uint32_t from = source_type(chain, step->a, produced), to = (uint32_t)step->type;
+    const bool from_int = from == HDI_TYPE_I32 || from == HDI_TYPE_U8, to_int = to == HDI_TYPE_I32 || to == HDI_TYPE_U8;
+    if (step->code == HDI_STEP_WHERE || step->code == HDI_STEP_COPY) return step->code;
+    if (step->code != HDI_STEP_CAST) return from_int ? HDI_FORM_I32 + step->code : step->code;
+    if (from_int && to_int) return to == HDI_TYPE_U8 ? HDI_FORM_I32_TO_U8 : HDI_STEP_COPY;
+    if (from_int) return to == HDI_TYPE_BF16 ? HDI_FORM_I32_TO_BF16 : HDI_FORM_I32_TO_F32;
+    if (to_int) return to == HDI_TYPE_U8 ? HDI_FORM_F32_TO_U8 : HDI_FORM_F32_TO_I32;
+    return HDI_STEP_COPY;
+}
+
+static bool form_is_costly(uint32_t form) {
+    switch (form) {
+#define COSTLY_BITS_STEP(form, bits) case form:
+#define COSTLY_FLOAT_STEP(form, value, fast) case form:
+#include "kernels/steps.inc"
+        return true;
+    default: return false;
+    }
+}
+
+uint32_t hdi_chain_costly_steps(const hdi_chain *chain) {
+    uint32_t costly = 0;
+    for (uint32_t i = 0; i < chain->step_count; i++) costly += form_is_costly(form_of(chain, i, HDI_TYPE_F32));
+    return costly;
+}
+
+uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *push_at) {
+    uint32_t *spec = launch->kernel.spec;
+    for (uint32_t i = 0; i < chain->input_count; i++) spec[HDI_SPEC_CHAIN_TYPE + i] = source_type(chain, i, spec[HDI_SPEC_CHAIN_TYPE]);
+    for (uint32_t i = 0; i < chain->attr_count; i++) push_at[i] = exact_bits(chain->attrs[i]);
+    for (uint32_t i = 0; i < chain->step_count; i++) {
+        const hdi_step *step = &chain->steps[i];
+        const uint32_t form = form_of(chain, i, spec[HDI_SPEC_CHAIN_TYPE]), at = step->attr_first;
+        spec[HDI_SPEC_STEP + i] = form | (uint32_t)step->a << 8 | (uint32_t)step->b << 12 | (uint32_t)step->c << 16 |
+            (uint32_t)step->type << 20 | at << 24 | (form_is_costly(form) ? 1u << 29 : 0u);
+        spec[HDI_SPEC_OUT_TYPE] = (uint32_t)step->type;
+        for (uint32_t j = at; form == HDI_FORM_I32 + HDI_STEP_CLIP && j < at + 2; j++)
+            push_at[j] = (uint32_t)exact_f32_to_i32(chain->attrs[j]);
+    }
+    spec[HDI_SPEC_CHAIN] = chain->step_count;
+    launch->kernel.spec_count = HDI_MAX(launch->kernel.spec_count, HDI_SPEC_OUT_TYPE + 1);
+    return chain->attr_count;
+}
+
+/* ---- the index space ---- */
+
+typedef struct operand {
+    const hdi_tensor *tensor; /* NULL: none */
+    uint64_t element_bytes;
+    uint64_t first;
+    int64_t  strides[HD_MAX_RANK];
+} operand;
+typedef struct space {
+    uint32_t rank; /* at least 1 */
+    uint64_t lengths[HD_MAX_RANK];
+    operand  operands[OPERANDS]; /* inputs, and the output at OUTPUT */
+} space;
+
+/* Where an operand lies, as a binding sees it. */
+typedef struct place {
+    bool     dense;         /* read at the output's own index, from the binding's beginning */
+    uint64_t offset, bytes; /* of the binding */
+    uint64_t first, last;   /* elements from `offset` on: where index 0 is, and the furthest one */
+} place;
+
+/* Axis `axis` goes on where the space's last axis ends, for every operand. */
+static bool continues(const space *s, uint32_t axis, uint64_t length) {
+    if (s->rank == 0) return false;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        const operand *o = &s->operands[i];
+        if (o->tensor && o->strides[s->rank - 1] != o->tensor->strides[axis] * (int64_t)length) return false;
+    }
+    return true;
+}
+
+static space space_of(const hdi_chain *chain, const hdi_tensor *out) {
+    space s = { .rank = 0 };
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        const hdi_tensor *tensor = i == OUTPUT ? out : i < chain->input_count ? &chain->inputs[i] : NULL;
+        if (tensor) s.operands[i] = (operand){ tensor, hd_dtype_bytes(tensor->dtype, 1), tensor->first, { 0 } };
+    }
+    for (uint32_t axis = 0; axis < out->shape.rank; axis++) {
+        const uint64_t length = (uint64_t)out->shape.dims[axis];
+        if (length == 1) continue;
+        const bool merge = continues(&s, axis, length);
+        if (!merge) s.lengths[s.rank++] = 1;
+        s.lengths[s.rank - 1] *= length;
+        for (uint32_t i = 0; i < OPERANDS; i++)
+            if (s.operands[i].tensor) s.operands[i].strides[s.rank - 1] = s.operands[i].tensor->strides[axis];
+    }
+    if (s.rank == 0) s.lengths[s.rank++] = 1; /* a single element */
+    return s;
+}
+
+static uint64_t elements_of(const space *s) {
+    uint64_t elements = 1;
+    for (uint32_t axis = 0; axis < s->rank; axis++) elements *= s->lengths[axis];
+    return elements;
+}
+
+static place place_of(const space *s, uint32_t index, const hdi_caps *caps) {
+    const operand *o = &s->operands[index];
+    uint64_t low = o->first, high = o->first;
+    int64_t stride = 1;
+    bool dense = true;
+    for (uint32_t axis = s->rank; axis-- > 0;) {
+        const uint64_t way = (s->lengths[axis] - 1) * (uint64_t)(o->strides[axis] < 0 ? -o->strides[axis] : o->strides[axis]);
+        if (o->strides[axis] < 0) low -= way; else high += way;
+        dense = dense && (s->lengths[axis] == 1 || o->strides[axis] == stride);
+        stride *= (int64_t)s->lengths[axis];
+    }
+    const uint64_t least = caps->native_kernels ? o->element_bytes : 16, align = HDI_MAX(caps->binding_align, least);
+    const uint64_t offset = low * o->element_bytes / align * align, skipped = offset / o->element_bytes;
+    const uint64_t end = ((high + 1) * o->element_bytes + 3) & ~UINT64_C(3);
+    return (place){ dense && o->first == skipped, offset, end - offset, o->first - skipped, high - skipped };
+}
+
+static bool place_fits(const place *p, const hdi_caps *caps) {
+    return p->last <= UINT32_MAX && (caps->max_binding_bytes == 0 || p->bytes <= caps->max_binding_bytes);
+}
+
+/* Push words of a launch over the space. */
+static uint32_t words_of(const space *s, const hdi_chain *chain, const hdi_caps *caps) {
+    uint32_t words = s->rank + chain->attr_count;
+    for (uint32_t i = 0; i < OPERANDS; i++)
+        if (s->operands[i].tensor && !place_of(s, i, caps).dense) words += 1 + s->rank;
+    return words;
+}
+
+static uint32_t most_words(const hdi_caps *caps) {
+    return (uint32_t)HDI_MIN(caps->max_push_bytes / 4, HDI_MAX_PUSH_WORDS);
+}
+
+bool hdi_chain_fits(const hdi_chain *chain, const hdi_tensor *out, const hdi_caps *caps) {
+    const space s = space_of(chain, out);
+    return chain->step_count <= HDI_CHAIN_STEPS && chain->input_count <= HDI_CHAIN_INPUTS &&
+        hdi_chain_costly_steps(chain) <= 1 && words_of(&s, chain, caps) <= most_words(caps);
+}
+
+/* ---- launches ---- */
+
+/* A copy moves 16-bit elements as bf16, which is f32's upper half: no conversion, and no bit of an f16 is touched but
+ * for the quiet bit of a NaN. */
+static void copy_as_words(uint32_t *spec) {
+    if (spec[HDI_SPEC_CHAIN] != 1 || (spec[HDI_SPEC_STEP] & 0xFFu) != HDI_STEP_COPY) return;
+    if (spec[HDI_SPEC_CHAIN_TYPE] != HDI_TYPE_F16 || spec[HDI_SPEC_OUT_TYPE] != HDI_TYPE_F16) return;
+    spec[HDI_SPEC_CHAIN_TYPE] = spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
+    spec[HDI_SPEC_STEP] = (spec[HDI_SPEC_STEP] & ~(15u << 20)) | (uint32_t)HDI_TYPE_BF16 << 20;
+}
+
+static const char *because(const space *s, uint32_t dense, bool cut) {
+    if (cut) return "one of several parts: larger than one binding or one launch may be";
+    if (s->rank == 1 && (dense & 16u)) return "every operand lies in the output's own order: no index arithmetic";
+    return dense & 16u ? "operands of another order than the output: an index for each element"
+                       : "the output is part of a larger tensor: elements are stored one by one";
+}
+
+static uint64_t distinct_elements(const space *s, uint32_t index) {
+    uint64_t elements = 1;
+    for (uint32_t axis = 0; axis < s->rank; axis++)
+        if (s->operands[index].strides[axis] != 0) elements *= s->lengths[axis];
+    return elements;
+}
+
+static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const space *s, bool cut,
+                              hdi_lowering *lowering, hd_error *error) {
+    const hdi_caps *caps = request->caps;
+    const uint32_t room = most_words(caps), need = words_of(s, chain, caps);
+    if (need > room)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the chain needs %u push words and the device has %u", need, room);
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    hdi_kernel *kernel = &launch->kernel;
+    const uint64_t elements = elements_of(s);
+    const uint64_t widest = HDI_MIN(caps->max_workgroup, caps->max_workgroup_x);
+    kernel->module = HDI_MODULE_ELEMENTWISE;
+    kernel->spec[HDI_SPEC_WORKGROUP] = caps->native_kernels ? WORKGROUP_CPU : (uint32_t)HDI_MIN(widest, WORKGROUP_GPU);
+    kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
+    kernel->spec[HDI_EW_INPUTS] = chain->input_count;
+    kernel->spec[HDI_EW_RANK] = s->rank;
+    kernel->spec_count = HDI_EW_DENSE + 1;
+    kernel->scratch_bytes = caps->native_kernels ? HDCPU_ELEMENTWISE_SCRATCH_BYTES : 0;
+
+    uint32_t words = 0, dense = 0;
+    launch->push[words++] = (uint32_t)elements;
+    for (uint32_t axis = 1; axis < s->rank; axis++) launch->push[words++] = (uint32_t)s->lengths[axis];
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        const uint32_t from = s->operands[i].tensor ? i : 0; /* an absent input shows input 0 again */
+        const operand *o = &s->operands[from];
+        const place p = place_of(s, from, caps);
+        const uint32_t access = i < OUTPUT ? HDI_READ : o->element_bytes < 4 ? HDI_READ | HDI_WRITE : HDI_WRITE;
+        launch->uses[i] = (hdi_use){ o->tensor->storage, p.offset, p.bytes, access };
+        if (from != i) continue;
+        launch->bytes += distinct_elements(s, i) * o->element_bytes;
+        if (p.dense) { dense |= 1u << i; continue; }
+        launch->push[words++] = (uint32_t)p.first;
+        for (uint32_t axis = 0; axis < s->rank; axis++) launch->push[words++] = (uint32_t)o->strides[axis];
+    }
+    kernel->spec[HDI_EW_DENSE] = dense;
+    words += hdi_launch_chain(launch, chain, launch->push + words);
+    copy_as_words(kernel->spec);
+    kernel->binding_count = OPERANDS;
+    kernel->push_bytes = words * 4;
+    hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
+    launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
+    launch->because = because(s, dense, cut);
+    return HD_OK;
+}
+
+/* The axis to halve: the outermost one where there are too many elements, else the one along which an operand that does
+ * not fit reaches furthest. The rank where all fits. */
+static uint32_t axis_to_halve(const space *s, const hdi_caps *caps) {
+    if (elements_of(s) > MOST_ELEMENTS)
+        for (uint32_t axis = 0; axis < s->rank; axis++)
+            if (s->lengths[axis] > 1) return axis;
+    for (uint32_t i = 0; i < OPERANDS; i++) {
+        if (!s->operands[i].tensor) continue;
+        const place p = place_of(s, i, caps);
+        if (place_fits(&p, caps)) continue;
+        uint32_t furthest = 0;
+        uint64_t most = 0;
+        for (uint32_t axis = 0; axis < s->rank; axis++) {
+            const int64_t stride = s->operands[i].strides[axis];
+            const uint64_t way = (s->lengths[axis] - 1) * (uint64_t)(stride < 0 ? -stride : stride);
+            if (way > most) { most = way; furthest = axis; }
+        }
+        return furthest;
+    }
+    return s->rank;
+}
+
+static hd_status launch_parts(const hdi_request *request, const hdi_chain *chain, const space *s, bool cut,
+                              hdi_lowering *lowering, hd_error *error) {
+    const uint32_t axis = axis_to_halve(s, request->caps);
+    if (axis == s->rank) return launch_space(request, chain, s, cut, lowering, error);
+    if (s->lengths[axis] == 1)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a binding of the device, %llu bytes, holds no single element of the chain's",
+                        (unsigned long long)request->caps->max_binding_bytes);
+    uint64_t half = s->lengths[axis] / 2;
+    if (half > 4096) half &= ~UINT64_C(4095); /* parts begin where a binding may begin */
+    space left = *s, right = *s;
+    left.lengths[axis] = half;
+    right.lengths[axis] -= half;
+    for (uint32_t i = 0; i < OPERANDS; i++)
+        right.operands[i].first += half * (uint64_t)s->operands[i].strides[axis];
+    const hd_status status = launch_parts(request, chain, &left, true, lowering, error);
+    return status ? status : launch_parts(request, chain, &right, true, lowering, error);
+}
+
+static hd_status check(const hdi_request *request, const hdi_chain *chain, hd_error *error) {
+    const hdi_caps *caps = request->caps;
+    if (chain->step_count > HDI_CHAIN_STEPS || chain->input_count < 1 || chain->input_count > HDI_CHAIN_INPUTS)
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a chain of %u steps over %u inputs", chain->step_count, chain->input_count);
+    for (uint32_t i = 0; i < chain->input_count; i++)
+        if (chain->inputs[i].dtype < HD_F32 || chain->inputs[i].dtype > HD_U8)
+            return hdi_fail(error, HD_STATUS_TYPE, "element-wise operations do not take %s", hd_dtype_name(chain->inputs[i].dtype));
+    if (hdi_chain_costly_steps(chain) > 1)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a chain has one costly function, this one %u", hdi_chain_costly_steps(chain));
+    if (!caps->native_kernels && caps->max_bindings < OPERANDS)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel needs %u bindings and the device has %llu", OPERANDS,
+                        (unsigned long long)caps->max_bindings);
+    if (!caps->native_kernels && HDI_MIN(caps->max_workgroup, caps->max_workgroup_x) < 1)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the device runs no workgroups");
+    return HD_OK;
+}
+
+hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    hdi_chain copy = { .step_count = 1, .input_count = 1 };
+    const hdi_chain *chain = request->chain ? request->chain : &copy;
+    if (!request->chain) {
+        copy.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, request->out.dtype, 0 };
+        copy.inputs[0] = request->inputs[0];
+    }
+    const hd_status status = check(request, chain, error);
+    const space s = space_of(chain, &request->out);
+    return status ? status : launch_parts(request, chain, &s, false, lowering, error);
+}

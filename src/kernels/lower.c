@@ -1,0 +1,35 @@
+/* lower.c: sends a request to its family's rules, and says what each family takes besides dense operands. */
+#include "kernels/kernel.h"
+
+hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    switch (request->op) {
+    case HDI_OP_COPY: return hdi_lower_elementwise(request, lowering, error);
+    case HDI_OP_MATMUL: return hdi_lower_matmul(request, lowering, error);
+    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT:
+        return hdi_lower_reduce(request, lowering, error);
+    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CROSS_ENTROPY:
+        return hdi_lower_softmax(request, lowering, error);
+    case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return hdi_lower_norm(request, lowering, error);
+    case HDI_OP_GATHER: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS:
+        return hdi_lower_gather(request, lowering, error);
+    case HDI_OP_ROPE: return hdi_lower_rope(request, lowering, error);
+    case HDI_OP_ATTENTION: return hdi_lower_attention(request, lowering, error);
+    default: break;
+    }
+    const char *name = hdi_op_get(request->op).name;
+    return hdi_fail(error, HD_STATUS_INTERNAL, "no kernel family computes `%s`", name ? name : "?");
+}
+
+bool hdi_kernels_take_view(hdi_op op, uint32_t operand) {
+    static const hdi_attrs none;
+    hdi_step step;
+    float attrs[2];
+    uint32_t attr_count;
+    return hdi_op_step(op, &none, &step, attrs, &attr_count) || (op == HDI_OP_MATMUL && operand < 2);
+}
+
+bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain) {
+    const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * (chain->input_count - 1) + chain->attr_count;
+    return op == HDI_OP_MATMUL && chain->step_count <= HDI_CHAIN_STEPS &&
+        hdi_chain_costly_steps(chain) <= 1 && words <= HDI_MAX_PUSH_WORDS;
+}
