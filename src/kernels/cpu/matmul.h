@@ -4,8 +4,10 @@
 #ifndef HDCPU_MATMUL_H
 #define HDCPU_MATMUL_H
 
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/cpu/quant.h"
+#include "kernels/exact.h"
 #include "kernels/kernel.h"
 
 /* The product of one batch. Strides in elements. */
@@ -44,10 +46,31 @@ static inline void hdcpu_gather(uint32_t type, const void *data, uint64_t first,
         for (uint32_t i = 0; i < count; i++) out[i] = hdcpu_load_any(type, data, first + i * stride);
 }
 
-/* sums[0..count) become C[m][n ..]: through the chain, in C's type. */
+/* sums[0..count) become C[m][n ..]: rounded to the product's type, taken through the chain, in C's type. */
 static inline void hdcpu_store_sums(const hdcpu_product *p, uint32_t m, uint32_t n, uint32_t count, const float *sums) {
-    const uint64_t first = ((uint64_t)p->batch * p->m + m) * p->n + n;
-    memcpy((float *)p->call->bindings[2] + first, sums, count * sizeof *sums);
+    const uint32_t *spec = p->call->spec, *push = p->call->push, *words = push + HDI_MM_PUSH_CHAIN;
+    uint32_t sources = 0, rows[HDI_CHAIN_INPUTS][HDCPU_ROW], scratch[HDCPU_CHAIN_SCRATCH_BYTES / 4];
+    while (sources < 3 && spec[HDI_SPEC_CHAIN_TYPE + 1 + sources] != HDI_TYPE_NONE) sources++;
+    for (uint32_t at = 0; at < count; at += HDCPU_ROW) {
+        const uint32_t width = HDI_MIN(count - at, HDCPU_ROW);
+        const uint32_t *row_of[HDI_CHAIN_INPUTS] = { rows[0] };
+        for (uint32_t i = 0; i < width; i++) {
+            const uint32_t bits = exact_bits(sums[at + i]);
+            rows[0][i] = (bits & ~EXACT_SIGN) > EXACT_INF ? EXACT_NAN : bits;
+        }
+        if (spec[HDI_SPEC_CHAIN] > 0) {
+            hdcpu_row_round(spec[HDI_SPEC_CHAIN_TYPE], rows[0], width);
+            for (uint32_t i = 0; i < sources; i++) {
+                const uint32_t *w = words + 4 * i;
+                hdcpu_row_load(spec[HDI_SPEC_CHAIN_TYPE + 1 + i], p->call->bindings[3 + i],
+                               w[0] + p->batch * w[1] + m * w[2] + (n + at) * w[3], w[3], width, rows[i + 1]);
+                row_of[i + 1] = rows[i + 1];
+            }
+            hdcpu_chain_run(spec, words + 4 * sources, row_of, rows[0], width, scratch);
+        }
+        const uint32_t first = (p->batch * p->m + m) * p->n + n + at;
+        hdcpu_row_store(spec[HDI_SPEC_OUT_TYPE], rows[0], width, p->call->bindings[2], first, 1);
+    }
 }
 
 /* ---- exact ---- */

@@ -81,9 +81,10 @@ void main() {
     }
     [[unroll]] for (uint i = 0u; i < PART_M; i++) {
         uint m = m0 + part_place(lane_m, TILE_M / PART_M, i, RUN_M);
-        [[unroll]] for (uint j = 0u; j < PART_N; j++) {
-            uint n = n0 + part_place(lane_n, LANES_N, j, RUN_N);
-            if (m < M && n < N) store_sum(EXACT != 0u ? total[i * PART_N + j] : block[i * PART_N + j], batch, m, n);
+        [[unroll]] for (uint j = 0u; j < PART_N; j += 2u) {
+            uint n = n0 + part_place(lane_n, LANES_N, j, RUN_N), at = i * PART_N + j;
+            vec2 sums = EXACT != 0u ? vec2(total[at], total[at + 1u]) : vec2(block[at], block[at + 1u]);
+            if (m < M && n < N) store_sums(sums, min(N - n, 2u), batch, m, n);
         }
     }
 }

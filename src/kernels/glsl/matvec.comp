@@ -41,6 +41,8 @@ void main() {
             }
         barrier();
     }
-    for (uint i = lane; i < SUMS; i += WORKGROUP)
-        if (n0 + i % TILE_N < N) store_sum(totals[i], batch, i / TILE_N, n0 + i % TILE_N);
+    for (uint i = 2u * lane; i < SUMS; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
+        uint first_n = n0 + i % TILE_N;
+        if (first_n < N) store_sums(vec2(totals[i], totals[i + 1u]), min(N - first_n, 2u), batch, i / TILE_N, first_n);
+    }
 }
