@@ -87,10 +87,10 @@
 #define HDI_MM_PART_M  20 /* matmul_tiled: rows and columns of the tile that one invocation computes */
 #define HDI_MM_PART_N  21
 #define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
-#define HDI_MM_A_ALONG_K 1u /* A's stride along K is 1 */
-#define HDI_MM_B_ALONG_K 2u /* B's stride along K is 1, as in GGUF's [N,K] weights */
-#define HDI_MM_A_WIDE    4u /* 16 bytes of A in a row of memory begin at a multiple of 16 */
-#define HDI_MM_B_WIDE    8u
+#define HDI_MM_A_ALONG_K 1u /* A is best read along K */
+#define HDI_MM_B_ALONG_K 2u /* B is, as GGUF's [N,K] weights are */
+#define HDI_MM_A_WIDE    4u /* that way A has no gaps, and each of its lines is a multiple of 16 bytes and begins at one */
+#define HDI_MM_B_WIDE    8u /* B likewise; always set for quantised types */
 #define HDI_MM_BLOCK   32u
 /* Push words: */
 #define HDI_MM_PUSH_M        0
