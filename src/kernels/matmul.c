@@ -4,7 +4,7 @@
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/kernel.h"
 
-enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1 };
+enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES };
 
 /* One operand: strides along its lines (rows of A, columns of B), along K and along the batch axes. */
 typedef struct side {
@@ -70,6 +70,18 @@ static bool join_batch(product *p, uint32_t axis, uint64_t length) {
     p->a.batch[inner - 1] = a;
     p->b.batch[inner - 1] = b;
     p->lengths[inner - 1] = length;
+    return true;
+}
+
+bool hdi_matmul_takes_source(const hdi_tensor *view) {
+    bool first = true;
+    uint64_t next = 0; /* the stride that would go on evenly */
+    for (uint32_t axis = view->shape.rank < 2 ? 0 : view->shape.rank - 2; axis-- > 0;) {
+        if (view->shape.dims[axis] == 1) continue;
+        if (!first && (uint64_t)view->strides[axis] != next) return false;
+        next = (uint64_t)view->strides[axis] * (uint64_t)view->shape.dims[axis];
+        first = false;
+    }
     return true;
 }
 
@@ -242,6 +254,8 @@ static hd_status check(const product *p, hd_error *error) {
     if (request->out.first != 0) return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product writes from element 0 on");
     if (words > HDI_MAX_PUSH_WORDS || 4 * words > request->caps->max_push_bytes)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the product and its chain need %u push words", words);
+    if (!request->caps->native_kernels && request->caps->max_bindings < BINDINGS)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product needs %d bindings", BINDINGS);
     if (c_elements > UINT32_MAX || p->k > UINT32_MAX - 64)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product of %llu elements", (unsigned long long)c_elements);
     for (int i = 0; i < 2; i++) {
