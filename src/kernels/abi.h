@@ -82,6 +82,15 @@
  * summed in order from zero, and the blocks' sums are added in order, the first to zero. */
 #define HDI_MM_A_TYPE  16
 #define HDI_MM_B_TYPE  17
+#define HDI_MM_TILE_M  18 /* rows of C in a workgroup's tile; matvec: M itself, 1..8 */
+#define HDI_MM_TILE_N  19 /* columns of C in a workgroup's tile */
+#define HDI_MM_PART_M  20 /* matmul_tiled: rows and columns of the tile that one invocation computes */
+#define HDI_MM_PART_N  21
+#define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
+#define HDI_MM_A_ALONG_K 1u /* A is best read along K */
+#define HDI_MM_B_ALONG_K 2u /* B is, as GGUF's [N,K] weights are */
+#define HDI_MM_A_WIDE    4u /* that way A has no gaps, and each of its lines is a multiple of 16 bytes and begins at one */
+#define HDI_MM_B_WIDE    8u /* B likewise; always set for quantised types */
 #define HDI_MM_BLOCK   32u
 /* Push words: */
 #define HDI_MM_PUSH_M        0
@@ -96,9 +105,9 @@
 #define HDI_MM_PUSH_BATCH    9  /* lengths of batch axes 1 and 2 (axis 0 is the rest); b = (b0 * [9] + b1) * [10] + b2 */
 #define HDI_MM_PUSH_A_BATCH  11 /* A's strides of batch axes 0..2 */
 #define HDI_MM_PUSH_B_BATCH  14 /* B's */
-#define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: strides along batch (the flat b), M and N, 3 words; then the
-                                   chain's attributes */
-/* C is dense: [batch, M, N]. grid z is the batch. */
+#define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
+                                   4 words; then the chain's attributes */
+/* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch. */
 
 /* ---- reduce: y[o, i] = reduction over j of x[o, j, i] ----
  * Bindings: x, second operand (dot; else x again), y. */

@@ -106,8 +106,10 @@ void hdi_launch_grid(hdi_launch *launch, uint64_t groups);
 hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 /* May this operand come as a view with any strides? Otherwise the planner copies it to a dense one first. */
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
-/* How many steps may follow the operation in its own kernel: 0 for none. `extra_inputs` is how many the steps read. */
+/* May the chain follow the operation in its own kernel? */
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
+/* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
+bool hdi_matmul_takes_source(const hdi_tensor *view);
 
 /* One function for each family (its own .c file), called by hdi_kernels_lower. */
 hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *lowering, hd_error *error);

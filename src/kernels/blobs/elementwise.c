@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest 430466b56952251a. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest 906fc801039ad61b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -8445,4 +8445,4 @@ static const uint32_t words[] = {
 0x00007ea6,0x000200f8,0x00007ea6,0x000200f9,0x00001893,0x000200f8,0x00001893,0x000200f9,
 0x000018ea,0x000200f8,0x000018ea,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x430466b56952251a), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x906fc801039ad61b), NULL };

@@ -1,0 +1,168 @@
+/* matmul.h: what the CPU forms of the matmul family share: one launch's words with names, how finished sums leave, and
+ * the exact product of a tile in the order of abi.h. Vectors lie along N, so that the order along K is the same for every
+ * width of vector; products and sums are rounded apart (no contraction). */
+#ifndef HDCPU_MATMUL_H
+#define HDCPU_MATMUL_H
+
+#include "kernels/cpu/chain.h"
+#include "kernels/cpu/matmul_native.h"
+#include "kernels/cpu/quant.h"
+#include "kernels/exact.h"
+#include "kernels/kernel.h"
+
+/* The product of one batch. Strides in elements. */
+typedef struct hdcpu_product {
+    const hdi_cpu_call *call;
+    uint32_t m, n, k, batch;
+    uint32_t a_type, b_type;
+    uint64_t a_first, a_row, a_col, b_first, b_row, b_col;
+    const void *a, *b;
+} hdcpu_product;
+
+static inline uint64_t hdcpu_batch_first(const uint32_t *push, uint32_t batch, uint32_t first, uint32_t strides) {
+    const uint32_t length1 = push[HDI_MM_PUSH_BATCH], length2 = push[HDI_MM_PUSH_BATCH + 1];
+    const uint32_t inner = batch / length2;
+    return (uint64_t)push[first] + (uint64_t)(batch % length2) * push[strides + 2] +
+           (uint64_t)(inner % length1) * push[strides + 1] + (uint64_t)(inner / length1) * push[strides];
+}
+static inline hdcpu_product hdcpu_product_of(const hdi_cpu_call *call, uint32_t batch) {
+    const uint32_t *push = call->push;
+    return (hdcpu_product){
+        .call = call, .m = push[HDI_MM_PUSH_M], .n = push[HDI_MM_PUSH_N], .k = push[HDI_MM_PUSH_K], .batch = batch,
+        .a_type = call->spec[HDI_MM_A_TYPE], .b_type = call->spec[HDI_MM_B_TYPE],
+        .a_first = hdcpu_batch_first(push, batch, HDI_MM_PUSH_A_FIRST, HDI_MM_PUSH_A_BATCH),
+        .b_first = hdcpu_batch_first(push, batch, HDI_MM_PUSH_B_FIRST, HDI_MM_PUSH_B_BATCH),
+        .a_row = push[HDI_MM_PUSH_A_ROW], .a_col = push[HDI_MM_PUSH_A_COL],
+        .b_row = push[HDI_MM_PUSH_B_ROW], .b_col = push[HDI_MM_PUSH_B_COL],
+        .a = call->bindings[0], .b = call->bindings[1],
+    };
+}
+
+/* `count` elements of A along a row from (m, k), or of B along a column (k, n), or of B along a row: to out, in f32. */
+static inline void hdcpu_gather(uint32_t type, const void *data, uint64_t first, uint64_t stride, uint32_t count, float *out) {
+    if (stride == 1)
+        hdcpu_load_floats(type, data, first, count, out);
+    else
+        for (uint32_t i = 0; i < count; i++) out[i] = hdcpu_load_any(type, data, first + i * stride);
+}
+
+/* sums[0..count) become C[m][n ..]: rounded to the product's type, taken through the chain, in C's type. */
+static inline void hdcpu_store_sums(const hdcpu_product *p, uint32_t m, uint32_t n, uint32_t count, const float *sums) {
+    const uint32_t *spec = p->call->spec, *push = p->call->push, *words = push + HDI_MM_PUSH_CHAIN;
+    uint32_t sources = 0, rows[HDI_CHAIN_INPUTS][HDCPU_ROW], scratch[HDCPU_CHAIN_SCRATCH_BYTES / 4];
+    while (sources < 3 && spec[HDI_SPEC_CHAIN_TYPE + 1 + sources] != HDI_TYPE_NONE) sources++;
+    for (uint32_t at = 0; at < count; at += HDCPU_ROW) {
+        const uint32_t width = HDI_MIN(count - at, HDCPU_ROW);
+        const uint32_t *row_of[HDI_CHAIN_INPUTS] = { rows[0] };
+        for (uint32_t i = 0; i < width; i++) {
+            const uint32_t bits = exact_bits(sums[at + i]);
+            rows[0][i] = (bits & ~EXACT_SIGN) > EXACT_INF ? EXACT_NAN : bits;
+        }
+        if (spec[HDI_SPEC_CHAIN] > 0) {
+            hdcpu_row_round(spec[HDI_SPEC_CHAIN_TYPE], rows[0], width);
+            for (uint32_t i = 0; i < sources; i++) {
+                const uint32_t *w = words + 4 * i;
+                hdcpu_row_load(spec[HDI_SPEC_CHAIN_TYPE + 1 + i], p->call->bindings[3 + i],
+                               w[0] + p->batch * w[1] + m * w[2] + (n + at) * w[3], w[3], width, rows[i + 1]);
+                row_of[i + 1] = rows[i + 1];
+            }
+            hdcpu_chain_run(spec, words + 4 * sources, row_of, rows[0], width, scratch);
+        }
+        const uint32_t first = (p->batch * p->m + m) * p->n + n + at;
+        hdcpu_row_store(spec[HDI_SPEC_OUT_TYPE], rows[0], width, p->call->bindings[2], first, 1);
+    }
+}
+
+/* ---- exact ---- */
+
+#if HDCPU_LEVEL == 2
+#  define HDCPU_LANES 16
+#elif HDCPU_LEVEL == 1
+#  define HDCPU_LANES 8
+#else
+#  define HDCPU_LANES 4
+#endif
+typedef float hdcpu_vector __attribute__((vector_size(4 * HDCPU_LANES)));
+static inline hdcpu_vector hdcpu_load(const float *from) { hdcpu_vector v; memcpy(&v, from, sizeof v); return v; }
+static inline void hdcpu_store(float *to, hdcpu_vector v) { memcpy(to, &v, sizeof v); }
+
+/* Adds to total[rows][STRIP] the sums of one block along K: a[k][rows] (rows apart ROWS), b[k][STRIP]. */
+#define HDCPU_EXACT_BLOCK(rows) \
+    static void hdcpu_exact_block_##rows(uint32_t depth, const float *a, const float *b, float *total) { \
+        enum { VECTORS = HDCPU_EXACT_STRIP / HDCPU_LANES, AT_ONCE = VECTORS < 2 ? VECTORS : 2 }; \
+        for (int at = 0; at < VECTORS; at += AT_ONCE) { \
+            hdcpu_vector sum[rows][AT_ONCE]; \
+            for (int i = 0; i < rows; i++) for (int j = 0; j < AT_ONCE; j++) sum[i][j] = (hdcpu_vector){ 0 }; \
+            for (uint32_t k = 0; k < depth; k++) \
+                for (int j = 0; j < AT_ONCE; j++) { \
+                    const hdcpu_vector line = hdcpu_load(b + k * HDCPU_EXACT_STRIP + (at + j) * HDCPU_LANES); \
+                    for (int i = 0; i < rows; i++) sum[i][j] += a[k * HDCPU_EXACT_ROWS + (uint32_t)i] * line; \
+                } \
+            for (int i = 0; i < rows; i++) \
+                for (int j = 0; j < AT_ONCE; j++) { \
+                    float *to = total + i * HDCPU_EXACT_STRIP + (at + j) * HDCPU_LANES; \
+                    hdcpu_store(to, hdcpu_load(to) + sum[i][j]); \
+                } \
+        } \
+    }
+HDCPU_EXACT_BLOCK(1)
+HDCPU_EXACT_BLOCK(6)
+
+/* b[k][STRIP] for `depth` values of k from k0 on and `count` columns from n on; columns past `count` are 0. */
+static inline void hdcpu_exact_pack_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count, float *b) {
+    if (count < HDCPU_EXACT_STRIP) memset(b, 0, depth * HDCPU_EXACT_STRIP * sizeof *b);
+    if (p->b_row == 1) {
+        float column[HDI_MM_BLOCK];
+        for (uint32_t j = 0; j < count; j++) {
+            hdcpu_load_floats(p->b_type, p->b, p->b_first + k0 + (n + j) * p->b_col, depth, column);
+            for (uint32_t k = 0; k < depth; k++) b[k * HDCPU_EXACT_STRIP + j] = column[k];
+        }
+    } else {
+        for (uint32_t k = 0; k < depth; k++)
+            hdcpu_gather(p->b_type, p->b, p->b_first + (k0 + k) * p->b_row + n * p->b_col, p->b_col, count, b + k * HDCPU_EXACT_STRIP);
+    }
+}
+
+/* a[k][rows] of each piece of ROWS rows, for `depth` values of k from k0 on. */
+static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t m0, uint32_t m_count, float *a) {
+    float row[HDI_MM_BLOCK];
+    for (uint32_t m = 0; m < m_count; m++) {
+        float *to = a + m / HDCPU_EXACT_ROWS * (HDCPU_EXACT_ROWS * HDI_MM_BLOCK) + m % HDCPU_EXACT_ROWS;
+        hdcpu_gather(p->a_type, p->a, p->a_first + (m0 + m) * p->a_row + k0 * p->a_col, p->a_col, depth, row);
+        for (uint32_t k = 0; k < depth; k++) to[k * HDCPU_EXACT_ROWS] = row[k];
+    }
+}
+
+/* C[m0 ..][n0 ..], m_count x n_count. The totals of the whole tile stay in scratch, strip by strip. */
+static inline void hdcpu_exact_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0, uint32_t n_count, float *scratch) {
+    const uint32_t padded = (m_count + HDCPU_EXACT_ROWS - 1u) / HDCPU_EXACT_ROWS * HDCPU_EXACT_ROWS;
+    const uint32_t strips = (n_count + HDCPU_EXACT_STRIP - 1u) / HDCPU_EXACT_STRIP, strip_floats = padded * HDCPU_EXACT_STRIP;
+    float *a = scratch, *b = a + padded * HDI_MM_BLOCK, *totals = b + HDCPU_EXACT_STRIP * HDI_MM_BLOCK;
+    memset(totals, 0, (size_t)strips * strip_floats * sizeof *totals);
+    for (uint32_t k0 = 0; k0 < p->k; k0 += HDI_MM_BLOCK) {
+        const uint32_t depth = HDI_MIN(p->k - k0, HDI_MM_BLOCK);
+        hdcpu_exact_pack_a(p, k0, depth, m0, m_count, a);
+        for (uint32_t s = 0; s < strips; s++) {
+            const uint32_t at = s * HDCPU_EXACT_STRIP;
+            hdcpu_exact_pack_b(p, k0, depth, n0 + at, HDI_MIN(n_count - at, (uint32_t)HDCPU_EXACT_STRIP), b);
+            for (uint32_t m = 0; m < m_count; m += HDCPU_EXACT_ROWS) {
+                const uint32_t rows = HDI_MIN(m_count - m, (uint32_t)HDCPU_EXACT_ROWS);
+                float *total = totals + s * strip_floats + m * HDCPU_EXACT_STRIP;
+                const float *piece = a + m * HDI_MM_BLOCK;
+                if (rows == HDCPU_EXACT_ROWS) {
+                    hdcpu_exact_block_6(depth, piece, b, total);
+                } else {
+                    for (uint32_t i = 0; i < rows; i++)
+                        hdcpu_exact_block_1(depth, piece + i, b, total + i * HDCPU_EXACT_STRIP);
+                }
+            }
+        }
+    }
+    for (uint32_t m = 0; m < m_count; m++)
+        for (uint32_t s = 0; s < strips; s++) {
+            const uint32_t at = s * HDCPU_EXACT_STRIP;
+            hdcpu_store_sums(p, m0 + m, n0 + at, HDI_MIN(n_count - at, (uint32_t)HDCPU_EXACT_STRIP),
+                             totals + s * strip_floats + m * HDCPU_EXACT_STRIP);
+        }
+}
+#endif

@@ -1,0 +1,31 @@
+/* matmul_native.h: how much scratch the CPU forms of the matmul family take, known to the rules that launch them. */
+#ifndef HDCPU_MATMUL_NATIVE_H
+#define HDCPU_MATMUL_NATIVE_H
+
+#include "base/base.h"
+#include "kernels/abi.h"
+
+enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 6 }; /* columns and rows of C that exact mode sums at once */
+
+/* Floats that a finished tile takes, 64-byte aligned. */
+#define HDCPU_MATMUL_TILE_FLOATS(m, n) (((uint64_t)(m) * (n) + 15) / 16 * 16)
+
+static inline uint64_t hdcpu_exact_scratch_bytes(uint32_t tile_m, uint32_t tile_n) {
+    const uint64_t rows = hdi_divide_up(tile_m, HDCPU_EXACT_ROWS) * HDCPU_EXACT_ROWS;
+    const uint64_t columns = hdi_divide_up(tile_n, HDCPU_EXACT_STRIP) * HDCPU_EXACT_STRIP;
+    return (rows * columns + HDI_MM_BLOCK * (rows + HDCPU_EXACT_STRIP)) * sizeof(float);
+}
+
+/* No less than sgemm.h's own plan for any part of such a tile, whichever kernel set runs: it is a bound and not the
+ * plan's own number, so that a launch does not depend on the machine that plans it. A test holds the two together. */
+static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
+    const uint64_t depth = HDI_MIN(k, 512u), few = HDI_MIN(tile_m, 8u);
+    const uint64_t a = (HDI_MIN(tile_m, 168u) + 15u) * depth + 15u;
+    const uint64_t b = HDI_MAX((tile_n + 31u) * depth, (k + 15u) * few + 9u * 1024u);
+    return (HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) + a + b) * sizeof(float);
+}
+/* Room for the rows of A as f32, and for the finished columns. */
+static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
+    return (8 * HDCPU_MATMUL_TILE_FLOATS(1, k) + HDCPU_MATMUL_TILE_FLOATS(8, tile_n)) * sizeof(float);
+}
+#endif

@@ -1,0 +1,175 @@
+/* matvec.c: C = chain(A x B) for at most 8 rows of A and B whose columns lie along K (GGUF's weights), TILE_N columns for
+ * each group. Fast mode streams B once: a vector of weights is unpacked in registers and meets all rows of A. Exact mode
+ * is the tile of matmul.h. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
+#include "kernels/cpu/matmul.h"
+
+typedef int32_t ints __attribute__((vector_size(4 * HDCPU_LANES)));
+typedef hdcpu_vector floats;
+enum { LANES = HDCPU_LANES };
+
+static inline floats splat(float value) { return value - (floats){ 0 }; }
+static inline floats to_floats(ints v) { return __builtin_convertvector(v, floats); }
+
+#if HDCPU_LEVEL == 2
+static inline floats fused(floats x, floats y, floats sum) { return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)sum); }
+static inline ints bytes_at(const uint8_t *p) { return (ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)); }
+static inline ints signed_bytes_at(const uint8_t *p) { return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)); }
+static inline floats halves_at(const uint16_t *p) { return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)); }
+static inline ints words_at(const uint16_t *p) { return (ints)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)); }
+#elif HDCPU_LEVEL == 1
+static inline floats fused(floats x, floats y, floats sum) { return (floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)sum); }
+static inline ints bytes_at(const uint8_t *p) { return (ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)); }
+static inline ints signed_bytes_at(const uint8_t *p) { return (ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p)); }
+static inline floats halves_at(const uint16_t *p) { return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p)); }
+static inline ints words_at(const uint16_t *p) { return (ints)_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)); }
+#else
+static inline floats fused(floats x, floats y, floats sum) { return x * y + sum; }
+static inline ints bytes_at(const uint8_t *p) { return (ints){ p[0], p[1], p[2], p[3] }; }
+static inline ints signed_bytes_at(const uint8_t *p) { return (ints){ (int8_t)p[0], (int8_t)p[1], (int8_t)p[2], (int8_t)p[3] }; }
+static inline floats halves_at(const uint16_t *p) {
+    return (floats){ hdcpu_float_of_f16(p[0]), hdcpu_float_of_f16(p[1]), hdcpu_float_of_f16(p[2]), hdcpu_float_of_f16(p[3]) };
+}
+static inline ints words_at(const uint16_t *p) { return (ints){ p[0], p[1], p[2], p[3] }; }
+#endif
+
+/* Weights w at elements `at` and on meet every row of x. Sums are kept apart (SUMS of them for a row) so that one
+ * addition need not wait for the one before. */
+#define MEET(w, at, which) \
+    for (uint32_t r = 0; r < rows; r++) { \
+        floats *sum = &sums[r][(which) % SUMS]; \
+        *sum = fused(w, hdcpu_load(x + r * x_stride + (at)), *sum); \
+    }
+#define SUMS (rows == 1 ? 4 : rows == 2 ? 2 : 1)
+
+/* A column of float weights, then one of each quantised type: value by value what GGUF defines. */
+#define DOT static inline __attribute__((always_inline)) void
+DOT dot_f32(const float *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t i = 0; i < 4; i++) MEET(hdcpu_load(w + at + i * LANES), at + i * LANES, i)
+}
+DOT dot_f16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t i = 0; i < 4; i++) MEET(halves_at(w + at + i * LANES), at + i * LANES, i)
+}
+DOT dot_bf16(const uint16_t *w, uint32_t at, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t i = 0; i < 4; i++) MEET((floats)(words_at(w + at + i * LANES) << 16), at + i * LANES, i)
+}
+DOT dot_q4_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const floats d = splat(hdcpu_f16_at(block));
+    for (uint32_t i = 0; i < 16; i += LANES) {
+        const ints codes = bytes_at(block + 2 + i);
+        const floats low = d * to_floats((codes & 15) - 8), high = d * to_floats((codes >> 4) - 8);
+        MEET(low, i, 2 * i / LANES)
+        MEET(high, 16 + i, 2 * i / LANES + 1)
+    }
+}
+DOT dot_q8_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const floats d = splat(hdcpu_f16_at(block));
+    for (uint32_t i = 0; i < 32; i += LANES) {
+        const floats w = d * to_floats(signed_bytes_at(block + 2 + i));
+        MEET(w, i, i / LANES)
+    }
+}
+DOT dot_q4_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t part = 0; part < 8; part += 2) {
+        float scale0, min0, scale1, min1;
+        hdcpu_q4_k_part(block, (int)part, &scale0, &min0);
+        hdcpu_q4_k_part(block, (int)part + 1, &scale1, &min1);
+        for (uint32_t i = 0; i < 32; i += LANES) {
+            const ints codes = bytes_at(block + 16 + 16 * part + i);
+            const floats low = fused(splat(scale0), to_floats(codes & 15), splat(-min0));
+            const floats high = fused(splat(scale1), to_floats(codes >> 4), splat(-min1));
+            MEET(low, 32 * part + i, 2 * i / LANES)
+            MEET(high, 32 * part + 32 + i, 2 * i / LANES + 1)
+        }
+    }
+}
+DOT dot_q6_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const float d = hdcpu_f16_at(block + 208);
+    for (uint32_t half = 0; half < 2; half++)
+        for (uint32_t i = 0; i < 32; i += LANES) {
+            const ints high = bytes_at(block + 128 + 32 * half + i);
+            for (uint32_t group = 0; group < 4; group++) {
+                const ints low = bytes_at(block + 64 * half + 32 * (group & 1) + i) >> (int)(4 * (group >> 1)) & 15;
+                const ints codes = (low | (high >> (int)(2 * group) & 3) << 4) - 32;
+                const float scale = d * (float)(int8_t)block[192 + 8 * half + 2 * group + i / 16];
+                const floats w = splat(scale) * to_floats(codes);
+                MEET(w, 128 * half + 32 * group + i, group)
+            }
+        }
+}
+DOT dot_tq2_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const floats d = splat(hdcpu_f16_at(block + 64));
+    for (uint32_t half = 0; half < 2; half++)
+        for (uint32_t i = 0; i < 32; i += LANES) {
+            const ints codes = bytes_at(block + 32 * half + i);
+            for (uint32_t group = 0; group < 4; group++) {
+                const floats w = d * to_floats((codes >> (int)(2 * group) & 3) - 1);
+                MEET(w, 128 * half + 32 * group + i, group)
+            }
+        }
+}
+
+/* out[r] = the column times row r of x; `rows` is 1, 2, 4 or 8 and known when this is compiled. */
+DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows, float *out) {
+    floats sums[8][4] = { { { 0 } } };
+    uint32_t at = 0;
+    switch (type) {
+#define WALK(step, call) for (; at + (step) <= k; at += (step)) { call; } break
+    case HDI_TYPE_F32:  WALK(4 * LANES, dot_f32((const void *)column, at, x, x_stride, rows, sums));
+    case HDI_TYPE_F16:  WALK(4 * LANES, dot_f16((const void *)column, at, x, x_stride, rows, sums));
+    case HDI_TYPE_BF16: WALK(4 * LANES, dot_bf16((const void *)column, at, x, x_stride, rows, sums));
+    case HDI_TYPE_Q4_0: WALK(32, dot_q4_0(column + at / 32 * 18, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q8_0: WALK(32, dot_q8_0(column + at / 32 * 34, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q4_K: WALK(256, dot_q4_k(column + at / 256 * 144, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q6_K: WALK(256, dot_q6_k(column + at / 256 * 210, x + at, x_stride, rows, sums));
+    default:            WALK(256, dot_tq2_0(column + at / 256 * 66, x + at, x_stride, rows, sums));
+    }
+    for (uint32_t r = 0; r < rows; r++) {
+        const floats sum = (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);
+        out[r] = 0.0f;
+        for (int lane = 0; lane < LANES; lane++) out[r] += sum[lane];
+    }
+    for (; at < k; at++) { /* what float types have over */
+        const float w = hdcpu_load_any(type, column, at);
+        for (uint32_t r = 0; r < rows; r++) out[r] += w * x[r * x_stride + at];
+    }
+}
+#define DOTS(count) \
+    static void dots_##count(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, float *out) { \
+        dot(type, column, k, x, x_stride, count, out); \
+    }
+DOTS(1) DOTS(2) DOTS(4) DOTS(8)
+
+static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
+    const uint32_t rows = p->m > 4 ? 8 : p->m > 2 ? 4 : p->m;
+    float *sums = scratch, *room = sums + HDCPU_MATMUL_TILE_FLOATS(8, n_count);
+    const float *x = room;
+    uint64_t x_stride = HDCPU_MATMUL_TILE_FLOATS(1, p->k);
+    if (rows == p->m && p->a_type == HDI_TYPE_F32 && p->a_col == 1) {
+        x = (const float *)p->a + p->a_first;
+        x_stride = p->a_row;
+    } else {
+        for (uint32_t r = 0; r < rows; r++) {
+            if (r < p->m) hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row, p->a_col, p->k, room + r * x_stride);
+            else memset(room + r * x_stride, 0, p->k * sizeof *room);
+        }
+    }
+    const uint64_t elements = hdcpu_block_elements(p->b_type);
+    for (uint32_t j = 0; j < n_count; j++) {
+        const uint64_t first = p->b_first + (uint64_t)(n0 + j) * p->b_col;
+        const uint8_t *column = (const uint8_t *)p->b + first / elements * hdcpu_block_bytes(p->b_type);
+        float out[8];
+        (rows == 1 ? dots_1 : rows == 2 ? dots_2 : rows == 4 ? dots_4 : dots_8)(p->b_type, column, p->k, x, x_stride, out);
+        for (uint32_t r = 0; r < p->m; r++) sums[r * n_count + j] = out[r];
+    }
+    for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
+}
+
+HDCPU_KERNEL(matvec) {
+    (void)group_y;
+    const hdcpu_product p = hdcpu_product_of(call, group_z);
+    const uint32_t n0 = group_x * call->spec[HDI_MM_TILE_N];
+    if (n0 >= p.n) return;
+    const uint32_t n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
+    if (call->spec[HDI_SPEC_EXACT]) hdcpu_exact_tile(&p, 0, p.m, n0, n_count, call->scratch);
+    else fast_columns(&p, n0, n_count, call->scratch);
+}

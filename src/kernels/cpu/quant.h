@@ -1,0 +1,142 @@
+/* quant.h: elements of float and quantised tensors as f32, for CPU kernels. Values are GGUF's definition to the bit: all
+ * products of scale and code are exact in f32, so the order of operations only matters for the subtraction of q4_k. */
+#ifndef HDCPU_QUANT_H
+#define HDCPU_QUANT_H
+
+#include "kernels/abi.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__F16C__)
+#  include <immintrin.h>
+#endif
+
+static inline float hdcpu_float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float hdcpu_float_of_f16(uint16_t h) {
+#if defined(__F16C__)
+    return _cvtsh_ss(h);
+#else
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7FFFu;
+    if (rest >= 0x7C00u) return hdcpu_float_of_bits(sign | 0x7F800000u | (rest & 0x3FFu) << 13 | (rest > 0x7C00u ? 1u << 22 : 0u));
+    /* Exponent and fraction in place, then the bias is made right by an exact product: subnormals come out normal. */
+    const float magnitude = hdcpu_float_of_bits(rest << 13) * 0x1p112f;
+    return sign ? -magnitude : magnitude;
+#endif
+}
+static inline float hdcpu_f16_at(const uint8_t *bytes) { return hdcpu_float_of_f16((uint16_t)(bytes[0] | bytes[1] << 8)); }
+
+static inline uint32_t hdcpu_block_elements(uint32_t type) {
+    return type < HDI_TYPE_Q4_0 ? 1u : type < HDI_TYPE_Q4_K ? 32u : 256u;
+}
+static inline uint32_t hdcpu_block_bytes(uint32_t type) {
+    static const uint8_t bytes[] = { 0, 4, 2, 2, 4, 1, 18, 34, 144, 210, 66 };
+    return bytes[type];
+}
+
+/* One block of each type. */
+static inline void hdcpu_block_q4_0(const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_f16_at(block);
+    for (int i = 0; i < 16; i++) {
+        out[i] = d * (float)((block[2 + i] & 15) - 8);
+        out[i + 16] = d * (float)((block[2 + i] >> 4) - 8);
+    }
+}
+static inline void hdcpu_block_q8_0(const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_f16_at(block);
+    for (int i = 0; i < 32; i++) out[i] = d * (float)(int8_t)block[2 + i];
+}
+/* The scale and min of part 0..7 of a q4_k block. */
+static inline void hdcpu_q4_k_part(const uint8_t *block, int part, float *out_scale, float *out_min) {
+    const uint8_t *s = block + 4;
+    const int scale = part < 4 ? s[part] & 63 : (s[part + 4] & 15) | s[part - 4] >> 6 << 4;
+    const int min = part < 4 ? s[part + 4] & 63 : s[part + 4] >> 4 | s[part] >> 6 << 4;
+    *out_scale = hdcpu_f16_at(block) * (float)scale;
+    *out_min = hdcpu_f16_at(block + 2) * (float)min;
+}
+static inline void hdcpu_block_q4_k(const uint8_t *block, float *restrict out) {
+    for (int part = 0; part < 8; part += 2) {
+        const uint8_t *codes = block + 16 + 16 * part;
+        float scale0, min0, scale1, min1;
+        hdcpu_q4_k_part(block, part, &scale0, &min0);
+        hdcpu_q4_k_part(block, part + 1, &scale1, &min1);
+        for (int i = 0; i < 32; i++) {
+            out[32 * part + i] = scale0 * (float)(codes[i] & 15) - min0;
+            out[32 * part + 32 + i] = scale1 * (float)(codes[i] >> 4) - min1;
+        }
+    }
+}
+static inline void hdcpu_block_q6_k(const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_f16_at(block + 208);
+    for (int group = 0; group < 8; group++) {
+        const uint8_t *low = block + 64 * (group >> 2) + 32 * (group & 1), *high = block + 128 + 32 * (group >> 2);
+        const int low_shift = 4 * ((group >> 1) & 1), high_shift = 2 * (group & 3);
+        for (int part = 0; part < 32; part += 16) {
+            const float scale = d * (float)(int8_t)block[192 + 2 * group + part / 16];
+            for (int i = part; i < part + 16; i++)
+                out[32 * group + i] = scale * (float)(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
+        }
+    }
+}
+static inline void hdcpu_block_tq2_0(const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_f16_at(block + 64);
+    for (int group = 0; group < 8; group++)
+        for (int i = 0; i < 32; i++)
+            out[32 * group + i] = d * (float)((block[32 * (group >> 2) + i] >> 2 * (group & 3) & 3) - 1);
+}
+static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, float *restrict out) {
+    switch (type) {
+    case HDI_TYPE_Q4_0: hdcpu_block_q4_0(block, out); break;
+    case HDI_TYPE_Q8_0: hdcpu_block_q8_0(block, out); break;
+    case HDI_TYPE_Q4_K: hdcpu_block_q4_k(block, out); break;
+    case HDI_TYPE_Q6_K: hdcpu_block_q6_k(block, out); break;
+    default:            hdcpu_block_tq2_0(block, out); break;
+    }
+}
+
+/* `count` neighbouring elements from element `first` on, of any float or quantised type. */
+static inline void hdcpu_load_floats(uint32_t type, const void *data, uint64_t first, uint64_t count, float *restrict out) {
+    if (type == HDI_TYPE_F32) {
+        memcpy(out, (const float *)data + first, count * sizeof *out);
+    } else if (type == HDI_TYPE_F16) {
+        const uint16_t *from = (const uint16_t *)data + first;
+        uint64_t i = 0;
+#if defined(__F16C__)
+        for (; i + 8 <= count; i += 8)
+            _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+#endif
+        for (; i < count; i++) out[i] = hdcpu_float_of_f16(from[i]);
+    } else if (type == HDI_TYPE_BF16) {
+        const uint16_t *from = (const uint16_t *)data + first;
+        for (uint64_t i = 0; i < count; i++) out[i] = hdcpu_float_of_bits((uint32_t)from[i] << 16);
+    } else {
+        const uint64_t size = hdcpu_block_elements(type);
+        const uint8_t *block = (const uint8_t *)data + first / size * hdcpu_block_bytes(type);
+        uint64_t skip = first % size;
+        while (count > 0) {
+            const uint64_t n = count < size - skip ? count : size - skip;
+            if (n == size) {
+                hdcpu_dequantise_block(type, block, out);
+            } else { /* part of a block at either end */
+                float whole[256];
+                hdcpu_dequantise_block(type, block, whole);
+                memcpy(out, whole + skip, n * sizeof *out);
+            }
+            block += hdcpu_block_bytes(type);
+            out += n;
+            count -= n;
+            skip = 0;
+        }
+    }
+}
+/* One element. */
+static inline float hdcpu_load_any(uint32_t type, const void *data, uint64_t index) {
+    float value;
+    hdcpu_load_floats(type, data, index, 1, &value);
+    return value;
+}
+#endif

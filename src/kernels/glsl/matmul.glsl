@@ -1,0 +1,76 @@
+// matmul.glsl: what the kernels of the matmul family share: bindings, push words, where a batch begins, and how a sum
+// leaves through the chain. Lanes that share a word of C are told apart by the store's atomic operations.
+#ifndef MATMUL_GLSL
+#define MATMUL_GLSL
+#include "quant.glsl"
+
+layout(local_size_x_id = HDI_SPEC_WORKGROUP) in;
+layout(constant_id = HDI_SPEC_WORKGROUP) const uint WORKGROUP = 64;
+layout(constant_id = HDI_MM_A_TYPE) const uint A_TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_MM_B_TYPE) const uint B_TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_MM_TILE_M) const uint TILE_M = 16;
+layout(constant_id = HDI_MM_TILE_N) const uint TILE_N = 16;
+layout(constant_id = HDI_MM_PART_M) const uint PART_M = 2;
+layout(constant_id = HDI_MM_PART_N) const uint PART_N = 2;
+layout(constant_id = HDI_MM_LAYOUT) const uint LAYOUT = 0;
+
+layout(push_constant) uniform Push { uint push[32]; };
+layout(std430, binding = 0) readonly buffer A { uint a[]; };
+layout(std430, binding = 1) readonly buffer B { uint b[]; };
+layout(std430, binding = 2) buffer C { uint c[]; };
+layout(std430, binding = 3) readonly buffer Source1 { uint source_1[]; };
+layout(std430, binding = 4) readonly buffer Source2 { uint source_2[]; };
+layout(std430, binding = 5) readonly buffer Source3 { uint source_3[]; };
+
+#define CHAIN_SOURCES (uint(SOURCE_TYPE_1 != HDI_TYPE_NONE) + uint(SOURCE_TYPE_2 != HDI_TYPE_NONE) + uint(SOURCE_TYPE_3 != HDI_TYPE_NONE))
+#define CHAIN_ATTRIBUTE(i) push[min(HDI_MM_PUSH_CHAIN + 4u * CHAIN_SOURCES + (i), 31u)]
+#include "chain.glsl"
+
+// First elements of A and B in batch `batch`.
+uint batch_first(uint batch, uint first, uint strides) {
+    uint inner = batch / push[HDI_MM_PUSH_BATCH + 1];
+    return push[first] + batch % push[HDI_MM_PUSH_BATCH + 1] * push[strides + 2u]
+         + inner % push[HDI_MM_PUSH_BATCH] * push[strides + 1u] + inner / push[HDI_MM_PUSH_BATCH] * push[strides];
+}
+uint a_first(uint batch) { return batch_first(batch, HDI_MM_PUSH_A_FIRST, HDI_MM_PUSH_A_BATCH); }
+uint b_first(uint batch) { return batch_first(batch, HDI_MM_PUSH_B_FIRST, HDI_MM_PUSH_B_BATCH); }
+
+// One product more: two roundings in exact mode, one in fast mode.
+float add_product(float sum, float x, float y) {
+    if (EXACT == 0u) return fma(x, y, sum);
+    precise float product = x * y;
+    precise float next = sum + product;
+    return next;
+}
+
+// The element of chain source `source` (1..3) that stands at C[batch][m][n].
+uint source_element(uint source, uint batch, uint m, uint n) {
+    uint words = HDI_MM_PUSH_CHAIN + 4u * (source - 1u);
+    return push[words] + batch * push[words + 1u] + m * push[words + 2u] + n * push[words + 3u];
+}
+// A sum as it leaves: rounded to the product's type, taken through the chain, as bits of the output's type.
+uint finished(float sum, uint batch, uint m, uint n) {
+    uint bits = floatBitsToUint(EXACT != 0u ? exact_canonical(sum) : sum);
+    if (CHAIN > 0u) {
+        uint v1 = 0u, v2 = 0u, v3 = 0u;
+        if (SOURCE_TYPE_1 != HDI_TYPE_NONE) v1 = LOAD(source_1, SOURCE_TYPE_1, source_element(1u, batch, m, n));
+        if (SOURCE_TYPE_2 != HDI_TYPE_NONE) v2 = LOAD(source_2, SOURCE_TYPE_2, source_element(2u, batch, m, n));
+        if (SOURCE_TYPE_3 != HDI_TYPE_NONE) v3 = LOAD(source_3, SOURCE_TYPE_3, source_element(3u, batch, m, n));
+        bits = run_chain(round_element(bits, SOURCE_TYPE_0), v1, v2, v3);
+    }
+    return bits;
+}
+uint c_element(uint batch, uint m, uint n) { return (batch * push[HDI_MM_PUSH_M] + m) * push[HDI_MM_PUSH_N] + n; }
+
+// Stores `count` (1 or 2) neighbours of a row of C. Two that fill a word need no atomic operation.
+void store_sums(vec2 sums, uint count, uint batch, uint m, uint n) {
+    uint index = c_element(batch, m, n);
+    uint bits[2];
+    for (uint i = 0u; i < count; i++) bits[i] = finished(sums[i], batch, m, n + i);
+    if (type_bytes(OUT_TYPE) == 2u && count == 2u && (index & 1u) == 0u) {
+        c[index >> 1] = pack_element(bits[0], OUT_TYPE) | (pack_element(bits[1], OUT_TYPE) << 16);
+        return;
+    }
+    for (uint i = 0u; i < count; i++) STORE(c, OUT_TYPE, index + i, bits[i])
+}
+#endif

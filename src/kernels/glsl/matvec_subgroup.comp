@@ -1,0 +1,115 @@
+#version 450
+// matvec_subgroup: C = chain(A x B) for at most 8 rows of A, fast mode only, where B's columns lie along K (GGUF's
+// weights). A workgroup computes TILE_N columns, all lanes along K: a lane takes 8 weights at a time, unpacks them once for
+// all rows of A, and neighbouring lanes read neighbouring words. Needs sums over a subgroup; both operands wide.
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#include "wide.glsl"
+
+
+const uint SUMS = TILE_M * TILE_N;
+shared float subgroup_sums[SUMS * WORKGROUP / 4]; // of each subgroup, which is 4 lanes at least
+
+// 4 elements of A from element `index`, a multiple of 4, on.
+vec4 a_four(uint index) {
+    if (A_TYPE == HDI_TYPE_F32) return uintBitsToFloat(wide_a[index >> 2]);
+    uint low = a[index >> 1], high = a[(index >> 1) + 1u];
+    if (A_TYPE == HDI_TYPE_F16) return vec4(unpackHalf2x16(low), unpackHalf2x16(high));
+    return uintBitsToFloat(uvec4(low << 16, low & 0xFFFF0000u, high << 16, high & 0xFFFF0000u));
+}
+// Unit `unit` of a column is 8 weights: 4 from element unit_place(unit).x on and 4 from .y on, counted along K.
+uvec2 unit_place(uint unit) {
+    if (B_TYPE == HDI_TYPE_Q4_0) {
+        uint at = 32u * (unit >> 2) + 4u * (unit & 3u);
+        return uvec2(at, at + 16u);
+    }
+    uint block = 256u * (unit >> 5), l = 4u * (unit & 7u), part = (unit >> 3) & 3u;
+    if (B_TYPE == HDI_TYPE_Q4_K) return uvec2(block + 64u * part + l, block + 64u * part + l + 32u);
+    if (B_TYPE == HDI_TYPE_Q6_K) return uvec2(block + 128u * (part >> 1) + 32u * (part & 1u) + l) + uvec2(0u, 64u);
+    if (B_TYPE == HDI_TYPE_TQ2_0) return uvec2(block + 128u * (part >> 1) + 64u * (part & 1u) + l) + uvec2(0u, 32u);
+    return uvec2(8u * unit, 8u * unit + 4u);
+}
+// The weights of a unit in the column whose first element is `first`.
+void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
+    if (B_TYPE == HDI_TYPE_F32) {
+        x = uintBitsToFloat(wide_b[(first >> 2) + 2u * unit]);
+        y = uintBitsToFloat(wide_b[(first >> 2) + 2u * unit + 1u]);
+    } else if (B_TYPE == HDI_TYPE_F16) {
+        uvec4 words = wide_b[(first >> 3) + unit];
+        x = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+        y = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+    } else if (B_TYPE == HDI_TYPE_BF16) {
+        uvec4 words = wide_b[(first >> 3) + unit], low = words << 16, high = words & 0xFFFF0000u;
+        x = uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y));
+        y = uintBitsToFloat(uvec4(low.z, high.z, low.w, high.w));
+    } else if (B_TYPE == HDI_TYPE_Q4_0) {
+        uint block = ((first >> 5) + (unit >> 2)) * 18u, codes = b_bytes(block + 2u + 4u * (unit & 3u));
+        float d = b_half(block);
+        x = d * (bytes_to_floats(codes & 0x0F0F0F0Fu) - 8.0);
+        y = d * (bytes_to_floats((codes >> 4) & 0x0F0F0F0Fu) - 8.0);
+    } else if (B_TYPE == HDI_TYPE_Q8_0) {
+        uint block = ((first >> 5) + (unit >> 2)) * 34u, at = block + 2u + 8u * (unit & 3u);
+        float d = b_half(block);
+        x = d * signed_bytes_to_floats(b_bytes(at));
+        y = d * signed_bytes_to_floats(b_bytes(at + 4u));
+    } else {
+        uint block = ((first >> 8) + (unit >> 5)) * block_bytes(B_TYPE), l = 4u * (unit & 7u), part = (unit >> 3) & 3u;
+        if (B_TYPE == HDI_TYPE_Q4_K) {
+            uvec4 head = wide_b[block >> 4];
+            uint codes = b[(block >> 2) + 4u + 8u * part + (l >> 2)];
+            uint low = q4_k_scale_min(2u * part, head.y, head.z, head.w), high = q4_k_scale_min(2u * part + 1u, head.y, head.z, head.w);
+            vec2 d = unpackHalf2x16(head.x);
+            x = d.x * float(low & 63u) * bytes_to_floats(codes & 0x0F0F0F0Fu) - d.y * float(low >> 8);
+            y = d.x * float(high & 63u) * bytes_to_floats((codes >> 4) & 0x0F0F0F0Fu) - d.y * float(high >> 8);
+        } else if (B_TYPE == HDI_TYPE_Q6_K) {
+            uint codes = b_bytes(block + 64u * (part >> 1) + 32u * (part & 1u) + l);
+            uint more = b_bytes(block + 128u + 32u * (part >> 1) + l) >> (2u * (part & 1u));
+            uint scale = block + 192u + 8u * (part >> 1) + 2u * (part & 1u) + (l >> 4); // the other one is 4 bytes on
+            float d = b_half(block + 208u);
+            x = d * signed_byte(quant_byte(b[scale >> 2], scale)) * (bytes_to_floats((codes & 0x0F0F0F0Fu) | ((more & 0x03030303u) << 4)) - 32.0);
+            y = d * signed_byte(quant_byte(b[(scale >> 2) + 1u], scale)) * (bytes_to_floats(((codes >> 4) & 0x0F0F0F0Fu) | (more & 0x30303030u)) - 32.0);
+        } else { // tq2_0
+            uint codes = b_bytes(block + 32u * (part >> 1) + l) >> (4u * (part & 1u));
+            float d = b_half(block + 64u);
+            x = d * (bytes_to_floats(codes & 0x03030303u) - 1.0);
+            y = d * (bytes_to_floats((codes >> 2) & 0x03030303u) - 1.0);
+        }
+    }
+}
+float dot_fused(vec4 x, vec4 y, float sum) { return fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, sum)))); }
+
+void main() {
+    const uint n0 = gl_WorkGroupID.x * TILE_N, batch = gl_WorkGroupID.z, lane = gl_LocalInvocationIndex;
+    const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    const uint a0 = a_first(batch), b0 = b_first(batch);
+
+    float sums[SUMS];
+    [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
+    for (uint unit = lane; unit < K / 8u; unit += WORKGROUP) {
+        uvec2 place = unit_place(unit);
+        vec4 x[TILE_M], y[TILE_M];
+        [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
+            x[m] = a_four(a0 + m * push[HDI_MM_PUSH_A_ROW] + place.x);
+            y[m] = a_four(a0 + m * push[HDI_MM_PUSH_A_ROW] + place.y);
+        }
+        [[unroll]] for (uint j = 0u; j < TILE_N; j++) {
+            uint n = min(n0 + j, N - 1u); // the last tile computes its last column again
+            vec4 low, high;
+            unit_weights(b0 + n * push[HDI_MM_PUSH_B_COL], unit, low, high);
+            [[unroll]] for (uint m = 0u; m < TILE_M; m++)
+                sums[m * TILE_N + j] = dot_fused(high, y[m], dot_fused(low, x[m], sums[m * TILE_N + j]));
+        }
+    }
+    [[unroll]] for (uint i = 0u; i < SUMS; i++) {
+        float sum = subgroupAdd(sums[i]);
+        if (subgroupElect()) subgroup_sums[gl_SubgroupID * SUMS + i] = sum;
+    }
+    barrier();
+    for (uint i = 2u * lane; i < SUMS; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
+        uint n = n0 + i % TILE_N;
+        vec2 pair = vec2(0.0);
+        for (uint s = 0u; s < gl_NumSubgroups; s++) pair += vec2(subgroup_sums[s * SUMS + i], subgroup_sums[s * SUMS + i + 1u]);
+        if (n < N) store_sums(pair, min(N - n, 2u), batch, i / TILE_N, n);
+    }
+}

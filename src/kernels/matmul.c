@@ -1,0 +1,353 @@
+/* matmul.c: turns a matrix product into one launch: brings both operands to lines along K and at most three batch axes,
+ * chooses the first kernel of a short list that fits device, types and sizes, and fills in its constants and words.
+ * Pure; relies on abi.h for what each word means. */
+#include "kernels/cpu/matmul_native.h"
+#include "kernels/kernel.h"
+
+enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES };
+
+/* One operand: strides along its lines (rows of A, columns of B), along K and along the batch axes. */
+typedef struct side {
+    const hdi_tensor *tensor;
+    uint64_t first, line, depth, batch[BATCH_AXES];
+    bool along_k, wide; /* HDI_MM_A_ALONG_K, HDI_MM_A_WIDE */
+} side;
+
+/* A chain's source beside the sum. */
+typedef struct source {
+    const hdi_tensor *tensor;
+    uint64_t batch, m, n;
+} source;
+
+typedef struct product {
+    const hdi_request *request;
+    uint64_t m, n, k, batch, lengths[BATCH_AXES]; /* axis 2 is the innermost */
+    side     a, b;
+    source   sources[SOURCES];
+    uint32_t source_count, free_axis; /* batch axes below free_axis are unused */
+} product;
+
+/* ---- shape ---- */
+
+/* A view's stride along an axis of the result, 0 where it repeats. */
+static uint64_t stride_along(const hdi_tensor *tensor, uint32_t rank, uint32_t axis) {
+    if (axis + tensor->shape.rank < rank) return 0;
+    const uint32_t own = axis + tensor->shape.rank - rank;
+    return tensor->shape.dims[own] == 1 ? 0 : (uint64_t)tensor->strides[own];
+}
+
+/* Takes an axis around the rows of C as more rows, where A and all sources go on evenly and B repeats. */
+static bool join_rows(product *p, uint32_t axis, uint64_t length) {
+    const uint32_t rank = p->request->out.shape.rank;
+    const bool single = p->m == 1;
+    const uint64_t a = stride_along(p->a.tensor, rank, axis);
+    bool even = stride_along(p->b.tensor, rank, axis) == 0 && (single || a == p->m * p->a.line);
+    for (uint32_t i = 0; i < p->source_count; i++)
+        even = even && (single || stride_along(p->sources[i].tensor, rank, axis) == p->m * p->sources[i].m);
+    if (!even) return false;
+    if (single) p->a.line = a;
+    for (uint32_t i = 0; i < p->source_count && single; i++) p->sources[i].m = stride_along(p->sources[i].tensor, rank, axis);
+    p->m *= length;
+    return true;
+}
+
+/* Takes it as a batch axis, joined to the one inside it where both operands go on evenly. */
+static bool join_batch(product *p, uint32_t axis, uint64_t length) {
+    const uint32_t rank = p->request->out.shape.rank, inner = p->free_axis;
+    const uint64_t a = stride_along(p->a.tensor, rank, axis), b = stride_along(p->b.tensor, rank, axis);
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        const uint64_t stride = stride_along(p->sources[i].tensor, rank, axis);
+        if (p->batch == 1) p->sources[i].batch = stride;
+        else if (stride != p->batch * p->sources[i].batch) return false;
+    }
+    p->batch *= length;
+    if (inner < BATCH_AXES && a == p->lengths[inner] * p->a.batch[inner] && b == p->lengths[inner] * p->b.batch[inner]) {
+        p->lengths[inner] *= length;
+        return true;
+    }
+    if (inner == 0) return false;
+    p->free_axis = inner - 1;
+    p->a.batch[inner - 1] = a;
+    p->b.batch[inner - 1] = b;
+    p->lengths[inner - 1] = length;
+    return true;
+}
+
+bool hdi_matmul_takes_source(const hdi_tensor *view) {
+    bool first = true;
+    uint64_t next = 0; /* the stride that would go on evenly */
+    for (uint32_t axis = view->shape.rank < 2 ? 0 : view->shape.rank - 2; axis-- > 0;) {
+        if (view->shape.dims[axis] == 1) continue;
+        if (!first && (uint64_t)view->strides[axis] != next) return false;
+        next = (uint64_t)view->strides[axis] * (uint64_t)view->shape.dims[axis];
+        first = false;
+    }
+    return true;
+}
+
+/* Do 16 bytes of every line of memory begin at a multiple of 16? */
+static bool is_wide(const side *s, uint64_t lines, uint64_t depths) {
+    if (s->tensor->dtype > HD_BF16) return true; /* blocks are read word by word */
+    const uint64_t unit = 16 / hd_dtype_bytes(s->tensor->dtype, 1);
+    uint64_t all = s->first | (s->along_k ? depths : lines) | s->batch[0] | s->batch[1] | s->batch[2];
+    if ((s->along_k ? s->depth : s->line) != 1) return false;
+    if ((s->along_k ? lines : depths) > 1) all |= s->along_k ? s->line : s->depth;
+    return all % unit == 0;
+}
+
+static void finish_side(side *s, uint64_t lines, uint64_t depths) {
+    if (depths == 1) s->depth = 1;
+    s->along_k = s->depth == 1 || s->line != 1;
+    s->wide = is_wide(s, lines, depths);
+}
+
+static hd_status read_product(const hdi_request *request, product *p, hd_error *error) {
+    const hdi_tensor *a = &request->inputs[0], *b = &request->inputs[1];
+    const hd_shape *shape = &request->out.shape;
+    const uint64_t flags = request->attrs ? (uint64_t)request->attrs->ints[0] : 0;
+    if (shape->rank < 2 || a->shape.rank < 2 || b->shape.rank < 2)
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product of tensors of ranks %u and %u", a->shape.rank, b->shape.rank);
+    const uint32_t a_row = a->shape.rank - (flags & HD_TRANSPOSE_A ? 1u : 2u), a_column = 2 * a->shape.rank - 3 - a_row;
+    const uint32_t b_row = b->shape.rank - (flags & HD_TRANSPOSE_B ? 1u : 2u), b_column = 2 * b->shape.rank - 3 - b_row;
+    *p = (product){
+        .request = request, .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
+        .k = (uint64_t)a->shape.dims[a_column], .batch = 1, .lengths = { 1, 1, 1 }, .free_axis = BATCH_AXES,
+        .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row), .depth = stride_along(a, a->shape.rank, a_column) },
+        .b = { .tensor = b, .first = b->first, .line = stride_along(b, b->shape.rank, b_column), .depth = stride_along(b, b->shape.rank, b_row) },
+        .source_count = request->chain ? request->chain->input_count - 1 : 0,
+    };
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        const hdi_tensor *tensor = &request->chain->inputs[i + 1];
+        p->sources[i] = (source){ tensor, 0, stride_along(tensor, shape->rank, shape->rank - 2), stride_along(tensor, shape->rank, shape->rank - 1) };
+    }
+    bool rows = true;
+    for (uint32_t axis = shape->rank - 2; axis-- > 0;) {
+        const uint64_t length = (uint64_t)shape->dims[axis];
+        if (length == 1) continue;
+        rows = rows && join_rows(p, axis, length);
+        if (!rows && !join_batch(p, axis, length))
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the batch axes of a matrix product repeat in too many ways: more than %d", BATCH_AXES);
+    }
+    finish_side(&p->a, p->m, p->k);
+    finish_side(&p->b, p->n, p->k);
+    return HD_OK;
+}
+
+/* ---- choice ---- */
+
+typedef struct choice {
+    hdi_module_id module;
+    uint32_t tile_m, tile_n, part, workgroup, subgroup, scratch_bytes;
+    const char *because;
+} choice;
+
+static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
+static uint64_t most_invocations(const hdi_caps *caps) { return HDI_MIN(caps->max_workgroup, caps->max_workgroup_x); }
+static uint64_t tiles_of(const product *p, uint64_t tile_m, uint64_t tile_n) {
+    return hdi_divide_up(p->m, tile_m) * hdi_divide_up(p->n, tile_n) * p->batch;
+}
+
+static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, choice *c) {
+    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0) return false;
+    c->tile_m = (uint32_t)p->m;
+    c->tile_n = p->m == 1 && hdi_dtype_is_quantised(p->b.tensor->dtype) ? 4 : 2;
+    c->workgroup = p->k >= 1024 ? 128 : 64;
+    c->because = "few rows of A: weights are streamed once, summed by subgroups";
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= c->tile_m * c->tile_n * c->workgroup;
+}
+
+static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
+    const hd_dtype b = p->b.tensor->dtype;
+    if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
+    if (caps->subgroup != 32 && !caps->subgroup_control) return false;
+    if (p->a.tensor->dtype != HD_F16 || (b != HD_F16 && !hdi_dtype_is_quantised(b))) return false;
+    if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 28672) return false;
+    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, "f16 operands on a device with matrix units" };
+    return true;
+}
+
+static bool choose_vector(const product *p, const hdi_caps *caps, choice *c) {
+    if (p->m > FEW_ROWS) return false;
+    c->tile_m = (uint32_t)p->m;
+    c->because = is_exact(p) ? "few rows of A: blocks along K side by side, added in order"
+                             : "few rows of A: each weight is read once for all of them";
+    if (caps->native_kernels) {
+        const uint64_t each = hdi_divide_up(p->n * p->batch, 8 * HDI_MAX(caps->threads, 1));
+        c->tile_n = (uint32_t)HDI_MIN(HDI_MAX((each + 31) / 32 * 32, 32), 256);
+        const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n) : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
+        c->scratch_bytes = (uint32_t)bytes;
+        const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
+        return bytes <= UINT32_MAX && (is_exact(p) || columns);
+    }
+    c->tile_n = p->b.along_k ? 4 : 32;
+    c->workgroup = p->b.along_k ? 64 : 128;
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 4 * c->tile_m * (c->workgroup + c->tile_n);
+}
+
+static bool choose_native_tile(const product *p, const hdi_caps *caps, choice *c) {
+    const uint64_t wanted = 4 * HDI_MAX(caps->threads, 1);
+    c->tile_m = 192;
+    c->tile_n = 512;
+    while (tiles_of(p, c->tile_m, c->tile_n) < wanted && (c->tile_m > 24 || c->tile_n > 64)) {
+        if (c->tile_n > 64 && (c->tile_m == 24 || c->tile_n >= 2 * c->tile_m)) c->tile_n /= 2;
+        else c->tile_m /= 2;
+    }
+    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n) : hdcpu_fast_scratch_bytes(c->tile_m, c->tile_n, p->k);
+    c->scratch_bytes = (uint32_t)bytes;
+    c->because = is_exact(p) ? "tiles summed in the order that every device shares" : "tiles packed for the vector units";
+    return bytes <= UINT32_MAX;
+}
+
+static bool choose_tile(const product *p, const hdi_caps *caps, choice *c) {
+    static const struct { uint32_t tile, part, workgroup; const char *because; } tiles[] = {
+        { 128, 8, 256, "large: tiles of 128 x 128" },
+        { 64, 4, 256, "tiles of 64 x 64" },
+        { 32, 4, 64, "tiles of 32 x 32: more would leave the device idle, or do not fit" },
+        { 16, 2, 64, "small: tiles of 16 x 16" },
+    };
+    if (caps->native_kernels) return choose_native_tile(p, caps, c);
+    for (uint32_t i = 0; i < HDI_COUNT(tiles); i++) {
+        const uint32_t tile = tiles[i].tile;
+        const bool last = i + 1 == HDI_COUNT(tiles);
+        if (most_invocations(caps) < tiles[i].workgroup || caps->shared_bytes < 2 * 16 * 4 * (tile + 4)) continue;
+        if (!last && (tiles_of(p, tile, tile) < 2 * caps->compute_units || 2 * HDI_MIN(p->m, p->n) <= tile)) continue;
+        c->tile_m = c->tile_n = tile;
+        c->part = tiles[i].part;
+        c->workgroup = tiles[i].workgroup;
+        c->because = tiles[i].because;
+        return true;
+    }
+    return false;
+}
+
+/* The first that fits is taken. A native device has C forms of some. */
+static const struct {
+    hdi_module_id module;
+    bool native;
+    bool (*choose)(const product *p, const hdi_caps *caps, choice *out_choice);
+} rows[] = {
+    { HDI_MODULE_MATVEC_SUBGROUP, false, choose_vector_subgroup },
+    { HDI_MODULE_MATMUL_MATRIX,   false, choose_matrix },
+    { HDI_MODULE_MATVEC,          true,  choose_vector },
+    { HDI_MODULE_MATMUL_TILED,    true,  choose_tile },
+};
+
+static bool choose(const product *p, choice *out_choice) {
+    const hdi_caps *caps = p->request->caps;
+    for (uint32_t i = 0; i < HDI_COUNT(rows); i++) {
+        if (caps->native_kernels && !rows[i].native) continue;
+        *out_choice = (choice){ .module = rows[i].module };
+        if (rows[i].choose(p, caps, out_choice)) return true;
+    }
+    return false;
+}
+
+/* ---- launch ---- */
+
+/* Words and limits that no kernel of the family can do without. */
+static hd_status check(const product *p, hd_error *error) {
+    const hdi_request *request = p->request;
+    const hdi_chain *chain = request->chain;
+    const uint64_t c_elements = p->batch * p->m * p->n;
+    const uint32_t words = HDI_MM_PUSH_CHAIN + 4 * p->source_count + (chain ? chain->attr_count : 0);
+    if (request->out.first != 0) return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product writes from element 0 on");
+    if (words > HDI_MAX_PUSH_WORDS || 4 * words > request->caps->max_push_bytes)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the product and its chain need %u push words", words);
+    if (!request->caps->native_kernels && request->caps->max_bindings < BINDINGS)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product needs %d bindings", BINDINGS);
+    if (c_elements > UINT32_MAX || p->k > UINT32_MAX - 64)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a matrix product of %llu elements", (unsigned long long)c_elements);
+    for (int i = 0; i < 2; i++) {
+        const side *s = i ? &p->b : &p->a;
+        uint64_t last = s->first;
+        for (uint32_t axis = 0; axis < s->tensor->shape.rank; axis++)
+            if (s->tensor->strides[axis] < 0 || !hdi_add_u64(last, (uint64_t)(s->tensor->shape.dims[axis] - 1) * (uint64_t)s->tensor->strides[axis], &last))
+                last = UINT64_MAX;
+        if (last > UINT32_MAX)
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "operand %d of a matrix product reaches beyond element 2^32, or back", i);
+        if (s->first % hdi_dtype(s->tensor->dtype).block_elements != 0)
+            return hdi_fail(error, HD_STATUS_INTERNAL, "operand %d begins inside of a block", i);
+    }
+    return HD_OK;
+}
+
+static uint64_t side_bytes(const product *p, const side *s, uint64_t lines) {
+    uint64_t elements = lines * p->k;
+    for (int i = 0; i < BATCH_AXES; i++)
+        if (s->batch[i] != 0) elements *= p->lengths[i];
+    const hdi_dtype_facts facts = hdi_dtype(s->tensor->dtype);
+    return elements / facts.block_elements * facts.block_bytes;
+}
+
+static uint32_t fill_words(const product *p, hdi_launch *launch) {
+    uint32_t *push = launch->push, words = HDI_MM_PUSH_CHAIN;
+    push[HDI_MM_PUSH_M] = (uint32_t)p->m;
+    push[HDI_MM_PUSH_N] = (uint32_t)p->n;
+    push[HDI_MM_PUSH_K] = (uint32_t)p->k;
+    push[HDI_MM_PUSH_A_ROW] = (uint32_t)p->a.line;
+    push[HDI_MM_PUSH_A_COL] = (uint32_t)p->a.depth;
+    push[HDI_MM_PUSH_B_ROW] = (uint32_t)p->b.depth;
+    push[HDI_MM_PUSH_B_COL] = (uint32_t)p->b.line;
+    push[HDI_MM_PUSH_A_FIRST] = (uint32_t)p->a.first;
+    push[HDI_MM_PUSH_B_FIRST] = (uint32_t)p->b.first;
+    push[HDI_MM_PUSH_BATCH] = (uint32_t)p->lengths[1];
+    push[HDI_MM_PUSH_BATCH + 1] = (uint32_t)p->lengths[2];
+    for (int i = 0; i < BATCH_AXES; i++) {
+        push[HDI_MM_PUSH_A_BATCH + i] = (uint32_t)p->a.batch[i];
+        push[HDI_MM_PUSH_B_BATCH + i] = (uint32_t)p->b.batch[i];
+    }
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        push[words++] = (uint32_t)p->sources[i].tensor->first;
+        push[words++] = (uint32_t)p->sources[i].batch;
+        push[words++] = (uint32_t)p->sources[i].m;
+        push[words++] = (uint32_t)p->sources[i].n;
+    }
+    return words;
+}
+
+static hd_status launch_product(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
+    const hdi_caps *caps = p->request->caps;
+    const uint64_t groups[3] = { hdi_divide_up(p->n, c->tile_n), hdi_divide_up(p->m, c->tile_m), p->batch };
+    if (!caps->native_kernels && (groups[0] > caps->max_groups_x || groups[1] > caps->max_groups_y || groups[2] > caps->max_groups_z))
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a grid of %llu x %llu x %llu workgroups", (unsigned long long)groups[0],
+                        (unsigned long long)groups[1], (unsigned long long)groups[2]);
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    hdi_kernel *kernel = &launch->kernel;
+    *kernel = (hdi_kernel){ .module = c->module, .spec_count = HDI_MM_LAYOUT + 1, .subgroup = c->subgroup, .scratch_bytes = c->scratch_bytes };
+    kernel->spec[HDI_SPEC_WORKGROUP] = HDI_MAX(c->workgroup, 1);
+    kernel->spec[HDI_SPEC_EXACT] = is_exact(p);
+    kernel->spec[HDI_SPEC_CHAIN_TYPE] = kernel->spec[HDI_SPEC_OUT_TYPE] = kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->b.tensor->dtype;
+    kernel->spec[HDI_MM_TILE_M] = c->tile_m;
+    kernel->spec[HDI_MM_TILE_N] = c->tile_n;
+    kernel->spec[HDI_MM_PART_M] = kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part, 2);
+    kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
+                                  (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0);
+    uint32_t words = fill_words(p, launch);
+    if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
+    kernel->push_bytes = 4 * words;
+    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, p->b.tensor, HDI_READ);
+    hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE); /* words of narrow types are shared: read and written */
+    launch->bytes = side_bytes(p, &p->a, p->m) + side_bytes(p, &p->b, p->n) + hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
+    for (uint32_t i = 0; i < SOURCES; i++)
+        hdi_launch_bind(launch, i < p->source_count ? p->sources[i].tensor : p->a.tensor, HDI_READ);
+    for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
+    launch->flops = 2 * p->batch * p->m * p->n * p->k;
+    launch->because = c->because;
+    return HD_OK;
+}
+
+hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    product p;
+    choice c;
+    hd_status status = read_product(request, &p, error);
+    if (!status) status = check(&p, error);
+    if (status) return status;
+    if (!choose(&p, &c))
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
+                        (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
+    return launch_product(&p, &c, lowering, error);
+}

@@ -1,0 +1,439 @@
+/* test_matmul.c: the rules that launch a matrix product, and the launches run on CPU forms against float64: odd sizes,
+ * all types, transposed and repeated operands, chains. Exact mode gives the same bits in every form and on every level. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include "kernels/cpu/matmul_native.h"
+#include "kernels/cpu/quant.h"
+#include "kernels/cpu/sgemm.h"
+#include "kernels/kernel.h"
+
+enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, STORAGES = 5 };
+
+static uint64_t seed;
+static uint32_t random_bits(void) {
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)(seed >> 33);
+}
+static uint32_t random_below(uint32_t n) { return random_bits() % n; }
+static float random_value(void) { return (float)((int32_t)random_below(2001) - 1000) / 512.0f; }
+
+/* ---- a product to be computed ---- */
+
+typedef struct problem {
+    hdi_tensor inputs[2];
+    hdi_attrs  attrs;
+    hdi_chain  chain;
+    hdi_request request;
+    uint64_t   m, n, k;
+    void      *data[STORAGES];
+    uint64_t   bytes[STORAGES];
+} problem;
+
+static uint16_t f16_of(float value) { /* exact for what random_value gives, once scaled down */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7FFFFFFFu) == 0) return (uint16_t)(bits >> 16);
+    return (uint16_t)((bits >> 16 & 0x8000u) | ((bits >> 13 & 0x3FFFFu) - (112u << 10)));
+}
+
+static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
+    const uint64_t bytes = hd_dtype_bytes(dtype, elements);
+    uint8_t *data = malloc(bytes + 2 * GUARD);
+    assert_true(data != NULL && bytes > 0);
+    memset(data, 0xA5, bytes + 2 * GUARD);
+    p->data[storage] = data + GUARD;
+    p->bytes[storage] = bytes;
+    if (storage == C) return;
+    data += GUARD;
+    for (uint64_t i = 0; i < elements && !hdi_dtype_is_quantised(dtype); i++) {
+        const float value = random_value();
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        if (dtype == HD_F32) memcpy(data + 4 * i, &value, 4);
+        else if (dtype == HD_F16) { const uint16_t h = f16_of(value); memcpy(data + 2 * i, &h, 2); }
+        else { const uint16_t h = (uint16_t)(bits >> 16); memcpy(data + 2 * i, &h, 2); }
+    }
+    const hdi_dtype_facts facts = hdi_dtype(dtype);
+    for (uint64_t i = 0; i < bytes && hdi_dtype_is_quantised(dtype); i++) data[i] = (uint8_t)random_bits();
+    for (uint64_t at = 0; at < bytes && hdi_dtype_is_quantised(dtype); at += facts.block_bytes) { /* scales of moderate size */
+        const uint64_t d = at + (dtype == HD_Q6_K ? 208u : dtype == HD_TQ2_0 ? 64u : 0u);
+        data[d + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
+        if (dtype == HD_Q4_K) data[d + 3] = (uint8_t)(0x24 | (random_bits() & 0x83));
+    }
+}
+
+/* A tensor of `shape` whose last two axes may lie the other way round, and with gaps between lines. */
+static hdi_tensor view(uint32_t storage, hd_dtype dtype, hd_shape shape, bool swapped, int64_t gap, uint64_t *out_elements) {
+    hdi_tensor t = { .storage = storage, .dtype = dtype, .shape = shape };
+    const uint32_t r = shape.rank, inner = swapped ? r - 2 : r - 1, outer = swapped ? r - 1 : r - 2;
+    t.strides[inner] = 1;
+    t.strides[outer] = shape.dims[inner] + gap;
+    int64_t stride = t.strides[outer] * shape.dims[outer];
+    for (uint32_t axis = r - 2; axis-- > 0;) {
+        t.strides[axis] = stride;
+        stride *= shape.dims[axis];
+    }
+    t.first = (uint64_t)gap;
+    *out_elements = (uint64_t)(stride + gap);
+    return t;
+}
+
+static const hdi_caps cpu_caps = { .native_kernels = 1, .threads = 2, .max_push_bytes = 128, .simd_bytes = 32 };
+
+static hd_shape shape_of(const int64_t *batch, uint32_t rank, int64_t rows, int64_t columns) {
+    hd_shape s = { .rank = rank + 2 };
+    for (uint32_t i = 0; i < rank; i++) s.dims[i] = batch[i];
+    s.dims[rank] = rows;
+    s.dims[rank + 1] = columns;
+    return s;
+}
+
+typedef struct options {
+    hd_dtype a, b;
+    uint32_t flags;
+    bool a_swapped, b_swapped; /* in memory, beside the flags */
+    int64_t gap;
+    uint32_t batch_rank;
+    int64_t a_batch[3], b_batch[3];
+    bool chain;
+    hd_math math;
+} options;
+
+static void make(problem *p, int64_t m, int64_t n, int64_t k, options o) {
+    *p = (problem){ .m = (uint64_t)m, .n = (uint64_t)n, .k = (uint64_t)k };
+    int64_t batch[3];
+    for (uint32_t i = 0; i < o.batch_rank; i++) batch[i] = HDI_MAX(o.a_batch[i], o.b_batch[i]);
+    const bool ta = o.flags & HD_TRANSPOSE_A, tb = o.flags & HD_TRANSPOSE_B;
+    uint64_t elements;
+    p->inputs[0] = view(A, o.a, shape_of(o.a_batch, o.batch_rank, ta ? k : m, ta ? m : k), o.a_swapped, o.gap, &elements);
+    fill(p, A, o.a, elements);
+    p->inputs[1] = view(B, o.b, shape_of(o.b_batch, o.batch_rank, tb ? n : k, tb ? k : n), o.b_swapped, hdi_dtype_is_quantised(o.b) ? 0 : o.gap, &elements);
+    fill(p, B, o.b, elements);
+    const hd_shape shape = shape_of(batch, o.batch_rank, m, n);
+    p->attrs.ints[0] = o.flags;
+    p->request = (hdi_request){ .op = HDI_OP_MATMUL, .attrs = &p->attrs, .inputs = p->inputs, .input_count = 2,
+                                .out = hdi_tensor_dense(C, o.a, shape), .caps = &cpu_caps, .math = o.math };
+    fill(p, C, o.a, hd_shape_elements(shape));
+    if (!o.chain) return;
+    /* relu(C * scale[m] + bias[n]) */
+    fill(p, BIAS, HD_F32, (uint64_t)n + 3);
+    fill(p, SCALE, HD_F32, (uint64_t)m);
+    p->chain = (hdi_chain){ .input_count = 3, .step_count = 3 };
+    p->chain.inputs[1] = (hdi_tensor){ .storage = SCALE, .dtype = HD_F32, .shape = shape };
+    p->chain.inputs[1].strides[o.batch_rank] = 1;
+    p->chain.inputs[2] = (hdi_tensor){ .storage = BIAS, .dtype = HD_F32, .shape = shape, .first = 3 };
+    p->chain.inputs[2].strides[o.batch_rank + 1] = 1;
+    p->chain.steps[0] = (hdi_step){ HDI_STEP_MUL, 0, 1, HDI_SOURCE_NONE, HD_F32, 0 };
+    p->chain.steps[1] = (hdi_step){ HDI_STEP_ADD, 4, 2, HDI_SOURCE_NONE, HD_F32, 0 };
+    p->chain.steps[2] = (hdi_step){ HDI_STEP_RELU, 5, HDI_SOURCE_NONE, HDI_SOURCE_NONE, o.a, 0 };
+    p->request.chain = &p->chain;
+}
+
+static void drop(problem *p) {
+    for (int i = 0; i < STORAGES; i++) {
+        if (!p->data[i]) continue;
+        for (int j = 0; j < GUARD; j++) {
+            assert_int_equal(((uint8_t *)p->data[i])[j - GUARD], 0xA5);
+            assert_int_equal(((uint8_t *)p->data[i])[p->bytes[i] + (uint64_t)j], 0xA5);
+        }
+        free((uint8_t *)p->data[i] - GUARD);
+    }
+}
+
+static hdi_launch lower(const problem *p, const hdi_caps *caps) {
+    hdi_lowering lowering = { .allocator = &hdi_default_allocator };
+    hdi_request request = p->request;
+    request.caps = caps;
+    hd_error error = { 0 };
+    if (hdi_lower_matmul(&request, &lowering, &error) != HD_OK) fail_msg("%s", error.text);
+    assert_int_equal(lowering.count, 1);
+    const hdi_launch launch = lowering.launches[0];
+    hdi_free(&hdi_default_allocator, lowering.launches, lowering.capacity * sizeof launch);
+    return launch;
+}
+
+static void run_form(const problem *p, const hdi_launch *launch, hdi_cpu_kernel form) {
+    void *bindings[HDI_MAX_BINDINGS], *scratch = NULL;
+    uint64_t binding_bytes[HDI_MAX_BINDINGS];
+    for (uint32_t i = 0; i < launch->kernel.binding_count; i++) {
+        bindings[i] = p->data[launch->uses[i].storage];
+        binding_bytes[i] = launch->uses[i].bytes;
+        assert_true(launch->uses[i].bytes <= p->bytes[launch->uses[i].storage] + 3);
+    }
+    const size_t scratch_bytes = (launch->kernel.scratch_bytes + 63u) / 64 * 64;
+    scratch = aligned_alloc(64, scratch_bytes + 64);
+    assert_non_null(scratch);
+    memset(scratch, 0x7F, scratch_bytes + 64); /* large floats: what is not written shows */
+    const hdi_cpu_call call = { launch->kernel.spec, launch->push, bindings, binding_bytes, scratch };
+    for (uint32_t z = 0; z < launch->groups[2]; z++)
+        for (uint32_t y = 0; y < launch->groups[1]; y++)
+            for (uint32_t x = 0; x < launch->groups[0]; x++) form(&call, x, y, z);
+    for (size_t i = launch->kernel.scratch_bytes; i < scratch_bytes + 64; i++) assert_int_equal(((uint8_t *)scratch)[i], 0x7F);
+    free(scratch);
+}
+static void run(const problem *p) {
+    const hdi_launch launch = lower(p, &cpu_caps);
+    assert_non_null(launch.because);
+    run_form(p, &launch, hdi_module_get(launch.kernel.module)->cpu);
+}
+
+/* Element of a tensor at an index of C's space, with `last` two indices replaced. */
+static uint64_t place(const hdi_tensor *t, const int64_t *index, uint32_t rank, int64_t row, int64_t column) {
+    uint64_t at = t->first;
+    for (uint32_t axis = 0; axis < rank; axis++) {
+        const int64_t i = axis == rank - 2 ? row : axis == rank - 1 ? column : index[axis];
+        if (t->shape.dims[axis] > 1) at += (uint64_t)(i * t->strides[axis]);
+    }
+    return at;
+}
+
+/* Compares every element of C with float64. */
+static void check(const problem *p) {
+    const hdi_tensor *out = &p->request.out;
+    const uint32_t rank = out->shape.rank;
+    const bool ta = p->attrs.ints[0] & HD_TRANSPOSE_A, tb = p->attrs.ints[0] & HD_TRANSPOSE_B;
+    const double unit = out->dtype == HD_F16 ? 0x1p-11 : out->dtype == HD_BF16 ? 0x1p-8 : 0x1p-24;
+    const uint64_t total = hd_shape_elements(out->shape);
+    for (uint64_t c = 0; c < total; c++) {
+        int64_t index[HD_MAX_RANK];
+        uint64_t rest = c;
+        for (uint32_t axis = rank; axis-- > 0;) {
+            index[axis] = (int64_t)(rest % (uint64_t)out->shape.dims[axis]);
+            rest /= (uint64_t)out->shape.dims[axis];
+        }
+        const int64_t m = index[rank - 2], n = index[rank - 1];
+        double sum = 0, terms = 0;
+        for (int64_t k = 0; k < (int64_t)p->k; k++) {
+            const double x = hdcpu_load_any((uint32_t)p->inputs[0].dtype, p->data[A], place(&p->inputs[0], index, rank, ta ? k : m, ta ? m : k));
+            const double y = hdcpu_load_any((uint32_t)p->inputs[1].dtype, p->data[B], place(&p->inputs[1], index, rank, tb ? n : k, tb ? k : n));
+            sum += x * y;
+            terms += fabs(x * y);
+        }
+        double bound = terms * (double)p->k * 0x1p-23 + fabs(sum) * unit;
+        if (p->request.chain) {
+            const double scale = ((float *)p->data[SCALE])[m], bias = ((float *)p->data[BIAS])[n + 3];
+            bound = bound * fabs(scale) + fabs(sum * scale) * 0x1p-23 + fabs(sum * scale + bias) * (unit + 0x1p-23);
+            sum = fmax(sum * scale + bias, 0);
+        }
+        const double got = hdcpu_load_any((uint32_t)out->dtype, p->data[C], c);
+        if (!(fabs(got - sum) <= bound + 0x1p-24))
+            fail_msg("C[%llu] of %llu x %llu x %llu, %s x %s: %.9g, should be %.9g +- %.3g", (unsigned long long)c, (unsigned long long)p->m,
+                     (unsigned long long)p->n, (unsigned long long)p->k, hd_dtype_name(p->inputs[0].dtype), hd_dtype_name(p->inputs[1].dtype), got, sum, bound);
+    }
+}
+
+/* ---- tests ---- */
+
+static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0 };
+
+static options random_options(uint32_t i) {
+    options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(8)], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,
+                  .chain = random_below(3) == 0 };
+    if (random_below(2)) o.a = HD_F32;
+    o.flags = random_below(4);
+    if (hdi_dtype_is_quantised(o.b)) o.flags |= random_below(4) ? HD_TRANSPOSE_B : 0;
+    else o.b_swapped = random_below(4) == 0;
+    o.a_swapped = random_below(4) == 0;
+    o.gap = random_below(3) == 0 ? (int64_t)random_below(4) : 0;
+    o.batch_rank = random_below(3) == 0 ? random_below(4) : 0;
+    for (uint32_t j = 0; j < o.batch_rank; j++) {
+        o.a_batch[j] = random_below(2) ? 1 : 2 + j;
+        o.b_batch[j] = random_below(2) ? 1 : 2 + j;
+    }
+    return o;
+}
+static void random_problem(problem *p, uint32_t i, options o) {
+    int64_t m = 1 + random_below(67), n = 1 + random_below(67), k = 1 + random_below(67);
+    if (i % 3 == 0) m = 1 + random_below(8);
+    if (i % 7 == 0) k = 1 + random_below(600);
+    if (hdi_dtype_is_quantised(o.b)) { /* the last axis holds whole blocks */
+        const int64_t block = hdi_dtype(o.b).block_elements;
+        int64_t *last = o.flags & HD_TRANSPOSE_B ? &k : &n;
+        *last = block * (1 + random_below(3));
+    }
+    if (o.batch_rank > 0) { m = 1 + m % 9; n = hdi_dtype_is_quantised(o.b) ? n : 1 + n % 17; }
+    make(p, m, n, k, o);
+}
+
+static void random_shapes(void **state) {
+    (void)state;
+    seed = 1;
+    for (uint32_t i = 0; i < 400; i++) {
+        problem p;
+        random_problem(&p, i, random_options(i));
+        run(&p);
+        check(&p);
+        drop(&p);
+    }
+}
+
+static void larger_shapes(void **state) {
+    (void)state;
+    static const struct { int64_t m, n, k; } sizes[] = { { 1, 300, 1024 }, { 5, 70, 2048 }, { 200, 130, 300 }, { 257, 64, 96 } };
+    seed = 2;
+    for (uint32_t i = 0; i < HDI_COUNT(sizes); i++)
+        for (uint32_t math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++) {
+            problem p;
+            make(&p, sizes[i].m, sizes[i].n, sizes[i].k, (options){ .a = HD_F32, .b = i % 2 ? HD_F16 : HD_F32, .flags = HD_TRANSPOSE_B, .math = (hd_math)math });
+            run(&p);
+            check(&p);
+            drop(&p);
+        }
+}
+
+#define LEVELS(file) void hdcpu_##file##_l0(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    void hdcpu_##file##_l1(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    void hdcpu_##file##_l2(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    static const hdi_cpu_kernel file[3] = { hdcpu_##file##_l0, hdcpu_##file##_l1, hdcpu_##file##_l2 };
+LEVELS(matmul_tiled)
+LEVELS(matvec)
+
+/* Exact mode: each form and level gives the same bytes; fast mode: each level is right. */
+static void forms_and_levels(void **state) {
+    (void)state;
+    seed = 3;
+    for (uint32_t i = 0; i < 120; i++) {
+        problem p;
+        options o = random_options(i);
+        random_problem(&p, i, o);
+        hdi_launch launch = lower(&p, &cpu_caps);
+        const bool vector = launch.kernel.module == HDI_MODULE_MATVEC;
+        void *first = malloc(p.bytes[C]);
+        for (uint32_t form = 0; form < (vector && o.math == HD_MATH_EXACT ? 2u : 1u); form++) {
+            if (form == 1) launch.kernel.module = HDI_MODULE_MATMUL_TILED;
+            for (uint32_t level = 0; level <= hdcpu_level(); level++) {
+                memset(p.data[C], 0xFF, p.bytes[C]);
+                run_form(&p, &launch, (vector && form == 0 ? matvec : matmul_tiled)[level]);
+                if (o.math != HD_MATH_EXACT) check(&p);
+                else if (form == 0 && level == 0) memcpy(first, p.data[C], p.bytes[C]);
+                else assert_memory_equal(first, p.data[C], p.bytes[C]);
+            }
+        }
+        free(first);
+        drop(&p);
+    }
+}
+
+/* The order that abi.h states, spelled out. */
+static void exact_order(void **state) {
+    (void)state;
+    seed = 4;
+    problem p;
+    make(&p, 3, 5, 100, (options){ .a = HD_F32, .b = HD_F32, .math = HD_MATH_EXACT });
+    const float *a = p.data[A], *b = p.data[B], *c = p.data[C];
+    run(&p);
+    for (uint32_t m = 0; m < 3; m++)
+        for (uint32_t n = 0; n < 5; n++) {
+            volatile float total = 0, block, product;
+            for (uint32_t k0 = 0; k0 < 100; k0 += 32) {
+                block = 0;
+                for (uint32_t k = k0; k < k0 + 32 && k < 100; k++) {
+                    product = a[m * 100 + k] * b[k * 5 + n];
+                    block = block + product;
+                }
+                total = total + block;
+            }
+            const float want = total;
+            assert_memory_equal(&want, &c[m * 5 + n], sizeof want);
+        }
+    drop(&p);
+}
+
+static void scratch_is_enough(void **state) {
+    (void)state;
+    for (uint32_t kernels = 0; hdcpu_sgemm_kernels_at(kernels); kernels++)
+        for (uint32_t m = 1; m <= 192; m += 1 + m / 4)
+            for (uint32_t n = 1; n <= 512; n += 1 + n / 3)
+                for (uint32_t k = 1; k < 40000; k += 1 + k / 2)
+                    assert_true(hdcpu_sgemm_plan(hdcpu_sgemm_kernels_at(kernels), m, n, k, 1).scratch_bytes +
+                                HDCPU_MATMUL_TILE_FLOATS(m, n) * sizeof(float) <= hdcpu_fast_scratch_bytes(192, 512, k));
+}
+
+static const hdi_caps gpu_caps = {
+    .max_bindings = 16, .max_push_bytes = 128, .max_workgroup = 1024, .max_workgroup_x = 1024, .max_groups_x = 65535, .max_groups_y = 65535,
+    .max_groups_z = 65535, .shared_bytes = 49152, .subgroup = 32, .subgroup_arithmetic = 1, .subgroup_control = 1, .f16_storage = 1,
+    .f16_arithmetic = 1, .matrix_f16 = 1, .memory_model = 1, .compute_units = 132,
+};
+static hdi_kernel chosen(const hdi_caps *caps, int64_t m, int64_t n, int64_t k, options o) {
+    problem p;
+    make(&p, m, n, k, o);
+    const hdi_kernel kernel = lower(&p, caps).kernel;
+    drop(&p);
+    return kernel;
+}
+
+static void choices(void **state) {
+    (void)state;
+    const options weights = { .a = HD_F16, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
+    options exact = weights, gaps = weights, single = weights;
+    exact.math = HD_MATH_EXACT;
+    gaps.gap = 3;
+    single.a = HD_F32;
+    hdi_caps plain = gpu_caps;
+    plain.subgroup_arithmetic = plain.matrix_f16 = 0;
+    plain.shared_bytes = 16384;
+    plain.max_workgroup = 128;
+    assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC_SUBGROUP);
+    assert_int_equal(chosen(&gpu_caps, 8, 64, 1024, weights).module, HDI_MODULE_MATVEC_SUBGROUP);
+    assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, exact).module, HDI_MODULE_MATVEC);
+    assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, gaps).module, HDI_MODULE_MATVEC); /* not wide */
+    assert_int_equal(chosen(&plain, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_MATRIX);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).subgroup, 32);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(chosen(&plain, 600, 600, 32, weights).spec[HDI_MM_TILE_M], 32); /* workgroups of 256 do not fit */
+    assert_int_equal(chosen(&gpu_caps, 9, 500, 32, exact).spec[HDI_MM_TILE_M], 16);
+    assert_int_equal(chosen(&gpu_caps, 3000, 3000, 32, exact).spec[HDI_MM_TILE_M], 128);
+}
+
+static void batches(void **state) {
+    (void)state;
+    problem p;
+    /* Weights that all batches share: batches become rows. */
+    make(&p, 7, 5, 32, (options){ .a = HD_F32, .b = HD_F32, .batch_rank = 2, .a_batch = { 2, 3 }, .b_batch = { 1, 1 } });
+    hdi_launch launch = lower(&p, &gpu_caps);
+    assert_int_equal(launch.push[HDI_MM_PUSH_M], 42);
+    assert_int_equal(launch.groups[2], 1);
+    drop(&p);
+    /* Else they are the grid's third axis. */
+    make(&p, 7, 5, 32, (options){ .a = HD_F32, .b = HD_F32, .batch_rank = 2, .a_batch = { 2, 1 }, .b_batch = { 2, 3 } });
+    launch = lower(&p, &gpu_caps);
+    assert_int_equal(launch.groups[2], 6);
+    assert_int_equal(launch.flops, 2 * 6 * 7 * 5 * 32);
+    drop(&p);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    hdi_lowering lowering = { .allocator = &hdi_default_allocator };
+    hd_error error = { 0 };
+    problem p;
+    make(&p, 20, 20, 32, (options){ .a = HD_F32, .b = HD_F32 });
+    hdi_caps caps = gpu_caps;
+    caps.shared_bytes = 1024;
+    p.request.caps = &caps;
+    assert_int_equal(hdi_lower_matmul(&p.request, &lowering, &error), HD_STATUS_UNSUPPORTED);
+    caps = gpu_caps;
+    caps.max_push_bytes = 64;
+    assert_int_equal(hdi_lower_matmul(&p.request, &lowering, &error), HD_STATUS_UNSUPPORTED);
+    caps = gpu_caps;
+    p.inputs[1].strides[0] = INT64_C(1) << 40;
+    assert_int_equal(hdi_lower_matmul(&p.request, &lowering, &error), HD_STATUS_UNSUPPORTED);
+    assert_int_equal(lowering.count, 0);
+    drop(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels),
+        cmocka_unit_test(exact_order), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
+}

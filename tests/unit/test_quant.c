@@ -1,0 +1,60 @@
+/* test_quant.c: dequantisation against GGUF's own values (quant_fixtures.h): 0 bits may differ, in whole blocks, in
+ * parts of blocks and element by element. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include "base/base.h"
+#include "kernels/cpu/quant.h"
+#include "unit/quant_fixtures.h"
+
+static void check(uint32_t type, const uint8_t *blocks, size_t bytes, const uint32_t *want, size_t count) {
+    float out[24 * 256 + 2];
+    const uint32_t guard = 0xDEADBEEFu;
+    assert_int_equal(hdi_dtype((hd_dtype)type).block_bytes, hdcpu_block_bytes(type));
+    assert_int_equal(hdi_dtype((hd_dtype)type).block_elements, hdcpu_block_elements(type));
+    assert_int_equal(hd_dtype_bytes((hd_dtype)type, count), bytes);
+    for (size_t first = 0; first < count; first += 1 + first / 2)
+        for (size_t n = 1; first + n <= count; n += 1 + n / 2) {
+            memcpy(&out[n], &guard, sizeof guard);
+            hdcpu_load_floats(type, blocks, first, n, out);
+            assert_memory_equal(out, want + first, n * sizeof *out);
+            assert_memory_equal(&out[n], &guard, sizeof guard);
+        }
+    hdcpu_load_floats(type, blocks, 0, count, out);
+    assert_memory_equal(out, want, count * sizeof *out);
+    for (size_t i = 0; i < count; i++) {
+        const float value = hdcpu_load_any(type, blocks, i);
+        assert_memory_equal(&value, &want[i], sizeof value);
+    }
+}
+
+static void equals_gguf(void **state) {
+    (void)state;
+#define CHECK(type, name) check(type, name##_blocks, sizeof name##_blocks, name##_values, HDI_COUNT(name##_values))
+    CHECK(HDI_TYPE_Q4_0, q4_0);
+    CHECK(HDI_TYPE_Q8_0, q8_0);
+    CHECK(HDI_TYPE_Q4_K, q4_k);
+    CHECK(HDI_TYPE_Q6_K, q6_k);
+    CHECK(HDI_TYPE_TQ2_0, tq2_0);
+}
+
+static void every_f16(void **state) {
+    (void)state;
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        const float value = hdcpu_float_of_f16((uint16_t)h);
+        const uint32_t exponent = h >> 10 & 31, fraction = h & 1023;
+        const double want = exponent == 0 ? (double)fraction * 0x1p-24
+                          : exponent == 31 ? (fraction ? NAN : INFINITY)
+                          : (double)(fraction | 1024) * (exponent >= 25 ? (double)(1u << (exponent - 25)) : 1.0 / (double)(1u << (25 - exponent)));
+        if (isnan(want)) assert_true(isnan(value));
+        else assert_true((double)value == (h & 0x8000 ? -want : want));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(equals_gguf), cmocka_unit_test(every_f16) };
+    return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
+}
