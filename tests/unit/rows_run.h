@@ -52,7 +52,8 @@ static uint32_t new_constant(void *user, const void *data, uint64_t bytes) {
 static void run_begin(run *r) {
     memset(r, 0, sizeof *r);
     r->lowering = (hdi_lowering){ .allocator = &hdi_default_allocator, .temporary = new_storage, .constant = new_constant, .user = r };
-    r->caps = (hdi_caps){ .native_kernels = 1, .max_workgroup = 1024, .max_workgroup_x = 1024, .binding_align = 4 };
+    r->caps = (hdi_caps){ .native_kernels = 1, .max_workgroup = 1024, .max_workgroup_x = 1024, .binding_align = 4, .max_push_bytes = 128,
+                          .max_bindings = 16, .max_groups_x = 65535, .max_groups_y = 65535, .max_groups_z = 65535 };
 }
 static void run_end(run *r) {
     for (uint32_t i = 0; i < r->count; i++) {
