@@ -164,6 +164,8 @@
 #define HDI_ATTENTION_KV_TYPE 17
 #define HDI_ATTENTION_CAUSAL  18
 #define HDI_ATTENTION_PAST    19
+#define HDI_ATTENTION_ROWS    20 /* query rows of a workgroup, 1.. : neighbours in (token, head of the group) order */
+#define HDI_ATTENTION_WIDTH   21 /* D rounded up to HDI_MM_BLOCK */
 #define HDI_ATTENTION_TILE    32u
 
 #endif

@@ -119,6 +119,9 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
 hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and scatter_add, write_rows */
 hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+/* What each pair turns a position, as 64-bit fractions of a turn (abi.h): dims / 2 pairs of words. The same bits on every
+ * host. False where one is not finite, or more than 2^31 turns. 0 for theta and frequency_scale means their defaults. */
+bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words);
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 
 /* ---- CPU forms (kernels/cpu/), found through the table ---- */

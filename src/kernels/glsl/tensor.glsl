@@ -39,6 +39,12 @@ uint unpack_element(uint word, uint type, uint index) {
     if (type == HDI_TYPE_U8) return (word >> (8u * (index & 3u))) & 0xFFu;
     return word;
 }
+// Element `index`'s own bits out of its word, at the low end.
+uint raw_element(uint word, uint type, uint index) {
+    if (type == HDI_TYPE_F16 || type == HDI_TYPE_BF16) return (index & 1u) != 0u ? word >> 16 : word & 0xFFFFu;
+    if (type == HDI_TYPE_U8) return (word >> (8u * (index & 3u))) & 0xFFu;
+    return word;
+}
 #define LOAD_FLOAT(buffer_words, type, index) uintBitsToFloat(LOAD(buffer_words, type, index))
 
 // Bits of the computing type narrowed to the element's own bits, in the low end of the word.

@@ -1,0 +1,188 @@
+/* reduce.c: glsl/reduce.comp for a CPU: a group is one row, or one part of a long row, or WORKGROUP columns. Sums keep
+ * the order that abi.h states, with the lanes of a row or the columns side by side in vectors. */
+#include "kernels/cpu/rows.h"
+
+typedef struct reduction {
+    uint32_t op, type, out_type, stage;
+    uint32_t n, inner, parts, whole;
+    const void *x, *second;
+    void *y;
+} reduction;
+
+static bool picks(const reduction *r) {
+    return r->op == HDI_REDUCE_MAX || r->op == HDI_REDUCE_MIN || r->op == HDI_REDUCE_ARGMAX;
+}
+
+/* The key by which an element is picked, and its value again. For argmax -0 equals 0. */
+static inline int32_t pick_key(uint32_t op, uint32_t type, uint32_t bits) {
+    int32_t key = (int32_t)bits;
+    if (type != HDI_TYPE_I32) {
+        key = key_of(bits);
+        if (op == HDI_REDUCE_ARGMAX) return key == -1 ? 0 : key;
+        if (op == HDI_REDUCE_MIN) return key == KEY_NAN ? key : ~key;
+        return key;
+    }
+    return op == HDI_REDUCE_MIN ? ~key : key;
+}
+static uint32_t pick_bits(const reduction *r, int32_t key) {
+    if (r->type != HDI_TYPE_I32 && key == KEY_NAN) return EXACT_NAN;
+    const int32_t plain = r->op == HDI_REDUCE_MIN ? ~key : key;
+    return r->type == HDI_TYPE_I32 ? (uint32_t)plain : bits_of_key(plain);
+}
+
+/* Elements as words of the computing type: in place where they are such already. */
+static inline const uint32_t *words_at(const reduction *r, uint64_t first, uint64_t count, float *room) {
+    if (r->type == HDI_TYPE_I32) return (const uint32_t *)r->x + first;
+    return (const uint32_t *)(const void *)floats_at(r->type, r->x, first, count, room);
+}
+
+static void store(const reduction *r, uint64_t at, uint32_t bits) {
+    if (r->op == HDI_REDUCE_ARGMAX || r->out_type == HDI_TYPE_I32) ((uint32_t *)r->y)[at] = bits;
+    else {
+        const float value = exact_from_bits(bits);
+        store_floats(r->out_type, r->y, at, 1, &value);
+    }
+}
+static uint32_t finished(const reduction *r, float sum) {
+    return exact_bits(exact_canonical(r->op == HDI_REDUCE_MEAN ? exact_div(sum, (float)r->whole) : sum));
+}
+
+static uint32_t add_row(const reduction *r, uint64_t first, uint32_t count) {
+    float lanes[LANES] = { 0 }, room[LANES], second_room[LANES];
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < count; i += LANES) {
+        const uint32_t width = HDI_MIN(LANES, count - i);
+        if (r->type == HDI_TYPE_I32) {
+            const uint32_t *x = (const uint32_t *)r->x + first + i;
+            for (uint32_t l = 0; l < width; l++) total += x[l];
+            continue;
+        }
+        const float *x = floats_at(r->type, r->x, first + i, width, room);
+        if (r->op == HDI_REDUCE_DOT) {
+            const float *second = floats_at(r->type, r->second, first + i, width, second_room);
+            for (uint32_t l = 0; l < width; l++) lanes[l] += x[l] * second[l];
+        } else {
+            for (uint32_t l = 0; l < width; l++) lanes[l] += x[l];
+        }
+    }
+    return r->type == HDI_TYPE_I32 ? total : finished(r, sum_of_lanes(lanes));
+}
+
+/* The best key of `count` elements; `out_at` is where it comes first. */
+static int32_t pick_row(const reduction *r, uint64_t first, uint32_t count, uint32_t *out_at) {
+    float room[LANES];
+    int32_t best = KEY_LEAST;
+    *out_at = 0;
+    for (uint32_t i = 0; i < count; i += LANES) {
+        const uint32_t width = HDI_MIN(LANES, count - i);
+        const uint32_t *x = words_at(r, first + i, width, room);
+        int32_t here = KEY_LEAST;
+        for (uint32_t l = 0; l < width; l++) {
+            const int32_t key = pick_key(r->op, r->type, x[l]);
+            here = key > here ? key : here;
+        }
+        if (i > 0 && here <= best) continue;
+        best = here;
+        if (r->op == HDI_REDUCE_ARGMAX)
+            for (uint32_t l = 0; l < width; l++)
+                if (pick_key(r->op, r->type, x[l]) == best) { *out_at = i + l; break; }
+    }
+    return best;
+}
+/* The same over stage 1's pairs of value and index. */
+static uint32_t pick_pair(const reduction *r, uint64_t first, uint32_t count) {
+    const uint32_t *pairs = (const uint32_t *)r->x + 2 * first;
+    uint32_t at = pairs[1];
+    int32_t best = pick_key(r->op, r->type, pairs[0]);
+    for (uint32_t i = 1; i < count; i++) {
+        const int32_t key = pick_key(r->op, r->type, pairs[2 * i]);
+        if (key > best) { best = key; at = pairs[2 * i + 1]; }
+    }
+    return at;
+}
+
+static void reduce_row(const reduction *r, uint32_t group) {
+    uint32_t begin = 0, count = r->n;
+    uint64_t first = (uint64_t)group * r->n;
+    if (r->stage == 1) {
+        begin = group % r->parts * HDI_REDUCE_PART;
+        count = HDI_MIN(HDI_REDUCE_PART, r->n - begin);
+        first = (uint64_t)(group / r->parts) * r->n + begin;
+    }
+    if (!picks(r)) store(r, group, add_row(r, first, count));
+    else if (r->op == HDI_REDUCE_ARGMAX && r->stage == 2) store(r, group, pick_pair(r, first, count));
+    else {
+        uint32_t at;
+        const int32_t best = pick_row(r, first, count, &at);
+        if (r->op != HDI_REDUCE_ARGMAX) store(r, group, pick_bits(r, best));
+        else if (r->stage == 0) store(r, group, at);
+        else {
+            store(r, 2 * (uint64_t)group, pick_bits(r, best));
+            store(r, 2 * (uint64_t)group + 1, begin + at);
+        }
+    }
+}
+
+/* `width` <= LANES neighbouring columns; the first one begins at element `first`, its result is element `out`. */
+static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
+    float total[LANES] = { 0 }, block[LANES] = { 0 }, room[LANES], second_room[LANES];
+    uint32_t whole[LANES] = { 0 };
+    for (uint32_t j = 0; j < r->n; j++) {
+        const uint64_t row = first + (uint64_t)j * r->inner;
+        if (r->type == HDI_TYPE_I32) {
+            const uint32_t *x = (const uint32_t *)r->x + row;
+            for (uint32_t l = 0; l < width; l++) whole[l] += x[l];
+            continue;
+        }
+        const float *x = floats_at(r->type, r->x, row, width, room);
+        if (r->op == HDI_REDUCE_DOT) {
+            const float *second = floats_at(r->type, r->second, row, width, second_room);
+            for (uint32_t l = 0; l < width; l++) block[l] += x[l] * second[l];
+        } else {
+            for (uint32_t l = 0; l < width; l++) block[l] += x[l];
+        }
+        if (j % HDI_MM_BLOCK != HDI_MM_BLOCK - 1 && j + 1 != r->n) continue;
+        for (uint32_t l = 0; l < width; l++) {
+            total[l] += block[l];
+            block[l] = 0.0f;
+        }
+    }
+    for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
+}
+static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
+    int32_t best[LANES];
+    uint32_t best_at[LANES];
+    float room[LANES];
+    for (uint32_t j = 0; j < r->n; j++) {
+        const uint32_t *x = words_at(r, first + (uint64_t)j * r->inner, width, room);
+        for (uint32_t l = 0; l < width; l++) {
+            const int32_t key = pick_key(r->op, r->type, x[l]);
+            const bool better = j == 0 || key > best[l];
+            best_at[l] = better ? j : best_at[l];
+            best[l] = better ? key : best[l];
+        }
+    }
+    for (uint32_t l = 0; l < width; l++) store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));
+}
+
+HDCPU_KERNEL(reduce) {
+    (void)group_z;
+    const uint32_t *spec = call->spec, *push = call->push;
+    const reduction r = { spec[HDI_REDUCE_OP], spec[HDI_REDUCE_TYPE], spec[HDI_SPEC_OUT_TYPE], spec[HDI_REDUCE_STAGE],
+                          push[1], push[2], push[3], push[4], call->bindings[0], call->bindings[1], call->bindings[2] };
+    const uint32_t group = group_number(group_x, group_y), outer = push[0];
+    if (spec[HDI_REDUCE_FORM] == 0) {
+        if (group < outer * (r.stage == 1 ? r.parts : 1)) reduce_row(&r, group);
+        return;
+    }
+    const uint64_t columns = (uint64_t)outer * r.inner, begin = (uint64_t)group * spec[HDI_SPEC_WORKGROUP];
+    const uint64_t end = HDI_MIN(columns, begin + spec[HDI_SPEC_WORKGROUP]);
+    for (uint64_t column = begin; column < end;) {
+        const uint64_t line = column / r.inner, at = column % r.inner;
+        const uint32_t width = (uint32_t)HDI_MIN(HDI_MIN(end - column, r.inner - at), LANES);
+        const uint64_t first = line * r.n * r.inner + at;
+        if (picks(&r)) pick_columns(&r, first, column, width);
+        else add_columns(&r, first, column, width);
+        column += width;
+    }
+}

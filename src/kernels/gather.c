@@ -1,0 +1,60 @@
+/* gather.c: lowers gather, scatter_add and write_rows, and the cast of a quantised tensor, which is a gather of
+ * all of its rows. */
+#include "kernels/rows.h"
+
+static uint32_t type_bytes(hd_dtype dtype) { return (uint32_t)hd_dtype_bytes(dtype, 1); }
+
+/* Elements in a row: all axes but the first. */
+static uint64_t row_elements(const hdi_tensor *tensor) { return hd_shape_elements(tensor->shape) / (uint64_t)tensor->shape.dims[0]; }
+
+static hd_status lower_gather(const hdi_request *request, const hdi_tensor *table, const hdi_tensor *indices, hdi_lowering *lowering, hd_error *error) {
+    const bool all = indices == NULL;
+    const hd_shape shape = table->shape;
+    const uint64_t n = shape.rank == 0 ? 1 : (uint64_t)shape.dims[shape.rank - 1];
+    const uint64_t count = hd_shape_elements(request->out.shape);
+    /* On a CPU a group is a call: more words for each make fewer of them. */
+    const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
+    const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup, .inputs = { table, all ? table : indices },
+                                     .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, all }, .spec_count = 2,
+                                     .push = { (uint32_t)(hd_shape_elements(shape) / n), (uint32_t)n, (uint32_t)(count / n) }, .push_count = 3,
+                                     .groups = hdi_divide_up(hdi_divide_up(count * type_bytes(request->out.dtype), 4), workgroup),
+                                     .flops = count, .because = "an invocation for each word of the result" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}
+
+static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t rows = hdi_rows_dim(&operands[0], 0), workgroup = hdi_rows_workgroup(request->caps);
+    const uint64_t n = row_elements(&operands[0]), count = hd_shape_elements(operands[1].shape);
+    const hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER_ADD, .inputs = { &operands[0], &operands[1], &operands[2] }, .input_count = 3,
+                                     .out = &request->out, .spec = { (uint32_t)operands[0].dtype }, .spec_count = 1,
+                                     .push = { rows, (uint32_t)n, (uint32_t)count }, .push_count = 3,
+                                     .groups = rows * hdi_divide_up(n, workgroup), .flops = count * (n + rows),
+                                     .because = "each workgroup looks for its own row's updates: their order is kept" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}
+
+/* Operands: rows and position; the result is the state itself, in place. */
+static hd_status lower_write(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
+    const hdi_tensor *rows = &operands[0], *state = &request->out;
+    const uint64_t words = hdi_divide_up(hd_shape_elements(rows->shape) * type_bytes(rows->dtype), 4) + 1;
+    const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
+    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup, .inputs = { rows, &operands[1] }, .input_count = 2,
+                                     .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype }, .spec_count = 1,
+                                     .push = { hdi_rows_dim(rows, 0), hdi_rows_dim(state, 0), (uint32_t)row_elements(state) }, .push_count = 3,
+                                     .groups = hdi_divide_up(words, workgroup), .because = "an invocation for each word written" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}
+
+hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    hdi_tensor operands[3];
+    for (uint32_t i = 0; i < request->input_count && i < HDI_COUNT(operands); i++) {
+        const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
+        if (status != HD_OK) return status;
+    }
+    switch (request->op) {
+    case HDI_OP_GATHER:      return lower_gather(request, &operands[0], &operands[1], lowering, error);
+    case HDI_OP_SCATTER_ADD: return lower_scatter(request, operands, lowering, error);
+    case HDI_OP_WRITE_ROWS:  return lower_write(request, operands, lowering, error);
+    default:                 return lower_gather(request, &operands[0], NULL, lowering, error); /* cast of a quantised tensor */
+    }
+}

@@ -1,0 +1,128 @@
+#version 450
+// attention.comp: softmax(scale * Q K^T) V in one pass over the keys, 32 at a time, with a running maximum and sum for
+// each query row. A workgroup has ROWS query rows that share a key head: neighbours in (token, head of the group) order.
+// How many share does not change a bit of the result.
+#include "rows.glsl"
+layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_ATTENTION_CAUSAL) const uint CAUSAL = 1u;
+layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
+layout(constant_id = HDI_ATTENTION_ROWS) const uint ROWS = 1u;
+layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 256u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale; } push;
+layout(std430, binding = 0) readonly buffer Q { uint q[]; };
+layout(std430, binding = 1) readonly buffer K { uint k[]; };
+layout(std430, binding = 2) readonly buffer V { uint v[]; };
+layout(std430, binding = 3) readonly buffer Past { int past[]; };
+layout(std430, binding = 4) buffer Y { uint y[]; };
+
+#define TILE HDI_ATTENTION_TILE
+const uint BLOCKS = WIDTH / HDI_MM_BLOCK;
+shared float query[ROWS * WIDTH];   // q's rows, zeros beyond D
+shared float result[ROWS * WIDTH];  // running sums of weight * value
+shared float block_sums[ROWS * TILE * BLOCKS];
+shared float scores[ROWS * TILE], weights[ROWS * TILE];
+shared float running_sum[ROWS], rescale[ROWS];
+shared int largest[ROWS];           // running maximum, as a key
+shared uint visible[ROWS];          // keys that a row sees
+
+uint q_first[ROWS];
+uint result_first, result_row;
+uint value(uint i) { return canonical_bits(mul_rounded(result[result_row * WIDTH + i - result_first], running_sum[result_row])); }
+
+void main() {
+    uint heads = push.Hq / push.Hkv, row_count = push.T * heads, parts = (row_count + ROWS - 1u) / ROWS;
+    uint group = group_number(), batch_head = group / parts;
+    if (batch_head >= push.B * push.Hkv) return;
+    uint batch = batch_head / push.Hkv, head = batch_head - batch * push.Hkv;
+    uint row_first = (group - batch_head * parts) * ROWS, rows = min(ROWS, row_count - row_first);
+    int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
+
+    for (uint r = 0u; r < rows; r++) {
+        uint token = (row_first + r) / heads, h = head * heads + (row_first + r) - token * heads;
+        q_first[r] = ((batch * push.T + token) * push.Hq + h) * push.D;
+    }
+    for (uint at = ME; at < ROWS * WIDTH; at += WORKGROUP) {
+        uint r = at / WIDTH, d = at - r * WIDTH;
+        query[at] = r < rows && d < push.D ? LOAD_FLOAT(q, TYPE, q_first[r] + d) : 0.0;
+        result[at] = 0.0;
+    }
+    for (uint r = ME; r < ROWS; r += WORKGROUP) {
+        int seen = before + int(CAUSAL == 1u ? (row_first + r) / heads + 1u : push.T);
+        visible[r] = r < rows ? uint(min(max(seen, 0), int(push.S))) : 0u;
+        running_sum[r] = 0.0;
+        largest[r] = key_of(0xFF800000u);
+    }
+    barrier();
+    uint most = visible[rows - 1u];
+    uint kv_step = push.Hkv * push.D, kv_first = (batch * push.S * push.Hkv + head) * push.D;
+
+    for (uint begin = 0u; begin < most; begin += TILE) {
+        uint count = min(TILE, most - begin);
+        for (uint item = ME; item < TILE * BLOCKS; item += WORKGROUP) { // one key's block of D, for all rows
+            uint key = item / BLOCKS, block = item - key * BLOCKS, d_first = block * HDI_MM_BLOCK;
+            if (key >= count) continue;
+            float sums[ROWS];
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
+            uint k_first = kv_first + (begin + key) * kv_step;
+            for (uint d = d_first; d < d_first + HDI_MM_BLOCK; d += 4u) {
+                [[unroll]] for (uint step = 0u; step < 4u; step++) {
+                    if (d + step >= push.D) continue;
+                    float element = LOAD_FLOAT(k, KV_TYPE, k_first + d + step);
+                    [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = add_product(sums[r], query[r * WIDTH + d + step], element);
+                }
+            }
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) block_sums[(r * TILE + key) * BLOCKS + block] = sums[r];
+        }
+        barrier();
+        for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
+            float sum = 0.0;
+            [[unroll]] for (uint block = 0u; block < BLOCKS; block++) sum = add_rounded(sum, block_sums[item * BLOCKS + block]);
+            scores[item] = mul_rounded(sum, uintBitsToFloat(push.scale));
+        }
+        barrier();
+        for (uint r = ME; r < rows; r += WORKGROUP) { // the maximum, and what it makes of the sums so far
+            int best = largest[r];
+            for (uint key = 0u; key < TILE; key++)
+                if (begin + key < visible[r]) best = max(best, key_of(floatBitsToUint(scores[r * TILE + key])));
+            float old = uintBitsToFloat(bits_of_key(largest[r])), base = uintBitsToFloat(bits_of_key(best));
+            if (floatBitsToUint(base) == 0xFF800000u) base = 0.0; // nothing but -infinity yet: all weights are 0
+            rescale[r] = exponential(add_rounded(old, -base));
+            largest[r] = best;
+        }
+        barrier();
+        for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
+            float base = uintBitsToFloat(bits_of_key(largest[item / TILE]));
+            if (floatBitsToUint(base) == 0xFF800000u) base = 0.0;
+            weights[item] = exponential(add_rounded(scores[item], -base));
+        }
+        barrier();
+        for (uint r = ME; r < rows; r += WORKGROUP) {
+            float sum = 0.0;
+            for (uint key = 0u; key < TILE; key++)
+                if (begin + key < visible[r]) sum = add_rounded(sum, weights[r * TILE + key]);
+            if (begin < visible[r]) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
+        }
+        for (uint d = ME; d < push.D; d += WORKGROUP) {
+            float sums[ROWS];
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
+            for (uint key = 0u; key < count; key += 4u) {
+                [[unroll]] for (uint step = 0u; step < 4u; step++) {
+                    if (key + step >= count) continue;
+                    float element = LOAD_FLOAT(v, KV_TYPE, kv_first + (begin + key + step) * kv_step + d);
+                    [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                        if (begin + key + step < visible[r]) sums[r] = add_product(sums[r], weights[r * TILE + key + step], element);
+                }
+            }
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                if (begin < visible[r]) result[r * WIDTH + d] = add_product(sums[r], result[r * WIDTH + d], rescale[r]);
+        }
+        barrier();
+    }
+    for (uint r = ME; r < rows; r += WORKGROUP) running_sum[r] = divided(1.0, running_sum[r]);
+    barrier();
+    for (result_row = 0u; result_row < rows; result_row++) {
+        result_first = q_first[result_row];
+        STORE_ROW(y, OUT_TYPE, result_first, push.D, value)
+    }
+}

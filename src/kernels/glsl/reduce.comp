@@ -1,0 +1,122 @@
+#version 450
+// reduce.comp: sum, mean, max, min, argmax and dot along an axis; a workgroup for a row, an invocation for a column.
+// Sums keep the order that abi.h states. What is picked is compared as integer keys, so its order does not matter.
+#include "rows.glsl"
+layout(constant_id = HDI_REDUCE_OP) const uint OP = HDI_REDUCE_SUM;
+layout(constant_id = HDI_REDUCE_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_REDUCE_FORM) const uint FORM = 0u;
+layout(constant_id = HDI_REDUCE_STAGE) const uint STAGE = 0u;
+layout(push_constant) uniform Push { uint outer, n, inner, parts, whole; } push;
+layout(std430, binding = 0) readonly buffer X { uint x[]; };
+layout(std430, binding = 1) readonly buffer Second { uint second[]; };
+layout(std430, binding = 2) buffer Y { uint y[]; };
+
+const bool PICKS = OP == HDI_REDUCE_MAX || OP == HDI_REDUCE_MIN || OP == HDI_REDUCE_ARGMAX;
+const uint NOWHERE = 0xFFFFFFFFu;
+shared uint lanes_at[LANES];
+
+// What a sum has after one more element.
+uint plus_bits(uint a, uint b) {
+    return TYPE == HDI_TYPE_I32 ? a + b : floatBitsToUint(add_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
+}
+uint plus_element(uint sum, uint i) {
+    if (OP != HDI_REDUCE_DOT) return plus_bits(sum, LOAD(x, TYPE, i));
+    return floatBitsToUint(add_product(uintBitsToFloat(sum), LOAD_FLOAT(x, TYPE, i), LOAD_FLOAT(second, TYPE, i)));
+}
+uint finished(uint sum) {
+    if (TYPE == HDI_TYPE_I32) return sum;
+    float value = uintBitsToFloat(sum);
+    return canonical_bits(OP == HDI_REDUCE_MEAN ? divided(value, count_float(push.whole)) : value);
+}
+
+// The key by which an element is picked, and its value again. For argmax -0 equals 0.
+int pick_key(uint bits) {
+    int key = TYPE == HDI_TYPE_I32 ? int(bits) : key_of(bits);
+    if (TYPE != HDI_TYPE_I32 && key == KEY_NAN) return key;
+    if (TYPE != HDI_TYPE_I32 && OP == HDI_REDUCE_ARGMAX && key == -1) return 0;
+    return OP == HDI_REDUCE_MIN ? ~key : key;
+}
+uint pick_bits(int key) {
+    if (TYPE != HDI_TYPE_I32 && key == KEY_NAN) return EXACT_NAN;
+    int plain = OP == HDI_REDUCE_MIN ? ~key : key;
+    return TYPE == HDI_TYPE_I32 ? uint(plain) : bits_of_key(plain);
+}
+bool is_better(int key, uint at, int best, uint best_at) { return key > best || (key == best && at < best_at); }
+
+void reduce_row(uint group) {
+    uint begin = 0u, count = push.n, first = group * push.n;
+    if (STAGE == 1u) {
+        uint line = group / push.parts;
+        begin = (group - line * push.parts) * HDI_REDUCE_PART;
+        count = min(HDI_REDUCE_PART, push.n - begin);
+        first = line * push.n + begin;
+    }
+    bool pairs = OP == HDI_REDUCE_ARGMAX && STAGE == 2u; // a value and an index for each part
+    FOR_EACH_LANE(lane) {
+        uint sum = 0u, best_at = NOWHERE;
+        int best = KEY_LEAST;
+        for (uint i = lane; i < count; i += LANES) {
+            if (PICKS) {
+                int key = pick_key(pairs ? x[2u * (first + i)] : LOAD(x, TYPE, first + i));
+                uint at = pairs ? x[2u * (first + i) + 1u] : begin + i;
+                if (is_better(key, at, best, best_at)) { best = key; best_at = at; }
+            } else sum = plus_element(sum, first + i);
+        }
+        lanes[lane] = PICKS ? uint(best) : sum;
+        if (OP == HDI_REDUCE_ARGMAX) lanes_at[lane] = best_at;
+    }
+    for (uint half_count = LANES / 2u; half_count > 0u; half_count >>= 1) {
+        barrier();
+        for (uint l = ME; l < half_count; l += WORKGROUP) {
+            if (OP == HDI_REDUCE_ARGMAX) {
+                if (is_better(int(lanes[l + half_count]), lanes_at[l + half_count], int(lanes[l]), lanes_at[l])) {
+                    lanes[l] = lanes[l + half_count];
+                    lanes_at[l] = lanes_at[l + half_count];
+                }
+            } else if (PICKS) lanes[l] = uint(max(int(lanes[l]), int(lanes[l + half_count])));
+            else lanes[l] = plus_bits(lanes[l], lanes[l + half_count]);
+        }
+    }
+    if (ME != 0u) return; // it made lane 0 itself
+    if (OP == HDI_REDUCE_ARGMAX) {
+        if (STAGE == 1u) { y[2u * group] = pick_bits(int(lanes[0])); y[2u * group + 1u] = lanes_at[0]; }
+        else y[group] = lanes_at[0];
+    } else {
+        uint bits = PICKS ? pick_bits(int(lanes[0])) : finished(lanes[0]);
+        STORE(y, OUT_TYPE, group, bits)
+    }
+}
+
+// One element further down a column.
+void take(uint i, uint j, inout uint block, inout int best, inout uint best_at) {
+    if (PICKS) {
+        int key = pick_key(LOAD(x, TYPE, i));
+        if (is_better(key, j, best, best_at)) { best = key; best_at = j; }
+    } else block = plus_element(block, i);
+}
+void reduce_column(uint column) {
+    uint line = column / push.inner;
+    uint first = line * push.n * push.inner + (column - line * push.inner);
+    uint sum = 0u, best_at = NOWHERE;
+    int best = KEY_LEAST;
+    for (uint j = 0u; j < push.n; j += HDI_MM_BLOCK) {
+        uint block = 0u, end = min(j + HDI_MM_BLOCK, push.n);
+        for (uint k = j; k < end; k += 4u) {
+            [[unroll]] for (uint step = 0u; step < 4u; step++)
+                if (k + step < end) take(first + (k + step) * push.inner, k + step, block, best, best_at);
+        }
+        sum = plus_bits(sum, block);
+    }
+    uint bits = OP == HDI_REDUCE_ARGMAX ? best_at : PICKS ? pick_bits(best) : finished(sum);
+    STORE(y, OUT_TYPE, column, bits)
+}
+
+void main() {
+    uint group = group_number();
+    if (FORM == 0u) {
+        if (group < push.outer * (STAGE == 1u ? push.parts : 1u)) reduce_row(group);
+    } else {
+        uint column = group * WORKGROUP + ME;
+        if (column < push.outer * push.inner) reduce_column(column);
+    }
+}

@@ -1,0 +1,43 @@
+#version 450
+// softmax.comp: softmax, log_softmax and cross_entropy along the last axis, a workgroup for a row. The row is read
+// again for each of its three passes rather than kept: it may have any length.
+#include "rows.glsl"
+layout(constant_id = HDI_ROW_OP) const uint OP = HDI_ROW_SOFTMAX;
+layout(constant_id = HDI_ROW_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(push_constant) uniform Push { uint rows, n; } push;
+layout(std430, binding = 0) readonly buffer X { uint x[]; };
+layout(std430, binding = 1) readonly buffer Targets { uint targets[]; };
+layout(std430, binding = 2) buffer Y { uint y[]; };
+
+float largest, scale, log_sum;
+
+float below_largest(uint i) { return add_rounded(LOAD_FLOAT(x, TYPE, i), -largest); }
+uint value(uint i) {
+    float d = below_largest(i);
+    return canonical_bits(OP == HDI_ROW_SOFTMAX ? mul_rounded(exponential(d), scale) : add_rounded(d, -log_sum));
+}
+
+void main() {
+    uint row = group_number();
+    if (row >= push.rows) return;
+    uint first = row * push.n;
+    FOR_EACH_LANE(lane) {
+        int best = KEY_LEAST;
+        for (uint i = lane; i < push.n; i += LANES) best = max(best, key_of(LOAD(x, TYPE, first + i)));
+        lanes[lane] = uint(best);
+    }
+    largest = uintBitsToFloat(bits_of_key(largest_of_lanes()));
+    FOR_EACH_LANE(lane) {
+        float sum = 0.0;
+        for (uint i = lane; i < push.n; i += LANES) sum = add_rounded(sum, exponential(below_largest(first + i)));
+        lanes[lane] = floatBitsToUint(sum);
+    }
+    float sum = sum_of_lanes();
+    if (OP == HDI_ROW_SOFTMAX) scale = divided(1.0, sum);
+    else log_sum = logarithm(sum);
+    if (OP == HDI_ROW_CROSS_ENTROPY) {
+        if (ME != 0u) return;
+        uint target = targets[row];
+        y[row] = target < push.n ? canonical_bits(add_rounded(log_sum, -below_largest(first + target))) : EXACT_NAN;
+    } else STORE_ROW(y, OUT_TYPE, first, push.n, value)
+}

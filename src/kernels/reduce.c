@@ -1,0 +1,69 @@
+/* reduce.c: lowers sum, mean, max, min, argmax and dot over one axis or all. A row, or a part of a long one, is a
+ * workgroup; where the axis is not the last one a column is an invocation. */
+#include "kernels/rows.h"
+
+static uint32_t code_of(hdi_op op) {
+    switch (op) {
+    case HDI_OP_SUM:    return HDI_REDUCE_SUM;
+    case HDI_OP_MEAN:   return HDI_REDUCE_MEAN;
+    case HDI_OP_MAX:    return HDI_REDUCE_MAX;
+    case HDI_OP_MIN:    return HDI_REDUCE_MIN;
+    case HDI_OP_ARGMAX: return HDI_REDUCE_ARGMAX;
+    default:            return HDI_REDUCE_DOT;
+    }
+}
+
+hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t op = code_of(request->op), operands = op == HDI_REDUCE_DOT ? 2 : 1;
+    hdi_tensor inputs[2];
+    for (uint32_t i = 0; i < operands; i++) {
+        const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &inputs[i], error);
+        if (status != HD_OK) return status;
+    }
+    const hdi_tensor *x = &inputs[0];
+    const int64_t axis = request->attrs->ints[0];
+    const bool all = axis >= (int64_t)x->shape.rank;
+    uint64_t outer = 1, n = 1, inner = 1;
+    for (uint32_t i = 0; i < x->shape.rank; i++) {
+        const uint64_t length = (uint64_t)x->shape.dims[i];
+        if (all || i == axis) n *= length;
+        else if (i < axis) outer *= length;
+        else inner *= length;
+    }
+    const uint64_t elements = outer * n * inner;
+    hdi_rows_launch launch = { .module = HDI_MODULE_REDUCE, .inputs = { x, &inputs[operands - 1] }, .input_count = 2, .out = &request->out,
+                               .spec = { op, (uint32_t)x->dtype, inner != 1, 0 }, .spec_count = 4,
+                               .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1, (uint32_t)n }, .push_count = 5,
+                               .groups = outer, .flops = elements * operands, .because = "a workgroup for each row" };
+    if (inner != 1) {
+        launch.groups = hdi_divide_up(outer * inner, hdi_rows_workgroup(request->caps));
+        launch.because = "neighbouring columns are read together: an invocation for each";
+    }
+    if (inner != 1 || n <= HDI_REDUCE_PART) return hdi_rows_add(request, &launch, lowering, error);
+
+    /* A long row: its parts first, then what they came to. */
+    const uint64_t parts = hdi_divide_up(n, HDI_REDUCE_PART);
+    const hd_dtype computing = x->dtype == HD_I32 ? HD_I32 : HD_F32;
+    hdi_tensor partial;
+    hd_status status = hdi_rows_temporary(lowering, computing, HD_SHAPE((int64_t)outer, (int64_t)parts, op == HDI_REDUCE_ARGMAX ? 2 : 1),
+                                          &partial, error);
+    if (status != HD_OK) return status;
+    launch.out = &partial;
+    launch.spec[0] = op == HDI_REDUCE_MEAN ? HDI_REDUCE_SUM : op;
+    launch.spec[3] = 1;
+    launch.push[3] = (uint32_t)parts;
+    launch.groups = outer * parts;
+    launch.because = "long rows: a workgroup for each part of 65536";
+    status = hdi_rows_add(request, &launch, lowering, error);
+    if (status != HD_OK) return status;
+    launch.inputs[0] = launch.inputs[1] = &partial;
+    launch.out = &request->out;
+    launch.spec[0] = op == HDI_REDUCE_DOT ? HDI_REDUCE_SUM : op;
+    launch.spec[1] = (uint32_t)computing;
+    launch.spec[3] = 2;
+    launch.push[1] = (uint32_t)parts;
+    launch.groups = outer;
+    launch.flops = outer * parts;
+    launch.because = "joins the parts of long rows";
+    return hdi_rows_add(request, &launch, lowering, error);
+}

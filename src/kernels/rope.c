@@ -1,0 +1,123 @@
+/* rope.c: lowers rotary embedding. The angle that a pair turns a position is made here as a 64-bit fraction of a turn,
+ * with the same bits on every host: pow and exp of C libraries differ, so theta^(-2i/dims) is computed in pairs of
+ * doubles (about 100 bits) from + - * / alone, which IEEE 754 defines to the bit. Needs doubles that are evaluated as
+ * doubles and never contracted, as this project is built. */
+#include "kernels/rows.h"
+
+/* An unevaluated sum of two doubles, |low| at most half a unit of high's last place. */
+typedef struct pair { double high, low; } pair;
+
+static pair two_sum(double a, double b) {
+    const double sum = a + b, back = sum - a;
+    return (pair){ sum, (a - (sum - back)) + (b - back) };
+}
+static pair two_product(double a, double b) {
+    const double product = a * b, a_cut = a * 134217729.0, b_cut = b * 134217729.0; /* 2^27 + 1: halves of 26 bits */
+    const double a_high = a_cut - (a_cut - a), b_high = b_cut - (b_cut - b), a_low = a - a_high, b_low = b - b_high;
+    return (pair){ product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low };
+}
+static pair add(pair a, pair b) {
+    const pair sum = two_sum(a.high, b.high);
+    return two_sum(sum.high, sum.low + (a.low + b.low));
+}
+static pair multiply(pair a, pair b) {
+    const pair product = two_product(a.high, b.high);
+    return two_sum(product.high, product.low + (a.high * b.low + a.low * b.high));
+}
+static pair scaled(pair a, double b) { return multiply(a, (pair){ b, 0 }); }
+static pair divide(pair a, pair b) {
+    const double first = a.high / b.high;
+    const pair rest = add(a, scaled(b, -first));
+    const double second = rest.high / b.high;
+    const pair last = add(rest, scaled(b, -second));
+    return add(two_sum(first, second), (pair){ last.high / b.high, 0 });
+}
+
+static const pair ln2 = { 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56 };
+static const pair turns_a_radian = { 0x1.45f306dc9c883p-3, -0x1.6b01ec5417056p-57 }; /* 1 / (2 pi) */
+
+/* ln(x) of a positive normal float: x = m * 2^e with m about 1, and ln(m) = 2 atanh((m - 1) / (m + 1)). */
+static pair logarithm(float x) {
+    double m = (double)x;
+    double e = 0;
+    while (m > 1.5) { m *= 0.5; e += 1; }
+    while (m < 0.75) { m *= 2; e -= 1; }
+    const pair z = divide(two_sum(m, -1), two_sum(m, 1)), zz = multiply(z, z);
+    pair sum = { 0, 0 };
+    for (int k = 47; k >= 1; k -= 2) sum = add(multiply(sum, zz), divide((pair){ 1, 0 }, (pair){ k, 0 }));
+    return add(scaled(ln2, e), scaled(multiply(sum, z), 2));
+}
+/* e^x for |x| below 700: 2^k e^r, and Taylor's series of e^r. */
+static pair exponential(pair x) {
+    const int32_t k = (int32_t)(x.high / ln2.high + (x.high < 0 ? -0.5 : 0.5));
+    const pair r = add(x, scaled(ln2, -(double)k));
+    pair sum = { 1, 0 };
+    for (int i = 28; i >= 1; i--) sum = add((pair){ 1, 0 }, divide(multiply(sum, r), (pair){ i, 0 }));
+    double power = 1;
+    for (int32_t i = 0; i < k; i++) power *= 2;
+    for (int32_t i = 0; i > k; i--) power *= 0.5;
+    return (pair){ sum.high * power, sum.low * power };
+}
+/* x modulo 1 times 2^64, rounded; x in [0, 2^31]. */
+static uint64_t fraction(pair x) {
+    const uint64_t whole = (uint64_t)x.high;
+    const double rest = (x.high - (double)whole) * 0x1p32; /* exact, as are the next two */
+    const uint64_t top = (uint64_t)rest;
+    const double tail = (rest - (double)top) * 0x1p32 + x.low * 0x1p64;
+    return (top << 32) + (uint64_t)(int64_t)(tail + (tail < 0 ? -0.5 : 0.5));
+}
+
+bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words) {
+    const float base = theta == 0.0f ? 10000.0f : theta, scale = frequency_scale == 0.0f ? 1.0f : frequency_scale;
+    if (!(base >= 0x1p-126f && base < 0x1p127f)) return false;
+    const pair ln_base = logarithm(base);
+    for (uint32_t i = 0; i < dims / 2; i++) {
+        const double factor = factors != NULL ? (double)factors[i] : 1.0;
+        const double sign = ((double)scale < 0) != (factor < 0) ? -1 : 1;
+        const double size = (double)scale < 0 ? -(double)scale : (double)scale, divisor = factor < 0 ? -factor : factor;
+        if (!(divisor > 0)) return false;
+        const pair power = exponential(divide(scaled(ln_base, -2.0 * i), (pair){ dims, 0 }));
+        const pair turns = divide(scaled(multiply(power, turns_a_radian), size), (pair){ divisor, 0 });
+        if (!(turns.high >= 0 && turns.high <= 0x1p31)) return false;
+        const uint64_t turn = sign < 0 ? 0 - fraction(turns) : fraction(turns);
+        out_words[2 * i] = (uint32_t)(turn >> 32);
+        out_words[2 * i + 1] = (uint32_t)turn;
+    }
+    return true;
+}
+
+/* The table of frequencies as a constant of the plan. */
+static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowering *lowering, hdi_tensor *out_table, hd_error *error) {
+    const size_t bytes = (size_t)dims * 4;
+    uint32_t *words = hdi_alloc(lowering->allocator, bytes);
+    if (words == NULL) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the table of frequencies");
+    hd_status status = HD_OK;
+    if (!hdi_rope_frequencies(attrs->floats[0], attrs->floats[1], attrs->factor_count >= dims / 2 ? attrs->factors : NULL, dims, words))
+        status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
+    const uint32_t storage = status == HD_OK ? lowering->constant(lowering->user, words, bytes) : HDI_NO_INDEX;
+    hdi_free(lowering->allocator, words, bytes);
+    if (status != HD_OK) return status;
+    if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the table of frequencies");
+    *out_table = hdi_tensor_dense(storage, HD_I32, HD_SHAPE(dims));
+    return HD_OK;
+}
+
+hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    const hdi_attrs *attrs = request->attrs;
+    hdi_tensor x, positions, table;
+    hd_status status = hdi_rows_dense(request, &request->inputs[0], lowering, &x, error);
+    if (status == HD_OK) status = hdi_rows_dense(request, &request->inputs[1], lowering, &positions, error);
+    if (status != HD_OK) return status;
+    const uint32_t rank = x.shape.rank, T = hdi_rows_dim(&x, rank - 3), H = hdi_rows_dim(&x, rank - 2), D = hdi_rows_dim(&x, rank - 1);
+    const uint32_t dims = attrs->ints[0] == 0 ? D & ~1u : (uint32_t)attrs->ints[0];
+    const uint64_t elements = hd_shape_elements(x.shape), tokens = elements / H / D;
+    if (dims < 2 || dims > D || dims % 2 != 0) return hdi_fail(error, HD_STATUS_SHAPE, "rope turns %u of %u elements", dims, D);
+    status = frequency_table(attrs, dims, lowering, &table, error);
+    if (status != HD_OK) return status;
+    const float magnitude = attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2];
+    const hdi_rows_launch launch = { .module = HDI_MODULE_ROPE, .inputs = { &x, &positions, &table }, .input_count = 3, .out = &request->out,
+                                     .spec = { (uint32_t)x.dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS }, .spec_count = 2,
+                                     .push = { (uint32_t)(tokens / T), T, H, D, dims, hdi_rows_float_bits(magnitude) }, .push_count = 6,
+                                     .groups = tokens, .flops = 6 * elements, .because = "a workgroup for each token" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}

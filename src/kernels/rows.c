@@ -1,0 +1,83 @@
+/* rows.c: what the lowerings of the row families share. Their kernels index dense tensors from element 0 with 32 bits:
+ * here operands are brought into that form, and what cannot be is refused. */
+#include "kernels/rows.h"
+
+bool hdi_rows_has(const hdi_request *request, uint32_t operand) {
+    return operand < request->input_count && request->inputs[operand].dtype != HD_DTYPE_NONE;
+}
+
+hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error) {
+    hdi_chain chain = { .step_count = 1, .input_count = 1 };
+    chain.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, from->dtype, 0 };
+    chain.inputs[0] = *from;
+    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = &chain, .caps = request->caps,
+                               .math = request->math };
+    return hdi_lower_elementwise(&copy, lowering, error);
+}
+
+hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error) {
+    const uint32_t storage = lowering->temporary(lowering->user, hd_tensor_bytes(dtype, shape));
+    if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a temporary tensor");
+    *out_tensor = hdi_tensor_dense(storage, dtype, shape);
+    return HD_OK;
+}
+
+/* Where the tensor's first element lies; false where no binding can begin there. */
+static bool bind_offset(const hdi_request *request, const hdi_tensor *tensor, uint64_t *out_offset) {
+    *out_offset = tensor->first == 0 ? 0 : hd_dtype_bytes(tensor->dtype, tensor->first);
+    if (tensor->first != 0 && *out_offset == 0) return false;
+    return *out_offset % HDI_MAX(request->caps->binding_align, 4) == 0;
+}
+
+hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_tensor, hd_error *error) {
+    uint64_t offset;
+    *out_tensor = *from;
+    if (hdi_tensor_is_dense(from) && bind_offset(request, from, &offset)) return HD_OK;
+    const hd_status status = hdi_rows_temporary(lowering, from->dtype, from->shape, out_tensor, error);
+    return status != HD_OK ? status : hdi_rows_copy(request, from, out_tensor, lowering, error);
+}
+
+uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
+    uint64_t most = caps->max_workgroup == 0 ? 256 : caps->max_workgroup;
+    if (caps->max_workgroup_x != 0) most = HDI_MIN(most, caps->max_workgroup_x);
+    uint32_t workgroup = 256;
+    while (workgroup > most) workgroup /= 2;
+    return workgroup;
+}
+
+static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access, hd_error *error) {
+    uint64_t offset;
+    if (hd_shape_elements(tensor->shape) > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "a tensor of more than 2^32 - 1 elements");
+    if (!hdi_tensor_is_dense(tensor) || !bind_offset(request, tensor, &offset))
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a row kernel was given a view that it cannot bind");
+    hdi_tensor whole = *tensor;
+    whole.first = 0;
+    const uint32_t at = launch->kernel.binding_count;
+    hdi_launch_bind(launch, &whole, access);
+    launch->uses[at].offset += offset;
+    launch->bytes += hd_tensor_bytes(tensor->dtype, tensor->shape);
+    return HD_OK;
+}
+
+hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering, hd_error *error) {
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (launch == NULL) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    if (from->groups > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "more than 2^32 - 1 workgroups");
+    hdi_kernel *kernel = &launch->kernel;
+    kernel->module = from->module;
+    kernel->spec[HDI_SPEC_WORKGROUP] = from->workgroup != 0 ? from->workgroup : hdi_rows_workgroup(request->caps);
+    kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
+    kernel->spec[HDI_SPEC_OUT_TYPE] = (uint32_t)from->out->dtype;
+    memcpy(kernel->spec + HDI_SPEC_FAMILY, from->spec, from->spec_count * sizeof *from->spec);
+    kernel->spec_count = HDI_SPEC_FAMILY + from->spec_count;
+    memcpy(launch->push, from->push, from->push_count * sizeof *from->push);
+    kernel->push_bytes = from->push_count * (uint32_t)sizeof *from->push;
+    kernel->scratch_bytes = from->scratch_bytes;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) status = bind(request, launch, from->inputs[i], HDI_READ, error);
+    if (status == HD_OK) status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
+    hdi_launch_grid(launch, from->groups);
+    launch->flops = from->flops;
+    launch->because = from->because;
+    return status;
+}

@@ -1,0 +1,40 @@
+/* rows.h: what the lowerings of the row families share: operands made dense, launches with their common constants. */
+#ifndef HDI_KERNELS_ROWS_H
+#define HDI_KERNELS_ROWS_H
+
+#include "kernels/kernel.h"
+
+/* An optional operand that is there. */
+bool hdi_rows_has(const hdi_request *request, uint32_t operand);
+/* Appends a copy of `from` to `to`, of equal shape and type; both may have any strides. */
+hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error);
+/* A dense tensor in a temporary storage of its own. */
+hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error);
+/* `from` itself where a kernel can be given it as it is (dense, at an offset that the device can bind), else a copy. */
+hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_tensor, hd_error *error);
+
+/* A launch of `module` over `groups` groups with workgroups of `workgroup`, 0 for the usual 256; operands are bound in
+ * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
+typedef struct hdi_rows_launch {
+    uint32_t          module, workgroup;
+    const hdi_tensor *inputs[4];
+    uint32_t          input_count;
+    const hdi_tensor *out;
+    uint32_t          out_access;
+    uint32_t          spec[6], spec_count;
+    uint32_t          push[8], push_count;
+    uint64_t          groups, flops;
+    uint32_t          scratch_bytes;
+    const char       *because;
+} hdi_rows_launch;
+hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch, hdi_lowering *lowering, hd_error *error);
+/* The workgroup that hdi_rows_add takes for 0. */
+uint32_t hdi_rows_workgroup(const hdi_caps *caps);
+
+static inline uint32_t hdi_rows_dim(const hdi_tensor *tensor, uint32_t axis) { return (uint32_t)tensor->shape.dims[axis]; }
+static inline uint32_t hdi_rows_float_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+#endif

@@ -1,0 +1,49 @@
+/* softmax.c: lowers softmax, log_softmax and cross_entropy. The kernel works along the last axis; for another one the
+ * tensor is copied with that axis last, and the result is copied back. */
+#include "kernels/rows.h"
+
+/* The tensor seen with `axis` moved to the end. */
+static hdi_tensor axis_last(const hdi_tensor *tensor, uint32_t axis) {
+    hdi_tensor view = *tensor;
+    const uint32_t last = tensor->shape.rank - 1;
+    for (uint32_t i = axis; i < last; i++) {
+        view.shape.dims[i] = tensor->shape.dims[i + 1];
+        view.strides[i] = tensor->strides[i + 1];
+    }
+    view.shape.dims[last] = tensor->shape.dims[axis];
+    view.strides[last] = tensor->strides[axis];
+    return view;
+}
+
+/* Rows of `n` neighbouring elements. */
+static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor *x, const hdi_tensor *targets,
+                     const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
+    const uint64_t elements = hd_shape_elements(x->shape);
+    const hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { x, targets }, .input_count = 2, .out = out,
+                                     .spec = { op, (uint32_t)x->dtype }, .spec_count = 2,
+                                     .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2, .groups = elements / n,
+                                     .flops = 8 * elements, .because = "a workgroup for each row" };
+    return hdi_rows_add(request, &launch, lowering, error);
+}
+
+hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t op = request->op == HDI_OP_SOFTMAX ? HDI_ROW_SOFTMAX
+                      : request->op == HDI_OP_LOG_SOFTMAX ? HDI_ROW_LOG_SOFTMAX : HDI_ROW_CROSS_ENTROPY;
+    const hdi_tensor *input = &request->inputs[0];
+    const uint32_t rank = input->shape.rank;
+    const uint32_t axis = op == HDI_ROW_CROSS_ENTROPY || rank == 0 ? rank - 1 : (uint32_t)request->attrs->ints[0];
+    const uint64_t n = rank == 0 ? 1 : (uint64_t)input->shape.dims[axis];
+    uint64_t inner = 1;
+    for (uint32_t i = axis + 1; rank != 0 && i < rank; i++) inner *= (uint64_t)input->shape.dims[i];
+    hdi_tensor x, targets, y = request->out;
+    const hdi_tensor view = inner == 1 ? *input : axis_last(input, axis);
+    hd_status status = hdi_rows_dense(request, &view, lowering, &x, error);
+    if (status != HD_OK) return status;
+    targets = x;
+    if (op == HDI_ROW_CROSS_ENTROPY) status = hdi_rows_dense(request, &request->inputs[1], lowering, &targets, error);
+    if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, x.shape, &y, error);
+    if (status == HD_OK) status = add(request, op, n, &x, &targets, &y, lowering, error);
+    if (status != HD_OK || inner == 1) return status;
+    const hdi_tensor back = axis_last(&request->out, axis);
+    return hdi_rows_copy(request, &y, &back, lowering, error);
+}
