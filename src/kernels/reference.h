@@ -1,0 +1,49 @@
+/* reference.h: what the files of the reference share. Operands of any float or quantised type are unpacked to f32 first,
+ * the operation computes f32 from f32, and the result is rounded once. Nothing here is fast and nothing is clever. */
+#ifndef HDI_KERNELS_REFERENCE_H
+#define HDI_KERNELS_REFERENCE_H
+
+#include "kernels/exact.h"
+#include "kernels/kernel.h"
+
+/* One node under way. x[i] is NULL for an operand that is absent or an integer; data[i] is its bytes. */
+typedef struct reference {
+    const hdi_node             *node;
+    const hdi_reference_tensor *operands;
+    const float                *x[4];
+    const void                 *data[4];
+    hdi_reference_tensor       *out;
+    float                      *y;    /* the result in f32, not rounded yet; NULL for integers */
+    float                      *room; /* of as many floats as operand 0 has elements */
+} reference;
+
+static inline uint64_t reference_dim(const reference *r, uint32_t operand, uint32_t axis) {
+    return (uint64_t)r->operands[operand].shape.dims[axis];
+}
+/* The operand's shape around `axis`: elements before it, along it, after it. */
+typedef struct reference_axis { uint64_t outer, n, inner; } reference_axis;
+static inline reference_axis reference_axis_of(hd_shape shape, uint32_t axis) {
+    reference_axis a = { 1, 1, 1 };
+    for (uint32_t i = 0; i < shape.rank; i++)
+        *(i < axis ? &a.outer : i == axis ? &a.n : &a.inner) *= (uint64_t)shape.dims[i];
+    return a;
+}
+/* The larger in the order -inf .. -0, +0 .. inf, NaN. */
+float reference_larger(float a, float b);
+/* The sum of n values in abi.h's row order, in one part. */
+float reference_row_sum(const float *values, uint64_t n);
+/* The sum of n products, or of n values where b is NULL, in matmul's order; strides in elements. */
+float reference_block_sum(const float *a, uint64_t a_stride, const float *b, uint64_t b_stride, uint64_t n);
+
+void reference_reduce(const reference *r);
+void reference_argmax(const reference *r);
+void reference_reduce_i32(const reference *r);
+void reference_softmax(const reference *r); /* and log_softmax */
+void reference_cross_entropy(const reference *r);
+void reference_norm(const reference *r);
+void reference_matmul(const reference *r);
+void reference_gather(const reference *r);
+void reference_scatter_add(const reference *r);
+hd_status reference_rope(const reference *r, hd_error *error);
+void reference_attention(const reference *r);
+#endif

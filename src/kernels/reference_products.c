@@ -1,0 +1,134 @@
+/* reference_products.c: the reference of matrix products, tables, rope and attention, in the orders and with the formulas
+ * that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
+#include "kernels/reference.h"
+
+/* ---- matmul ---- */
+
+/* The first element of matrix `batch` (of the result's) of an operand whose leading axes are broadcast. */
+static uint64_t matrix_first(hd_shape from, hd_shape to, uint64_t batch) {
+    uint64_t at = 0, step = (uint64_t)(from.dims[from.rank - 1] * from.dims[from.rank - 2]);
+    for (uint32_t i = 2; i < from.rank; i++) {
+        const uint64_t length = (uint64_t)from.dims[from.rank - 1 - i], whole = (uint64_t)to.dims[to.rank - 1 - i];
+        if (length != 1) at += batch % whole * step;
+        step *= length;
+        batch /= whole;
+    }
+    return at;
+}
+
+void reference_matmul(const reference *r) {
+    const hd_shape a = r->operands[0].shape, b = r->operands[1].shape, c = r->node->shape;
+    const bool swap_a = r->node->attrs.ints[0] & HD_TRANSPOSE_A, swap_b = r->node->attrs.ints[0] & HD_TRANSPOSE_B;
+    const uint64_t M = (uint64_t)c.dims[c.rank - 2], N = (uint64_t)c.dims[c.rank - 1];
+    const uint64_t K = (uint64_t)a.dims[a.rank - (swap_a ? 2 : 1)], matrices = hd_shape_elements(c) / (M * N);
+    for (uint64_t batch = 0; batch < matrices; batch++) {
+        const float *from_a = r->x[0] + matrix_first(a, c, batch), *from_b = r->x[1] + matrix_first(b, c, batch);
+        for (uint64_t m = 0; m < M; m++)
+            for (uint64_t n = 0; n < N; n++)
+                r->y[(batch * M + m) * N + n] = exact_canonical(reference_block_sum(
+                    from_a + m * (swap_a ? 1 : K), swap_a ? M : 1, from_b + n * (swap_b ? K : 1), swap_b ? 1 : N, K));
+    }
+}
+
+/* ---- tables ---- */
+
+void reference_gather(const reference *r) {
+    const uint64_t rows = (uint64_t)r->operands[0].shape.dims[0], n = (uint64_t)r->operands[0].shape.dims[1];
+    const uint64_t count = hd_shape_elements(r->operands[1].shape);
+    const int32_t *indices = r->data[1];
+    for (uint64_t i = 0; i < count * n; i++) {
+        const int32_t row = indices[i / n];
+        const bool inside = row >= 0 && (uint64_t)row < rows;
+        const uint64_t from = inside ? (uint64_t)row * n + i % n : 0;
+        if (r->y) r->y[i] = inside ? r->x[0][from] : 0.0f;
+        else if (r->out->dtype == HD_I32) ((int32_t *)r->out->data)[i] = inside ? ((const int32_t *)r->data[0])[from] : 0;
+        else ((uint8_t *)r->out->data)[i] = inside ? ((const uint8_t *)r->data[0])[from] : 0;
+    }
+}
+
+void reference_scatter_add(const reference *r) {
+    const uint64_t rows = (uint64_t)r->node->shape.dims[0], n = (uint64_t)r->node->shape.dims[1];
+    const uint64_t count = (uint64_t)r->operands[1].shape.dims[0];
+    const int32_t *indices = r->data[1];
+    memcpy(r->y, r->x[0], rows * n * sizeof *r->y);
+    for (uint64_t i = 0; i < count; i++)
+        for (uint64_t j = 0; j < n && indices[i] >= 0 && (uint64_t)indices[i] < rows; j++)
+            r->y[(uint64_t)indices[i] * n + j] += r->x[2][i * n + j];
+    for (uint64_t i = 0; i < rows * n; i++) r->y[i] = exact_canonical(r->y[i]);
+}
+
+/* ---- rope ---- */
+
+hd_status reference_rope(const reference *r, hd_error *error) {
+    const hd_shape shape = r->node->shape;
+    const hdi_attrs *attrs = &r->node->attrs;
+    const uint64_t D = (uint64_t)shape.dims[shape.rank - 1], H = (uint64_t)shape.dims[shape.rank - 2];
+    const uint64_t T = (uint64_t)shape.dims[shape.rank - 3], heads = hd_shape_elements(shape) / D;
+    const uint32_t dims = (uint32_t)attrs->ints[0];
+    const bool neighbours = attrs->ints[1] == HD_ROPE_NEIGHBOURS;
+    uint32_t *words = hdi_alloc(&hdi_default_allocator, dims * sizeof *words);
+    if (!words) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the reference");
+    const bool finite = hdi_rope_frequencies(attrs->floats[0], attrs->floats[1], attrs->factor_count ? attrs->factors : NULL, dims, words);
+    for (uint64_t i = 0; i < heads * D; i++) r->y[i] = exact_canonical(r->x[0][i]);
+    for (uint64_t head = 0; finite && head < heads; head++) {
+        const int64_t position = ((const int32_t *)r->data[1])[head / H % T];
+        for (uint32_t i = 0; i < dims / 2; i++) {
+            const uint64_t frequency = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
+            const exact_pair turn = exact_sincos_turns((uint32_t)((uint64_t)position * frequency >> 32));
+            const float sine = turn.x * attrs->floats[2], cosine = turn.y * attrs->floats[2];
+            const uint64_t first = head * D + (neighbours ? 2 * i : i), second = neighbours ? first + 1 : first + dims / 2;
+            const float a = r->x[0][first], b = r->x[0][second];
+            r->y[first] = exact_canonical(a * cosine + b * -sine);
+            r->y[second] = exact_canonical(b * cosine + a * sine);
+        }
+    }
+    hdi_free(&hdi_default_allocator, words, dims * sizeof *words);
+    return finite ? HD_OK : hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
+}
+
+/* ---- attention ---- */
+
+/* One query over `visible` keys, which lie `step` elements apart. y is zeros at first. */
+static void attend(const float *query, const float *keys, const float *values, uint64_t step, uint64_t D, uint64_t visible,
+                   float scale, float *y) {
+    float largest = exact_from_bits(EXACT_SIGN | EXACT_INF), running_sum = 0;
+    for (uint64_t first = 0; first < visible; first += HDI_ATTENTION_TILE) {
+        const uint64_t count = HDI_MIN(visible - first, HDI_ATTENTION_TILE);
+        float scores[HDI_ATTENTION_TILE], best = largest, sum = 0;
+        for (uint64_t key = 0; key < count; key++) {
+            scores[key] = reference_block_sum(query, 1, keys + (first + key) * step, 1, D) * scale;
+            best = exact_canonical(reference_larger(best, scores[key]));
+        }
+        /* Where all is -inf so far the weights are to be 0, not NaN. */
+        const float base = exact_bits(best) == (EXACT_SIGN | EXACT_INF) ? 0.0f : best;
+        const float rescale = exact_exp(largest - base);
+        largest = best;
+        for (uint64_t key = 0; key < count; key++) {
+            scores[key] = exact_exp(scores[key] - base);
+            sum = sum + scores[key];
+        }
+        running_sum = sum + running_sum * rescale;
+        for (uint64_t d = 0; d < D; d++) {
+            float part = 0;
+            for (uint64_t key = 0; key < count; key++) part = part + scores[key] * values[(first + key) * step + d];
+            y[d] = part + y[d] * rescale;
+        }
+    }
+    const float inverse = exact_div(1.0f, running_sum);
+    for (uint64_t d = 0; d < D; d++) y[d] = exact_canonical(y[d] * inverse);
+}
+
+void reference_attention(const reference *r) {
+    const hd_shape q = r->node->shape, k = r->operands[1].shape;
+    const uint32_t at = q.rank - 3;
+    const uint64_t B = at ? (uint64_t)q.dims[0] : 1, T = (uint64_t)q.dims[at], Hq = (uint64_t)q.dims[at + 1], D = (uint64_t)q.dims[at + 2];
+    const uint64_t S = (uint64_t)k.dims[at], Hkv = (uint64_t)k.dims[at + 1];
+    for (uint64_t row = 0; row < B * T * Hq; row++) {
+        const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
+        const int64_t past = r->data[3] ? ((const int32_t *)r->data[3])[batch] : 0;
+        const int64_t seen = past + (r->node->attrs.ints[0] ? (int64_t)T : (int64_t)token + 1);
+        const uint64_t visible = (uint64_t)HDI_MIN(HDI_MAX(seen, 0), (int64_t)S), first = (batch * S * Hkv + head) * D;
+        for (uint64_t d = 0; d < D; d++) r->y[row * D + d] = 0;
+        attend(r->x[0] + row * D, r->x[1] + first, r->x[2] + first, Hkv * D, D, visible, r->node->attrs.floats[0], r->y + row * D);
+    }
+}

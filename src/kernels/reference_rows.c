@@ -1,0 +1,164 @@
+/* reference_rows.c: the reference of what sums or searches along an axis: reductions, softmax and its kin, norms. The
+ * orders and formulas are those that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
+#include "kernels/reference.h"
+
+#define LANES 256u
+
+/* Floats in the order -inf .. -0, +0 .. inf, NaN. */
+static int32_t key_of(float x) {
+    const int32_t magnitude = (int32_t)(exact_bits(x) & ~EXACT_SIGN);
+    return exact_is_nan(x) ? INT32_MAX : exact_is_below(x) ? -magnitude - 1 : magnitude;
+}
+float reference_larger(float a, float b) { return key_of(b) > key_of(a) ? b : a; }
+
+float reference_row_sum(const float *values, uint64_t n) {
+    float lanes[LANES] = { 0 };
+    for (uint64_t i = 0; i < n; i++) lanes[i % LANES] += values[i];
+    for (uint32_t half = LANES / 2; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++) lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+float reference_block_sum(const float *a, uint64_t a_stride, const float *b, uint64_t b_stride, uint64_t n) {
+    float total = 0, block = 0;
+    for (uint64_t k = 0; k < n; k++) {
+        const float term = b ? a[k * a_stride] * b[k * b_stride] : a[k * a_stride];
+        block += term;
+        if (k % HDI_MM_BLOCK != HDI_MM_BLOCK - 1 && k + 1 != n) continue;
+        total += block;
+        block = 0;
+    }
+    return total;
+}
+
+/* ---- reductions ---- */
+
+/* A long row's parts are summed first, and their sums are a row again. Overwrites the row. */
+static float sum_of_parts(float *row, uint64_t n) {
+    if (n <= HDI_REDUCE_PART) return reference_row_sum(row, n);
+    const uint64_t parts = hdi_divide_up(n, HDI_REDUCE_PART);
+    for (uint64_t part = 0; part < parts; part++) {
+        const uint64_t first = part * HDI_REDUCE_PART;
+        row[part] = reference_row_sum(row + first, HDI_MIN(n - first, HDI_REDUCE_PART));
+    }
+    return reference_row_sum(row, parts);
+}
+
+/* Of the row or column that begins at element `first`. */
+static float reduced(const reference *r, reference_axis axis, uint64_t first) {
+    const float *x = r->x[0] + first, *second = r->x[1] ? r->x[1] + first : NULL;
+    float best = x[0], sum;
+    if (r->node->op == HDI_OP_MAX || r->node->op == HDI_OP_MIN) {
+        for (uint64_t j = 1; j < axis.n; j++) {
+            const float value = x[j * axis.inner];
+            if (r->node->op == HDI_OP_MAX || exact_is_nan(value)) best = reference_larger(best, value);
+            else best = key_of(value) < key_of(best) && !exact_is_nan(best) ? value : best;
+        }
+        return exact_canonical(best);
+    }
+    if (axis.inner > 1) {
+        sum = reference_block_sum(x, axis.inner, second, axis.inner, axis.n);
+    } else {
+        for (uint64_t j = 0; j < axis.n; j++) r->room[j] = second ? x[j] * second[j] : x[j];
+        sum = sum_of_parts(r->room, axis.n);
+    }
+    return r->node->op == HDI_OP_MEAN ? exact_div(sum, (float)axis.n) : exact_canonical(sum);
+}
+
+void reference_reduce(const reference *r) {
+    const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
+    for (uint64_t o = 0; o < axis.outer; o++)
+        for (uint64_t i = 0; i < axis.inner; i++) r->y[o * axis.inner + i] = reduced(r, axis, o * axis.n * axis.inner + i);
+}
+
+void reference_reduce_i32(const reference *r) {
+    const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
+    for (uint64_t o = 0; o < axis.outer; o++)
+        for (uint64_t i = 0; i < axis.inner; i++) {
+            const int32_t *x = (const int32_t *)r->data[0] + o * axis.n * axis.inner + i;
+            int32_t y = x[0];
+            for (uint64_t j = 1; j < axis.n; j++) {
+                const int32_t value = x[j * axis.inner];
+                if (r->node->op == HDI_OP_SUM) y = (int32_t)((uint32_t)y + (uint32_t)value); /* wraps */
+                else y = r->node->op == HDI_OP_MAX ? HDI_MAX(y, value) : HDI_MIN(y, value);
+            }
+            ((int32_t *)r->out->data)[o * axis.inner + i] = y;
+        }
+}
+
+/* The first of the largest; NaN is larger than all, -0 as large as +0. */
+void reference_argmax(const reference *r) {
+    const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
+    for (uint64_t o = 0; o < axis.outer; o++)
+        for (uint64_t i = 0; i < axis.inner; i++) {
+            int32_t best = 0, best_at = 0;
+            for (uint64_t j = 0; j < axis.n; j++) {
+                const uint64_t at = (o * axis.n + j) * axis.inner + i;
+                int32_t key = r->x[0] ? key_of(r->x[0][at]) : ((const int32_t *)r->data[0])[at];
+                if (r->x[0] && key == -1) key = 0;
+                if (j > 0 && key <= best) continue;
+                best = key;
+                best_at = (int32_t)j;
+            }
+            ((int32_t *)r->out->data)[o * axis.inner + i] = best_at;
+        }
+}
+
+/* ---- softmax and its kin ---- */
+
+/* room = e^(x - max) of a row of n elements that lie `step` apart; gives their sum and the maximum. */
+static float exponentials(const reference *r, const float *x, uint64_t step, uint64_t n, float *out_largest) {
+    float largest = exact_canonical(x[0]);
+    for (uint64_t j = 1; j < n; j++) largest = exact_canonical(reference_larger(largest, x[j * step]));
+    for (uint64_t j = 0; j < n; j++) r->room[j] = exact_exp(x[j * step] - largest);
+    *out_largest = largest;
+    return reference_row_sum(r->room, n);
+}
+
+void reference_softmax(const reference *r) {
+    const reference_axis axis = reference_axis_of(r->node->shape, (uint32_t)r->node->attrs.ints[0]);
+    for (uint64_t o = 0; o < axis.outer; o++)
+        for (uint64_t i = 0; i < axis.inner; i++) {
+            const uint64_t first = o * axis.n * axis.inner + i;
+            const float *x = r->x[0] + first;
+            float largest;
+            const float sum = exponentials(r, x, axis.inner, axis.n, &largest), scale = exact_div(1.0f, sum), log_sum = exact_log(sum);
+            for (uint64_t j = 0; j < axis.n; j++) {
+                const float y = r->node->op == HDI_OP_SOFTMAX ? r->room[j] * scale : (x[j * axis.inner] - largest) - log_sum;
+                r->y[first + j * axis.inner] = exact_canonical(y);
+            }
+        }
+}
+
+void reference_cross_entropy(const reference *r) {
+    const hd_shape shape = r->operands[0].shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const float *x = r->x[0] + row * n;
+        const int32_t target = ((const int32_t *)r->data[1])[row];
+        float largest;
+        const float log_sum = exact_log(exponentials(r, x, 1, n, &largest));
+        const bool inside = target >= 0 && (uint64_t)target < n;
+        r->y[row] = exact_canonical(inside ? log_sum - (x[target] - largest) : exact_from_bits(EXACT_NAN));
+    }
+}
+
+/* ---- norms ---- */
+
+void reference_norm(const reference *r) {
+    const hd_shape shape = r->node->shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const float *x = r->x[0] + row * n;
+        const float mean = r->node->op == HDI_OP_LAYER_NORM ? exact_div(reference_row_sum(x, n), (float)n) : 0.0f;
+        for (uint64_t j = 0; j < n; j++) r->room[j] = (x[j] - mean) * (x[j] - mean);
+        const float variance = exact_div(reference_row_sum(r->room, n), (float)n);
+        const float scale = exact_rsqrt(variance + r->node->attrs.floats[0]);
+        for (uint64_t j = 0; j < n; j++) {
+            float y = (x[j] - mean) * scale;
+            if (r->x[1]) y = y * r->x[1][j];
+            if (r->x[2]) y = y + r->x[2][j];
+            r->y[row * n + j] = exact_canonical(y);
+        }
+    }
+}
