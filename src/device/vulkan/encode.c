@@ -1,0 +1,324 @@
+/* encode.c: turns hdi_cmds, for given slots, into command buffers. A barrier marked `cut` begins a new command buffer,
+ * handed over by itself. Each command buffer begins by waiting for all that went before on its queue, so submissions
+ * follow each other as barriers within one do; the last one ends by making its writes visible to the host. */
+#include "device/vulkan/vk.h"
+
+/* ---- takes ---- */
+
+hd_status hdvk_take_get(hdi_backend_device *device, uint32_t queue, hdvk_take **out_take, hd_error *error) {
+    hdvk_take *take = NULL;
+    for (hdvk_take **at = &device->spare; *at && !take; ) {
+        if ((*at)->queue == queue) {
+            take = *at;
+            *at = take->next;
+            device->spare_count--;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    if (!take) take = hdi_alloc(device->host->allocator, sizeof *take);
+    if (!take) return hdvk_no_memory(error);
+    take->next = NULL;
+    take->queue = queue;
+    take->valid = take->timestamps = false;
+    *out_take = take;
+    return HD_OK;
+}
+
+void hdvk_take_put(hdi_backend_device *device, hdvk_take *take) {
+    enum { SPARE_TAKES = 64 };
+    take->valid = false;
+    if (device->spare_count >= SPARE_TAKES) {
+        hdvk_take_end(device, take);
+        return;
+    }
+    take->next = device->spare;
+    device->spare = take;
+    device->spare_count++;
+}
+
+void hdvk_take_end(hdi_backend_device *device, hdvk_take *take) {
+    hdvk_vk *vk = &device->vk;
+    const hd_allocator *allocator = device->host->allocator;
+    HDVK_END(vk, DestroyDescriptorPool, take->pool);
+    HDVK_END(vk, DestroyQueryPool, take->queries);
+    if (take->buffer_count && !vk->abandoned)
+        vk->FreeCommandBuffers(vk->device, device->queues[take->queue].pool, take->buffer_count, take->buffers);
+    hdi_free(allocator, take->buffers, (size_t)take->buffer_capacity * sizeof *take->buffers);
+    hdi_free(allocator, take->keys, (size_t)take->key_capacity * sizeof *take->keys);
+    hdi_free(allocator, take, sizeof *take);
+}
+
+/* ---- room: what the commands need, made before the first is encoded ---- */
+
+typedef struct needs {
+    uint32_t pieces, sets, bindings, marks;
+    uint32_t last_work; /* a cut after it would make an empty piece */
+} needs;
+
+static needs count_needs(const hdi_cmds *cmds) {
+    needs n = { .pieces = 1 };
+    for (uint32_t i = 0; i < cmds->cmd_count; i++)
+        if (cmds->cmds[i].kind != HDI_CMD_BARRIER) n.last_work = i;
+    for (uint32_t i = 0; i < cmds->cmd_count; i++) {
+        const hdi_cmd *cmd = &cmds->cmds[i];
+        if (cmd->kind == HDI_CMD_DISPATCH) {
+            n.sets += cmd->as.dispatch.binding_count != 0;
+            n.bindings += cmd->as.dispatch.binding_count;
+        }
+        n.marks += cmd->kind == HDI_CMD_MARK;
+        n.pieces += cmd->kind == HDI_CMD_BARRIER && cmd->as.barrier.cut && i < n.last_work;
+    }
+    return n;
+}
+
+static hd_status need_buffers(hdi_backend_device *device, hdvk_take *take, uint32_t count, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    if (count <= take->buffer_count) return HD_OK;
+    if (!hdi_grow(device->host->allocator, &take->buffers, &take->buffer_capacity, count, sizeof *take->buffers)) return hdvk_no_memory(error);
+    const VkCommandBufferAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = device->queues[take->queue].pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = count - take->buffer_count,
+    };
+    if (HDVK_CALL(vk, AllocateCommandBuffers, vk->device, &info, take->buffers + take->buffer_count))
+        return hdvk_fail(vk, error, "%u command buffers", info.commandBufferCount);
+    take->buffer_count = count;
+    return HD_OK;
+}
+
+/* A pool that is large enough is emptied; another is made with room to grow, since spare takes serve other commands. */
+static hd_status need_sets(hdi_backend_device *device, hdvk_take *take, uint32_t sets, uint32_t bindings, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    if (!sets) return HD_OK;
+    if (take->pool && sets <= take->pool_sets && bindings <= take->pool_bindings) {
+        if (HDVK_CALL(vk, ResetDescriptorPool, vk->device, take->pool, 0)) return hdvk_fail(vk, error, "emptying a descriptor pool");
+        return HD_OK;
+    }
+    HDVK_END(vk, DestroyDescriptorPool, take->pool);
+    take->pool = VK_NULL_HANDLE;
+    take->pool_sets = sets + sets / 2;
+    take->pool_bindings = bindings + bindings / 2;
+    const VkDescriptorPoolSize size = { .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = take->pool_bindings };
+    const VkDescriptorPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = take->pool_sets, .poolSizeCount = 1, .pPoolSizes = &size,
+    };
+    if (HDVK_CALL(vk, CreateDescriptorPool, vk->device, &info, NULL, &take->pool) == VK_SUCCESS) return HD_OK;
+    take->pool = VK_NULL_HANDLE;
+    return hdvk_fail(vk, error, "a pool of %u descriptor sets", take->pool_sets);
+}
+
+static hd_status need_queries(hdi_backend_device *device, hdvk_take *take, uint32_t count, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    if (count <= take->query_capacity) return HD_OK;
+    HDVK_END(vk, DestroyQueryPool, take->queries);
+    take->queries = VK_NULL_HANDLE;
+    take->query_capacity = 0;
+    const VkQueryPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, .queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = count,
+    };
+    if (HDVK_CALL(vk, CreateQueryPool, vk->device, &info, NULL, &take->queries)) {
+        take->queries = VK_NULL_HANDLE;
+        return hdvk_fail(vk, error, "%u time stamps", count);
+    }
+    take->query_capacity = count;
+    return HD_OK;
+}
+
+/* ---- encoding ---- */
+
+typedef struct encoder {
+    hdi_backend_device   *device;
+    const hdi_submission *submission;
+    hdvk_take            *take;
+    VkCommandBuffer       buffer;
+    VkCommandBufferUsageFlags usage;
+    VkPipeline            bound;
+    const char           *label; /* of the mark that is open, or NULL */
+    uint32_t              piece, mark;
+} encoder;
+
+/* Everything before is done and visible to everything after, on this queue; with `host`, to the host as well. */
+static void barrier(const encoder *e, bool host) {
+    const VkPipelineStageFlags stages = e->device->queues[e->take->queue].stages;
+    const bool computes = (stages & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT) != 0;
+    const VkAccessFlags writes = VK_ACCESS_TRANSFER_WRITE_BIT | (computes ? VK_ACCESS_SHADER_WRITE_BIT : 0u);
+    const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (computes ? VK_ACCESS_SHADER_READ_BIT : 0u);
+    const VkMemoryBarrier memory = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = writes,
+        .dstAccessMask = host ? (VkAccessFlags)(VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT) : reads | writes,
+    };
+    e->device->vk.CmdPipelineBarrier(e->buffer, stages, host ? VK_PIPELINE_STAGE_HOST_BIT : stages, 0, 1, &memory, 0, NULL, 0, NULL);
+}
+
+static void open_label(const encoder *e) {
+    const hdvk_vk *vk = &e->device->vk;
+    if (!e->label || !vk->debug_utils || !vk->CmdBeginDebugUtilsLabelEXT || !vk->CmdEndDebugUtilsLabelEXT) return;
+    const VkDebugUtilsLabelEXT label = { .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT, .pLabelName = e->label };
+    vk->CmdBeginDebugUtilsLabelEXT(e->buffer, &label);
+}
+
+static void close_label(const encoder *e) {
+    const hdvk_vk *vk = &e->device->vk;
+    if (e->label && vk->debug_utils && vk->CmdBeginDebugUtilsLabelEXT && vk->CmdEndDebugUtilsLabelEXT)
+        vk->CmdEndDebugUtilsLabelEXT(e->buffer);
+}
+
+static hd_status begin_piece(encoder *e, hd_error *error) {
+    hdvk_vk *vk = &e->device->vk;
+    const VkCommandBufferBeginInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = e->usage };
+    e->buffer = e->take->buffers[e->piece++];
+    e->bound = VK_NULL_HANDLE;
+    if (HDVK_CALL(vk, BeginCommandBuffer, e->buffer, &info)) return hdvk_fail(vk, error, "beginning piece %u", e->piece);
+    barrier(e, false);
+    if (e->piece == 1 && e->take->timestamps) vk->CmdResetQueryPool(e->buffer, e->take->queries, 0, e->take->mark_count + 1);
+    open_label(e);
+    return HD_OK;
+}
+
+static hd_status end_piece(encoder *e, bool last, hd_error *error) {
+    hdvk_vk *vk = &e->device->vk;
+    close_label(e);
+    if (last) {
+        if (e->take->timestamps) vk->CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->take->queries, e->mark);
+        barrier(e, true);
+    }
+    if (HDVK_CALL(vk, EndCommandBuffer, e->buffer)) return hdvk_fail(vk, error, "ending piece %u", e->piece);
+    return HD_OK;
+}
+
+static VkBuffer buffer_of(const encoder *e, const hdi_range *range, VkDeviceSize *out_offset) {
+    const hdi_slot *slot = &e->submission->slots[range->slot];
+    *out_offset = slot->memory->offset + slot->offset + range->offset;
+    return slot->memory->block->buffer;
+}
+
+static hd_status bind_buffers(const encoder *e, const hdi_cmd *cmd, VkPipelineLayout layout, hd_error *error) {
+    hdvk_vk *vk = &e->device->vk;
+    const uint32_t count = cmd->as.dispatch.binding_count;
+    const VkDescriptorSetAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, .descriptorPool = e->take->pool,
+        .descriptorSetCount = 1, .pSetLayouts = &e->device->set_layouts[count],
+    };
+    VkDescriptorSet set;
+    if (HDVK_CALL(vk, AllocateDescriptorSets, vk->device, &info, &set)) return hdvk_fail(vk, error, "a set of %u buffers", count);
+    VkDescriptorBufferInfo buffers[HDI_MAX_BINDINGS];
+    for (uint32_t i = 0; i < count; i++) {
+        const hdi_range *range = &e->submission->cmds->bindings[cmd->as.dispatch.binding_first + i].range;
+        buffers[i].buffer = buffer_of(e, range, &buffers[i].offset);
+        buffers[i].range = (range->bytes + 3) & ~UINT64_C(3); /* kernels see words; memory is padded to hold them */
+    }
+    const VkWriteDescriptorSet write = {
+        .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, .dstSet = set, .descriptorCount = count,
+        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .pBufferInfo = buffers,
+    };
+    vk->UpdateDescriptorSets(vk->device, 1, &write, 0, NULL);
+    vk->CmdBindDescriptorSets(e->buffer, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, NULL);
+    return HD_OK;
+}
+
+static hd_status encode_dispatch(encoder *e, const hdi_cmd *cmd, hd_error *error) {
+    const hdvk_vk *vk = &e->device->vk;
+    const hdi_loaded_kernel *kernel = e->submission->kernels[cmd->as.dispatch.kernel];
+    if (cmd->as.dispatch.binding_count) {
+        hd_status status = bind_buffers(e, cmd, kernel->layout, error);
+        if (status != HD_OK) return status;
+    }
+    if (e->bound != kernel->pipeline) vk->CmdBindPipeline(e->buffer, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    e->bound = kernel->pipeline;
+    if (kernel->push_bytes)
+        vk->CmdPushConstants(e->buffer, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
+                             e->submission->cmds->push + cmd->as.dispatch.push_first);
+    const uint32_t *first = cmd->as.dispatch.first, *groups = cmd->as.dispatch.groups;
+    vk->CmdDispatchBase(e->buffer, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
+    return HD_OK;
+}
+
+static void encode_copy(const encoder *e, const hdi_cmd *cmd) {
+    VkBufferCopy region = { .size = cmd->as.copy.from.bytes };
+    const VkBuffer from = buffer_of(e, &cmd->as.copy.from, &region.srcOffset);
+    const VkBuffer to = buffer_of(e, &cmd->as.copy.to, &region.dstOffset);
+    e->device->vk.CmdCopyBuffer(e->buffer, from, to, 1, &region);
+}
+
+static void encode_fill(const encoder *e, const hdi_cmd *cmd) {
+    VkDeviceSize offset;
+    const VkBuffer to = buffer_of(e, &cmd->as.fill.to, &offset);
+    e->device->vk.CmdFillBuffer(e->buffer, to, offset, cmd->as.fill.to.bytes, cmd->as.fill.value);
+}
+
+static void encode_mark(encoder *e, const hdi_cmd *cmd) {
+    close_label(e);
+    e->label = e->submission->cmds->labels[cmd->as.mark.label];
+    open_label(e);
+    if (e->take->timestamps)
+        e->device->vk.CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->take->queries, e->mark);
+    e->mark++;
+}
+
+static hd_status encode_all(encoder *e, uint32_t last_work, hd_error *error) {
+    const hdi_cmds *cmds = e->submission->cmds;
+    hd_status status = begin_piece(e, error);
+    for (uint32_t i = 0; i < cmds->cmd_count && status == HD_OK; i++) {
+        const hdi_cmd *cmd = &cmds->cmds[i];
+        switch (cmd->kind) {
+        case HDI_CMD_DISPATCH: status = encode_dispatch(e, cmd, error); break;
+        case HDI_CMD_COPY:     encode_copy(e, cmd); break;
+        case HDI_CMD_FILL:     encode_fill(e, cmd); break;
+        case HDI_CMD_MARK:     encode_mark(e, cmd); break;
+        case HDI_CMD_BARRIER:
+            if (!cmd->as.barrier.cut || i >= last_work) {
+                barrier(e, false);
+            } else { /* the next piece begins with a barrier */
+                status = end_piece(e, false, error);
+                if (status == HD_OK) status = begin_piece(e, error);
+            }
+            break;
+        }
+    }
+    return status == HD_OK ? end_piece(e, true, error) : status;
+}
+
+static hd_status keep_keys(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, hd_error *error) {
+    const uint32_t count = submission->cmds->slot_count;
+    if (!hdi_grow(device->host->allocator, &take->keys, &take->key_capacity, count, sizeof *take->keys)) return hdvk_no_memory(error);
+    for (uint32_t i = 0; i < count; i++) {
+        const hdi_slot *slot = &submission->slots[i];
+        take->keys[i] = (hdvk_slot_key){ slot->memory ? slot->memory->serial : 0, slot->offset, slot->bytes };
+    }
+    take->key_count = count;
+    return HD_OK;
+}
+
+hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, bool once, hd_error *error) {
+    const needs n = count_needs(submission->cmds);
+    take->valid = false;
+    take->ticket = 0;
+    take->timestamps = submission->timestamps && device->facts.found.caps.timestamps;
+    take->mark_count = n.marks;
+    hd_status status = need_buffers(device, take, n.pieces, error);
+    if (status == HD_OK) status = need_sets(device, take, n.sets, n.bindings, error);
+    if (status == HD_OK && take->timestamps) status = need_queries(device, take, n.marks + 1, error);
+    if (status == HD_OK) status = keep_keys(device, submission, take, error);
+    if (status != HD_OK) return status;
+    /* Time stamps would be overwritten by the same commands running twice at once; submit.c sees to it. */
+    encoder e = { .device = device, .submission = submission, .take = take };
+    e.usage = once ? VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT : take->timestamps ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    status = encode_all(&e, n.last_work, error);
+    take->piece_count = e.piece;
+    take->valid = status == HD_OK;
+    return status;
+}
+
+hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_error *error) {
+    hd_status status = need_buffers(device, take, 1, error);
+    if (status != HD_OK) return status;
+    take->ticket = 0;
+    take->piece_count = 1;
+    encoder e = { .device = device, .take = take, .usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT };
+    status = begin_piece(&e, error);
+    for (uint32_t i = 0; i < device->unzeroed_count && status == HD_OK; i++) {
+        const hdi_memory *memory = device->unzeroed[i];
+        device->vk.CmdFillBuffer(e.buffer, memory->block->buffer, memory->offset, memory->bytes, 0);
+    }
+    return status == HD_OK ? end_piece(&e, false, error) : status;
+}

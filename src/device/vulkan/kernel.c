@@ -1,0 +1,194 @@
+/* kernel.c: SPIR-V and constants to a pipeline. Bindings are storage buffers 0.. of set 0, push constants begin at 0;
+ * layouts follow from their numbers alone. Every pipeline may be launched from any first group. What the driver
+ * compiled is kept on disk (pipeline_cache.c). */
+#include "device/vulkan/vk.h"
+
+static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, VkDescriptorSetLayout *out_layout, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    VkDescriptorSetLayout *kept = &device->set_layouts[binding_count];
+    if (!*kept) {
+        VkDescriptorSetLayoutBinding bindings[HDI_MAX_BINDINGS];
+        for (uint32_t i = 0; i < binding_count; i++)
+            bindings[i] = (VkDescriptorSetLayoutBinding){
+                .binding = i, .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = 1,
+                .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+            };
+        const VkDescriptorSetLayoutCreateInfo info = {
+            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = binding_count, .pBindings = bindings,
+        };
+        if (HDVK_CALL(vk, CreateDescriptorSetLayout, vk->device, &info, NULL, kept)) {
+            *kept = VK_NULL_HANDLE;
+            return hdvk_fail(vk, error, "a layout of %u buffers", binding_count);
+        }
+    }
+    *out_layout = *kept;
+    return HD_OK;
+}
+
+static hd_status pipeline_layout(hdi_backend_device *device, hdi_loaded_kernel *loaded, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    VkDescriptorSetLayout set;
+    hd_status status = set_layout(device, loaded->binding_count, &set, error);
+    if (status != HD_OK) return status;
+    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = loaded->push_bytes };
+    const VkPipelineLayoutCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1, .pSetLayouts = &set,
+        .pushConstantRangeCount = range.size ? 1 : 0, .pPushConstantRanges = &range,
+    };
+    if (HDVK_CALL(vk, CreatePipelineLayout, vk->device, &info, NULL, &loaded->layout) == VK_SUCCESS) return HD_OK;
+    loaded->layout = VK_NULL_HANDLE;
+    return hdvk_fail(vk, error, "a layout of %u buffers and %u push bytes", loaded->binding_count, loaded->push_bytes);
+}
+
+/* What can be told without the driver, which may crash on it. */
+static hd_status check(const hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hd_error *error) {
+    enum { HEADER_WORDS = 5, MAGIC = 0x07230203 };
+    const hdi_blob *blob = module->spirv;
+    if (!blob) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "vulkan", 0, "kernel %s has no form for a GPU", module->name);
+    if (blob->word_count < HEADER_WORDS || blob->words[0] != MAGIC)
+        return hdi_fail_native(error, HD_STATUS_MODULE, "vulkan", 0, "kernel %s is not SPIR-V", module->name);
+    const uint32_t api = HDI_MIN(device->facts.properties.apiVersion, device->vk.api_version);
+    const uint32_t most = api >= VK_API_VERSION_1_3 ? 0x10600u : api >= VK_API_VERSION_1_2 ? 0x10500u : 0x10300u;
+    if (blob->words[1] > most)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "kernel %s is SPIR-V %u.%u; the device takes up to %u.%u", module->name,
+                               blob->words[1] >> 16 & 0xff, blob->words[1] >> 8 & 0xff, most >> 16, most >> 8 & 0xff);
+    const bool any = !kernel->subgroup || kernel->subgroup == device->facts.subgroup_least;
+    const bool fixed = device->facts.subgroup_least == device->facts.subgroup_most;
+    const bool inside = kernel->subgroup >= device->facts.subgroup_least && kernel->subgroup <= device->facts.subgroup_most &&
+                        (kernel->subgroup & (kernel->subgroup - 1)) == 0;
+    if ((any && (fixed || !kernel->subgroup)) || (inside && device->facts.found.caps.subgroup_control)) return HD_OK;
+    return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "kernel %s wants subgroups of %u; the device has %u to %u", module->name,
+                           kernel->subgroup, device->facts.subgroup_least, device->facts.subgroup_most);
+}
+
+static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                                 VkShaderModule shader, VkPipelineCache cache, hdi_loaded_kernel *loaded, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    VkSpecializationMapEntry entries[HDI_MAX_SPEC];
+    const uint32_t spec_count = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC);
+    for (uint32_t i = 0; i < spec_count; i++)
+        entries[i] = (VkSpecializationMapEntry){ .constantID = i, .offset = i * 4, .size = 4 };
+    const VkSpecializationInfo spec = {
+        .mapEntryCount = spec_count, .pMapEntries = entries, .dataSize = (size_t)spec_count * 4, .pData = kernel->spec,
+    };
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = kernel->subgroup,
+    };
+    const bool demand = kernel->subgroup && device->facts.found.caps.subgroup_control;
+    const VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT,
+        .stage = {
+            .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pNext = demand ? &subgroup : NULL,
+            .stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = shader,
+            .pName = module->spirv->entry ? module->spirv->entry : "main", .pSpecializationInfo = &spec,
+        },
+        .layout = loaded->layout,
+    };
+    if (HDVK_CALL(vk, CreateComputePipelines, vk->device, cache, 1, &info, NULL, &loaded->pipeline) == VK_SUCCESS) return HD_OK;
+    loaded->pipeline = VK_NULL_HANDLE;
+    return hdvk_fail(vk, error, "compiling kernel %s", module->name);
+}
+
+/* Keeps what the driver compiled; without it everything works, only slower the next time. */
+static void keep(hdi_backend_device *device, uint64_t key, VkPipelineCache cache) {
+    hdvk_vk *vk = &device->vk;
+    size_t bytes = 0;
+    void *data = NULL;
+    if (HDVK_CALL(vk, GetPipelineCacheData, vk->device, cache, &bytes, NULL) == VK_SUCCESS && bytes)
+        data = hdi_alloc(device->host->allocator, bytes);
+    size_t written = bytes;
+    if (data && HDVK_CALL(vk, GetPipelineCacheData, vk->device, cache, &written, data) == VK_SUCCESS)
+        hdvk_cache_write(device, key, data, HDI_MIN(written, bytes));
+    else if (bytes || vk->result)
+        hdi_log_line(vk->log, HD_LOG_INFO, "vulkan", "a compiled kernel is not kept (%d)", (int)vk->result);
+    hdi_free(device->host->allocator, data, bytes);
+}
+
+static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, VkShaderModule shader,
+                         hdi_loaded_kernel *loaded, bool *out_from_cache, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    if (!device->host->cache_dir) return create_pipeline(device, module, kernel, shader, VK_NULL_HANDLE, loaded, error);
+    size_t bytes = 0;
+    const uint64_t key = hdvk_cache_key(device, module->spirv, kernel);
+    void *data = hdvk_cache_read(device, key, &bytes);
+    const VkPipelineCacheCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, .initialDataSize = bytes, .pInitialData = data,
+    };
+    VkPipelineCache cache;
+    hd_status status;
+    if (HDVK_CALL(vk, CreatePipelineCache, vk->device, &info, NULL, &cache)) {
+        status = hdvk_fail(vk, error, "the cache of kernel %s", module->name);
+    } else {
+        status = create_pipeline(device, module, kernel, shader, cache, loaded, error);
+        if (status == HD_OK && !data) keep(device, key, cache);
+        HDVK_END(vk, DestroyPipelineCache, cache);
+    }
+    *out_from_cache = status == HD_OK && data;
+    hdi_free(device->host->allocator, data, bytes);
+    return status;
+}
+
+static void release(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
+    HDVK_END(&device->vk, DestroyPipeline, loaded->pipeline);
+    HDVK_END(&device->vk, DestroyPipelineLayout, loaded->layout);
+    hdi_free(device->host->allocator, loaded, sizeof *loaded);
+}
+
+hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                           hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    *out_from_cache = false;
+    if (vk->lost) return hdvk_lost(vk, error);
+    hd_status status = check(device, module, kernel, error);
+    if (status != HD_OK) return status;
+    hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
+    if (!loaded) return hdvk_no_memory(error);
+    loaded->binding_count = kernel->binding_count;
+    loaded->push_bytes = kernel->push_bytes;
+    status = pipeline_layout(device, loaded, error);
+    if (status == HD_OK) {
+        const VkShaderModuleCreateInfo info = {
+            .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = module->spirv->word_count * 4, .pCode = module->spirv->words,
+        };
+        VkShaderModule shader;
+        if (HDVK_CALL(vk, CreateShaderModule, vk->device, &info, NULL, &shader)) {
+            status = hdvk_fail(vk, error, "the module of kernel %s", module->name);
+        } else {
+            status = compile(device, module, kernel, shader, loaded, out_from_cache, error);
+            HDVK_END(vk, DestroyShaderModule, shader);
+        }
+    }
+    if (status != HD_OK) {
+        release(device, loaded);
+        return status;
+    }
+    HDVK_LINK(device->kernels, loaded);
+    *out_kernel = loaded;
+    return HD_OK;
+}
+
+void hdvk_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    if (!kernel) return;
+    HDVK_UNLINK(device->kernels, kernel);
+    if (kernel->ticket > device->completed) HDVK_LINK(device->dying_kernels, kernel);
+    else release(device, kernel);
+}
+
+void hdvk_kernel_collect(hdi_backend_device *device, bool all) {
+    for (hdi_loaded_kernel *kernel = device->dying_kernels, *next; kernel; kernel = next) {
+        next = kernel->next;
+        if (!all && kernel->ticket > device->completed) continue;
+        HDVK_UNLINK(device->dying_kernels, kernel);
+        release(device, kernel);
+    }
+}
+
+void hdvk_kernel_close(hdi_backend_device *device) {
+    hdvk_kernel_collect(device, true);
+    for (hdi_loaded_kernel *kernel = device->kernels, *next; kernel; kernel = next) {
+        next = kernel->next;
+        release(device, kernel);
+    }
+    for (size_t i = 0; i < HDI_COUNT(device->set_layouts); i++) HDVK_END(&device->vk, DestroyDescriptorSetLayout, device->set_layouts[i]);
+}

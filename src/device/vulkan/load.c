@@ -1,0 +1,55 @@
+/* load.c: opens the Vulkan loader at run time and looks up the functions of functions.inc, so that neither an SDK nor a
+ * driver is needed to build or to start. Also the doors for tests: faults, hidden parts. The library stays in the
+ * process once it was opened, since drivers do not like to be unloaded. */
+#define _GNU_SOURCE
+#include "device/vulkan/vk.h"
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+
+static const hdvk_function_facts functions[] = {
+#define HDVK_FUNCTION(level, need, name, type, status, results) \
+    { "vk" #name, HDVK_##level, need, HD_STATUS_##status, results, offsetof(hdvk_vk, name) },
+#include "device/vulkan/functions.inc"
+};
+
+const hdvk_function_facts *hdvk_function_get(hdvk_function function) { return &functions[function]; }
+
+static hdvk_fault_fn fault_now;
+static uint32_t      hidden_now;
+
+void hdvk_fault_set(hdvk_fault_fn fault) { fault_now = fault; }
+VkResult hdvk_fault(hdvk_function function) { return fault_now ? fault_now(function) : VK_SUCCESS; }
+void hdvk_hide_set(uint32_t parts) { hidden_now = parts; }
+uint32_t hdvk_hidden(void) { return hidden_now; }
+
+bool hdvk_load_library(hdvk_vk *vk) {
+    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib" };
+    for (size_t i = 0; i < HDI_COUNT(names) && !vk->library; i++)
+        vk->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!vk->library) return false;
+    void *symbol = dlsym(vk->library, "vkGetInstanceProcAddr");
+    memcpy(&vk->GetInstanceProcAddr, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static PFN_vkVoidFunction look_up(const hdvk_vk *vk, hdvk_level level, const char *name) {
+    if (level == HDVK_DEVICE) return vk->GetDeviceProcAddr(vk->device, name);
+    return vk->GetInstanceProcAddr(level == HDVK_GLOBAL ? NULL : vk->instance, name);
+}
+
+const char *hdvk_load_level(hdvk_vk *vk, hdvk_level level) {
+    for (size_t i = 0; i < HDI_COUNT(functions); i++) {
+        const hdvk_function_facts *row = &functions[i];
+        if (row->level != level) continue;
+        PFN_vkVoidFunction function = look_up(vk, level, row->name);
+        if (!function && !row->required) { /* what became part of Vulkan later has an older name */
+            char older[64];
+            snprintf(older, sizeof older, "%sKHR", row->name);
+            function = look_up(vk, level, older);
+        }
+        if (!function && row->required) return row->name;
+        memcpy((char *)vk + row->offset, &function, sizeof function);
+    }
+    return NULL;
+}

@@ -1,0 +1,352 @@
+/* vk.h: what the files of the Vulkan back end share. Every driver function is a member of hdvk_vk, made from the one
+ * list in functions.inc; every fallible one is called through HDVK_CALL, which tests can make fail. Vulkan 1.1 is
+ * enough; what newer versions and extensions add is used where it is there. */
+#ifndef HDVK_VK_H
+#define HDVK_VK_H
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include "device/backend.h"
+
+/* ---- VK_KHR_cooperative_matrix, which older headers lack ---- */
+#define HDVK_MATRIX_FEATURES_TYPE   ((VkStructureType)1000506000)
+#define HDVK_MATRIX_PROPERTIES_TYPE ((VkStructureType)1000506001)
+typedef struct hdvk_matrix_features {
+    VkStructureType sType;
+    void           *pNext;
+    VkBool32        cooperativeMatrix, cooperativeMatrixRobustBufferAccess;
+} hdvk_matrix_features;
+typedef struct hdvk_matrix_properties {
+    VkStructureType sType;
+    void           *pNext;
+    uint32_t        MSize, NSize, KSize;
+    int32_t         AType, BType, CType, ResultType; /* 0: f16, 1: f32 */
+    VkBool32        saturatingAccumulation;
+    int32_t         scope;                           /* 3: subgroup */
+} hdvk_matrix_properties;
+typedef VkResult(VKAPI_PTR *PFN_hdvk_matrix_properties)(VkPhysicalDevice, uint32_t *, hdvk_matrix_properties *);
+
+/* ---- results: X(VkResult without VK_, status, text). API: the function's own status says more (functions.inc) ---- */
+#define HDVK_RESULT_LIST(X) \
+    X(NOT_READY,                     API,                  "not ready") \
+    X(TIMEOUT,                       TIMEOUT,              "not done in the given time") \
+    X(INCOMPLETE,                    API,                  "the list was cut") \
+    X(ERROR_OUT_OF_HOST_MEMORY,      OUT_OF_HOST_MEMORY,   "out of host memory") \
+    X(ERROR_OUT_OF_DEVICE_MEMORY,    OUT_OF_DEVICE_MEMORY, "out of device memory") \
+    X(ERROR_INITIALIZATION_FAILED,   API,                  "initialisation failed") \
+    X(ERROR_DEVICE_LOST,             DEVICE_LOST,          "the device is lost") \
+    X(ERROR_MEMORY_MAP_FAILED,       API,                  "memory could not be mapped") \
+    X(ERROR_LAYER_NOT_PRESENT,       API,                  "a layer is missing") \
+    X(ERROR_EXTENSION_NOT_PRESENT,   API,                  "an extension is missing") \
+    X(ERROR_FEATURE_NOT_PRESENT,     API,                  "a feature is missing") \
+    X(ERROR_INCOMPATIBLE_DRIVER,     API,                  "no driver fits") \
+    X(ERROR_TOO_MANY_OBJECTS,        API,                  "too many objects") \
+    X(ERROR_FRAGMENTED_POOL,         OUT_OF_DEVICE_MEMORY, "the pool is fragmented") \
+    X(ERROR_OUT_OF_POOL_MEMORY,      OUT_OF_DEVICE_MEMORY, "the pool is used up") \
+    X(ERROR_FRAGMENTATION,           OUT_OF_DEVICE_MEMORY, "the descriptors are fragmented") \
+    X(ERROR_INVALID_SHADER_NV,       API,                  "the shader is invalid") \
+    X(ERROR_UNKNOWN,                 API,                  "unknown")
+typedef enum hdvk_result_row {
+#define HDVK_RESULT_ENUM(code, status, text) HDVK_ROW_##code,
+    HDVK_RESULT_LIST(HDVK_RESULT_ENUM)
+#undef HDVK_RESULT_ENUM
+    HDVK_ROW_COUNT
+} hdvk_result_row;
+
+typedef enum hdvk_level { HDVK_GLOBAL, HDVK_INSTANCE, HDVK_DEVICE } hdvk_level;
+typedef enum hdvk_function {
+#define HDVK_FUNCTION(level, need, name, type, status, results) HDVK_FN_##name,
+#include "device/vulkan/functions.inc"
+    HDVK_FN_COUNT
+} hdvk_function;
+/* A function of the list: its name, and which rows of HDVK_RESULT_LIST it may return, as bits. */
+typedef struct hdvk_function_facts {
+    const char *name;
+    hdvk_level  level;
+    bool        required;
+    hd_status   status; /* of a failure whose VkResult says little */
+    uint32_t    results;
+    size_t      offset; /* in hdvk_vk */
+} hdvk_function_facts;
+const hdvk_function_facts *hdvk_function_get(hdvk_function function);
+VkResult hdvk_result_of(hdvk_result_row row);
+
+/* The driver: its functions, the objects they hang on, and what the last fallible call came to. */
+typedef struct hdvk_vk {
+#define HDVK_FUNCTION(level, need, name, type, status, results) type name;
+#include "device/vulkan/functions.inc"
+    PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
+    void            *library;
+    VkInstance       instance;
+    VkPhysicalDevice physical;
+    VkDevice         device;
+    VkDebugUtilsMessengerEXT messenger;
+    const hdi_log   *log;
+    uint32_t         api_version;   /* the instance's */
+    bool             debug_utils;   /* labels and names may be given */
+    bool             foreign;       /* instance and device are the caller's */
+    bool             device_fault;  /* VK_EXT_device_fault is on */
+    bool             lost;
+    bool             abandoned;     /* work on it would not end: its objects are left to the driver */
+    VkResult         result;        /* of the last HDVK_CALL */
+    hdvk_function    function;      /* called by it */
+    char             lost_text[256];
+} hdvk_vk;
+
+/* Calls a fallible function and gives its VkResult, which hdvk_fail can then explain. */
+#define HDVK_CALL(vk, name, ...) \
+    ((vk)->function = HDVK_FN_##name, (vk)->result = hdvk_fault(HDVK_FN_##name), \
+     (vk)->result = (vk)->result != VK_SUCCESS ? (vk)->result : (vk)->name(__VA_ARGS__))
+/* Ends an object of the device, if there is one; `handle` is read twice. What running work may still use is never ended under it. */
+#define HDVK_END(vk, name, handle) \
+    do { if ((handle) && !(vk)->abandoned) (vk)->name((vk)->device, (handle), NULL); } while (0)
+/* Doubly linked lists: a head pointer, items with `previous` and `next`. */
+#define HDVK_LINK(head, item) \
+    do { (item)->previous = NULL; (item)->next = (head); if (head) (head)->previous = (item); (head) = (item); } while (0)
+#define HDVK_UNLINK(head, item) \
+    do { \
+        if ((item)->previous) (item)->previous->next = (item)->next; else (head) = (item)->next; \
+        if ((item)->next) (item)->next->previous = (item)->previous; \
+    } while (0)
+/* Turns the last HDVK_CALL's failure into a status; `format` says what was being done. A loss stays. */
+hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
+/* DEVICE_LOST, with what was known when it happened. */
+hd_status hdvk_lost(hdvk_vk *vk, hd_error *error);
+hd_status hdvk_no_memory(hd_error *error); /* OUT_OF_HOST_MEMORY of our own */
+
+/* ---- for tests ---- */
+/* Asked before every fallible call; what is not VK_SUCCESS is returned in the driver's place. NULL: nobody is asked. */
+typedef VkResult (*hdvk_fault_fn)(hdvk_function function);
+void hdvk_fault_set(hdvk_fault_fn fault);
+VkResult hdvk_fault(hdvk_function function);
+/* Validation messages (warnings and errors) since the process began. */
+uint64_t hdvk_validation_messages(void);
+/* Parts that later probes and opens take for absent: bits of HDVK_HAS_..., and HDVK_HIDE_UNIFIED. */
+#define HDVK_HIDE_UNIFIED (1u << 31)
+void hdvk_hide_set(uint32_t parts);
+uint32_t hdvk_hidden(void);
+
+/* ---- load.c, instance.c ---- */
+/* Opens the loader's library; false where there is none. */
+bool hdvk_load_library(hdvk_vk *vk);
+/* Looks up the functions of one level; gives the name of the first required one that is missing, or NULL. */
+const char *hdvk_load_level(hdvk_vk *vk, hdvk_level level);
+hd_status hdvk_instance_open(const hdi_host *host, hdvk_vk *vk, hd_error *error);
+/* Ends messenger, instance and library, whichever are there and ours. */
+void hdvk_instance_close(hdvk_vk *vk);
+
+/* ---- facts.c: what a physical device can do ---- */
+/* X(name, extension, version of Vulkan that has it without the extension, 1: must be switched on) */
+#define HDVK_HAS_LIST(X) \
+    X(STORAGE8,       "VK_KHR_8bit_storage",                    VK_API_VERSION_1_2, 1) \
+    X(FLOAT16_INT8,   "VK_KHR_shader_float16_int8",             VK_API_VERSION_1_2, 1) \
+    X(TIMELINE,       "VK_KHR_timeline_semaphore",              VK_API_VERSION_1_2, 1) \
+    X(MEMORY_MODEL,   "VK_KHR_vulkan_memory_model",             VK_API_VERSION_1_2, 1) \
+    X(FLOAT_CONTROLS, "VK_KHR_shader_float_controls",           VK_API_VERSION_1_2, 1) \
+    X(SUBGROUP_TYPES, "VK_KHR_shader_subgroup_extended_types",  VK_API_VERSION_1_2, 1) \
+    X(DRIVER,         "VK_KHR_driver_properties",               VK_API_VERSION_1_2, 0) \
+    X(DOT,            "VK_KHR_shader_integer_dot_product",      VK_API_VERSION_1_3, 1) \
+    X(SUBGROUP_SIZE,  "VK_EXT_subgroup_size_control",           VK_API_VERSION_1_3, 1) \
+    X(MAINTENANCE4,   "VK_KHR_maintenance4",                    VK_API_VERSION_1_3, 1) \
+    X(MATRIX,         "VK_KHR_cooperative_matrix",              UINT32_MAX,         1) \
+    X(FAULT,          "VK_EXT_device_fault",                    UINT32_MAX,         1) \
+    X(BUDGET,         "VK_EXT_memory_budget",                   UINT32_MAX,         1) \
+    X(PORTABILITY,    "VK_KHR_portability_subset",              UINT32_MAX,         1) \
+    X(PCI,            "VK_EXT_pci_bus_info",                    UINT32_MAX,         0) \
+    X(SM_COUNT,       "VK_NV_shader_sm_builtins",               UINT32_MAX,         0) \
+    X(CORE_COUNT,     "VK_AMD_shader_core_properties",          UINT32_MAX,         0)
+enum {
+#define HDVK_HAS_ENUM(name, extension, core, enable) HDVK_HAS_INDEX_##name,
+    HDVK_HAS_LIST(HDVK_HAS_ENUM)
+#undef HDVK_HAS_ENUM
+    HDVK_HAS_COUNT
+};
+#define HDVK_HAS(facts, name) (((facts)->has >> HDVK_HAS_INDEX_##name & 1u) != 0)
+
+typedef struct hdvk_features {
+    VkPhysicalDeviceFeatures2                            core;
+    VkPhysicalDevice16BitStorageFeatures                 storage16;
+    VkPhysicalDevice8BitStorageFeatures                  storage8;
+    VkPhysicalDeviceShaderFloat16Int8Features            float16_int8;
+    VkPhysicalDeviceTimelineSemaphoreFeatures            timeline;
+    VkPhysicalDeviceVulkanMemoryModelFeatures            memory_model;
+    VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures  subgroup_types;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures      dot;
+    VkPhysicalDeviceSubgroupSizeControlFeatures          subgroup_size;
+    VkPhysicalDeviceMaintenance4Features                 maintenance4;
+    hdvk_matrix_features                                 matrix;
+    VkPhysicalDeviceFaultFeaturesEXT                     fault;
+} hdvk_features;
+
+typedef struct hdvk_facts {
+    VkPhysicalDeviceProperties       properties;
+    VkPhysicalDeviceMemoryProperties memory;
+    hdvk_features features;       /* those there are and that kernels or this back end can use */
+    uint32_t      has, extension; /* bits of HDVK_HAS_LIST: there at all; there as an extension */
+    uint32_t      compute_family, transfer_family; /* HDI_NO_INDEX: none of its own */
+    uint32_t      timestamp_bits; /* of the compute family */
+    uint32_t      subgroup_least, subgroup_most;
+    hdi_found     found;
+} hdvk_facts;
+/* Reads everything. UNSUPPORTED_VERSION or UNSUPPORTED where the device cannot be used at all. */
+hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts, hd_error *error);
+/* Chains the feature structs that the device knows behind features->core. */
+void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features);
+/* probe.c */
+void hdvk_probe(const hdi_host *host, hdi_probe *out_probe);
+/* The devices of an instance, at most HDI_MAX_FOUND. */
+hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_MAX_FOUND], uint32_t *out_count, hd_error *error);
+
+/* ---- the device ---- */
+enum { HDVK_QUEUE_COMPUTE, HDVK_QUEUE_TRANSFER, HDVK_QUEUE_COUNT };
+typedef struct hdvk_queue {
+    VkQueue              handle;  /* NULL: not there */
+    uint32_t             family;
+    VkPipelineStageFlags stages;  /* that its commands use */
+    VkCommandPool        pool;
+    VkSemaphore          timeline; /* its value: the last ticket done on this queue; NULL: fences are used */
+    uint64_t             submitted; /* last ticket handed to this queue */
+} hdvk_queue;
+
+/* A VkBuffer with its memory, shared by small hdi_memory or owned by one large one. */
+typedef struct hdvk_span { uint64_t offset, bytes; } hdvk_span;
+typedef struct hdvk_block {
+    struct hdvk_block *next;
+    VkBuffer       buffer;
+    VkDeviceMemory memory;
+    uint8_t       *mapped;    /* NULL: the host does not see it */
+    uint64_t       bytes;
+    uint32_t       type;      /* of memory */
+    bool           dedicated;
+    uint32_t       live;      /* hdi_memory inside */
+    hdvk_span     *free;      /* by offset, no two touch */
+    uint32_t       free_count, free_capacity;
+} hdvk_block;
+
+struct hdi_memory {
+    struct hdi_memory *previous, *next; /* device->memories, or device->dying */
+    hdvk_block *block;
+    uint64_t    offset, bytes;  /* in the block; bytes as rounded up */
+    uint64_t    serial;         /* never used twice: tells a new memory from an old one at the same address */
+    uint64_t    ticket;         /* last submission that uses it, 0: none */
+    uint32_t    queue;          /* of that submission */
+    uint32_t    zero_index;     /* in device->unzeroed, or HDI_NO_INDEX */
+};
+
+struct hdi_loaded_kernel {
+    struct hdi_loaded_kernel *previous, *next; /* device->kernels, or device->dying_kernels */
+    VkPipeline       pipeline;
+    VkPipelineLayout layout;
+    uint32_t         binding_count, push_bytes;
+    uint64_t         ticket;
+};
+
+typedef struct hdvk_slot_key { uint64_t serial, offset, bytes; } hdvk_slot_key;
+
+/* Commands encoded once for certain slots: command buffers, one for each piece, with all they need. */
+typedef struct hdvk_take {
+    struct hdvk_take *next;
+    uint32_t          queue;
+    VkCommandBuffer  *buffers;
+    uint32_t          buffer_count, buffer_capacity, piece_count;
+    VkDescriptorPool  pool;
+    uint32_t          pool_sets, pool_bindings; /* its size */
+    VkQueryPool       queries;
+    uint32_t          query_capacity, mark_count;
+    hdvk_slot_key    *keys;
+    uint32_t          key_count, key_capacity;
+    bool              valid, timestamps;
+    uint64_t          ticket; /* last submission of it */
+} hdvk_take;
+
+struct hdi_recording {
+    struct hdi_recording *previous, *next; /* device->recordings */
+    hdvk_take *takes;
+    uint32_t   take_count;
+};
+
+/* A submission under way. */
+typedef struct hdvk_flight {
+    uint64_t ticket;
+    uint32_t queue;
+    VkFence  fence; /* where there is no timeline */
+} hdvk_flight;
+
+struct hdi_backend_device {
+    const hdi_host *host;
+    hdvk_vk         vk;
+    hdvk_facts      facts;
+    hdvk_queue      queues[HDVK_QUEUE_COUNT];
+    bool            timeline, unified;
+
+    uint32_t        memory_types; /* bits: those our buffers may live in */
+    hdvk_block     *blocks;
+    hdi_memory     *memories, *dying; /* dying: freed while a submission used them */
+    hdi_memory    **unzeroed;         /* to be cleared ahead of the next submission */
+    uint32_t        unzeroed_count, unzeroed_capacity;
+    uint64_t        serial;
+
+    VkDescriptorSetLayout set_layouts[HDI_MAX_BINDINGS + 1]; /* by number of bindings, made when first needed */
+    hdi_loaded_kernel    *kernels, *dying_kernels;
+
+    hdi_recording  *recordings;
+    hdvk_take      *flying, *flying_last; /* of no recording, under way, by ticket */
+    hdvk_take      *spare;
+    uint32_t        spare_count;
+    hdvk_flight    *flights;              /* flights[flight_first..flight_count), by ticket */
+    uint32_t        flight_first, flight_count, flight_capacity;
+    VkFence        *spare_fences;
+    uint32_t        spare_fence_count, spare_fence_capacity;
+    uint64_t        submitted, completed; /* tickets; all up to `completed` are done */
+};
+
+/* open.c */
+hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                    hdi_backend_device **out_device, hd_error *error);
+void hdvk_close(hdi_backend_device *device);
+
+/* memory.c */
+hd_status hdvk_memory_open(hdi_backend_device *device, hd_error *error);
+void hdvk_memory_close(hdi_backend_device *device);
+hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
+void hdvk_free(hdi_backend_device *device, hdi_memory *memory);
+void *hdvk_map(hdi_backend_device *device, hdi_memory *memory);
+/* Really frees the dying memories and kernels whose last submission is done; with `all`, every one. */
+void hdvk_memory_collect(hdi_backend_device *device, bool all);
+void hdvk_memory_trim(hdi_backend_device *device);
+
+/* kernel.c, pipeline_cache.c */
+hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                           hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
+void hdvk_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
+void hdvk_kernel_collect(hdi_backend_device *device, bool all);
+void hdvk_kernel_close(hdi_backend_device *device);
+/* Names a compiled kernel: module, constants, device and driver. */
+uint64_t hdvk_cache_key(const hdi_backend_device *device, const hdi_blob *blob, const hdi_kernel *kernel);
+/* The bytes kept under `key`, or NULL; *out_bytes of them, to be freed with hdi_free. */
+void *hdvk_cache_read(const hdi_backend_device *device, uint64_t key, size_t *out_bytes);
+/* Keeps bytes under `key`; a failure is only logged, the kernel works without. */
+void hdvk_cache_write(const hdi_backend_device *device, uint64_t key, const void *bytes, size_t count);
+
+/* encode.c */
+/* Encodes the commands into the take. What goes wrong leaves it invalid, to be encoded anew. */
+hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, bool once, hd_error *error);
+/* Encodes the clearing of all unzeroed memories as the one piece of `take`. */
+hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_error *error);
+/* A spare take for the queue, or a new one; put: back to the spare ones; end: gone. */
+hd_status hdvk_take_get(hdi_backend_device *device, uint32_t queue, hdvk_take **out_take, hd_error *error);
+void hdvk_take_put(hdi_backend_device *device, hdvk_take *take);
+void hdvk_take_end(hdi_backend_device *device, hdvk_take *take);
+
+/* submit.c */
+hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
+void hdvk_forget(hdi_backend_device *device, hdi_recording *recording);
+hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
+hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
+hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+void hdvk_trim(hdi_backend_device *device);
+/* Ends recordings, takes and fences. The device must be idle or lost. */
+void hdvk_submit_close(hdi_backend_device *device);
+
+#endif
