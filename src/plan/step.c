@@ -88,7 +88,7 @@ static hd_status emit_custom(hdi_plan *plan, const hdi_task *task, const char *l
     if (custom->push_bytes > plan->caps.max_push_bytes || task->input_count + 1 > plan->caps.max_bindings)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label, custom->push_bytes,
                         task->input_count + 1, (unsigned long long)plan->caps.max_push_bytes, (unsigned long long)plan->caps.max_bindings);
-    uint32_t index;
+    uint32_t index = 0;
     hd_status status = hold_kernel(plan, custom->kernel, &index, error);
     if (status) return status;
     hdi_launch launch = { .kernel = { .module = HDI_USER_MODULE + index, .push_bytes = custom->push_bytes }, .because = "a kernel of your own" };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 119563aa8907a63a. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest bff381e12fedf374. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -7966,4 +7966,4 @@ static const uint32_t words[] = {
 0x00000006,0x00001be1,0x00007ff0,0x00000277,0x000200f9,0x00001b7b,0x000200f8,0x00001b7d,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x119563aa8907a63a), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xbff381e12fedf374), NULL };
