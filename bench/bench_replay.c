@@ -1,6 +1,7 @@
 /* bench_replay.c: what a recorded plan costs. A chain of small dependent dispatches (132 workgroups of 256, a barrier
  * between each two) is replayed; the time of one link is the slope between a long and a short chain, so that hand-over
  * and waiting fall out. Prints one JSON line.   bench_replay [device] [links] [rounds] */
+#define _POSIX_C_SOURCE 200809L
 #include <heddle.h>
 #include <stdio.h>
 #include <stdlib.h>

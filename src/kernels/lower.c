@@ -11,6 +11,7 @@ hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, 
         return hdi_lower_softmax(request, lowering, error);
     case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return hdi_lower_norm(request, lowering, error);
     case HDI_OP_GATHER: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS:
+    case HDI_OP_CAST: /* of a quantised tensor; other casts are element-wise */
         return hdi_lower_gather(request, lowering, error);
     case HDI_OP_ROPE: return hdi_lower_rope(request, lowering, error);
     case HDI_OP_ATTENTION: return hdi_lower_attention(request, lowering, error);

@@ -39,22 +39,26 @@ static bool repeated(const hdi_plan_step *step, uint32_t at) {
     return false;
 }
 
-static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
-    const hdi_plan_step *step = &plan->steps[at];
-    hdi_text_add(out, "level %u  %s: ", step->level, step->label);
-    if (step->kind == HDI_CMD_DISPATCH) hdi_text_add(out, "%s", hdi_plan_module_name(NULL, step->kernel.module));
-    else hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
-    const char *separator = " ";
+/* The operands that are only read, or those that are written. */
+static void print_uses(const hdi_plan *plan, const hdi_plan_step *step, const char *separator, bool written, hdi_text *out) {
     for (uint32_t u = 0; u < step->use_count; u++) {
-        if (repeated(step, u)) continue;
+        if (repeated(step, u) || written != ((step->uses[u].access & HDI_WRITE) != 0)) continue;
         uint64_t offset = step->uses[u].offset;
         uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
-        if (step->uses[u].access & HDI_WRITE) separator = " -> ";
         hdi_text_add(out, "%s", separator);
         print_storage_name(plan, root, out);
         if (offset) hdi_text_add(out, "+%" PRIu64, offset);
         separator = ", ";
     }
+}
+
+static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
+    const hdi_plan_step *step = &plan->steps[at];
+    hdi_text_add(out, "level %u  %s: ", step->level, step->label);
+    if (step->kind == HDI_CMD_DISPATCH) hdi_text_add(out, "%s", hdi_plan_module_name(NULL, step->kernel.module));
+    else hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
+    print_uses(plan, step, " ", false, out);
+    print_uses(plan, step, " -> ", true, out);
     hdi_text_add(out, "  because %s\n", step->because);
 }
 
