@@ -88,7 +88,8 @@ typedef struct hdi_backend {
     hd_status (*kernel_load)(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                              hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
     void (*kernel_free)(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-    /* Hands work over; tickets count up from 1 and finish in order. */
+    /* Hands work over; tickets count up from 1 and finish in order. The commands stay as they are until it is done; the
+     * arrays of kernels and slots are the caller's again at once. */
     hd_status (*submit)(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
     void (*forget)(hdi_backend_device *device, hdi_recording *recording);
     /* Is the ticket done? DEVICE_LOST where it never will be. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 struct hdi_memory {
-    uint64_t bytes;
+    uint64_t bytes, unused; /* a head of 16 bytes keeps the data aligned */
     char     data[];
 };
 struct hdi_loaded_kernel {
@@ -29,6 +29,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     snprintf(found->info.backend, sizeof found->info.backend, "null");
     snprintf(found->info.driver, sizeof found->info.driver, "heddle %s", hd_version());
     found->info.kind = HD_DEVICE_NULL;
+    found->info.memory_bytes = UINT64_C(1) << 40;
     found->caps = (hdi_caps){
         .memory_bytes = UINT64_C(1) << 40, .host_bytes = UINT64_C(1) << 40, .max_allocation_bytes = UINT64_C(1) << 40,
         .max_binding_bytes = UINT32_MAX, .binding_align = 256, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = 128,
