@@ -1,4 +1,4 @@
-/* reduce.c: lowers sum, mean, max, min, argmax and dot over one axis or all. A row, or a part of a long one, is a
+/* reduce.c: lowers sum, mean, max, min, argmax and dot over one axis. A row, or a part of a long one, is a
  * workgroup; where the axis is not the last one a column is an invocation. */
 #include "kernels/rows.h"
 
@@ -22,11 +22,10 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     }
     const hdi_tensor *x = &inputs[0];
     const int64_t axis = request->attrs->ints[0];
-    const bool all = axis >= (int64_t)x->shape.rank;
     uint64_t outer = 1, n = 1, inner = 1;
     for (uint32_t i = 0; i < x->shape.rank; i++) {
         const uint64_t length = (uint64_t)x->shape.dims[i];
-        if (all || i == axis) n *= length;
+        if (i == axis) n *= length;
         else if (i < axis) outer *= length;
         else inner *= length;
     }

@@ -59,7 +59,7 @@ static void attend(const attention_case *c) {
             set_value(&r, &in[2], (uint64_t)(b * c->S * c->Hkv * c->D + i), NAN);
         }
     }
-    const hdi_attrs attrs = { .ints = { c->not_causal } };
+    const hdi_attrs attrs = { .ints = { c->not_causal }, .floats = { (float)(1.0 / sqrt((double)c->D)) } };
     run_request(&r, &(hdi_request){ .op = HDI_OP_ATTENTION, .attrs = &attrs, .inputs = in, .input_count = c->past < 0 ? 3 : 4, .out = y, .math = c->math });
     for (int64_t b = 0; b < c->B; b++)
         for (int64_t t = 0; t < c->T; t++)
@@ -103,7 +103,7 @@ static void extreme_scores(void **state) {
             set_value(&r, &in[1], i, i < 35 ? firsts[f] : 0.0f);
             set_value(&r, &in[2], i, (float)i);
         }
-        const hdi_attrs attrs = { 0 };
+            const hdi_attrs attrs = { .floats = { 1.0f } };
         run_request(&r, &(hdi_request){ .op = HDI_OP_ATTENTION, .attrs = &attrs, .inputs = in, .input_count = 3, .out = y, .math = HD_MATH_EXACT });
         assert_true(isnan(get_value(&r, &y, 34)));
         if (f == 0) assert_true(fabs(get_value(&r, &y, 39) - 37.0) < 1e-4);

@@ -1,6 +1,6 @@
 /* attention.c: glsl/attention.comp for a CPU. A group has ROWS query rows that share a key head, so each tile of 32 keys
- * and values is read and converted once for all of them. In exact mode the keys of a tile lie side by side in vectors,
- * because each key's products are added in order; in fast mode the elements of a key do. */
+ * and values is read and converted once for all of them. The keys of a tile lie side by side in vectors, so that each
+ * key's products are added in order; fast mode only differs by fusing products and sums. */
 #include "kernels/cpu/rows.h"
 
 #define TILE HDI_ATTENTION_TILE
@@ -11,7 +11,7 @@ typedef struct state {
     uint32_t kv_type, rows, width, D;
     float    scale;
     float   *query, *result;     /* a row of WIDTH for each query row */
-    float   *keys;               /* WIDTH x TILE, transposed (exact); or TILE x WIDTH */
+    float   *keys;               /* WIDTH x TILE, transposed */
     float   *values;             /* TILE x WIDTH */
     float   *running_sum;        /* for each query row, as the two below */
     int32_t *largest;            /* running maximum, as a key */
@@ -23,44 +23,45 @@ static void load_tile(const state *s, const void *k, const void *v, uint64_t fir
     for (uint32_t key = 0; key < count; key++) {
         const uint64_t at = first + key * step;
         hdcpu_load_floats(s->kv_type, v, at, s->D, s->values + (size_t)key * s->width);
-        if (s->exact) {
-            const float *from = floats_at(s->kv_type, k, at, s->D, room);
-            for (uint32_t d = 0; d < s->D; d++) s->keys[(size_t)d * TILE + key] = from[d];
-        } else {
-            hdcpu_load_floats(s->kv_type, k, at, s->D, s->keys + (size_t)key * s->width);
-        }
+        const float *from = floats_at(s->kv_type, k, at, s->D, room);
+        for (uint32_t d = 0; d < s->D; d++) s->keys[(size_t)d * TILE + key] = from[d];
     }
 }
 
-static void exact_scores(const state *s, const float *query, float *scores) {
+/* sums[i] += a * b[i] for 32 neighbours: a row of a tile either way. */
+static inline void add_products(bool exact, float a, const float *b, float *sums) {
+    if (exact) {
+        for (uint32_t i = 0; i < 32; i++) sums[i] += a * b[i];
+    } else {
+        for (uint32_t i = 0; i < 32; i++) sums[i] = fused(a, b[i], sums[i]);
+    }
+}
+
+static inline void make_scores(const state *s, bool exact, const float *query, float *scores) {
     float total[TILE] = { 0 };
     for (uint32_t begin = 0; begin < s->D; begin += HDI_MM_BLOCK) {
         float block[TILE] = { 0 };
         const uint32_t end = HDI_MIN(s->D, begin + HDI_MM_BLOCK);
-        for (uint32_t d = begin; d < end; d++)
-            for (uint32_t key = 0; key < TILE; key++) block[key] += query[d] * s->keys[(size_t)d * TILE + key];
+        for (uint32_t d = begin; d < end; d++) add_products(exact, query[d], s->keys + (size_t)d * TILE, block);
         for (uint32_t key = 0; key < TILE; key++) total[key] += block[key];
     }
     for (uint32_t key = 0; key < TILE; key++) scores[key] = total[key] * s->scale;
 }
-static void fast_scores(const state *s, const float *query, uint32_t count, float *scores) {
-    for (uint32_t key = 0; key < count; key++) { /* rows are padded with zeros to WIDTH, a multiple of 32 */
-        const float *from = s->keys + (size_t)key * s->width;
+/* result = result * rescale + the tile's values times their weights; rows are padded to WIDTH, a multiple of 32. */
+static inline void add_values(const state *s, bool exact, const float *weights, uint32_t count, float rescale, float *result) {
+    for (uint32_t begin = 0; begin < s->width; begin += 32) {
         float sums[32] = { 0 };
-        for (uint32_t d = 0; d < s->width; d += 32)
-            for (uint32_t l = 0; l < 32; l++) sums[l] = fused(query[d + l], from[d + l], sums[l]);
-        for (uint32_t half = 16; half > 0; half /= 2)
-            for (uint32_t l = 0; l < half; l++) sums[l] += sums[l + half];
-        scores[key] = sums[0] * s->scale;
+        for (uint32_t key = 0; key < count; key++) add_products(exact, weights[key], s->values + (size_t)key * s->width + begin, sums);
+        for (uint32_t d = 0; d < 32; d++) result[begin + d] = sums[d] + result[begin + d] * rescale;
     }
 }
 
 /* One query row over one tile, of which it sees `count` keys. */
 static void add_tile(const state *s, uint32_t row, uint32_t count) {
-    const uint32_t D = s->D, width = s->width;
-    float scores[TILE], weights[TILE], sums[LANES];
-    if (s->exact) exact_scores(s, s->query + (size_t)row * width, scores);
-    else fast_scores(s, s->query + (size_t)row * width, count, scores);
+    const float *query = s->query + (size_t)row * s->width;
+    float *result = s->result + (size_t)row * s->width, scores[TILE], weights[TILE];
+    if (s->exact) make_scores(s, true, query, scores);
+    else make_scores(s, false, query, scores);
     const int32_t best = largest_key(scores, count, s->largest[row]);
     float base = float_of_key(best);
     if (exact_bits(base) == 0xFF800000u) base = 0.0f; /* nothing but -infinity yet: all weights are 0 */
@@ -70,17 +71,8 @@ static void add_tile(const state *s, uint32_t row, uint32_t count) {
     float sum = 0.0f;
     for (uint32_t key = 0; key < count; key++) sum += weights[key];
     s->running_sum[row] = sum + s->running_sum[row] * rescale;
-    float *result = s->result + (size_t)row * width;
-    for (uint32_t d = 0; d < D; d++) sums[d] = 0.0f;
-    for (uint32_t key = 0; key < count; key++) {
-        const float weight = weights[key], *from = s->values + (size_t)key * width;
-        if (s->exact) {
-            for (uint32_t d = 0; d < D; d++) sums[d] += weight * from[d];
-        } else {
-            for (uint32_t d = 0; d < D; d++) sums[d] = fused(weight, from[d], sums[d]);
-        }
-    }
-    for (uint32_t d = 0; d < D; d++) result[d] = sums[d] + result[d] * rescale;
+    if (s->exact) add_values(s, true, weights, count, rescale, result);
+    else add_values(s, false, weights, count, rescale, result);
 }
 
 static state begin(const hdi_cpu_call *call) {
@@ -94,7 +86,7 @@ static state begin(const hdi_cpu_call *call) {
     s.running_sum = s.values + (size_t)TILE * s.width;
     s.largest = (int32_t *)(void *)(s.running_sum + s.rows);
     s.visible = (uint32_t *)(void *)(s.largest + s.rows);
-    memset(call->scratch, 0, sizeof(float) * (2 * (size_t)s.rows + TILE) * s.width); /* so also where D ends before WIDTH */
+    memset(call->scratch, 0, sizeof(float) * (2 * (size_t)s.rows + 2 * (size_t)TILE) * s.width); /* so also where D ends before WIDTH */
     return s;
 }
 

@@ -13,16 +13,18 @@ static bool picks(const reduction *r) {
     return r->op == HDI_REDUCE_MAX || r->op == HDI_REDUCE_MIN || r->op == HDI_REDUCE_ARGMAX;
 }
 
-/* The key by which an element is picked, and its value again. For argmax -0 equals 0. */
-static inline int32_t pick_key(uint32_t op, uint32_t type, uint32_t bits) {
-    int32_t key = (int32_t)bits;
-    if (type != HDI_TYPE_I32) {
-        key = key_of(bits);
-        if (op == HDI_REDUCE_ARGMAX) return key == -1 ? 0 : key;
-        if (op == HDI_REDUCE_MIN) return key == KEY_NAN ? key : ~key;
-        return key;
+/* The keys by which elements are picked, and a key's value again. For argmax -0 equals 0. */
+static void pick_keys(const reduction *r, const uint32_t *bits, uint32_t count, int32_t *keys) {
+    const uint32_t flip = r->op == HDI_REDUCE_MIN ? UINT32_MAX : 0;
+    const bool zeros_equal = r->op == HDI_REDUCE_ARGMAX;
+    if (r->type == HDI_TYPE_I32) {
+        for (uint32_t l = 0; l < count; l++) keys[l] = (int32_t)(bits[l] ^ flip);
+        return;
     }
-    return op == HDI_REDUCE_MIN ? ~key : key;
+    for (uint32_t l = 0; l < count; l++) {
+        const uint32_t key = (uint32_t)key_of(bits[l] & (0u - (uint32_t)(bits[l] != EXACT_SIGN || !zeros_equal)));
+        keys[l] = (int32_t)exact_select(key == (uint32_t)KEY_NAN, key, key ^ flip);
+    }
 }
 static uint32_t pick_bits(const reduction *r, int32_t key) {
     if (r->type != HDI_TYPE_I32 && key == KEY_NAN) return EXACT_NAN;
@@ -75,17 +77,14 @@ static int32_t pick_row(const reduction *r, uint64_t first, uint32_t count, uint
     *out_at = 0;
     for (uint32_t i = 0; i < count; i += LANES) {
         const uint32_t width = HDI_MIN(LANES, count - i);
-        const uint32_t *x = words_at(r, first + i, width, room);
-        int32_t here = KEY_LEAST;
-        for (uint32_t l = 0; l < width; l++) {
-            const int32_t key = pick_key(r->op, r->type, x[l]);
-            here = key > here ? key : here;
-        }
+        int32_t keys[LANES], here = KEY_LEAST;
+        pick_keys(r, words_at(r, first + i, width, room), width, keys);
+        for (uint32_t l = 0; l < width; l++) here = keys[l] > here ? keys[l] : here;
         if (i > 0 && here <= best) continue;
+        uint32_t l = 0;
+        while (keys[l] != here) l++;
         best = here;
-        if (r->op == HDI_REDUCE_ARGMAX)
-            for (uint32_t l = 0; l < width; l++)
-                if (pick_key(r->op, r->type, x[l]) == best) { *out_at = i + l; break; }
+        *out_at = i + l;
     }
     return best;
 }
@@ -93,9 +92,10 @@ static int32_t pick_row(const reduction *r, uint64_t first, uint32_t count, uint
 static uint32_t pick_pair(const reduction *r, uint64_t first, uint32_t count) {
     const uint32_t *pairs = (const uint32_t *)r->x + 2 * first;
     uint32_t at = pairs[1];
-    int32_t best = pick_key(r->op, r->type, pairs[0]);
-    for (uint32_t i = 1; i < count; i++) {
-        const int32_t key = pick_key(r->op, r->type, pairs[2 * i]);
+    int32_t best = KEY_LEAST;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t key;
+        pick_keys(r, pairs + 2 * i, 1, &key);
         if (key > best) { best = key; at = pairs[2 * i + 1]; }
     }
     return at;
@@ -150,16 +150,15 @@ static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32
     for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
 }
 static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
-    int32_t best[LANES];
-    uint32_t best_at[LANES];
+    int32_t best[LANES], keys[LANES];
+    uint32_t best_at[LANES] = { 0 };
     float room[LANES];
-    for (uint32_t j = 0; j < r->n; j++) {
-        const uint32_t *x = words_at(r, first + (uint64_t)j * r->inner, width, room);
+    pick_keys(r, words_at(r, first, width, room), width, best);
+    for (uint32_t j = 1; j < r->n; j++) {
+        pick_keys(r, words_at(r, first + (uint64_t)j * r->inner, width, room), width, keys);
         for (uint32_t l = 0; l < width; l++) {
-            const int32_t key = pick_key(r->op, r->type, x[l]);
-            const bool better = j == 0 || key > best[l];
-            best_at[l] = better ? j : best_at[l];
-            best[l] = better ? key : best[l];
+            best_at[l] = keys[l] > best[l] ? j : best_at[l];
+            best[l] = keys[l] > best[l] ? keys[l] : best[l];
         }
     }
     for (uint32_t l = 0; l < width; l++) store(r, out + l, r->op == HDI_REDUCE_ARGMAX ? best_at[l] : pick_bits(r, best[l]));

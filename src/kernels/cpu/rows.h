@@ -51,8 +51,8 @@ static inline float sum_of_lanes(float *lanes) {
 #define KEY_NAN   INT32_MAX
 #define KEY_LEAST INT32_MIN
 static inline int32_t key_of(uint32_t bits) {
-    const int32_t key = (int32_t)(bits ^ ((0u - (bits >> 31)) & 0x7FFFFFFFu));
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? KEY_NAN : key;
+    const uint32_t key = bits ^ ((0u - (bits >> 31)) & 0x7FFFFFFFu);
+    return (int32_t)exact_select((bits & 0x7FFFFFFFu) > 0x7F800000u, (uint32_t)KEY_NAN, key);
 }
 static inline uint32_t bits_of_key(int32_t key) {
     const uint32_t bits = (uint32_t)key;
