@@ -1,6 +1,6 @@
 /* bench_replay.c: what a recorded plan costs. A chain of small dependent dispatches (132 workgroups of 256, a barrier
  * between each two) is replayed; the time of one link is the slope between a long and a short chain, so that hand-over
- * and waiting fall out. Prints one JSON line.   bench_replay [device] [links] [rounds] */
+ * and waiting fall out. Prints one JSON line.   bench_replay [device] [links] [rounds] [elements] */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ELEMENTS = 132 * 256 * 4 };
+static int elements = 132 * 256 * 4;
 
 static double now_us(void) {
     struct timespec t;
@@ -28,14 +28,14 @@ static double median(double *values, int count) {
 
 static hd_plan *chain(hd_context *context, hd_device *device, int links) {
     hd_program *program = hd_program_create(context);
-    hd_value v = hd_input(program, "x", HD_F32, HD_SHAPE(ELEMENTS));
+    hd_value v = hd_input(program, "x", HD_F32, HD_SHAPE(elements));
     for (int i = 0; i < links; i++) v = hd_scale(program, v, 1.0f, 0.0f);
     hd_output(program, "y", v);
     hd_plan *plan = NULL;
     hd_plan_create(device, program, &(hd_plan_desc){ .no_fusion = 1 }, &plan);
     hd_program_destroy(program);
-    float *data = calloc(ELEMENTS, sizeof *data);
-    if (plan) hd_plan_write(plan, "x", data, ELEMENTS * sizeof *data);
+    float *data = calloc((size_t)elements, sizeof *data);
+    if (plan) hd_plan_write(plan, "x", data, (size_t)elements * sizeof *data);
     free(data);
     return plan;
 }
@@ -61,9 +61,10 @@ static int measure(hd_plan *plan, int rounds, double *out_run, double *out_submi
 
 int main(int count, char **arguments) {
     int links = count > 2 ? atoi(arguments[2]) : 1000, rounds = count > 3 ? atoi(arguments[3]) : 51;
+    if (count > 4) elements = atoi(arguments[4]);
     hd_context *context = NULL;
     hd_device *device = NULL;
-    if (links < 2 || rounds < 1 || hd_context_create(NULL, &context)) return 2;
+    if (elements < 1 || links < 2 || rounds < 1 || hd_context_create(NULL, &context)) return 2;
     if (hd_device_open(context, &(hd_device_desc){ .id = count > 1 ? arguments[1] : NULL }, &device)) {
         fprintf(stderr, "%s\n", hd_context_error(context));
         return 1;
@@ -73,8 +74,8 @@ int main(int count, char **arguments) {
     int status = !longer || !shorter || measure(longer, rounds, &long_us, &submit_us) || measure(shorter, rounds, &short_us, &short_submit_us);
     if (status) fprintf(stderr, "%s\n", hd_context_error(context));
     else
-        printf("{\"bench\":\"replay\",\"device\":\"%s\",\"links\":%d,\"rounds\":%d,\"us_per_link\":%.3f,\"run_us\":%.1f,\"one_link_run_us\":%.1f,\"submit_us\":%.2f}\n",
-               hd_device_get_info(device)->id, links, rounds, (long_us - short_us) / (links - 1), long_us, short_us, submit_us);
+        printf("{\"bench\":\"replay\",\"device\":\"%s\",\"elements\":%d,\"links\":%d,\"rounds\":%d,\"us_per_link\":%.3f,\"run_us\":%.1f,\"one_link_run_us\":%.1f,\"submit_us\":%.2f}\n",
+               hd_device_get_info(device)->id, elements, links, rounds, (long_us - short_us) / (links - 1), long_us, short_us, submit_us);
     hd_context_destroy(context);
     return status;
 }

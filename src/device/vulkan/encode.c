@@ -54,6 +54,7 @@ void hdvk_take_end(hdi_backend_device *device, hdvk_take *take) {
 typedef struct needs {
     uint32_t pieces, sets, bindings, marks;
     uint32_t last_work; /* a cut after it would make an empty piece */
+    bool     moves;     /* there are copies or fills */
 } needs;
 
 static needs count_needs(const hdi_cmds *cmds) {
@@ -66,6 +67,7 @@ static needs count_needs(const hdi_cmds *cmds) {
             n.sets += cmd->as.dispatch.binding_count != 0;
             n.bindings += cmd->as.dispatch.binding_count;
         }
+        n.moves |= cmd->kind == HDI_CMD_COPY || cmd->kind == HDI_CMD_FILL;
         n.marks += cmd->kind == HDI_CMD_MARK;
         n.pieces += cmd->kind == HDI_CMD_BARRIER && cmd->as.barrier.cut && i < n.last_work;
     }
@@ -135,6 +137,7 @@ typedef struct encoder {
     VkPipeline            bound;
     const char           *label; /* of the mark that is open, or NULL */
     uint32_t              piece, mark;
+    bool                  moves;  /* there are copies or fills among the commands */
 } encoder;
 
 /* Everything before is done and visible to everything after, on this queue; with `host`, to the host as well. */
@@ -148,6 +151,15 @@ static void barrier(const encoder *e, bool host) {
         .dstAccessMask = host ? (VkAccessFlags)(VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT) : reads | writes,
     };
     e->device->vk.CmdPipelineBarrier(e->buffer, stages, host ? VK_PIPELINE_STAGE_HOST_BIT : stages, 0, 1, &memory, 0, NULL, 0, NULL);
+}
+
+/* A barrier among dispatches only: without the transfer stage it costs less on some devices. */
+static void compute_barrier(const encoder *e) {
+    const VkMemoryBarrier memory = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+    };
+    e->device->vk.CmdPipelineBarrier(e->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, NULL, 0, NULL);
 }
 
 static void open_label(const encoder *e) {
@@ -229,7 +241,8 @@ static hd_status encode_dispatch(encoder *e, const hdi_cmd *cmd, hd_error *error
         vk->CmdPushConstants(e->buffer, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
                              e->submission->cmds->push + cmd->as.dispatch.push_first);
     const uint32_t *first = cmd->as.dispatch.first, *groups = cmd->as.dispatch.groups;
-    vk->CmdDispatchBase(e->buffer, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
+    if (first[0] | first[1] | first[2]) vk->CmdDispatchBase(e->buffer, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
+    else vk->CmdDispatch(e->buffer, groups[0], groups[1], groups[2]);
     return HD_OK;
 }
 
@@ -267,7 +280,8 @@ static hd_status encode_all(encoder *e, uint32_t last_work, hd_error *error) {
         case HDI_CMD_MARK:     encode_mark(e, cmd); break;
         case HDI_CMD_BARRIER:
             if (!cmd->as.barrier.cut || i >= last_work) {
-                barrier(e, false);
+                if (e->moves) barrier(e, false);
+                else compute_barrier(e);
             } else { /* the next piece begins with a barrier */
                 status = end_piece(e, false, error);
                 if (status == HD_OK) status = begin_piece(e, error);
@@ -301,7 +315,7 @@ hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submissi
     if (status == HD_OK) status = keep_keys(device, submission, take, error);
     if (status != HD_OK) return status;
     /* Time stamps would be overwritten by the same commands running twice at once; submit.c sees to it. */
-    encoder e = { .device = device, .submission = submission, .take = take };
+    encoder e = { .device = device, .submission = submission, .take = take, .moves = n.moves };
     e.usage = once ? VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT : take->timestamps ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
     status = encode_all(&e, n.last_work, error);
     take->piece_count = e.piece;
