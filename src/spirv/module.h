@@ -1,0 +1,234 @@
+/* module.h: a SPIR-V module that was read and checked, for those who look inside: reflection now, printers of other
+ * languages later. Internal to src/spirv/. Built in this order, each step standing on the ones before it:
+ *   read.c   words -> instructions and result ids      declare.c  decorations, types, constants, variables
+ *   check.c  the module as a whole                      blocks.c   functions and their blocks
+ *   flow.c   dominance, structured control flow         typing.c, memory.c  operand types inside of functions
+ *   reflect.c what one entry point needs
+ * A *def* is the index of a result id's record in module->defs, in order of definition; 0 stands for "none". */
+#ifndef HDI_SPIRV_MODULE_H
+#define HDI_SPIRV_MODULE_H
+
+#include "spirv/spirv.h"
+#include <spirv/unified1/spirv.h>
+
+/* Numbers that older headers lack. */
+#define HDI_SPIRV_COOPERATIVE_MATRIX 6022u      /* capability */
+#define HDI_SPIRV_TYPE_COOPERATIVE_MATRIX 4456u /* opcodes from here on */
+#define HDI_SPIRV_COOPERATIVE_MATRIX_LOAD 4457u
+#define HDI_SPIRV_COOPERATIVE_MATRIX_STORE 4458u
+#define HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD 4459u
+#define HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH 4460u
+
+/* Stated limits; more is refused with LIMIT. */
+#define HDI_SPIRV_MAX_BYTES (16u << 20)
+#define HDI_SPIRV_MAX_BOUND (4u << 20)
+#define HDI_SPIRV_MAX_ENTRIES 64u
+#define HDI_SPIRV_MAX_TYPES 16384u
+#define HDI_SPIRV_MAX_TYPE_DEPTH 32u     /* types within types */
+#define HDI_SPIRV_MAX_NEST 256u          /* ifs and loops within each other */
+#define HDI_SPIRV_MAX_CALLS 64u          /* functions that call each other in a row */
+#define HDI_SPIRV_MAX_LOCAL_BYTES (1u << 20) /* of one value, and of all private and function variables together */
+
+#define HDI_SPIRV_NONE UINT32_MAX
+
+/* What op_table.inc says of an opcode. */
+typedef struct hdi_spirv_op {
+    uint32_t    number;
+    const char *name; /* without "Op" */
+    char        section;
+    const char *operands, *types;
+    uint32_t    capability, minor;
+} hdi_spirv_op;
+const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode); /* NULL: outside of the subset */
+
+typedef struct hdi_spirv_def {
+    uint32_t id;
+    uint32_t inst;   /* index in insts */
+    uint32_t type;   /* def of its type; of itself where it is one; 0: a label, text or import */
+    uint32_t decor;  /* index in decors; 0: not decorated */
+    uint32_t detail; /* index in types, values, functions or blocks, as its instruction says; def of a pointer's variable */
+    uint32_t block;  /* that it stands in; HDI_SPIRV_NONE: outside of functions, or a parameter */
+} hdi_spirv_def;
+
+enum hdi_spirv_flag {
+    HDI_SPIRV_BLOCK = 1, HDI_SPIRV_BUFFER_BLOCK = 2, HDI_SPIRV_NON_WRITABLE = 4, HDI_SPIRV_NON_READABLE = 8,
+    HDI_SPIRV_NO_CONTRACTION = 16, HDI_SPIRV_ROW_MAJOR = 32, HDI_SPIRV_COL_MAJOR = 64, HDI_SPIRV_RELAXED = 128,
+    HDI_SPIRV_RESTRICT = 256, HDI_SPIRV_ALIASED = 512, HDI_SPIRV_VOLATILE = 1024, HDI_SPIRV_COHERENT = 2048,
+    HDI_SPIRV_NO_SIGNED_WRAP = 4096, HDI_SPIRV_NO_UNSIGNED_WRAP = 8192
+};
+typedef struct hdi_spirv_member {
+    uint32_t flags, offset, matrix_stride; /* HDI_SPIRV_NONE: not decorated so */
+} hdi_spirv_member;
+/* All decorations of one id; HDI_SPIRV_NONE where one is absent. */
+typedef struct hdi_spirv_decor {
+    uint32_t flags, set, binding, builtin, spec_id, array_stride, rounding;
+    hdi_spirv_member *members; /* of a struct; NULL: none is decorated */
+} hdi_spirv_decor;
+
+/* `kind`: 'f' float, 'i' int, 'b' bool, each scalar or vector; 'm' matrix, 'a' array, 'r' run-time array, 's' struct, 'p'
+ * pointer, 'v' void, 'n' function, 'c' cooperative matrix. */
+typedef struct hdi_spirv_type {
+    char     kind;
+    bool     is_signed, has_pointer, has_run_time_array, has_bool, has_cooperative, laid_out;
+    bool     read_only; /* a struct of which no member is writable */
+    uint8_t  depth;
+    uint8_t  widths;  /* bits 8, 16, 64: it holds ints of that width; 1, 2, 4: floats of 16, 32, 64 bits */
+    uint32_t width;   /* bits of a scalar, and of a vector's component */
+    uint32_t count;   /* components (1 for a scalar), columns, elements (specialised), members, parameters */
+    uint32_t element; /* def: component, column, element, pointee, result; 0 for a scalar */
+    uint32_t storage; /* of a pointer */
+    uint32_t alike;   /* def of the first type that is the same apart from decorations */
+    uint64_t bytes;   /* by offsets and strides, up to the last byte; 0 where it is not laid out */
+    uint32_t align;   /* of its widest scalar, in bytes */
+    uint64_t plain_bytes, plain_align; /* by the rules of std430: what shared memory counts */
+} hdi_spirv_type;
+
+/* A constant, specialised. `known`: a scalar whose bits are known. Floats keep their own bits. */
+typedef struct hdi_spirv_value {
+    uint64_t bits;
+    bool     known, spec;
+} hdi_spirv_value;
+
+typedef struct hdi_spirv_function {
+    uint32_t def, inst_first, inst_end;    /* OpFunction .. OpFunctionEnd, both included */
+    uint32_t block_first, block_count;     /* the first one is the entry */
+    uint32_t parameter_first;              /* def of the first; they follow each other */
+    uint32_t parameter_count;
+} hdi_spirv_function;
+
+typedef struct hdi_spirv_block {
+    uint32_t function;
+    uint32_t inst_first, inst_end;  /* OpLabel .. terminator, both included */
+    uint32_t merge_inst;            /* OpSelectionMerge or OpLoopMerge before the terminator; 0: none */
+    uint32_t merge, continue_to;    /* blocks named there; HDI_SPIRV_NONE */
+    uint32_t construct;             /* header of the innermost construct around it; HDI_SPIRV_NONE: none */
+    uint32_t nest;                  /* how many constructs that is */
+} hdi_spirv_block;
+
+/* Dominators of all functions, for each block. */
+typedef struct hdi_spirv_tree {
+    uint32_t *parent; /* immediate dominator; itself for an entry; HDI_SPIRV_NONE: never reached */
+    uint32_t *depth;  /* below the entry */
+    uint32_t *jump;   /* an ancestor further up, so that a walk up takes O(log n) steps */
+    uint32_t *order;  /* blocks function by function, each after all that lead to it but for its own loop's end */
+    uint32_t *place;  /* in `order`; HDI_SPIRV_NONE: never reached */
+} hdi_spirv_tree;
+
+typedef struct hdi_spirv_module {
+    hdi_arena           arena;  /* of everything here */
+    hd_error           *error;  /* NULL is fine */
+    hd_status           status; /* the first failure */
+    uint32_t           *words, word_count;
+    uint32_t            version, bound;
+    uint32_t           *insts, inst_count;     /* first word of each instruction */
+    uint32_t           *def_of_id;             /* `bound` of them */
+    hdi_spirv_def      *defs;      uint32_t def_count;
+    hdi_spirv_decor    *decors;    uint32_t decor_count;
+    hdi_spirv_type     *types;     uint32_t type_count;  /* [0]: no type at all */
+    hdi_spirv_value    *values;    uint32_t value_count; /* [0]: not known */
+    hdi_spirv_function *functions; uint32_t function_count;
+    hdi_spirv_block    *blocks;    uint32_t block_count;
+    hdi_spirv_tree      tree;      /* by the branches that there are */
+    hdi_spirv_tree      structure; /* and as if each header led to its merge and continue blocks */
+    uint32_t            entries[HDI_SPIRV_MAX_ENTRIES], entry_count; /* OpEntryPoint instructions */
+    uint8_t             capabilities[1024]; /* a bit for each number below 8192 */
+    uint32_t            extensions;         /* a bit for each one in check.c's list */
+    uint32_t            glsl_set;           /* def of the import of GLSL.std.450, or 0 */
+    const uint32_t     *spec_ids, *spec_values; /* given from outside; borrowed while the module is read */
+    uint32_t            spec_count;
+} hdi_spirv_module;
+
+/* Reads and checks a whole module. On success every fact below can be relied on: ids are defined, of the right kind and
+ * type, functions are structured. hdi_spirv_module_free in any case. Statuses: MODULE, LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,
+                                const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                                hdi_spirv_module *out_module, hd_error *error);
+void hdi_spirv_module_free(hdi_spirv_module *module);
+
+/* ---- looking around; all take any number and answer "none" for what is not there ---- */
+static inline const uint32_t *hdi_spirv_words(const hdi_spirv_module *m, uint32_t inst) { return m->words + m->insts[inst]; }
+static inline uint32_t hdi_spirv_length(const hdi_spirv_module *m, uint32_t inst) { return hdi_spirv_words(m, inst)[0] >> 16; }
+static inline uint32_t hdi_spirv_opcode(const hdi_spirv_module *m, uint32_t inst) { return hdi_spirv_words(m, inst)[0] & 0xFFFF; }
+static inline uint32_t hdi_spirv_find(const hdi_spirv_module *m, uint32_t id) { return id < m->bound ? m->def_of_id[id] : 0; }
+static inline uint32_t hdi_spirv_def_opcode(const hdi_spirv_module *m, uint32_t def) {
+    return def ? hdi_spirv_opcode(m, m->defs[def].inst) : (uint32_t)SpvOpNop;
+}
+static inline const uint32_t *hdi_spirv_def_words(const hdi_spirv_module *m, uint32_t def) {
+    return hdi_spirv_words(m, m->defs[def].inst);
+}
+static inline const hdi_spirv_decor *hdi_spirv_decor_of(const hdi_spirv_module *m, uint32_t def) {
+    return &m->decors[m->defs[def].decor];
+}
+static inline bool hdi_spirv_is_type(uint32_t opcode) {
+    return (opcode >= SpvOpTypeVoid && opcode <= SpvOpTypeFunction) || opcode == HDI_SPIRV_TYPE_COOPERATIVE_MATRIX;
+}
+static inline bool hdi_spirv_is_constant(uint32_t opcode) {
+    return opcode >= SpvOpConstantTrue && opcode <= SpvOpSpecConstantOp;
+}
+/* Does the instruction define something that others calculate with? */
+static inline bool hdi_spirv_is_value(uint32_t opcode) {
+    const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
+    return row && row->operands[0] == 't' && opcode != SpvOpFunction;
+}
+/* The facts of a type (def of the type), and of a value's type (def of the value). */
+static inline const hdi_spirv_type *hdi_spirv_type_at(const hdi_spirv_module *m, uint32_t type) {
+    return &m->types[hdi_spirv_is_type(hdi_spirv_def_opcode(m, type)) ? m->defs[type].detail : 0];
+}
+static inline const hdi_spirv_type *hdi_spirv_type_of(const hdi_spirv_module *m, uint32_t def) {
+    return hdi_spirv_type_at(m, m->defs[def].type);
+}
+static inline const hdi_spirv_value *hdi_spirv_value_of(const hdi_spirv_module *m, uint32_t def) {
+    return &m->values[hdi_spirv_is_constant(hdi_spirv_def_opcode(m, def)) ? m->defs[def].detail : 0];
+}
+static inline bool hdi_spirv_has(const hdi_spirv_module *m, uint32_t capability) {
+    return capability < 8192 && (m->capabilities[capability / 8] >> (capability % 8) & 1);
+}
+/* The variable or parameter that a pointer leads into, through any access chains. */
+static inline uint32_t hdi_spirv_root(const hdi_spirv_module *m, uint32_t pointer) { return m->defs[pointer].detail; }
+/* Does block `a` dominate block `b`? O(log n). */
+bool hdi_spirv_dominates(const hdi_spirv_tree *tree, uint32_t a, uint32_t b);
+/* Target number `n` of the block's branch; HDI_SPIRV_NONE: it has no more. */
+uint32_t hdi_spirv_target(const hdi_spirv_module *m, uint32_t block, uint32_t n);
+/* A scalar constant's value; false where it is not known. */
+bool hdi_spirv_known(const hdi_spirv_module *m, uint32_t def, uint64_t *out_value);
+
+/* ---- operands, one by one, as op_table.inc describes them ---- */
+typedef struct hdi_spirv_operands {
+    const uint32_t *words;
+    uint32_t        at, end;
+    const char     *next, *loop;
+    bool            bad; /* the words do not fit the opcode */
+} hdi_spirv_operands;
+hdi_spirv_operands hdi_spirv_operands_of(const hdi_spirv_module *m, uint32_t inst);
+/* The next operand's letter and the index of its first word in the instruction; false at the end. */
+bool hdi_spirv_next(hdi_spirv_operands *operands, char *out_letter, uint32_t *out_at);
+/* Operand letters of a decoration or execution mode; NULL: outside of the subset. */
+const char *hdi_spirv_decoration_operands(uint32_t decoration);
+const char *hdi_spirv_mode_operands(uint32_t mode);
+
+/* ---- the steps; false: refused, m->status says how ---- */
+bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count);
+bool hdi_spirv_check(hdi_spirv_module *m);
+bool hdi_spirv_declare(hdi_spirv_module *m);
+bool hdi_spirv_blocks(hdi_spirv_module *m);
+bool hdi_spirv_flow(hdi_spirv_module *m);
+bool hdi_spirv_typing(hdi_spirv_module *m);
+/* The type rule of one instruction, a constant expression's included. */
+bool hdi_spirv_typing_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t first_word);
+/* The rules of instructions that go through pointers (memory.c); `*out_known` false: it is none of those. */
+bool hdi_spirv_typing_memory(hdi_spirv_module *m, uint32_t inst, uint32_t def, bool *out_known);
+/* A scope or a set of memory semantics; `execution`: the scope of who waits. */
+bool hdi_spirv_scope_fits(const hdi_spirv_module *m, uint32_t id, bool execution);
+bool hdi_spirv_semantics_fit(const hdi_spirv_module *m, uint32_t id);
+/* May the pointer be written through? */
+bool hdi_spirv_may_write(const hdi_spirv_module *m, uint32_t pointer);
+/* The constant's value, in declare.c's order (constant.c). */
+bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def);
+/* Refuse: "SPIR-V word 12, OpLoad: ..." with MODULE, LIMIT, or OUT_OF_HOST_MEMORY. Always false. */
+bool hdi_spirv_bad(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4);
+bool hdi_spirv_beyond(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4);
+bool hdi_spirv_no_memory(hdi_spirv_module *m);
+/* A text of the module with everything unprintable replaced, for messages; into `out` of `room` bytes. */
+const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room);
+
+#endif

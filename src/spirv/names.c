@@ -1,0 +1,43 @@
+/* names.c: names of opcodes and capabilities for messages, and the rows of op_table.inc by opcode. Tables only. */
+#include "spirv/module.h"
+
+enum {
+#define OP(number, name, section, operands, types, capability, minor) ROW_##name,
+#include "spirv/op_table.inc"
+#undef OP
+    ROW_COUNT
+};
+
+static const hdi_spirv_op rows[ROW_COUNT] = {
+#define OP(number, name, section, operands, types, capability, minor) \
+    { number, #name, section, operands, types, (uint32_t)(capability), minor },
+#include "spirv/op_table.inc"
+#undef OP
+};
+
+const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode) {
+    switch (opcode) {
+#define OP(number, name, section, operands, types, capability, minor) case number: return &rows[ROW_##name];
+#include "spirv/op_table.inc"
+#undef OP
+    default: return NULL;
+    }
+}
+
+const char *hdi_spirv_op_name(uint32_t opcode) {
+    switch (opcode) {
+#define OP_NAME(number, name) case number: return name;
+#include "spirv/names.inc"
+#undef OP_NAME
+    default: return "unknown";
+    }
+}
+
+const char *hdi_spirv_capability_name(uint32_t capability) {
+    switch (capability) {
+#define CAPABILITY_NAME(number, name) case number: return name;
+#include "spirv/names.inc"
+#undef CAPABILITY_NAME
+    default: return "unknown";
+    }
+}

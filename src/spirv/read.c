@@ -1,0 +1,295 @@
+/* read.c: the words of a module become instructions and result ids. When this step is through, every instruction fits its
+ * row of op_table.inc, every id is in bounds and defined exactly once, before its use where the rules ask for that.
+ * Relies on nothing: the bytes are hostile. Takes time and memory in proportion to the bytes, and to the id bound. */
+#include "spirv/module.h"
+#include <stdio.h>
+
+enum { HEADER_WORDS = 5 };
+
+/* ---- refusing ---- */
+
+static bool refuse_v(hdi_spirv_module *m, hd_status status, uint32_t inst, const char *format, va_list args) {
+    char detail[256];
+    vsnprintf(detail, sizeof detail, format, args);
+    m->status = status;
+    if (inst == HDI_SPIRV_NONE)
+        hdi_fail(m->error, status, "SPIR-V: %s", detail);
+    else
+        hdi_fail(m->error, status, "SPIR-V word %u, %s: %s", m->insts[inst],
+                 hdi_spirv_op_name(hdi_spirv_opcode(m, inst)), detail);
+    return false;
+}
+
+bool hdi_spirv_bad(hdi_spirv_module *m, uint32_t inst, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    refuse_v(m, HD_STATUS_MODULE, inst, format, args);
+    va_end(args);
+    return false;
+}
+
+bool hdi_spirv_beyond(hdi_spirv_module *m, uint32_t inst, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    refuse_v(m, HD_STATUS_LIMIT, inst, format, args);
+    va_end(args);
+    return false;
+}
+
+bool hdi_spirv_no_memory(hdi_spirv_module *m) {
+    m->status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    hdi_fail(m->error, m->status, "no host memory to read a SPIR-V module of %u words", m->word_count);
+    return false;
+}
+
+const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room) {
+    size_t i = 0;
+    for (; i + 1 < room; i++) {
+        uint32_t letter = text[i / 4] >> (i % 4 * 8) & 0xFF;
+        if (letter == 0) break;
+        out[i] = letter >= 0x20 && letter < 0x7F ? (char)letter : '?';
+    }
+    out[i] = 0;
+    return out;
+}
+
+/* ---- operands ---- */
+
+const char *hdi_spirv_decoration_operands(uint32_t decoration) {
+    switch (decoration) {
+    case SpvDecorationSpecId: case SpvDecorationArrayStride: case SpvDecorationMatrixStride: case SpvDecorationBuiltIn:
+    case SpvDecorationBinding: case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
+        return "n";
+    case SpvDecorationRelaxedPrecision: case SpvDecorationBlock: case SpvDecorationBufferBlock: case SpvDecorationRowMajor:
+    case SpvDecorationColMajor: case SpvDecorationRestrict: case SpvDecorationAliased: case SpvDecorationVolatile:
+    case SpvDecorationCoherent: case SpvDecorationNonWritable: case SpvDecorationNonReadable:
+    case SpvDecorationNoContraction: case SpvDecorationNoSignedWrap: case SpvDecorationNoUnsignedWrap:
+        return "";
+    default: return NULL;
+    }
+}
+
+const char *hdi_spirv_mode_operands(uint32_t mode) {
+    switch (mode) {
+    case SpvExecutionModeLocalSize: return "nnn";
+    case SpvExecutionModeLocalSizeId: return "aaa";
+    case SpvExecutionModeDenormPreserve: case SpvExecutionModeDenormFlushToZero:
+    case SpvExecutionModeSignedZeroInfNanPreserve: case SpvExecutionModeRoundingModeRTE:
+    case SpvExecutionModeRoundingModeRTZ: return "n";
+    default: return NULL;
+    }
+}
+
+hdi_spirv_operands hdi_spirv_operands_of(const hdi_spirv_module *m, uint32_t inst) {
+    const hdi_spirv_op *row = hdi_spirv_op_row(hdi_spirv_opcode(m, inst));
+    return (hdi_spirv_operands){ .words = hdi_spirv_words(m, inst), .at = 1, .end = hdi_spirv_length(m, inst),
+                                 .next = row ? row->operands : "", .bad = row == NULL };
+}
+
+/* Words that a text takes, its ending zero included; 0 where it does not end. */
+static uint32_t text_words(const uint32_t *words, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if ((words[i] - 0x01010101u) & ~words[i] & 0x80808080u) return i + 1;
+    return 0;
+}
+
+/* What belongs to the operand that was just met decides what comes after it. */
+static void expect_more(hdi_spirv_operands *o, char letter, uint32_t word) {
+    static const char *const memory[8] = { "", "n", "c", "nc", "c", "nc", "cc", "ncc" };
+    const char *more = NULL;
+    if (letter == 'm') {
+        uint32_t aligned = word >> 1 & 1, available = word >> 3 & 1, visible = word >> 4 & 1;
+        more = word < 64 ? memory[aligned | available << 1 | visible << 2] : NULL;
+    } else if (letter == 'd') {
+        more = hdi_spirv_decoration_operands(word);
+    } else if (letter == 'x') {
+        more = hdi_spirv_mode_operands(word);
+    } else if (letter == 'o') {
+        const hdi_spirv_op *row = hdi_spirv_op_row(word);
+        more = row && row->operands[0] == 't' && row->operands[1] == 'r' && word != SpvOpSpecConstantOp ? row->operands + 2 : NULL;
+    } else if (letter == 'k') {
+        more = "?n";
+    } else {
+        return;
+    }
+    o->bad |= more == NULL;
+    o->next = more ? more : "";
+}
+
+bool hdi_spirv_next(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
+    for (;; o->next++) {
+        if (*o->next == '*') {
+            o->loop = o->next + 1;
+        } else if (*o->next == 0 && o->loop && o->at < o->end) {
+            o->next = o->loop - 1;
+            continue;
+        } else if (*o->next != '?') {
+            break;
+        }
+        if (o->at >= o->end) return false;
+    }
+    if (*o->next == 0 || o->at >= o->end || o->bad) {
+        o->bad |= *o->next != 0 || o->at != o->end;
+        return false;
+    }
+    *out_letter = *o->next++;
+    *out_at = o->at;
+    uint32_t length = 1;
+    if (*out_letter == 's') length = text_words(o->words + o->at, o->end - o->at);
+    o->bad |= length == 0;
+    o->at += length;
+    expect_more(o, *out_letter, o->words[*out_at]);
+    return !o->bad;
+}
+
+/* ---- the steps ---- */
+
+static bool read_header(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
+    if (byte_count > HDI_SPIRV_MAX_BYTES)
+        return hdi_spirv_beyond(m, HDI_SPIRV_NONE, "%zu bytes; at most %u are taken", byte_count, HDI_SPIRV_MAX_BYTES);
+    if (byte_count < HEADER_WORDS * 4 || byte_count % 4)
+        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "%zu bytes are no module: it has a header of 20 and whole words of 4", byte_count);
+    m->word_count = (uint32_t)(byte_count / 4);
+    m->words = hdi_arena_alloc(&m->arena, byte_count);
+    if (!m->words) return hdi_spirv_no_memory(m);
+    memcpy(m->words, bytes, byte_count);
+    if (m->words[0] == 0x03022307u)
+        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is byte-swapped: it was made for the other byte order");
+    if (m->words[0] != SpvMagicNumber)
+        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "it begins with 0x%08x instead of 0x07230203", m->words[0]);
+    m->version = m->words[1];
+    if ((m->version & 0xFF0000FFu) || m->version < 0x10000 || m->version > 0x10600)
+        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "version 0x%08x; 1.0 to 1.6 are taken", m->version);
+    m->bound = m->words[3];
+    if (m->bound > HDI_SPIRV_MAX_BOUND)
+        return hdi_spirv_beyond(m, HDI_SPIRV_NONE, "id bound %u; at most %u is taken", m->bound, HDI_SPIRV_MAX_BOUND);
+    if (m->bound == 0 || m->words[4] != 0)
+        return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the header's bound is %u and its schema %u", m->bound, m->words[4]);
+    return true;
+}
+
+/* What to do about an opcode that is refused. */
+static const char *advice(uint32_t opcode) {
+    switch (opcode) {
+    case SpvOpTypeImage: case SpvOpTypeSampler: case SpvOpTypeSampledImage:
+        return "images and samplers are not taken; use storage buffers";
+    case SpvOpTypeForwardPointer: return "buffer addresses are not taken; pass the buffer as a binding";
+    case SpvOpPtrAccessChain: case SpvOpInBoundsPtrAccessChain: case SpvOpPtrEqual: case SpvOpPtrDiff:
+        return "variable pointers are not taken; index the buffer instead";
+    case SpvOpKill: case SpvOpDPdx: case SpvOpDPdy: return "only compute shaders are taken";
+    default: return "it is outside of the supported subset";
+    }
+}
+
+static bool index_instructions(hdi_spirv_module *m) {
+    uint32_t count = 0;
+    for (uint32_t at = HEADER_WORDS; at < m->word_count; count++) {
+        uint32_t length = m->words[at] >> 16;
+        if (length == 0 || length > m->word_count - at)
+            return hdi_spirv_bad(m, HDI_SPIRV_NONE, "word %u, %s: its length of %u words does not fit the %u that are left", at,
+                                 hdi_spirv_op_name(m->words[at] & 0xFFFF), length, m->word_count - at);
+        at += length;
+    }
+    m->insts = hdi_arena_alloc(&m->arena, ((size_t)count + 1) * sizeof *m->insts);
+    if (!m->insts) return hdi_spirv_no_memory(m);
+    for (uint32_t at = HEADER_WORDS; at < m->word_count; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
+    if (count == 0) return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is empty");
+    uint32_t results = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t opcode = hdi_spirv_opcode(m, i);
+        const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
+        if (!row) return hdi_spirv_bad(m, i, "opcode %u: %s", opcode, advice(opcode));
+        if (row->minor > (m->version >> 8 & 0xFF))
+            return hdi_spirv_bad(m, i, "it needs version 1.%u, the module is of 1.%u", row->minor, m->version >> 8 & 0xFF);
+        results += row->operands[0] == 'r' || (row->operands[0] == 't' && row->operands[1] == 'r');
+    }
+    m->defs = hdi_arena_alloc(&m->arena, ((size_t)results + 1) * sizeof *m->defs);
+    m->def_of_id = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *m->def_of_id);
+    if (!m->defs || !m->def_of_id) return hdi_spirv_no_memory(m);
+    m->def_count = 1;
+    return true;
+}
+
+static bool define_ids(hdi_spirv_module *m) {
+    for (uint32_t i = 0; i < m->inst_count; i++) {
+        const char *operands = hdi_spirv_op_row(hdi_spirv_opcode(m, i))->operands;
+        uint32_t at = operands[0] == 'r' ? 1 : operands[0] == 't' && operands[1] == 'r' ? 2 : 0;
+        if (at == 0) continue;
+        if (hdi_spirv_length(m, i) <= at) return hdi_spirv_bad(m, i, "too short to hold its result");
+        uint32_t id = hdi_spirv_words(m, i)[at];
+        if (id == 0 || id >= m->bound) return hdi_spirv_bad(m, i, "result id %u is not within the bound %u", id, m->bound);
+        if (m->def_of_id[id]) return hdi_spirv_bad(m, i, "id %u is defined twice", id);
+        m->def_of_id[id] = m->def_count;
+        m->defs[m->def_count++] = (hdi_spirv_def){ .id = id, .inst = i, .block = HDI_SPIRV_NONE };
+    }
+    return true;
+}
+
+/* Is the id that operand `letter` names of the right kind, and defined before where it has to be? */
+static bool check_id(hdi_spirv_module *m, uint32_t inst, char letter, uint32_t id) {
+    uint32_t def = hdi_spirv_find(m, id);
+    if (!def) return hdi_spirv_bad(m, inst, "id %u is not defined anywhere", id);
+    uint32_t opcode = hdi_spirv_def_opcode(m, def);
+    if (strchr("ticge", letter) && m->defs[def].inst >= inst)
+        return hdi_spirv_bad(m, inst, "id %u is used before it is defined", id);
+    switch (letter) {
+    case 't': return hdi_spirv_is_type(opcode) || hdi_spirv_bad(m, inst, "id %u is not a type", id);
+    case 'i': case 'v': return hdi_spirv_is_value(opcode) || hdi_spirv_bad(m, inst, "id %u is not a value", id);
+    case 'c': return hdi_spirv_is_constant(opcode) || hdi_spirv_bad(m, inst, "id %u is not a constant", id);
+    case 'g': return opcode == SpvOpString || hdi_spirv_bad(m, inst, "id %u is not a string", id);
+    case 'e': return opcode == SpvOpExtInstImport || hdi_spirv_bad(m, inst, "id %u is not an instruction set", id);
+    case 'l': return opcode == SpvOpLabel || hdi_spirv_bad(m, inst, "id %u is not a label", id);
+    case 'f': return opcode == SpvOpFunction || hdi_spirv_bad(m, inst, "id %u is not a function", id);
+    default: return true;
+    }
+}
+
+/* Why the operands of `inst` do not fit. */
+static bool refuse_form(hdi_spirv_module *m, uint32_t inst) {
+    uint32_t opcode = hdi_spirv_opcode(m, inst), length = hdi_spirv_length(m, inst);
+    const uint32_t *words = hdi_spirv_words(m, inst);
+    uint32_t decoration_at = opcode == SpvOpDecorate ? 2 : opcode == SpvOpMemberDecorate ? 3 : length;
+    if (decoration_at < length && !hdi_spirv_decoration_operands(words[decoration_at]))
+        return hdi_spirv_bad(m, inst, "decoration %u is outside of the supported subset", words[decoration_at]);
+    bool mode = opcode == SpvOpExecutionMode || opcode == SpvOpExecutionModeId;
+    if (mode && length > 2 && !hdi_spirv_mode_operands(words[2]))
+        return hdi_spirv_bad(m, inst, "execution mode %u is outside of the supported subset", words[2]);
+    return hdi_spirv_bad(m, inst, "its %u words do not fit its form", length);
+}
+
+static bool check_operands(hdi_spirv_module *m) {
+    for (uint32_t i = 0; i < m->inst_count; i++) {
+        hdi_spirv_operands operands = hdi_spirv_operands_of(m, i);
+        const uint32_t *words = operands.words;
+        char letter;
+        uint32_t at, type = 0;
+        while (hdi_spirv_next(&operands, &letter, &at)) {
+            if (letter == 'r') {
+                uint32_t def = hdi_spirv_find(m, words[at]);
+                m->defs[def].type = hdi_spirv_is_type(hdi_spirv_opcode(m, i)) ? def : type;
+            } else if (strchr("ticgevlfa", letter)) {
+                if (!check_id(m, i, letter, words[at])) return false;
+                if (letter == 't') type = hdi_spirv_find(m, words[at]);
+            }
+        }
+        if (operands.bad) return refuse_form(m, i);
+    }
+    return true;
+}
+
+bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
+    return read_header(m, bytes, byte_count) && index_instructions(m) && define_ids(m) && check_operands(m);
+}
+
+hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,
+                                const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                                hdi_spirv_module *out_module, hd_error *error) {
+    *out_module = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .spec_ids = spec_ids,
+                                      .spec_values = spec_values, .spec_count = spec_count };
+    hdi_spirv_module *m = out_module;
+    bool sound = hdi_spirv_read(m, bytes, byte_count) && hdi_spirv_check(m) && hdi_spirv_declare(m) &&
+                 hdi_spirv_blocks(m) && hdi_spirv_flow(m) && hdi_spirv_typing(m);
+    return sound ? HD_OK : m->status;
+}
+
+void hdi_spirv_module_free(hdi_spirv_module *module) { hdi_arena_free(&module->arena); }
