@@ -135,6 +135,8 @@ typedef struct encoder {
     VkCommandBuffer       buffer;
     VkCommandBufferUsageFlags usage;
     VkPipeline            bound;
+    const uint32_t       *pushed; /* the push words that hold, for this layout; NULL: none */
+    VkPipelineLayout      pushed_layout;
     const char           *label; /* of the mark that is open, or NULL */
     uint32_t              piece, mark;
     bool                  moves;  /* there are copies or fills among the commands */
@@ -153,13 +155,26 @@ static void barrier(const encoder *e, bool host) {
     e->device->vk.CmdPipelineBarrier(e->buffer, stages, host ? VK_PIPELINE_STAGE_HOST_BIT : stages, 0, 1, &memory, 0, NULL, 0, NULL);
 }
 
-/* A barrier among dispatches only: without the transfer stage it costs less on some devices. */
+/* A barrier among dispatches only. It names storage buffers alone where the driver can tell them from other reads, so
+ * that caches of constants stay warm. */
 static void compute_barrier(const encoder *e) {
+    const hdvk_vk *vk = &e->device->vk;
+    if (e->device->facts.features.sync2.synchronization2 && vk->CmdPipelineBarrier2) {
+        const VkMemoryBarrier2 memory = {
+            .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+            .srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, .srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+            .dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+            .dstAccessMask = VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+        };
+        const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO, .memoryBarrierCount = 1, .pMemoryBarriers = &memory };
+        vk->CmdPipelineBarrier2(e->buffer, &info);
+        return;
+    }
     const VkMemoryBarrier memory = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
     };
-    e->device->vk.CmdPipelineBarrier(e->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, NULL, 0, NULL);
+    vk->CmdPipelineBarrier(e->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, NULL, 0, NULL);
 }
 
 static void open_label(const encoder *e) {
@@ -180,6 +195,7 @@ static hd_status begin_piece(encoder *e, hd_error *error) {
     const VkCommandBufferBeginInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = e->usage };
     e->buffer = e->take->buffers[e->piece++];
     e->bound = VK_NULL_HANDLE;
+    e->pushed = NULL;
     if (HDVK_CALL(vk, BeginCommandBuffer, e->buffer, &info)) return hdvk_fail(vk, error, "beginning piece %u", e->piece);
     barrier(e, false);
     if (e->piece == 1 && e->take->timestamps) vk->CmdResetQueryPool(e->buffer, e->take->queries, 0, e->take->mark_count + 1);
@@ -237,9 +253,13 @@ static hd_status encode_dispatch(encoder *e, const hdi_cmd *cmd, hd_error *error
     }
     if (e->bound != kernel->pipeline) vk->CmdBindPipeline(e->buffer, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     e->bound = kernel->pipeline;
-    if (kernel->push_bytes)
+    const uint32_t *push = e->submission->cmds->push + cmd->as.dispatch.push_first;
+    const bool pushed = e->pushed && e->pushed_layout == kernel->layout && memcmp(e->pushed, push, kernel->push_bytes) == 0;
+    if (kernel->push_bytes && !pushed)
         vk->CmdPushConstants(e->buffer, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
-                             e->submission->cmds->push + cmd->as.dispatch.push_first);
+                             push);
+    e->pushed = push;
+    e->pushed_layout = kernel->layout;
     const uint32_t *first = cmd->as.dispatch.first, *groups = cmd->as.dispatch.groups;
     if (first[0] | first[1] | first[2]) vk->CmdDispatchBase(e->buffer, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
     else vk->CmdDispatch(e->buffer, groups[0], groups[1], groups[2]);

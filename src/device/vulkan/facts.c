@@ -53,6 +53,7 @@ void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features) {
     if (HDVK_HAS(facts, DOT)) chain(&tail, &features->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
     if (HDVK_HAS(facts, SUBGROUP_SIZE))
         chain(&tail, &features->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+    if (HDVK_HAS(facts, SYNC2)) chain(&tail, &features->sync2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES);
     if (HDVK_HAS(facts, MAINTENANCE4)) chain(&tail, &features->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
     if (HDVK_HAS(facts, MATRIX)) chain(&tail, &features->matrix, HDVK_MATRIX_FEATURES_TYPE);
     if (HDVK_HAS(facts, FAULT)) chain(&tail, &features->fault, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT);

@@ -147,6 +147,7 @@ void hdvk_instance_close(hdvk_vk *vk);
     X(SUBGROUP_TYPES, "VK_KHR_shader_subgroup_extended_types",  VK_API_VERSION_1_2, 1) \
     X(DRIVER,         "VK_KHR_driver_properties",               VK_API_VERSION_1_2, 0) \
     X(DOT,            "VK_KHR_shader_integer_dot_product",      VK_API_VERSION_1_3, 1) \
+    X(SYNC2,          "VK_KHR_synchronization2",                VK_API_VERSION_1_3, 1) \
     X(SUBGROUP_SIZE,  "VK_EXT_subgroup_size_control",           VK_API_VERSION_1_3, 1) \
     X(MAINTENANCE4,   "VK_KHR_maintenance4",                    VK_API_VERSION_1_3, 1) \
     X(MATRIX,         "VK_KHR_cooperative_matrix",              UINT32_MAX,         1) \
@@ -175,6 +176,7 @@ typedef struct hdvk_features {
     VkPhysicalDeviceShaderIntegerDotProductFeatures      dot;
     VkPhysicalDeviceSubgroupSizeControlFeatures          subgroup_size;
     VkPhysicalDeviceMaintenance4Features                 maintenance4;
+    VkPhysicalDeviceSynchronization2Features             sync2;
     hdvk_matrix_features                                 matrix;
     VkPhysicalDeviceFaultFeaturesEXT                     fault;
 } hdvk_features;
