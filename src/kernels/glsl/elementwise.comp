@@ -4,7 +4,7 @@
 // within it, keeps its other bytes.
 layout(local_size_x_id = 0) in;
 
-// Every buffer as words, and as groups of four for dense tensors of 32-bit types.
+// Every buffer as words, and as pairs and groups of four for dense tensors: four elements are one load or store.
 layout(std430, binding = 0) readonly buffer Input0 { uint input_0[]; };
 layout(std430, binding = 1) readonly buffer Input1 { uint input_1[]; };
 layout(std430, binding = 2) readonly buffer Input2 { uint input_2[]; };
@@ -15,6 +15,11 @@ layout(std430, binding = 1) readonly buffer Wide1 { uvec4 wide_1[]; };
 layout(std430, binding = 2) readonly buffer Wide2 { uvec4 wide_2[]; };
 layout(std430, binding = 3) readonly buffer Wide3 { uvec4 wide_3[]; };
 layout(std430, binding = 4) writeonly buffer WideOutput { uvec4 wide_output[]; };
+layout(std430, binding = 0) readonly buffer Pair0 { uvec2 pair_0[]; };
+layout(std430, binding = 1) readonly buffer Pair1 { uvec2 pair_1[]; };
+layout(std430, binding = 2) readonly buffer Pair2 { uvec2 pair_2[]; };
+layout(std430, binding = 3) readonly buffer Pair3 { uvec2 pair_3[]; };
+layout(std430, binding = 4) writeonly buffer PairOutput { uvec2 pair_output[]; };
 layout(push_constant) uniform Push { uint words[32]; } push;
 
 #include "../abi.h"
@@ -29,9 +34,8 @@ layout(constant_id = HDI_EW_DENSE) const uint DENSE = 17u;
 #define CHAIN_ATTRIBUTE(i) push.words[min(WORDS_AT(5u) + (i), 31u)]
 #include "chain.glsl"
 
-// The element that an operand holds at index `at` of the index space, axis by axis from the last.
+// The elements that an operand holds at four indices from `at` on. Mostly they lie along the last axis.
 uint element_of(uint operand, uint at) {
-    if (((DENSE >> operand) & 1u) != 0u) return at;
     uint words = WORDS_AT(operand), element = push.words[words];
     for (uint axis = RANK - 1u; axis > 0u; axis--) {
         uint length = push.words[axis], outer = at / length;
@@ -40,19 +44,32 @@ uint element_of(uint operand, uint at) {
     }
     return element + at * push.words[words + 1u];
 }
+uvec4 elements_of(uint operand, uint at) {
+    if (((DENSE >> operand) & 1u) != 0u) return uvec4(at, at + 1u, at + 2u, at + 3u);
+    uint element = element_of(operand, at), stride = push.words[WORDS_AT(operand) + RANK];
+    uvec4 e = uvec4(element, element + stride, element + 2u * stride, element + 3u * stride);
+    if (RANK > 1u) {
+        uint length = push.words[RANK - 1u];
+        if (at % length + 4u > length)
+            for (uint i = 1u; i < 4u; i++) e[i] = element_of(operand, at + i);
+    }
+    return e;
+}
 
 // Four elements from `at` on of which `count` exist.
-#define READ(operand, buffer_words, buffer_wide, type, result) { \
+#define READ(operand, as_words, as_pairs, as_wide, type, result) { \
     if (INPUTS <= operand) result = uvec4(0u); \
     else if (((DENSE >> operand) & 1u) != 0u && count == 4u) { \
-        if (type_bytes(type) == 4u) result = buffer_wide[at >> 2]; \
+        if (type_bytes(type) == 4u) result = as_wide[at >> 2]; \
         else { \
-            uint low = buffer_words[word_of(type, at)], high = low; \
-            if (type != HDI_TYPE_U8) high = buffer_words[word_of(type, at + 2u)]; \
-            result = uvec4(unpack_element(low, type, at), unpack_element(low, type, at + 1u), \
-                unpack_element(high, type, at + 2u), unpack_element(high, type, at + 3u)); \
+            uvec2 pair = type == HDI_TYPE_U8 ? uvec2(as_words[at >> 2]) : as_pairs[at >> 2]; \
+            result = uvec4(unpack_element(pair.x, type, 0u), unpack_element(pair.x, type, 1u), \
+                unpack_element(pair.y, type, 2u), unpack_element(pair.y, type, 3u)); \
         } \
-    } else for (uint i = 0u; i < count; i++) result[i] = LOAD(buffer_words, type, element_of(operand, at + i)); }
+    } else { \
+        uvec4 e = elements_of(operand, at); \
+        for (uint i = 0u; i < count; i++) result[i] = LOAD(as_words, type, e[i]); \
+    } }
 
 void write_dense(uint at, uint count, uvec4 r) {
     if (type_bytes(OUT_TYPE) == 4u) {
@@ -60,18 +77,17 @@ void write_dense(uint at, uint count, uvec4 r) {
         else for (uint i = 0u; i < count; i++) output_words[at + i] = r[i];
         return;
     }
-    uint per_word = 4u / type_bytes(OUT_TYPE), bits = 32u / per_word;
-    uint word = word_of(OUT_TYPE, at), packed = 0u;
-    for (uint i = 0u; i < count; i++) {
-        uint place = i & (per_word - 1u);
-        packed |= pack_element(r[i], OUT_TYPE) << (place * bits);
-        if (place == per_word - 1u) {
-            output_words[word++] = packed;
-            packed = 0u;
-        }
+    for (uint i = 0u; i < 4u; i++) r[i] = pack_element(r[i], OUT_TYPE);
+    bool bytes = OUT_TYPE == HDI_TYPE_U8;
+    uvec2 packed = bytes ? uvec2(r.x | (r.y << 8) | (r.z << 16) | (r.w << 24), 0u) : uvec2(r.x | (r.y << 16), r.z | (r.w << 16));
+    if (count == 4u) {
+        if (bytes) output_words[at >> 2] = packed.x; else pair_output[at >> 2] = packed;
+        return;
     }
-    uint rest = count & (per_word - 1u);
-    if (rest != 0u) output_words[word] = (output_words[word] & (0xFFFFFFFFu << (rest * bits))) | packed;
+    uint word = word_of(OUT_TYPE, at), bits = count * (bytes ? 8u : 16u);
+    if (bits >= 32u) output_words[word++] = packed.x;
+    uint mask = (1u << (bits & 31u)) - 1u, last = bits >= 32u ? packed.y : packed.x;
+    if (mask != 0u) output_words[word] = (output_words[word] & ~mask) | (last & mask);
 }
 
 void main() {
@@ -80,11 +96,14 @@ void main() {
     if (at >= push.words[0]) return;
     uint count = min(push.words[0] - at, 4u);
     uvec4 v0 = uvec4(0u), v1 = uvec4(0u), v2 = uvec4(0u), v3 = uvec4(0u), r = uvec4(0u);
-    READ(0u, input_0, wide_0, SOURCE_TYPE_0, v0)
-    READ(1u, input_1, wide_1, SOURCE_TYPE_1, v1)
-    READ(2u, input_2, wide_2, SOURCE_TYPE_2, v2)
-    READ(3u, input_3, wide_3, SOURCE_TYPE_3, v3)
+    READ(0u, input_0, pair_0, wide_0, SOURCE_TYPE_0, v0)
+    READ(1u, input_1, pair_1, wide_1, SOURCE_TYPE_1, v1)
+    READ(2u, input_2, pair_2, wide_2, SOURCE_TYPE_2, v2)
+    READ(3u, input_3, pair_3, wide_3, SOURCE_TYPE_3, v3)
     for (uint i = 0u; i < 4u; i++) r[i] = run_chain(v0[i], v1[i], v2[i], v3[i]);
     if ((DENSE & 16u) != 0u) write_dense(at, count, r);
-    else for (uint i = 0u; i < count; i++) STORE(output_words, OUT_TYPE, element_of(4u, at + i), r[i])
+    else {
+        uvec4 e = elements_of(4u, at);
+        for (uint i = 0u; i < count; i++) STORE(output_words, OUT_TYPE, e[i], r[i])
+    }
 }

@@ -5,23 +5,23 @@
 #include "../abi.h"
 
 // Bits of f16 and bf16 to f32 and back to nearest even, by integer operations: the same on every device.
+// No branches: a subnormal f16 is lined up by one exact float operation on normal numbers.
 uint f16_to_f32_bits(uint h) {
-    uint sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 0x1Fu, fraction = h & 0x3FFu;
-    if (exponent == 0x1Fu) return sign | 0x7F800000u | (fraction << 13);
-    if (exponent != 0u) return sign | ((exponent + 112u) << 23) | (fraction << 13);
-    if (fraction == 0u) return sign;
-    uint lead = uint(findMSB(fraction)); // a subnormal f16 is a normal f32
-    return sign | ((lead + 103u) << 23) | ((fraction << (23u - lead)) & 0x7FFFFFu);
+    uint exponent = h & 0x7C00u, fraction = (h & 0x3FFu) << 13;
+    precise float lined = uintBitsToFloat(0x38800000u | fraction) - 6.103515625e-5;
+    uint r = (exponent << 13) + 0x38000000u + fraction;
+    r = exponent == 0u ? floatBitsToUint(lined) : r;
+    r = exponent == 0x7C00u ? 0x7F800000u | fraction : r;
+    return r | ((h & 0x8000u) << 16);
 }
 uint f32_bits_to_f16(uint f) {
-    uint sign = (f >> 16) & 0x8000u, a = f & 0x7FFFFFFFu;
-    if (a > 0x7F800000u) return sign | 0x7E00u;
-    if (a >= 0x477FF000u) return sign | 0x7C00u; // rounds to 65536 or is more
-    if (a >= 0x38800000u) return sign | ((a - 0x38000000u + 0xFFFu + ((a >> 13) & 1u)) >> 13);
-    if (a < 0x33000000u) return sign; // under half of the least subnormal
-    uint shift = 126u - (a >> 23), m = (a & 0x7FFFFFu) | 0x800000u; // 14..24
-    uint kept = m >> shift, rest = m & ((1u << shift) - 1u), half_way = 1u << (shift - 1u);
-    return sign | (kept + uint(rest > half_way || (rest == half_way && (kept & 1u) == 1u)));
+    uint a = f & 0x7FFFFFFFu;
+    precise float lined = uintBitsToFloat(a) + 0.5; // under 2^-14 the sum rounds to f16's unit there, 2^-24
+    uint r = (a - 0x38000000u + 0xFFFu + ((a >> 13) & 1u)) >> 13;
+    r = a < 0x38800000u ? floatBitsToUint(lined) - 0x3F000000u : r;
+    r = a >= 0x477FF000u ? 0x7C00u : r; // rounds to 65536 or is more
+    r = a > 0x7F800000u ? 0x7E00u : r;
+    return r | ((f >> 16) & 0x8000u);
 }
 uint f32_bits_to_bf16(uint f) {
     if ((f & 0x7FFFFFFFu) > 0x7F800000u) return (f >> 16) | 0x40u;
