@@ -47,7 +47,7 @@ static hd_status list_read(const hdi_host *host, hdvk_vk *vk, const char *layer,
         return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceExtensionProperties, layer, &count, out_list->items) < 0)
         return hdvk_fail(vk, error, "listing instance extensions");
-    out_list->count = count;
+    out_list->count = HDI_MIN(count, out_list->capacity); /* with no room the call counts, and the list may have grown */
     return HD_OK;
 }
 
@@ -59,7 +59,7 @@ static hd_status find_layer(const hdi_host *host, hdvk_vk *vk, bool *out_found, 
     if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, NULL) < 0) return hdvk_fail(vk, error, "counting layers");
     if (!hdi_grow(host->allocator, &layers, &capacity, count, sizeof *layers)) return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, layers) < 0) status = hdvk_fail(vk, error, "listing layers");
-    for (uint32_t i = 0; i < count && status == HD_OK; i++)
+    for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++)
         if (strcmp(layers[i].layerName, VALIDATION_LAYER) == 0) *out_found = true;
     hdi_free(host->allocator, layers, (size_t)capacity * sizeof *layers);
     return status;
