@@ -3,6 +3,7 @@
  * and must have nothing to say. Then what only Vulkan has: the cache on disk and a device of the caller's own. */
 #define _GNU_SOURCE
 #include "conform/conform.h"
+#include "conform/driver_leaks.h"
 #include "device/vulkan/vk.h"
 #include <dirent.h>
 #include <sys/wait.h>
@@ -127,6 +128,9 @@ static void share_cache(void) {
     for (size_t i = 0; i < HDI_COUNT(children); i++) {
         children[i] = fork();
         if (children[i]) continue;
+        hdi_probe probe;
+        hdi_backend_vulkan.probe(&vulkan.host, &probe);
+        if (!probe.found_count) _exit(0); /* the parent says so */
         vulkan.host.cache_dir = cache_dir;
         open_device();
         for (int round = 0; round < 60; round++) {
