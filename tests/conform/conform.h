@@ -778,7 +778,7 @@ static void conform_run_case(void **state) {
 }
 
 /* Runs every test for one back end; `group` names the run. Returns the number of failures. */
-static int conform_run(conform *c, const char *group) {
+static inline int conform_run(conform *c, const char *group) {
     static conform_case cases[HDI_COUNT(conform_tests)];
     struct CMUnitTest tests[HDI_COUNT(conform_tests)];
     for (size_t i = 0; i < HDI_COUNT(conform_tests); i++) {

@@ -3,6 +3,7 @@
  * and must have nothing to say. Then what only Vulkan has: the cache on disk and a device of the caller's own. */
 #define _GNU_SOURCE
 #include "conform/conform.h"
+#include "conform/driver_leaks.h"
 #include "device/vulkan/vk.h"
 #include <dirent.h>
 #include <sys/wait.h>
@@ -127,6 +128,9 @@ static void share_cache(void) {
     for (size_t i = 0; i < HDI_COUNT(children); i++) {
         children[i] = fork();
         if (children[i]) continue;
+        hdi_probe probe;
+        hdi_backend_vulkan.probe(&vulkan.host, &probe);
+        if (!probe.found_count) _exit(0); /* the parent says so */
         vulkan.host.cache_dir = cache_dir;
         open_device();
         for (int round = 0; round < 60; round++) {
@@ -202,6 +206,11 @@ static void test_bad_modules(void **state) {
     hdi_backend_vulkan.close(vulkan.device);
 }
 
+static int compare_ns(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 /* Host time to hand over a plan of 100 dispatches that was recorded before; printed, and bounded generously. */
 static void test_replay_time(void **state) {
     (void)state;
@@ -210,18 +219,18 @@ static void test_replay_time(void **state) {
     open_device();
     chain_work chain;
     hdi_recording *recording = NULL;
-    uint64_t ticket, best = UINT64_MAX, first = 0;
+    uint64_t ticket, took[ROUNDS];
     assert_true(chain_begin(&vulkan, &chain, 100, 0));
     for (int i = 0; i < ROUNDS; i++) {
         const uint64_t begun = hdi_now_ns();
         assert_int_equal(submit(&vulkan, &chain.list, &recording, &ticket, NULL), HD_OK);
-        const uint64_t took = hdi_now_ns() - begun;
-        if (i == 0) first = took;
-        else best = HDI_MIN(best, took);
+        took[i] = hdi_now_ns() - begun;
         assert_int_equal(hdi_backend_vulkan.wait(vulkan.device, ticket, vulkan.host.wait_ns, NULL), HD_OK);
     }
-    print_message("submit of 100 dispatches: first %.1f us, replayed %.2f us at best\n", (double)first / 1e3, (double)best / 1e3);
-    assert_true(best < 5000000);
+    qsort(took + 1, ROUNDS - 1, sizeof *took, compare_ns);
+    print_message("submit of 100 dispatches: first %.1f us, replayed %.2f us (median), %.2f us (best)\n", (double)took[0] / 1e3,
+                  (double)took[ROUNDS / 2] / 1e3, (double)took[1] / 1e3);
+    assert_true(took[ROUNDS / 2] < 5000000);
     hdi_backend_vulkan.close(vulkan.device);
 }
 

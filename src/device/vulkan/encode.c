@@ -37,13 +37,19 @@ void hdvk_take_put(hdi_backend_device *device, hdvk_take *take) {
     device->spare_count++;
 }
 
+/* Also after encoding broke off, since a buffer in the middle of its recording cannot begin anew. */
+static void free_buffers(hdi_backend_device *device, hdvk_take *take) {
+    if (take->buffer_count && !device->vk.abandoned)
+        device->vk.FreeCommandBuffers(device->vk.device, device->queues[take->queue].pool, take->buffer_count, take->buffers);
+    take->buffer_count = 0;
+}
+
 void hdvk_take_end(hdi_backend_device *device, hdvk_take *take) {
     hdvk_vk *vk = &device->vk;
     const hd_allocator *allocator = device->host->allocator;
     HDVK_END(vk, DestroyDescriptorPool, take->pool);
     HDVK_END(vk, DestroyQueryPool, take->queries);
-    if (take->buffer_count && !vk->abandoned)
-        vk->FreeCommandBuffers(vk->device, device->queues[take->queue].pool, take->buffer_count, take->buffers);
+    free_buffers(device, take);
     hdi_free(allocator, take->buffers, (size_t)take->buffer_capacity * sizeof *take->buffers);
     hdi_free(allocator, take->keys, (size_t)take->key_capacity * sizeof *take->keys);
     hdi_free(allocator, take, sizeof *take);
@@ -340,6 +346,7 @@ hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submissi
     status = encode_all(&e, n.last_work, error);
     take->piece_count = e.piece;
     take->valid = status == HD_OK;
+    if (status != HD_OK) free_buffers(device, take);
     return status;
 }
 
@@ -354,5 +361,7 @@ hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_er
         const hdi_memory *memory = device->unzeroed[i];
         device->vk.CmdFillBuffer(e.buffer, memory->block->buffer, memory->offset, memory->bytes, 0);
     }
-    return status == HD_OK ? end_piece(&e, false, error) : status;
+    if (status == HD_OK) status = end_piece(&e, false, error);
+    if (status != HD_OK) free_buffers(device, take);
+    return status;
 }

@@ -95,6 +95,7 @@ static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDe
     if (!hdi_grow(host->allocator, &list, &capacity, count, sizeof *list)) return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateDeviceExtensionProperties, physical, NULL, &count, list) < 0)
         status = hdvk_fail(vk, error, "listing device extensions");
+    count = HDI_MIN(count, capacity); /* with no room the call counts, and the list may have grown */
     const uint32_t version = HDI_MIN(facts->properties.apiVersion, vk->api_version);
     for (uint32_t i = 0; i < HDVK_HAS_COUNT && status == HD_OK; i++) {
         if (hdvk_hidden() >> i & 1u) continue;
@@ -140,7 +141,7 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, physical, &count, list) < 0)
         status = hdvk_fail(vk, error, "listing matrix shapes");
     enum { MATRIX_F16 = 0, MATRIX_F32 = 1, SCOPE_SUBGROUP = 3 };
-    for (uint32_t i = 0; i < count && status == HD_OK; i++) {
+    for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++) {
         const hdvk_matrix_properties *m = &list[i];
         if (m->MSize == 16 && m->NSize == 16 && m->KSize == 16 && m->AType == MATRIX_F16 && m->BType == MATRIX_F16 &&
             m->CType == MATRIX_F32 && m->ResultType == MATRIX_F32 && m->scope == SCOPE_SUBGROUP)

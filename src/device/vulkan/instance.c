@@ -47,7 +47,7 @@ static hd_status list_read(const hdi_host *host, hdvk_vk *vk, const char *layer,
         return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceExtensionProperties, layer, &count, out_list->items) < 0)
         return hdvk_fail(vk, error, "listing instance extensions");
-    out_list->count = count;
+    out_list->count = HDI_MIN(count, out_list->capacity); /* with no room the call counts, and the list may have grown */
     return HD_OK;
 }
 
@@ -59,7 +59,7 @@ static hd_status find_layer(const hdi_host *host, hdvk_vk *vk, bool *out_found, 
     if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, NULL) < 0) return hdvk_fail(vk, error, "counting layers");
     if (!hdi_grow(host->allocator, &layers, &capacity, count, sizeof *layers)) return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, layers) < 0) status = hdvk_fail(vk, error, "listing layers");
-    for (uint32_t i = 0; i < count && status == HD_OK; i++)
+    for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++)
         if (strcmp(layers[i].layerName, VALIDATION_LAYER) == 0) *out_found = true;
     hdi_free(host->allocator, layers, (size_t)capacity * sizeof *layers);
     return status;
@@ -141,8 +141,7 @@ static hd_status create(const hdi_host *host, hdvk_vk *vk, const instance_parts 
     return HD_OK;
 }
 
-hd_status hdvk_instance_open(const hdi_host *host, hdvk_vk *vk, hd_error *error) {
-    vk->log = host->log;
+static hd_status open_loader(const hdi_host *host, hdvk_vk *vk, hd_error *error) {
     if (!hdvk_load_library(vk))
         return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, "vulkan", 0, "libvulkan.so.1 not found");
     if (hdvk_load_level(vk, HDVK_GLOBAL))
@@ -156,6 +155,14 @@ hd_status hdvk_instance_open(const hdi_host *host, hdvk_vk *vk, hd_error *error)
     instance_parts parts = { 0 };
     hd_status status = choose_parts(host, vk, &parts, error);
     return status == HD_OK ? create(host, vk, &parts, error) : status;
+}
+
+hd_status hdvk_instance_open(const hdi_host *host, hdvk_vk *vk, hd_error *error) {
+    vk->log = host->log;
+    const uint32_t libraries = hdvk_library_count();
+    const hd_status status = open_loader(host, vk, error);
+    hdvk_library_keep(libraries); /* the drivers come with the first question to the loader, and go when it pleases */
+    return status;
 }
 
 void hdvk_instance_close(hdvk_vk *vk) {

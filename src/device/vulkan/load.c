@@ -1,9 +1,13 @@
 /* load.c: opens the Vulkan loader at run time and looks up the functions of functions.inc, so that neither an SDK nor a
- * driver is needed to build or to start. Also the doors for tests: faults, hidden parts. The library stays in the
- * process once it was opened, since drivers do not like to be unloaded. */
+ * driver is needed to build or to start. Also the doors for tests: faults, hidden parts. The loader, and the drivers that
+ * it brings, stay in the process once they were opened: some cannot be loaded a second time, since what they took of the
+ * threads' static storage does not come back. */
 #define _GNU_SOURCE
 #include "device/vulkan/vk.h"
 #include <dlfcn.h>
+#ifdef __linux__
+#  include <link.h>
+#endif
 #include <stddef.h>
 #include <stdio.h>
 
@@ -53,3 +57,37 @@ const char *hdvk_load_level(hdvk_vk *vk, hdvk_level level) {
     }
     return NULL;
 }
+
+#ifdef __linux__
+/* Looks for the library at `index` of the process; counts all of them on the way. */
+typedef struct library_search {
+    uint32_t index, count;
+    char     path[1024];
+} library_search;
+
+static int visit_library(struct dl_phdr_info *info, size_t bytes, void *user) {
+    library_search *search = user;
+    (void)bytes;
+    if (search->count++ == search->index) snprintf(search->path, sizeof search->path, "%s", info->dlpi_name ? info->dlpi_name : "");
+    return 0;
+}
+
+uint32_t hdvk_library_count(void) {
+    library_search search = { .index = UINT32_MAX };
+    dl_iterate_phdr(visit_library, &search);
+    return search.count;
+}
+
+void hdvk_library_keep(uint32_t from) {
+    const uint32_t count = hdvk_library_count(); /* new ones are at the end */
+    for (uint32_t i = from; i < count; i++) {
+        library_search search = { .index = i };
+        dl_iterate_phdr(visit_library, &search);
+        void *library = search.path[0] ? dlopen(search.path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
+        if (library) dlclose(library);
+    }
+}
+#else
+uint32_t hdvk_library_count(void) { return 0; }
+void hdvk_library_keep(uint32_t from) { (void)from; }
+#endif

@@ -253,7 +253,7 @@ static void fly(hdi_backend_device *device, hdvk_take *take, uint64_t ticket) {
 }
 
 /* Hands the pieces over one by one. Where this breaks off in the middle, an empty hand-over still marks the end of what
- * is under way; a device that refuses even that is given up as lost, since its work could no longer be followed. */
+ * is under way; a device that refuses even that is given up, objects and all, since nobody could say when its work ends. */
 static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const hdvk_take *take, const hdvk_take *prelude,
                            const hdvk_flight *flight, uint32_t *out_pieces, hd_error *error) {
     hdvk_vk *vk = &device->vk;
@@ -267,6 +267,7 @@ static hd_status hand_over(hdi_backend_device *device, const hdi_submission *sub
             if (queue_submit(device, NULL, 0, flight->queue, 0, flight)) {
                 vk->result = VK_ERROR_DEVICE_LOST;
                 hdvk_fail(vk, NULL, "marking the end of work that was cut off");
+                vk->abandoned = true;
                 return status;
             }
             *out_pieces = i;

@@ -132,6 +132,9 @@ uint32_t hdvk_hidden(void);
 bool hdvk_load_library(hdvk_vk *vk);
 /* Looks up the functions of one level; gives the name of the first required one that is missing, or NULL. */
 const char *hdvk_load_level(hdvk_vk *vk, hdvk_level level);
+/* Libraries in the process now; keep: those from number `from` on are never unloaded. */
+uint32_t hdvk_library_count(void);
+void hdvk_library_keep(uint32_t from);
 hd_status hdvk_instance_open(const hdi_host *host, hdvk_vk *vk, hd_error *error);
 /* Ends messenger, instance and library, whichever are there and ours. */
 void hdvk_instance_close(hdvk_vk *vk);
