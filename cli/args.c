@@ -31,7 +31,7 @@ static size_t distance(const char *a, const char *b) {
 
 const char *cli_nearest(const char *text, const char *const *names, size_t count) {
     const char *best = NULL;
-    size_t least = strlen(text) < 5 ? 2 : 3; /* so many mistakes, or more, and it is another word */
+    size_t length = strlen(text), least = length < 3 ? 1 : length < 5 ? 2 : 3; /* so many mistakes, or more: another word */
     for (size_t i = 0; i < count; i++) {
         size_t there = distance(text, names[i]);
         if (there < least) {

@@ -10,7 +10,7 @@
 static const cli_command *const commands[] = { &cli_devices, &cli_run, &cli_explain, &cli_exec };
 
 static void overview(void) {
-    printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options]\n\ncommands:\n", hd_version());
+    printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
     for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
     printf("  %-9s %s\n\n", "help", "this, or `heddle help COMMAND`");
     printf("environment:\n"
