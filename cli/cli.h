@@ -1,0 +1,159 @@
+/* cli.h: what the commands of `heddle` share: options, errors, tables, a context with its device, and jobs. Each command
+ * is one file with one cli_command; main.c lists them. Exit codes: 0 done, 1 failed, 2 the command line is wrong. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cli/npy.h"
+#include <heddle.h>
+#include <jansson.h>
+
+#if defined(__GNUC__)
+#  define CLI_PRINTF(format_at, first_at) __attribute__((format(printf, format_at, first_at)))
+#else
+#  define CLI_PRINTF(format_at, first_at)
+#endif
+#define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* ---- the command line (args.c): one table for each command, from which it is read and its help is printed ---- */
+
+typedef struct cli_option {
+    const char *name;  /* "--device" */
+    const char *value; /* "ID", or NULL for a switch */
+    const char *help;
+} cli_option;
+
+/* Options that several commands have. */
+#define CLI_OPTION_DEVICE { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
+#define CLI_OPTION_MATH { "--math", "exact|fast", "exact: the same bits on every device; default: fast" }
+#define CLI_OPTION_JSON { "--json", NULL, "print JSON" }
+
+struct cli_args;
+typedef struct cli_command {
+    const char *name, *summary, *usage;
+    const char *operand;   /* "FILE.hd": exactly one is needed; NULL: none is taken */
+    const cli_option *options;
+    size_t      option_count;
+    const char *notes;     /* lines below the options, or NULL */
+    const char *example;
+    int (*run)(const struct cli_args *args);
+} cli_command;
+
+typedef struct cli_given {
+    const cli_option *option;
+    const char       *value;
+} cli_given;
+
+typedef struct cli_args {
+    const cli_command *command;
+    const char        *operand;
+    cli_given         *given;
+    size_t             given_count;
+} cli_args;
+
+/* Reads the words after the command's name. CLI_OK, CLI_USAGE, or -1 where help was asked for and printed. */
+int cli_args_read(const cli_command *command, int count, char **words, cli_args *out_args);
+void cli_args_free(cli_args *args);
+void cli_help(const cli_command *command);
+/* The option's last value, NULL where it was not given; "" for a switch. */
+const char *cli_get(const cli_args *args, const char *name);
+/* The values of an option that may stand several times: *at begins as 0; NULL after the last. */
+const char *cli_next(const cli_args *args, const char *name, size_t *at);
+/* The option as a whole number; false after a message. */
+bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out);
+bool cli_get_math(const cli_args *args, hd_math *out);
+/* A whole number, decimal or 0x..., and nothing else. */
+bool cli_number(const char *text, uint64_t high, uint64_t *out);
+/* The name among `count` that is nearest to `text`, or NULL where none is near. */
+const char *cli_nearest(const char *text, const char *const *names, size_t count);
+
+/* ---- what is printed (output.c) ---- */
+
+/* One line on stderr, "heddle run: ..."; returns CLI_FAILED. `command` may be NULL. */
+int cli_fail(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
+/* The same for a wrong command line: adds where the help is; returns CLI_USAGE. */
+int cli_usage(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
+
+#define CLI_CELL 200
+typedef char cli_cell[CLI_CELL];
+/* Text for a terminal: "1.5 GiB", "1.25 ms", "f32[4,256]". Each returns `out`. */
+char *cli_bytes(uint64_t bytes, cli_cell out);
+char *cli_time(uint64_t ns, cli_cell out);
+char *cli_tensor(hd_dtype dtype, hd_shape shape, cli_cell out);
+/* Rows of cells, the first one the heading, in aligned columns; columns named in `right` (bit i: column i) are set to
+ * the right. */
+void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right);
+/* Puts `value` into a JSON object; NULL and failures make *ok false. */
+void cli_put(json_t *object, const char *key, json_t *value, bool *ok);
+/* JSON text of bytes that may not be UTF-8. */
+json_t *cli_json_text(const char *text);
+/* Prints and frees `root`; returns the exit code. */
+int cli_print_json(const cli_command *command, json_t *root, bool ok);
+
+/* ---- a context and its device (session.c) ---- */
+
+typedef struct cli_session {
+    const cli_command *command;
+    hd_context *context;
+    hd_device  *device;
+    char        held[1024];    /* an error that was logged and may yet be reported */
+    char        last[1024];    /* the last line that was logged */
+} cli_session;
+
+/* Makes the context, its log going to stderr. CLI_OK or CLI_FAILED after a message. */
+int cli_session_open(const cli_command *command, cli_session *out_session);
+/* Opens the device (NULL: the best) and prints the start-up line on stderr. */
+int cli_session_device(cli_session *session, const char *id);
+/* Prints the context's error after `about` (NULL for none); returns CLI_FAILED. */
+int cli_session_fail(cli_session *session, const char *about);
+/* Drops an error that was expected. */
+void cli_session_forget(cli_session *session);
+void cli_session_close(cli_session *session);
+const char *cli_kind_name(hd_device_kind kind);
+uint64_t cli_now_ns(void);
+/* The whole file with an ending zero, of at most `limit` bytes; free() it. NULL after a message. */
+char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes);
+
+/* ---- jobs (job.c): a program, its files, its runs, its report; for `run` and `exec` ---- */
+
+typedef struct cli_port {
+    hd_port     port;
+    npy_array   array;     /* an input's data, then an output's */
+    const char *load_path, *save_path;
+} cli_port;
+
+typedef struct cli_job {
+    cli_session *session;
+    hd_program  *program;
+    hd_plan     *plan;
+    cli_port    *ports;
+    size_t       port_count;
+    uint64_t     repeat;
+    bool         json, timings;
+    uint64_t     plan_ns;
+    uint64_t    *run_ns;      /* `repeat` of them */
+    hd_device_stats first;    /* when the first run was done */
+} cli_job;
+
+/* Rows for the options of a job. */
+#define CLI_JOB_OPTIONS \
+    CLI_OPTION_DEVICE, \
+    { "--repeat", "N", "run N times; the first run is told apart from the rest" }, \
+    { "--timings", NULL, "the device's time for each dispatch of the last run" }, \
+    CLI_OPTION_JSON
+
+/* Takes the program (which the job then owns) and lists its ports. */
+int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job);
+/* Checks a loaded array against its port and reports what is wrong with it. */
+int cli_job_check(const cli_job *job, const cli_port *port);
+/* Opens the device, plans, writes, runs, reads, saves and prints. */
+int cli_job_run(cli_job *job, const cli_args *args, hd_math math);
+void cli_job_end(cli_job *job);
+/* The report (report.c). */
+int cli_job_report(cli_job *job);
+
+/* ---- the commands ---- */
+extern const cli_command cli_devices, cli_run, cli_explain, cli_exec;
+
+#endif

@@ -1,0 +1,135 @@
+/* job.c: carries a program out: its files are checked first, then the device is opened, and everything that goes up,
+ * runs and comes back passes here once. What was measured is printed by report.c. */
+#include "cli/cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job) {
+    *out_job = (cli_job){ .session = session, .program = program, .json = cli_get(args, "--json") != NULL, .timings = cli_get(args, "--timings") != NULL };
+    if (!cli_get_number(args, "--repeat", 1, 1000000, 1, &out_job->repeat)) return CLI_USAGE;
+    out_job->port_count = hd_program_port_count(program);
+    out_job->ports = calloc(out_job->port_count + 1, sizeof *out_job->ports);
+    out_job->run_ns = calloc((size_t)out_job->repeat, sizeof *out_job->run_ns);
+    if (!out_job->ports || !out_job->run_ns) return cli_fail(session->command, "no memory is left");
+    for (size_t i = 0; i < out_job->port_count; i++) out_job->ports[i].port = hd_program_port(program, i);
+    return CLI_OK;
+}
+
+void cli_job_end(cli_job *job) {
+    for (size_t i = 0; job->ports && i < job->port_count; i++) npy_free(&job->ports[i].array);
+    free(job->ports);
+    free(job->run_ns);
+    hd_plan_destroy(job->plan);
+    hd_program_destroy(job->program);
+    *job = (cli_job){ 0 };
+}
+
+/* ---- types in files ---- */
+
+typedef struct file_type {
+    char     kind;
+    uint32_t item_bytes;
+} file_type;
+
+/* What a tensor is in a file: .npy has no bf16 and no blocks, so these are raw 16-bit words and raw bytes. */
+static file_type file_type_of(hd_dtype dtype) {
+    switch (dtype) {
+    case HD_F32: return (file_type){ 'f', 4 };
+    case HD_F16: return (file_type){ 'f', 2 };
+    case HD_I32: return (file_type){ 'i', 4 };
+    case HD_BF16: return (file_type){ 'u', 2 };
+    case HD_U8:
+    default: return (file_type){ 'u', 1 };
+    }
+}
+
+static bool is_raw(hd_dtype dtype) { return dtype == HD_BF16 || dtype >= HD_Q4_0; }
+
+static bool same_shape(hd_shape a, hd_shape b) {
+    return a.rank == b.rank && memcmp(a.dims, b.dims, a.rank * sizeof a.dims[0]) == 0;
+}
+
+int cli_job_check(const cli_job *job, const cli_port *port) {
+    const cli_command *command = job->session->command;
+    const hd_port *wanted = &port->port;
+    const npy_array *array = &port->array;
+    const file_type type = file_type_of(wanted->dtype);
+    const uint64_t bytes = hd_tensor_bytes(wanted->dtype, wanted->shape);
+    cli_cell tensor, shape;
+    cli_tensor(wanted->dtype, wanted->shape, tensor);
+    cli_tensor(HD_DTYPE_NONE, array->shape, shape);
+    const char *lengths = strchr(shape, '[');
+    bool same_type = array->kind == type.kind && array->item_bytes == type.item_bytes;
+    if (wanted->dtype == HD_U8 && array->kind == 'b') same_type = true;
+    if (is_raw(wanted->dtype) && array->kind == 'u' && array->item_bytes <= 2) {
+        if (array->bytes == bytes) return CLI_OK;
+        return cli_fail(command, "input \"%s\" is %s, %llu bytes, and %s holds %llu; give its raw bytes", wanted->name, tensor, (unsigned long long)bytes,
+                        port->load_path, (unsigned long long)array->bytes);
+    }
+    if (!same_type) {
+        const char *mend = is_raw(wanted->dtype) ? "give its raw bytes, .view('u1')" : wanted->dtype == HD_F32 ? "convert it with .astype('<f4')" : wanted->dtype == HD_F16 ?
+            "convert it with .astype('<f2')" : wanted->dtype == HD_I32 ? "convert it with .astype('<i4')" : "convert it with .astype('u1')";
+        return cli_fail(command, "input \"%s\" is %s, and %s holds %c%u%s; %s", wanted->name, tensor, port->load_path, array->kind, (unsigned)array->item_bytes, lengths, mend);
+    }
+    if (!same_shape(array->shape, wanted->shape))
+        return cli_fail(command, "input \"%s\" is %s, and %s has the shape %s; reshape it, or change the program", wanted->name, tensor, port->load_path, lengths);
+    return CLI_OK;
+}
+
+/* ---- running ---- */
+
+static int write_ports(cli_job *job) {
+    for (size_t i = 0; i < job->port_count; i++) {
+        cli_port *port = &job->ports[i];
+        if (!port->array.data) continue;
+        if (hd_plan_write(job->plan, port->port.name, port->array.data, port->array.bytes)) return cli_session_fail(job->session, port->port.name);
+        npy_free(&port->array);
+    }
+    return CLI_OK;
+}
+
+/* Reads the outputs, and the states that are to be saved, into their ports. */
+static int read_ports(cli_job *job) {
+    for (size_t i = 0; i < job->port_count; i++) {
+        cli_port *port = &job->ports[i];
+        if (port->port.kind != HD_PORT_OUTPUT && !port->save_path) continue;
+        const file_type type = file_type_of(port->port.dtype);
+        npy_array *array = &port->array;
+        *array = (npy_array){ .kind = type.kind, .item_bytes = type.item_bytes, .shape = port->port.shape };
+        array->bytes = hd_tensor_bytes(port->port.dtype, port->port.shape);
+        if (port->port.dtype >= HD_Q4_0) array->shape = HD_SHAPE((int64_t)array->bytes);
+        array->data = malloc((size_t)array->bytes);
+        if (!array->data) return cli_fail(job->session->command, "no memory for output \"%s\" of %llu bytes", port->port.name, (unsigned long long)array->bytes);
+        if (hd_plan_read(job->plan, port->port.name, array->data, array->bytes)) return cli_session_fail(job->session, port->port.name);
+    }
+    return CLI_OK;
+}
+
+static int save_ports(const cli_job *job) {
+    char why[NPY_WHY];
+    for (size_t i = 0; i < job->port_count; i++) {
+        const cli_port *port = &job->ports[i];
+        if (port->save_path && !npy_save(port->save_path, &port->array, why)) return cli_fail(job->session->command, "%s %s; choose another path", port->save_path, why);
+    }
+    return CLI_OK;
+}
+
+int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
+    cli_session *session = job->session;
+    int code = cli_session_device(session, cli_get(args, "--device"));
+    if (code) return code;
+    const hd_plan_desc desc = { .math = math, .timestamps = job->timings };
+    uint64_t begin = cli_now_ns();
+    if (hd_plan_create(session->device, job->program, &desc, &job->plan)) return cli_session_fail(session, NULL);
+    job->plan_ns = cli_now_ns() - begin;
+    code = write_ports(job);
+    for (uint64_t run = 0; run < job->repeat && !code; run++) {
+        begin = cli_now_ns();
+        if (hd_plan_run(job->plan, NULL)) code = cli_session_fail(session, NULL);
+        job->run_ns[run] = cli_now_ns() - begin;
+        if (run == 0) hd_device_get_stats(session->device, &job->first);
+    }
+    if (!code) code = read_ports(job);
+    if (!code) code = save_ports(job);
+    return code ? code : cli_job_report(job);
+}

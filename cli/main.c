@@ -1,0 +1,79 @@
+/* main.c: picks the command. Also keeps two promises for all of them: a file that is opened never gets the number of a
+ * standard stream that was closed, and output that could not be written is an error. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/cli.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static const cli_command *const commands[] = { &cli_devices, &cli_run, &cli_explain, &cli_exec };
+
+static void overview(void) {
+    printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    printf("  %-9s %s\n\n", "help", "this, or `heddle help COMMAND`");
+    printf("environment:\n"
+           "  HEDDLE_BACKEND     look at this back end only: vulkan, cpu or null\n"
+           "  HEDDLE_DEVICE      the device to take where none is named\n"
+           "  HEDDLE_STRICT      1: no fall-back, no software device, no null device\n"
+           "  HEDDLE_LOG         error, warning (default), info or debug, on stderr\n"
+           "  HEDDLE_VALIDATION  1: the driver's validation layers, in the log\n"
+           "  HEDDLE_THREADS     number of CPU threads\n"
+           "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
+           "  HEDDLE_WAIT_MS     longest wait for a device\n\n"
+           "exit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
+           "example:\n  heddle devices\n");
+}
+
+static const cli_command *find(const char *name) {
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name) {
+    const char *names[CLI_COUNT(commands) + 1] = { "help" };
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) names[i + 1] = commands[i]->name;
+    const char *near = cli_nearest(name, names, CLI_COUNT(names));
+    return near ? cli_usage(NULL, "no command \"%s\"; did you mean %s?", name, near) : cli_usage(NULL, "no command \"%s\"", name);
+}
+
+static int help(int count, char **words) {
+    const cli_command *command = count > 0 ? find(words[0]) : NULL;
+    if (count > 1) return cli_usage(NULL, "help takes one command");
+    if (count > 0 && !command) return unknown(words[0]);
+    if (command) cli_help(command);
+    else overview();
+    return CLI_OK;
+}
+
+static int run_command(int count, char **words) {
+    const char *name = count > 0 ? words[0] : NULL;
+    if (!name) return cli_usage(NULL, "no command is given");
+    if (strcmp(name, "--version") == 0) {
+        printf("heddle %s\n", hd_version());
+        return CLI_OK;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(count - 1, words + 1);
+    const cli_command *command = find(name);
+    if (!command) return unknown(name);
+    cli_args args;
+    int code = cli_args_read(command, count - 1, words + 1, &args);
+    if (code == CLI_OK) code = command->run(&args);
+    cli_args_free(&args);
+    return code < 0 ? CLI_OK : code;
+}
+
+/* A closed standard stream becomes one that cannot be used, so that its number is taken. */
+static void hold_standard_streams(void) {
+    for (int stream = 0; stream < 3; stream++)
+        if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+int main(int count, char **words) {
+    hold_standard_streams();
+    int code = run_command(count > 0 ? count - 1 : 0, words + 1);
+    if (fflush(stdout) != 0 || ferror(stdout)) code = cli_fail(NULL, "standard output cannot be written: %s; look where it goes", strerror(errno));
+    return code;
+}

@@ -1,0 +1,98 @@
+/* session.c: a context whose log goes to stderr, its device, and the start-up line. The library logs each failure and
+ * also keeps it for the caller; such a line is held back, so that the user reads every failure once. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/cli.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void flush_held(cli_session *session) {
+    if (session->held[0]) fprintf(stderr, "%s\n", session->held);
+    session->held[0] = 0;
+}
+
+/* May be called from several threads: each line is one call of stdio, whose lock keeps lines whole. */
+static void log_line(void *user, hd_log_level level, const char *part, const char *line) {
+    static const char *const names[] = { "error", "error", "warning", "info", "debug" };
+    cli_session *session = user;
+    flockfile(stderr);
+    flush_held(session);
+    snprintf(session->last, sizeof session->last, "%s", line);
+    snprintf(session->held, sizeof session->held, "heddle: %s: %s: %s", names[level <= HD_LOG_DEBUG ? level : HD_LOG_DEBUG], part, line);
+    if (level > HD_LOG_ERROR) flush_held(session);
+    funlockfile(stderr);
+}
+
+int cli_session_open(const cli_command *command, cli_session *out_session) {
+    *out_session = (cli_session){ .command = command };
+    const hd_context_desc desc = { .log = log_line, .log_user = out_session };
+    hd_status status = hd_context_create(&desc, &out_session->context);
+    if (!status) return CLI_OK;
+    out_session->held[0] = 0;
+    const char *text = out_session->last[0] ? out_session->last : hd_status_text(status);
+    return cli_fail(command, "%s: %s; %s", hd_status_name(status), text, hd_status_hint(status));
+}
+
+int cli_session_device(cli_session *session, const char *id) {
+    const hd_device_desc desc = { .id = id };
+    if (hd_device_open(session->context, &desc, &session->device)) return cli_session_fail(session, NULL);
+    const char *selection = hd_device_selection(session->device);
+    if (strcmp(session->last, selection) != 0) fprintf(stderr, "heddle: device: %s\n", selection); /* else the log said it */
+    return CLI_OK;
+}
+
+int cli_session_fail(cli_session *session, const char *about) {
+    session->held[0] = 0;
+    const char *error = hd_context_error(session->context);
+    return cli_fail(session->command, "%s%s%s", about ? about : "", about ? ": " : "", error[0] ? error : "failed without saying why; please report it");
+}
+
+void cli_session_forget(cli_session *session) {
+    hd_error error;
+    hd_context_take_error(session->context, &error);
+    session->held[0] = 0;
+}
+
+void cli_session_close(cli_session *session) {
+    hd_context_destroy(session->context);
+    flush_held(session);
+    session->context = NULL;
+    session->device = NULL;
+}
+
+const char *cli_kind_name(hd_device_kind kind) {
+    switch (kind) {
+    case HD_DEVICE_DISCRETE_GPU: return "discrete GPU";
+    case HD_DEVICE_INTEGRATED_GPU: return "integrated GPU";
+    case HD_DEVICE_OTHER: return "accelerator";
+    case HD_DEVICE_CPU: return "CPU";
+    case HD_DEVICE_SOFTWARE: return "software";
+    case HD_DEVICE_NULL: return "null";
+    case HD_DEVICE_NONE: break;
+    }
+    return "unknown";
+}
+
+uint64_t cli_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes) {
+    FILE *file = fopen(path, "rb");
+    char *text = file ? malloc(limit + 1) : NULL;
+    size_t bytes = text ? fread(text, 1, limit + 1, file) : 0;
+    bool failed = !text || ferror(file);
+    if (failed) cli_fail(command, "%s cannot be read: %s; check the path", path, strerror(errno));
+    else if (bytes > limit) cli_fail(command, "%s is larger than %zu bytes; give a program's text", path, limit);
+    if (file) fclose(file);
+    if (failed || bytes > limit) {
+        free(text);
+        return NULL;
+    }
+    text[bytes] = 0;
+    *out_bytes = bytes;
+    return text;
+}

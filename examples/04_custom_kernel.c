@@ -1,0 +1,83 @@
+/* 04_custom_kernel.c: a kernel of your own as an operation of a program: z = a x + y. It is SPIR-V for Vulkan, made with
+ * `glslc -O --target-env=vulkan1.1 axpy.comp`, stripped of names, from this GLSL:
+ *
+ *   #version 450
+ *   layout(local_size_x = 64) in;
+ *   layout(binding = 0) readonly buffer X { float x[]; };
+ *   layout(binding = 1) readonly buffer Y { float y[]; };
+ *   layout(binding = 2) writeonly buffer Z { float z[]; };
+ *   layout(push_constant) uniform P { uint n; float a; };
+ *   void main() {
+ *       uint i = gl_GlobalInvocationID.x;
+ *       if (i < n) z[i] = a * x[i] + y[i];
+ *   }
+ *
+ * Bindings are the inputs in order, then the output. Size of a workgroup, bindings and push constants are read from the
+ * module. SPIR-V needs a GPU device; HEDDLE_DEVICE=vulkan takes a software one where there is no other. */
+#include <heddle.h>
+#include <stdio.h>
+
+static const uint32_t axpy[] = {
+    0x7230203, 0x10300, 0, 0x3c, 0, 0x20011, 1, 0x6000b, 1, 0x4c534c47, 0x6474732e, 0x3035342e, 0, 0x3000e, 0, 1,
+    0x6000f, 5, 4, 0x6e69616d, 0, 0xb, 0x60010, 4, 0x11, 0x40, 1, 1, 0x40047, 0xb, 0xb, 0x1c,
+    0x50048, 0x12, 0, 0x23, 0, 0x50048, 0x12, 1, 0x23, 4, 0x30047, 0x12, 2, 0x40047, 0x1e, 6,
+    4, 0x40048, 0x1f, 0, 0x19, 0x50048, 0x1f, 0, 0x23, 0, 0x30047, 0x1f, 2, 0x40047, 0x21, 0x22,
+    0, 0x40047, 0x21, 0x21, 2, 0x40047, 0x27, 6, 4, 0x40048, 0x28, 0, 0x18, 0x50048, 0x28, 0,
+    0x23, 0, 0x30047, 0x28, 2, 0x40047, 0x2a, 0x22, 0, 0x40047, 0x2a, 0x21, 0, 0x40047, 0x30, 6,
+    4, 0x40048, 0x31, 0, 0x18, 0x50048, 0x31, 0, 0x23, 0, 0x30047, 0x31, 2, 0x40047, 0x33, 0x22,
+    0, 0x40047, 0x33, 0x21, 1, 0x40047, 0x3b, 0xb, 0x19, 0x20013, 2, 0x30021, 3, 2, 0x40015, 6,
+    0x20, 0, 0x40017, 9, 6, 3, 0x40020, 0xa, 1, 9, 0x4003b, 0xa, 0xb, 1, 0x4002b, 6,
+    0xc, 0, 0x40020, 0xd, 1, 6, 0x30016, 0x11, 0x20, 0x4001e, 0x12, 6, 0x11, 0x40020, 0x13, 9,
+    0x12, 0x4003b, 0x13, 0x14, 9, 0x40015, 0x15, 0x20, 1, 0x4002b, 0x15, 0x16, 0, 0x40020, 0x17, 9,
+    6, 0x20014, 0x1a, 0x3001d, 0x1e, 0x11, 0x3001e, 0x1f, 0x1e, 0x40020, 0x20, 0xc, 0x1f, 0x4003b, 0x20, 0x21,
+    0xc, 0x4002b, 0x15, 0x23, 1, 0x40020, 0x24, 9, 0x11, 0x3001d, 0x27, 0x11, 0x3001e, 0x28, 0x27, 0x40020,
+    0x29, 0xc, 0x28, 0x4003b, 0x29, 0x2a, 0xc, 0x40020, 0x2c, 0xc, 0x11, 0x3001d, 0x30, 0x11, 0x3001e, 0x31,
+    0x30, 0x40020, 0x32, 0xc, 0x31, 0x4003b, 0x32, 0x33, 0xc, 0x4002b, 6, 0x39, 0x40, 0x4002b, 6, 0x3a,
+    1, 0x6002c, 9, 0x3b, 0x39, 0x3a, 0x3a, 0x50036, 2, 4, 0, 3, 0x200f8, 5, 0x50041, 0xd,
+    0xe, 0xb, 0xc, 0x4003d, 6, 0xf, 0xe, 0x50041, 0x17, 0x18, 0x14, 0x16, 0x4003d, 6, 0x19, 0x18,
+    0x500b0, 0x1a, 0x1b, 0xf, 0x19, 0x300f7, 0x1d, 0, 0x400fa, 0x1b, 0x1c, 0x1d, 0x200f8, 0x1c, 0x50041, 0x24,
+    0x25, 0x14, 0x23, 0x4003d, 0x11, 0x26, 0x25, 0x60041, 0x2c, 0x2d, 0x2a, 0x16, 0xf, 0x4003d, 0x11, 0x2e,
+    0x2d, 0x60041, 0x2c, 0x35, 0x33, 0x16, 0xf, 0x4003d, 0x11, 0x36, 0x35, 0x8000c, 0x11, 0x37, 1, 0x32,
+    0x26, 0x2e, 0x36, 0x60041, 0x2c, 0x38, 0x21, 0x16, 0xf, 0x3003e, 0x38, 0x37, 0x200f9, 0x1d, 0x200f8, 0x1d,
+    0x100fd, 0x10038,
+};
+
+enum { N = 1000 };
+static float x[N], y[N], z[N];
+
+int main(void) {
+    const struct { uint32_t n; float a; } push = { N, 0.5f };
+    for (int i = 0; i < N; i++) x[i] = (float)i, y[i] = 1;
+
+    hd_context *ctx;
+    if (hd_context_create(NULL, &ctx)) return 1;
+    hd_device *dev;
+    hd_kernel *kernel;
+    hd_status s = hd_device_open(ctx, NULL, &dev);
+    if (!s) s = hd_kernel_create(ctx, &(hd_kernel_desc){ .spirv = axpy, .spirv_bytes = sizeof axpy }, &kernel);
+    if (!s) {
+        const uint32_t size = hd_kernel_get_info(kernel)->workgroup[0];
+        hd_program *p = hd_program_create(ctx);
+        hd_value inputs[2] = { hd_input(p, "x", HD_F32, HD_SHAPE(N)), hd_input(p, "y", HD_F32, HD_SHAPE(N)) };
+        hd_value scaled = hd_dispatch(p, kernel, &(hd_dispatch_desc){ .inputs = inputs, .input_count = 2, .out_dtype = HD_F32, .out_shape = HD_SHAPE(N),
+                                                                      .push = &push, .push_bytes = sizeof push, .groups = { (N + size - 1) / size, 1, 1 } });
+        hd_output(p, "z", hd_neg(p, scaled)); /* built-in operations and your own mix */
+        hd_plan *plan;
+        s = hd_plan_create(dev, p, NULL, &plan);
+        if (s == HD_STATUS_UNSUPPORTED) {
+            printf("%s does not run SPIR-V: %s\n", hd_device_get_info(dev)->name, hd_context_error(ctx));
+            hd_context_destroy(ctx);
+            return 0;
+        }
+        if (!s) s = hd_plan_write(plan, "x", x, sizeof x);
+        if (!s) s = hd_plan_write(plan, "y", y, sizeof y);
+        if (!s) s = hd_plan_run(plan, NULL);
+        if (!s) s = hd_plan_read(plan, "z", z, sizeof z);
+    }
+    int wrong = 0;
+    for (int i = 0; i < N && !s; i++) wrong += z[i] != -(0.5f * x[i] + y[i]);
+    if (s) fprintf(stderr, "04_custom_kernel: %s\n", hd_context_error(ctx));
+    else printf("on %s: -(0.5 x + 1) of 0, 1, ... %d is %g, %g, ... %g; %d are wrong\n", hd_device_get_info(dev)->name, N - 1, (double)z[0], (double)z[1], (double)z[N - 1], wrong);
+    hd_context_destroy(ctx);
+    return s || wrong ? 1 : 0;
+}
