@@ -47,6 +47,7 @@ typedef struct hdi_kernel {
     uint32_t binding_count;
     uint32_t push_bytes;
     uint32_t subgroup;              /* demanded subgroup size, 0: any */
+    bool     keep_subnormals;       /* f32 must not be flushed: exact kernels */
     uint32_t scratch_bytes;         /* CPU only */
 } hdi_kernel;
 

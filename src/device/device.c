@@ -144,7 +144,7 @@ void *hdi_device_map(hd_device *device, hdi_memory *memory) {
 
 static bool same_kernel(const hdi_cached_kernel *cached, uint64_t hash, const hdi_module *module, const hdi_kernel *kernel) {
     bool same_module = hash ? cached->module_hash == hash : cached->module == module;
-    return same_module && cached->kernel.spec_count == kernel->spec_count && cached->kernel.subgroup == kernel->subgroup &&
+    return same_module && cached->kernel.spec_count == kernel->spec_count && cached->kernel.subgroup == kernel->subgroup && cached->kernel.keep_subnormals == kernel->keep_subnormals &&
            cached->kernel.binding_count == kernel->binding_count && cached->kernel.push_bytes == kernel->push_bytes &&
            cached->kernel.scratch_bytes == kernel->scratch_bytes &&
            memcmp(cached->kernel.spec, kernel->spec, kernel->spec_count * sizeof kernel->spec[0]) == 0;

@@ -46,6 +46,7 @@ static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char
     if (!step) return no_memory(error);
     step->kind = HDI_CMD_DISPATCH;
     step->kernel = launch->kernel;
+    step->kernel.keep_subnormals = plan->options.math == HD_MATH_EXACT && launch->kernel.module < HDI_USER_MODULE;
     step->use_count = launch->kernel.binding_count;
     memcpy(step->uses, launch->uses, sizeof step->uses);
     memcpy(step->push, launch->push, sizeof step->push);

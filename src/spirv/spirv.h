@@ -42,11 +42,19 @@ hd_status hdi_spirv_inspect(const hd_allocator *allocator, const void *module, s
 const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
 
+/* ---- changes to a module that was checked, or that is heddle's own (patch.c) ---- */
+/* Sets the 32-bit or bool constant of this SpecId for good. False where there is none. */
+bool hdi_spirv_set_spec(uint32_t *words, size_t count, uint32_t spec_id, uint32_t value);
+/* Copies the module and declares DenormPreserve for f32, in at most HDI_SPIRV_SUBNORMAL_WORDS more words (SPV_KHR_float_controls).
+ * Returns the words written, 0 where the module has no entry point. */
+#define HDI_SPIRV_SUBNORMAL_WORDS 13
+size_t hdi_spirv_keep_subnormals(const uint32_t *words, size_t count, uint32_t *out_words);
+
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {
     const hd_allocator *allocator;
     uint32_t       holders;      /* atomically counted */
-    uint32_t      *words;
+    uint32_t      *words;        /* with the constants set */
     size_t         word_count;
     uint64_t       hash;         /* of the words, entry and constants */
     hdi_spirv_info info;

@@ -18,6 +18,7 @@ hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const void *
     for (uint32_t i = 0; i < spec_count; i++) {
         kernel->spec_ids[i] = spec_ids[i];
         kernel->spec_values[i] = spec_values[i];
+        hdi_spirv_set_spec(words, bytes / 4, spec_ids[i], spec_values[i]);
     }
     kernel->hash = hdi_hash(HDI_HASH_START, words, bytes);
     kernel->hash = hdi_hash(kernel->hash, info.entry, strlen(info.entry) + 1);

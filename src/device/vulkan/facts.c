@@ -23,6 +23,7 @@ typedef struct properties {
     VkPhysicalDeviceSubgroupSizeControlProperties        subgroup_size;
     VkPhysicalDeviceShaderIntegerDotProductProperties    dot;
     VkPhysicalDeviceMaintenance4Properties               maintenance4;
+    VkPhysicalDeviceFloatControlsProperties              floats;
     VkPhysicalDevicePCIBusInfoPropertiesEXT              pci;
     VkPhysicalDeviceShaderSMBuiltinsPropertiesNV         sm;
     VkPhysicalDeviceShaderCorePropertiesAMD              cores;
@@ -81,6 +82,7 @@ static void link_properties(const hdvk_facts *facts, properties *p) {
         chain(&tail, &p->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
     if (HDVK_HAS(facts, DOT)) chain(&tail, &p->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
     if (HDVK_HAS(facts, MAINTENANCE4)) chain(&tail, &p->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+    if (HDVK_HAS(facts, FLOAT_CONTROLS)) chain(&tail, &p->floats, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES);
     if (HDVK_HAS(facts, PCI)) chain(&tail, &p->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
     if (HDVK_HAS(facts, SM_COUNT)) chain(&tail, &p->sm, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
     if (HDVK_HAS(facts, CORE_COUNT)) chain(&tail, &p->cores, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
@@ -272,6 +274,7 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     read_families(vk, physical, facts);
     if (facts->compute_family == HDI_NO_INDEX)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes", facts->properties.deviceName);
+    facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) && p.floats.shaderDenormPreserveFloat32;
     fill_caps(facts, &p);
     fill_info(facts, &p);
     return read_matrix(host, vk, physical, facts, error);

@@ -2,6 +2,7 @@
  * layouts follow from their numbers alone. Every pipeline may be launched from any first group. What the driver
  * compiled is kept on disk (pipeline_cache.c). */
 #include "device/vulkan/vk.h"
+#include "spirv/spirv.h"
 
 static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, VkDescriptorSetLayout *out_layout, hd_error *error) {
     hdvk_vk *vk = &device->vk;
@@ -129,6 +130,26 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
     return status;
 }
 
+/* The driver's module. Where the kernel keeps subnormals and the device flushes unless told, a changed copy is handed in. */
+static hd_status create_module(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, VkShaderModule *out_shader, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    const hdi_blob *blob = module->spirv;
+    const hd_allocator *allocator = device->host->allocator;
+    const size_t room = (blob->word_count + HDI_SPIRV_SUBNORMAL_WORDS) * 4;
+    uint32_t *changed = NULL;
+    VkShaderModuleCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = blob->word_count * 4, .pCode = blob->words,
+    };
+    if (kernel->keep_subnormals && device->facts.keeps_subnormals) {
+        if (!(changed = hdi_alloc(allocator, room))) return hdvk_no_memory(error);
+        info.codeSize = hdi_spirv_keep_subnormals(blob->words, blob->word_count, changed) * 4;
+        info.pCode = changed;
+    }
+    const VkResult result = HDVK_CALL(vk, CreateShaderModule, vk->device, &info, NULL, out_shader);
+    hdi_free(allocator, changed, room);
+    return result ? hdvk_fail(vk, error, "the module of kernel %s", module->name) : HD_OK;
+}
+
 static void release(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
     HDVK_END(&device->vk, DestroyPipeline, loaded->pipeline);
     HDVK_END(&device->vk, DestroyPipelineLayout, loaded->layout);
@@ -148,13 +169,9 @@ hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module,
     loaded->push_bytes = kernel->push_bytes;
     status = pipeline_layout(device, loaded, error);
     if (status == HD_OK) {
-        const VkShaderModuleCreateInfo info = {
-            .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = module->spirv->word_count * 4, .pCode = module->spirv->words,
-        };
         VkShaderModule shader;
-        if (HDVK_CALL(vk, CreateShaderModule, vk->device, &info, NULL, &shader)) {
-            status = hdvk_fail(vk, error, "the module of kernel %s", module->name);
-        } else {
+        status = create_module(device, module, kernel, &shader, error);
+        if (status == HD_OK) {
             status = compile(device, module, kernel, shader, loaded, out_from_cache, error);
             HDVK_END(vk, DestroyShaderModule, shader);
         }

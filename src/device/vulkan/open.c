@@ -84,6 +84,7 @@ static hd_status open_foreign(hdi_backend_device *device, const hdi_foreign *for
     if (status != HD_OK) return status;
     device->facts.has = device->facts.extension = 0;
     device->facts.features = (hdvk_features){ 0 };
+    device->facts.keeps_subnormals = false;
     device->facts.found.caps.subgroup_control = 0;
     device->facts.compute_family = foreign->queue_family;
     device->facts.transfer_family = HDI_NO_INDEX;

@@ -28,6 +28,7 @@ uint64_t hdvk_cache_key(const hdi_backend_device *device, const hdi_blob *blob, 
     key = hdi_hash(key, kernel->spec, HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC) * sizeof *kernel->spec);
     key = hdi_hash(key, &kernel->spec_count, sizeof kernel->spec_count);
     key = hdi_hash(key, &kernel->subgroup, sizeof kernel->subgroup);
+    key = hdi_hash(key, &kernel->keep_subnormals, sizeof kernel->keep_subnormals);
     key = hdi_hash(key, &kernel->binding_count, sizeof kernel->binding_count);
     key = hdi_hash(key, &kernel->push_bytes, sizeof kernel->push_bytes);
     key = hdi_hash(key, properties->pipelineCacheUUID, VK_UUID_SIZE);

@@ -191,6 +191,7 @@ typedef struct hdvk_facts {
     uint32_t      has, extension; /* bits of HDVK_HAS_LIST: there at all; there as an extension */
     uint32_t      compute_family, transfer_family; /* HDI_NO_INDEX: none of its own */
     uint32_t      timestamp_bits; /* of the compute family */
+    bool          keeps_subnormals; /* kernels may demand that f32 keeps its subnormals */
     uint32_t      subgroup_least, subgroup_most;
     hdi_found     found;
 } hdvk_facts;

@@ -1,0 +1,77 @@
+/* patch.c: small changes to a module that was checked, or that is heddle's own: setting a specialisation constant for good,
+ * and declaring that f32 keeps its subnormals, for devices that flush them otherwise. Walks instructions only; a length
+ * that does not fit ends the walk. */
+#include "spirv/spirv.h"
+#include <spirv/unified1/spirv.h>
+
+enum { HEADER_WORDS = 5 };
+
+/* The instruction at `at`: its words, or 0 at the end. */
+static uint32_t instruction(const uint32_t *words, size_t count, size_t at, uint32_t *out_op) {
+    if (at >= count) return 0;
+    uint32_t length = words[at] >> SpvWordCountShift;
+    *out_op = words[at] & SpvOpCodeMask;
+    return length <= count - at ? length : 0;
+}
+
+/* The result id that is decorated with this SpecId, or 0. */
+static uint32_t spec_target(const uint32_t *words, size_t count, uint32_t spec_id) {
+    uint32_t op, length;
+    for (size_t at = HEADER_WORDS; (length = instruction(words, count, at, &op)) != 0; at += length)
+        if (op == SpvOpDecorate && length == 4 && words[at + 2] == SpvDecorationSpecId && words[at + 3] == spec_id) return words[at + 1];
+    return 0;
+}
+
+bool hdi_spirv_set_spec(uint32_t *words, size_t count, uint32_t spec_id, uint32_t value) {
+    uint32_t target = spec_target(words, count, spec_id), op, length;
+    if (target == 0) return false;
+    for (size_t at = HEADER_WORDS; (length = instruction(words, count, at, &op)) != 0; at += length) {
+        if (length < 3 || words[at + 2] != target) continue;
+        if (op == SpvOpSpecConstant && length == 4) return words[at + 3] = value, true;
+        if (op == SpvOpSpecConstantTrue || op == SpvOpSpecConstantFalse) {
+            words[at] = length << SpvWordCountShift | (uint32_t)(value ? SpvOpSpecConstantTrue : SpvOpSpecConstantFalse);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where the declarations go: behind the last capability, extension and execution mode; and the entry point's id. */
+typedef struct places {
+    size_t   capability, extension, mode;
+    uint32_t entry;
+} places;
+
+static places find_places(const uint32_t *words, size_t count) {
+    places p = { HEADER_WORDS, 0, 0, 0 };
+    uint32_t op, length;
+    for (size_t at = HEADER_WORDS; (length = instruction(words, count, at, &op)) != 0; at += length) {
+        if (op == SpvOpCapability) p.capability = p.extension = at + length;
+        else if (op == SpvOpExtension) p.extension = at + length;
+        else if (op == SpvOpEntryPoint && length > 2 && p.entry == 0) p.entry = words[at + 2];
+        if (op == SpvOpEntryPoint || op == SpvOpExecutionMode || op == SpvOpExecutionModeId) p.mode = at + length;
+        if (op == SpvOpFunction) break;
+    }
+    return p;
+}
+
+size_t hdi_spirv_keep_subnormals(const uint32_t *words, size_t count, uint32_t *out_words) {
+    const uint32_t capability[] = { 2u << SpvWordCountShift | SpvOpCapability, SpvCapabilityDenormPreserve };
+    static const char name[] = "SPV_KHR_float_controls"; /* 22 characters and the ending zero: 6 words */
+    uint32_t extension[7] = { 7u << SpvWordCountShift | SpvOpExtension };
+    memcpy(extension + 1, name, sizeof name);
+    places p = find_places(words, count);
+    if (p.entry == 0 || p.mode == 0 || p.extension == 0) return 0;
+    const uint32_t mode[] = { 4u << SpvWordCountShift | SpvOpExecutionMode, p.entry, SpvExecutionModeDenormPreserve, 32 };
+    size_t at = 0;
+#define ADD(from, added) (memcpy(out_words + at, from, (added) * sizeof *words), at += (added))
+    ADD(words, p.capability);
+    ADD(capability, HDI_COUNT(capability));
+    ADD(words + p.capability, p.extension - p.capability);
+    ADD(extension, HDI_COUNT(extension));
+    ADD(words + p.extension, p.mode - p.extension);
+    ADD(mode, HDI_COUNT(mode));
+    ADD(words + p.mode, count - p.mode);
+#undef ADD
+    return at;
+}
