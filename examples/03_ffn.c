@@ -19,7 +19,7 @@ static double now_ms(void) {
 
 /* ---- (a) three operations on four numbers ---- */
 
-static hd_status chain(hd_context *ctx, hd_device *dev) {
+static hd_status chain(hd_context *ctx, hd_device *dev, bool *out_held) {
     const float x[4] = { 1, -2, 3, -4 }, b[4] = { 0.5f, 0.5f, 0.5f, 0.5f };
     float y[4];
     hd_plan *plan;
@@ -48,8 +48,8 @@ static hd_status chain(hd_context *ctx, hd_device *dev) {
            (unsigned long long)(after.downloads - before.downloads));
     hd_plan_destroy(plan);
     hd_program_destroy(p);
-    for (int i = 0; i < 4; i++)
-        if (y[i] != fmaxf(x[i], 0) * 2 + b[i]) return HD_STATUS_INTERNAL;
+    *out_held = after.uploads - before.uploads == 1 && after.downloads - before.downloads == 1;
+    for (int i = 0; i < 4; i++) *out_held = *out_held && y[i] == fmaxf(x[i], 0) * 2 + b[i];
     return HD_OK;
 }
 
@@ -148,7 +148,7 @@ static hd_status check(hd_context *ctx, const hd_program *p, const block *b, dou
     return HD_OK;
 }
 
-static hd_status feed_forward(hd_context *ctx, hd_device *dev, const block *b) {
+static hd_status feed_forward(hd_context *ctx, hd_device *dev, const block *b, bool *out_held) {
     hd_plan *plan;
     hd_plan_memory memory;
     hd_plan_stats stats;
@@ -183,8 +183,10 @@ static hd_status feed_forward(hd_context *ctx, hd_device *dev, const block *b) {
     printf("  second run   %8.2f ms, %.1f GFLOP/s\n", second_ms, 6.0 * (double)(b->tokens * b->width * b->hidden) / second_ms / 1e6);
     printf("    submissions %llu, commands recorded %llu, kernels compiled %llu, weight bytes uploaded %llu\n", submissions, recorded, again, weights_again);
     printf("  check        largest error %.1e of the largest value, against the CPU in exact mode (%.0f ms)\n", error, check_ms);
-    bool kept = recorded == 0 && again == 0 && weights_again == 0 && submissions == 1;
-    return kept && error < 1e-3 ? HD_OK : HD_STATUS_INTERNAL;
+    /* What a slow device would take too long for is handed over in pieces, so that no watchdog wakes. */
+    bool whole = submissions == 1 || hd_device_get_info(dev)->kind == HD_DEVICE_SOFTWARE;
+    *out_held = recorded == 0 && again == 0 && weights_again == 0 && whole && error < 1e-3;
+    return HD_OK;
 }
 
 int main(int argc, char **argv) {
@@ -196,15 +198,17 @@ int main(int argc, char **argv) {
     hd_context *ctx;
     hd_device *dev;
     block b;
+    bool chain_held = false, block_held = false;
     if (hd_context_create(NULL, &ctx)) return 1;
     hd_status s = make_block(&b, small) ? hd_device_open(ctx, NULL, &dev) : HD_STATUS_OUT_OF_HOST_MEMORY;
     if (!s) {
         printf("device: %s\n%s\n\n", hd_device_get_info(dev)->name, hd_device_selection(dev));
-        s = chain(ctx, dev);
+        s = chain(ctx, dev, &chain_held);
     }
-    if (!s) s = feed_forward(ctx, dev, &b);
-    if (s) fprintf(stderr, "03_ffn: %s: %s; %s\n", hd_status_name(s), hd_status_text(s), hd_context_error(ctx));
+    if (!s) s = feed_forward(ctx, dev, &b, &block_held);
+    if (s) fprintf(stderr, "03_ffn: %s: %s\n", hd_status_text(s), hd_context_error(ctx));
+    else if (!chain_held || !block_held) fprintf(stderr, "03_ffn: a result or a count above is not what was promised\n");
     free_block(&b);
     hd_context_destroy(ctx);
-    return s ? 1 : 0;
+    return s || !chain_held || !block_held ? 1 : 0;
 }

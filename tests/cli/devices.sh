@@ -1,0 +1,34 @@
+# devices.sh: the lists of back ends and devices, with and without drivers, and what the environment asks for.
+. "$2/tests/cli/lib.sh"
+
+expect 0 '^BACK END +BUILT IN +DEVICES' "" "$heddle" devices
+grep -qE '^ +0 +cpu +[^ ].* CPU +[0-9.]+ [GT]iB' out || fail "the CPU is not the best device beside a software driver"
+expect 0 '^  max_push_bytes +[0-9]+$' "" "$heddle" devices -v
+expect 0 '^max_push_bytes [0-9]+$' "" "$heddle" devices --caps cpu
+refuse 1 'no device is called "nosuch"; there are: .*cpu' "$heddle" devices --caps nosuch
+
+expect 0 '"backends"' "" "$heddle" devices --json -v
+if python3 -c '' 2>/dev/null; then
+    python '
+import json
+all = json.load(open("out"))
+assert [b["name"] for b in all["backends"]] == ["vulkan", "cpu", "null"], all["backends"]
+assert [d["rank"] for d in all["devices"]] == list(range(len(all["devices"])))
+cpu = next(d for d in all["devices"] if d["id"] == "cpu")
+assert cpu["kind"] == "CPU" and not cpu["software"] and cpu["memory_bytes"] > 0 and cpu["caps"]["max_push_bytes"] >= 128'
+fi
+
+if has_vulkan; then
+    expect 0 'software \*' "" "$heddle" devices
+    matches out '^\* a GPU driver that computes on the CPU' devices
+fi
+# No driver: the reason stands beside the name, the mend below it.
+expect 0 '^vulkan +(yes +0 +[^ ]|no)' "" env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent "$heddle" devices
+grep -qE '^ {20,}[^ ]' out || fail "no mend below the reason"
+
+expect 0 '^   0  cpu' "" env HEDDLE_BACKEND=cpu "$heddle" devices
+matches out '^vulkan +(yes|no) +0 +not ' "HEDDLE_BACKEND=cpu"
+refuse 1 'no back end is called "nosuch": there are vulkan, cpu' env HEDDLE_BACKEND=nosuch "$heddle" devices
+refuse 1 'HEDDLE_STRICT is 0 or 1' env HEDDLE_STRICT=perhaps "$heddle" devices
+refuse 1 'HEDDLE_LOG is error' env HEDDLE_LOG=loud "$heddle" devices
+done_here

@@ -1,0 +1,64 @@
+# lib.sh: read by every script here, which runs as `sh SCRIPT HEDDLE SOURCES`: a folder of its own to work in, only
+# lavapipe as Vulkan driver (so that a machine with a GPU gives the same answers), and expectations.
+set -u
+heddle=$1 sources=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset HEDDLE_BACKEND HEDDLE_DEVICE HEDDLE_STRICT HEDDLE_LOG HEDDLE_VALIDATION HEDDLE_THREADS HEDDLE_WAIT_MS
+export HEDDLE_CACHE=none
+for file in /usr/share/vulkan/icd.d/lvp_icd*.json; do
+    [ -e "$file" ] && export VK_DRIVER_FILES="$file" VK_ICD_FILENAMES="$file"
+done
+failures=0
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $*"
+    sed 's/^/    stdout: /' out 2>/dev/null | head -20
+    sed 's/^/    stderr: /' err 2>/dev/null | head -20
+}
+
+# expect CODE OUT ERR COMMAND...: the exit code, and extended regular expressions that some line of standard output and of
+# standard error matches; "" expects nothing at all there, "-" takes anything.
+expect() {
+    code=$1 out=$2 err=$3
+    shift 3
+    timeout 50 "$@" >out 2>err
+    got=$?
+    [ $got = "$code" ] || fail "$*: exit code $got, not $code"
+    matches out "$out" "$*"
+    matches err "$err" "$*"
+}
+
+matches() {
+    case $2 in
+    -) ;;
+    "") [ -s "$1" ] && fail "$3: $1 is not empty" ;;
+    *) grep -qE -e "$2" "$1" || fail "$3: no line of $1 matches $2" ;;
+    esac
+}
+
+# refuse CODE ERR COMMAND...: nothing on standard output, and one line about it on standard error.
+refuse() {
+    code=$1 err=$2
+    shift 2
+    expect "$code" "" "$err" "$@"
+    [ "$(grep -vc '^heddle: device:' err)" = 1 ] || fail "$*: not one line on stderr"
+}
+
+# python CODE: with numpy, for the other side's view of .npy files and JSON.
+python() {
+    python3 -c "$1" >python.out 2>&1 || { fail "python: $1"; cat python.out; }
+}
+
+needs_numpy() {
+    python3 -c 'import numpy' 2>/dev/null || { echo "no python3 with numpy: skipped"; exit 77; }
+}
+
+has_vulkan() { HEDDLE_BACKEND=vulkan "$heddle" devices | grep -q 'software'; }
+
+done_here() {
+    [ $failures = 0 ] && echo ok
+    exit $((failures > 0))
+}
