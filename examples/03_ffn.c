@@ -57,7 +57,7 @@ static hd_status chain(hd_context *ctx, hd_device *dev, bool *out_held) {
 
 typedef struct block {
     int64_t tokens, width, hidden;
-    float  *x, *norm, *y, *checked;
+    float  *x, *y, *checked;
     void   *gate, *up, *down; /* q4_0 */
     uint64_t x_bytes, weight_bytes;
 } block;
@@ -83,38 +83,33 @@ static bool make_block(block *b, bool small) {
     b->x = malloc((size_t)b->x_bytes);
     b->y = malloc((size_t)b->x_bytes);
     b->checked = malloc((size_t)b->x_bytes);
-    b->norm = malloc(4 * (size_t)b->width);
     b->gate = random_weights(matrix_bytes, 0x1C00, &state);
     b->up = random_weights(matrix_bytes, 0x1C00, &state);
     b->down = random_weights(matrix_bytes, 0x1800, &state);
-    if (!b->x || !b->y || !b->checked || !b->norm || !b->gate || !b->up || !b->down) return false;
+    if (!b->x || !b->y || !b->checked || !b->gate || !b->up || !b->down) return false;
     for (int64_t i = 0; i < b->tokens * b->width; i++) b->x[i] = (float)(next_random(&state) >> 8) / 8388608.0f - 1;
-    for (int64_t i = 0; i < b->width; i++) b->norm[i] = 1 + (float)(i % 7) / 16;
     return true;
 }
 
 static void free_block(block *b) {
-    void *all[] = { b->x, b->norm, b->y, b->checked, b->gate, b->up, b->down };
+    void *all[] = { b->x, b->y, b->checked, b->gate, b->up, b->down };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
-/* y = x + (silu(h gate^T) * (h up^T)) down^T with h = rms_norm(x) */
+/* y = (silu(x gate^T) * (x up^T)) down^T: three matrix products, two kernels, since up and down are alike. */
 static hd_program *describe(hd_context *ctx, const block *b) {
     hd_program *p = hd_program_create(ctx);
     hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(b->tokens, b->width));
-    hd_value norm = hd_input(p, "norm", HD_F32, HD_SHAPE(b->width));
     hd_value gate = hd_input(p, "gate", HD_Q4_0, HD_SHAPE(b->hidden, b->width));
     hd_value up = hd_input(p, "up", HD_Q4_0, HD_SHAPE(b->hidden, b->width));
     hd_value down = hd_input(p, "down", HD_Q4_0, HD_SHAPE(b->width, b->hidden));
-    hd_value h = hd_rms_norm(p, x, norm, 1e-6f);
-    hd_value gated = hd_mul(p, hd_silu(p, hd_matmul_with(p, h, gate, HD_TRANSPOSE_B)), hd_matmul_with(p, h, up, HD_TRANSPOSE_B));
-    hd_output(p, "y", hd_add(p, x, hd_matmul_with(p, gated, down, HD_TRANSPOSE_B)));
+    hd_value gated = hd_mul(p, hd_silu(p, hd_matmul_with(p, x, gate, HD_TRANSPOSE_B)), hd_matmul_with(p, x, up, HD_TRANSPOSE_B));
+    hd_output(p, "y", hd_matmul_with(p, gated, down, HD_TRANSPOSE_B));
     return p;
 }
 
 static hd_status write_weights(hd_plan *plan, const block *b) {
     const uint64_t matrix_bytes = hd_tensor_bytes(HD_Q4_0, HD_SHAPE(b->hidden, b->width));
-    TRY(hd_plan_write(plan, "norm", b->norm, 4 * (uint64_t)b->width));
     TRY(hd_plan_write(plan, "gate", b->gate, matrix_bytes));
     TRY(hd_plan_write(plan, "up", b->up, matrix_bytes));
     return hd_plan_write(plan, "down", b->down, matrix_bytes);
@@ -174,7 +169,7 @@ static hd_status feed_forward(hd_context *ctx, hd_device *dev, const block *b, b
     unsigned long long recorded = second.commands_recorded - first.commands_recorded, again = second.kernels_compiled - first.kernels_compiled;
     unsigned long long uploaded = second.upload_bytes - first.upload_bytes, submissions = second.submissions - first.submissions;
     unsigned long long weights_again = uploaded - (uploaded < b->x_bytes ? uploaded : b->x_bytes);
-    printf("\nfeed-forward block: %lld tokens, width %lld, hidden %lld, weights q4_0\n", (long long)b->tokens, (long long)b->width, (long long)b->hidden);
+    printf("\nfeed-forward: %lld tokens, width %lld, hidden %lld, weights q4_0\n", (long long)b->tokens, (long long)b->width, (long long)b->hidden);
     printf("  plan         %u dispatches, %u kernels, made in %.1f ms\n", (unsigned)stats.dispatches, (unsigned)stats.kernels, plan_ms);
     printf("  compiled     %llu kernels, and %llu from the cache\n", compiled, cached);
     printf("  scratch      %.2f MiB, and %.2f MiB if not shared\n", (double)memory.scratch_bytes / mib, (double)memory.unshared_bytes / mib);
@@ -183,9 +178,7 @@ static hd_status feed_forward(hd_context *ctx, hd_device *dev, const block *b, b
     printf("  second run   %8.2f ms, %.1f GFLOP/s\n", second_ms, 6.0 * (double)(b->tokens * b->width * b->hidden) / second_ms / 1e6);
     printf("    submissions %llu, commands recorded %llu, kernels compiled %llu, weight bytes uploaded %llu\n", submissions, recorded, again, weights_again);
     printf("  check        largest error %.1e of the largest value, against the CPU in exact mode (%.0f ms)\n", error, check_ms);
-    /* What a slow device would take too long for is handed over in pieces, so that no watchdog wakes. */
-    bool whole = submissions == 1 || hd_device_get_info(dev)->kind == HD_DEVICE_SOFTWARE;
-    *out_held = recorded == 0 && again == 0 && weights_again == 0 && whole && error < 1e-3;
+    *out_held = stats.kernels <= 3 && submissions == 1 && recorded == 0 && again == 0 && weights_again == 0 && error < 1e-3;
     return HD_OK;
 }
 

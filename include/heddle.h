@@ -88,7 +88,7 @@ HD_API const char *hd_version(void);
     X(INSTANCE_CREATION,     -20, "instance-creation", "the driver's instance could not be made", "check the driver's installation") \
     X(DEVICE_CREATION,       -21, "device-creation", "the device could not be opened", "close other users of the device or update its driver") \
     X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", "choose another use or device") \
-    X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", "check it with spirv-val; see the detail") \
+    X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", "check it with spirv-val") \
     X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", "update the driver or report the kernel named") \
     X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", "check the entry point's name; see docs/ops.md") \
     X(ARGUMENT_COUNT,        -26, "argument-count", "the kernel takes another number of buffers or constants", "match the kernel's bindings and push constants") \
@@ -296,7 +296,8 @@ typedef struct hd_device_stats {
     uint64_t kernels_compiled;    /* compiled by the driver */
     uint64_t kernels_from_cache;  /* loaded from the cache on disk */
     uint64_t commands_recorded;   /* commands encoded for the device: 0 for a replay */
-    uint64_t submissions;         /* hand-overs to the device's queue by plans */
+    uint64_t submissions;         /* runs of plans that were handed over: one each */
+    uint64_t pieces;              /* hand-overs to the device's queue for them: more than one where long work is cut */
     uint64_t transfer_submissions;/* hand-overs that only move data */
     uint64_t uploads, upload_bytes;     /* host to device, staged or written directly */
     uint64_t downloads, download_bytes; /* device to host */

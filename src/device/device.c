@@ -156,8 +156,9 @@ static hd_status load_kernel(hd_device *device, const hdi_module *module, uint64
     bool from_cache = false;
     hd_status status = device->backend->kernel_load(device->handle, module, kernel, out_kernel, &from_cache, error);
     if (status) return note(device, status, error);
-    if (from_cache) device->stats.kernels_from_cache++;
-    else device->stats.kernels_compiled++;
+    bool native = device->found.caps.native_kernels != 0; /* compiled with heddle itself: counts as neither */
+    device->stats.kernels_from_cache += from_cache && !native;
+    device->stats.kernels_compiled += !from_cache && !native;
     device->kernels[device->kernel_count++] = (hdi_cached_kernel){ module, hash, *kernel, *out_kernel };
     return HD_OK;
 }
@@ -187,7 +188,10 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
         device->last_ticket = *out_ticket;
         device->stats.commands_recorded += submission->recorded_out;
         if (submission->transfer) device->stats.transfer_submissions++;
-        else device->stats.submissions += submission->pieces_out;
+        else {
+            device->stats.submissions++;
+            device->stats.pieces += submission->pieces_out;
+        }
     }
     hdi_mutex_unlock(&device->lock);
     return status;

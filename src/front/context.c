@@ -35,7 +35,8 @@ const char *hd_context_error(hd_context *context) {
     hd_context_take_error(context, &error);
     context->error_line[0] = 0;
     if (error.status == HD_OK) return context->error_line;
-    const char *hint = hd_status_hint(error.status);
+    /* A text that tells what to do itself needs no hint. */
+    const char *hint = strchr(error.text, ';') ? "" : hd_status_hint(error.status);
     char native[48] = "";
     if (error.native_code) snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
     snprintf(context->error_line, sizeof context->error_line, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error.status), error.op[0] ? " in " : "", error.op,

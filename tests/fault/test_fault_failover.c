@@ -1,0 +1,100 @@
+/* test_fault_failover.c: a device is lost at every driver call in turn, in the middle of a chain of runs with a state. The
+ * plan goes on on the CPU, and every output has the bits of an undisturbed run: a loss costs time, not work. */
+#include "device/vulkan/vk.h"
+#include <heddle.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+enum { ROWS = 6, WIDTH = 33, RUNS = 5 };
+
+static int calls_left; /* calls until the loss; negative: never */
+
+static VkResult lose(hdvk_function function) {
+    const hdvk_function_facts *facts = hdvk_function_get(function);
+    if (!(facts->results >> HDVK_ROW_ERROR_DEVICE_LOST & 1u) || calls_left < 0) return VK_SUCCESS;
+    if (calls_left > 0) {
+        calls_left--;
+        return VK_SUCCESS;
+    }
+    return VK_ERROR_DEVICE_LOST; /* for good */
+}
+
+/* A sum that grows in a state from run to run, through a product and a softmax. */
+static hd_program *describe(hd_context *context) {
+    hd_program *p = hd_program_create(context);
+    hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(ROWS, WIDTH)), w = hd_input(p, "w", HD_F32, HD_SHAPE(WIDTH, WIDTH));
+    hd_value at = hd_input(p, "at", HD_I32, HD_SHAPE(1));
+    hd_value sum = hd_state(p, "sum", HD_F32, HD_SHAPE(ROWS, WIDTH));
+    hd_value next = hd_softmax(p, hd_add(p, hd_matmul(p, x, w), sum), 1);
+    hd_output(p, "y", hd_scale(p, hd_write_rows(p, sum, next, at), 3, 1));
+    return p;
+}
+
+static hd_status run_all(hd_context *context, hd_device *device, float out[RUNS][ROWS * WIDTH], uint64_t *out_failovers) {
+    float x[ROWS * WIDTH], w[WIDTH * WIDTH];
+    const int32_t at = 0;
+    hd_plan *plan;
+    hd_plan_stats stats;
+    for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i % 17) / 8 - 1;
+    for (int i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)(i * 7 % 23) / 16 - 0.5f;
+    hd_program *p = describe(context);
+    hd_status status = hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .failover = 1 }, &plan);
+    hd_program_destroy(p);
+    if (status) return status;
+    status = hd_plan_write(plan, "w", w, sizeof w);
+    if (!status) status = hd_plan_write(plan, "at", &at, sizeof at);
+    for (int run = 0; run < RUNS && !status; run++) {
+        x[run] += 1;
+        status = hd_plan_write(plan, "x", x, sizeof x);
+        if (!status) status = hd_plan_run(plan, NULL);
+        if (!status) status = hd_plan_read(plan, "y", out[run], sizeof out[run]);
+    }
+    hd_plan_get_stats(plan, &stats);
+    *out_failovers = stats.failovers;
+    hd_plan_destroy(plan);
+    return status;
+}
+
+static void losses_cost_no_work(void **state) {
+    (void)state;
+    static float calm[RUNS][ROWS * WIDTH], stormy[RUNS][ROWS * WIDTH];
+    uint64_t failovers = 0, moved = 0, refused = 0;
+    calls_left = -1;
+    for (int lost_at = -1; lost_at < 2000; lost_at++) {
+        hd_context *context;
+        hd_device *device;
+        assert_int_equal(hd_context_create(&(hd_context_desc){ .cache_dir = "", .cpu_threads = 2 }, &context), HD_OK);
+        if (hd_device_open(context, &(hd_device_desc){ .id = "vulkan" }, &device)) {
+            print_message("skipped, no Vulkan device: %s\n", hd_context_error(context));
+            hd_context_destroy(context);
+            skip();
+        }
+        calls_left = lost_at;
+        failovers = 0;
+        hdvk_fault_set(lose);
+        hd_status status = run_all(context, device, lost_at < 0 ? calm : stormy, &failovers);
+        bool happened = lost_at < 0 || calls_left == 0;
+        hdvk_fault_set(NULL);
+        hd_error error;
+        hd_context_take_error(context, &error);
+        hd_context_destroy(context);
+        /* Before the plan was made there is nothing to move: then the loss is reported. */
+        if (status != HD_OK && lost_at >= 0 && failovers == 0) {
+            assert_int_equal(status, HD_STATUS_DEVICE_LOST);
+            refused++;
+            continue;
+        }
+        if (status != HD_OK) fail_msg("lost at call %d: %s: %s", lost_at, hd_status_name(status), error.text);
+        if (lost_at >= 0) assert_memory_equal(calm, stormy, sizeof calm);
+        moved += failovers;
+        if (!happened || (lost_at >= 0 && failovers == 0)) break; /* beyond the last call */
+    }
+    print_message("%llu losses moved to the CPU with equal bits, %llu before there was a plan\n", (unsigned long long)moved, (unsigned long long)refused);
+    assert_true(moved > 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(losses_cost_no_work) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
