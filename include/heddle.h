@@ -295,7 +295,7 @@ HD_API const char *hd_device_selection(const hd_device *device);
 typedef struct hd_device_stats {
     uint64_t kernels_compiled;    /* compiled by the driver */
     uint64_t kernels_from_cache;  /* loaded from the cache on disk */
-    uint64_t commands_recorded;   /* commands encoded for the device: 0 for a replay */
+    uint64_t commands_recorded;   /* commands of plans encoded for the device: 0 for a replay */
     uint64_t submissions;         /* runs of plans that were handed over: one each */
     uint64_t pieces;              /* hand-overs to the device's queue for them: more than one where long work is cut */
     uint64_t transfer_submissions;/* hand-overs that only move data */

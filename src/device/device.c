@@ -186,9 +186,9 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
-        device->stats.commands_recorded += submission->recorded_out;
         if (submission->transfer) device->stats.transfer_submissions++;
         else {
+            device->stats.commands_recorded += submission->recorded_out;
             device->stats.submissions++;
             device->stats.pieces += submission->pieces_out;
         }

@@ -37,15 +37,16 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
     return HD_OK;
 }
 
-/* Inputs that are small are written in place by the host where the device has such memory. */
-#define SMALL_INPUT_BYTES UINT64_C(65536)
+/* Small inputs and outputs lie where the host sees them, if the device has such memory: a step then needs no transfer of
+ * its own. Larger ones are better off in the device's own memory, reached by copies. */
+#define SMALL_BYTES (UINT64_C(1) << 20)
 
 static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
     const hdi_plan_slot *slot = &core->plan->slots[at];
     hdi_core_slot *own = &core->slots[at];
     if (own->memory || own->bound) return HD_OK;
-    bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= SMALL_INPUT_BYTES;
-    bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_INPUT_BYTES;
+    bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= SMALL_BYTES;
+    bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read;
     hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch" };
     hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
     if (!status) own->memory_bytes = slot->bytes;

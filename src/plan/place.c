@@ -7,7 +7,7 @@ static hd_status new_slot(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes,
                           uint32_t *out_slot) {
     if (!hdi_grow(plan->arena.allocator, &plan->slots, &plan->slot_capacity, (size_t)plan->slot_count + 1, sizeof *plan->slots))
         return HD_STATUS_OUT_OF_HOST_MEMORY;
-    plan->slots[plan->slot_count++] = (hdi_plan_slot){ kind, name, bytes, tensor_bytes, NULL };
+    plan->slots[plan->slot_count++] = (hdi_plan_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
     return hdi_cmds_slot(&plan->cmds, bytes, out_slot);
 }
 
@@ -27,6 +27,7 @@ static void find_lifetimes(hdi_plan *plan) {
             hdi_storage *storage = &plan->storages[hdi_plan_root(plan, plan->steps[s].uses[u].storage, &offset)];
             storage->first_level = HDI_MIN(storage->first_level, plan->steps[s].level);
             storage->last_level = HDI_MAX(storage->last_level, plan->steps[s].level);
+            storage->read |= (plan->steps[s].uses[u].access & HDI_READ) != 0;
         }
 }
 
@@ -40,6 +41,7 @@ static hd_status place_named(hdi_plan *plan, hd_error *error) {
                             storage->name, (unsigned long long)bytes, (unsigned long long)slab_limit(plan));
         if (new_slot(plan, storage->kind, bytes, storage->bytes, storage->name, &storage->slot))
             return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slot");
+        plan->slots[storage->slot].read = storage->read;
         uint64_t padded = (bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
         if (storage->kind == HDI_STORAGE_INPUT) plan->memory.input_bytes += padded;
         if (storage->kind == HDI_STORAGE_STATE) plan->memory.state_bytes += padded;

@@ -33,6 +33,7 @@ typedef struct hdi_storage {
     uint32_t    parent;                /* a part of another storage, or HDI_NO_INDEX */
     uint64_t    parent_offset;
     uint32_t    first_level, last_level; /* of its uses; first > last: unused */
+    bool        read;                  /* by a step */
     uint32_t    slot;                  /* where place.c put it */
     uint64_t    offset;
 } hdi_storage;
@@ -58,6 +59,7 @@ typedef struct hdi_plan_slot {
     const char *name;
     uint64_t    bytes;                 /* whole words */
     uint64_t    tensor_bytes;          /* what the caller writes and reads */
+    bool        read;                  /* by a step */
     const void *data;                  /* constants, `bytes` of them */
 } hdi_plan_slot;
 
