@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 struct hdi_memory {
+    hdi_link    link;        /* in the device's list of living or of dead memory */
     uint64_t    bytes;
     void       *pointer;
     uint64_t    last_ticket; /* the last submission that uses it */
-    bool        dead;        /* freed by the owner while that was under way */
-    hdi_memory *next_dead;
 };
 
 struct hdi_loaded_kernel {
+    hdi_link       link;
     hdi_cpu_kernel run;
     hdi_kernel     kernel;
 };
@@ -51,7 +51,7 @@ struct hdi_backend_device {
     cpu_job        *first, *last;
     uint64_t        submitted, done;
     bool            stop;
-    hdi_memory     *dead;
+    hdi_link        memories, dead, kernels; /* dead: freed by the owner while a submission used it */
     cpu_profile     profiles[PROFILES];
     void           *scratch;     /* of all workers, grown by the queue thread */
     size_t          scratch_bytes; /* of one worker */
@@ -190,20 +190,17 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
 /* ---- memory ---- */
 
 static void release(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_list_remove(&memory->link);
     munmap(memory->pointer, memory->bytes);
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
 
 /* Gives back what was freed while submissions still used it. Called under the mutex. */
 static void bury(hdi_backend_device *device) {
-    for (hdi_memory **at = &device->dead; *at;) {
-        hdi_memory *memory = *at;
-        if (memory->last_ticket > device->done) {
-            at = &memory->next_dead;
-            continue;
-        }
-        *at = memory->next_dead;
-        release(device, memory);
+    for (hdi_link *at = device->dead.next, *next; at != &device->dead; at = next) {
+        next = at->next;
+        hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
+        if (memory->last_ticket <= device->done) release(device, memory);
     }
 }
 
@@ -216,14 +213,17 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
         hdi_free(device->host->allocator, memory, sizeof *memory);
         return no_memory(error, desc->bytes);
     }
+    pthread_mutex_lock(&device->mutex);
+    hdi_list_add(&device->memories, &memory->link);
+    pthread_mutex_unlock(&device->mutex);
     *out_memory = memory;
     return HD_OK;
 }
 
 static void device_free(hdi_backend_device *device, hdi_memory *memory) {
     pthread_mutex_lock(&device->mutex);
-    memory->next_dead = device->dead;
-    device->dead = memory;
+    hdi_list_remove(&memory->link);
+    hdi_list_add(&device->dead, &memory->link);
     bury(device);
     pthread_mutex_unlock(&device->mutex);
 }
@@ -350,13 +350,20 @@ static hd_status device_profile(hdi_backend_device *device, uint64_t ticket, uin
 
 /* ---- open and close, kernels ---- */
 
+static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    hdi_list_remove(&kernel->link);
+    hdi_free(device->host->allocator, kernel, sizeof *kernel);
+}
+
 static void device_close(hdi_backend_device *device) {
     pthread_mutex_lock(&device->mutex);
     device->stop = true;
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->mutex);
     pthread_join(device->queue, NULL);
-    bury(device);
+    while (!hdi_list_empty(&device->dead)) release(device, HDI_OBJECT(device->dead.next, hdi_memory, link));
+    while (!hdi_list_empty(&device->memories)) release(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
+    while (!hdi_list_empty(&device->kernels)) end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     hdcpu_pool_free(device->pool);
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
@@ -371,6 +378,9 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     if (!device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the CPU device");
     device->host = host;
     device->threads = (uint32_t)found->caps.threads;
+    hdi_list_init(&device->memories);
+    hdi_list_init(&device->dead);
+    hdi_list_init(&device->kernels);
     device->pool = hdcpu_pool_new(host->allocator, device->threads);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -395,6 +405,7 @@ static hd_status kernel_load(hdi_backend_device *device, const hdi_module *modul
     if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
     loaded->run = module->cpu;
     loaded->kernel = *kernel;
+    hdi_list_add(&device->kernels, &loaded->link);
     *out_from_cache = true; /* compiled with heddle itself */
     *out_kernel = loaded;
     return HD_OK;
@@ -402,7 +413,7 @@ static hd_status kernel_load(hdi_backend_device *device, const hdi_module *modul
 
 static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     wait_idle(device); /* a queued job may still name it */
-    hdi_free(device->host->allocator, kernel, sizeof *kernel);
+    end_kernel(device, kernel);
 }
 
 static void forget(hdi_backend_device *device, hdi_recording *recording) {

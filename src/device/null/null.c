@@ -5,17 +5,19 @@
 #include <stdio.h>
 
 struct hdi_memory {
-    uint64_t bytes, unused; /* a head of 16 bytes keeps the data aligned */
+    hdi_link link;
+    uint64_t bytes, unused; /* a head of a multiple of 16 bytes keeps the data aligned */
     char     data[];
 };
 struct hdi_loaded_kernel {
-    char unused;
+    hdi_link link;
 };
 struct hdi_recording {
     const hdi_cmds *cmds;
 };
 struct hdi_backend_device {
     const hdi_host *host;
+    hdi_link        memories, kernels; /* what is still alive when the device is closed */
     uint64_t        tickets;
 };
 
@@ -44,10 +46,10 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     *out_device = hdi_alloc(host->allocator, sizeof **out_device);
     if (!*out_device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the null device");
     (*out_device)->host = host;
+    hdi_list_init(&(*out_device)->memories);
+    hdi_list_init(&(*out_device)->kernels);
     return HD_OK;
 }
-
-static void device_close(hdi_backend_device *device) { hdi_free(device->host->allocator, device, sizeof *device); }
 
 static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
     uint64_t bytes;
@@ -55,11 +57,13 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
     if (hdi_add_u64(desc->bytes, sizeof *memory, &bytes) && bytes <= SIZE_MAX) memory = hdi_alloc(device->host->allocator, (size_t)bytes);
     if (!memory) return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "null", 0, "the system has no %llu bytes left", (unsigned long long)desc->bytes);
     memory->bytes = desc->bytes;
+    hdi_list_add(&device->memories, &memory->link);
     *out_memory = memory;
     return HD_OK;
 }
 
 static void device_free(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_list_remove(&memory->link);
     hdi_free(device->host->allocator, memory, sizeof *memory + (size_t)memory->bytes);
 }
 
@@ -72,10 +76,21 @@ static hd_status kernel_load(hdi_backend_device *device, const hdi_module *modul
     (void)kernel;
     *out_from_cache = false;
     *out_kernel = hdi_alloc(device->host->allocator, sizeof **out_kernel);
-    return *out_kernel ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
+    if (!*out_kernel) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
+    hdi_list_add(&device->kernels, &(*out_kernel)->link);
+    return HD_OK;
 }
 
-static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) { hdi_free(device->host->allocator, kernel, sizeof *kernel); }
+static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    hdi_list_remove(&kernel->link);
+    hdi_free(device->host->allocator, kernel, sizeof *kernel);
+}
+
+static void device_close(hdi_backend_device *device) {
+    while (!hdi_list_empty(&device->memories)) device_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
+    while (!hdi_list_empty(&device->kernels)) kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    hdi_free(device->host->allocator, device, sizeof *device);
+}
 
 static char *slot_pointer(const hdi_submission *submission, hdi_range range) {
     const hdi_slot *slot = &submission->slots[range.slot];
