@@ -36,7 +36,9 @@
  * separate operations would. A step is packed into one word:
  *   bits 0-7 form (steps.h: the code and the kind of its operands), 8-11 source a, 12-15 source b, 16-19 source c,
  *   20-23 result type, 24-28 first attribute word, 29 one of the costly steps, of which a chain has at most one
- * Attribute words are floats, for clip over i32 integers, numbered from the chain's first attribute word. */
+ * Attribute words are floats, for clip over i32 integers, numbered from the chain's first attribute word.
+ * Exact formulas are those of steps.inc; relu, leaky_relu and elu go by the sign bit. What is computed stores NaN as the
+ * one NaN (exact_canonical); copy, neg, abs, relu, clip and where leave a NaN's sign as it is. */
 #define HDI_CHAIN_STEPS  8
 #define HDI_CHAIN_INPUTS 4
 #define HDI_SOURCE_NONE  15
@@ -78,8 +80,9 @@
 #define HDI_EW_PER_INVOCATION 4
 
 /* ---- matmul family: C[b] = chain(A[b] x B[b]) ----
- * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent). Sums are f32; in exact mode over blocks of 32 along K: each block is
- * summed in order from zero, and the blocks' sums are added in order, the first to zero. */
+ * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent). Sums are f32; in exact
+ * mode over blocks of 32 along K: each block is summed in order from zero, and the blocks' sums are added in order, the
+ * first to zero. */
 #define HDI_MM_A_TYPE  16
 #define HDI_MM_B_TYPE  17
 #define HDI_MM_TILE_M  18 /* rows of C in a workgroup's tile; matvec: M itself, 1..8 */
@@ -125,11 +128,16 @@
 /* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] n of the whole row (mean).
  * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part; argmax: the value's word and
  * the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
- * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. */
+ * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. A row of more than a part: each part so,
+ * then their sums as a row. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order -inf .. -0, +0 .. inf, with NaN
+ * the largest and the least; for argmax -0 equals +0. */
 
 /* ---- rows: softmax, log_softmax, rms_norm, layer_norm, cross_entropy over the last axis ----
  * softmax module: bindings x, targets (cross entropy; else x again), y. norm module: x, weight, bias (x again where
- * absent), y. A workgroup a row; exact sums in the row order of reduce. */
+ * absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. With m the largest of the row and
+ * s the sum of exp(x - m): softmax exp(x - m) * exact_div(1, s), log_softmax (x - m) - log(s), cross entropy
+ * log(s) - (x[target] - m). rms_norm: mean 0; layer_norm: mean exact_div(sum of x, float(n)). Then, one rounding each,
+ * (x - mean) * exact_rsqrt(exact_div(sum of (x - mean)^2, float(n)) + eps), * weight, + bias. */
 #define HDI_ROW_OP   16
 #define HDI_ROW_TYPE 17 /* of x */
 #define HDI_ROW_HAS  18 /* norm: bit 0 weight, bit 1 bias; their type is HDI_ROW_TYPE */
@@ -145,21 +153,26 @@
 #define HDI_GATHER_TYPE 16 /* of the table */
 #define HDI_GATHER_ALL  17
 
-/* ---- scatter_add. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. ---- */
+/* ---- scatter_add. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. Sums in f32 in
+ * the order of the indices, from base on; rounded to the type once. ---- */
 #define HDI_SCATTER_TYPE 16
 
 /* ---- write_rows. Bindings: rows, position, state. Push words: [0] T, [1] S, [2] elements a row. ---- */
 #define HDI_WRITE_TYPE 16
 
 /* ---- rope. Bindings: x, positions, frequencies, y. Frequencies: dims/2 pairs of words (high, low), the turns a position
- * makes as a 64-bit fraction of 2^64. Push words: [0] outer, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits. ---- */
+ * makes as a 64-bit fraction of 2^64. Push words: [0] outer, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits.
+ * With sine and cosine of bits 32..63 of position * frequency (exact_sincos_turns), each times magnitude, a pair (a, b)
+ * becomes (a * cosine + b * -sine, b * cosine + a * sine). ---- */
 #define HDI_ROPE_TYPE    16
 #define HDI_ROPE_PAIRING 17 /* 0 halves, 1 neighbours */
 
 /* ---- attention. Bindings: q, k, v, past (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq, [4] Hkv,
  * [5] D, [6] scale's bits. Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled
- * once a tile; scores in matmul's order over D; values and weights added key by key within a tile from zero, then the
- * tile's sum to the rescaled running sum. ---- */
+ * once a tile; scores in matmul's order over D, then times scale; values and weights added key by key within a tile from
+ * zero, then the tile's sum to the rescaled running sum: sum + running * exp(old maximum - new). Weights are exp(score -
+ * maximum), with 0 for a maximum of -inf. Result: running values * exact_div(1, running sum). A query that sees no key
+ * gives NaN. ---- */
 #define HDI_ATTENTION_TYPE    16 /* of q and y */
 #define HDI_ATTENTION_KV_TYPE 17
 #define HDI_ATTENTION_CAUSAL  18

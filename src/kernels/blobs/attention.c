@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 7ddc143b4aaa138f. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest 6974702f8bebd9b1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -938,4 +938,4 @@ static const uint32_t words[] = {
 0x0000086a,0x00000ec3,0x0000010b,0x000200f9,0x000007f2,0x000200f8,0x000007f4,0x000200f9,
 0x0000086f,0x000200f8,0x0000086f,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x7ddc143b4aaa138f), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x6974702f8bebd9b1), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest 7f0104ecd490b676. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest f96d141abeb647fd. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -854,4 +854,4 @@ static const uint32_t words[] = {
 0x00000000,0x00050080,0x00000006,0x000005ca,0x00000e25,0x000005c8,0x000200f9,0x00000576,
 0x000200f8,0x00000578,0x000200f9,0x000005cb,0x000200f8,0x000005cb,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x7f0104ecd490b676), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xf96d141abeb647fd), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 64801f91ddc2c9b6. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 17d66de442c9f75a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -1990,4 +1990,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000e26,0x000200f8,0x00000e26,0x000200f9,0x000006a7,0x000200f8,0x000006a7,
 0x000200f9,0x00000684,0x000200f8,0x00000684,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x64801f91ddc2c9b6), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x17d66de442c9f75a), NULL };

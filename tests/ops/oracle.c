@@ -1,0 +1,401 @@
+/* oracle.c: float64 references: numbers, element-wise operations, moving, products and tables. See oracle.h. */
+#include "oracle.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- numbers ---- */
+
+static void *take(size_t count) {
+    void *room = calloc(count ? count : 1, sizeof(double));
+    if (room) return room;
+    fprintf(stderr, "no memory for the oracle\n");
+    exit(1);
+}
+oracle_tensor oracle_new(hd_dtype dtype, hd_shape shape) {
+    const size_t count = hd_shape_elements(shape);
+    return (oracle_tensor){ dtype, shape, take(count), { take(count), take(count) } };
+}
+void oracle_free(oracle_tensor *tensor) {
+    free(tensor->value);
+    free(tensor->error[0]);
+    free(tensor->error[1]);
+    *tensor = (oracle_tensor){ 0 };
+}
+
+/* Digits after the leading one, and the exponent of the least normal number. */
+static void float_format(hd_dtype dtype, int *out_digits, int *out_least) {
+    *out_digits = dtype == HD_F16 ? 10 : dtype == HD_BF16 ? 7 : 23;
+    *out_least = dtype == HD_F16 ? -14 : -126;
+}
+double oracle_half_ulp(hd_dtype dtype, double value) {
+    int digits, least, exponent = 0;
+    if (dtype == HD_I32 || dtype == HD_U8) return 0;
+    float_format(dtype, &digits, &least);
+    if (isfinite(value) && value != 0) exponent = ilogb(value);
+    if (value == 0 || exponent < least) exponent = least;
+    return ldexp(0.5, exponent - digits);
+}
+double oracle_overflow(hd_dtype dtype) {
+    return dtype == HD_F16 ? 65520 : dtype == HD_BF16 ? 0x1.ffp127 : dtype == HD_I32 || dtype == HD_U8 ? INFINITY : 0x1.ffffffp127;
+}
+double oracle_round(hd_dtype dtype, double value) {
+    if (dtype == HD_I32) return isnan(value) ? 0 : value < -2147483648.0 ? -2147483648.0 : value > 2147483647.0 ? 2147483647.0 : trunc(value);
+    if (dtype == HD_U8) return isnan(value) || value < 0 ? 0 : value > 255 ? 255 : trunc(value);
+    if (!isfinite(value) || value == 0) return value;
+    if (fabs(value) >= oracle_overflow(dtype)) return copysign(INFINITY, value);
+    const double unit = 2 * oracle_half_ulp(dtype, value);
+    return copysign(nearbyint(fabs(value) / unit) * unit, value); /* powers of two: exact */
+}
+
+double oracle_load(hd_dtype dtype, const void *bytes) {
+    uint16_t half;
+    if (dtype == HD_F32) { float f; memcpy(&f, bytes, 4); return (double)f; }
+    if (dtype == HD_I32) { int32_t i; memcpy(&i, bytes, 4); return i; }
+    if (dtype == HD_U8) return *(const uint8_t *)bytes;
+    memcpy(&half, bytes, 2);
+    const int fraction_bits = dtype == HD_F16 ? 10 : 7, bias = dtype == HD_F16 ? 15 : 127;
+    const int exponent = (half & 0x7fff) >> fraction_bits, fraction = half & ((1 << fraction_bits) - 1);
+    double size = exponent == 0 ? ldexp(fraction, 1 - bias - fraction_bits) : ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    if (exponent == 2 * bias + 1) size = fraction ? (double)NAN : (double)INFINITY;
+    return half & 0x8000 ? -size : size;
+}
+void oracle_store(hd_dtype dtype, double value, void *out_bytes) {
+    const double rounded = oracle_round(dtype, value);
+    const int fraction_bits = dtype == HD_F16 ? 10 : 7, bias = dtype == HD_F16 ? 15 : 127;
+    if (dtype == HD_F32) { const float f = (float)rounded; memcpy(out_bytes, &f, 4); return; }
+    if (dtype == HD_I32) { const int32_t i = (int32_t)rounded; memcpy(out_bytes, &i, 4); return; }
+    if (dtype == HD_U8) { *(uint8_t *)out_bytes = (uint8_t)rounded; return; }
+    uint32_t bits;
+    const double size = fabs(rounded);
+    if (isnan(rounded)) bits = ((2u * (uint32_t)bias + 1u) << fraction_bits) | 1u << (fraction_bits - 1);
+    else if (isinf(rounded)) bits = (2u * (uint32_t)bias + 1u) << fraction_bits;
+    else if (size < ldexp(1, 1 - bias)) bits = (uint32_t)ldexp(size, bias - 1 + fraction_bits);
+    else bits = (uint32_t)ldexp(size, fraction_bits - ilogb(size)) + ((uint32_t)(ilogb(size) + bias - 1) << fraction_bits);
+    const uint16_t half = (uint16_t)(bits | (signbit(rounded) ? 0x8000u : 0u));
+    memcpy(out_bytes, &half, 2);
+}
+
+/* One element of a quantised block, by GGUF's definition. */
+static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
+    switch (dtype) {
+    case HD_Q4_0: return oracle_load(HD_F16, b) * (((i < 16 ? b[2 + i] : b[2 + i - 16] >> 4) & 15) - 8);
+    case HD_Q8_0: return oracle_load(HD_F16, b) * (int8_t)b[2 + i];
+    case HD_Q4_K: {
+        const uint32_t part = i / 32; /* 8 parts of 32, scales and mins of 6 bits each in 12 bytes */
+        const uint8_t *s = b + 4, code = (uint8_t)(b[16 + i / 64 * 32 + i % 32] >> (part % 2 * 4) & 15);
+        const int scale = part < 4 ? s[part] & 63 : (s[part + 4] & 15) + (s[part - 4] >> 6) * 16;
+        const int min = part < 4 ? s[part + 4] & 63 : (s[part + 4] >> 4) + (s[part] >> 6) * 16;
+        return oracle_load(HD_F16, b) * scale * code - oracle_load(HD_F16, b + 2) * min;
+    }
+    case HD_Q6_K: {
+        const uint32_t half = i / 128, quarter = i % 128 / 32, l = i % 32; /* ql 128, qh 64, scales 16, d */
+        const int low = b[half * 64 + (quarter & 1) * 32 + l] >> (quarter >= 2 ? 4 : 0) & 15;
+        const int high = b[128 + half * 32 + l] >> (2 * quarter) & 3;
+        return oracle_load(HD_F16, b + 208) * (int8_t)b[192 + i / 16] * (low + high * 16 - 32);
+    }
+    default: return oracle_load(HD_F16, b + 64) * ((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1); /* tq2_0 */
+    }
+}
+void oracle_unpack(const void *bytes, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape), size = hdi_dtype(out->dtype).block_elements;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint8_t *block = (const uint8_t *)bytes + i / size * hdi_dtype(out->dtype).block_bytes;
+        if (size == 1) out->value[i] = oracle_load(out->dtype, block);
+        else out->value[i] = oracle_round(HD_F32, block_element(out->dtype, block, (uint32_t)(i % size)));
+    }
+}
+
+void oracle_set(oracle_tensor *out, uint64_t at, double value, double fast, double exact) {
+    const double round = out->dtype == HD_F32 ? 0 : oracle_half_ulp(out->dtype, value);
+    out->value[at] = value;
+    out->error[ORACLE_FAST][at] = out->error[ORACLE_EXACT][at] = 0;
+    if (!isfinite(value)) return;
+    out->error[ORACLE_FAST][at] = fast + round + 0x1p-126; /* a device may take subnormals for 0 */
+    out->error[ORACLE_EXACT][at] = exact + round;
+}
+
+/* ---- element by element ---- */
+
+/* Where the i-th element of a tensor of shape `to` comes from in one of shape `from`, which is broadcast to it. */
+static uint64_t source_of(hd_shape from, hd_shape to, uint64_t i) {
+    uint64_t index[HD_MAX_RANK] = { 0 }, at = 0;
+    for (uint32_t axis = to.rank; axis-- > 0; i /= (uint64_t)to.dims[axis]) index[axis] = i % (uint64_t)to.dims[axis];
+    for (uint32_t axis = 0; axis < from.rank; axis++)
+        at = at * (uint64_t)from.dims[axis] + (from.dims[axis] == 1 ? 0 : index[axis + to.rank - from.rank]);
+    return at;
+}
+
+static double erf_part(double x) { return x < 0 ? 0.5 * erfc(-x / sqrt(2.0)) : 1 - 0.5 * erfc(x / sqrt(2.0)); }
+
+/* The formulas; x and y are exact values of the operands. Integers are exact in float64 but for products. */
+static double formula(const hdi_node *node, double x, double y) {
+    const double k = (double)node->attrs.floats[0], l = (double)node->attrs.floats[1];
+    switch (node->op) {
+    case HDI_OP_ADD: return x + y;
+    case HDI_OP_SUB: return x - y;
+    case HDI_OP_MUL: return x * y;
+    case HDI_OP_DIV: return x / y;
+    case HDI_OP_LESS: return x < y;
+    case HDI_OP_EQUAL: return x == y;
+    case HDI_OP_SCALE: return x * k + l;
+    case HDI_OP_NEG: return -x;
+    case HDI_OP_ABS: return fabs(x);
+    case HDI_OP_SQRT: return sqrt(x);
+    case HDI_OP_EXP: return exp(x);
+    case HDI_OP_LOG: return log(x);
+    case HDI_OP_SIN: return sin(x);
+    case HDI_OP_COS: return cos(x);
+    case HDI_OP_RELU: return x < 0 ? 0 : x;
+    case HDI_OP_LEAKY_RELU: return x > 0 ? x : x == 0 ? 0 : k * x;
+    case HDI_OP_ELU: return x > 0 ? x : x == 0 ? 0 : k * expm1(x);
+    case HDI_OP_SIGMOID: return 1 / (1 + exp(-x));
+    case HDI_OP_TANH: return tanh(x);
+    case HDI_OP_SILU: return x == -INFINITY ? 0 : x / (1 + exp(-x));
+    case HDI_OP_GELU: return x == -INFINITY ? 0 : x * erf_part(x);
+    case HDI_OP_GELU_TANH: return x == -INFINITY ? 0 : x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case HDI_OP_CLIP: return x < k ? k : x > l ? l : x;
+    default: return x; /* copy, and cast before it is rounded */
+    }
+}
+
+/* Bounds in f32, fast and exact, by op_table.inc and by exact.h. False: the result is exact. */
+static bool bounds(const hdi_node *node, double x, double w, double *fast, double *exact) {
+    const double ulp = oracle_ulp(w), k = fabs((double)node->attrs.floats[0]), wide = 0x1p-20;
+    switch (node->op) {
+    case HDI_OP_ADD: case HDI_OP_SUB: case HDI_OP_MUL: *fast = ulp; *exact = 0.5 * ulp; return true;
+    case HDI_OP_DIV: *fast = 3 * ulp; *exact = 0.5 * ulp; return true;
+    case HDI_OP_SCALE: {
+        const double product = fabs(x) * k, bias = fabs((double)node->attrs.floats[1]);
+        *fast = 2 * oracle_ulp(fmax(product, bias));
+        *exact = 0.5 * oracle_ulp(product) + 0.5 * ulp;
+        return true;
+    }
+    case HDI_OP_SQRT: *fast = 3 * ulp; *exact = 0.5 * ulp; return true;
+    case HDI_OP_EXP: *fast = (3 + 2 * fabs(x)) * ulp; *exact = ulp; return true;
+    case HDI_OP_LOG: *fast = fmax(4 * ulp, x > 0.5 && x < 2 ? 0x1p-21 : 0); *exact = ulp; return true;
+    case HDI_OP_SIN: case HDI_OP_COS: *fast = 0x1p-11; *exact = ulp; return true;
+    case HDI_OP_LEAKY_RELU: *fast = ulp; *exact = 0.5 * ulp; return x < 0;
+    case HDI_OP_ELU: *fast = 0x1p-21 * k + ulp; *exact = 2.2 * ulp; return x < 0;
+    case HDI_OP_SIGMOID: *fast = wide * fabs(w); *exact = ulp; return true;
+    case HDI_OP_TANH: *fast = wide; *exact = 1.5 * ulp; return true;
+    case HDI_OP_SILU: *fast = wide * fabs(w); *exact = 1.6 * ulp; return true;
+    case HDI_OP_GELU: *fast = wide * fabs(x); *exact = 2.1 * ulp; return true;
+    case HDI_OP_GELU_TANH: *fast = wide * fabs(x); *exact = 1.6 * ulp; return true;
+    default: return false;
+    }
+}
+
+/* How much the result moves when its operands move by their errors. */
+static double carried(const hdi_node *node, double x, double y, double x_error, double y_error) {
+    const bool whole = node->dtype == HD_I32 || node->dtype == HD_U8;
+    double most = 0;
+    if (x_error == 0 && y_error == 0) return 0;
+    for (int i = -1; i <= 1; i++)
+        for (int j = -1; j <= 1; j++) {
+            const double moved = formula(node, x + i * x_error, y + j * y_error), w = formula(node, x, y);
+            most = fmax(most, whole ? fabs(oracle_round(node->dtype, moved) - oracle_round(node->dtype, w)) : fabs(moved - w));
+        }
+    return isfinite(most) ? most : (double)INFINITY;
+}
+
+static void elementwise(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape);
+    const oracle_tensor *a = operands[0], *b = node->operand_count > 1 ? operands[1] : NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t at = source_of(a->shape, out->shape, i), bt = b ? source_of(b->shape, out->shape, i) : 0;
+        const double x = a->value[at], y = b ? b->value[bt] : 0, w = formula(node, x, y);
+        double fast = 0, exact = 0;
+        const bool doubtful = a->error[ORACLE_FAST][at] > 0 || (b && b->error[ORACLE_FAST][bt] > 0);
+        if (bounds(node, x, w, &fast, &exact)) oracle_set(out, i, w, fast, exact);
+        else out->value[i] = oracle_round(out->dtype, w);
+        if (doubtful && hdi_dtype_is_float(out->dtype)) oracle_set(out, i, w, fast, exact); /* its rounding is in doubt too */
+        for (int mode = 0; mode < ORACLE_MODES; mode++)
+            out->error[mode][i] += carried(node, x, y, a->error[mode][at], b ? b->error[mode][bt] : 0);
+    }
+}
+
+/* i32: sums and products wrap; towards zero, and x / 0 is 0. Clip's ends are cut to whole numbers. */
+static void whole_numbers(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape);
+    const int64_t low = (int64_t)oracle_round(HD_I32, (double)node->attrs.floats[0]), high = (int64_t)oracle_round(HD_I32, (double)node->attrs.floats[1]);
+    for (uint64_t i = 0; i < count; i++) {
+        const int64_t x = (int64_t)operands[0]->value[source_of(operands[0]->shape, out->shape, i)];
+        const int64_t y = node->operand_count > 1 ? (int64_t)operands[1]->value[source_of(operands[1]->shape, out->shape, i)] : 0;
+        int64_t w = x;
+        switch (node->op) {
+        case HDI_OP_ADD: w = x + y; break;
+        case HDI_OP_SUB: w = x - y; break;
+        case HDI_OP_MUL: w = x * y; break;
+        case HDI_OP_DIV: w = y == 0 ? 0 : x / y; break;
+        case HDI_OP_NEG: w = -x; break;
+        case HDI_OP_ABS: w = x < 0 ? -x : x; break;
+        case HDI_OP_RELU: w = x < 0 ? 0 : x; break;
+        case HDI_OP_CLIP: w = x < low ? low : x > high ? high : x; break;
+        default: break;
+        }
+        w = (int64_t)((uint64_t)w & 0xffffffffu);
+        out->value[i] = (double)(w >= INT64_C(0x80000000) ? w - INT64_C(0x100000000) : w);
+        for (int mode = 0; mode < ORACLE_MODES; mode++)
+            for (uint32_t k = 0; k < node->operand_count; k++)
+                out->error[mode][i] += operands[k]->error[mode][source_of(operands[k]->shape, out->shape, i)]; /* right for sums and less */
+    }
+}
+
+static void copy_element(oracle_tensor *out, uint64_t to, const oracle_tensor *from, uint64_t at) {
+    out->value[to] = from->value[at];
+    for (int mode = 0; mode < ORACLE_MODES; mode++) out->error[mode][to] = from->error[mode][at];
+}
+
+static void where(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t c = source_of(operands[0]->shape, out->shape, i);
+        const oracle_tensor *chosen = operands[0]->value[c] != 0 ? operands[1] : operands[2], *other = chosen == operands[1] ? operands[2] : operands[1];
+        const uint64_t at = source_of(chosen->shape, out->shape, i);
+        copy_element(out, i, chosen, at);
+        for (int mode = 0; mode < ORACLE_MODES; mode++) /* the condition itself was in doubt */
+            if (operands[0]->error[mode][c] > 0) out->error[mode][i] += fabs(chosen->value[at] - other->value[source_of(other->shape, out->shape, i)]);
+    }
+}
+
+/* ---- moving ---- */
+
+/* The result's element for each element of the operand, or the other way round, by axis. */
+static void move(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const int64_t *ints = node->attrs.ints;
+    const hd_shape shape = out->shape;
+    const uint64_t count = hd_shape_elements(shape);
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t index[HD_MAX_RANK] = { 0 }, from_index[HD_MAX_RANK] = { 0 };
+        const oracle_tensor *from = operands[0];
+        uint64_t rest = i, at = 0;
+        bool inside = true;
+        for (uint32_t axis = shape.rank; axis-- > 0; rest /= (uint64_t)shape.dims[axis]) index[axis] = (int64_t)(rest % (uint64_t)shape.dims[axis]);
+        for (uint32_t axis = 0; axis < shape.rank; axis++) {
+            if (node->op == HDI_OP_PERMUTE) from_index[ints[axis]] = index[axis];
+            if (node->op == HDI_OP_SLICE) from_index[axis] = index[axis] + ints[axis];
+            if (node->op == HDI_OP_PAD) from_index[axis] = index[axis] - ints[axis];
+            if (node->op == HDI_OP_CONCAT) from_index[axis] = index[axis];
+        }
+        for (uint32_t k = 1; node->op == HDI_OP_CONCAT && from_index[ints[0]] >= from->shape.dims[ints[0]]; k++) {
+            from_index[ints[0]] -= from->shape.dims[ints[0]];
+            from = operands[k];
+        }
+        for (uint32_t axis = 0; axis < from->shape.rank; axis++) {
+            inside = inside && from_index[axis] >= 0 && from_index[axis] < from->shape.dims[axis];
+            at = at * (uint64_t)from->shape.dims[axis] + (uint64_t)from_index[axis];
+        }
+        if (node->op == HDI_OP_RESHAPE || node->op == HDI_OP_COPY) at = i, inside = true;
+        if (inside) copy_element(out, i, from, at);
+        else out->value[i] = oracle_round(out->dtype, (double)node->attrs.floats[0]);
+    }
+}
+
+/* ---- products and tables ---- */
+
+static uint64_t matrix_of(hd_shape from, hd_shape to, uint64_t batch) {
+    from.rank -= 2;
+    to.rank -= 2;
+    return source_of(from, to, batch);
+}
+
+static void matmul(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const oracle_tensor *a = operands[0], *b = operands[1];
+    const hd_shape c = out->shape;
+    const bool swap_a = node->attrs.ints[0] & HD_TRANSPOSE_A, swap_b = node->attrs.ints[0] & HD_TRANSPOSE_B;
+    const uint64_t M = (uint64_t)c.dims[c.rank - 2], N = (uint64_t)c.dims[c.rank - 1];
+    const uint64_t K = (uint64_t)a->shape.dims[a->shape.rank - (swap_a ? 2 : 1)], matrices = hd_shape_elements(c) / (M * N);
+    const double deep = (double)K, blocks = (double)HDI_MIN(K, 32) + ceil(deep / 32) + 1;
+    for (uint64_t i = 0; i < matrices * M * N; i++) {
+        const uint64_t batch = i / (M * N), m = i / N % M, n = i % N;
+        const uint64_t a0 = matrix_of(a->shape, c, batch) * M * K, b0 = matrix_of(b->shape, c, batch) * K * N;
+        double sum = 0, sizes = 0, moved[ORACLE_MODES] = { 0 };
+        for (uint64_t k = 0; k < K; k++) {
+            const uint64_t at = a0 + (swap_a ? k * M + m : m * K + k), bt = b0 + (swap_b ? n * K + k : k * N + n);
+            const double product = a->value[at] * b->value[bt];
+            sum += product;
+            if (isfinite(product)) sizes += fabs(product);
+            for (int mode = 0; mode < ORACLE_MODES; mode++) {
+                const double a_error = a->error[mode][at], b_error = b->error[mode][bt];
+                if (a_error > 0 || b_error > 0) moved[mode] += fabs(a->value[at]) * b_error + a_error * (fabs(b->value[bt]) + b_error);
+            }
+        }
+        oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), blocks * ORACLE_U * sizes);
+        for (int mode = 0; mode < ORACLE_MODES; mode++) out->error[mode][i] += sizes > 0x1p127 ? (double)INFINITY : moved[mode]; /* f32 may overflow */
+    }
+}
+
+static void gather(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const int64_t rows = operands[0]->shape.dims[0], n = operands[0]->shape.dims[1];
+    const uint64_t count = hd_shape_elements(out->shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const double row = operands[1]->value[i / (uint64_t)n];
+        if (row >= 0 && row < (double)rows) copy_element(out, i, operands[0], (uint64_t)row * (uint64_t)n + i % (uint64_t)n);
+    }
+}
+
+static void scatter_add(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t rows = (uint64_t)out->shape.dims[0], n = (uint64_t)out->shape.dims[1], updates = (uint64_t)operands[1]->shape.dims[0];
+    for (uint64_t at = 0; at < rows * n; at++) {
+        double sum = operands[0]->value[at], sizes = fabs(sum), terms = 0;
+        for (uint64_t i = 0; i < updates; i++) {
+            if (operands[1]->value[i] != (double)(at / n)) continue;
+            const double update = operands[2]->value[i * n + at % n];
+            sum += update;
+            sizes += fabs(update);
+            terms++;
+        }
+        oracle_set(out, at, sum, 2 * (double)updates * ORACLE_U * sizes + oracle_ulp(sum), terms * ORACLE_U * sizes);
+        if (terms == 0) copy_element(out, at, operands[0], at);
+    }
+}
+
+static void write_rows(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const int64_t rows = operands[1]->shape.rank ? operands[1]->shape.dims[0] : 1, position = (int64_t)operands[2]->value[0];
+    const uint64_t count = hd_shape_elements(out->shape), row = count / (uint64_t)out->shape.dims[0];
+    for (uint64_t i = 0; i < count; i++) {
+        const int64_t t = (int64_t)(i / row) - position;
+        if (t >= 0 && t < rows) copy_element(out, i, operands[1], (uint64_t)t * row + i % row);
+        else copy_element(out, i, operands[0], i);
+    }
+}
+
+/* ---- the choice ---- */
+
+/* Behind an operation that carries no errors on, results of inexact operands are not judged. */
+static void give_up(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t count = hd_shape_elements(out->shape);
+    for (int mode = 0; mode < ORACLE_MODES; mode++) {
+        double most = 0;
+        for (uint32_t i = 0; i < node->operand_count; i++)
+            for (uint64_t k = 0; operands[i] && k < hd_shape_elements(operands[i]->shape); k++) most = fmax(most, operands[i]->error[mode][k]);
+        for (uint64_t i = 0; most > 0 && i < count; i++) out->error[mode][i] = INFINITY;
+    }
+}
+
+void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_dtype from = operands[0]->dtype;
+    switch (node->op) {
+    case HDI_OP_WHERE: where(operands, out); return;
+    case HDI_OP_COPY: case HDI_OP_PERMUTE: case HDI_OP_RESHAPE: case HDI_OP_SLICE: case HDI_OP_PAD: case HDI_OP_CONCAT:
+        move(node, operands, out);
+        return;
+    case HDI_OP_MATMUL: matmul(node, operands, out); return;
+    case HDI_OP_GATHER: gather(operands, out); return;
+    case HDI_OP_WRITE_ROWS: write_rows(operands, out); return;
+    case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
+    case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: oracle_reduce(node, operands, out); break;
+    case HDI_OP_SCATTER_ADD: scatter_add(operands, out); break;
+    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: oracle_softmax(node, operands, out); break;
+    case HDI_OP_CROSS_ENTROPY: oracle_cross_entropy(operands, out); break;
+    case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: oracle_norm(node, operands, out); break;
+    case HDI_OP_ROPE: oracle_rope(node, operands, out); break;
+    case HDI_OP_ATTENTION: oracle_attention(node, operands, out); break;
+    default:
+        if (from == HD_I32 && out->dtype == HD_I32) whole_numbers(node, operands, out);
+        else elementwise(node, operands, out);
+        return;
+    }
+    give_up(node, operands, out);
+}

@@ -1,0 +1,199 @@
+/* oracle_rows.c: float64 references of what sums along an axis, of rope and of attention. See oracle.h. */
+#include "oracle.h"
+#include <math.h>
+
+/* Elements before, along and after an axis. */
+typedef struct axis { uint64_t outer, n, inner; } axis;
+static axis axis_of(hd_shape shape, int64_t which) {
+    axis a = { 1, 1, 1 };
+    for (int64_t i = 0; i < shape.rank; i++)
+        *(i < which ? &a.outer : i == which ? &a.n : &a.inner) *= (uint64_t)shape.dims[i];
+    return a;
+}
+
+/* How many roundings a term meets at most in exact mode: 256 lanes and a tree, a part of 65536 at a time. */
+static double row_depth(uint64_t n, bool in_parts) {
+    const uint64_t part = in_parts ? HDI_MIN(n, 65536) : n;
+    double depth = ceil((double)part / 256) + 8;
+    if (in_parts && n > part) depth += ceil(ceil((double)n / 65536) / 256) + 8;
+    return depth;
+}
+
+/* ---- reductions ---- */
+
+static bool better(hdi_op op, double value, double best) {
+    if (isnan(best)) return false;
+    return isnan(value) || (op == HDI_OP_MIN ? value < best : value > best);
+}
+
+void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const oracle_tensor *x = operands[0];
+    const axis a = axis_of(x->shape, node->attrs.ints[0]);
+    const bool dot = node->op == HDI_OP_DOT, mean = node->op == HDI_OP_MEAN;
+    const double depth = a.inner > 1 ? (double)HDI_MIN(a.n, 32) + ceil((double)a.n / 32) : row_depth(a.n, true);
+    for (uint64_t i = 0; i < a.outer * a.inner; i++) {
+        const uint64_t first = i / a.inner * a.n * a.inner + i % a.inner;
+        double sum = 0, sizes = 0, best = x->value[first], moved[ORACLE_MODES] = { 0 };
+        uint64_t best_at = 0;
+        for (uint64_t j = 0; j < a.n; j++) {
+            const uint64_t at = first + j * a.inner;
+            const double term = dot ? x->value[at] * operands[1]->value[at] : x->value[at];
+            sum += term;
+            if (isfinite(term)) sizes += fabs(term);
+            for (int mode = 0; mode < ORACLE_MODES; mode++) moved[mode] += x->error[mode][at];
+            if (!better(node->op, x->value[at], best)) continue;
+            best = x->value[at];
+            best_at = j;
+        }
+        const double scale = mean ? 1 / (double)a.n : 1, w = sum * scale;
+        if (node->op == HDI_OP_MAX || node->op == HDI_OP_MIN) out->value[i] = best;
+        else if (node->op == HDI_OP_ARGMAX) out->value[i] = (double)best_at;
+        else if (out->dtype == HD_I32) {
+            const double turns = floor(sum / 0x1p32);
+            out->value[i] = sum - turns * 0x1p32;
+            if (out->value[i] >= 0x1p31) out->value[i] -= 0x1p32;
+        } else {
+            oracle_set(out, i, w, 2 * (double)a.n * ORACLE_U * sizes * scale + oracle_ulp(w),
+                       (depth + (dot ? 1 : 0)) * ORACLE_U * sizes * scale + (mean ? 0.5 * oracle_ulp(w) : 0));
+            for (int mode = 0; mode < ORACLE_MODES; mode++) {
+                out->error[mode][i] += moved[mode] * scale;
+                if (sizes > 0x1p127) out->error[mode][i] = INFINITY; /* f32 may overflow on the way */
+            }
+        }
+    }
+}
+
+/* ---- softmax and its kin ---- */
+
+/* The largest of a row and ln(sum of e^(x - largest)). */
+static double log_sum(const double *x, uint64_t n, uint64_t step, double *out_largest) {
+    double largest = -INFINITY, sum = 0;
+    for (uint64_t j = 0; j < n; j++) largest = isnan(x[j * step]) || x[j * step] > largest ? x[j * step] : largest;
+    for (uint64_t j = 0; j < n; j++) sum += exp(x[j * step] - largest);
+    *out_largest = largest;
+    return log(sum);
+}
+
+void oracle_softmax(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const axis a = axis_of(out->shape, node->attrs.ints[0]);
+    const double terms = (double)a.n, depth = row_depth(a.n, false);
+    for (uint64_t i = 0; i < a.outer * a.inner; i++) {
+        const uint64_t first = i / a.inner * a.n * a.inner + i % a.inner;
+        double largest;
+        const double total = log_sum(operands[0]->value + first, a.n, a.inner, &largest);
+        for (uint64_t j = 0; j < a.n; j++) {
+            const uint64_t at = first + j * a.inner;
+            const double below = operands[0]->value[at] - largest, far = fabs(below), log_w = below - total, w = exp(log_w);
+            if (node->op == HDI_OP_SOFTMAX)
+                oracle_set(out, at, w, w * (2 * terms * ORACLE_U + 0x1p-20 * (1 + far)), isnan(w) || w == 0 ? 0x1p-149 : w * ORACLE_U * (depth + 8 + far) + 0x1p-149);
+            else
+                oracle_set(out, at, log_w, 0x1p-20 * (1 + far + fabs(total)), ORACLE_U * (depth + 4 + 3 * far + fabs(total)));
+            if (isinf(below)) out->value[at] = node->op == HDI_OP_SOFTMAX ? (isnan(w) ? w : 0) : log_w;
+        }
+    }
+}
+
+void oracle_cross_entropy(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape shape = operands[0]->shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
+    for (uint64_t row = 0; row < rows; row++) {
+        const double *x = operands[0]->value + row * n, target = operands[1]->value[row];
+        const bool inside = target >= 0 && target < (double)n;
+        double largest;
+        const double total = log_sum(x, n, 1, &largest), far = inside ? fabs(x[(uint64_t)target] - largest) : 0;
+        const double w = inside ? total - (x[(uint64_t)target] - largest) : (double)NAN;
+        oracle_set(out, row, w, 0x1p-20 * (1 + far + fabs(total)), ORACLE_U * (row_depth(n, false) + 4 + 3 * far + fabs(total)));
+    }
+}
+
+/* ---- norms ---- */
+
+void oracle_norm(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape shape = out->shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n;
+    const bool layer = node->op == HDI_OP_LAYER_NORM;
+    const double terms = (double)n, depth = row_depth(n, false);
+    for (uint64_t row = 0; row < rows; row++) {
+        const double *x = operands[0]->value + row * n;
+        double sum = 0, squares = 0, most = 0;
+        for (uint64_t j = 0; j < n; j++) sum += x[j], most = fmax(most, fabs(x[j]));
+        const double mean = layer ? sum / terms : 0;
+        for (uint64_t j = 0; j < n; j++) squares += (x[j] - mean) * (x[j] - mean);
+        const double scale = 1 / sqrt(squares / terms + (double)node->attrs.floats[0]);
+        for (uint64_t j = 0; j < n; j++) {
+            const double weight = operands[1] ? operands[1]->value[j] : 1, bias = layer && operands[2] ? operands[2]->value[j] : 0;
+            const double normal = (x[j] - mean) * scale * weight, w = normal + bias;
+            if (layer) {
+                const double size = (fabs(x[j]) + most) * scale * fabs(weight);
+                oracle_set(out, row * n + j, w, 0x1p-20 * size + oracle_ulp(w) + oracle_ulp(normal), (2 * depth + 8) * ORACLE_U * size + oracle_ulp(w));
+            } else {
+                oracle_set(out, row * n + j, w, fabs(w) * (0x1p-20 + terms * ORACLE_U) + oracle_ulp(w), fabs(w) * (0.5 * depth + 4) * ORACLE_U + 0.5 * oracle_ulp(w));
+            }
+        }
+    }
+}
+
+/* ---- rope ---- */
+
+void oracle_rope(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape shape = out->shape;
+    const hdi_attrs *attrs = &node->attrs;
+    const uint64_t D = (uint64_t)shape.dims[shape.rank - 1], H = (uint64_t)shape.dims[shape.rank - 2], T = (uint64_t)shape.dims[shape.rank - 3];
+    const uint64_t dims = (uint64_t)attrs->ints[0], count = hd_shape_elements(shape);
+    const long double turn = 2 * acosl(-1.0L);
+    for (uint64_t at = 0; at < count; at++) {
+        const uint64_t d = at % D, head = at - d;
+        out->value[at] = operands[0]->value[at]; /* what does not turn */
+        if (d >= dims) continue;
+        const bool neighbours = attrs->ints[1] == HD_ROPE_NEIGHBOURS, is_second = neighbours ? d % 2 == 1 : d >= dims / 2;
+        const uint64_t i = neighbours ? d / 2 : d % (dims / 2);
+        const double a = operands[0]->value[head + (neighbours ? 2 * i : i)], b = operands[0]->value[head + (neighbours ? 2 * i + 1 : i + dims / 2)];
+        long double frequency = (long double)attrs->floats[1] * powl((long double)attrs->floats[0], -2.0L * (long double)i / (long double)dims);
+        if (attrs->factor_count) frequency /= (long double)attrs->factors[i];
+        const long double turns = frequency / turn * (long double)operands[1]->value[at / D / H % T];
+        const double angle = (double)((turns - floorl(turns)) * turn), magnitude = (double)attrs->floats[2];
+        const double w = magnitude * (is_second ? b * cos(angle) + a * sin(angle) : a * cos(angle) - b * sin(angle));
+        const double length = hypot(a, b) * fabs(magnitude);
+        oracle_set(out, at, w, 0x1p-20 * length, 5 * ORACLE_U * length);
+    }
+}
+
+/* ---- attention ---- */
+
+void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape q = out->shape, k = operands[1]->shape;
+    const uint32_t first = q.rank - 3;
+    const uint64_t T = (uint64_t)q.dims[first], Hq = (uint64_t)q.dims[first + 1], D = (uint64_t)q.dims[first + 2];
+    const uint64_t S = (uint64_t)k.dims[first], Hkv = (uint64_t)k.dims[first + 1], rows = hd_shape_elements(q) / D;
+    const double scale = (double)node->attrs.floats[0], deep = (double)D;
+    oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)S));
+    double *scores = room.value;
+    for (uint64_t row = 0; row < rows; row++) {
+        const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
+        const double past = operands[3] ? operands[3]->value[batch] : 0;
+        const double seen = past + (node->attrs.ints[0] ? (double)T : (double)token + 1);
+        const uint64_t visible = seen < 0 ? 0 : seen > (double)S ? S : (uint64_t)seen;
+        double sizes = 0, largest, farthest = 0;
+        for (uint64_t s = 0; s < visible; s++) {
+            const double *key = operands[1]->value + ((batch * S + s) * Hkv + head) * D, *query = operands[0]->value + row * D;
+            double size = 0;
+            scores[s] = 0;
+            for (uint64_t d = 0; d < D; d++) scores[s] += query[d] * key[d] * scale, size += fabs(query[d] * key[d] * scale);
+            sizes = fmax(sizes, size);
+        }
+        const double total = log_sum(scores, visible, 1, &largest);
+        for (uint64_t s = 0; s < visible; s++) farthest = fmax(farthest, fabs(scores[s] - largest));
+        for (uint64_t d = 0; d < D; d++) {
+            double w = visible ? 0 : (double)NAN, spread = 0;
+            for (uint64_t s = 0; s < visible; s++) {
+                const double term = exp(scores[s] - largest - total) * operands[2]->value[((batch * S + s) * Hkv + head) * D + d];
+                w += term;
+                spread += fabs(term);
+            }
+            const double many = (double)visible, rounds = (double)HDI_MIN(D, 32) + ceil(deep / 32) + 2, tiles = ceil(many / 32);
+            const double fast = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest) + 4 * many * ORACLE_U;
+            const double exact = ORACLE_U * (2 * rounds * sizes + 2 * farthest + 64 + 8 * tiles + 8);
+            oracle_set(out, row * D + d, w, spread * fast + oracle_ulp(w), spread * exact + 0x1p-140);
+        }
+    }    oracle_free(&room);
+}

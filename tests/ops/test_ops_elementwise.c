@@ -1,0 +1,195 @@
+/* test_ops_elementwise.c: element-wise operations over all their types, sizes around the vectors' widths, broadcasting of
+ * ranks 0 to 6, special and subnormal values. */
+#include "ops.h"
+
+static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
+static const hd_dtype numbers[] = { HD_F32, HD_F16, HD_BF16, HD_I32 };
+static const hd_dtype plain[] = { HD_F32, HD_F16, HD_BF16, HD_I32, HD_U8 };
+
+static const hd_shape sizes[] = {
+    { 0, { 0 } }, { 1, { 1 } }, { 1, { 2 } }, { 1, { 3 } }, { 1, { 5 } }, { 1, { 7 } }, { 1, { 31 } }, { 1, { 32 } }, { 1, { 33 } },
+    { 1, { 63 } }, { 1, { 65 } }, { 2, { 9, 57 } }, { 3, { 3, 5, 67 } }, { 1, { 1023 } }, { 1, { 1025 } }, { 6, { 2, 1, 3, 1, 2, 5 } },
+};
+
+/* Pairs that broadcast. */
+static const hd_shape pairs[][2] = {
+    { { 0, { 0 } }, { 0, { 0 } } }, { { 0, { 0 } }, { 1, { 5 } } }, { { 1, { 67 } }, { 1, { 67 } } }, { { 1, { 1 } }, { 1, { 33 } } },
+    { { 2, { 3, 7 } }, { 1, { 7 } } }, { { 2, { 3, 7 } }, { 2, { 3, 1 } } }, { { 2, { 3, 1 } }, { 2, { 1, 7 } } }, { { 1, { 5 } }, { 2, { 4, 5 } } },
+    { { 3, { 2, 3, 5 } }, { 3, { 2, 3, 5 } } }, { { 3, { 2, 3, 5 } }, { 3, { 1, 3, 1 } } }, { { 3, { 2, 1, 5 } }, { 2, { 3, 1 } } },
+    { { 4, { 2, 1, 3, 4 } }, { 4, { 1, 5, 1, 4 } } }, { { 5, { 2, 1, 2, 1, 3 } }, { 4, { 3, 1, 4, 1 } } },
+    { { 6, { 2, 1, 2, 1, 3, 1 } }, { 6, { 1, 3, 1, 2, 1, 5 } } }, { { 0, { 0 } }, { 6, { 1, 2, 1, 3, 1, 2 } } }, { { 2, { 64, 65 } }, { 1, { 65 } } },
+};
+
+/* Every layout is a kernel of its own on a GPU: one operation of each type meets all pairs, the others these. */
+static bool is_basic(uint32_t pair) { return pair == 0 || pair == 2 || pair == 4 || pair == 8 || pair == 15; }
+
+/* ---- one operand ---- */
+
+typedef struct unary {
+    hd_value (*build)(hd_program *, hd_value);
+    ops_fill fill;
+} unary;
+static hd_value scale(hd_program *p, hd_value x) { return hd_scale(p, x, 1.7f, -0.3f); }
+static hd_value leaky_relu(hd_program *p, hd_value x) { return hd_leaky_relu(p, x, 0.01f); }
+static hd_value elu(hd_program *p, hd_value x) { return hd_elu(p, x, 1.3f); }
+static hd_value clip(hd_program *p, hd_value x) { return hd_clip(p, x, -0.75f, 1.25f); }
+static hd_value clip_whole(hd_program *p, hd_value x) { return hd_clip(p, x, -20.5f, 33.5f); }
+
+static const unary of_floats[] = {
+    { hd_neg, OPS_WIDE }, { hd_abs, OPS_WIDE }, { hd_sqrt, OPS_POSITIVE }, { hd_exp, OPS_MIDDLE }, { hd_log, OPS_POSITIVE }, { hd_sin, OPS_MIDDLE },
+    { hd_cos, OPS_MIDDLE }, { hd_relu, OPS_WIDE }, { hd_sigmoid, OPS_MIDDLE }, { hd_tanh, OPS_MIDDLE }, { hd_silu, OPS_MIDDLE }, { hd_gelu, OPS_MIDDLE },
+    { hd_gelu_tanh, OPS_MIDDLE }, { hd_copy, OPS_WIDE }, { scale, OPS_MIDDLE }, { leaky_relu, OPS_MIDDLE }, { elu, OPS_MIDDLE }, { clip, OPS_UNIT },
+};
+static const unary of_whole[] = { { hd_neg, OPS_WIDE }, { hd_abs, OPS_WIDE }, { hd_relu, OPS_WIDE }, { hd_copy, OPS_WIDE }, { clip_whole, OPS_UNIT } };
+
+static void unaries(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        const bool whole = numbers[t] == HD_I32;
+        const unary *list = whole ? of_whole : of_floats;
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t i = 0; i < (whole ? HDI_COUNT(of_whole) : HDI_COUNT(of_floats)); i++)
+            for (uint32_t s = 0; s < HDI_COUNT(sizes); s++) ops_case(list[i].build(ops_program(), ops_input(numbers[t], sizes[s], list[i].fill)));
+        ops_end();
+    }
+    ops_begin("copy u8", 0);
+    for (uint32_t s = 0; s < HDI_COUNT(sizes); s++) ops_case(hd_copy(ops_program(), ops_input(HD_U8, sizes[s], OPS_UNIT)));
+    ops_end();
+}
+
+/* Wide ranges where the formula allows them: what comes out spans many powers of two. */
+static void unary_ranges(void) {
+    static const struct { hd_value (*build)(hd_program *, hd_value); float times, plus; } wide[] = {
+        { hd_sqrt, 1, 0 }, { hd_log, 1, 0 }, { hd_exp, 14, 0 }, { hd_exp, 0.001f, 0 }, { hd_log, 0.01f, 1 }, { hd_sigmoid, 14, 0 }, { hd_sigmoid, 0.01f, 0 },
+        { hd_tanh, 3, 0 }, { hd_tanh, 0.01f, 0 }, { hd_silu, 14, 0 }, { hd_silu, 0.01f, 0 }, { hd_gelu, 2, 0 }, { hd_gelu, 0.01f, 0 }, { hd_gelu_tanh, 2, 0 },
+        { hd_gelu_tanh, 0.01f, 0 }, { elu, 4, 0 }, { elu, 0.01f, 0 }, { hd_sin, 0.5f, 0 }, { hd_cos, 0.5f, 0 },
+    };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(wide); i++)
+            for (uint32_t n = 0; n < 4; n++) {
+                const uint32_t count = n < 2 ? 4001 + 3 * n : 259 + n;
+                uint8_t bytes[4 * 4096];
+                for (uint32_t k = 0; k < count; k++) {
+                    double x = ((double)ops_random(1u << 24) / (1u << 23) - 1) * 6 * (double)wide[i].times + (double)wide[i].plus;
+                    if (i < 2) x = (double)(ops_random(1u << 20) + 1) * (n % 2 ? 0x1p-24 : 0x1p-6);
+                    oracle_store(floats[t], x, bytes + k * hdi_dtype(floats[t]).block_bytes);
+                }
+                ops_case(wide[i].build(ops_program(), ops_given(floats[t], HD_SHAPE(count), bytes)));
+            }
+        ops_end();
+    }
+}
+
+/* ---- two and three operands ---- */
+
+static void binaries(void) {
+    static hd_value (*const build[])(hd_program *, hd_value, hd_value) = { hd_add, hd_sub, hd_mul, hd_div };
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(build); i++)
+            for (uint32_t s = 0; s < 2 * HDI_COUNT(pairs); s++) {
+                const bool swap = s >= HDI_COUNT(pairs);
+                const hd_shape *pair = pairs[s % HDI_COUNT(pairs)];
+                if (i != t && !is_basic(s % HDI_COUNT(pairs))) continue;
+                const ops_fill fill = numbers[t] == HD_F16 ? OPS_MIDDLE : OPS_WIDE;
+                const hd_value a = ops_input(numbers[t], pair[swap], fill), b = ops_input(numbers[t], pair[!swap], fill);
+                ops_case(build[i](ops_program(), a, b));
+            }
+        ops_end();
+    }
+}
+
+static void compares(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(plain); t++) {
+        ops_begin(hd_dtype_name(plain[t]), 0);
+        for (uint32_t s = 0; s < 2 * HDI_COUNT(pairs); s++) {
+            const bool swap = s >= HDI_COUNT(pairs);
+            const hd_shape *pair = pairs[s % HDI_COUNT(pairs)];
+            const bool basic = is_basic(s % HDI_COUNT(pairs));
+            const hd_value a = ops_input(plain[t], pair[swap], OPS_WHOLE), b = ops_input(plain[t], pair[!swap], OPS_WHOLE);
+            if (basic || plain[t] == HD_F32 || plain[t] == HD_U8) ops_case(hd_less(ops_program(), a, b));
+            if (basic || plain[t] == HD_BF16) ops_case(hd_equal(ops_program(), a, b));
+        }
+        ops_end();
+    }
+}
+
+static void choices(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(plain); t++) {
+        ops_begin(hd_dtype_name(plain[t]), 0);
+        for (uint32_t s = 0; s < HDI_COUNT(pairs); s++)
+            for (uint32_t k = 0; k < 3; k++) { /* the condition as the one, the other, or broadcast itself */
+                if (!is_basic(s) && plain[t] != HD_F32 && plain[t] != HD_U8) continue;
+                const hd_value condition = ops_input(HD_U8, k == 2 ? (hd_shape){ 0, { 0 } } : pairs[s][k], OPS_BITS);
+                const hd_value a = ops_input(plain[t], pairs[s][0], OPS_WIDE), b = ops_input(plain[t], pairs[s][1], OPS_WIDE);
+                ops_case(hd_where(ops_program(), condition, a, b));
+            }
+        ops_end();
+    }
+}
+
+/* ---- casts ---- */
+
+static void casts(void) {
+    for (uint32_t from = 0; from < HDI_COUNT(plain); from++) {
+        ops_begin(hd_dtype_name(plain[from]), 0);
+        for (uint32_t to = 0; to < HDI_COUNT(plain); to++)
+            for (uint32_t s = 0; s < HDI_COUNT(sizes); s++) {
+                const ops_fill fill = s % 3 == 0 ? OPS_SPECIAL : s % 3 == 1 ? OPS_WIDE : OPS_UNIT;
+                ops_case(hd_cast(ops_program(), ops_input(plain[from], sizes[s], fill), plain[to]));
+            }
+        ops_end();
+    }
+    for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++) {
+        ops_begin(hd_dtype_name(q), 0);
+        const int64_t block = hdi_dtype(q).block_elements;
+        static const hd_shape blocks[] = { { 1, { 1 } }, { 1, { 3 } }, { 2, { 5, 1 } }, { 2, { 7, 2 } }, { 3, { 2, 3, 1 } }, { 1, { 9 } }, { 2, { 1, 5 } } };
+        for (uint32_t s = 0; s < HDI_COUNT(blocks); s++) {
+            hd_shape shape = blocks[s];
+            shape.dims[shape.rank - 1] *= block;
+            ops_case(hd_cast(ops_program(), ops_input(q, shape, OPS_UNIT), HD_F32));
+        }
+        ops_end();
+    }
+}
+
+/* ---- special values ---- */
+
+static void specials(void) {
+    static hd_value (*const two[])(hd_program *, hd_value, hd_value) = { hd_add, hd_sub, hd_mul, hd_div, hd_less, hd_equal };
+    for (uint32_t tiny = 0; tiny < 2; tiny++)
+        for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+            const bool whole = numbers[t] == HD_I32;
+            const unary *list = whole ? of_whole : of_floats;
+            const ops_fill fill = tiny ? OPS_TINY : OPS_SPECIAL;
+            if (whole && tiny) continue;
+            ops_begin(hd_dtype_name(numbers[t]), OPS_EXACT_ONLY);
+            for (uint32_t i = 0; i < (whole ? HDI_COUNT(of_whole) : HDI_COUNT(of_floats)); i++)
+                for (uint32_t n = 0; n < 2; n++) ops_case(list[i].build(ops_program(), ops_input(numbers[t], HD_SHAPE(301 + 2 * n), fill)));
+            for (uint32_t i = 0; i < HDI_COUNT(two); i++)
+                for (uint32_t n = 0; n < 3; n++)
+                    ops_case(two[i](ops_program(), ops_input(numbers[t], HD_SHAPE(401 + n), fill), ops_input(numbers[t], HD_SHAPE(401 + n), fill)));
+            ops_case(hd_where(ops_program(), ops_input(HD_U8, HD_SHAPE(333), OPS_UNIT), ops_input(numbers[t], HD_SHAPE(333), fill), ops_input(numbers[t], HD_SHAPE(333), fill)));
+            ops_end();
+        }
+}
+/* The same in fast mode, where NaN and infinity stay what they are by IEEE 754. */
+static void fast_specials(void) {
+    static hd_value (*const two[])(hd_program *, hd_value, hd_value) = { hd_add, hd_sub, hd_mul };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(two); i++) ops_case(two[i](ops_program(), ops_input(floats[t], HD_SHAPE(203), OPS_SPECIAL), ops_input(floats[t], HD_SHAPE(203), OPS_SPECIAL)));
+        ops_case(hd_relu(ops_program(), ops_input(floats[t], HD_SHAPE(203), OPS_SPECIAL)));
+        ops_case(clip(ops_program(), ops_input(floats[t], HD_SHAPE(203), OPS_SPECIAL)));
+        ops_case(hd_neg(ops_program(), ops_input(floats[t], HD_SHAPE(203), OPS_SPECIAL)));
+        ops_end();
+    }
+}
+
+int main(int argc, char **argv) {
+    static const ops_test tests[] = {
+        { "one operand", unaries }, { "one operand, other ranges", unary_ranges }, { "two operands", binaries }, { "compares", compares },
+        { "where", choices }, { "casts", casts }, { "special values", specials }, { "special values, fast", fast_specials },
+    };
+    return ops_main("elementwise", tests, HDI_COUNT(tests), argc, argv);
+}

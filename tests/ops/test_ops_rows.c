@@ -1,0 +1,175 @@
+/* test_ops_rows.c: reductions over every axis, softmax and its kin, norms: lengths 1 to 67, around 256, and rows so long
+ * that they are summed in parts; extreme values; NaN and infinity. */
+#include "ops.h"
+#include <math.h>
+
+static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
+static const hd_dtype numbers[] = { HD_F32, HD_F16, HD_BF16, HD_I32 };
+
+typedef struct reduction {
+    hdi_op   op;
+    hd_value (*build)(hd_program *, hd_value, int);
+} reduction;
+static const reduction reductions[] = {
+    { HDI_OP_SUM, hd_sum }, { HDI_OP_MEAN, hd_mean }, { HDI_OP_MAX, hd_max }, { HDI_OP_MIN, hd_min }, { HDI_OP_ARGMAX, hd_argmax }, { HDI_OP_DOT, NULL },
+};
+static bool takes(uint32_t which, hd_dtype dtype) { return dtype != HD_I32 || (reductions[which].op != HDI_OP_MEAN && reductions[which].op != HDI_OP_DOT); }
+
+static void reduce(uint32_t which, hd_dtype dtype, hd_shape shape, int axis, ops_fill fill) {
+    const hd_value x = ops_input(dtype, shape, fill);
+    const hdi_op op = reductions[which].op;
+    if (op == HDI_OP_DOT) ops_case_of(op, hd_dot(ops_program(), x, ops_input(dtype, shape, fill), axis));
+    else ops_case_of(op, reductions[which].build(ops_program(), x, axis));
+}
+
+static void reductions_over(void) {
+    static const int64_t lengths[] = { 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 47, 63, 64, 65, 66, 67, 127, 255, 256, 257, 513, 1000 };
+    static const hd_shape shapes[] = { { 2, { 5, 9 } }, { 3, { 3, 67, 2 } }, { 4, { 2, 3, 33, 5 } }, { 6, { 2, 1, 3, 2, 1, 4 } }, { 3, { 1, 257, 3 } }, { 2, { 66, 300 } } };
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(reductions); i++) {
+            if (!takes(i, numbers[t])) continue;
+            const ops_fill fill = reductions[i].op == HDI_OP_ARGMAX ? OPS_WHOLE : numbers[t] == HD_I32 ? OPS_WIDE : OPS_UNIT;
+            for (uint32_t n = 0; n < HDI_COUNT(lengths); n++) {
+                reduce(i, numbers[t], HD_SHAPE(1 + ops_random(4), lengths[n]), 1, fill);
+                reduce(i, numbers[t], HD_SHAPE(lengths[n], 1 + ops_random(40)), -2, fill);
+            }
+            for (uint32_t s = 0; s < HDI_COUNT(shapes); s++) {
+                for (uint32_t axis = 0; axis < shapes[s].rank; axis++) reduce(i, numbers[t], shapes[s], (int)axis - (axis % 2 ? (int)shapes[s].rank : 0), fill);
+                reduce(i, numbers[t], shapes[s], HD_ALL_AXES, fill);
+            }
+            ops_split(60);
+        }
+        ops_end();
+    }
+}
+
+static void long_rows(void) {
+    static const int64_t lengths[] = { 65535, 65536, 65537, 200001 };
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(reductions); i++)
+            for (uint32_t n = 0; n < HDI_COUNT(lengths) && takes(i, numbers[t]); n++) {
+                reduce(i, numbers[t], HD_SHAPE(n == 2 ? 2 : 1, lengths[n]), 1, OPS_UNIT);
+                if (n == 2) reduce(i, numbers[t], HD_SHAPE(lengths[n], 2), 0, OPS_UNIT);
+            }
+        ops_end();
+    }
+}
+
+static void special_reductions(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t i = 2; i < 5; i++) /* max, min, argmax: exact, whatever comes */
+            for (uint32_t n = 0; n < 4; n++) {
+                reduce(i, numbers[t], HD_SHAPE(41, 3 + 7 * n), 1, OPS_SPECIAL);
+                reduce(i, numbers[t], HD_SHAPE(3 + 7 * n, 41), 0, OPS_SPECIAL);
+                reduce(i, numbers[t], HD_SHAPE(4, 100), n % 2 ? 1 : 0, OPS_WHOLE);
+            }
+        ops_end();
+        if (numbers[t] == HD_I32) continue;
+        ops_begin(hd_dtype_name(numbers[t]), OPS_EXACT_ONLY);
+        for (uint32_t i = 0; i < HDI_COUNT(reductions); i++) {
+            reduce(i, numbers[t], HD_SHAPE(41, 2), 1, OPS_SPECIAL);
+            reduce(i, numbers[t], HD_SHAPE(7, 33), 0, OPS_SPECIAL);
+            reduce(i, numbers[t], HD_SHAPE(5, 77), 1, OPS_TINY);
+            reduce(i, numbers[t], HD_SHAPE(77, 5), 0, OPS_TINY);
+        }
+        ops_end();
+    }
+}
+
+/* ---- softmax and its kin ---- */
+
+static void softmaxes(void) {
+    static const int64_t lengths[] = { 1, 2, 3, 5, 17, 31, 32, 33, 63, 64, 65, 66, 67, 255, 256, 257, 1000 };
+    static const hd_shape shapes[] = { { 3, { 3, 5, 7 } }, { 4, { 2, 3, 4, 5 } }, { 6, { 2, 1, 3, 1, 2, 5 } }, { 2, { 33, 9 } } };
+    static hd_value (*const build[])(hd_program *, hd_value, int) = { hd_softmax, hd_log_softmax };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t i = 0; i < HDI_COUNT(build); i++) {
+            for (uint32_t n = 0; n < HDI_COUNT(lengths); n++) {
+                ops_case(build[i](ops_program(), ops_input(floats[t], HD_SHAPE(1 + n % 3, lengths[n]), OPS_MIDDLE), -1));
+                ops_case(build[i](ops_program(), ops_input(floats[t], HD_SHAPE(lengths[n]), n % 2 ? OPS_UNIT : OPS_WHOLE), 0));
+            }
+            for (uint32_t s = 0; s < HDI_COUNT(shapes); s++)
+                for (uint32_t axis = 0; axis < shapes[s].rank; axis++) ops_case(build[i](ops_program(), ops_input(floats[t], shapes[s], OPS_MIDDLE), (int)axis));
+            ops_case(build[i](ops_program(), ops_input(floats[t], HD_SHAPE(2, 65537), OPS_MIDDLE), 1));
+            ops_split(30);
+        }
+        ops_end();
+    }
+}
+
+/* Rows of extremes: huge, all equal, some and all -infinite, +infinite, NaN. */
+static void extreme_rows(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        const double huge = floats[t] == HD_F16 ? 60000 : 1e30;
+        const double kinds[][4] = { { huge, -huge, 0, 1 }, { huge, huge, huge, huge }, { 3, 3, 3, 3 }, { -INFINITY, 0, 1, -INFINITY }, { -INFINITY, -INFINITY, -INFINITY, -INFINITY },
+                                    { INFINITY, 0, 1, 2 }, { NAN, 0, 1, 2 }, { -huge, -huge, -huge, -huge }, { 0, -0.0, 0, -0.0 }, { 80, -80, 88, 0 } };
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t k = 0; k < HDI_COUNT(kinds); k++)
+            for (uint32_t n = 0; n < 3; n++) {
+                const uint32_t width = n == 0 ? 4 : n == 1 ? 67 : 300;
+                uint8_t bytes[3 * 4 * 300];
+                for (uint32_t i = 0; i < 3 * width; i++) oracle_store(floats[t], kinds[k][i % 4], bytes + i * hdi_dtype(floats[t]).block_bytes);
+                const hd_value x = ops_given(floats[t], HD_SHAPE(3, width), bytes);
+                ops_case(hd_softmax(ops_program(), x, n == 2 ? 0 : 1));
+                ops_case(hd_log_softmax(ops_program(), x, n == 2 ? 0 : 1));
+                ops_case(hd_cross_entropy(ops_program(), x, ops_indices(HD_SHAPE(3), 0, 3)));
+            }
+        ops_end();
+    }
+}
+
+static void cross_entropies(void) {
+    static const hd_shape shapes[] = { { 1, { 7 } }, { 2, { 5, 1 } }, { 2, { 9, 33 } }, { 2, { 3, 257 } }, { 3, { 2, 3, 65 } }, { 4, { 2, 1, 3, 11 } }, { 6, { 1, 2, 1, 3, 2, 67 } }, { 2, { 4, 1000 } } };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t s = 0; s < HDI_COUNT(shapes); s++)
+            for (uint32_t k = 0; k < 3; k++) {
+                hd_shape rows = shapes[s];
+                const int32_t n = (int32_t)rows.dims[--rows.rank];
+                rows.dims[rows.rank] = 0;
+                const hd_value x = ops_input(floats[t], shapes[s], k == 1 ? OPS_UNIT : OPS_MIDDLE);
+                ops_case(hd_cross_entropy(ops_program(), x, ops_indices(rows, k == 2 ? -2 : 0, k == 2 ? n + 1 : n - 1)));
+            }
+        ops_end();
+    }
+}
+
+/* ---- norms ---- */
+
+static void norms(void) {
+    static const int64_t lengths[] = { 1, 2, 3, 5, 17, 31, 32, 33, 64, 65, 67, 255, 256, 257, 1000, 2560 };
+    static const float eps[] = { 1e-5f, 1e-6f, 0.1f };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t has = 0; has < 4; has++)
+            for (uint32_t n = 0; n < HDI_COUNT(lengths); n++) {
+                hd_program *p = ops_program();
+                hd_shape shape = n % 3 == 0 ? HD_SHAPE(3, lengths[n]) : n % 3 == 1 ? HD_SHAPE(lengths[n]) : HD_SHAPE(2, 1, 3, lengths[n]);
+                const hd_value x = ops_input(floats[t], shape, n % 2 ? OPS_MIDDLE : OPS_UNIT);
+                const hd_value weight = has & 1 ? ops_input(floats[t], HD_SHAPE(lengths[n]), OPS_UNIT) : 0;
+                const hd_value bias = has & 2 ? ops_input(floats[t], HD_SHAPE(lengths[n]), OPS_UNIT) : 0;
+                ops_case(hd_layer_norm(p, x, weight, bias, eps[n % 3]));
+                if (has < 2) ops_case(hd_rms_norm(p, x, weight, eps[n % 3]));
+            }
+        for (uint32_t k = 0; k < 4; k++) { /* all equal, and far from zero */
+            static const double values[] = { 0, 3, -1000, 60000 };
+            uint8_t bytes[4 * 200];
+            for (uint32_t i = 0; i < 200; i++) oracle_store(floats[t], values[k], bytes + i * hdi_dtype(floats[t]).block_bytes);
+            ops_case(hd_rms_norm(ops_program(), ops_given(floats[t], HD_SHAPE(2, 100), bytes), 0, 1e-5f));
+            ops_case(hd_layer_norm(ops_program(), ops_given(floats[t], HD_SHAPE(2, 100), bytes), 0, 0, 1e-5f));
+        }
+        ops_end();
+    }
+}
+
+int main(int argc, char **argv) {
+    static const ops_test tests[] = {
+        { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "softmax", softmaxes },
+        { "extreme rows", extreme_rows }, { "cross entropy", cross_entropies }, { "norms", norms },
+    };
+    return ops_main("rows", tests, HDI_COUNT(tests), argc, argv);
+}

@@ -1,0 +1,123 @@
+/* test_ops_tables.c: tables (gather, scatter_add, write_rows), rotary embedding and attention with grouped heads. */
+#include "ops.h"
+#include <stdio.h>
+
+static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
+static const hd_dtype plain[] = { HD_F32, HD_F16, HD_BF16, HD_I32, HD_U8 };
+
+static void gathers(void) {
+    static const hd_shape indices[] = { { 0, { 0 } }, { 1, { 1 } }, { 1, { 9 } }, { 2, { 3, 5 } }, { 3, { 2, 1, 7 } }, { 5, { 1, 2, 1, 3, 2 } } };
+    for (hd_dtype t = HD_F32; t < HD_DTYPE_COUNT; t++) {
+        ops_begin(hd_dtype_name(t), 0);
+        const int64_t block = hdi_dtype(t).block_elements;
+        for (uint32_t i = 0; i < HDI_COUNT(indices); i++)
+            for (uint32_t k = 0; k < 3; k++) {
+                const int64_t rows = k == 0 ? 1 : 3 + ops_random(30), n = block > 1 ? block * (1 + k) : k == 0 ? 1 + (int64_t)i : 2 + ops_random(70);
+                ops_case(hd_gather(ops_program(), ops_input(t, HD_SHAPE(rows, n), OPS_WIDE), ops_indices(indices[i], k == 2 ? -3 : 0, (int32_t)rows + (k == 2 ? 2 : -1))));
+            }
+        const int32_t far[] = { INT32_MIN, INT32_MAX, -1, 0, 4, 5, 1 << 30 };
+        ops_case(hd_gather(ops_program(), ops_input(t, HD_SHAPE(5, block * 3), OPS_WIDE), ops_given(HD_I32, HD_SHAPE(7), far)));
+        ops_end();
+    }
+}
+
+static void scatters(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t k = 0; k < 24; k++) {
+            const int64_t rows = 1 + ops_random(12), n = k % 3 == 0 ? 1 + ops_random(5) : 1 + ops_random(300), count = 1 + ops_random(k % 2 ? 8 : 60);
+            const hd_value base = ops_input(floats[t], HD_SHAPE(rows, n), OPS_MIDDLE), updates = ops_input(floats[t], HD_SHAPE(count, n), OPS_MIDDLE);
+            /* Many indices are equal; a third of the cases has some outside. */
+            ops_case(hd_scatter_add(ops_program(), base, ops_indices(HD_SHAPE(count), k % 3 == 2 ? -2 : 0, (int32_t)rows - (k % 3 == 2 ? -1 : 1)), updates));
+        }
+        ops_end();
+    }
+}
+
+static void writes(void) {
+    static const int32_t positions[] = { 0, 1, 3, 7, 8, -2, -9, 100, INT32_MIN, INT32_MAX };
+    for (uint32_t t = 0; t < HDI_COUNT(plain); t++) {
+        ops_begin(hd_dtype_name(plain[t]), 0);
+        hd_program *p = ops_program();
+        for (uint32_t k = 0; k < HDI_COUNT(positions); k++) {
+            const int64_t n = 1 + ops_random(9);
+            const bool deep = k % 2;
+            const hd_value state = ops_state(plain[t], deep ? HD_SHAPE(8, 3, n) : HD_SHAPE(8, n), OPS_WIDE);
+            const hd_value rows = ops_input(plain[t], deep ? HD_SHAPE(1 + k % 4, 3, n) : HD_SHAPE(1 + k % 4, n), OPS_WIDE);
+            ops_case(hd_write_rows(p, state, rows, ops_given(HD_I32, HD_SHAPE(1), &positions[k])));
+        }
+        /* What read the state before it was overwritten still has the old rows. */
+        const int32_t two = 2, five = 5;
+        const hd_value state = ops_state(plain[t], HD_SHAPE(8, 5), OPS_WIDE);
+        const hd_value old = hd_slice(p, state, (int64_t[]){ 1, 0 }, (int64_t[]){ 6, 4 }, 2);
+        const hd_value first = hd_write_rows(p, state, ops_input(plain[t], HD_SHAPE(3, 5), OPS_WIDE), ops_given(HD_I32, HD_SHAPE(1), &two));
+        const hd_value middle = hd_copy(p, first);
+        const hd_value last = hd_write_rows(p, first, ops_input(plain[t], HD_SHAPE(2, 5), OPS_WIDE), ops_given(HD_I32, HD_SHAPE(1), &five));
+        ops_case_of(HDI_OP_WRITE_ROWS, last);
+        ops_case_of(HDI_OP_WRITE_ROWS, middle);
+        ops_case_of(HDI_OP_WRITE_ROWS, old);
+        ops_end();
+    }
+}
+
+static void ropes(void) {
+    static const int32_t sets[][4] = { { 0, 1, 2, 3 }, { 5, 4, 3, 2 }, { -1, -7, -1000, 0 }, { 4095, 32767, 131071, 1000000 }, { INT32_MAX, INT32_MIN, 1 << 30, 16777217 } };
+    static const int64_t heads[] = { 2, 4, 6, 64, 66, 128, 258 };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t pairing = 0; pairing < 2; pairing++)
+            for (uint32_t k = 0; k < 5 * HDI_COUNT(heads); k++) {
+                float factors[256];
+                const int64_t D = heads[k % HDI_COUNT(heads)];
+                const uint32_t set = k / (uint32_t)HDI_COUNT(heads);
+                hd_rope_desc desc = { .pairing = (hd_rope_pairing)pairing };
+                for (uint32_t i = 0; i < 256; i++) factors[i] = 1 + (float)ops_random(64) / 8;
+                if (k % 3 == 1) desc.theta = 1000000, desc.magnitude = 1.19f;
+                if (k % 4 == 2) desc.dims = (uint32_t)D / 4 * 2 + 2 <= (uint32_t)D ? (uint32_t)D / 4 * 2 + 2 : 2;
+                if (k % 5 == 3) desc.frequency_scale = 0.25f;
+                if (k % 6 == 4) desc.factors = factors;
+                const hd_value positions = ops_given(HD_I32, HD_SHAPE(4), sets[set]);
+                const hd_shape shape = k % 2 ? HD_SHAPE(4, 3, D) : HD_SHAPE(2, 4, 1, D);
+                ops_case(hd_rope(ops_program(), ops_input(floats[t], shape, OPS_MIDDLE), positions, k % 7 == 0 && pairing == 0 ? NULL : &desc));
+            }
+        ops_end();
+    }
+}
+
+/* Many queries and few, one tile of keys and several, heads of any size. */
+static void attentions(void) {
+    static const int64_t sizes[] = { 1, 2, 3, 5, 8, 16, 31, 32, 33, 64, 80, 96, 128 };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++)
+        for (uint32_t kv = 0; kv < HDI_COUNT(floats); kv++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s over %s", hd_dtype_name(floats[t]), hd_dtype_name(floats[kv]));
+            ops_begin(name, 0);
+            hd_program *p = ops_program();
+            for (uint32_t k = 0; k < (t != kv ? 4 : t == 0 ? 39 : 26); k++) {
+                const int64_t D = sizes[k % HDI_COUNT(sizes)], Hkv = 1 + ops_random(3), Hq = Hkv * (1 + ops_random(4));
+                const int64_t T = k % 3 == 0 ? 1 : 1 + ops_random(9), S = T + ops_random(k % 4 == 0 ? 100 : 20), B = 1 + ops_random(3);
+                const bool batched = k % 5 == 1;
+                const hd_attention_desc desc = { .scale = k % 4 == 1 ? 0.3f : 0, .not_causal = k % 6 == 2 };
+                const hd_value q = ops_input(floats[t], batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), OPS_UNIT);
+                const hd_value keys = ops_input(floats[kv], batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D), OPS_UNIT);
+                const hd_value values = ops_input(floats[kv], batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D), OPS_UNIT);
+                const hd_value past = k % 4 == 3 ? 0 : ops_indices(HD_SHAPE(batched ? B : 1), 0, (int32_t)(S - T));
+                ops_case(hd_attention(p, q, keys, values, past, k % 7 == 0 ? NULL : &desc));
+            }
+            ops_end();
+        }
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) { /* scores that are far apart, past before the start and behind the end */
+        static const int32_t pasts[] = { 0, 3, 60, 1000, -2, -100 };
+        ops_begin(hd_dtype_name(floats[t]), 0);
+        for (uint32_t k = 0; k < HDI_COUNT(pasts); k++) {
+            const hd_value q = ops_input(floats[t], HD_SHAPE(4, 2, 16), OPS_MIDDLE), keys = ops_input(floats[t], HD_SHAPE(64, 1, 16), OPS_MIDDLE);
+            ops_case(hd_attention(ops_program(), q, keys, ops_input(floats[t], HD_SHAPE(64, 1, 16), OPS_WHOLE), ops_given(HD_I32, HD_SHAPE(1), &pasts[k]), NULL));
+        }
+        ops_end();
+    }
+}
+
+int main(int argc, char **argv) {
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter_add", scatters }, { "write_rows", writes }, { "rope", ropes }, { "attention", attentions } };
+    return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
+}

@@ -1,0 +1,48 @@
+/* test_ops_weights.c: matrix products of two types: activations of every float type with weights of every other one and
+ * of every quantised type. */
+#include "ops.h"
+#include <stdio.h>
+
+static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
+
+static hd_value product(hd_dtype a_type, hd_dtype b_type, int64_t M, int64_t N, int64_t K, uint32_t flags) {
+    const hd_value a = ops_input(a_type, flags & HD_TRANSPOSE_A ? HD_SHAPE(K, M) : HD_SHAPE(M, K), OPS_UNIT);
+    const hd_value b = ops_input(b_type, flags & HD_TRANSPOSE_B ? HD_SHAPE(N, K) : HD_SHAPE(K, N), OPS_UNIT);
+    return hd_matmul_with(ops_program(), a, b, flags);
+}
+
+/* Every weight type, as GGUF lays them ([N,K]) and the other way round, behind every type of activations. */
+static void weights(void) {
+    static const int64_t rows[] = { 1, 9, 33, 2, 3, 7, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
+    for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++)
+        for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+            const int64_t block = hdi_dtype(q).block_elements;
+            char name[32];
+            snprintf(name, sizeof name, "%s x %s", hd_dtype_name(floats[t]), hd_dtype_name(q));
+            ops_begin(name, 0);
+            for (uint32_t i = 0; i < (t == 0 ? HDI_COUNT(rows) : 3); i++)
+                for (uint32_t k = 0; k < 2; k++) {
+                    const int64_t K = block * (1 + ops_random(block == 32 ? 9 : 3)), N = ops_pick(columns, (uint32_t)HDI_COUNT(columns));
+                    ops_case(product(floats[t], q, rows[i], N, K, HD_TRANSPOSE_B));
+                }
+            if (t == 0) ops_case(product(floats[t], q, 5, block * 2, 33, 0));
+            if (t == 1) ops_case(product(floats[t], q, 40, block, 67, HD_TRANSPOSE_A));
+            if (t == 2) ops_case(product(floats[t], q, 12, 20, block, HD_TRANSPOSE_A | HD_TRANSPOSE_B));
+            ops_end();
+        }
+}
+
+static void mixed_types(void) {
+    for (uint32_t a = 0; a < HDI_COUNT(floats); a++) {
+        ops_begin(hd_dtype_name(floats[a]), 0);
+        for (uint32_t b = 0; b < HDI_COUNT(floats); b++)
+            for (uint32_t k = 0; k < 8 && a != b; k++)
+                ops_case(product(floats[a], floats[b], k < 4 ? 1 + k / 2 * 4 : 30 + k, 20 + 9 * k, 67 - k, k % 4));
+        ops_end();
+    }
+}
+
+int main(int argc, char **argv) {
+    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types } };
+    return ops_main("weights", tests, HDI_COUNT(tests), argc, argv);
+}
