@@ -1,5 +1,6 @@
 /* caps.c: a device's facts as text and back, for `heddle devices -v`, `heddle explain --caps` and the golden tests. */
 #include "cmds/caps.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static const caps_field fields[] = {
 };
 
 void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
-    hdi_text_add(out, "name %s\n", caps->name);
+    if (caps->name[0]) hdi_text_add(out, "name %s\n", caps->name);
     for (size_t i = 0; i < HDI_COUNT(fields); i++) {
         uint64_t value;
         memcpy(&value, (const char *)caps + fields[i].offset, sizeof value);
@@ -41,9 +42,10 @@ static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi
     }
     for (size_t i = 0; i < HDI_COUNT(fields); i++) {
         if (strcmp(fields[i].name, text) != 0) continue;
-        if (strspn(value, "0123456789") != strlen(value) || strlen(value) > 19)
-            return hdi_fail(error, HD_STATUS_PARSE, "line %u: %s is not a whole number", number, text);
+        errno = 0;
         uint64_t parsed = strtoull(value, NULL, 10);
+        if (strspn(value, "0123456789") != strlen(value) || errno)
+            return hdi_fail(error, HD_STATUS_PARSE, "line %u: %s is not a whole number of 64 bits", number, text);
         memcpy((char *)caps + fields[i].offset, &parsed, sizeof parsed);
         return HD_OK;
     }

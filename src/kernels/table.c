@@ -19,7 +19,11 @@
 #define GPU_0(file) NULL
 #define GPU_1(file) &hdi_blob_##file
 #define CPU_0(file, level) NULL
+#if defined(__x86_64__)
 #define CPU_1(file, level) hdcpu_##file##_l##level
+#else /* one level is built: what the compiler's vectors reach */
+#define CPU_1(file, level) hdcpu_##file##_l0
+#endif
 static const hdi_module modules[3][HDI_MODULE_COUNT + 1] = {
 #define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 0) },
     {

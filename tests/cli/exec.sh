@@ -32,7 +32,7 @@ refuse 2 '--save is 2=FILE.npy' $all --groups 2 --save 1=z.npy
 refuse 2 'binding 0 has no file; add --bind 0=FILE.npy' "$heddle" exec axpy.spv --bind 1=y.npy --out 2=f32[1] --groups 1
 refuse 2 '--bind gives binding 1 twice' $all --bind 1=y.npy --groups 2
 refuse 2 '--bind is INDEX=FILE.npy' $all --bind x=y.npy --groups 2
-for groups in 0 2,0 1,2,3,4 1,2,3, x 1,,1 -1 ,; do refuse 2 '--groups is X, X,Y or X,Y,Z' $all --groups=$groups; done
+for groups in 0 2,0 1,2,3,4 "1,2,3," x "1,,1" -1 ","; do refuse 2 '--groups is X, X,Y or X,Y,Z' $all --groups=$groups; done
 for push in u33:1 u32:-1 u32:4294967296 i32:2147483648 f32:x f32: "u32:1,," ""; do refuse 2 '--push is u32:4' $run --out 2=f32[1] --groups 1 "--push=$push"; done
 refuse 2 '--spec is ID=VALUE' $all --groups 2 --spec 64
 refuse 1 'the kernel takes 8 bytes of push constants, and --push gives 4' $run --out 2=f32[100] --push u32:1 --groups 2

@@ -1,8 +1,6 @@
 /* fuzz_program.c: any bytes as a program's text. What is taken must print to a text that reads back to the same bytes and
- * the same hash, and every failure must name its place. Built and run for two minutes with
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc \
- *     tests/fuzz/fuzz_program.c src/base/?*.c src/program/?*.c -lm -o fuzz
- *   ASAN_OPTIONS=quarantine_size_mb=16 ./fuzz -max_total_time=120 -timeout=1 -rss_limit_mb=256 -dict=tests/fuzz/program.dict CORPUS */
+ * the same hash, and every failure must name its place.
+ * options: -dict=tests/fuzz/program.dict */
 #include "program/program.h"
 #include <stdlib.h>
 

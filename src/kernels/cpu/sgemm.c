@@ -64,13 +64,13 @@ static void choose_grid(hdcpu_sgemm_blocking *plan, int64_t m, int64_t n, int64_
     int64_t rows = plan->kernels->rows, columns = plan->kernels->columns;
     int64_t n_least = pieces(n, N_TASK_MAX);
     double  work = (double)m * (double)n * (double)k;
-    if (n_least == 1 && (threads == 1 || work < 2.0 * TASK_COST_MIN)) {
+    if (n_least == 1 && (threads == 1 || work < 2.0 * (double)TASK_COST_MIN)) {
         plan->m_task = m;
         plan->n_task = n;
         plan->m_tasks = plan->n_tasks = plan->task_count = 1;
         return;
     }
-    int64_t most = work >= 4.0 * (double)threads * TASK_COST_MIN ? 4 * threads : (int64_t)(work / TASK_COST_MIN);
+    int64_t most = work >= 4.0 * (double)threads * (double)TASK_COST_MIN ? 4 * threads : (int64_t)(work / (double)TASK_COST_MIN);
     double  best = 0.0;
     plan->m_tasks = plan->n_tasks = 0;
     for (int64_t across = n_least; across == n_least || across <= most; across++)
@@ -78,7 +78,7 @@ static void choose_grid(hdcpu_sgemm_blocking *plan, int64_t m, int64_t n, int64_
             int64_t m_task = min_of(m, round_up(pieces(m, down), rows));
             int64_t n_task = min_of(n, round_up(pieces(n, across), columns));
             int64_t m_tasks = pieces(m, m_task), n_tasks = pieces(n, n_task);
-            double  cost = (double)m_task * (double)n_task + PACK_COST * ((double)m_task + (double)n_task);
+            double  cost = (double)m_task * (double)n_task + (double)PACK_COST * ((double)m_task + (double)n_task);
             cost *= (double)pieces(m_tasks * n_tasks, threads);
             if (plan->m_tasks != 0 && cost > best * (m_tasks * n_tasks > plan->task_count ? 1.005 : 1.0))
                 continue;
