@@ -165,6 +165,7 @@ void hdvk_close(hdi_backend_device *device) {
         error = (hd_error){ 0 };
         status = hdvk_wait(device, device->submitted, spent < most ? most - spent : 0, &error);
     }
+    if (status == HD_STATUS_DEVICE_LOST) hdvk_drain(device, HDI_MIN(device->host->wait_ns, UINT64_C(1000000000)));
     if (status != HD_OK && status != HD_STATUS_DEVICE_LOST) {
         hdi_log_line(device->host->log, HD_LOG_ERROR, "vulkan", "closed with work that would not end: %s", error.text);
         device->vk.abandoned = true;

@@ -98,6 +98,21 @@ static VkResult wait_for(hdi_backend_device *device, uint64_t ticket, uint64_t t
     return HDVK_CALL(vk, WaitSemaphores, vk->device, &info, timeout_ns);
 }
 
+/* A driver may report a loss while work of before still runs, and ending objects under it can crash the process. The
+ * functions are called past every test's faults; a device that is really gone answers at once. */
+void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns) {
+    hdvk_vk *vk = &device->vk;
+    for (uint32_t i = 0; i < HDVK_QUEUE_COUNT && device->timeline; i++) {
+        const hdvk_queue *queue = &device->queues[i];
+        const VkSemaphoreWaitInfo info = {
+            .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1, .pSemaphores = &queue->timeline, .pValues = &queue->submitted,
+        };
+        if (queue->timeline && queue->submitted) vk->WaitSemaphores(vk->device, &info, timeout_ns);
+    }
+    for (uint32_t i = device->flight_first; i < device->flight_count && !device->timeline; i++)
+        vk->WaitForFences(vk->device, 1, &device->flights[i].fence, VK_TRUE, timeout_ns);
+}
+
 hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (ticket <= device->completed) return HD_OK;

@@ -349,6 +349,7 @@ void hdvk_take_end(hdi_backend_device *device, hdvk_take *take);
 hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 void hdvk_forget(hdi_backend_device *device, hdi_recording *recording);
 hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
+void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns);
 hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
 hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
 void hdvk_trim(hdi_backend_device *device);
