@@ -19,8 +19,8 @@ table = collections.Counter()
 reasons = collections.defaultdict(list)
 for name in sorted(os.listdir(folder))[:count]:
     ours = name.split('_')[1] == 'ok'
-    run = subprocess.run([*validator, '--target-env', 'vulkan1.3' if 'size_by_id' in name else 'vulkan1.1', '--scalar-block-layout',
-                          os.path.join(folder, name)], capture_output=True, text=True)
+    run = subprocess.run([*validator, '--target-env', 'vulkan1.3' if 'size_by_id' in name or 'comp.spv' in name else 'vulkan1.1', '--scalar-block-layout',
+                          os.path.join(folder, name)], capture_output=True, text=True, errors='replace')
     theirs = run.returncode == 0
     table[ours, theirs] += 1
     if ours and not theirs:

@@ -74,7 +74,7 @@ static bool begin_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *
 static bool loop_control_fits(const uint32_t *words) {
     uint32_t bits = words[3], wanted = 0;
     for (uint32_t bit = 8; bit <= 256; bit *= 2) wanted += (bits & bit) != 0;
-    return bits < 512 && (words[0] >> 16) == 4 + wanted;
+    return bits < 512 && (bits & 3) != 3 && (words[0] >> 16) == 4 + wanted;
 }
 
 /* One instruction of a block. `*busy` once something other than phis and variables was met. */
@@ -90,7 +90,7 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
     *busy |= !mute;
     if (is_merge(opcode)) {
         block->merge_inst = inst;
-        bool fits = opcode == SpvOpLoopMerge ? loop_control_fits(words) : words[2] < 4;
+        bool fits = opcode == SpvOpLoopMerge ? loop_control_fits(words) : words[2] < 3;
         if (!fits) return hdi_spirv_bad(m, inst, "its control word is not of the format");
     }
     if (!is_terminator(opcode)) return true;
@@ -101,6 +101,8 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
     } else if (opcode == SpvOpSwitch) {
         return hdi_spirv_bad(m, inst, "a switch needs a merge before it");
     }
+    if (opcode == SpvOpBranchConditional && m->version >= 0x10600 && words[2] == words[3])
+        return hdi_spirv_bad(m, inst, "its two labels are the same, which version 1.6 forbids");
     if (opcode == SpvOpBranchConditional && words[0] >> 16 == 5) return hdi_spirv_bad(m, inst, "one branch weight instead of two");
     block->inst_end = inst;
     return true;

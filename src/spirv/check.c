@@ -41,7 +41,7 @@ static const struct { uint32_t number, implies, minor; const char *extension; } 
     { SpvCapabilityDotProductInput4x8BitKHR, SpvCapabilityInt8, 6, "SPV_KHR_integer_dot_product" },
     { SpvCapabilityDotProductInput4x8BitPackedKHR, NOTHING, 6, "SPV_KHR_integer_dot_product" },
     { SpvCapabilityDotProductKHR, NOTHING, 6, "SPV_KHR_integer_dot_product" },
-    { SpvCapabilityAtomicFloat32AddEXT, SpvCapabilityShader, 9, "SPV_EXT_shader_atomic_float_add" },
+    { SpvCapabilityAtomicFloat32AddEXT, NOTHING, 9, "SPV_EXT_shader_atomic_float_add" },
     { HDI_SPIRV_COOPERATIVE_MATRIX, NOTHING, 9, "SPV_KHR_cooperative_matrix" },
 };
 
@@ -211,6 +211,10 @@ static bool check_mode(hdi_spirv_module *m, uint32_t inst) {
     for (uint32_t i = 3; by_id && i < 6; i++)
         if (!hdi_spirv_is_constant(hdi_spirv_def_opcode(m, hdi_spirv_find(m, words[i]))))
             return hdi_spirv_bad(m, inst, "id %u is not a constant", words[i]);
+    uint64_t size = 0;
+    bool sized = words[2] == SpvExecutionModeLocalSize;
+    if (sized && (!hdi_mul_u64((uint64_t)words[3] * words[4], words[5], &size) || size == 0 || size > UINT32_MAX))
+        return hdi_spirv_bad(m, inst, "a workgroup of %u x %u x %u", words[3], words[4], words[5]);
     static const struct { uint32_t mode, capability; } needs[] = {
         { SpvExecutionModeDenormPreserve, SpvCapabilityDenormPreserve },
         { SpvExecutionModeDenormFlushToZero, SpvCapabilityDenormFlushToZero },

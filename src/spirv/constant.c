@@ -190,6 +190,7 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     hdi_spirv_value *value = &m->values[m->value_count++];
     value->spec = opcode >= SpvOpSpecConstantTrue && opcode <= SpvOpSpecConstantOp;
     if (!type->kind || !strchr("fibmasc", type->kind)) return hdi_spirv_bad(m, inst, "its type has no constants");
+    if (hdi_spirv_is_storage_only(m, type)) return hdi_spirv_bad(m, inst, "a constant of 8 or 16 bits without the capability");
     if (type->plain_bytes > HDI_SPIRV_MAX_LOCAL_BYTES)
         return hdi_spirv_beyond(m, inst, "a constant of more than %u bytes", HDI_SPIRV_MAX_LOCAL_BYTES);
     switch (opcode) {

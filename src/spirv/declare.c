@@ -52,20 +52,41 @@ static hdi_spirv_decor *decor_for(hdi_spirv_module *m, uint32_t def) {
     return &m->decors[m->defs[def].decor];
 }
 
+/* May an id that is defined by `opcode` have the flag? */
+static bool flag_fits(const hdi_spirv_module *m, uint32_t flag, uint32_t opcode) {
+    bool memory = opcode == SpvOpVariable || opcode == SpvOpFunctionParameter;
+    switch (flag) {
+    case HDI_SPIRV_BLOCK: return opcode == SpvOpTypeStruct;
+    case HDI_SPIRV_BUFFER_BLOCK: return opcode == SpvOpTypeStruct && m->version < 0x10400;
+    case HDI_SPIRV_ROW_MAJOR: case HDI_SPIRV_COL_MAJOR: return false; /* members only */
+    case HDI_SPIRV_COHERENT: case HDI_SPIRV_VOLATILE: return memory && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
+    case HDI_SPIRV_NON_WRITABLE: case HDI_SPIRV_NON_READABLE: return opcode == SpvOpVariable;
+    case HDI_SPIRV_RESTRICT: case HDI_SPIRV_ALIASED: return memory;
+    default: return hdi_spirv_is_value(opcode) || (flag == HDI_SPIRV_RELAXED && opcode == SpvOpFunction);
+    }
+}
+
+static bool member_flag_fits(const hdi_spirv_module *m, uint32_t flag) {
+    switch (flag) {
+    case HDI_SPIRV_ROW_MAJOR: case HDI_SPIRV_COL_MAJOR: case HDI_SPIRV_NON_WRITABLE: case HDI_SPIRV_NON_READABLE:
+    case HDI_SPIRV_RELAXED: case HDI_SPIRV_RESTRICT: return true;
+    case HDI_SPIRV_COHERENT: case HDI_SPIRV_VOLATILE: return !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
+    default: return false;
+    }
+}
+
 static bool decorate(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target), flag = flag_of(words[2]);
     hdi_spirv_decor *decor = decor_for(m, target);
     if (flag) {
-        bool block = flag == HDI_SPIRV_BLOCK || flag == HDI_SPIRV_BUFFER_BLOCK;
-        if (block && opcode != SpvOpTypeStruct) return hdi_spirv_bad(m, inst, "only a struct is a block");
-        if (flag == HDI_SPIRV_ROW_MAJOR || flag == HDI_SPIRV_COL_MAJOR)
-            return hdi_spirv_bad(m, inst, "only a struct's member is row- or column-major");
+        if (!flag_fits(m, flag, opcode)) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
+        if (decor->flags & flag) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
         decor->flags |= flag;
         return true;
     }
     uint32_t *place = place_of(decor, words[2], opcode);
-    if (!place) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
+    if (!place || words[3] == HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
     if (*place != HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
     *place = words[3];
     return true;
@@ -85,22 +106,20 @@ static bool decorate_member(hdi_spirv_module *m, uint32_t inst) {
     }
     hdi_spirv_member *member = &decor->members[words[2]];
     uint32_t flag = flag_of(words[3]);
-    bool fits = flag && flag != HDI_SPIRV_BLOCK && flag != HDI_SPIRV_BUFFER_BLOCK;
-    if (fits) {
+    if (member_flag_fits(m, flag) && !(member->flags & flag)) {
         member->flags |= flag;
         return true;
     }
     uint32_t *place = words[3] == SpvDecorationOffset ? &member->offset
                     : words[3] == SpvDecorationMatrixStride ? &member->matrix_stride : NULL;
-    if (!place) return hdi_spirv_bad(m, inst, "decoration %u does not belong on a member", words[3]);
+    if (!place || words[4] == HDI_SPIRV_NONE)
+        return hdi_spirv_bad(m, inst, "decoration %u does not belong on a member, or is there twice", words[3]);
     if (*place != HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "member %u has decoration %u twice", words[2], words[3]);
     *place = words[4];
     return true;
 }
 
 /* ---- types ---- */
-
-enum { INT8 = 8, INT16 = 16, INT64 = 64, FLOAT16 = 1, FLOAT32 = 2, FLOAT64 = 4 };
 
 static uint64_t pad(uint64_t value, uint64_t unit) { return unit ? hdi_divide_up(value, unit) * unit : value; }
 
@@ -129,11 +148,11 @@ static bool scalar_type(hdi_spirv_module *m, uint32_t inst, hdi_spirv_type *type
         if (width == 8) fits = hdi_spirv_has(m, SpvCapabilityInt8) || storage8;
         if (width == 16) fits = hdi_spirv_has(m, SpvCapabilityInt16) || storage16;
         if (width == 64) fits = hdi_spirv_has(m, SpvCapabilityInt64);
-        type->widths = width == 32 ? 0 : (uint8_t)width;
+        type->narrow = width == 8 ? HDI_SPIRV_INT8 : width == 16 ? HDI_SPIRV_INT16 : 0;
     } else {
         if (width == 16) fits = hdi_spirv_has(m, SpvCapabilityFloat16) || storage16;
         if (width == 64) fits = hdi_spirv_has(m, SpvCapabilityFloat64);
-        type->widths = (uint8_t)(width == 16 ? FLOAT16 : width == 64 ? FLOAT64 : FLOAT32);
+        type->narrow = width == 16 ? HDI_SPIRV_FLOAT16 : 0;
     }
     return fits || hdi_spirv_bad(m, inst, "a width of %u bits without the capability for it", width);
 }
@@ -202,18 +221,23 @@ static bool member_bytes(const hdi_spirv_module *m, uint32_t type_def, const hdi
         *out_bytes = type->bytes;
         return true;
     }
-    uint64_t span = 0, part;
-    for (; type->kind == 'a' || type->kind == 'r'; type_def = type->element, type = hdi_spirv_type_at(m, type_def)) {
-        uint32_t stride = hdi_spirv_decor_of(m, type_def)->array_stride;
-        if (stride == HDI_SPIRV_NONE || (type->kind == 'a' && !hdi_mul_u64(type->count - 1, stride, &part))) return false;
-        if (type->kind == 'a' && !hdi_add_u64(span, part, &span)) return false;
-    }
+    uint32_t arrays[HDI_SPIRV_MAX_TYPE_DEPTH], depth = 0;
+    bool open = type->kind == 'r';
+    for (; type->kind == 'a' || type->kind == 'r'; type_def = type->element, type = hdi_spirv_type_at(m, type_def)) arrays[depth++] = type_def;
     bool by_rows = member->flags & HDI_SPIRV_ROW_MAJOR, by_columns = member->flags & HDI_SPIRV_COL_MAJOR;
     if (type->kind != 'm' || by_rows == by_columns || member->matrix_stride == HDI_SPIRV_NONE) return false;
     uint64_t rows = hdi_spirv_type_at(m, type->element)->count, columns = type->count, scalar = type->width / 8;
     uint64_t lines = by_rows ? rows : columns, line_bytes = (by_rows ? columns : rows) * scalar;
     if (member->matrix_stride < line_bytes || member->matrix_stride % scalar) return false;
-    return hdi_add_u64(span, (lines - 1) * member->matrix_stride + line_bytes, out_bytes);
+    uint64_t bytes = lines * member->matrix_stride, span;
+    while (depth-- > 0) { /* from the inside out */
+        uint32_t stride = hdi_spirv_decor_of(m, arrays[depth])->array_stride;
+        if (stride == HDI_SPIRV_NONE || stride < bytes) return false;
+        if (open && depth == 0) continue;
+        if (!hdi_mul_u64(hdi_spirv_type_at(m, arrays[depth])->count - 1, stride, &span) || !hdi_add_u64(bytes, span, &bytes)) return false;
+    }
+    *out_bytes = open ? 0 : bytes;
+    return true;
 }
 
 static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spirv_type *type) {
@@ -233,7 +257,7 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
         type->has_run_time_array |= part->has_run_time_array;
         type->has_bool |= part->has_bool;
         type->has_cooperative |= part->has_cooperative;
-        type->widths |= part->widths;
+        type->narrow |= part->narrow;
         type->align = HDI_MAX(type->align, part->align);
         type->plain_align = HDI_MAX(type->plain_align, part->plain_align);
         type->plain_bytes = pad(type->plain_bytes, part->plain_align) + part->plain_bytes;
@@ -352,7 +376,7 @@ static bool declare_type(hdi_spirv_module *m, uint32_t inst, uint64_t *hashes) {
         const hdi_spirv_type *part = hdi_spirv_type_at(m, type->element);
         if (part->kind == 0) return hdi_spirv_bad(m, inst, "id %u is not a type", m->defs[type->element].id);
         type->depth = part->depth;
-        type->widths = part->widths;
+        type->narrow = part->narrow;
         type->has_bool = part->has_bool;
         type->has_cooperative = part->has_cooperative;
         type->align = part->align;
@@ -375,30 +399,29 @@ static bool declare_type(hdi_spirv_module *m, uint32_t inst, uint64_t *hashes) {
 /* ---- variables ---- */
 
 /* Are 8- and 16-bit numbers allowed in this storage class? */
-static bool widths_fit(const hdi_spirv_module *m, const hdi_spirv_type *type, uint32_t storage) {
-    bool narrow8 = type->widths & INT8, narrow16 = type->widths & (INT16 | FLOAT16);
-    if (storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform)
+static bool narrow_fits(const hdi_spirv_module *m, const hdi_spirv_type *type, uint32_t storage) {
+    bool narrow8 = type->narrow & HDI_SPIRV_INT8, narrow16 = type->narrow & (HDI_SPIRV_INT16 | HDI_SPIRV_FLOAT16);
+    switch (storage) {
+    case SpvStorageClassStorageBuffer: case SpvStorageClassUniform:
         return (!narrow8 || hdi_spirv_has(m, SpvCapabilityStorageBuffer8BitAccess)) &&
                (!narrow16 || hdi_spirv_has(m, SpvCapabilityStorageBuffer16BitAccess));
-    if (storage == SpvStorageClassPushConstant)
+    case SpvStorageClassPushConstant:
         return (!narrow8 || hdi_spirv_has(m, SpvCapabilityStoragePushConstant8)) &&
                (!narrow16 || hdi_spirv_has(m, SpvCapabilityStoragePushConstant16));
-    return (!narrow8 || hdi_spirv_has(m, SpvCapabilityInt8)) &&
-           (!(type->widths & INT16) || hdi_spirv_has(m, SpvCapabilityInt16)) &&
-           (!(type->widths & FLOAT16) || hdi_spirv_has(m, SpvCapabilityFloat16));
+    default: return !hdi_spirv_is_storage_only(m, type);
+    }
 }
 
-static bool builtin_fits(const hdi_spirv_type *type, uint32_t builtin) {
-    bool scalar = type->kind == 'i' && type->width == 32 && type->count == 1;
-    bool vector3 = type->kind == 'i' && type->width == 32 && type->count == 3;
-    bool vector4 = type->kind == 'i' && type->width == 32 && type->count == 4;
+static bool builtin_fits(const hdi_spirv_module *m, const hdi_spirv_type *type, uint32_t builtin) {
+    uint32_t count = type->kind == 'i' && type->width == 32 ? type->count : 0;
     switch (builtin) {
-    case SpvBuiltInNumWorkgroups: case SpvBuiltInWorkgroupSize: case SpvBuiltInWorkgroupId: case SpvBuiltInLocalInvocationId:
-    case SpvBuiltInGlobalInvocationId: return vector3;
-    case SpvBuiltInLocalInvocationIndex: case SpvBuiltInSubgroupSize: case SpvBuiltInNumSubgroups: case SpvBuiltInSubgroupId:
-    case SpvBuiltInSubgroupLocalInvocationId: return scalar;
+    case SpvBuiltInNumWorkgroups: case SpvBuiltInWorkgroupId: case SpvBuiltInLocalInvocationId:
+    case SpvBuiltInGlobalInvocationId: return count == 3;
+    case SpvBuiltInLocalInvocationIndex: return count == 1;
+    case SpvBuiltInSubgroupSize: case SpvBuiltInNumSubgroups: case SpvBuiltInSubgroupId: case SpvBuiltInSubgroupLocalInvocationId:
+        return count == 1 && hdi_spirv_has(m, SpvCapabilityGroupNonUniform);
     case SpvBuiltInSubgroupEqMask: case SpvBuiltInSubgroupGeMask: case SpvBuiltInSubgroupGtMask: case SpvBuiltInSubgroupLeMask:
-    case SpvBuiltInSubgroupLtMask: return vector4;
+    case SpvBuiltInSubgroupLtMask: return count == 4 && hdi_spirv_has(m, SpvCapabilityGroupNonUniformBallot);
     default: return false;
     }
 }
@@ -417,18 +440,25 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
     case SpvStorageClassUniform: fits = buffer_block || block; buffer = buffer_block; break;
     case SpvStorageClassStorageBuffer: fits = buffer = block; break;
     case SpvStorageClassPushConstant: fits = block; break;
-    case SpvStorageClassInput: fits = builtin_fits(type, decor->builtin); break;
+    case SpvStorageClassInput: fits = builtin_fits(m, type, decor->builtin); break;
     case SpvStorageClassWorkgroup: case SpvStorageClassPrivate: case SpvStorageClassFunction: fits = true; break;
     default: return hdi_spirv_bad(m, inst, "storage class %u is outside of the supported subset", storage);
     }
     bool array = type->kind == 'a' || type->kind == 'r';
+    bool resource = storage == SpvStorageClassUniform || storage == SpvStorageClassStorageBuffer;
+    bool placed = decor->set != HDI_SPIRV_NONE || decor->binding != HDI_SPIRV_NONE;
+    /* From version 1.4 on a constant array in a local variable may say that it is never written. */
+    bool constant = m->version >= 0x10400 && (storage == SpvStorageClassPrivate || storage == SpvStorageClassFunction);
+    bool marked = decor->flags & (constant ? HDI_SPIRV_NON_READABLE : HDI_SPIRV_NON_WRITABLE | HDI_SPIRV_NON_READABLE);
+    if (!resource && (placed || marked)) return hdi_spirv_bad(m, inst, "it is decorated as a buffer, but is none");
+    if (decor->builtin != HDI_SPIRV_NONE && storage != SpvStorageClassInput) return hdi_spirv_bad(m, inst, "a built-in is an input");
     if (!fits && array && storage != SpvStorageClassInput)
         return hdi_spirv_bad(m, inst, "an array of buffers; give each buffer its own binding");
     if (!fits) return hdi_spirv_bad(m, inst, "its type does not fit its storage class %u or its built-in", storage);
     if (type->has_cooperative && storage != SpvStorageClassPrivate && storage != SpvStorageClassFunction)
         return hdi_spirv_bad(m, inst, "a cooperative matrix has no memory of that storage class");
     if (type->has_run_time_array && !buffer) return hdi_spirv_bad(m, inst, "only a storage buffer may be without a fixed size");
-    if (!widths_fit(m, type, storage)) return hdi_spirv_bad(m, inst, "8- or 16-bit numbers in a storage class without the capability");
+    if (!narrow_fits(m, type, storage)) return hdi_spirv_bad(m, inst, "8- or 16-bit numbers in a storage class without the capability");
     bool initialised = words[0] >> 16 > 4, local = storage == SpvStorageClassPrivate || storage == SpvStorageClassFunction;
     if (initialised) {
         uint32_t initial = hdi_spirv_find(m, words[4]);

@@ -102,14 +102,16 @@ typedef struct structure {
     uint32_t *merge_of, *continue_of; /* header whose merge, or continue, block this is; HDI_SPIRV_NONE */
     uint32_t *loop, *exit;            /* for each header: the innermost loop, and loop or switch, that it is or is in */
     uint32_t *returns;                /* branches back to a header */
+    uint32_t *continues;              /* 1: in the continue part of a loop around it, 2: of the innermost one, 0: of none */
+    uint32_t *falls_into, *falls_from; /* for the first block of a switch's case: the case that it goes on to, or comes from */
 } structure;
 
 static bool find_headers(hdi_spirv_module *m, structure *s) {
     size_t bytes = (size_t)m->block_count * sizeof(uint32_t);
-    uint32_t **arrays[] = { &s->merge_of, &s->continue_of, &s->loop, &s->exit, &s->returns };
+    uint32_t **arrays[] = { &s->merge_of, &s->continue_of, &s->loop, &s->exit, &s->falls_into, &s->falls_from, &s->returns, &s->continues };
     for (size_t i = 0; i < HDI_COUNT(arrays); i++) {
         if (!(*arrays[i] = hdi_arena_alloc(&m->arena, bytes))) return hdi_spirv_no_memory(m);
-        if (arrays[i] != &s->returns) memset(*arrays[i], 0xFF, bytes);
+        if (arrays[i] != &s->returns && arrays[i] != &s->continues) memset(*arrays[i], 0xFF, bytes);
     }
     for (uint32_t b = 0; b < m->block_count; b++) {
         const hdi_spirv_block *block = &m->blocks[b];
@@ -145,6 +147,8 @@ static bool nest_blocks(hdi_spirv_module *m, structure *s) {
         bool is_switch = hdi_spirv_opcode(m, block->inst_end) == SpvOpSwitch;
         s->loop[b] = is_loop(m, b) ? b : around != HDI_SPIRV_NONE ? s->loop[around] : HDI_SPIRV_NONE;
         s->exit[b] = is_loop(m, b) || is_switch ? b : around != HDI_SPIRV_NONE ? s->exit[around] : HDI_SPIRV_NONE;
+        uint32_t loop = around == HDI_SPIRV_NONE ? HDI_SPIRV_NONE : s->loop[around];
+        if (loop != HDI_SPIRV_NONE) s->continues[b] = hdi_spirv_dominates(tree, m->blocks[loop].continue_to, b) ? 2 : s->continues[loop] != 0;
     }
     return true;
 }
@@ -157,7 +161,8 @@ static bool way_is_allowed(hdi_spirv_module *m, structure *s, uint32_t from, uin
     *out_leaves = true;
     if (m->structure.place[to] <= m->structure.place[from]) { /* back: from the loop's continue part only */
         s->returns[to]++;
-        return to == loop && hdi_spirv_dominates(&m->structure, m->blocks[to].continue_to, from);
+        uint32_t part = to == loop ? m->blocks[loop].continue_to : HDI_SPIRV_NONE; /* a header may only continue to itself alone */
+        return to == loop && (part != loop || from == loop) && hdi_spirv_dominates(&m->structure, part, from);
     }
     if (in != HDI_SPIRV_NONE && to == m->blocks[in].merge) return true;
     if (loop != HDI_SPIRV_NONE && (to == m->blocks[loop].merge || to == m->blocks[loop].continue_to)) return true;
@@ -166,19 +171,47 @@ static bool way_is_allowed(hdi_spirv_module *m, structure *s, uint32_t from, uin
     return m->blocks[to].construct == in;
 }
 
+/* A case goes on to at most one other case, and at most one goes on to it. */
+static bool fall_is_allowed(const hdi_spirv_module *m, structure *s, uint32_t from, uint32_t to) {
+    uint32_t in = m->blocks[from].construct;
+    bool in_switch = in != HDI_SPIRV_NONE && hdi_spirv_opcode(m, m->blocks[in].inst_end) == SpvOpSwitch && m->structure.parent[to] == in;
+    if (!in_switch || from == in) return true;
+    uint32_t source = climb(&m->structure, from, m->structure.depth[in] + 1);
+    if (s->falls_into[source] == HDI_SPIRV_NONE) s->falls_into[source] = to;
+    if (s->falls_from[to] == HDI_SPIRV_NONE) s->falls_from[to] = source;
+    return s->falls_into[source] == to && s->falls_from[to] == source;
+}
+
+/* The continue part of a loop is left by its last block only: the one that branches back. */
+static bool continue_is_whole(const hdi_spirv_module *m, const structure *s, uint32_t b) {
+    uint32_t opcode = hdi_spirv_opcode(m, m->blocks[b].inst_end), in = m->blocks[b].merge_inst ? b : m->blocks[b].construct;
+    bool ends = opcode == SpvOpReturn || opcode == SpvOpReturnValue || opcode == SpvOpUnreachable;
+    if (s->continues[b] && ends) return false;
+    bool part = is_loop(m, b) ? m->blocks[b].continue_to == b : s->continues[b] == 2;
+    bool leaves = false, goes_back = false;
+    for (uint32_t n = 0, to; part && (to = hdi_spirv_target(m, b, n)) != HDI_SPIRV_NONE; n++) {
+        leaves |= to == m->blocks[s->loop[in]].merge;
+        goes_back |= to == s->loop[in];
+    }
+    return !leaves || goes_back;
+}
+
 static bool check_ways(hdi_spirv_module *m, structure *s) {
     for (uint32_t b = 0; b < m->block_count; b++) {
         const hdi_spirv_block *block = &m->blocks[b];
-        if (m->structure.place[b] == HDI_SPIRV_NONE) continue;
+        bool reached = m->structure.place[b] != HDI_SPIRV_NONE;
         uint32_t inner = 0, first = HDI_SPIRV_NONE;
         for (uint32_t n = 0, to; (to = hdi_spirv_target(m, b, n)) != HDI_SPIRV_NONE; n++) {
+            if (!reached && to <= b && !is_loop(m, to)) return hdi_spirv_bad(m, block->inst_end, "a loop without a header");
+            if (!reached) continue;
             bool leaves;
-            if (!way_is_allowed(m, s, b, to, &leaves))
+            if (!way_is_allowed(m, s, b, to, &leaves) || (!leaves && !fall_is_allowed(m, s, b, to)))
                 return hdi_spirv_bad(m, block->inst_end, "it leaves or enters an if, a switch or a loop by a way that is not allowed");
             inner += !leaves && to != first;
             first = to;
         }
-        if (inner > 1 && !block->merge_inst) return hdi_spirv_bad(m, block->inst_end, "a selection without a merge");
+        if (reached && !continue_is_whole(m, s, b)) return hdi_spirv_bad(m, block->inst_end, "it leaves the continue part of a loop before its end");
+        if (inner > 1 && (!block->merge_inst || is_loop(m, b))) return hdi_spirv_bad(m, block->inst_end, "a selection without a merge");
     }
     for (uint32_t b = 0; b < m->block_count; b++)
         if (is_loop(m, b) && m->structure.place[b] != HDI_SPIRV_NONE && s->returns[b] != 1)

@@ -5,10 +5,15 @@
 
 static bool is_int32(const hdi_spirv_type *type) { return type->kind == 'i' && type->width == 32 && type->count == 1; }
 
+/* Scopes and semantics are plain constants, except where a cooperative matrix has its own. */
+static bool is_fixed(const hdi_spirv_module *m, uint32_t def) {
+    return hdi_spirv_def_opcode(m, def) == SpvOpConstant || hdi_spirv_has(m, HDI_SPIRV_COOPERATIVE_MATRIX);
+}
+
 bool hdi_spirv_scope_fits(const hdi_spirv_module *m, uint32_t id, bool execution) {
     uint32_t def = hdi_spirv_find(m, id);
     uint64_t scope;
-    if (!is_int32(hdi_spirv_type_of(m, def)) || !hdi_spirv_known(m, def, &scope)) return false;
+    if (!is_fixed(m, def) || !is_int32(hdi_spirv_type_of(m, def)) || !hdi_spirv_known(m, def, &scope)) return false;
     if (execution) return scope == SpvScopeWorkgroup || scope == SpvScopeSubgroup;
     if (scope == SpvScopeQueueFamily) return hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel);
     return scope >= SpvScopeDevice && scope <= SpvScopeInvocation;
@@ -17,7 +22,7 @@ bool hdi_spirv_scope_fits(const hdi_spirv_module *m, uint32_t id, bool execution
 bool hdi_spirv_semantics_fit(const hdi_spirv_module *m, uint32_t id) {
     uint32_t def = hdi_spirv_find(m, id);
     uint64_t bits;
-    if (!is_int32(hdi_spirv_type_of(m, def)) || !hdi_spirv_known(m, def, &bits)) return false;
+    if (!is_fixed(m, def) || !is_int32(hdi_spirv_type_of(m, def)) || !hdi_spirv_known(m, def, &bits)) return false;
     uint64_t order = bits & 0x1E, memory = bits & 0xFC0, vulkan = bits & 0xF000;
     if (bits & ~(uint64_t)0xFFDE) return false;
     if (order & (order - 1)) return false;
@@ -94,8 +99,9 @@ static bool array_length(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, hdi_spirv_find(m, words[3]));
     const hdi_spirv_type *type = hdi_spirv_type_at(m, pointer->kind == 'p' ? pointer->element : 0);
-    bool fits = type->kind == 's' && type->has_run_time_array && words[4] == type->count - 1 && is_int32(hdi_spirv_type_of(m, def));
-    return fits || hdi_spirv_bad(m, inst, "it is not about the last member of a buffer, or not a 32-bit integer");
+    bool fits = type->kind == 's' && type->has_run_time_array && words[4] == type->count - 1 &&
+                is_int32(hdi_spirv_type_of(m, def)) && !hdi_spirv_type_of(m, def)->is_signed;
+    return fits || hdi_spirv_bad(m, inst, "it is not about the last member of a buffer, or its result no unsigned 32-bit integer");
 }
 
 /* The optional words that say how memory is accessed. */
@@ -167,15 +173,38 @@ static bool barrier(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     bool control = hdi_spirv_opcode(m, inst) == SpvOpControlBarrier;
     uint32_t at = control ? 2 : 1;
-    uint64_t bits = 0;
+    uint64_t bits = 0, scope = 0;
     bool fits = (!control || hdi_spirv_scope_fits(m, words[1], true)) && hdi_spirv_scope_fits(m, words[at], false) &&
                 hdi_spirv_semantics_fit(m, words[at + 1]) && hdi_spirv_known(m, hdi_spirv_find(m, words[at + 1]), &bits);
     bool order = bits & 0x1E, memory = bits & 0xFC0;
-    if (fits && (order != memory || (!control && !order))) fits = false;
+    bool alone = hdi_spirv_known(m, hdi_spirv_find(m, words[at]), &scope) && scope == SpvScopeInvocation;
+    if (fits && (order != memory || (alone && order) || (!control && !order))) fits = false;
     return fits || hdi_spirv_bad(m, inst, "its scopes or memory semantics are no constants that fit");
 }
 
 /* ---- cooperative matrices ---- */
+
+/* Do two matrix types agree in operand `x` of the one and `y` of the other (3 scope, 4 rows, 5 columns, 6 use)? */
+static bool sizes_agree(const hdi_spirv_module *m, uint32_t a, uint32_t x, uint32_t b, uint32_t y) {
+    uint64_t left, right;
+    bool known = hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, a)[x]), &left) &&
+                 hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, b)[y]), &right);
+    return !known || left == right;
+}
+
+/* A x B + C: their uses are 0, 1 and 2, and their sizes fit. */
+static bool multiplies(const hdi_spirv_module *m, const uint32_t *words, uint32_t def) {
+    uint32_t type[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t use;
+        type[i] = m->defs[hdi_spirv_find(m, words[3 + i])].type;
+        if (hdi_spirv_type_at(m, type[i])->kind != 'c') return false;
+        if (hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, type[i])[6]), &use) && use != i) return false;
+        if (!sizes_agree(m, type[i], 3, type[0], 3)) return false;
+    }
+    return type[2] == m->defs[def].type && sizes_agree(m, type[0], 4, type[2], 4) && sizes_agree(m, type[1], 5, type[2], 5) &&
+           sizes_agree(m, type[0], 5, type[1], 4) && ((words[0] >> 16) == 6 || words[6] < 32);
+}
 
 static bool cooperative(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     const uint32_t *words = hdi_spirv_words(m, inst);
@@ -185,9 +214,7 @@ static bool cooperative(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
         return fits || hdi_spirv_bad(m, inst, "it is not the length of a cooperative matrix");
     }
     if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD) {
-        bool fits = m->defs[def].type == m->defs[hdi_spirv_find(m, words[5])].type && (length == 6 || words[6] < 32);
-        for (uint32_t i = 3; i < 6; i++) fits &= hdi_spirv_type_of(m, hdi_spirv_find(m, words[i]))->kind == 'c';
-        return fits || hdi_spirv_bad(m, inst, "its operands are no three cooperative matrices of which the last is as the result");
+        return multiplies(m, words, def) || hdi_spirv_bad(m, inst, "its operands are no three matrices A, B and C that go together");
     }
     bool store = opcode == HDI_SPIRV_COOPERATIVE_MATRIX_STORE;
     uint32_t pointer = hdi_spirv_find(m, words[store ? 1 : 3]), at = store ? 3 : 4;

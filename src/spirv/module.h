@@ -65,6 +65,7 @@ typedef struct hdi_spirv_decor {
     hdi_spirv_member *members; /* of a struct; NULL: none is decorated */
 } hdi_spirv_decor;
 
+enum hdi_spirv_narrow { HDI_SPIRV_INT8 = 1, HDI_SPIRV_INT16 = 2, HDI_SPIRV_FLOAT16 = 4 };
 /* `kind`: 'f' float, 'i' int, 'b' bool, each scalar or vector; 'm' matrix, 'a' array, 'r' run-time array, 's' struct, 'p'
  * pointer, 'v' void, 'n' function, 'c' cooperative matrix. */
 typedef struct hdi_spirv_type {
@@ -72,7 +73,7 @@ typedef struct hdi_spirv_type {
     bool     is_signed, has_pointer, has_run_time_array, has_bool, has_cooperative, laid_out;
     bool     read_only; /* a struct of which no member is writable */
     uint8_t  depth;
-    uint8_t  widths;  /* bits 8, 16, 64: it holds ints of that width; 1, 2, 4: floats of 16, 32, 64 bits */
+    uint8_t  narrow;  /* HDI_SPIRV_INT8 | ...: kinds of narrow numbers in it */
     uint32_t width;   /* bits of a scalar, and of a vector's component */
     uint32_t count;   /* components (1 for a scalar), columns, elements (specialised), members, parameters */
     uint32_t element; /* def: component, column, element, pointee, result; 0 for a scalar */
@@ -182,6 +183,12 @@ static inline const hdi_spirv_value *hdi_spirv_value_of(const hdi_spirv_module *
 }
 static inline bool hdi_spirv_has(const hdi_spirv_module *m, uint32_t capability) {
     return capability < 8192 && (m->capabilities[capability / 8] >> (capability % 8) & 1);
+}
+/* Does it hold 8- or 16-bit numbers that the module may only store and convert, but not calculate with? */
+static inline bool hdi_spirv_is_storage_only(const hdi_spirv_module *m, const hdi_spirv_type *type) {
+    return ((type->narrow & HDI_SPIRV_INT8) && !hdi_spirv_has(m, SpvCapabilityInt8)) ||
+           ((type->narrow & HDI_SPIRV_INT16) && !hdi_spirv_has(m, SpvCapabilityInt16)) ||
+           ((type->narrow & HDI_SPIRV_FLOAT16) && !hdi_spirv_has(m, SpvCapabilityFloat16));
 }
 /* The variable or parameter that a pointer leads into, through any access chains. */
 static inline uint32_t hdi_spirv_root(const hdi_spirv_module *m, uint32_t pointer) { return m->defs[pointer].detail; }

@@ -160,8 +160,15 @@ static bool note_variables(hdi_spirv_module *m, uint32_t entry, reach *r, hdi_sp
     char letter;
     uint32_t at;
     enum { LISTED = 2 };
-    while (hdi_spirv_next(&operands, &letter, &at))
-        if (letter == 'a' && at > 2) r->used[hdi_spirv_find(m, operands.words[at])] |= LISTED;
+    uint32_t met[32], met_count = 0; /* built-ins; fewer are taken */
+    while (hdi_spirv_next(&operands, &letter, &at)) {
+        if (letter != 'a' || at <= 2) continue;
+        uint32_t def = hdi_spirv_find(m, operands.words[at]), builtin = hdi_spirv_decor_of(m, def)->builtin;
+        r->used[def] |= LISTED;
+        for (uint32_t i = 0; i < met_count; i++)
+            if (met[i] == builtin) return hdi_spirv_bad(m, entry, "it lists built-in %u twice", builtin);
+        if (builtin != HDI_SPIRV_NONE && met_count < HDI_COUNT(met)) met[met_count++] = builtin;
+    }
     uint64_t shared_bytes = 0;
     for (uint32_t def = 1; def < m->def_count; def++) {
         if (!(r->used[def] & 1) || hdi_spirv_def_opcode(m, def) != SpvOpVariable) continue;

@@ -1,8 +1,8 @@
 /* typing.c: the types of operands inside of functions and constant expressions. Most opcodes have a rule in op_table.inc:
  * a letter for the result, then one for each id operand (optional ones last). The others are told apart here, or in
  * memory.c where pointers are involved. Relies on declare.c and blocks.c.
- * Result:  F float, I int, U unsigned, B bool, N any of them, W 32-bit int: scalar or vector; G float, J int, Y bool, K
- *          32-bit int: scalar; Q 4 x u32, 2 3 4: float vector of that many.
+ * Result:  F float, I int, U unsigned, B bool, N any of them, W 32-bit int: scalar or vector; G float, V unsigned, Y bool,
+ *          K 32-bit int: scalar; Q 4 x u32, 2 3 4: float vector of that many.
  * Operand: = as the result; p as the one before; i int like the result, h i of any width, b h of 32 bits, g float of as many;
  *          q int like the one before; j int, y bool, k 32-bit int: scalar; x bool vector; s scalar of the result's kind;
  *          v vector, l vector or scalar of the result's type; n any scalar or vector; Q 2 4 as above. A + at the end: a
@@ -41,7 +41,7 @@ static bool result_fits(form r, char letter) {
     case 'N': return r.kind != 0;
     case 'W': return r.kind == 'i' && r.width == 32;
     case 'G': return r.kind == 'f' && scalar;
-    case 'J': return r.kind == 'i' && scalar;
+    case 'V': return r.kind == 'i' && scalar && !r.is_signed;
     case 'K': return r.kind == 'i' && scalar && r.width == 32;
     case 'Y': return r.kind == 'b' && scalar;
     case 'Q': return r.kind == 'i' && r.count == 4 && r.width == 32 && !r.is_signed;
@@ -65,18 +65,10 @@ static bool operand_fits(const hdi_spirv_module *m, form o, form before, form r,
     case 'x': return o.kind == 'b' && !scalar;
     case 'n': return o.kind != 0;
     case 's': return o.kind == r.kind && scalar && o.width == r.width;
-    case 'v': return !scalar && hdi_spirv_type_at(m, o.def)->element == r.def;
-    case 'l': return scalar ? o.def == r.def : hdi_spirv_type_at(m, o.def)->element == r.def;
+    case 'v': return o.kind && !scalar && hdi_spirv_type_at(m, o.def)->element == r.def;
+    case 'l': return o.kind == 0 ? false : scalar ? o.def == r.def : hdi_spirv_type_at(m, o.def)->element == r.def;
     default: return result_fits(o, letter);
     }
-}
-
-/* Arithmetic on 8, 16 and 64 bits wants its capability; to store such numbers, or convert their width, does not. */
-static bool width_is_usable(const hdi_spirv_module *m, form f) {
-    if (f.kind == 'f' && f.width == 16) return hdi_spirv_has(m, SpvCapabilityFloat16);
-    if (f.kind == 'i' && f.width == 16) return hdi_spirv_has(m, SpvCapabilityInt16);
-    if (f.kind == 'i' && f.width == 8) return hdi_spirv_has(m, SpvCapabilityInt8);
-    return true;
 }
 
 static bool apply_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const char *rule, const uint32_t *ids, uint32_t id_count) {
@@ -86,16 +78,16 @@ static bool apply_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, cons
     length -= matrices;
     form r = form_of(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), matrices), before = r;
     if (!result_fits(r, rule[0])) return hdi_spirv_bad(m, inst, "its result is of a type that the instruction does not give");
-    bool usable = resizes || width_is_usable(m, r);
+    if (!resizes && hdi_spirv_is_storage_only(m, hdi_spirv_type_at(m, r.def)))
+        return hdi_spirv_bad(m, inst, "it calculates with 8 or 16 bits without the capability");
     for (uint32_t i = 0; i < id_count; i++) {
         form o = form_of(m, m->defs[hdi_spirv_find(m, ids[i])].type, matrices);
         if (i + 1 >= length || !operand_fits(m, o, before, r, rule[i + 1]))
             return hdi_spirv_bad(m, inst, "operand %u, id %u, is of a type that does not go with its result", i, ids[i]);
-        usable &= resizes || width_is_usable(m, o);
         if (resizes && o.width == r.width) return hdi_spirv_bad(m, inst, "it converts to the width that there is");
         before = o;
     }
-    return usable || hdi_spirv_bad(m, inst, "it calculates with 8 or 16 bits without the capability");
+    return true;
 }
 
 /* ---- composites ---- */
@@ -268,6 +260,8 @@ static bool subgroup(hdi_spirv_module *m, uint32_t inst) {
     if (index && !hdi_spirv_is_constant(hdi_spirv_def_opcode(m, hdi_spirv_find(m, index))))
         return hdi_spirv_bad(m, inst, "id %u is not a constant", index);
     uint64_t size;
+    const hdi_spirv_type *index_type = hdi_spirv_type_of(m, hdi_spirv_find(m, index));
+    if (clustered && (index_type->kind != 'i' || index_type->is_signed)) return hdi_spirv_bad(m, inst, "its cluster size is no unsigned integer");
     if (clustered && hdi_spirv_known(m, hdi_spirv_find(m, index), &size) && (size == 0 || (size & (size - 1))))
         return hdi_spirv_bad(m, inst, "clusters of %llu", (unsigned long long)size);
     return true;
@@ -411,6 +405,24 @@ static bool result_is_value(hdi_spirv_module *m, uint32_t inst, uint32_t opcode,
     return true;
 }
 
+/* Numbers that may only be stored go to few instructions. */
+static bool narrow_uses_fit(hdi_spirv_module *m, uint32_t inst, uint32_t opcode) {
+    switch (opcode) {
+    case SpvOpStore: case SpvOpCopyObject: case SpvOpUConvert: case SpvOpSConvert: case SpvOpFConvert: return true;
+    default: break;
+    }
+    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
+    char letter;
+    uint32_t at;
+    while (hdi_spirv_next(&operands, &letter, &at)) {
+        if (letter != 'i' && letter != 'v' && letter != 'a') continue;
+        const hdi_spirv_type *type = hdi_spirv_type_of(m, hdi_spirv_find(m, operands.words[at]));
+        if (type->kind != 'p' && hdi_spirv_is_storage_only(m, type))
+            return hdi_spirv_bad(m, inst, "it calculates with 8 or 16 bits (id %u) without the capability", operands.words[at]);
+    }
+    return true;
+}
+
 bool hdi_spirv_typing(hdi_spirv_module *m) {
     for (uint32_t b = 0; b < m->block_count; b++) {
         uint32_t function_type = m->defs[m->functions[m->blocks[b].function].def].type;
@@ -422,6 +434,7 @@ bool hdi_spirv_typing(hdi_spirv_module *m) {
             if (typed && !result_is_value(m, i, opcode, def)) return false;
             if (!hdi_spirv_typing_memory(m, i, def, &known)) return false;
             if (!known && !hdi_spirv_typing_rule(m, i, opcode, typed ? 3 : 1)) return false;
+            if (!narrow_uses_fit(m, i, opcode)) return false;
             if (opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap && !subgroup(m, i)) return false;
             uint32_t returned = opcode == SpvOpReturnValue ? type_of_id(m, words[1]) : 0;
             bool nothing = hdi_spirv_type_at(m, function_type)->kind == 'v';

@@ -1,26 +1,93 @@
 /* fuzz_spirv.c: any bytes as a SPIR-V module. What is taken must be taken again by a user's kernel, stay within the stated
- * limits, and outlive the changes that back ends make to it; every failure must say why.
+ * limits, hold what printers lean on, and outlive the changes that back ends make to it; every failure must say why.
  * options: -max_len=16384 */
-#include "spirv/spirv.h"
+#include "spirv/module.h"
 #include <stdlib.h>
+#include "../unit/spirv_fixtures.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
+static void must(int holds) {
+    if (!holds) abort();
+}
+
+/* Facts that a printer would lean on. */
+static void walk(const hdi_spirv_module *m) {
+    for (uint32_t b = 0; b < m->block_count; b++) {
+        const hdi_spirv_block *block = &m->blocks[b];
+        must(block->inst_first < block->inst_end && block->nest <= HDI_SPIRV_MAX_NEST);
+        must(block->merge == HDI_SPIRV_NONE || m->blocks[block->merge].function == block->function);
+        for (uint32_t n = 0, to; (to = hdi_spirv_target(m, b, n)) != HDI_SPIRV_NONE; n++) must(to < m->block_count);
+        if (m->structure.place[b] == HDI_SPIRV_NONE) continue;
+        must(hdi_spirv_dominates(&m->structure, m->functions[block->function].block_first, b));
+        if (block->construct != HDI_SPIRV_NONE) must(hdi_spirv_dominates(&m->structure, block->construct, b));
+    }
+    for (uint32_t def = 1; def < m->def_count; def++) {
+        const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
+        must(hdi_spirv_find(m, m->defs[def].id) == def && type->depth <= HDI_SPIRV_MAX_TYPE_DEPTH);
+        if (type->kind == 'p' && m->defs[def].type != def) {
+            uint32_t root = hdi_spirv_def_opcode(m, hdi_spirv_root(m, def));
+            must(root == SpvOpVariable || root == SpvOpFunctionParameter);
+        }
+    }
+}
+
+/* Constants from outside lead elsewhere: an odd last byte has some. */
+static void read_specialised(const uint8_t *data, size_t size) {
+    const uint32_t ids[] = { 0, 2 }, values[] = { 7, 3 };
+    uint32_t spec_count = size && (data[size - 1] & 1) ? 2 : 0;
+    hdi_spirv_module m;
+    hd_error error = { 0 };
+    hd_status status = hdi_spirv_module_read(&hdi_default_allocator, data, size, ids, values, spec_count, &m, &error);
+    must(status == error.status);
+    if (status == HD_OK) walk(&m);
+    hdi_spirv_module_free(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static uint32_t changed[16384 / 4 + HDI_SPIRV_SUBNORMAL_WORDS];
+    read_specialised(data, size);
     hdi_spirv_info info;
     hd_error error = { 0 };
     hd_status status = hdi_spirv_inspect(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &info, &error);
-    if (status != error.status || (status != HD_OK) != (error.text[0] != 0)) abort();
+    must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
     if (status) return 0;
 
-    if (info.binding_count > HDI_SPIRV_MAX_BINDINGS || info.spec_count > HDI_SPIRV_MAX_SPEC || info.capability_count > 32) abort();
-    if (!info.workgroup[0] || !info.workgroup[1] || !info.workgroup[2]) abort();
+    must(info.binding_count <= HDI_SPIRV_MAX_BINDINGS && info.spec_count <= HDI_SPIRV_MAX_SPEC && info.capability_count <= 32);
+    must(info.workgroup[0] && info.workgroup[1] && info.workgroup[2]);
     hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, data, size, info.entry, NULL, NULL, 0, &error);
-    if (!kernel || memcmp(kernel->words, data, size) != 0) abort();
+    must(kernel && memcmp(kernel->words, data, size) == 0);
     for (uint32_t i = 0; i < info.spec_count; i++)
-        if (!hdi_spirv_set_spec(kernel->words, kernel->word_count, info.spec[i].id, i)) abort();
+        must(hdi_spirv_set_spec(kernel->words, kernel->word_count, info.spec[i].id, i));
     size_t count = size <= 16384 ? hdi_spirv_keep_subnormals(kernel->words, kernel->word_count, changed) : 1;
-    if (!count || count > sizeof changed / 4) abort();
+    must(count && count <= sizeof changed / 4);
     hdi_user_kernel_release(kernel);
     return 0;
+}
+
+/* Whole words and ids are what a module is made of: half of the mutations stay that way, and some begin from a fixture. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
+    uint32_t word, other;
+    size_t words = size / 4;
+    if (words < 8 || seed % 64 == 0) {
+        size_t chosen = seed / 64 % HDI_COUNT(fixtures);
+        if (fixtures[chosen].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
+        memcpy(data, fixtures[chosen].words, fixtures[chosen].bytes);
+        return fixtures[chosen].bytes;
+    }
+    if (seed % 2) return LLVMFuzzerMutate(data, size, max_size);
+    size_t at = seed / 16 % words, from = seed / 7 % words;
+    memcpy(&word, data + at * 4, 4);
+    memcpy(&other, data + from * 4, 4);
+    switch (seed / 2 % 5) {
+    case 0: word = other; break;
+    case 1: word += seed % 3 - 1; break;
+    case 2: word ^= 1u << seed % 32; break;
+    case 3: word = seed / 3 % 160; break;
+    default: word = (word & 0xFFFF0000u) | (other & 0xFFFF); break;
+    }
+    memcpy(data + at * 4, &word, 4);
+    return words * 4;
 }

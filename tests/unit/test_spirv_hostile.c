@@ -34,10 +34,10 @@ static uint32_t draw(uint32_t below) { /* splitmix64 */
     return (uint32_t)((z ^ z >> 31) >> 32) % (below ? below : 1);
 }
 
-/* First word of a drawn instruction. */
+/* First word of the instruction that a drawn word belongs to. */
 static uint32_t draw_instruction(const uint32_t *words, uint32_t count) {
-    uint32_t skip = draw(count), at = 5;
-    while (skip-- && at + (words[at] >> 16) < count && words[at] >> 16) at += words[at] >> 16;
+    uint32_t word = draw(count), at = 5;
+    while (words[at] >> 16 && at + (words[at] >> 16) <= word) at += words[at] >> 16;
     return at;
 }
 
