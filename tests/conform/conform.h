@@ -458,8 +458,8 @@ static bool test_thousand_in_flight(conform *c) {
     CONFORM_CHECK(c, chain_begin(c, &chain, 1, 0));
     list_copy(&chain.list, 1, 0, 0, 0, CHAIN_COUNT * 4);
     uint32_t expected[CHAIN_COUNT], data[CHAIN_COUNT];
-    uint32_t (*push)[CONFORM_PUSH] = calloc(SUBMISSIONS, sizeof *push); /* commands stay as they are until they are done */
-    hdi_cmds *cmds = calloc(SUBMISSIONS, sizeof *cmds);
+    static uint32_t push[SUBMISSIONS][CONFORM_PUSH]; /* commands stay as they are until they are done */
+    static hdi_cmds cmds[SUBMISSIONS];
     for (uint32_t i = 0; i < CHAIN_COUNT; i++) expected[i] = i;
     for (uint32_t s = 0; s < SUBMISSIONS; s++) { /* any change of order changes the sum */
         uint64_t got;
@@ -479,8 +479,6 @@ static bool test_thousand_in_flight(conform *c) {
     CONFORM_OK(c, c->backend->poll(c->device, first, &done, &c->error));
     CONFORM_CHECK(c, done && get(c, chain.x, 0, data, sizeof data));
     CONFORM_CHECK(c, memcmp(data, expected, sizeof data) == 0);
-    free(push);
-    free(cmds);
     return true;
 }
 
