@@ -1,10 +1,12 @@
 /* files.c: files of the operating system. Relies on POSIX. Opening never waits (a pipe with no writer would) and takes
  * regular files only, so that an endless device or a folder given as a model ends in one line and not in a hang. */
-#define _GNU_SOURCE
+#define _DEFAULT_SOURCE /* getentropy */
+#define _FILE_OFFSET_BITS 64
 #include "llm/files.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,8 +19,9 @@ static const char *kind_of(mode_t mode) {
 }
 
 static hd_status refuse(hd_error *error, const char *path, const char *what, int code) {
-    char room[96], *why = strerror_r(code, room, sizeof room); /* the form that _GNU_SOURCE gives */
-    hd_status status = hdl_fail(error, HD_STATUS_IO, "%.160s: %s: %s", path, what, why);
+    const char *why = code == ENOENT ? "there is no such file" : code == EACCES ? "no permission" : code == EMFILE ? "too many open files"
+                    : code == ELOOP ? "its links run in a circle" : "the system refuses";
+    hd_status status = hdl_fail(error, HD_STATUS_IO, "%.160s: %s: %s (errno %d)", path, what, why, code);
     if (error) error->native_code = code;
     return status;
 }

@@ -258,9 +258,10 @@ static hd_status keep(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *o
     if (!gguf->kept) gguf->kept = hdl_alloc(allocator, gguf->tensor_count * sizeof *gguf->kept);
     void *data = gguf->kept ? gguf->kept[tensor->number] : NULL;
     if (!data) {
-        data = gguf->kept ? hdl_alloc(allocator, tensor->bytes) : NULL;
-        if (!data) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the %llu bytes of tensor %s",
-                                   (unsigned long long)tensor->bytes, hdl_quote(tensor->name, name));
+        /* Not zeroed first: what a file of holes promises is touched only as far as it can be read. */
+        if (!gguf->kept || !hdl_resize(allocator, &data, 0, tensor->bytes))
+            return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the %llu bytes of tensor %s",
+                            (unsigned long long)tensor->bytes, hdl_quote(tensor->name, name));
         hd_status status = hdl_gguf_read(gguf, tensor, 0, tensor->bytes, data, error);
         if (status) {
             hdl_free(allocator, data, tensor->bytes);

@@ -6,7 +6,7 @@
  *   the field and the byte. Tensors must lie as every writer lays them: in order, each at the next aligned place. So they
  *   cannot overlap, and no span reaches outside of the file. Bytes after the last tensor are left alone and counted.
  *
- * WHAT IT COSTS. Time linear in the header. Memory: the header's own bytes and at most 56 MiB of tables; never more than
+ * WHAT IT COSTS. Time linear in the header. Memory: the header's own bytes and at most 48 MiB of tables; never more than
  *   the file's size + 64 MiB. (That is with an allocator that resizes in place; one that copies holds two headers briefly.)
  *
  * A FILE THAT CHANGES. The header is read into memory once: later changes of the file cannot reach what was checked.

@@ -7,8 +7,8 @@
 
 enum {
     FIRST_PIECE = 1 << 20,
-    MIN_KEY_BYTES = 8 + 1 + 4 + 1,            /* length, name, kind, the smallest value */
-    MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8  /* length, name, rank, one length, type, offset */
+    MIN_KEY_BYTES = 8 + 4 + 1,            /* length of a name, kind, the smallest value */
+    MIN_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8  /* length of a name, rank, one length, type, offset */
 };
 
 /* Where the reading stands, and what it is at, for error lines. */
@@ -258,8 +258,7 @@ static bool take_tensor(reader *r, uint64_t *next) {
                       (unsigned long long)tensor->bytes, (unsigned long long)offset, (unsigned long long)r->part->file_bytes);
     tensor->offset = offset; /* within the data as yet */
     r->part->data_bytes = end;
-    if (!hdl_pad(end, r->part->alignment, next)) return refuse(r, HD_STATUS_PARSE, r->at - 8, "the data's end does not fit into 64 bits");
-    return true;
+    return hdl_pad(end, r->part->alignment, next); /* fits: the end is within the file, whose size has 63 bits */
 }
 
 static bool take_tensors(reader *r, uint64_t count) {
@@ -286,10 +285,10 @@ static bool take_tensors(reader *r, uint64_t count) {
 /* The data begins after the header, aligned; every tensor must end within the file. */
 static bool place_tensors(reader *r) {
     hdl_gguf_part *part = r->part;
-    if (!hdl_pad(r->at, part->alignment, &part->data_at)) return refuse(r, HD_STATUS_PARSE, r->at, "the header's end does not fit into 64 bits");
+    (void)hdl_pad(r->at, part->alignment, &part->data_at); /* fits, as do the sums below: the file's size has 63 bits */
     for (uint32_t i = 0; i < part->tensor_count; i++) {
         hdl_gguf_record *tensor = &r->gguf->tensors[part->first_tensor + i];
-        tensor->offset += part->data_at; /* fits: both are within the file, whose size has 63 bits */
+        tensor->offset += part->data_at;
         if (tensor->offset > part->file_bytes || tensor->bytes > part->file_bytes - tensor->offset) {
             r->thing = "tensor";
             r->number = i;

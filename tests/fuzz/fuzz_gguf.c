@@ -3,7 +3,7 @@
  * No byte is touched twice by the system: files are memory. Built and run for five minutes with
  *   clang -g -O2 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc -Itests/llm \
  *     tests/fuzz/fuzz_gguf.c tests/llm/hostile.c src/llm/?*.c src/base/dtype.c -lm -o fuzz
- *   ./fuzz -max_total_time=300 -timeout=1 -rss_limit_mb=256 -max_len=4096 CORPUS */
+ *   ASAN_OPTIONS=quarantine_size_mb=8 ./fuzz -max_total_time=300 -timeout=1 -rss_limit_mb=256 -max_len=4096 CORPUS */
 #include "hostile.h"
 #include <stdio.h>
 #include <stdlib.h>

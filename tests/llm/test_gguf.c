@@ -157,8 +157,8 @@ static void sizes_are_the_packages(void **state) {
 
 /* ---- getters: what metadata says and what a model can be ---- */
 
-static void getters_check_type_and_range(void **state) {
-    (void)state;
+/* A model with keys of many kinds, and what no model can be. */
+static blob metadata(void) {
     const float nan_value = NAN;
     const double large = 1e300;
     const int32_t minus = -1;
@@ -178,18 +178,20 @@ static void getters_check_type_and_range(void **state) {
     hdl_gguf_put_numbers(w, "heads", HDL_GGUF_U32, heads, 3);
     hdl_gguf_put_numbers(w, "narrow", HDL_GGUF_U8, narrow, 3);
     hdl_gguf_put_texts(w, "tokens", (const hdl_span[]){ hdl_text("a"), hdl_text("b") }, 2);
-    blob b = written(w);
+    return written(w);
+}
+
+static void number_getters_check_type_and_range(void **state) {
+    (void)state;
+    blob b = metadata();
     memory_files memory = { .files = { { "m.gguf", b.bytes, b.count } }, .file_count = 1 };
     hd_error error;
     hdl_gguf *g = opened(&memory, &error);
     assert_non_null(g);
     assert_int_equal(hdl_gguf_get_info(g).alignment, 64);
-    uint32_t u, many[4];
+    uint32_t u;
     int32_t s;
     float f;
-    bool flag;
-    hdl_span text;
-    hdl_gguf_value array;
     hdl_gguf_get_u32(g, "blocks", 1, 1024, 1, &u, &error);
     expect(&error, HD_STATUS_LIMIT, "m.gguf: key 'blocks' is 0, must be 1 to 1024, byte ");
     hdl_gguf_get_u32(g, "context", 1, 1 << 24, 1, &u, &error);
@@ -216,6 +218,21 @@ static void getters_check_type_and_range(void **state) {
     expect(&error, HD_STATUS_LIMIT, "key 'large' is 1e+300");
     hdl_gguf_get_f32(g, "blocks", 0, 1, 0, &f, &error);
     expect(&error, HD_STATUS_TYPE, "has type u32, wanted f32");
+    hdl_gguf_close(g);
+    blob_free(&b);
+}
+
+static void other_getters_check_type_and_range(void **state) {
+    (void)state;
+    blob b = metadata();
+    memory_files memory = { .files = { { "m.gguf", b.bytes, b.count } }, .file_count = 1 };
+    hd_error error;
+    hdl_gguf *g = opened(&memory, &error);
+    assert_non_null(g);
+    uint32_t many[4];
+    bool flag;
+    hdl_span text;
+    hdl_gguf_value array;
     assert_int_equal(hdl_gguf_get_bool(g, "flag", false, &flag, &error), HD_OK);
     assert_true(flag);
     hdl_gguf_get_bool(g, "blocks", false, &flag, &error);
@@ -273,6 +290,9 @@ static void tensors_are_asked_for_by_shape(void **state) {
     expect(&error, HD_STATUS_INVALID_ARGUMENT, "4 bytes from 93 on are not within tensor 't'");
     hdl_gguf_read(g, &tensor, UINT64_MAX, 4, out, &error);
     expect(&error, HD_STATUS_INVALID_ARGUMENT, "not within tensor");
+    tensor.number = 3;
+    hdl_gguf_read(g, &tensor, 0, 4, out, &error);
+    expect(&error, HD_STATUS_INVALID_ARGUMENT, "the tensor is not of this model");
     hdl_gguf_close(g);
     blob_free(&b);
 }
@@ -634,7 +654,8 @@ static void the_systems_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixture_reads_back_equal), cmocka_unit_test(sizes_are_the_packages),
-        cmocka_unit_test(getters_check_type_and_range), cmocka_unit_test(tensors_are_asked_for_by_shape),
+        cmocka_unit_test(number_getters_check_type_and_range),
+        cmocka_unit_test(other_getters_check_type_and_range), cmocka_unit_test(tensors_are_asked_for_by_shape),
         cmocka_unit_test(rows_with_nan_or_zeros_are_found), cmocka_unit_test(split_models_are_one),
         cmocka_unit_test(split_models_are_checked), cmocka_unit_test(every_allocation_can_fail),
         cmocka_unit_test(every_file_call_can_fail), cmocka_unit_test(the_writer_survives_faults),
