@@ -258,7 +258,8 @@ static bool take_tensor(reader *r, uint64_t *next) {
                       (unsigned long long)tensor->bytes, (unsigned long long)offset, (unsigned long long)r->part->file_bytes);
     tensor->offset = offset; /* within the data as yet */
     r->part->data_bytes = end;
-    return hdl_pad(end, r->part->alignment, next); /* fits: the end is within the file, whose size has 63 bits */
+    (void)hdl_pad(end, r->part->alignment, next); /* fits: the end is within the file, whose size has 63 bits */
+    return true;
 }
 
 static bool take_tensors(reader *r, uint64_t count) {

@@ -450,12 +450,12 @@ static bool compare(void *user, const void *bytes, uint64_t count) {
     uint64_t begin = c->at == 0 ? 8 : 0; /* magic and version */
     const bool data_of_file = sent >= c->file && sent < c->file + c->count;
     if (data_of_file) c->same &= sent == c->file + c->at && c->at + count <= c->count;
-    bool differs = false, zero = true;
-    for (uint64_t i = begin; !data_of_file && i < count; i++) {
-        differs |= c->at + i >= c->count || sent[i] != c->file[c->at + i];
-        zero &= sent[i] == 0;
+    const bool inside = c->at + count <= c->count;
+    if (!data_of_file && !(inside && memcmp(sent + begin, c->file + c->at + begin, count - begin) == 0)) {
+        bool zero = c->at > 0 && count < c->alignment;
+        for (uint64_t i = 0; i < count && zero; i++) zero = sent[i] == 0;
+        if (!zero) c->same = false;
     }
-    if (differs && !(zero && c->at > 0 && count < c->alignment)) c->same = false;
     c->at += count;
     return true;
 }

@@ -11,9 +11,10 @@
 
 enum { MUTATIONS = 10000 };
 
+/* The process' own time: what else the machine does is not the reader's fault. */
 static double seconds(void) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
