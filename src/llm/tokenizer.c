@@ -4,6 +4,8 @@
 #include "llm/tokenizer_inside.h"
 #include "llm/utf8.h"
 
+enum { UNIGRAM_PART_BYTES = 16384 };
+
 static bool add_id(hdl_id_list *list, int32_t id) {
     if (!hdl_grow(&list->allocator, &list->ids, &list->capacity, list->count + 1, sizeof *list->ids)) return false;
     list->ids[list->count++] = id;
@@ -63,15 +65,17 @@ static bool spell(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool p
     return true;
 }
 
+/* Where no piece can reach over it, the begin of a word's spaces parts the work. A merge's ids stay the same; a unigram's
+ * sums are kept short, since those of a long text would be rounded until close pieces cannot be told apart. */
 static bool plain_pieces(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool prefix) {
-    size_t count;
+    bool unigram = run->t->kind == HDL_VOCAB_UNIGRAM;
+    size_t count, least = unigram ? UNIGRAM_PART_BYTES : 1;
     if (!spell(run, text, bytes, prefix, &count)) return false;
-    if (run->t->kind == HDL_VOCAB_UNIGRAM) return hdl_unigram(run, run->text, count);
     for (size_t begin = 0, end; begin < count; begin = end) {
-        /* Where no piece can reach over it, the begin of a word's spaces parts the work; the ids are the same. */
+        const uint8_t *part = run->text + begin;
         for (end = begin + 1; end < count; end++)
-            if (run->t->cuts_at_spaces && run->text[end] == ' ' && run->text[end - 1] != ' ') break;
-        if (!hdl_merge_word(run, run->text + begin, end - begin)) return false;
+            if (end - begin >= least && run->t->cuts_at_spaces && run->text[end] == ' ' && run->text[end - 1] != ' ') break;
+        if (unigram ? !hdl_unigram(run, part, end - begin) : !hdl_merge_word(run, part, end - begin)) return false;
     }
     return true;
 }

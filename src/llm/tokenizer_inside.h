@@ -34,7 +34,7 @@ struct hdl_tokenizer {
     hdl_vocab_kind kind;
     hdl_pattern    pattern;
     bool           whole_words;      /* BYTES: a word that is a token is taken as it is, whatever the merges say */
-    bool           cuts_at_spaces;   /* PIECES: no token goes on after a space that follows something else */
+    bool           cuts_at_spaces;   /* SentencePiece: no piece goes on after a space that follows something else */
     bool           add_bos, add_eos, add_space_prefix;
     int32_t        bos, eos, unknown;
     float          unknown_score;    /* UNIGRAM: of a character that no piece holds */

@@ -86,20 +86,32 @@ static void take_vocab(vocab *v, input *in) {
     d->add_space_prefix = flags & 64;
 }
 
-static void check_text(const hdl_tokenizer *t, const hdl_id_list *list, const uint8_t *text, size_t bytes, bool same) {
-    hdl_text_stream stream = { .tokenizer = t, .show_control = true };
+/* Whether a character of the text goes over `place`. */
+static bool cut_at(const uint8_t *text, size_t bytes, size_t place) {
+    uint32_t code;
+    for (size_t back = 1; back <= 3 && back <= place; back++)
+        if (place < bytes && hdl_utf8_read(text + place - back, bytes - place + back, &code) > back) return true;
+    return false;
+}
+
+/* The stream taken token by token is the stream taken at once, and no part ends inside a character. */
+static void check_stream(const hdl_tokenizer *t, const hdl_id_list *list, const uint8_t *text, size_t bytes, bool same) {
+    hdl_text_stream stream = { .tokenizer = t, .show_control = true }, at_once = stream;
+    for (size_t i = 0; i < list->count; i++)
+        if (hdl_text_stream_push(&at_once, list->ids[i], NULL)) abort();
+    hdl_slice all = hdl_text_stream_take(&at_once, true);
+    if (same && (all.count != bytes || memcmp(all.bytes, text, bytes) != 0)) abort();
     size_t done = 0;
     for (size_t i = 0; i <= list->count; i++) {
-        bool last = i == list->count;
-        if (!last && hdl_text_stream_push(&stream, list->ids[i], NULL)) abort();
-        hdl_slice got = hdl_text_stream_take(&stream, last);
-        const uint8_t *out = got.bytes;
-        if (!last && hdl_utf8_whole(out, got.count) != got.count) abort();
-        if (same && (got.count > bytes - done || memcmp(out, text + done, got.count) != 0)) abort();
+        if (i < list->count && hdl_text_stream_push(&stream, list->ids[i], NULL)) abort();
+        hdl_slice got = hdl_text_stream_take(&stream, i == list->count);
+        if (got.count > all.count - done || memcmp(got.bytes, (const uint8_t *)all.bytes + done, got.count) != 0) abort();
         done += got.count;
+        if (cut_at(all.bytes, all.count, done)) abort();
     }
-    if (same && done != bytes) abort();
+    if (done != all.count) abort();
     hdl_text_stream_free(&stream);
+    hdl_text_stream_free(&at_once);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -122,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             if (list.ids[i] < 0 || (size_t)list.ids[i] >= v->desc.token_count) abort();
             if (list.ids[i] == v->desc.unknown) whole = false;
         }
-        check_text(t, &list, in.at, bytes, whole);
+        check_stream(t, &list, in.at, bytes, whole);
         hdl_id_list_free(&list);
     }
     hdl_tokenizer_destroy(t);
