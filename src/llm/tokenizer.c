@@ -6,6 +6,16 @@
 
 enum { UNIGRAM_PART_BYTES = 16384 };
 
+bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes) {
+    if (count <= *capacity) return true;
+    if (count > SIZE_MAX / 4 / item_bytes) return false;
+    size_t wanted = *capacity ? *capacity : 16;
+    while (wanted < count) wanted *= 2;
+    if (!hdl_resize(allocator, items_pointer, *capacity * item_bytes, wanted * item_bytes)) return false;
+    *capacity = wanted;
+    return true;
+}
+
 static bool add_id(hdl_id_list *list, int32_t id) {
     if (!hdl_grow(&list->allocator, &list->ids, &list->capacity, list->count + 1, sizeof *list->ids)) return false;
     list->ids[list->count++] = id;
@@ -13,8 +23,7 @@ static bool add_id(hdl_id_list *list, int32_t id) {
 }
 
 void hdl_id_list_free(hdl_id_list *list) {
-    hd_allocator memory = hdl_allocator(&list->allocator);
-    hdl_free(&memory, list->ids, list->capacity, sizeof *list->ids);
+    if (list->ids) hdl_free(&list->allocator, list->ids, list->capacity * sizeof *list->ids);
     *list = (hdl_id_list){ .allocator = list->allocator };
 }
 
@@ -119,7 +128,7 @@ hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, u
     if (!t || !list || (bytes && !text)) return hdl_fail(error, HD_STATUS_NULL_POINTER, "hdl_tokenize needs a tokenizer, a text and a list");
     if (bytes > HDL_MAX_TEXT_BYTES)
         return hdl_fail(error, HD_STATUS_LIMIT, "a text of %zu bytes; the limit is %u", bytes, HDL_MAX_TEXT_BYTES);
-    list->allocator = hdl_allocator(&list->allocator);
+    if (!list->allocator.resize) list->allocator = hdl_default_allocator;
     size_t before = list->count;
     hdl_tokenizing run = { .t = t, .allocator = &list->allocator, .list = list };
     bool good = !(flags & HDL_ADD_SPECIAL) || !t->add_bos || add_id(list, t->bos);
@@ -127,7 +136,7 @@ hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, u
     good = good && (!(flags & HDL_ADD_SPECIAL) || !t->add_eos || add_id(list, t->eos));
     hdl_merge_free(&run);
     hdl_unigram_free(&run);
-    hdl_free(run.allocator, run.text, run.text_capacity, 1);
+    hdl_free(run.allocator, run.text, run.text_capacity);
     if (good) return HD_OK;
     list->count = before;
     return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to tokenize %zu bytes", bytes);

@@ -4,7 +4,7 @@
 #ifndef HDL_TOKENIZER_H
 #define HDL_TOKENIZER_H
 
-#include <heddle.h>
+#include "llm/support.h"
 
 typedef struct hdl_tokenizer hdl_tokenizer;
 
@@ -36,23 +36,17 @@ typedef enum hdl_token_type {
 #define HDL_MAX_VOCAB_BYTES (256u << 20)
 #define HDL_MAX_TEXT_BYTES (256u << 20)
 
-/* Bytes that someone else owns; no ending zero. */
-typedef struct hdl_slice {
-    const void *bytes;
-    size_t      count;
-} hdl_slice;
-
 /* A vocabulary. Every list is borrowed for the call. */
 typedef struct hdl_vocab_desc {
     hdl_vocab_kind   kind;
     const char      *pre;         /* BYTES: the pattern's name in GGUF, such as "gpt-2", "llama-bpe", "qwen2" */
-    const hdl_slice *tokens;      /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space */
+    const hdl_span  *tokens;      /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space */
     size_t           token_count;
     const float     *scores;      /* PIECES and UNIGRAM: one for each token */
     size_t           score_count;
     const int32_t   *types;       /* one for each token, or none: all are HDL_TOKEN_NORMAL */
     size_t           type_count;
-    const hdl_slice *merges;      /* BYTES: "left right", best first */
+    const hdl_span  *merges;      /* BYTES: "left right", best first */
     size_t           merge_count;
     int64_t          bos, eos, unknown; /* ids, or HDL_NO_TOKEN */
     bool             add_bos, add_eos;  /* with HDL_ADD_SPECIAL */
@@ -88,7 +82,7 @@ hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t 
 
 size_t hdl_token_count(const hdl_tokenizer *tokenizer);
 /* The bytes that the token stands for (a control token: its own text), valid as long as the tokenizer; none for a wrong id. */
-hdl_slice hdl_token_text(const hdl_tokenizer *tokenizer, int32_t id);
+hdl_span hdl_token_text(const hdl_tokenizer *tokenizer, int32_t id);
 /* The token's type; 0 for a wrong id. */
 hdl_token_type hdl_token_type_of(const hdl_tokenizer *tokenizer, int32_t id);
 /* The control or user token, else the normal one, that stands for exactly these bytes, or HDL_NO_TOKEN. */
@@ -109,7 +103,7 @@ typedef struct hdl_text_stream {
 hd_status hdl_text_stream_push(hdl_text_stream *stream, int32_t id, hd_error *error);
 /* All whole characters that were not taken yet, valid until the next call; with `last` also the bytes of a character that
  * was never completed. Bytes that are no UTF-8 come as they are. */
-hdl_slice hdl_text_stream_take(hdl_text_stream *stream, bool last);
+hdl_span hdl_text_stream_take(hdl_text_stream *stream, bool last);
 void hdl_text_stream_free(hdl_text_stream *stream);
 
 #endif

@@ -3,7 +3,6 @@
 #ifndef HDL_TOKENIZER_INSIDE_H
 #define HDL_TOKENIZER_INSIDE_H
 
-#include "llm/host.h"
 #include "llm/tokenizer.h"
 #include "llm/tokenizer_words.h"
 
@@ -50,9 +49,13 @@ struct hdl_tokenizer {
     hdl_pair_table pairs;            /* BYTES */
 };
 
-static inline hdl_slice hdl_pool_text(const hdl_tokenizer *t, int32_t id) {
-    return (hdl_slice){ t->pool + t->starts[id], t->starts[id + 1] - t->starts[id] };
+static inline hdl_span hdl_pool_text(const hdl_tokenizer *t, int32_t id) {
+    return (hdl_span){ t->pool + t->starts[id], t->starts[id + 1] - t->starts[id] };
 }
+
+/* Makes room for at least `count` items in the array *items_pointer, doubling *capacity; new room is not set. False when
+ * there is no memory; the array is then unchanged. */
+bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes);
 
 #define HDL_TEXT_HASH_START UINT64_C(0xcbf29ce484222325)
 static inline uint64_t hdl_text_hash(uint64_t hash, uint8_t byte) { return (hash ^ byte) * UINT64_C(0x100000001b3); }

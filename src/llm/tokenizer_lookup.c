@@ -16,16 +16,16 @@ static size_t first_slot(uint64_t hash, uint32_t bits) { return (size_t)(hash * 
 
 bool hdl_text_table_make(const hd_allocator *allocator, size_t count, hdl_text_table *out_table) {
     out_table->bits = bits_for(4 * count);
-    out_table->slots = hdl_alloc(allocator, (size_t)1 << out_table->bits, sizeof *out_table->slots);
+    out_table->slots = hdl_alloc(allocator, ((size_t)1 << out_table->bits) * sizeof *out_table->slots);
     return out_table->slots != NULL;
 }
 
 void hdl_text_table_free(const hd_allocator *allocator, hdl_text_table *table) {
-    hdl_free(allocator, table->slots, (size_t)1 << table->bits, sizeof *table->slots);
+    hdl_free(allocator, table->slots, ((size_t)1 << table->bits) * sizeof *table->slots);
 }
 
 hdl_added hdl_text_table_add(const hdl_tokenizer *t, hdl_text_table *table, int32_t id, int32_t *out_earlier) {
-    hdl_slice text = hdl_pool_text(t, id);
+    hdl_span text = hdl_pool_text(t, id);
     const uint8_t *bytes = text.bytes;
     uint64_t hash = HDL_TEXT_HASH_START;
     for (size_t i = 0; i < text.count; i++) hash = hdl_text_hash(hash, bytes[i]);
@@ -46,7 +46,7 @@ int32_t hdl_text_table_probe(const hdl_tokenizer *t, const hdl_text_table *table
     for (size_t at = first_slot(hash, table->bits); table->slots[at].id_plus_1; at = (at + 1) & mask) {
         if (table->slots[at].mark != (uint32_t)hash) continue;
         int32_t id = (int32_t)(table->slots[at].id_plus_1 - 1);
-        hdl_slice there = hdl_pool_text(t, id);
+        hdl_span there = hdl_pool_text(t, id);
         if (there.count == bytes && memcmp(there.bytes, text, bytes) == 0) return id;
     }
     return HDL_NO_TOKEN;
@@ -66,12 +66,12 @@ static size_t first_pair(const hdl_pair_table *table, int32_t left, int32_t righ
 
 bool hdl_pair_table_make(const hd_allocator *allocator, size_t count, hdl_pair_table *out_table) {
     out_table->bits = bits_for(2 * count);
-    out_table->slots = hdl_alloc(allocator, (size_t)1 << out_table->bits, sizeof *out_table->slots);
+    out_table->slots = hdl_alloc(allocator, ((size_t)1 << out_table->bits) * sizeof *out_table->slots);
     return out_table->slots != NULL;
 }
 
 void hdl_pair_table_free(const hd_allocator *allocator, hdl_pair_table *table) {
-    hdl_free(allocator, table->slots, (size_t)1 << table->bits, sizeof *table->slots);
+    hdl_free(allocator, table->slots, ((size_t)1 << table->bits) * sizeof *table->slots);
 }
 
 hdl_added hdl_pair_table_add(hdl_pair_table *table, int32_t left, int32_t right, uint32_t rank, int32_t id, uint32_t *out_earlier) {

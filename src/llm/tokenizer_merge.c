@@ -108,6 +108,6 @@ bool hdl_merge_word(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
 }
 
 void hdl_merge_free(hdl_tokenizing *run) {
-    hdl_free(run->allocator, run->symbols, run->symbol_capacity, sizeof *run->symbols);
-    hdl_free(run->allocator, run->merges, run->merge_capacity, sizeof *run->merges);
+    hdl_free(run->allocator, run->symbols, run->symbol_capacity * sizeof *run->symbols);
+    hdl_free(run->allocator, run->merges, run->merge_capacity * sizeof *run->merges);
 }

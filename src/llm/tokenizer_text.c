@@ -9,7 +9,7 @@ size_t hdl_token_count(const hdl_tokenizer *t) { return t->token_count; }
 int32_t hdl_token_bos(const hdl_tokenizer *t) { return t->bos; }
 int32_t hdl_token_eos(const hdl_tokenizer *t) { return t->eos; }
 
-hdl_slice hdl_token_text(const hdl_tokenizer *t, int32_t id) { return valid(t, id) ? hdl_pool_text(t, id) : (hdl_slice){ "", 0 }; }
+hdl_span hdl_token_text(const hdl_tokenizer *t, int32_t id) { return valid(t, id) ? hdl_pool_text(t, id) : hdl_text(""); }
 
 hdl_token_type hdl_token_type_of(const hdl_tokenizer *t, int32_t id) { return valid(t, id) ? (hdl_token_type)t->types[id] : (hdl_token_type)0; }
 
@@ -30,7 +30,7 @@ hd_status hdl_text_stream_push(hdl_text_stream *stream, int32_t id, hd_error *er
     const hdl_tokenizer *t = stream->tokenizer;
     if (!valid(t, id)) return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "token %d; there are %zu tokens", id, t->token_count);
     bool hidden = t->types[id] == HDL_TOKEN_CONTROL || t->types[id] == HDL_TOKEN_UNKNOWN;
-    hdl_slice text = hdl_pool_text(t, id);
+    hdl_span text = hdl_pool_text(t, id);
     const uint8_t *bytes = text.bytes;
     /* The prefix that tokenizing put before the text is no part of it. */
     bool prefix = t->add_space_prefix && !stream->begun && !stream->keep_space && !hidden && text.count && bytes[0] == ' ';
@@ -44,14 +44,14 @@ hd_status hdl_text_stream_push(hdl_text_stream *stream, int32_t id, hd_error *er
     return HD_OK;
 }
 
-hdl_slice hdl_text_stream_take(hdl_text_stream *stream, bool last) {
+hdl_span hdl_text_stream_take(hdl_text_stream *stream, bool last) {
     close_up(stream);
-    if (!stream->count) return (hdl_slice){ "", 0 };
+    if (!stream->count) return hdl_text("");
     stream->given = last ? stream->count : hdl_utf8_whole(stream->bytes, stream->count);
-    return (hdl_slice){ stream->bytes, stream->given };
+    return (hdl_span){ stream->bytes, stream->given };
 }
 
 void hdl_text_stream_free(hdl_text_stream *stream) {
-    if (stream->tokenizer) hdl_free(&stream->tokenizer->allocator, stream->bytes, stream->capacity, 1);
+    if (stream->tokenizer) hdl_free(&stream->tokenizer->allocator, stream->bytes, stream->capacity);
     *stream = (hdl_text_stream){ .tokenizer = stream->tokenizer };
 }

@@ -59,4 +59,4 @@ bool hdl_unigram(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
     return true;
 }
 
-void hdl_unigram_free(hdl_tokenizing *run) { hdl_free(run->allocator, run->steps, run->step_capacity, sizeof *run->steps); }
+void hdl_unigram_free(hdl_tokenizing *run) { hdl_free(run->allocator, run->steps, run->step_capacity * sizeof *run->steps); }

@@ -69,7 +69,7 @@ static int byte_of_code(uint32_t code) {
 }
 
 /* Writes the bytes that a text in GPT-2's map stands for; false where it holds anything else. */
-static bool decode_bytes(hdl_slice text, uint8_t *out, size_t *out_count) {
+static bool decode_bytes(hdl_span text, uint8_t *out, size_t *out_count) {
     const uint8_t *bytes = text.bytes;
     *out_count = 0;
     for (size_t at = 0; at < text.count;) {
@@ -83,7 +83,7 @@ static bool decode_bytes(hdl_slice text, uint8_t *out, size_t *out_count) {
 }
 
 /* Copies a piece with plain spaces in place of U+2581. */
-static size_t decode_piece(hdl_slice text, uint8_t *out) {
+static size_t decode_piece(hdl_span text, uint8_t *out) {
     const uint8_t *bytes = text.bytes;
     size_t count = 0;
     for (size_t at = 0; at < text.count;) {
@@ -97,7 +97,7 @@ static size_t decode_piece(hdl_slice text, uint8_t *out) {
 static int hex_digit(uint8_t c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
 
 /* The byte that "<0x0A>" names, or -1. */
-static int decode_byte_token(hdl_slice text) {
+static int decode_byte_token(hdl_span text) {
     const uint8_t *c = text.bytes;
     if (text.count != 6 || memcmp(c, "<0x", 3) != 0 || c[5] != '>' || hex_digit(c[3]) < 0 || hex_digit(c[4]) < 0) return -1;
     return hex_digit(c[3]) * 16 + hex_digit(c[4]);
@@ -105,7 +105,7 @@ static int decode_byte_token(hdl_slice text) {
 
 /* Copies the bytes that token `id` stands for into the pool. */
 static hd_status take_token(hdl_tokenizer *t, const hdl_vocab_desc *desc, size_t id, hd_error *error) {
-    hdl_slice text = desc->tokens[id];
+    hdl_span text = desc->tokens[id];
     uint8_t *out = t->pool + t->starts[id];
     size_t count = text.count;
     t->types[id] = (uint8_t)(desc->type_count ? desc->types[id] : HDL_TOKEN_NORMAL);
@@ -192,13 +192,13 @@ static void take_scores(hdl_tokenizer *t, const hdl_vocab_desc *desc) {
 }
 
 /* One merge: its two parts and what they make together must be tokens. `room` takes the bytes of both. */
-static hd_status take_merge(hdl_tokenizer *t, hdl_slice text, size_t rank, uint8_t *room, hd_error *error) {
+static hd_status take_merge(hdl_tokenizer *t, hdl_span text, size_t rank, uint8_t *room, hd_error *error) {
     if (text.count > 2 * HDL_MAX_TOKEN_BYTES || (text.count && !text.bytes)) return bad(error, "merges", rank, "longer than two tokens");
     const uint8_t *bytes = text.bytes, *space = text.count > 2 ? memchr(bytes + 1, ' ', text.count - 2) : NULL;
     if (!space) return bad(error, "merges", rank, "not two tokens with a space between them");
     size_t left_count, right_count, cut = (size_t)(space - bytes);
-    if (!decode_bytes((hdl_slice){ bytes, cut }, room, &left_count) ||
-        !decode_bytes((hdl_slice){ space + 1, text.count - cut - 1 }, room + left_count, &right_count))
+    if (!decode_bytes((hdl_span){ bytes, cut }, room, &left_count) ||
+        !decode_bytes((hdl_span){ space + 1, text.count - cut - 1 }, room + left_count, &right_count))
         return bad(error, "merges", rank, "characters outside of the map of bytes");
     int32_t left = hdl_text_table_find(t, &t->texts, room, left_count);
     int32_t right = hdl_text_table_find(t, &t->texts, room + left_count, right_count);
@@ -217,14 +217,14 @@ static hd_status take_merge(hdl_tokenizer *t, hdl_slice text, size_t rank, uint8
 
 static hd_status take_merges(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *error) {
     size_t room_bytes = 2 * HDL_MAX_TOKEN_BYTES;
-    uint8_t *room = hdl_alloc(&t->allocator, room_bytes, 1);
+    uint8_t *room = hdl_alloc(&t->allocator, room_bytes);
     if (!room || !hdl_pair_table_make(&t->allocator, desc->merge_count, &t->pairs)) {
-        hdl_free(&t->allocator, room, room_bytes, 1);
+        hdl_free(&t->allocator, room, room_bytes);
         return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu merges", desc->merge_count);
     }
     hd_status status = HD_OK;
     for (size_t i = 0; i < desc->merge_count && !status; i++) status = take_merge(t, desc->merges[i], i, room, error);
-    hdl_free(&t->allocator, room, room_bytes, 1);
+    hdl_free(&t->allocator, room, room_bytes);
     return status;
 }
 
@@ -237,10 +237,10 @@ static hd_status fill(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *er
     t->unknown = (int32_t)desc->unknown;
     t->token_count = desc->token_count;
     for (size_t i = 0; i < 256; i++) t->byte_ids[i] = HDL_NO_TOKEN;
-    t->pool = hdl_alloc(&t->allocator, t->pool_bytes, 1);
-    t->starts = hdl_alloc(&t->allocator, t->token_count + 1, sizeof *t->starts);
-    t->types = hdl_alloc(&t->allocator, t->token_count, sizeof *t->types);
-    if (t->kind != HDL_VOCAB_BYTES) t->scores = hdl_alloc(&t->allocator, t->token_count, sizeof *t->scores);
+    t->pool = hdl_alloc(&t->allocator, t->pool_bytes);
+    t->starts = hdl_alloc(&t->allocator, (t->token_count + 1) * sizeof *t->starts);
+    t->types = hdl_alloc(&t->allocator, t->token_count * sizeof *t->types);
+    if (t->kind != HDL_VOCAB_BYTES) t->scores = hdl_alloc(&t->allocator, t->token_count * sizeof *t->scores);
     if (!t->pool || !t->starts || !t->types || (t->kind != HDL_VOCAB_BYTES && !t->scores))
         return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a vocabulary of %zu tokens", t->token_count);
     hd_status status = take_tokens(t, desc, error);
@@ -264,8 +264,8 @@ hd_status hdl_tokenizer_create(const hd_allocator *allocator, const hdl_vocab_de
     hd_status status = check_lists(desc, error);
     if (!status) status = check_tokens(desc, &pool_bytes, error);
     if (status) return status;
-    hd_allocator memory = hdl_allocator(allocator);
-    hdl_tokenizer *t = hdl_alloc(&memory, 1, sizeof *t);
+    hd_allocator memory = allocator && allocator->resize ? *allocator : hdl_default_allocator;
+    hdl_tokenizer *t = hdl_alloc(&memory, sizeof *t);
     if (!t) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a tokenizer");
     t->allocator = memory;
     t->pool_bytes = pool_bytes;
@@ -278,12 +278,12 @@ hd_status hdl_tokenizer_create(const hd_allocator *allocator, const hdl_vocab_de
 void hdl_tokenizer_destroy(hdl_tokenizer *t) {
     if (!t) return;
     hd_allocator memory = t->allocator;
-    hdl_free(&memory, t->pool, t->pool_bytes, 1);
-    hdl_free(&memory, t->starts, t->token_count + 1, sizeof *t->starts);
-    hdl_free(&memory, t->types, t->token_count, sizeof *t->types);
-    hdl_free(&memory, t->scores, t->token_count, sizeof *t->scores);
+    hdl_free(&memory, t->pool, t->pool_bytes);
+    hdl_free(&memory, t->starts, (t->token_count + 1) * sizeof *t->starts);
+    hdl_free(&memory, t->types, t->token_count * sizeof *t->types);
+    hdl_free(&memory, t->scores, t->token_count * sizeof *t->scores);
     hdl_text_table_free(&memory, &t->texts);
     hdl_text_table_free(&memory, &t->sought);
     hdl_pair_table_free(&memory, &t->pairs);
-    hdl_free(&memory, t, 1, sizeof *t);
+    hdl_free(&memory, t, sizeof *t);
 }

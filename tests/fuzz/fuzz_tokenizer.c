@@ -17,17 +17,17 @@ typedef struct input { const uint8_t *at, *end; } input;
 static uint8_t take(input *in) { return in->at < in->end ? *in->at++ : 0; }
 
 /* A length and so many bytes, or fewer where the input ends. */
-static hdl_slice take_slice(input *in) {
+static hdl_span take_slice(input *in) {
     size_t count = take(in) % 16, left = (size_t)(in->end - in->at);
     if (count > left) count = left;
-    hdl_slice slice = { in->at, count };
+    hdl_span slice = { in->at, count };
     in->at += count;
     return slice;
 }
 
 typedef struct vocab {
     hdl_vocab_desc desc;
-    hdl_slice      tokens[MOST_TOKENS], merges[MOST_MERGES];
+    hdl_span      tokens[MOST_TOKENS], merges[MOST_MERGES];
     int32_t        types[MOST_TOKENS];
     float          scores[MOST_TOKENS];
     char           bytes[256][8];
@@ -50,7 +50,7 @@ static void take_all_bytes(vocab *v) {
             out[4] = "0123456789ABCDEF"[i % 16];
             out[5] = '>';
         }
-        v->tokens[i] = (hdl_slice){ out, count };
+        v->tokens[i] = (hdl_span){ (const uint8_t *)out, count };
         v->types[i] = v->desc.kind == HDL_VOCAB_BYTES ? HDL_TOKEN_NORMAL : HDL_TOKEN_BYTE;
     }
     v->desc.token_count = 256;
@@ -99,13 +99,13 @@ static void check_stream(const hdl_tokenizer *t, const hdl_id_list *list, const 
     hdl_text_stream stream = { .tokenizer = t, .show_control = true }, at_once = stream;
     for (size_t i = 0; i < list->count; i++)
         if (hdl_text_stream_push(&at_once, list->ids[i], NULL)) abort();
-    hdl_slice all = hdl_text_stream_take(&at_once, true);
+    hdl_span all = hdl_text_stream_take(&at_once, true);
     if (same && (all.count != bytes || memcmp(all.bytes, text, bytes) != 0)) abort();
     size_t done = 0;
     for (size_t i = 0; i <= list->count; i++) {
         if (i < list->count && hdl_text_stream_push(&stream, list->ids[i], NULL)) abort();
-        hdl_slice got = hdl_text_stream_take(&stream, i == list->count);
-        if (got.count > all.count - done || memcmp(got.bytes, (const uint8_t *)all.bytes + done, got.count) != 0) abort();
+        hdl_span got = hdl_text_stream_take(&stream, i == list->count);
+        if (got.count > all.count - done || memcmp(got.bytes, all.bytes + done, got.count) != 0) abort();
         done += got.count;
         if (cut_at(all.bytes, all.count, done)) abort();
     }

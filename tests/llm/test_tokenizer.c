@@ -14,17 +14,15 @@ static hdl_tokenizer *make(const hdl_vocab_desc *desc) {
     return t;
 }
 
-static hdl_slice text_of(const char *text) { return (hdl_slice){ text, strlen(text) }; }
-
 /* The stream's text of the ids, taken after every token; nothing taken may end inside a character that was whole in `text`. */
-static void assert_text(const hdl_tokenizer *t, const hdl_id_list *list, hdl_slice text) {
+static void assert_text(const hdl_tokenizer *t, const hdl_id_list *list, hdl_span text) {
     hdl_text_stream stream = { .tokenizer = t, .show_control = true };
     size_t done = 0;
     for (size_t i = 0; i <= list->count; i++) {
         if (i < list->count) assert_int_equal(hdl_text_stream_push(&stream, list->ids[i], NULL), HD_OK);
-        hdl_slice got = hdl_text_stream_take(&stream, i == list->count);
+        hdl_span got = hdl_text_stream_take(&stream, i == list->count);
         assert_true(got.count <= text.count - done);
-        assert_memory_equal(got.bytes, (const uint8_t *)text.bytes + done, got.count);
+        assert_memory_equal(got.bytes, text.bytes + done, got.count);
         done += got.count;
     }
     assert_int_equal(done, text.count);
@@ -40,7 +38,7 @@ static void check_reference(const char *name) {
     assert_int_equal(count, 2000);
     hdl_id_list list = { 0 };
     for (size_t i = 0; i < count; i++) {
-        hdl_slice text = read_bytes(&r);
+        hdl_span text = read_bytes(&r);
         list.count = 0;
         assert_int_equal(hdl_tokenize(t, text.bytes, text.count, f.flags, &list, NULL), HD_OK);
         size_t wanted = read_number(&f.ids);
@@ -67,6 +65,32 @@ static void reference_spm_bpe_across(void **state) { (void)state; check_referenc
 static void reference_unigram(void **state) { (void)state; check_reference("unigram.tok"); }
 static void reference_unigram_unknown(void **state) { (void)state; check_reference("unigram_unknown.tok"); }
 
+/* `marked` holds the text with '|' where the pattern must cut it. */
+static void assert_words(const char *pattern, const char *marked) {
+    uint8_t text[64];
+    size_t bytes = 0, end;
+    for (const char *c = marked; *c; c++)
+        if (*c != '|') text[bytes++] = (uint8_t)*c;
+    hdl_words words = { .pattern = hdl_pattern_find(pattern), .text = text, .bytes = bytes };
+    const char *rest = marked;
+    for (size_t begin = 0; hdl_words_next(&words, &end); begin = end) {
+        size_t count = strcspn(rest, "|");
+        if (count != end - begin) fail_msg("%s cuts \"%s\" wrongly at \"%s\"", pattern, marked, rest);
+        rest += count + (rest[count] == '|');
+    }
+    assert_int_equal(*rest, 0);
+}
+
+static void words(void **state) {
+    (void)state;
+    assert_words("gpt-2", "I|'m|   | '| a| 123|'|St| \xE2\x80\xA6!|   ");
+    assert_words("gpt-2", "a|\t\t|\n|b|\xFF\xC3| \xE2\x82|\xC2\xA0|1");
+    assert_words("smollm", "a| |1|2| b|.|3");
+    assert_words("llama-bpe", "I|'M| he|'Re|'\xC5\xBF|a|'\xC6\xBF" "a|'x|123|45| |678| ...\r\n|  \n|  |\ta|(b|  ");
+    assert_words("qwen2", "1|2| |3|\xC2\xBD|'ll|\n \n|  | x|\n");
+    assert_int_equal(hdl_pattern_find("gpt-3"), HDL_PATTERN_NONE);
+}
+
 /* Cutting at spaces is only a shorter way to the same ids. */
 static void cutting_at_spaces_changes_nothing(void **state) {
     (void)state;
@@ -79,7 +103,7 @@ static void cutting_at_spaces_changes_nothing(void **state) {
     reader r = { file };
     hdl_id_list a = { 0 }, b = { 0 };
     for (size_t i = read_number(&r); i > 0; i--) {
-        hdl_slice text = read_bytes(&r);
+        hdl_span text = read_bytes(&r);
         assert_int_equal(hdl_tokenize(t, text.bytes, text.count, 0, &a, NULL), HD_OK);
         assert_int_equal(hdl_tokenize(uncut, text.bytes, text.count, 0, &b, NULL), HD_OK);
     }
@@ -110,8 +134,8 @@ static const char *small_tokens[] = { "<unk>", "<s>", "</s>", "\xE2\x96\x81", "a
 static int32_t small_types[] = { 2, 3, 3, 1, 1, 1, 1, 1, 4, 1 };
 static float small_scores[] = { 0, 0, 0, -9, -8, -7, -1, -2, 0, -3 };
 
-static void small_desc(hdl_vocab_desc *desc, hdl_slice *tokens) {
-    for (size_t i = 0; i < 10; i++) tokens[i] = text_of(small_tokens[i]);
+static void small_desc(hdl_vocab_desc *desc, hdl_span *tokens) {
+    for (size_t i = 0; i < 10; i++) tokens[i] = hdl_text(small_tokens[i]);
     *desc = (hdl_vocab_desc){ .kind = HDL_VOCAB_PIECES, .tokens = tokens, .token_count = 10, .scores = small_scores, .score_count = 10,
                               .types = small_types, .type_count = 10, .bos = 1, .eos = 2, .unknown = 0, .add_bos = true, .add_eos = true,
                               .add_space_prefix = true };
@@ -120,7 +144,7 @@ static void small_desc(hdl_vocab_desc *desc, hdl_slice *tokens) {
 static void special_tokens(void **state) {
     (void)state;
     hdl_vocab_desc desc;
-    hdl_slice tokens[10];
+    hdl_span tokens[10];
     small_desc(&desc, tokens);
     hdl_tokenizer *t = make(&desc);
     ASSERT_IDS(t, "abab", 0, 3, 9);
@@ -150,7 +174,7 @@ static void special_tokens(void **state) {
 
 static void assert_stream(hdl_text_stream stream, size_t count, const int32_t *ids, const char *wanted) {
     for (size_t i = 0; i < count; i++) assert_int_equal(hdl_text_stream_push(&stream, ids[i], NULL), HD_OK);
-    hdl_slice got = hdl_text_stream_take(&stream, true);
+    hdl_span got = hdl_text_stream_take(&stream, true);
     assert_int_equal(got.count, strlen(wanted));
     assert_memory_equal(got.bytes, wanted, got.count);
     hdl_text_stream_free(&stream);
@@ -159,7 +183,7 @@ static void assert_stream(hdl_text_stream stream, size_t count, const int32_t *i
 static void streams(void **state) {
     (void)state;
     hdl_vocab_desc desc;
-    hdl_slice tokens[10];
+    hdl_span tokens[10];
     small_desc(&desc, tokens);
     hdl_tokenizer *t = make(&desc);
     const int32_t ids[] = { 1, 7, 7, 2, 7 };
@@ -204,7 +228,7 @@ static void refuse(const hdl_vocab_desc *desc, hd_status status, const char *wor
 static void hostile_lists(void **state) {
     (void)state;
     hdl_vocab_desc good, d;
-    hdl_slice tokens[10];
+    hdl_span tokens[10];
     small_desc(&good, tokens);
     hdl_tokenizer_destroy(make(&good));
 #define REFUSE(change, status, words) (d = good, change, refuse(&d, HD_STATUS_##status, words))
@@ -237,7 +261,7 @@ static void hostile_lists(void **state) {
 static void hostile_tokens(void **state) {
     (void)state;
     hdl_vocab_desc d;
-    hdl_slice tokens[10], *tenth = &tokens[9];
+    hdl_span tokens[10], *tenth = &tokens[9];
     small_desc(&d, tokens);
     static char long_text[70000];
     memset(long_text, 'a', sizeof long_text);
@@ -247,23 +271,23 @@ static void hostile_tokens(void **state) {
     memcpy(scores, small_scores, sizeof scores);
     d.types = types;
     d.scores = scores;
-    *tenth = (hdl_slice){ long_text, 65536 };
+    *tenth = (hdl_span){ (const uint8_t *)long_text, 65536 };
     refuse(&d, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[9] has 65536 bytes");
-    *tenth = (hdl_slice){ long_text, 257 };
+    *tenth = (hdl_span){ (const uint8_t *)long_text, 257 };
     refuse(&d, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[9] has 257 bytes");
-    *tenth = (hdl_slice){ NULL, 1 };
+    *tenth = (hdl_span){ NULL, 1 };
     refuse(&d, HD_STATUS_PARSE, "tokenizer.ggml.tokens[9]");
-    *tenth = text_of("ab");
+    *tenth = hdl_text("ab");
     refuse(&d, HD_STATUS_PARSE, "tokenizer.ggml.tokens[9] is the same as tokens[6]");
-    *tenth = text_of("<0x0A>");
+    *tenth = hdl_text("<0x0A>");
     types[9] = HDL_TOKEN_BYTE;
     refuse(&d, HD_STATUS_PARSE, "no token for the byte");
     const char *byte_tokens[] = { "<0x-1>", "<0x0>", "<0x0AA>", "<0xGG>", "", "<0x", "0x0A", "<0x0a>", "<0x0A}" };
     for (size_t i = 0; i < sizeof byte_tokens / sizeof byte_tokens[0]; i++) {
-        *tenth = text_of(byte_tokens[i]);
+        *tenth = hdl_text(byte_tokens[i]);
         refuse(&d, HD_STATUS_PARSE, "tokenizer.ggml.tokens[9]: a byte token");
     }
-    *tenth = tokens[8] = text_of("<0x0A>");
+    *tenth = tokens[8] = hdl_text("<0x0A>");
     types[8] = HDL_TOKEN_BYTE;
     refuse(&d, HD_STATUS_PARSE, "tokenizer.ggml.tokens[9]: a second token");
     const int32_t wrong[] = { 0, 7, -1, INT32_MAX, INT32_MIN };
@@ -272,7 +296,7 @@ static void hostile_tokens(void **state) {
         refuse(&d, HD_STATUS_PARSE, "tokenizer.ggml.token_type[9]");
     }
     types[8] = types[9] = HDL_TOKEN_NORMAL;
-    tokens[8] = text_of("c");
+    tokens[8] = hdl_text("c");
     const float numbers[] = { NAN, INFINITY, -INFINITY };
     for (size_t i = 0; i < 3; i++) {
         scores[9] = numbers[i];
@@ -280,8 +304,8 @@ static void hostile_tokens(void **state) {
     }
     /* Empty and equal-to-a-control tokens are odd, but can only be what they are. */
     scores[9] = 1;
-    *tenth = text_of("");
-    tokens[8] = text_of("");
+    *tenth = hdl_text("");
+    tokens[8] = hdl_text("");
     hdl_tokenizer_destroy(make(&d));
 }
 
@@ -291,14 +315,14 @@ static void hostile_merges(void **state) {
     static char long_merge[140000];
     memset(long_merge, 'a', sizeof long_merge);
     long_merge[70000] = ' ';
-    const struct { hdl_slice merge; const char *words; } cases[] = {
-        { text_of(""), "not two tokens" }, { text_of(" "), "not two tokens" }, { text_of("a"), "not two tokens" }, { text_of("a "), "not two tokens" },
-        { text_of(" a"), "not two tokens" }, { text_of("xqzj a"), "first part" }, { text_of("a xqzj"), "second part" }, { text_of("x q"), "together" },
-        { text_of("a b c"), "map of bytes" }, { text_of("a \xFF"), "map of bytes" }, { text_of("a \xE4\xB8\x80"), "map of bytes" },
-        { { long_merge, sizeof long_merge }, "longer" }, { { NULL, 5 }, "longer" }, { f.merges[0], "is the same as merges[0]" },
+    const struct { hdl_span merge; const char *words; } cases[] = {
+        { hdl_text(""), "not two tokens" }, { hdl_text(" "), "not two tokens" }, { hdl_text("a"), "not two tokens" }, { hdl_text("a "), "not two tokens" },
+        { hdl_text(" a"), "not two tokens" }, { hdl_text("xqzj a"), "first part" }, { hdl_text("a xqzj"), "second part" }, { hdl_text("x q"), "together" },
+        { hdl_text("a b c"), "map of bytes" }, { hdl_text("a \xFF"), "map of bytes" }, { hdl_text("a \xE4\xB8\x80"), "map of bytes" },
+        { { (const uint8_t *)long_merge, sizeof long_merge }, "longer" }, { { NULL, 5 }, "longer" }, { f.merges[0], "is the same as merges[0]" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        hdl_slice before = f.merges[70];
+        hdl_span before = f.merges[70];
         f.merges[70] = cases[i].merge;
         refuse(&f.desc, HD_STATUS_PARSE, "tokenizer.ggml.merges[70]");
         refuse(&f.desc, HD_STATUS_PARSE, cases[i].words);
@@ -329,7 +353,7 @@ static void long_words(void **state) {
             for (size_t i = 0; i < bytes; i++) text[i] = "aa  \n \xFF\xFF<<"[form * 2 + (int)(i % 2)];
             hdl_id_list list = { 0 };
             assert_int_equal(hdl_tokenize(t, text, bytes, HDL_PARSE_SPECIAL, &list, NULL), HD_OK);
-            if (f.desc.kind == HDL_VOCAB_BYTES) assert_text(t, &list, (hdl_slice){ text, bytes });
+            if (f.desc.kind == HDL_VOCAB_BYTES) assert_text(t, &list, (hdl_span){ (const uint8_t *)text, bytes });
             hdl_id_list_free(&list);
         }
         hdl_tokenizer_destroy(t);
@@ -380,7 +404,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_gpt2),    cmocka_unit_test(reference_smollm),         cmocka_unit_test(reference_llama3),
         cmocka_unit_test(reference_qwen2),   cmocka_unit_test(reference_spm_bpe),        cmocka_unit_test(reference_spm_bpe_across),
-        cmocka_unit_test(reference_unigram), cmocka_unit_test(reference_unigram_unknown), cmocka_unit_test(cutting_at_spaces_changes_nothing),
+        cmocka_unit_test(reference_unigram), cmocka_unit_test(reference_unigram_unknown), cmocka_unit_test(words), cmocka_unit_test(cutting_at_spaces_changes_nothing),
         cmocka_unit_test(special_tokens),    cmocka_unit_test(streams),                  cmocka_unit_test(hostile_lists),
         cmocka_unit_test(hostile_tokens),    cmocka_unit_test(hostile_merges),           cmocka_unit_test(long_words),
         cmocka_unit_test(memory_runs_out),

@@ -18,8 +18,8 @@ static inline size_t read_number(reader *r) {
     }
 }
 
-static inline hdl_slice read_bytes(reader *r) {
-    hdl_slice slice = { NULL, read_number(r) };
+static inline hdl_span read_bytes(reader *r) {
+    hdl_span slice = { NULL, read_number(r) };
     slice.bytes = r->at;
     r->at += slice.count;
     return slice;
@@ -43,7 +43,7 @@ typedef struct fixture {
     uint8_t       *file;
     hdl_vocab_desc desc;
     unsigned       flags;
-    hdl_slice     *tokens, *merges;
+    hdl_span     *tokens, *merges;
     int32_t       *types;
     float         *scores;
     reader         ids; /* for each string the number of ids and the ids */
@@ -60,7 +60,7 @@ static inline fixture fixture_open(const char *name) {
     f.desc.bos = (int64_t)read_number(&r) - 1;
     f.desc.eos = (int64_t)read_number(&r) - 1;
     f.desc.unknown = (int64_t)read_number(&r) - 1;
-    hdl_slice pre = read_bytes(&r);
+    hdl_span pre = read_bytes(&r);
     char *pre_text = calloc(1, pre.count + 1);
     memcpy(pre_text, pre.bytes, pre.count);
     f.desc.pre = pre_text;
