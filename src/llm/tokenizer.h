@@ -1,0 +1,109 @@
+/* tokenizer.h: text to a model's token ids and back. A tokenizer is made once from a plain description of the vocabulary
+ * (a model file's metadata, borrowed for the call), is read-only from then on and may be used from many threads.
+ * Failures name the description's field as GGUF does. */
+#ifndef HDL_TOKENIZER_H
+#define HDL_TOKENIZER_H
+
+#include "llm/support.h"
+
+typedef struct hdl_tokenizer hdl_tokenizer;
+
+/* How text becomes tokens. */
+typedef enum hdl_vocab_kind {
+    HDL_VOCAB_NONE = 0,
+    HDL_VOCAB_BYTES,  /* byte-level BPE: merges by rank within the words of a pattern ("gpt2" in GGUF) */
+    HDL_VOCAB_PIECES, /* SentencePiece BPE: the pair whose piece has the best score merges first ("llama") */
+    HDL_VOCAB_UNIGRAM /* SentencePiece unigram: the pieces whose scores have the largest sum ("t5") */
+} hdl_vocab_kind;
+
+/* What a token is; GGUF's numbers. */
+typedef enum hdl_token_type {
+    HDL_TOKEN_NORMAL = 1,
+    HDL_TOKEN_UNKNOWN,  /* stands for what the vocabulary does not hold */
+    HDL_TOKEN_CONTROL,  /* found in a text only with HDL_PARSE_SPECIAL, and shown only on request */
+    HDL_TOKEN_USER,     /* always found in a text, before anything else */
+    HDL_TOKEN_UNUSED,   /* never found in a text */
+    HDL_TOKEN_BYTE      /* "<0x0A>": one byte of a character that no piece holds */
+} hdl_token_type;
+
+#define HDL_NO_TOKEN (-1)
+/* Limits, each refused with HD_STATUS_LIMIT: a vocabulary, its merges, a token, a token that is looked for in the text at
+ * every place (a control or user token, a unigram's piece), all tokens together, and one text. */
+#define HDL_MAX_TOKENS (1u << 20)
+#define HDL_MAX_MERGES (1u << 20)
+#define HDL_MAX_TOKEN_BYTES ((64u << 10) - 1)
+#define HDL_MAX_SOUGHT_BYTES 256u
+#define HDL_MAX_VOCAB_BYTES (256u << 20)
+#define HDL_MAX_TEXT_BYTES (256u << 20)
+
+/* A vocabulary. Every list is borrowed for the call. */
+typedef struct hdl_vocab_desc {
+    hdl_vocab_kind   kind;
+    const char      *pre;         /* BYTES: the pattern's name in GGUF, such as "gpt-2", "llama-bpe", "qwen2" */
+    const hdl_span  *tokens;      /* as GGUF writes them: BYTES through GPT-2's map of bytes, the others with U+2581 for a space */
+    size_t           token_count;
+    const float     *scores;      /* PIECES and UNIGRAM: one for each token */
+    size_t           score_count;
+    const int32_t   *types;       /* one for each token, or none: all are HDL_TOKEN_NORMAL */
+    size_t           type_count;
+    const hdl_span  *merges;      /* BYTES: "left right", best first */
+    size_t           merge_count;
+    int64_t          bos, eos, unknown; /* ids, or HDL_NO_TOKEN */
+    bool             add_bos, add_eos;  /* with HDL_ADD_SPECIAL */
+    bool             add_space_prefix;  /* PIECES and UNIGRAM: a space goes before the text and after a control token */
+} hdl_vocab_desc;
+
+/* Makes a tokenizer. `allocator` NULL: malloc and free. Statuses: NULL_POINTER, PARSE (a field that cannot be), LIMIT,
+ * UNSUPPORTED (the pattern's name), OUT_OF_HOST_MEMORY. */
+hd_status hdl_tokenizer_create(const hd_allocator *allocator, const hdl_vocab_desc *desc, hdl_tokenizer **out_tokenizer,
+                               hd_error *error);
+void hdl_tokenizer_destroy(hdl_tokenizer *tokenizer);
+
+/* ---- text to ids ---- */
+
+/* A growing list of ids. With an allocator or zeroed it is valid and empty. */
+typedef struct hdl_id_list {
+    hd_allocator allocator; /* zero: malloc and free */
+    int32_t     *ids;
+    size_t       count, capacity;
+} hdl_id_list;
+void hdl_id_list_free(hdl_id_list *list);
+
+enum {
+    HDL_ADD_SPECIAL = 1,  /* BOS before and EOS after, as the description says */
+    HDL_PARSE_SPECIAL = 2 /* control tokens in the text count; leave it out for text from strangers */
+};
+/* Adds the text's ids to the list; on failure the list is as before. Any bytes are taken. BYTES vocabularies give back the
+ * very bytes; the others read a byte that is not UTF-8 as U+FFFD. Statuses: NULL_POINTER, LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t bytes, unsigned flags, hdl_id_list *list,
+                       hd_error *error);
+
+/* ---- ids to text ---- */
+
+size_t hdl_token_count(const hdl_tokenizer *tokenizer);
+/* The bytes that the token stands for (a control token: its own text), valid as long as the tokenizer; none for a wrong id. */
+hdl_span hdl_token_text(const hdl_tokenizer *tokenizer, int32_t id);
+/* The token's type; 0 for a wrong id. */
+hdl_token_type hdl_token_type_of(const hdl_tokenizer *tokenizer, int32_t id);
+/* The control or user token, else the normal one, that stands for exactly these bytes, or HDL_NO_TOKEN. */
+int32_t hdl_token_find(const hdl_tokenizer *tokenizer, const void *bytes, size_t count);
+int32_t hdl_token_bos(const hdl_tokenizer *tokenizer);
+int32_t hdl_token_eos(const hdl_tokenizer *tokenizer);
+
+/* An answer as it streams in: ids go in, whole characters come out. Zeroed except for the tokenizer it is ready. */
+typedef struct hdl_text_stream {
+    const hdl_tokenizer *tokenizer;
+    bool     show_control; /* the text of control and unknown tokens is part of the answer */
+    bool     keep_space;   /* the answer goes on after a text: its first space is no prefix that was added */
+    uint8_t *bytes;
+    size_t   count, given, capacity;
+    bool     begun;        /* something was shown since the start or the last control token */
+} hdl_text_stream;
+/* Adds a token. Statuses: INVALID_ARGUMENT (no such id), OUT_OF_HOST_MEMORY; the stream is then as before. */
+hd_status hdl_text_stream_push(hdl_text_stream *stream, int32_t id, hd_error *error);
+/* All whole characters that were not taken yet, valid until the next call; with `last` also the bytes of a character that
+ * was never completed. Bytes that are no UTF-8 come as they are. */
+hdl_span hdl_text_stream_take(hdl_text_stream *stream, bool last);
+void hdl_text_stream_free(hdl_text_stream *stream);
+
+#endif
