@@ -274,7 +274,9 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     read_families(vk, physical, facts);
     if (facts->compute_family == HDI_NO_INDEX)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes", facts->properties.deviceName);
-    facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) && p.floats.shaderDenormPreserveFloat32;
+    /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with 580.159). */
+    facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&
+                              (p.floats.shaderDenormPreserveFloat32 || facts->properties.vendorID == 0x10DE);
     fill_caps(facts, &p);
     fill_info(facts, &p);
     return read_matrix(host, vk, physical, facts, error);

@@ -102,8 +102,11 @@ void reduce_column(uint column) {
     for (uint j = 0u; j < push.n; j += HDI_MM_BLOCK) {
         uint block = 0u, end = min(j + HDI_MM_BLOCK, push.n);
         for (uint k = j; k < end; k += 4u) {
-            [[unroll]] for (uint step = 0u; step < 4u; step++)
-                if (k + step < end) take(first + (k + step) * push.inner, k + step, block, best, best_at);
+            /* Four written out: a compiler that unrolls forgets which operations are precise. */
+            take(first + k * push.inner, k, block, best, best_at);
+            if (k + 1u < end) take(first + (k + 1u) * push.inner, k + 1u, block, best, best_at);
+            if (k + 2u < end) take(first + (k + 2u) * push.inner, k + 2u, block, best, best_at);
+            if (k + 3u < end) take(first + (k + 3u) * push.inner, k + 3u, block, best, best_at);
         }
         sum = plus_bits(sum, block);
     }

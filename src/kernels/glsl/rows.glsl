@@ -22,7 +22,12 @@ uint group_number() { return gl_WorkGroupID.y * HDI_GRID_WIDTH + gl_WorkGroupID.
 float add_rounded(float a, float b) { precise float sum = a + b; return sum; }
 float mul_rounded(float a, float b) { precise float product = a * b; return product; }
 // acc + a * b: rounded twice in exact mode.
-float add_product(float acc, float a, float b) { return EXACT == 1u ? add_rounded(acc, mul_rounded(a, b)) : fma(a, b, acc); }
+float add_product(float acc, float a, float b) {
+    if (EXACT != 1u) return fma(a, b, acc);
+    precise float product = a * b; // in locals of its own: as arguments the compiler forgets that they are precise
+    precise float sum = acc + product;
+    return sum;
+}
 float exponential(float x) { return EXACT == 1u ? exact_exp(x) : exp(x); }
 float logarithm(float x) { return EXACT == 1u ? exact_log(x) : log(x); }
 float divided(float a, float b) { return EXACT == 1u ? exact_div(a, b) : a / b; }
