@@ -370,10 +370,11 @@ static hdi_kernel chosen(const hdi_caps *caps, int64_t m, int64_t n, int64_t k, 
 static void choices(void **state) {
     (void)state;
     const options weights = { .a = HD_F16, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
-    options exact = weights, gaps = weights, single = weights;
+    options exact = weights, gaps = weights, single = weights, halves = weights;
     exact.math = HD_MATH_EXACT;
     gaps.gap = 3;
     single.a = HD_F32;
+    halves.b = HD_F16;
     hdi_caps plain = gpu_caps;
     plain.subgroup_arithmetic = plain.matrix_f16 = 0;
     plain.shared_bytes = 16384;
@@ -383,8 +384,9 @@ static void choices(void **state) {
     assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, exact).module, HDI_MODULE_MATVEC);
     assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, gaps).module, HDI_MODULE_MATVEC); /* not wide */
     assert_int_equal(chosen(&plain, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_MATRIX);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).subgroup, 32);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).subgroup, 32);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_TILED); /* f16 would round them */
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_TILED);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_TILED);
     assert_int_equal(chosen(&plain, 600, 600, 32, weights).spec[HDI_MM_TILE_M], 32); /* workgroups of 256 do not fit */
