@@ -1,9 +1,8 @@
 /* fuzz_gguf.c: any bytes as a GGUF file. What is refused must be refused with a line that names the file and the place; what
  * is accepted must be found by its names, lie within the file and write back to the same bytes (tests/llm/hostile.c judges).
- * No byte is touched twice by the system: files are memory. Built and run for five minutes with
- *   clang -g -O2 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc -Itests/llm \
- *     tests/fuzz/fuzz_gguf.c tests/llm/hostile.c src/llm/?*.c src/base/dtype.c -lm -o fuzz
- *   ASAN_OPTIONS=quarantine_size_mb=8 ./fuzz -max_total_time=300 -timeout=1 -rss_limit_mb=256 -max_len=4096 CORPUS */
+ * No byte is touched twice by the system: files are memory.
+ * options: -max_len=4096
+ * sources: tests/llm/hostile.c */
 #include "hostile.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,7 @@
 /* fuzz_tokenizer.c: any bytes as a vocabulary and a text. The first bytes choose kind, pattern and flags; then come tokens,
  * scores, types and merges as hostile as they like, or on top of all single bytes; the rest is the text. What is taken must
  * give ids of the vocabulary; a byte-level one must give back the very bytes; a stream cuts no character; every refusal has
- * a text. Built and run for three minutes with
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc \
- *     tests/fuzz/fuzz_tokenizer.c src/llm/?*.c -o fuzz
- *   ASAN_OPTIONS=quarantine_size_mb=16 ./fuzz -max_total_time=180 -timeout=1 -rss_limit_mb=256 CORPUS */
+ * a text. */
 #include "llm/tokenizer.h"
 #include "llm/utf8.h"
 #include <stdlib.h>
