@@ -31,7 +31,9 @@ static hd_status pipeline_layout(hdi_backend_device *device, hdi_loaded_kernel *
     VkDescriptorSetLayout set;
     hd_status status = set_layout(device, loaded->binding_count, &set, error);
     if (status != HD_OK) return status;
-    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = loaded->push_bytes };
+    /* heddle's kernels declare the most words that every device has, and use as many as they are given. */
+    const uint32_t room = HDI_MAX(loaded->push_bytes, (uint32_t)(HDI_MAX_PUSH_WORDS * 4));
+    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = loaded->push_bytes ? room : 0 };
     const VkPipelineLayoutCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1, .pSetLayouts = &set,
         .pushConstantRangeCount = range.size ? 1 : 0, .pPushConstantRanges = &range,
