@@ -1,5 +1,6 @@
 /* test_validation.c: whole programs, planned and run on a Vulkan device under the validation layer with synchronization
  * validation: not one message. The programs are those of tests/golden. */
+#include "conform/driver_leaks.h"
 #include "device/vulkan/vk.h"
 #include <heddle.h>
 #include <setjmp.h>
