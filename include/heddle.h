@@ -226,6 +226,11 @@ HD_API void hd_context_destroy(hd_context *context);
 HD_API const char *hd_context_error(hd_context *context);
 /** Takes the first failure since the last take, in full. @param out_error status HD_OK where there was none. */
 HD_API void hd_context_take_error(hd_context *context, hd_error *out_error);
+/** Keeps a failure as the library's own are kept, for layers that are built on heddle: it is logged, and the first one waits for
+ *  hd_context_error. Any thread. @return error->status; HD_OK does nothing. */
+HD_API hd_status hd_context_put_error(hd_context *context, const hd_error *error);
+/** The allocator that the context uses, for layers that are built on heddle. */
+HD_API hd_allocator hd_context_allocator(const hd_context *context);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */
 HD_API uint64_t hd_context_live_objects(const hd_context *context);
 
@@ -324,10 +329,13 @@ typedef struct hd_buffer_desc {
     uint64_t      bytes; /* at least 1 */
     hd_buffer_use use;
     const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
+    void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU device only. It begins at
+                            a multiple of 8, outlives the buffer, and is read-only where nothing on the device writes it:
+                            a file's mapping will do. NULL: new memory */
 } hd_buffer_desc;
 
-/** Makes a buffer of zeros. Statuses: NULL_POINTER, ZERO_SIZE, OUT_OF_DEVICE_MEMORY (after the device's caches were
- *  dropped and it was tried once more), LIMIT. @param out_buffer yours; hd_buffer_destroy. */
+/** Makes a buffer of zeros (or of what desc->memory holds). Statuses: NULL_POINTER, ZERO_SIZE, OUT_OF_DEVICE_MEMORY (after the
+ *  device's caches were dropped and it was tried once more), LIMIT, UNSUPPORTED and INVALID_ARGUMENT (desc->memory). @param out_buffer yours; hd_buffer_destroy. */
 HD_API hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer);
 /** Ends the buffer once no submission uses it. NULL is fine. */
 HD_API void hd_buffer_destroy(hd_buffer *buffer);

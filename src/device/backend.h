@@ -50,6 +50,7 @@ typedef struct hdi_alloc_desc {
     uint64_t      bytes;
     hd_buffer_use use;
     const char   *label; /* NULL for none */
+    void         *host;  /* the caller's memory to use, on a back end of native kernels; NULL: new memory */
 } hdi_alloc_desc;
 
 typedef struct hdi_slot {

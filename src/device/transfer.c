@@ -18,7 +18,7 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     if (!device->stage) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
     hdi_stage *stage = device->stage;
     if (stage->memory[direction]) return HD_OK;
-    hdi_alloc_desc desc = { CHUNKS * CHUNK_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up" };
+    hdi_alloc_desc desc = { CHUNKS * CHUNK_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up", NULL };
     hd_status status = device->backend->alloc(device->handle, &desc, &stage->memory[direction], error);
     if (status) return status;
     stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);

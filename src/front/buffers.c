@@ -19,10 +19,13 @@ hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buf
     if (!hdi_pad_u64(desc->bytes, 4, &padded) || (limit && padded > limit))
         return hdi_context_fail(context, HD_STATUS_LIMIT, "a buffer of %llu bytes; %s allocates at most %llu at once", (unsigned long long)desc->bytes,
                                 device->found.info.id, (unsigned long long)limit);
+    if (desc->memory && !device->found.caps.native_kernels)
+        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "%s cannot use the host's memory in place; write the bytes into a buffer", device->found.info.id);
+    if ((uintptr_t)desc->memory % 8 != 0) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "memory for a buffer begins at no multiple of 8");
     hd_error error = { 0 };
     hd_buffer *buffer = hdi_alloc(&context->allocator, sizeof *buffer);
     hd_status status = buffer ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a buffer");
-    hdi_alloc_desc alloc = { padded, desc->use, desc->label };
+    hdi_alloc_desc alloc = { padded, desc->use, desc->label, desc->memory };
     if (!status) status = hdi_device_alloc(device, &alloc, &buffer->memory, &error);
     if (status) {
         hdi_free(&context->allocator, buffer, sizeof *buffer);

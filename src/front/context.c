@@ -22,6 +22,12 @@ hd_status hdi_context_fail(hd_context *context, hd_status status, const char *fo
     return hdi_context_keep(context, &error);
 }
 
+hd_status hd_context_put_error(hd_context *context, const hd_error *error) {
+    return context && error ? hdi_context_keep(context, error) : HD_STATUS_NULL_POINTER;
+}
+
+hd_allocator hd_context_allocator(const hd_context *context) { return context ? context->allocator : (hd_allocator){ 0 }; }
+
 void hd_context_take_error(hd_context *context, hd_error *out_error) {
     hdi_mutex_lock(&context->lock);
     *out_error = context->error;

@@ -47,7 +47,7 @@ static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
     if (own->memory || own->bound) return HD_OK;
     bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= SMALL_BYTES;
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read;
-    hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch" };
+    hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch", NULL };
     hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
     if (!status) own->memory_bytes = slot->bytes;
     return status;

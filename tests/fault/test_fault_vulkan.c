@@ -156,7 +156,7 @@ static bool failed; /* a call of the seam reported the fault */
 /* Everything on a lost device says so; what was made on it ends with it. */
 static bool lost_for_good(void) {
     const hdi_backend *b = &hdi_backend_vulkan;
-    const hdi_alloc_desc desc = { 100, HD_BUFFER_STORAGE, NULL };
+    const hdi_alloc_desc desc = { 100, HD_BUFFER_STORAGE, NULL, NULL };
     const hdi_kernel kernel = conform_kernel(9);
     hdi_memory *none = NULL;
     hdi_loaded_kernel *loaded = NULL;
@@ -210,7 +210,7 @@ typedef struct life {
 } life;
 
 static hd_status new_memory(uint64_t bytes, hd_buffer_use use, hdi_memory **out_memory) {
-    const hdi_alloc_desc desc = { bytes, use, "fault" };
+    const hdi_alloc_desc desc = { bytes, use, "fault", NULL };
     return vulkan.backend->alloc(vulkan.device, &desc, out_memory, &vulkan.error);
 }
 

@@ -83,7 +83,7 @@ static void misuse_has_its_own_status(void **state) {
     hd_program_destroy(p);
     hd_buffer *buffer;
     assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ 0 }, &buffer), HD_STATUS_ZERO_SIZE);
-    assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ 16, (hd_buffer_use)9, NULL }, &buffer), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ 16, (hd_buffer_use)9, NULL, NULL }, &buffer), HD_STATUS_INVALID_ARGUMENT);
     assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = UINT64_MAX - 2 }, &buffer), HD_STATUS_LIMIT);
     assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = 16 }, &buffer), HD_OK);
     assert_int_equal(hd_buffer_write(buffer, 8, y, 9), HD_STATUS_LIMIT);
@@ -243,6 +243,40 @@ static void bound_buffers_are_used(void **state) {
     hd_program_destroy(p);
 }
 
+static void the_callers_memory_is_used_in_place(void **state) {
+    (void)state;
+    static float x[64] = { 1, -2, 3 };
+    float y[64];
+    void *pointer;
+    hd_buffer *buffer;
+    hd_plan *plan;
+    hd_program *p = small_program(64);
+    assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = sizeof x, .memory = (char *)x + 1 }, &buffer), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = sizeof x, .memory = x }, &buffer), HD_OK);
+    assert_int_equal(hd_buffer_map(buffer, &pointer), HD_OK);
+    assert_ptr_equal(pointer, x);
+    assert_int_equal(hd_plan_create(device, p, NULL, &plan), HD_OK);
+    assert_int_equal(hd_plan_bind(plan, "x", buffer, 0), HD_OK);
+    assert_int_equal(hd_plan_write(plan, "b", (float[64]){ 0 }, sizeof y), HD_OK);
+    assert_int_equal(hd_plan_run(plan, NULL), HD_OK);
+    assert_int_equal(hd_plan_read(plan, "y", y, sizeof y), HD_OK);
+    const float before = y[1];
+    x[1] = 5;
+    assert_int_equal(hd_plan_run(plan, NULL), HD_OK);
+    assert_int_equal(hd_plan_read(plan, "y", y, sizeof y), HD_OK);
+    assert_true(y[1] != before);
+    hd_plan_destroy(plan);
+    hd_program_destroy(p);
+    hd_buffer_destroy(buffer); /* x is still there */
+    x[0] = 7;
+    hd_error error = { .status = HD_STATUS_PARSE, .text = "line 3 of a recipe" }, taken;
+    assert_int_equal(hd_context_put_error(context, &(hd_error){ 0 }), HD_OK);
+    hd_context_take_error(context, &taken);
+    assert_int_equal(hd_context_put_error(context, &error), HD_STATUS_PARSE);
+    hd_context_take_error(context, &taken);
+    assert_string_equal(taken.text, "line 3 of a recipe");
+}
+
 static void tickets_finish(void **state) {
     (void)state;
     hd_program *p = small_program(100000);
@@ -325,6 +359,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(budgets_hold_to_the_byte, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(buffers_come_and_go, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(bound_buffers_are_used, open_cpu, close_all),
+        cmocka_unit_test_setup_teardown(the_callers_memory_is_used_in_place, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(tickets_finish, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(eight_threads_share_a_device, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(lists_tell_what_there_is, open_cpu, close_all),

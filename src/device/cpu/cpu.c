@@ -15,6 +15,7 @@ struct hdi_memory {
     hdi_link    link;        /* in the device's list of living or of dead memory */
     uint64_t    bytes;
     void       *pointer;
+    bool        borrowed;    /* the caller's: not unmapped */
     uint64_t    last_ticket; /* the last submission that uses it */
 };
 
@@ -191,7 +192,7 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
 
 static void release(hdi_backend_device *device, hdi_memory *memory) {
     hdi_list_remove(&memory->link);
-    munmap(memory->pointer, memory->bytes);
+    if (!memory->borrowed) munmap(memory->pointer, memory->bytes);
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
 
@@ -208,7 +209,9 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return no_memory(error, desc->bytes);
     memory->bytes = desc->bytes;
-    memory->pointer = desc->bytes <= SIZE_MAX / 2 ? mmap(NULL, desc->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    memory->borrowed = desc->host != NULL;
+    memory->pointer = desc->host;
+    if (!memory->borrowed) memory->pointer = desc->bytes <= SIZE_MAX / 2 ? mmap(NULL, desc->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
     if (memory->pointer == MAP_FAILED) {
         hdi_free(device->host->allocator, memory, sizeof *memory);
         return no_memory(error, desc->bytes);
