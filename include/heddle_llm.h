@@ -1,0 +1,225 @@
+/* heddle_llm.h: language models from GGUF files, on any device that heddle.h reaches. Built on heddle.h only.
+ *
+ * STEP BY STEP
+ *   1. hd_model_open       a GGUF file: its facts, its vocabulary, its weights mapped; nothing is computed yet
+ *   2. hd_model_fit        what it will take, in exact bytes, before anything is loaded
+ *   3. hd_session_create   weights on the device, memory for the context: ready to answer
+ *   4. hd_generate         a prompt in, text out piece by piece
+ *   5. hd_session_destroy, hd_model_close
+ *
+ * Or by hand in place of 4: hd_model_tokenize, hd_session_feed, then again and again hd_session_best or
+ * hd_session_logits, and hd_session_feed with the token that was chosen.
+ *
+ * A COMPLETE PROGRAM is examples/05_llm.c.
+ *
+ * Ownership, errors, threads and structs are as in heddle.h. Failures wait on the context that the model was opened with. A
+ * model may be used from many threads; a session runs for one thread at a time. */
+#ifndef HEDDLE_LLM_H
+#define HEDDLE_LLM_H
+
+#include <heddle.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------------------------------------------------- 1. models */
+
+typedef struct hd_model   hd_model;   /* a GGUF file, opened */
+typedef struct hd_session hd_session; /* a model on its devices, with the memory of its sequences */
+
+/** Wishes for opening a model. */
+typedef struct hd_model_desc {
+    int strict; /* 1: rows of weights that are all zero, NaN or infinite are refused; they are only logged otherwise. Reads
+                   all weights once. 0: they are not looked at */
+} hd_model_desc;
+
+/** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
+ *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25). @param desc NULL for defaults. @param
+ *  out_model yours; hd_model_close, after its sessions. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
+ *  tensor type or a tokenizer, named), UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named),
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model);
+/** Closes the model; its sessions must have ended. NULL is fine. */
+HD_API void hd_model_close(hd_model *model);
+
+/** Facts of a model. */
+typedef struct hd_model_info {
+    char     name[96];          /* as the file says it, or "" */
+    char     architecture[24];  /* "llama", "qwen2", ... */
+    char     weight_types[96];  /* "q4_0 253, f32 145": types and how many tensors have each, the most bytes first */
+    char     tokenizer[24];     /* "gpt2", "llama", "t5" */
+    uint64_t file_bytes, weight_bytes;
+    uint64_t parameters;        /* elements of all weights */
+    uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary;
+    uint32_t context;           /* tokens that it was made for */
+    bool     has_chat_template;
+} hd_model_info;
+/** Reads a model's facts. Statuses: NULL_POINTER. */
+HD_API hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info);
+
+/* ------------------------------------------------------------------------------------------------------- 2. text */
+
+/** Flags of hd_model_tokenize. */
+typedef enum hd_tokenize_flags {
+    HD_TOKENIZE_PLAIN = 0,
+    HD_TOKENIZE_ADD_SPECIAL = 1,  /* the tokens that the model wants before and after a text */
+    HD_TOKENIZE_PARSE_SPECIAL = 2 /* control tokens in the text count; leave it out for text from strangers */
+} hd_tokenize_flags;
+
+/** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
+ *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count);
+/** The bytes that a token stands for, which may be part of a character; valid as long as the model. @param out_bytes their
+ *  number. @return NULL for an id that is none. */
+HD_API const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *out_bytes);
+/** Whether the token ends an answer: the model's end of text, of turn or of message. */
+HD_API bool hd_model_token_ends(const hd_model *model, int32_t token);
+
+/** One message of a conversation. */
+typedef struct hd_message {
+    const char *role;    /* "system", "user" or "assistant" */
+    const char *content;
+} hd_message;
+/** A conversation as the text that the model was trained to continue. @param template_name NULL: the file's own template
+ *  (UNSUPPORTED, with its place, where it uses what heddle does not know); else a built-in one: "chatml", "llama2",
+ *  "llama3", "mistral", "gemma", "bitnet". @param out_text at most `room` bytes with the ending zero. @param out_needed bytes
+ *  in full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
+HD_API hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count,
+                                      char *out_text, size_t room, size_t *out_needed);
+
+/* --------------------------------------------------------------------------------------------------- 3. sessions */
+
+/** Told how far loading is: `done` of `total` bytes of weights. Called on the thread that makes the session. */
+typedef void (*hd_progress_fn)(void *user, uint64_t done, uint64_t total);
+
+/** Wishes for a session. */
+typedef struct hd_session_desc {
+    hd_device     *device;       /* NULL: the best one, opened for the session and closed with it */
+    uint32_t       context;      /* tokens a sequence can hold; 0: what the model was made for, at most 4,096 */
+    uint32_t       sequences;    /* conversations side by side; 0: 1 */
+    uint32_t       chunk;        /* most prompt tokens in one submission; 0: 512 */
+    hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
+    uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. Layers that do not fit are left to the CPU */
+    int            device_layers;/* n > 0: the last n layers on the device, the others on the CPU; -1: none; 0: as many as fit */
+    int            stream;       /* 1: weights that do not fit travel to the device layer by layer, the next one while this one computes,
+                                    in place of leaving layers to the CPU */
+    hd_progress_fn progress;     /* NULL: nobody is told */
+    void          *progress_user;
+} hd_session_desc;
+
+/** The memory of a session, in bytes, known before anything is loaded. */
+typedef struct hd_fit {
+    uint32_t device_layers, cpu_layers, streamed_layers;
+    uint64_t device_weight_bytes, device_cache_bytes, device_scratch_bytes, device_bytes; /* the last is the sum */
+    uint64_t cpu_weight_bytes, cpu_cache_bytes, cpu_scratch_bytes, cpu_bytes;
+    uint64_t device_memory_bytes; /* what the device has, or memory_bytes where that is less */
+    bool     fits;
+} hd_fit;
+/** Tells what hd_session_create would take, and takes nothing but the device. Statuses: NULL_POINTER, INVALID_ARGUMENT, those of
+ *  hd_device_open and hd_plan_estimate. */
+HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
+
+/** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
+ *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (not even one layer fits),
+ *  OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
+HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
+/** Ends the session and frees its memory. NULL is fine. */
+HD_API void hd_session_destroy(hd_session *session);
+
+/** Appends tokens to a sequence (0 .. sequences-1) and computes what comes after the last of them. Statuses: NULL_POINTER,
+ *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence is full; nothing was appended), DEVICE_LOST,
+ *  TIMEOUT. */
+HD_API hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count);
+/** One token for each of several sequences. */
+typedef struct hd_step {
+    uint32_t sequence;
+    int32_t  token;
+} hd_step;
+/** Appends one token to each of `count` different sequences in one submission; in exact mode each gets the very bits that it
+ *  would get alone. Statuses as hd_session_feed. */
+HD_API hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count);
+/** The most likely next token, chosen on the device. Statuses: NULL_POINTER, WRONG_STATE (nothing was fed). */
+HD_API hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_token);
+/** Scores of all tokens to come next, `vocabulary` floats, valid until the session is used again. Statuses as hd_session_best. */
+HD_API hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float **out_logits);
+/** Number of tokens in a sequence. */
+HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence);
+/** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT. */
+HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
+
+/** Counters of a session. */
+typedef struct hd_session_stats {
+    uint64_t prompt_tokens, prompt_ns; /* fed with hd_session_feed more than one at a time */
+    uint64_t decode_tokens, decode_ns; /* fed one at a time */
+    uint64_t load_ns;                  /* making the session */
+    uint64_t submissions;              /* handed to the device for all of these tokens */
+    uint64_t plans;                    /* made so far: one for each size */
+    uint64_t recorded;                 /* runs for which commands had to be recorded; the others were replays */
+    uint32_t decode_levels, decode_dispatches; /* of one token: dependent steps, and dispatches */
+} hd_session_stats;
+/** Reads the counters. Statuses: NULL_POINTER. */
+HD_API hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats);
+/** What the session took, as hd_model_fit tells it before. Statuses: NULL_POINTER. */
+HD_API hd_status hd_session_get_fit(const hd_session *session, hd_fit *out_fit);
+/** The device that the session was made on. */
+HD_API hd_device *hd_session_device(const hd_session *session);
+
+/* ------------------------------------------------------------------------------------------------- 4. generation */
+
+/** How the next token is drawn. All zero: the most likely one, always. */
+typedef struct hd_sampling {
+    float    temperature;       /* above 0: draws by chance; scores are divided by it */
+    uint32_t top_k;             /* only the k most likely; 0: all */
+    float    top_p;             /* only the most likely that together reach this probability; 0: all */
+    float    min_p;             /* only those at least this fraction as likely as the most likely; 0: all */
+    float    repeat_penalty;    /* scores of tokens seen lately are divided by it (multiplied where below 0); 0: none */
+    float    frequency_penalty; /* taken off the score for each time a token was seen lately */
+    float    presence_penalty;  /* taken off the score of a token that was seen lately */
+    uint32_t penalty_window;    /* how many tokens count as lately; 0: 64 */
+    uint64_t seed;              /* same seed, same scores: same tokens, on every machine */
+} hd_sampling;
+
+/** Why an answer ended. */
+typedef enum hd_stop {
+    HD_STOP_NONE = 0,
+    HD_STOP_END,     /* the model ended it */
+    HD_STOP_LENGTH,  /* max_tokens */
+    HD_STOP_CONTEXT, /* the sequence is full */
+    HD_STOP_TEXT,    /* one of the stop texts */
+    HD_STOP_CALLER   /* on_text said so */
+} hd_stop;
+
+/** Receives the answer piece by piece: whole characters of UTF-8, without an ending zero. Returning false ends it. */
+typedef bool (*hd_text_fn)(void *user, const char *text, size_t bytes);
+
+/** Wishes for an answer. */
+typedef struct hd_generate_desc {
+    uint32_t       sequence;
+    const int32_t *tokens;        /* the prompt, appended to what the sequence holds */
+    size_t         token_count;
+    uint32_t       max_tokens;    /* 0: until the sequence is full */
+    hd_sampling    sampling;
+    const char *const *stop_texts;/* the answer ends before one of these; "" is none */
+    size_t         stop_count;
+    int            ignore_end;    /* 1: the model's own end does not end it */
+    hd_text_fn     on_text;       /* NULL: nobody is told */
+    void          *user;
+} hd_generate_desc;
+
+/** What came of it. */
+typedef struct hd_generated {
+    hd_stop  stop;
+    uint32_t token_count;  /* of the answer, its ending token not counted */
+    uint64_t prompt_ns, answer_ns;
+} hd_generated;
+/** Continues a prompt. The answer's tokens, but for an ending one, become part of the sequence (those after a stop text too).
+ *  @param out_tokens NULL, or room for max_tokens ids. @param out_result may be NULL. Statuses: NULL_POINTER, ZERO_SIZE (no prompt
+ *  and nothing fed before), and those of hd_session_feed; INVALID_ARGUMENT for sampling figures that make no sense. */
+HD_API hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* HEDDLE_LLM_H */

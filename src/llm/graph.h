@@ -1,0 +1,29 @@
+/* graph.h: a run of a model's layers as a program. */
+#ifndef HDL_GRAPH_H
+#define HDL_GRAPH_H
+
+#include "llm/model.h"
+
+/* Which part of the model, and for how many tokens. A part that does not begin with the embedding takes "hidden" f32 [rows,H];
+ * one that does not end with the logits gives "next", of the same shape.
+ *
+ * Inputs   "tokens" i32 [rows] (or "hidden"), "positions" i32 [rows], "past" i32 [sequences]: tokens that each sequence holds
+ *          already, "last" i32 [sequences], where tokens > 1: the row whose logits are wanted; and the weights, by their
+ *          names in the file
+ * States   "keys.<layer>", "values.<layer>": [bucket,Hkv,D] in f16, or [sequences,bucket,Hkv,D] for more than one
+ * Outputs  "logits" f32 [sequences,V] and "best" i32 [sequences] (or "next") */
+typedef struct hdl_part {
+    uint32_t first_layer, layer_count;
+    bool     embeds, heads;     /* the embedding before, the logits after */
+} hdl_part;
+typedef struct hdl_size {
+    uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */
+    uint32_t bucket;            /* tokens that a sequence's cache has room for in this program */
+} hdl_size;
+
+/* The program; failures wait on the model's context. Yours; hd_program_destroy. */
+hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hd_program **out_program);
+/* The shape of a cache state. */
+hd_shape hdl_cache_shape(const hd_model *model, hdl_size size);
+
+#endif

@@ -1,0 +1,345 @@
+/* session.c: making and ending sessions, and running tokens through their stages. */
+#define _POSIX_C_SOURCE 200809L
+#include "llm/session.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#define FAIL(session, status, ...) fail((session)->model->context, (status), __VA_ARGS__)
+static hd_status fail(hd_context *context, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
+static hd_status fail(hd_context *context, hd_status status, const char *format, ...) {
+    hd_error error = { 0 };
+    char text[sizeof error.text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hdl_fail(&error, status, "%s", text);
+    return hd_context_put_error(context, &error);
+}
+
+/* ---- making and ending ---- */
+
+/* The layout on desc->device, or on the best device; the CPU is opened beside it where layers go there. */
+static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device, hd_device **out_cpu) {
+    hd_device *device = desc->device;
+    hd_status status = device ? HD_OK : hd_device_open(model->context, NULL, out_device);
+    if (!device) device = *out_device;
+    if (!status) status = hdl_layout_make(model, desc, device, NULL, out);
+    if (status != HD_STATUS_NO_DEVICE || !device) return status;
+    status = hd_device_open(model->context, &(hd_device_desc){ .id = "cpu" }, out_cpu);
+    return status ? status : hdl_layout_make(model, desc, device, *out_cpu, out);
+}
+
+hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit) {
+    if (!model || !out_fit) return HD_STATUS_NULL_POINTER;
+    const hd_session_desc defaults = { 0 };
+    hd_device *device = NULL, *cpu = NULL;
+    hdl_layout layout = { 0 };
+    const hd_status status = lay_out(model, desc ? desc : &defaults, &layout, &device, &cpu);
+    *out_fit = layout.fit;
+    hd_device_close(cpu);
+    hd_device_close(device);
+    return status;
+}
+
+static hd_status load(hd_session *session, const hd_session_desc *desc) {
+    const hdl_layout *l = &session->layout;
+    hdl_loading loading = { desc->progress, desc->progress_user, 0, 0 };
+    for (uint32_t i = 0; i < l->stage_count; i++) loading.total += hdl_part_weight_bytes(session->model, l->parts[i]);
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < l->stage_count && !status; i++) {
+        session->stages[i] = (hdl_stage){ .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
+                                          .sequences = l->sequences, .rows = l->rows };
+        status = hdl_stage_load(&session->stages[i], &loading);
+    }
+    if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
+    return status;
+}
+
+static hd_status make_room(hd_session *session) {
+    const hdl_layout *l = &session->layout;
+    const hd_allocator *allocator = &session->model->allocator;
+    const uint64_t rows = l->chunk > l->sequences ? l->chunk : l->sequences;
+    session->hidden_bytes = l->stage_count > 1 ? rows * session->model->figures.hidden * sizeof(float) : 0;
+    session->logits_bytes = (uint64_t)l->sequences * session->model->figures.vocabulary * sizeof(float);
+    session->sequences = hdl_alloc(allocator, l->sequences * sizeof *session->sequences);
+    session->tokens = hdl_alloc(allocator, rows * sizeof *session->tokens);
+    session->positions = hdl_alloc(allocator, rows * sizeof *session->positions);
+    session->hidden = hdl_alloc(allocator, session->hidden_bytes);
+    session->logits = hdl_alloc(allocator, session->logits_bytes);
+    if (!session->sequences || !session->tokens || !session->positions || !session->hidden || !session->logits)
+        return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
+    for (uint32_t i = 0; i < l->sequences; i++) session->sequences[i].best = HDL_NO_TOKEN;
+    return HD_OK;
+}
+
+/* The plan of a decode step, so that a device that cannot run the model says so now. */
+static hd_status prepare(hd_session *session) {
+    const hdl_layout *l = &session->layout;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < l->stage_count && !status; i++) {
+        hd_plan *plan;
+        hd_plan_stats stats;
+        const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0) };
+        status = hdl_stage_plan(&session->stages[i], size, 0, &plan);
+        if (status || hd_plan_get_stats(plan, &stats)) continue;
+        session->stats.decode_levels += stats.levels;
+        session->stats.decode_dispatches += stats.dispatches;
+    }
+    return status;
+}
+
+hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session) {
+    if (!model || !out_session) return HD_STATUS_NULL_POINTER;
+    *out_session = NULL;
+    const hd_session_desc defaults = { 0 };
+    const uint64_t began = now_ns();
+    hd_session *session = hdl_alloc(&model->allocator, sizeof *session);
+    if (!session) return fail(model->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
+    session->model = model;
+    if (!desc) desc = &defaults;
+    hd_status status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
+    const hd_fit *fit = &session->layout.fit;
+    if (!status && !fit->fits)
+        status = FAIL(session, HD_STATUS_OVER_BUDGET, "%llu bytes are needed on the device, which has %llu; shorten the context or name fewer layers",
+                      (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes), (unsigned long long)fit->device_memory_bytes);
+    if (!status) status = make_room(session);
+    if (!status) status = load(session, desc);
+    if (!status) status = prepare(session);
+    session->stats.load_ns = now_ns() - began;
+    if (status) hd_session_destroy(session);
+    else *out_session = session;
+    return status;
+}
+
+void hd_session_destroy(hd_session *session) {
+    if (!session) return;
+    const hd_allocator allocator = session->model->allocator;
+    for (uint32_t i = 0; i < HDL_STAGES; i++)
+        if (session->stages[i].model) hdl_stage_end(&session->stages[i]);
+    const uint64_t rows = session->layout.chunk > session->layout.sequences ? session->layout.chunk : session->layout.sequences;
+    hdl_free(&allocator, session->sequences, session->layout.sequences * sizeof *session->sequences);
+    hdl_free(&allocator, session->tokens, rows * sizeof *session->tokens);
+    hdl_free(&allocator, session->positions, rows * sizeof *session->positions);
+    hdl_free(&allocator, session->hidden, session->hidden_bytes);
+    hdl_free(&allocator, session->logits, session->logits_bytes);
+    hd_device_close(session->own_device);
+    hd_device_close(session->own_cpu);
+    hdl_free(&allocator, session, sizeof *session);
+}
+
+/* ---- running ---- */
+
+/* What one run takes in, beside the tokens and positions in the session. */
+typedef struct run {
+    hdl_size       size;
+    uint32_t       sequence;    /* of a size for one sequence */
+    const int32_t *past, *last; /* one for each sequence of the size */
+} run;
+
+static hd_status write_inputs(hd_session *session, const run *r, uint32_t stage, hd_plan *plan) {
+    const uint64_t rows = (uint64_t)r->size.sequences * r->size.tokens, hidden = session->model->figures.hidden;
+    const hdl_part *part = &session->stages[stage].part;
+    hd_status status = part->embeds ? hd_plan_write(plan, "tokens", session->tokens, rows * sizeof *session->tokens)
+                                    : hd_plan_write(plan, "hidden", session->hidden, rows * hidden * sizeof *session->hidden);
+    if (!status) status = hd_plan_write(plan, "positions", session->positions, rows * sizeof *session->positions);
+    if (!status) status = hd_plan_write(plan, "past", r->past, r->size.sequences * sizeof *r->past);
+    if (!status && part->heads && r->size.tokens > 1) status = hd_plan_write(plan, "last", r->last, r->size.sequences * sizeof *r->last);
+    return status;
+}
+
+/* Runs all stages; afterwards last_plan holds the outputs. */
+static hd_status run_stages(hd_session *session, const run *r) {
+    const uint64_t rows = (uint64_t)r->size.sequences * r->size.tokens, hidden = session->model->figures.hidden;
+    session->run++;
+    session->last_plan = NULL;
+    for (uint32_t i = 0; i < session->layout.stage_count; i++) {
+        hd_plan *plan;
+        hd_plan_stats before, after;
+        hd_status status = hdl_stage_plan(&session->stages[i], r->size, r->sequence, &plan);
+        if (!status) status = hd_plan_get_stats(plan, &before);
+        if (!status) status = write_inputs(session, r, i, plan);
+        if (!status) status = hd_plan_run(plan, NULL);
+        if (!status) status = hd_plan_get_stats(plan, &after);
+        if (!status && !session->stages[i].part.heads) status = hd_plan_read(plan, "next", session->hidden, rows * hidden * sizeof *session->hidden);
+        if (status) return status;
+        session->stats.submissions++;
+        session->stats.recorded += after.records - before.records;
+        session->last_plan = plan;
+    }
+    session->last_sequences = r->size.sequences;
+    return HD_OK;
+}
+
+static hd_status read_best(hd_session *session, int32_t *out, uint32_t count) {
+    return hd_plan_read(session->last_plan, "best", out, count * sizeof *out);
+}
+
+static hd_status check_sequence(const hd_session *session, uint32_t sequence) {
+    if (sequence < session->layout.sequences) return HD_OK;
+    return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u of %u", sequence, session->layout.sequences);
+}
+static hd_status check_token(const hd_session *session, int32_t token) {
+    if (token >= 0 && (uint32_t)token < session->model->figures.vocabulary) return HD_OK;
+    return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "token %d of a vocabulary of %u", token, session->model->figures.vocabulary);
+}
+static hd_status check_room(const hd_session *session, uint32_t sequence, size_t count) {
+    const uint32_t position = session->sequences[sequence].position;
+    if (count <= session->layout.context - position) return HD_OK;
+    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %u of %u tokens, %zu more do not fit", sequence, position, session->layout.context, count);
+}
+
+/* Feeds `count` tokens, at most the size's, to one sequence. */
+static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count, uint32_t padded) {
+    hdl_sequence *s = &session->sequences[sequence];
+    const int32_t past = (int32_t)s->position, last = (int32_t)count - 1;
+    for (uint32_t i = 0; i < padded; i++) { /* padding stands behind all that is seen; what it leaves in the cache is overwritten */
+        session->tokens[i] = i < count ? tokens[i] : 0;
+        session->positions[i] = past + (int32_t)i;
+    }
+    const bool alone = session->layout.sequences == 1;
+    const run r = { { 1, padded, padded == 1 && alone ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows }, sequence, &past, &last };
+    hd_status status = run_stages(session, &r);
+    if (!status) status = read_best(session, &s->best, 1);
+    if (status) return status;
+    s->position += count;
+    s->run = session->run;
+    s->row = 0;
+    return HD_OK;
+}
+
+hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count) {
+    if (!session || !tokens) return HD_STATUS_NULL_POINTER;
+    hd_status status = check_sequence(session, sequence);
+    if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
+    if (!status) status = check_room(session, sequence, count);
+    for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
+    const uint64_t began = now_ns();
+    for (size_t at = 0; at < count && !status;) {
+        const uint32_t padded = hdl_layout_tokens(&session->layout, count - at);
+        const uint32_t piece = padded < count - at ? padded : (uint32_t)(count - at);
+        status = feed_piece(session, sequence, tokens + at, piece, padded);
+        at += piece;
+    }
+    if (status) return status;
+    *(count > 1 ? &session->stats.prompt_tokens : &session->stats.decode_tokens) += count;
+    *(count > 1 ? &session->stats.prompt_ns : &session->stats.decode_ns) += now_ns() - began;
+    return HD_OK;
+}
+
+static hd_status check_steps(const hd_session *session, const hd_step *steps, size_t count) {
+    hd_status status = count ? HD_OK : FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
+    for (size_t i = 0; i < count && !status; i++) {
+        status = check_sequence(session, steps[i].sequence);
+        if (!status) status = check_room(session, steps[i].sequence, 1);
+        if (!status) status = check_token(session, steps[i].token);
+        for (size_t k = 0; k < i && !status; k++)
+            if (steps[k].sequence == steps[i].sequence) status = FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u stands twice in one step", steps[i].sequence);
+    }
+    return status;
+}
+
+hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count) {
+    if (!session || !steps) return HD_STATUS_NULL_POINTER;
+    const uint32_t all = session->layout.sequences;
+    hd_status status = check_steps(session, steps, count);
+    if (status) return status;
+    if (all == 1) return hd_session_feed(session, 0, &steps[0].token, 1);
+    const uint64_t began = now_ns();
+    int32_t past[256], best[256];
+    for (uint32_t i = 0; i < all; i++) { /* who does not take part writes outside of the cache, which leaves it as it is */
+        session->tokens[i] = 0;
+        session->positions[i] = 0;
+        past[i] = (int32_t)session->layout.rows;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t s = steps[i].sequence;
+        session->tokens[s] = steps[i].token;
+        past[s] = session->positions[s] = (int32_t)session->sequences[s].position;
+    }
+    const run r = { { all, 1, session->layout.rows }, 0, past, NULL };
+    status = run_stages(session, &r);
+    if (!status) status = read_best(session, best, all);
+    if (status) return status;
+    for (size_t i = 0; i < count; i++) {
+        hdl_sequence *s = &session->sequences[steps[i].sequence];
+        s->position++;
+        s->best = best[steps[i].sequence];
+        s->run = session->run;
+        s->row = steps[i].sequence;
+    }
+    session->stats.decode_tokens += count;
+    session->stats.decode_ns += now_ns() - began;
+    return HD_OK;
+}
+
+/* ---- what came of it ---- */
+
+static hd_status check_result(const hd_session *session, uint32_t sequence) {
+    hd_status status = check_sequence(session, sequence);
+    if (!status && session->sequences[sequence].best == HDL_NO_TOKEN)
+        status = FAIL(session, HD_STATUS_WRONG_STATE, "nothing was fed to sequence %u since it began or was rewound", sequence);
+    return status;
+}
+
+hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_token) {
+    if (!session || !out_token) return HD_STATUS_NULL_POINTER;
+    const hd_status status = check_result(session, sequence);
+    if (!status) *out_token = session->sequences[sequence].best;
+    return status;
+}
+
+hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float **out_logits) {
+    if (!session || !out_logits) return HD_STATUS_NULL_POINTER;
+    hd_status status = check_result(session, sequence);
+    if (status) return status;
+    const hdl_sequence *s = &session->sequences[sequence];
+    const uint64_t vocabulary = session->model->figures.vocabulary;
+    if (s->run != session->run || !session->last_plan)
+        return FAIL(session, HD_STATUS_WRONG_STATE, "the last run was not of sequence %u; take its scores before others run", sequence);
+    if (session->logits_run != session->run)
+        status = hd_plan_read(session->last_plan, "logits", session->logits, session->last_sequences * vocabulary * sizeof *session->logits);
+    if (status) return status;
+    session->logits_run = session->run;
+    *out_logits = session->logits + s->row * vocabulary;
+    return HD_OK;
+}
+
+uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {
+    return session && sequence < session->layout.sequences ? session->sequences[sequence].position : 0;
+}
+
+hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position) {
+    if (!session) return HD_STATUS_NULL_POINTER;
+    const hd_status status = check_sequence(session, sequence);
+    if (status) return status;
+    hdl_sequence *s = &session->sequences[sequence];
+    if (position > s->position) return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position, position);
+    s->position = position;
+    s->best = HDL_NO_TOKEN;
+    return HD_OK;
+}
+
+hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats) {
+    if (!session || !out_stats) return HD_STATUS_NULL_POINTER;
+    *out_stats = session->stats;
+    for (uint32_t i = 0; i < session->layout.stage_count; i++) out_stats->plans += session->stages[i].plan_count;
+    return HD_OK;
+}
+
+hd_status hd_session_get_fit(const hd_session *session, hd_fit *out_fit) {
+    if (!session || !out_fit) return HD_STATUS_NULL_POINTER;
+    *out_fit = session->layout.fit;
+    return HD_OK;
+}
+
+hd_device *hd_session_device(const hd_session *session) {
+    return session ? session->layout.devices[session->layout.stage_count - 1] : NULL;
+}

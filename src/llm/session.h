@@ -1,0 +1,53 @@
+/* session.h: a model ready to run: its stages, and what each sequence holds. */
+#ifndef HDL_SESSION_H
+#define HDL_SESSION_H
+
+#include "llm/stage.h"
+
+enum { HDL_STAGES = 2 };
+
+/* A session's wishes with every default filled in, and where the layers go. */
+typedef struct hdl_layout {
+    uint32_t    context, rows;       /* tokens of a sequence; the cache's, rounded up */
+    uint32_t    sequences, chunk;
+    hd_math     math;
+    hd_device  *devices[HDL_STAGES]; /* of each stage, in order */
+    hdl_part    parts[HDL_STAGES];
+    uint32_t    stage_count;
+    hd_fit      fit;
+} hdl_layout;
+
+/* One conversation. */
+typedef struct hdl_sequence {
+    uint32_t position;               /* tokens it holds */
+    int32_t  best;                   /* the most likely next token, or HDL_NO_TOKEN */
+    uint32_t row;                    /* of "logits" in the last run, where `run` is the session's */
+    uint64_t run;                    /* which run computed them */
+} hdl_sequence;
+
+struct hd_session {
+    hd_model     *model;
+    hdl_layout    layout;
+    hd_device    *own_device, *own_cpu; /* opened for the session, or NULL */
+    hdl_stage     stages[HDL_STAGES];
+    hdl_sequence *sequences;
+    int32_t      *tokens, *positions;  /* of one run: chunk, or sequences, of each */
+    float        *hidden;              /* between two stages */
+    float        *logits;              /* of the last run, when asked for */
+    uint64_t      hidden_bytes, logits_bytes;
+    hd_plan      *last_plan;           /* holds the outputs of the last run */
+    uint32_t      last_sequences;
+    uint64_t      run, logits_run;
+    hd_session_stats stats;
+};
+
+/* ---- layout.c ---- */
+/* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known to be
+ * needed: HD_STATUS_NO_DEVICE then, and nothing is kept on the context. */
+hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu, hdl_layout *out_layout);
+/* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
+uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
+/* The cache that a decode step at `position` needs: the smallest bucket. */
+uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
+
+#endif

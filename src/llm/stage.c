@@ -1,0 +1,197 @@
+/* stage.c: weights and cache on a device, and the plans that use them. A GPU gets the weights in slabs, since a device has
+ * few allocations to give; the CPU uses them where the file is mapped, so that loading costs nothing. */
+#include "llm/stage.h"
+#include <stdio.h>
+
+#define SLAB_BYTES  (UINT64_C(512) << 20)
+#define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
+enum { ALIGN = 256 };                    /* of what is bound to a plan */
+
+static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1); }
+
+static hd_status fail(const hdl_stage *stage, hd_status status, const char *what) {
+    hd_error error = { 0 };
+    hdl_fail(&error, status, "%s", what);
+    return hd_context_put_error(stage->model->context, &error);
+}
+
+/* ---- bytes ---- */
+
+bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
+    if (!model->weights[index].present) return false;
+    const uint32_t layer = index / HDL_LAYER_ROLES, layers = model->figures.layers;
+    if (layer < layers) return layer >= part.first_layer && layer < part.first_layer + part.layer_count;
+    const uint32_t role = index - layers * HDL_LAYER_ROLES + HDL_LAYER_ROLES;
+    if (role == HDL_EMBEDDING) return part.embeds || (part.heads && !hdl_weight_of(model, 0, HDL_LOGITS)->present);
+    return part.heads;
+}
+
+uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < model->weight_count; i++)
+        if (hdl_part_needs(model, part, i)) bytes += aligned(hdl_weight_bytes(&model->weights[i]));
+    return bytes;
+}
+
+uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequences, uint32_t rows) {
+    const hdl_figures *f = &model->figures;
+    return UINT64_C(4) * layers * sequences * rows * f->kv_heads * f->head_size; /* keys and values of 2 bytes */
+}
+
+/* ---- weights ---- */
+
+static hd_status add_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buffer **out) {
+    const hd_allocator *allocator = &stage->model->allocator;
+    if (stage->buffer_count == stage->buffer_capacity) {
+        const uint32_t wanted = stage->buffer_capacity ? 2 * stage->buffer_capacity : 64;
+        if (!hdl_resize(allocator, &stage->buffers, stage->buffer_capacity * sizeof *stage->buffers, wanted * sizeof *stage->buffers))
+            return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
+        stage->buffer_capacity = wanted;
+    }
+    const hd_status status = hd_buffer_create(stage->device, desc, out);
+    if (!status) stage->buffers[stage->buffer_count++] = *out;
+    return status;
+}
+
+static void tell(hdl_loading *loading, uint64_t bytes) {
+    loading->done += bytes;
+    if (loading->progress) loading->progress(loading->user, loading->done, loading->total);
+}
+
+/* Writes a weight into a buffer: as it is, or unpacked where the device's type is another one. */
+static hd_status fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading) {
+    const hd_model *model = stage->model;
+    hd_error error = { 0 };
+    hdl_span data;
+    if (hdl_gguf_data(model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(model->context, &error);
+    if (w->tensor.type != HDL_GGUF_TYPE_I2_S) {
+        hd_status status = HD_OK;
+        for (uint64_t at = 0; at < data.count && !status;) {
+            const uint64_t piece = data.count - at < PIECE_BYTES ? data.count - at : PIECE_BYTES;
+            status = hd_buffer_write(buffer, offset + at, data.bytes + at, piece);
+            tell(loading, piece);
+            at += piece;
+        }
+        return status;
+    }
+    return fail(stage, HD_STATUS_UNSUPPORTED, "i2_s weights");
+}
+
+/* The CPU's way: every weight is a buffer over the mapped file. */
+static hd_status borrow(hdl_stage *stage, uint32_t index, hdl_loading *loading) {
+    const hdl_weight *w = &stage->model->weights[index];
+    hd_error error = { 0 };
+    hdl_span data;
+    if (hdl_gguf_data(stage->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(stage->model->context, &error);
+    void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
+    const hd_status status = add_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory }, &stage->places[index].buffer);
+    tell(loading, data.count);
+    return status;
+}
+
+static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
+    const hd_model *model = stage->model;
+    const bool is_cpu = hd_device_get_info(stage->device)->kind == HD_DEVICE_CPU;
+    hd_buffer *slab = NULL;
+    uint64_t used = 0, room = 0, left = hdl_part_weight_bytes(model, stage->part);
+    for (uint32_t i = 0; i < model->weight_count; i++) {
+        const hdl_weight *w = &model->weights[i];
+        const uint64_t bytes = aligned(hdl_weight_bytes(w));
+        hd_status status;
+        if (!hdl_part_needs(model, stage->part, i)) continue;
+        if (is_cpu && w->tensor.type != HDL_GGUF_TYPE_I2_S) {
+            if ((status = borrow(stage, i, loading))) return status;
+            left -= bytes;
+            continue;
+        }
+        if (used + bytes > room) {
+            room = left < SLAB_BYTES ? left : bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
+            used = 0;
+            if ((status = add_buffer(stage, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
+        }
+        stage->places[i] = (hdl_place){ slab, used };
+        if ((status = fill(stage, w, slab, used, loading))) return status;
+        used += bytes;
+        left -= bytes;
+    }
+    return HD_OK;
+}
+
+hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
+    const hd_model *model = stage->model;
+    stage->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *stage->places);
+    if (!stage->places) return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+    hd_status status = load_weights(stage, loading);
+    const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->sequences, stage->rows);
+    if (!status && cache) status = hd_buffer_create(stage->device, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &stage->cache);
+    return status;
+}
+
+void hdl_stage_end(hdl_stage *stage) {
+    const hd_allocator *allocator = &stage->model->allocator;
+    for (uint32_t i = 0; i < stage->plan_count; i++) hd_plan_destroy(stage->plans[i].plan);
+    for (uint32_t i = 0; i < stage->buffer_count; i++) hd_buffer_destroy(stage->buffers[i]);
+    hd_buffer_destroy(stage->cache);
+    hdl_free(allocator, stage->buffers, stage->buffer_capacity * sizeof *stage->buffers);
+    if (stage->places) hdl_free(allocator, stage->places, stage->model->weight_count * sizeof *stage->places);
+    memset(stage, 0, sizeof *stage);
+}
+
+/* ---- plans ---- */
+
+static hd_status bind_cache(hdl_stage *stage, hdl_sized *sized, uint32_t sequence) {
+    const uint64_t each = hdl_cache_bytes(stage->model, 1, 1, stage->rows) / 2; /* keys or values of one sequence */
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < stage->part.layer_count && !status; i++)
+        for (int which = 0; which < 2 && !status; which++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s.%u", which ? "values" : "keys", stage->part.first_layer + i);
+            status = hd_plan_bind(sized->plan, name, stage->cache, ((2 * (uint64_t)i + (unsigned)which) * stage->sequences + sequence) * each);
+        }
+    sized->sequence = sequence;
+    return status;
+}
+
+static hd_status bind_weights(hdl_stage *stage, hd_plan *plan) {
+    const uint32_t layers = stage->model->figures.layers;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < stage->model->weight_count && !status; i++) {
+        char name[HDL_WEIGHT_NAME];
+        if (!stage->places[i].buffer) continue;
+        const uint32_t layer = i / HDL_LAYER_ROLES;
+        hdl_weight_name(layer, (hdl_role)(layer < layers ? i % HDL_LAYER_ROLES : i - layers * HDL_LAYER_ROLES + HDL_LAYER_ROLES), name);
+        status = hd_plan_bind(plan, name, stage->places[i].buffer, stage->places[i].offset);
+    }
+    return status;
+}
+
+static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t sequence, hdl_sized *sized) {
+    hd_program *program;
+    hd_status status = hdl_graph_build(stage->model, stage->part, size, &program);
+    if (status) return status;
+    status = hd_plan_create(stage->device, program, &(hd_plan_desc){ .math = stage->math }, &sized->plan);
+    hd_program_destroy(program);
+    if (status) return status;
+    sized->size = size;
+    status = bind_weights(stage, sized->plan);
+    if (!status) status = bind_cache(stage, sized, sequence);
+    if (status) hd_plan_destroy(sized->plan);
+    return status;
+}
+
+hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t sequence, hd_plan **out_plan) {
+    hdl_sized *sized = NULL;
+    for (uint32_t i = 0; i < stage->plan_count && !sized; i++)
+        if (memcmp(&stage->plans[i].size, &size, sizeof size) == 0) sized = &stage->plans[i];
+    hd_status status = HD_OK;
+    if (!sized) {
+        if (stage->plan_count == HDL_STAGE_PLANS) return fail(stage, HD_STATUS_LIMIT, "too many sizes of plans for one session");
+        sized = &stage->plans[stage->plan_count];
+        status = make_plan(stage, size, sequence, sized);
+        stage->plan_count += status == HD_OK;
+    } else if (sized->sequence != sequence) {
+        status = bind_cache(stage, sized, sequence);
+    }
+    *out_plan = sized->plan;
+    return status;
+}
