@@ -1,0 +1,213 @@
+/* test_models.c: logits and greedy answers of tiny models of every architecture against Hugging Face transformers, on every
+ * device that is here, in fast and in exact mode; and that it makes no difference how the tokens are fed. */
+#include "llm/model_reference.h"
+#include <heddle_llm.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static const char *const names[] = { "llama_f32", "llama3_f32", "llama_linear_f32", "qwen2_f32", "qwen3_f32", "bitnet_f32", "bitnet_wide_tq2_0",
+                                     "bitnet_b158_i2_s", "llama_q8_0", "llama_q4_0", "qwen3_q8_0", "qwen3_q4_0" };
+enum { NAMES = sizeof names / sizeof *names };
+
+static hd_context *context;
+static const char *backends[] = { "cpu", "vulkan" };
+
+#define CHECK(call) check((call), #call, __LINE__)
+static void check(hd_status status, const char *call, int line) {
+    if (status) fail_msg("line %d: %s: %s", line, call, hd_context_error(context));
+}
+
+static hd_device *device_of(const char *backend) {
+    hd_device *device = NULL;
+    if (hd_device_open(context, &(hd_device_desc){ .id = backend }, &device)) (void)hd_context_error(context);
+    return device;
+}
+
+static int open_context(void **state) {
+    (void)state;
+    return hd_context_create(NULL, &context) ? -1 : 0;
+}
+static int close_context(void **state) {
+    (void)state;
+    hd_context_destroy(context);
+    return 0;
+}
+
+/* Transformers rounds a bitnet's activations to 8 bits, heddle does not; what that moves is in the files' names. */
+static double least_cosine(const char *name) { return strncmp(name, "bitnet", 6) == 0 ? 0.999 : 0.9999; }
+
+static void compare_logits(hd_session *session, const model_reference *r, uint32_t row, const char *name, const char *where) {
+    const float *logits;
+    CHECK(hd_session_logits(session, 0, &logits));
+    const double cosine = model_cosine(logits, r->logits + (size_t)row * r->vocabulary, r->vocabulary);
+    if (!(cosine > least_cosine(name))) fail_msg("%s on %s: the cosine of row %u is %.7f", name, where, row, cosine);
+}
+
+/* The prompt at once, then the greedy answer, and its last logits. */
+static void answer(hd_session *session, const model_reference *r, const char *name, const char *where) {
+    CHECK(hd_session_feed(session, 0, r->prompt, r->prompt_count));
+    compare_logits(session, r, r->prompt_count - 1, name, where);
+    for (uint32_t i = 0; i < r->answer_count; i++) {
+        int32_t token;
+        CHECK(hd_session_best(session, 0, &token));
+        if (token != r->answer[i]) fail_msg("%s on %s: token %u of the answer is %d, not %d", name, where, i, token, r->answer[i]);
+        if (i + 1 == r->answer_count) compare_logits(session, r, r->prompt_count, name, where);
+        else CHECK(hd_session_feed(session, 0, &token, 1));
+    }
+}
+
+static void one_model(const char *name, hd_device *device, hd_math math) {
+    model_reference r;
+    hd_model *model;
+    hd_session *session;
+    char where[64];
+    snprintf(where, sizeof where, "%s, %s", hd_device_get_info(device)->backend, math == HD_MATH_EXACT ? "exact" : "fast");
+    assert_int_equal(model_reference_read(name, &r), 0);
+    CHECK(hd_model_open(context, r.path, NULL, &model));
+    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = math, .context = 128, .chunk = 16 }, &session));
+    for (uint32_t i = 0; i < r.prompt_count; i++) { /* one by one */
+        CHECK(hd_session_feed(session, 0, &r.prompt[i], 1));
+        compare_logits(session, &r, i, name, where);
+    }
+    CHECK(hd_session_rewind(session, 0, 0));
+    answer(session, &r, name, where);
+    hd_session_destroy(session);
+    hd_model_close(model);
+    free(r.bytes);
+}
+
+static void answers_are_those_of_transformers(void **state) {
+    (void)state;
+    uint32_t runs = 0;
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+        hd_device *device = device_of(backends[b]);
+        if (!device) continue;
+        for (uint32_t i = 0; i < NAMES; i++)
+            for (int math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++, runs++) one_model(names[i], device, (hd_math)math);
+        hd_device_close(device);
+    }
+    print_message("%u answers of 64 tokens\n", runs);
+    assert_true(runs >= 2 * NAMES);
+}
+
+/* The prompts of the files, as text, are the tokens that their makers' tokenizers gave. */
+static void prompts_become_the_same_tokens(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < NAMES; i++) {
+        model_reference r;
+        hd_model *model;
+        int32_t tokens[64];
+        size_t count = 64;
+        assert_int_equal(model_reference_read(names[i], &r), 0);
+        CHECK(hd_model_open(context, r.path, &(hd_model_desc){ .strict = 1 }, &model));
+        CHECK(hd_model_tokenize(model, r.text, r.text_bytes, HD_TOKENIZE_ADD_SPECIAL, tokens, &count));
+        assert_int_equal(count, r.prompt_count);
+        assert_memory_equal(tokens, r.prompt, count * sizeof *tokens);
+        hd_model_close(model);
+        free(r.bytes);
+    }
+}
+
+/* Logits of a sequence fed on its own, in exact mode. */
+static void alone(hd_model *model, hd_device *device, const int32_t *tokens, uint32_t count, uint32_t vocabulary, float *out) {
+    hd_session *session;
+    const float *logits;
+    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 128 }, &session));
+    CHECK(hd_session_feed(session, 0, tokens, count));
+    CHECK(hd_session_logits(session, 0, &logits));
+    memcpy(out, logits, vocabulary * sizeof *out);
+    hd_session_destroy(session);
+}
+
+/* Three conversations of different lengths advance together, and each gets the bits that it gets alone. */
+static void sequences_do_not_touch_each_other(void **state) {
+    (void)state;
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+        hd_device *device = device_of(backends[b]);
+        if (!device) continue;
+        model_reference r;
+        hd_model *model;
+        hd_session *session;
+        assert_int_equal(model_reference_read("qwen3_q8_0", &r), 0);
+        CHECK(hd_model_open(context, r.path, NULL, &model));
+        CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 128, .sequences = 3, .chunk = 8 }, &session));
+        static const uint32_t lengths[3] = { 3, 7, 1 };
+        float *wanted = malloc(3 * r.vocabulary * sizeof *wanted);
+        int32_t tokens[3][16];
+        for (uint32_t s = 0; s < 3; s++) {
+            for (uint32_t i = 0; i < lengths[s] + 4; i++) tokens[s][i] = r.answer[3 * s + i];
+            CHECK(hd_session_feed(session, s, tokens[s], lengths[s]));
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            hd_step steps[3];
+            uint32_t count = 0;
+            for (uint32_t s = 0; s < 3; s++)
+                if (s != 1 || i < 2) steps[count++] = (hd_step){ s, tokens[s][lengths[s] + i] }; /* the second one rests later on */
+            CHECK(hd_session_step(session, steps, count));
+        }
+        for (uint32_t s = 0; s < 3; s++) alone(model, device, tokens[s], lengths[s] + (s == 1 ? 2 : 4), r.vocabulary, wanted + s * r.vocabulary);
+        for (uint32_t s = 0; s < 3; s += 2) {
+            const float *logits;
+            CHECK(hd_session_logits(session, s, &logits));
+            assert_memory_equal(logits, wanted + s * r.vocabulary, r.vocabulary * sizeof *logits);
+        }
+        int32_t token;
+        CHECK(hd_session_feed(session, 1, &tokens[1][lengths[1] + 2], 1));
+        CHECK(hd_session_best(session, 1, &token));
+        alone(model, device, tokens[1], lengths[1] + 3, r.vocabulary, wanted);
+        const float *logits;
+        CHECK(hd_session_logits(session, 1, &logits));
+        assert_memory_equal(logits, wanted, r.vocabulary * sizeof *logits);
+        hd_session_destroy(session);
+        hd_model_close(model);
+        free(wanted);
+        free(r.bytes);
+        hd_device_close(device);
+    }
+}
+
+static void misuse_is_told(void **state) {
+    (void)state;
+    model_reference r;
+    hd_model *model;
+    hd_session *session;
+    int32_t token = 0;
+    const float *logits;
+    assert_int_equal(model_reference_read("llama_q4_0", &r), 0);
+    assert_int_equal(hd_model_open(context, "/nowhere/model.gguf", NULL, &model), HD_STATUS_IO);
+    (void)hd_context_error(context);
+    CHECK(hd_model_open(context, r.path, NULL, &model));
+    assert_int_equal(hd_session_create(model, &(hd_session_desc){ .device_layers = 77 }, &session), HD_STATUS_INVALID_ARGUMENT);
+    (void)hd_context_error(context);
+    hd_device *device = device_of("cpu");
+    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 10 }, &session));
+    assert_int_equal(hd_session_best(session, 0, &token), HD_STATUS_WRONG_STATE);
+    assert_int_equal(hd_session_logits(session, 0, &logits), HD_STATUS_WRONG_STATE);
+    assert_int_equal(hd_session_feed(session, 1, r.prompt, 1), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_feed(session, 0, r.prompt, 0), HD_STATUS_ZERO_SIZE);
+    assert_int_equal(hd_session_feed(session, 0, &(int32_t){ -1 }, 1), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_feed(session, 0, &(int32_t){ 100000 }, 1), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_feed(session, 0, r.answer, 11), HD_STATUS_LIMIT);
+    assert_int_equal(hd_session_position(session, 0), 0);
+    (void)hd_context_error(context);
+    CHECK(hd_session_feed(session, 0, r.answer, 10)); /* to the last place */
+    assert_int_equal(hd_session_feed(session, 0, r.answer, 1), HD_STATUS_LIMIT);
+    assert_int_equal(hd_session_rewind(session, 0, 11), HD_STATUS_INVALID_ARGUMENT);
+    CHECK(hd_session_rewind(session, 0, 4));
+    assert_int_equal(hd_session_best(session, 0, &token), HD_STATUS_WRONG_STATE);
+    (void)hd_context_error(context);
+    hd_session_destroy(session);
+    hd_device_close(device);
+    hd_model_close(model);
+    free(r.bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_those_of_transformers), cmocka_unit_test(prompts_become_the_same_tokens),
+        cmocka_unit_test(sequences_do_not_touch_each_other), cmocka_unit_test(misuse_is_told),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
