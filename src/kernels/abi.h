@@ -157,8 +157,10 @@
  * the order of the indices, from base on; rounded to the type once. ---- */
 #define HDI_SCATTER_TYPE 16
 
-/* ---- write_rows. Bindings: rows, position, state. Push words: [0] T, [1] S, [2] elements a row. ---- */
-#define HDI_WRITE_TYPE 16
+/* ---- write_rows. Bindings: rows, position, state. Push words: [0] B, [1] T, [2] S, [3] elements a row. Rows of f32 for a
+ * narrower state are rounded to nearest even. ---- */
+#define HDI_WRITE_TYPE      16 /* of the state */
+#define HDI_WRITE_ROWS_TYPE 17 /* the same, or f32 */
 
 /* ---- rope. Bindings: x, positions, frequencies, y. Frequencies: dims/2 pairs of words (high, low), the turns a position
  * makes as a 64-bit fraction of 2^64. Push words: [0] outer, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits.
