@@ -470,8 +470,11 @@ HD_API hd_value hd_gather(hd_program *p, hd_value table, hd_value indices);
  *  are left out. */
 HD_API hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates);
 /** Overwrites rows of a state in place: rows [T, ...] go to state [S, ...] at row position[0] on (i32 [1], read at run
- *  time; rows that would fall outside are left out). The result is the state's new value; the old id may not be used
- *  by later operations. */
+ *  time; rows that would fall outside are left out). The batch form has state [B,S, ...], rows [B,T, ...] and position
+ *  [B]: sequence b's rows go to its own state from row position[b] on. It is the batch form when position has more than
+ *  one element, or when rows differ from state in an axis behind the first; else it is the plain one. Rows are of the
+ *  state's type, or f32 for a state of f16 or bf16: they are rounded as hd_cast does. The result is the state's new
+ *  value; the old id may not be used by later operations. */
 HD_API hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position);
 
 /** Which elements make a pair in rotary embedding. */

@@ -157,15 +157,22 @@
  * the order of the indices, from base on; rounded to the type once. ---- */
 #define HDI_SCATTER_TYPE 16
 
-/* ---- write_rows. Bindings: rows, position, state. Push words: [0] T, [1] S, [2] elements a row. ---- */
-#define HDI_WRITE_TYPE 16
+/* ---- write_rows. Bindings: rows, position, state. Push words: [0] B, [1] T, [2] S, [3] elements a row. Rows of f32 for a
+ * narrower state are rounded to nearest even. ---- */
+#define HDI_WRITE_TYPE      16 /* of the state */
+#define HDI_WRITE_ROWS_TYPE 17 /* the same, or f32 */
 
-/* ---- rope. Bindings: x, positions, frequencies, y. Frequencies: dims/2 pairs of words (high, low), the turns a position
- * makes as a 64-bit fraction of 2^64. Push words: [0] outer, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits.
- * With sine and cosine of bits 32..63 of position * frequency (exact_sincos_turns), each times magnitude, a pair (a, b)
- * becomes (a * cosine + b * -sine, b * cosine + a * sine). ---- */
+/* ---- rope, with an rms_norm of each head before it and a cast or write_rows behind it where the planner joins them.
+ * Bindings: x, positions, frequencies, the norm's weight, the rows' position (x again where absent), y. Frequencies:
+ * dims/2 pairs of words (high, low), the turns a position makes as a 64-bit fraction of 2^64. Push words: [0] tokens of
+ * all sequences, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits, [6] eps' bits, and for rows of a state [7] tokens
+ * and [8] rows of a sequence. With sine and cosine of bits 32..63 of position * frequency (exact_sincos_turns), each times
+ * magnitude, a pair (a, b) becomes (a * cosine + b * -sine, b * cosine + a * sine). What the norm gives, and what turns,
+ * is rounded to x's type, so that joined operations give the bits of separate ones. ---- */
 #define HDI_ROPE_TYPE    16
 #define HDI_ROPE_PAIRING 17 /* 0 halves, 1 neighbours */
+#define HDI_ROPE_NORM    18 /* 0 none, 1 without and 2 with a weight, of x's type */
+#define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
 
 /* ---- attention. Bindings: q, k, v, past (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq, [4] Hkv,
  * [5] D, [6] scale's bits. Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled

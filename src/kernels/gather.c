@@ -36,12 +36,13 @@ static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *ope
 /* Operands: rows and position; the result is the state itself, in place. */
 static hd_status lower_write(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
     const hdi_tensor *rows = &operands[0], *state = &request->out;
-    const uint64_t words = hdi_divide_up(hd_shape_elements(rows->shape) * type_bytes(rows->dtype), 4) + 1;
+    const hdi_rows_place place = hdi_write_rows_place(state->shape, rows->shape, operands[1].shape);
+    const uint64_t words = hdi_divide_up(place.T * place.n * type_bytes(state->dtype), 4) + 1; /* of a sequence: both edges may be shared */
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
     const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup, .inputs = { rows, &operands[1] }, .input_count = 2,
-                                     .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype }, .spec_count = 1,
-                                     .push = { hdi_rows_dim(rows, 0), hdi_rows_dim(state, 0), (uint32_t)row_elements(state) }, .push_count = 3,
-                                     .groups = hdi_divide_up(words, workgroup), .because = "an invocation for each word written" };
+                                     .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype }, .spec_count = 2,
+                                     .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S, (uint32_t)place.n }, .push_count = 4,
+                                     .groups = place.B * hdi_divide_up(words, workgroup), .because = "an invocation for each word written" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
 

@@ -232,13 +232,19 @@ static void pad(const reference *r) {
 }
 
 static void write_rows(const reference *r) {
-    const hd_shape state = r->node->shape, rows = r->operands[1].shape;
-    const uint64_t row = hd_shape_elements(state) / (uint64_t)state.dims[0];
-    const int64_t position = ((const int32_t *)r->operands[2].data)[0];
-    memcpy(r->out->data, r->operands[0].data, hd_tensor_bytes(r->out->dtype, state));
-    for (int64_t t = 0; t < rows.dims[0]; t++)
-        for (uint64_t i = 0; i < row && position + t >= 0 && position + t < state.dims[0]; i++)
-            move(r, (uint64_t)(position + t) * row + i, 1, (uint64_t)t * row + i);
+    const hdi_rows_place place = hdi_write_rows_place(r->node->shape, r->operands[1].shape, r->operands[2].shape);
+    const uint32_t size = hdi_dtype(r->out->dtype).block_bytes;
+    memcpy(r->out->data, r->operands[0].data, hd_tensor_bytes(r->out->dtype, r->node->shape));
+    for (uint64_t row = 0; row < place.B * place.T; row++) {
+        const uint64_t batch = row / place.T;
+        const int64_t at = ((const int32_t *)r->operands[2].data)[batch] + (int64_t)(row % place.T);
+        for (uint64_t i = 0; i < place.n && at >= 0 && at < (int64_t)place.S; i++) {
+            const uint64_t to = (batch * place.S + (uint64_t)at) * place.n + i;
+            hdi_reference_tensor element = { r->out->dtype, r->out->shape, (uint8_t *)r->out->data + to * size };
+            if (r->operands[1].dtype == r->out->dtype) move(r, to, 1, row * place.n + i);
+            else pack((const float *)r->operands[1].data + row * place.n + i, 1, &element);
+        }
+    }
 }
 
 /* ---- the choice ---- */

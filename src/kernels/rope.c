@@ -102,22 +102,37 @@ static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowe
     return HD_OK;
 }
 
+/* On a GPU a workgroup has a head; on a CPU a token, whose sines and cosines serve all of its heads. */
 hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const hdi_attrs *attrs = request->attrs;
-    hdi_tensor x, positions, table;
-    hd_status status = hdi_rows_dense(request, &request->inputs[0], lowering, &x, error);
-    if (status == HD_OK) status = hdi_rows_dense(request, &request->inputs[1], lowering, &positions, error);
-    if (status != HD_OK) return status;
-    const uint32_t rank = x.shape.rank, T = hdi_rows_dim(&x, rank - 3), H = hdi_rows_dim(&x, rank - 2), D = hdi_rows_dim(&x, rank - 1);
+    const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3), native = request->caps->native_kernels;
+    hdi_tensor operands[4], table;
+    for (uint32_t i = 0; i < 4; i++) {
+        operands[i] = operands[0];
+        if (i >= 2 && !hdi_rows_has(request, i)) continue;
+        const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
+        if (status != HD_OK) return status;
+    }
+    const hdi_tensor *x = &operands[0];
+    const uint32_t rank = x->shape.rank, T = hdi_rows_dim(x, rank - 3), H = hdi_rows_dim(x, rank - 2), D = hdi_rows_dim(x, rank - 1);
     const uint32_t dims = attrs->ints[0] == 0 ? D & ~1u : (uint32_t)attrs->ints[0];
-    const uint64_t elements = hd_shape_elements(x.shape), tokens = elements / H / D;
+    const uint64_t elements = hd_shape_elements(x->shape), tokens = elements / H / D;
     if (dims < 2 || dims > D || dims % 2 != 0) return hdi_fail(error, HD_STATUS_SHAPE, "rope turns %u of %u elements", dims, D);
-    status = frequency_table(attrs, dims, lowering, &table, error);
+    const hd_status status = frequency_table(attrs, dims, lowering, &table, error);
     if (status != HD_OK) return status;
+    const uint64_t sequences = to_rows ? hd_shape_elements(operands[3].shape) : 1;
+    const uint64_t rows = to_rows ? hd_shape_elements(request->out.shape) / sequences / H / D : 0;
     const float magnitude = attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2];
-    const hdi_rows_launch launch = { .module = HDI_MODULE_ROPE, .inputs = { &x, &positions, &table }, .input_count = 3, .out = &request->out,
-                                     .spec = { (uint32_t)x.dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS }, .spec_count = 2,
-                                     .push = { (uint32_t)(tokens / T), T, H, D, dims, hdi_rows_float_bits(magnitude) }, .push_count = 6,
-                                     .groups = tokens, .flops = 6 * elements, .because = "a workgroup for each token" };
+    uint32_t workgroup = hdi_rows_workgroup(request->caps);
+    while (!native && workgroup > 32 && workgroup >= D) workgroup /= 2;
+    const hdi_rows_launch launch = {
+        .module = HDI_MODULE_ROPE, .workgroup = workgroup,
+        .inputs = { x, &operands[1], &table, &operands[2], &operands[3] }, .input_count = 5, .out = &request->out,
+        .out_access = to_rows ? HDI_READ | HDI_WRITE : HDI_WRITE,
+        .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u, to_rows }, .spec_count = 4,
+        .push = { (uint32_t)tokens, T, H, D, dims, hdi_rows_float_bits(magnitude), hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
+                  (uint32_t)(tokens / sequences), (uint32_t)rows }, .push_count = 9,
+        .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements, .scratch_bytes = 4 * (dims + 2 * D),
+        .because = native ? "a group for each token, whose angles serve all heads" : "a workgroup for each head of each token" };
     return hdi_rows_add(request, &launch, lowering, error);
 }

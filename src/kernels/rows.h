@@ -17,12 +17,12 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
 typedef struct hdi_rows_launch {
     uint32_t          module, workgroup;
-    const hdi_tensor *inputs[4];
+    const hdi_tensor *inputs[6];
     uint32_t          input_count;
     const hdi_tensor *out;
     uint32_t          out_access;
     uint32_t          spec[6], spec_count;
-    uint32_t          push[8], push_count;
+    uint32_t          push[9], push_count;
     uint64_t          groups, flops;
     uint32_t          scratch_bytes;
     const char       *because;

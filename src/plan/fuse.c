@@ -12,6 +12,10 @@ typedef struct value_state {
     uint32_t   last_use;  /* the last node that reads it; UINT32_MAX: an output does */
     uint32_t   pending;   /* its task, not yet emitted, or NO_TASK */
     bool       alive;
+    bool       absorbed;  /* made by the kernel of a later node: nothing is emitted here */
+    hd_value   rope;      /* the rope that ends as this node, or 0 */
+    hd_value   norm;      /* of a rope: the rms_norm before it, or 0 */
+    hd_value   rows;      /* of a write_rows: the f32 value that it rounds itself, or 0 */
 } value_state;
 
 typedef struct fusion {
@@ -49,6 +53,82 @@ static void count_uses(fusion *f) {
             operand->last_use = HDI_MAX(operand->last_use, id);
         }
     }
+}
+
+/* ---- heads: an rms_norm, a rope, a cast and a write_rows in a row become one kernel at the place of the last ---- */
+
+/* The one node that reads the value, looking through reshapes, or 0; `out_read` is what it reads. */
+static hd_value only_reader(const fusion *f, hd_value value, hd_value *out_read) {
+    for (;;) {
+        *out_read = value;
+        if (f->values[value].uses != 1 || f->values[value].last_use == UINT32_MAX) return 0;
+        const hd_value reader = f->values[value].last_use;
+        if (node_of(f, reader)->op != HDI_OP_RESHAPE) return reader;
+        value = reader;
+    }
+}
+/* What the value is made from, looking back through reshapes that nothing else reads. */
+static hd_value behind_reshapes(const fusion *f, hd_value value) {
+    while (node_of(f, value)->op == HDI_OP_RESHAPE && f->values[value].uses == 1) value = node_of(f, value)->operands[0];
+    return value;
+}
+/* Can the node's operands be read later than the program says? Not where they may show a state. */
+static bool can_wait(const fusion *f, hd_value id) {
+    const hdi_node *node = node_of(f, id);
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        hd_value value = node->operands[i];
+        if (value == 0) continue;
+        while (node_of(f, value)->op == HDI_OP_RESHAPE || node_of(f, value)->op == HDI_OP_PERMUTE || node_of(f, value)->op == HDI_OP_SLICE)
+            value = node_of(f, value)->operands[0];
+        if (node_of(f, value)->op == HDI_OP_STATE || node_of(f, value)->op == HDI_OP_WRITE_ROWS) return false;
+    }
+    return true;
+}
+/* Marks what lies between two values of which the later is made from the earlier, with the earlier. */
+static void absorb(fusion *f, hd_value from, hd_value until) {
+    for (hd_value value = from; value != until; value = f->values[value].last_use) f->values[value].absorbed = true;
+}
+
+static void join_head(fusion *f, hd_value rope) {
+    const hdi_node *node = node_of(f, rope);
+    const uint32_t rank = node->shape.rank;
+    const uint64_t row = (uint64_t)(node->shape.dims[rank - 1] * node->shape.dims[rank - 2]);
+    hd_value first = rope, last = rope, read;
+    const hd_value norm = behind_reshapes(f, node->operands[0]);
+    const hdi_node *before = node_of(f, norm);
+    if (before->op == HDI_OP_RMS_NORM && f->values[norm].uses == 1 && can_wait(f, norm) &&
+        before->shape.dims[before->shape.rank - 1] == node->shape.dims[rank - 1]) first = norm;
+    hd_value reader = can_wait(f, rope) ? only_reader(f, rope, &read) : 0;
+    if (reader != 0 && node_of(f, reader)->op == HDI_OP_CAST && hdi_dtype_is_float(node_of(f, reader)->dtype)) {
+        last = reader;
+        reader = only_reader(f, last, &read);
+    }
+    if (reader != 0 && node_of(f, reader)->op == HDI_OP_WRITE_ROWS && node_of(f, reader)->operands[1] == read &&
+        (last == rope || node_of(f, reader)->dtype == node_of(f, read)->dtype)) {
+        const hdi_node *writer = node_of(f, reader);
+        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape).n == row) last = reader;
+    }
+    if (first == rope && last == rope) return;
+    absorb(f, first, last);
+    f->values[last].rope = rope;
+    f->values[rope].norm = first == norm ? norm : 0;
+}
+
+/* A cast from f32 to the type of the state whose rows it becomes: write_rows rounds by itself. */
+static void join_cast(fusion *f, hd_value writer) {
+    const hd_value cast = behind_reshapes(f, node_of(f, writer)->operands[1]);
+    const hdi_node *node = node_of(f, cast);
+    if (node->op != HDI_OP_CAST || f->values[cast].uses != 1 || f->values[cast].absorbed || !can_wait(f, cast)) return;
+    if (node_of(f, node->operands[0])->dtype != HD_F32 || (node->dtype != HD_F16 && node->dtype != HD_BF16)) return;
+    absorb(f, cast, writer);
+    f->values[writer].rows = node->operands[0];
+}
+
+static void join_heads(fusion *f) {
+    for (hd_value id = 1; id <= f->program->node_count && !f->plan->options.no_fusion; id++)
+        if (f->values[id].alive && node_of(f, id)->op == HDI_OP_ROPE) join_head(f, id);
+    for (hd_value id = 1; id <= f->program->node_count && !f->plan->options.no_fusion; id++)
+        if (node_of(f, id)->op == HDI_OP_WRITE_ROWS && f->values[id].rope == 0) join_cast(f, id);
 }
 
 /* ---- pending tasks ---- */
@@ -360,7 +440,7 @@ static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
     hd_status status = HD_OK;
     for (hd_value v = 1; v < writer && !status; v++) {
         value_state *value = &f->values[v];
-        if (!value->alive) continue;
+        if (!value->alive || value->absorbed) continue;
         if (value->pending != NO_TASK) {
             const hdi_task *task = &f->tasks[value->pending];
             bool reads = false;
@@ -382,12 +462,48 @@ static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
     return status;
 }
 
+/* The value as a dense tensor of another shape, wherever its first element lies. */
+static hd_status shaped(fusion *f, hd_value value, hd_shape shape, hdi_tensor *out) {
+    hd_status status = settle(f, value);
+    *out = f->values[value].view;
+    if (!status && !hdi_tensor_is_dense(out)) status = dense(f, value, out);
+    const uint64_t first = out->first;
+    *out = hdi_tensor_dense(out->storage, out->dtype, shape);
+    out->first = first;
+    return status;
+}
+
 static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
+    const hd_value rows = f->values[id].rows != 0 ? f->values[id].rows : node->operands[1];
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = 2, .values = { id }, .value_count = 1 };
-    hd_status status = dense(f, node->operands[1], &task.inputs[0]);
+    hd_status status = shaped(f, rows, node_of(f, node->operands[1])->shape, &task.inputs[0]);
     if (!status) status = dense(f, node->operands[2], &task.inputs[1]);
     if (!status) status = save_old_rows(f, node->operands[0], id);
     task.out = f->values[node->operands[0]].view;
+    f->values[id].view = task.out;
+    return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
+}
+
+/* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a write_rows. */
+static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
+    const hd_value rope = f->values[id].rope, norm = f->values[rope].norm;
+    const hdi_node *turn = node_of(f, rope), *before = norm != 0 ? node_of(f, norm) : NULL;
+    hdi_task task = { .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 4, .norm = before ? &before->attrs : NULL };
+    for (hd_value value = before ? norm : rope;; value = f->values[value].last_use) {
+        if (node_of(f, value)->op != HDI_OP_RESHAPE) task.values[task.value_count++] = value;
+        if (value == id) break;
+    }
+    task.inputs[2].storage = task.inputs[3].storage = HDI_NO_INDEX;
+    hd_status status = shaped(f, before ? before->operands[0] : turn->operands[0], turn->shape, &task.inputs[0]);
+    if (!status) status = dense(f, turn->operands[1], &task.inputs[1]);
+    if (!status && before && before->operands[1] != 0) status = dense(f, before->operands[1], &task.inputs[2]);
+    if (node->op != HDI_OP_WRITE_ROWS) {
+        if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
+    } else {
+        if (!status) status = dense(f, node->operands[2], &task.inputs[3]);
+        if (!status) status = save_old_rows(f, node->operands[0], id);
+        task.out = f->values[node->operands[0]].view;
+    }
     f->values[id].view = task.out;
     return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
 }
@@ -419,6 +535,8 @@ static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
 }
 
 static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
+    if (f->values[id].absorbed) return HD_OK;
+    if (f->values[id].rope != 0) return fuse_head(f, node, id);
     switch (node->op) {
     case HDI_OP_INPUT:
     case HDI_OP_STATE: return fuse_source(f, node, id);
@@ -466,6 +584,7 @@ hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *err
     if (!f.values) return no_memory(&f);
     for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = NO_TASK;
     count_uses(&f);
+    join_heads(&f);
     hd_status status = HD_OK;
     for (hd_value id = 1; id <= program->node_count && !status; id++)
         if (f.values[id].alive) {

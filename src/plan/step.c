@@ -138,7 +138,7 @@ hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_tas
     hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .user = plan };
     hdi_request request = {
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count, .out = task->out,
-        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .caps = &plan->caps, .math = plan->options.math };
+        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .caps = &plan->caps, .math = plan->options.math, .norm = task->norm };
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);

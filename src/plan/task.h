@@ -16,6 +16,7 @@ typedef struct hdi_task {
     hdi_tensor       out;
     hd_value         values[HDI_CHAIN_STEPS + 1]; /* the nodes it computes, in order */
     uint32_t         value_count;
+    const hdi_attrs *norm;  /* of a request for HDI_OP_ROPE */
 } hdi_task;
 
 /* Turns a task into steps of the plan through the kernels room (step.c). */

@@ -343,11 +343,26 @@ static hd_status scatter_add(inference *in) {
     return status ? status : same_as_x(in);
 }
 
+bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position) {
+    if (state.rank < 2 || state.rank != rows.rank || position.rank != 1 || state.dims[0] != rows.dims[0]) return false;
+    bool rests_equal = true;
+    for (uint32_t i = 1; i < state.rank; i++) rests_equal &= state.dims[i] == rows.dims[i];
+    return position.dims[0] > 1 || !rests_equal;
+}
+
+hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position) {
+    const bool batched = hdi_write_rows_is_batched(state, rows, position);
+    hdi_rows_place place = { batched ? (uint64_t)state.dims[0] : 1, (uint64_t)rows.dims[batched], (uint64_t)state.dims[batched], 1 };
+    for (uint32_t i = batched + 1u; i < state.rank; i++) place.n *= (uint64_t)state.dims[i];
+    return place;
+}
+
 static hd_status write_rows(inference *in) {
     const hdi_node *state = in->x[0];
     const hd_value *operands = in->node->operands;
+    const bool rounds = in->x[1]->dtype == HD_F32 && (state->dtype == HD_F16 || state->dtype == HD_BF16);
     hd_status status = takes(in, 2, I32);
-    if (!status) status = same_type(in, 0, 1);
+    if (!status && !rounds) status = same_type(in, 0, 1);
     if (status) return status;
     if (state->op != HDI_OP_STATE && state->op != HDI_OP_WRITE_ROWS)
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "operand 1 is the result of %s, it must be a state", hdi_op_get(state->op).name);
@@ -358,9 +373,10 @@ static hd_status write_rows(inference *in) {
     status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (status) return status;
     hd_shape rows = in->x[1]->shape, fitting = state->shape;
-    if (rows.rank > 0) fitting.dims[0] = rows.dims[0];
+    const bool batched = hdi_write_rows_is_batched(state->shape, rows, in->x[2]->shape);
+    if (rows.rank > batched) fitting.dims[batched] = rows.dims[batched];
     status = has_shape(in, 1, "rows", fitting);
-    if (!status) status = has_shape(in, 2, "position", HD_SHAPE(1));
+    if (!status) status = has_shape(in, 2, "position", HD_SHAPE(batched ? state->shape.dims[0] : 1));
     return status ? status : same_as_x(in);
 }
 

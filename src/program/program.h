@@ -46,6 +46,13 @@ typedef struct hdi_attrs {
     const hdi_custom *custom;       /* dispatch; in the program's arena */
 } hdi_attrs;
 
+/* The operands of write_rows as its batch form's, B 1 for the plain form (heddle.h tells them apart). */
+typedef struct hdi_rows_place {
+    uint64_t B, T, S, n; /* sequences, rows written and rows there are of each, elements of a row */
+} hdi_rows_place;
+bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position);
+hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position);
+
 #define HDI_MAX_OPERANDS 64
 
 typedef struct hdi_node {

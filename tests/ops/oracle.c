@@ -384,13 +384,26 @@ static void scatter_add(const oracle_tensor *const *operands, oracle_tensor *out
     }
 }
 
+/* An element moved to a type that may be narrower, rounded to nearest even. */
+static void round_element(oracle_tensor *out, uint64_t to, const oracle_tensor *from, uint64_t at) {
+    const double fast = from->error[ORACLE_FAST][at], exact = from->error[ORACLE_EXACT][at];
+    copy_element(out, to, from, at);
+    if (from->dtype == out->dtype) return;
+    if (fast > 0 || exact > 0) oracle_set(out, to, from->value[at], fast, exact);
+    else out->value[to] = oracle_round(out->dtype, from->value[at]);
+}
+
 static void write_rows(const oracle_tensor *const *operands, oracle_tensor *out) {
-    const int64_t rows = operands[1]->shape.rank ? operands[1]->shape.dims[0] : 1, position = (int64_t)operands[2]->value[0];
-    const uint64_t count = hd_shape_elements(out->shape), row = count / (uint64_t)out->shape.dims[0];
+    const hd_shape state = out->shape, rows = operands[1]->shape;
+    bool batched = operands[2]->shape.dims[0] > 1;
+    for (uint32_t axis = 1; axis < state.rank; axis++) batched |= state.dims[axis] != rows.dims[axis];
+    const uint64_t count = hd_shape_elements(state), sequences = batched ? (uint64_t)state.dims[0] : 1;
+    const uint64_t T = (uint64_t)rows.dims[batched], S = (uint64_t)state.dims[batched], row = count / sequences / S;
     for (uint64_t i = 0; i < count; i++) {
-        const int64_t t = (int64_t)(i / row) - position;
-        if (t >= 0 && t < rows) copy_element(out, i, operands[1], (uint64_t)t * row + i % row);
-        else copy_element(out, i, operands[0], i);
+        const uint64_t batch = i / row / S;
+        const int64_t t = (int64_t)(i / row % S) - (int64_t)operands[2]->value[batch];
+        if (t < 0 || t >= (int64_t)T) copy_element(out, i, operands[0], i);
+        else round_element(out, i, operands[1], (batch * T + (uint64_t)t) * row + i % row);
     }
 }
 

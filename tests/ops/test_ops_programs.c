@@ -138,6 +138,38 @@ static void blocks(void) {
     }
 }
 
+/* What a planner joins to one kernel a head: a norm, a turn, a cast and rows of a state. Each with and without the others,
+ * sequences at places of their own, and once with a second reader, which keeps them apart. */
+static void heads(void) {
+    static const hd_dtype caches[] = { HD_F32, HD_F16, HD_BF16 };
+    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        ops_begin(hd_dtype_name(floats[t]), OPS_UNFUSED | OPS_UNJUDGED);
+        hd_program *p = ops_program();
+        for (uint32_t k = 0; k < 16; k++) {
+            static const int64_t sizes[] = { 6, 64, 37, 128, 300 };
+            const hd_dtype x_type = floats[t], cache = caches[k / 2 % 3];
+            const int64_t B = k % 4 == 3 ? 2 : 1, T = 1 + ops_random(3), H = 1 + ops_random(3), D = sizes[k % 5], S = 9;
+            const hd_rope_desc desc = { .dims = (uint32_t)D / 2 * 2, .pairing = (hd_rope_pairing)(k / 3 % 2) };
+            hd_value x = ops_input(x_type, HD_SHAPE(B * T, H * D), OPS_MIDDLE);
+            x = hd_reshape(p, x, HD_SHAPE(B * T, H, D));
+            if (k % 3 != 2) x = hd_rms_norm(p, x, k % 3 ? ops_input(x_type, HD_SHAPE(D), OPS_UNIT) : 0, 1e-5f);
+            x = hd_rope(p, x, ops_indices(HD_SHAPE(B * T), 0, 5000), &desc);
+            if (k == 7) ops_case(x);
+            if (cache != x_type && (k % 5 != 1 || x_type != HD_F32)) x = hd_cast(p, x, cache);
+            x = hd_reshape(p, x, B > 1 ? HD_SHAPE(B, T, H, D) : HD_SHAPE(T, H * D));
+            const hd_value at = ops_indices(HD_SHAPE(B), k < 8 ? 0 : -2, (int32_t)S);
+            if (k % 8 == 6) ops_case(hd_cast(p, x, HD_F16)); /* no state */
+            else ops_case_of(HDI_OP_ROPE, hd_write_rows(p, ops_state(cache, B > 1 ? HD_SHAPE(B, S, H, D) : HD_SHAPE(S, H * D), OPS_UNIT), x, at));
+        }
+        /* A state that is read, then written before the turned rows are: the reading comes first. */
+        const hd_value state = ops_state(floats[t], HD_SHAPE(4, 2, 8), OPS_UNIT), zero = ops_indices(HD_SHAPE(1), 0, 0);
+        const hd_value turned = hd_rope(p, hd_rms_norm(p, state, 0, 1e-5f), ops_indices(HD_SHAPE(4), 0, 9), NULL);
+        const hd_value written = hd_write_rows(p, state, ops_input(floats[t], HD_SHAPE(2, 2, 8), OPS_UNIT), zero);
+        ops_case_of(HDI_OP_WRITE_ROWS, hd_write_rows(p, written, hd_slice(p, turned, (int64_t[]){ 1, 0, 0 }, (int64_t[]){ 3, 2, 8 }, 3), zero));
+        ops_end();
+    }
+}
+
 /* Tokens to a loss: a table, layers, logits, cross entropy, and the softmax of the last row. */
 static void whole_models(void) {
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
@@ -157,6 +189,6 @@ static void whole_models(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "chains", chains }, { "epilogues", epilogues }, { "feed-forward", programs }, { "attention blocks", blocks }, { "models", whole_models } };
+    static const ops_test tests[] = { { "chains", chains }, { "epilogues", epilogues }, { "feed-forward", programs }, { "attention blocks", blocks }, { "heads", heads }, { "models", whole_models } };
     return ops_main("programs", tests, HDI_COUNT(tests), argc, argv);
 }

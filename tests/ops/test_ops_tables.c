@@ -56,6 +56,19 @@ static void writes(void) {
         ops_case_of(HDI_OP_WRITE_ROWS, last);
         ops_case_of(HDI_OP_WRITE_ROWS, middle);
         ops_case_of(HDI_OP_WRITE_ROWS, old);
+        /* Each sequence at its own place: words that two of them share, rows outside, one sequence alone. */
+        for (uint32_t k = 0; k < 8; k++) {
+            const int64_t B = k == 7 ? 1 : 2 + ops_random(3), S = 4 + ops_random(3), n = 1 + ops_random(5), T = k == 6 ? S : 1 + ops_random(3);
+            const hd_value batch = ops_state(plain[t], k % 2 ? HD_SHAPE(B, S, 2, n) : HD_SHAPE(B, S, n), OPS_WIDE);
+            const hd_value rows = ops_input(plain[t], k % 2 ? HD_SHAPE(B, T, 2, n) : HD_SHAPE(B, T, n), OPS_WIDE);
+            ops_case(hd_write_rows(p, batch, rows, ops_indices(HD_SHAPE(B), k < 4 ? 0 : -2, (int32_t)(k < 4 ? S - T : S + 1))));
+        }
+        for (uint32_t k = 0; k < 6 && (plain[t] == HD_F16 || plain[t] == HD_BF16); k++) { /* rounded on the way */
+            const int64_t n = 1 + ops_random(40), B = 2;
+            const hd_value narrow = ops_state(plain[t], k % 2 ? HD_SHAPE(B, 8, n) : HD_SHAPE(8, n), OPS_WIDE);
+            const hd_value rows = ops_input(HD_F32, k % 2 ? HD_SHAPE(B, 3, n) : HD_SHAPE(3, n), k < 4 ? OPS_WIDE : OPS_MIDDLE);
+            ops_case(hd_write_rows(p, narrow, rows, ops_indices(HD_SHAPE(k % 2 ? B : 1), -1, 6)));
+        }
         ops_end();
     }
 }

@@ -19,7 +19,8 @@ static const char prelude[] =
     "q4 = input f32[4,6,16] \"q4\"\n"    "k4 = input f16[9,2,16] \"k4\"\n"  "k3 = input f16[3,2,16] \"k3\"\n"
     "k5 = input f16[9,5,16] \"k5\"\n"    "kd = input f16[9,2,8] \"kd\"\n"   "bq = input f32[2,4,6,16] \"bq\"\n"
     "bk = input f32[2,9,2,16] \"bk\"\n"  "bk3 = input f32[3,9,2,16] \"bk3\"\n" "odd = input f32[4,6,15] \"odd\"\n"
-    "huge = input u8[1,1,131074] \"huge\"\n" "wide = input f32[1,1,131074] \"wide\"\n";
+    "huge = input u8[1,1,131074] \"huge\"\n" "wide = input f32[1,1,131074] \"wide\"\n"
+    "sb = state f16[2,8,3] \"sb\"\n"    "fb = input f32[2,3,3] \"fb\"\n"  "hb = input f16[2,3,3] \"hb\"\n";
 
 typedef struct infer_case {
     const char *line;
@@ -150,7 +151,9 @@ static const infer_case cases[] = {
     BAD(SHAPE, "write_rows s0 f0 i1", "operand 1 is [], it needs at least 1 axes"),
     BAD(SHAPE, "write_rows s f32 i1", "rows is [3,2], it must be [3,3] to go with [8,3]"),
     BAD(SHAPE, "write_rows s f0 i1", "rows is [], it must be [8,3] to go with [8,3]"),
-    BAD(SHAPE, "write_rows s f i2", "position is [2], it must be [1] to go with [8,3]"), GOOD("rope q4 i4", "f32[4,6,16]"),
+    BAD(SHAPE, "write_rows s f i2", "position is [2], it must be [1] to go with [8,3]"),
+    GOOD("write_rows sb fb i2", "f16[2,8,3]"), GOOD("write_rows sb hb i2", "f16[2,8,3]"),
+    BAD(SHAPE, "write_rows sb fb i1", "position is [1], it must be [2] to go with [2,8,3]"), GOOD("rope q4 i4", "f32[4,6,16]"),
     GOOD("rope bq i4 dims=8 pairing=neighbours factors=[1,2,3,4]", "f32[2,4,6,16]"),
     GOOD("rope odd i4 dims=14", "f32[4,6,15]"),
     BAD(SHAPE, "rope odd i4", "15 dims cannot turn in pairs: they must be even and at most D, [4,6,15]"),
@@ -232,7 +235,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 43, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line 46, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }

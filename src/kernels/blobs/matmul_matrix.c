@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 8f207fe3a2d9be5f. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest f0b8062262239527. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -7854,4 +7854,4 @@ static const uint32_t words[] = {
 0x00000006,0x00001ba6,0x00007ebb,0x00000237,0x000200f9,0x00001b40,0x000200f8,0x00001b42,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x8f207fe3a2d9be5f), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xf0b8062262239527), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 425f04cf47e250fc. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest fbb2d479eff2e1d1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -8221,4 +8221,4 @@ static const uint32_t words[] = {
 0x00000006,0x00001b7b,0x0000854c,0x00000233,0x000200f9,0x00001b21,0x000200f8,0x00001b23,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x425f04cf47e250fc), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xfbb2d479eff2e1d1), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 32fbf23f9897fa57. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 7519d6e14d7c7016. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -8081,4 +8081,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000006,0x00001a58,0x0000837d,0x00001a56,0x000200f9,0x00001a2f,0x000200f8,
 0x00001a31,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x32fbf23f9897fa57), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x7519d6e14d7c7016), NULL };

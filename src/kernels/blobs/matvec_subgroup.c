@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 8390422385e12aba. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest ae318eca7e926d8b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -7702,4 +7702,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00001ab0,0x000200f8,0x00001ab0,0x00050080,0x00000006,0x00001aed,0x00007da6,
 0x00001aeb,0x000200f9,0x00001aad,0x000200f8,0x00001aaf,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x8390422385e12aba), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xae318eca7e926d8b), NULL };

@@ -1,67 +1,81 @@
 /* rope.c: glsl/rope.comp for a CPU, a group for a token: sines and cosines are made once and serve all of its heads. */
 #include "kernels/cpu/rows.h"
 
-#define PAIRS 128u
-
-typedef struct turns { float sine[PAIRS], cosine[PAIRS]; } turns;
+/* The token under way; the arrays are in the worker's scratch. */
+typedef struct state {
+    uint32_t type, D, half;          /* of the elements that turn */
+    float   *sine, *cosine;          /* of each pair, scaled */
+    float   *head, *turned;          /* one head's elements */
+} state;
 
 /* Bits 32..63 of position * frequency, modulo one turn; then the scaled sine and cosine. */
-static void make_turns(const uint32_t *frequencies, uint32_t position, float magnitude, uint32_t count, turns *out) {
-    uint32_t phases[PAIRS];
-    for (uint32_t i = 0; i < count; i++)
-        phases[i] = exact_mulhi(position, frequencies[2 * i + 1]) + position * frequencies[2 * i] -
-                    ((position & 0x80000000u) != 0 ? frequencies[2 * i + 1] : 0);
-    for (uint32_t i = 0; i < count; i++) {
-        const exact_pair turn = exact_sincos_turns(phases[i]);
-        out->sine[i] = turn.x * magnitude;
-        out->cosine[i] = turn.y * magnitude;
+static void make_turns(const state *s, const uint32_t *frequencies, uint32_t position, float magnitude) {
+    for (uint32_t i = 0; i < s->half; i++) {
+        const uint32_t phase = exact_mulhi(position, frequencies[2 * i + 1]) + position * frequencies[2 * i] -
+                               ((position & 0x80000000u) != 0 ? frequencies[2 * i + 1] : 0);
+        const exact_pair turn = exact_sincos_turns(phase);
+        s->sine[i] = turn.x * magnitude;
+        s->cosine[i] = turn.y * magnitude;
     }
 }
 
-/* Turns `count` pairs from pair `begin` on of the head whose first element is `head`. */
-static void turn_head(uint32_t type, uint32_t out_type, uint32_t pairing, uint32_t half, const void *x, void *y, uint64_t head,
-                      uint32_t begin, uint32_t count, const turns *t) {
-    float first_room[PAIRS], second_room[PAIRS], pairs[2 * PAIRS], a[PAIRS], b[PAIRS];
-    if (pairing == 1) {
-        const float *from = floats_at(type, x, head + 2 * begin, 2 * count, pairs);
-        float turned[2 * PAIRS];
-        for (uint32_t i = 0; i < count; i++) {
-            turned[2 * i] = from[2 * i] * t->cosine[i] + from[2 * i + 1] * -t->sine[i];
-            turned[2 * i + 1] = from[2 * i + 1] * t->cosine[i] + from[2 * i] * t->sine[i];
+/* What a separate operation would have stored and the next one read. */
+static void round_floats(uint32_t type, float *values, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) values[i] = exact_canonical(values[i]);
+    if (type == HDI_TYPE_F16) for (uint32_t i = 0; i < count; i++) values[i] = exact_f16_to_f32(exact_f32_to_f16(values[i]));
+    if (type == HDI_TYPE_BF16) for (uint32_t i = 0; i < count; i++) values[i] = exact_bf16_to_f32(exact_f32_to_bf16(values[i]));
+}
+
+/* rms_norm of the head, in the row order of abi.h. */
+static void normalise(const state *s, const void *weight, float eps) {
+    float lanes[LANES] = { 0 }, room[LANES];
+    for (uint32_t d = 0; d < s->D; d += LANES)
+        for (uint32_t l = 0; l < HDI_MIN(LANES, s->D - d); l++) lanes[l] += s->head[d + l] * s->head[d + l];
+    const float scale = exact_rsqrt(exact_div(sum_of_lanes(lanes), (float)s->D) + eps);
+    for (uint32_t d = 0; d < s->D; d++) s->head[d] *= scale;
+    for (uint32_t d = 0; weight != NULL && d < s->D; d += LANES) {
+        const uint32_t width = HDI_MIN(LANES, s->D - d);
+        const float *factors = floats_at(s->type, weight, d, width, room);
+        for (uint32_t l = 0; l < width; l++) s->head[d + l] *= factors[l];
+    }
+    round_floats(s->type, s->head, s->D);
+}
+
+static void turn_head(const state *s, bool neighbours) {
+    const float *head = s->head, *sine = s->sine, *cosine = s->cosine;
+    if (neighbours) {
+        for (uint32_t i = 0; i < s->half; i++) {
+            s->turned[2 * i] = head[2 * i] * cosine[i] + head[2 * i + 1] * -sine[i];
+            s->turned[2 * i + 1] = head[2 * i + 1] * cosine[i] + head[2 * i] * sine[i];
         }
-        store_floats(out_type, y, head + 2 * begin, 2 * count, turned);
-        return;
+    } else {
+        for (uint32_t i = 0; i < s->half; i++) s->turned[i] = head[i] * cosine[i] + head[s->half + i] * -sine[i];
+        for (uint32_t i = 0; i < s->half; i++) s->turned[s->half + i] = head[s->half + i] * cosine[i] + head[i] * sine[i];
     }
-    const float *first = floats_at(type, x, head + begin, count, first_room);
-    const float *second = floats_at(type, x, head + half + begin, count, second_room);
-    for (uint32_t i = 0; i < count; i++) {
-        a[i] = first[i] * t->cosine[i] + second[i] * -t->sine[i];
-        b[i] = second[i] * t->cosine[i] + first[i] * t->sine[i];
-    }
-    store_floats(out_type, y, head + begin, count, a);
-    store_floats(out_type, y, head + half + begin, count, b);
+    memcpy(s->turned + 2 * s->half, head + 2 * s->half, (s->D - 2 * s->half) * sizeof *head); /* what does not turn */
 }
 
 HDCPU_KERNEL(rope) {
     (void)group_z;
-    const uint32_t type = call->spec[HDI_ROPE_TYPE], out_type = call->spec[HDI_SPEC_OUT_TYPE], pairing = call->spec[HDI_ROPE_PAIRING];
-    const uint32_t token = group_number(group_x, group_y), T = call->push[1], H = call->push[2], D = call->push[3], dims = call->push[4];
-    if (token >= call->push[0] * T) return;
-    const uint32_t position = ((const uint32_t *)call->bindings[1])[token % T], *frequencies = call->bindings[2];
-    const uint64_t first = (uint64_t)token * H * D;
-    for (uint32_t begin = 0; begin < dims / 2; begin += PAIRS) {
-        const uint32_t count = HDI_MIN(PAIRS, dims / 2 - begin);
-        turns t;
-        make_turns(frequencies + 2 * begin, position, exact_from_bits(call->push[5]), count, &t);
-        for (uint32_t h = 0; h < H; h++)
-            turn_head(type, out_type, pairing, dims / 2, call->bindings[0], call->bindings[3], first + (uint64_t)h * D, begin, count, &t);
+    const uint32_t token = group_number(group_x, group_y), *push = call->push, H = push[2], D = push[3], norm = call->spec[HDI_ROPE_NORM];
+    if (token >= push[0]) return;
+    uint64_t to = (uint64_t)token * H * D;
+    if (call->spec[HDI_ROPE_ROWS] == 1) {
+        const uint32_t batch = token / push[7];
+        const int64_t row = (int64_t)((const int32_t *)call->bindings[4])[batch] + token % push[7];
+        if (row < 0 || row >= (int64_t)push[8]) return;
+        to = ((uint64_t)batch * push[8] + (uint64_t)row) * H * D;
     }
+    state s = { call->spec[HDI_ROPE_TYPE], D, push[4] / 2, call->scratch, NULL, NULL, NULL };
+    s.cosine = s.sine + s.half;
+    s.head = s.cosine + s.half;
+    s.turned = s.head + D;
+    make_turns(&s, call->bindings[2], ((const uint32_t *)call->bindings[1])[token % push[1]], exact_from_bits(push[5]));
     for (uint32_t h = 0; h < H; h++) {
-        float room[LANES];
-        for (uint32_t d = dims; d < D; d += LANES) { /* what does not turn */
-            const uint64_t at = first + (uint64_t)h * D + d;
-            const uint32_t width = HDI_MIN(LANES, D - d);
-            store_floats(out_type, call->bindings[3], at, width, floats_at(type, call->bindings[0], at, width, room));
-        }
+        hdcpu_load_floats(s.type, call->bindings[0], ((uint64_t)token * H + h) * D, D, s.head);
+        if (norm != 0) normalise(&s, norm == 2 ? call->bindings[3] : NULL, exact_from_bits(push[6]));
+        turn_head(&s, call->spec[HDI_ROPE_PAIRING] == 1);
+        round_floats(s.type, s.turned, D);
+        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[5], to + (uint64_t)h * D, D, s.turned);
     }
 }

@@ -1,19 +1,33 @@
 /* write_rows.c: glsl/write_rows.comp for a CPU. A group writes the bytes of WORKGROUP words of the state. */
 #include "kernels/cpu/rows.h"
 
+/* f32 to a narrower type as a cast does it: a NaN keeps its sign. */
+static void round_elements(uint32_t type, const float *from, uint64_t count, uint16_t *to) {
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t bits = exact_bits(from[i]);
+        if (type == HDI_TYPE_F16) to[i] = (uint16_t)(exact_f32_to_f16(from[i]) | (bits >> 16 & 0x8000u));
+        else to[i] = (uint16_t)exact_select(exact_is_nan(from[i]), bits >> 16 | 0x40u, exact_f32_to_bf16(from[i]));
+    }
+}
+
 HDCPU_KERNEL(write_rows) {
     (void)group_z;
     const uint32_t type = call->spec[HDI_WRITE_TYPE];
-    const uint32_t bytes = type == HDI_TYPE_U8 ? 1 : type == HDI_TYPE_F16 || type == HDI_TYPE_BF16 ? 2 : 4;
-    const uint32_t T = call->push[0], S = call->push[1];
-    const uint64_t row_bytes = (uint64_t)call->push[2] * bytes;
-    const int64_t at = *(const int32_t *)call->bindings[1];
+    const uint64_t bytes = type == HDI_TYPE_U8 ? 1 : type == HDI_TYPE_F16 || type == HDI_TYPE_BF16 ? 2 : 4;
+    const uint64_t B = call->push[0], T = call->push[1], S = call->push[2], n = call->push[3];
+    const uint64_t span = 4 * (uint64_t)call->spec[HDI_SPEC_WORKGROUP]; /* bytes of a group */
+    const uint64_t groups = hdi_divide_up(4 * (hdi_divide_up(T * n * bytes, 4) + 1), span);
+    const uint64_t batch = group_number(group_x, group_y) / groups, part = group_number(group_x, group_y) % groups;
+    if (batch >= B) return;
+    const int64_t at = ((const int32_t *)call->bindings[1])[batch];
     const uint64_t skip = at < 0 ? (uint64_t)-at : 0, first_row = at < 0 ? 0 : (uint64_t)at;
     if (skip >= T || first_row >= S) return;
-    const uint64_t first = first_row * row_bytes, last = first + HDI_MIN(T - skip, S - first_row) * row_bytes;
-    const uint64_t span = 4 * (uint64_t)call->spec[HDI_SPEC_WORKGROUP];
-    const uint64_t from = (first & ~UINT64_C(3)) + group_number(group_x, group_y) * span;
+    const uint64_t first = (batch * S + first_row) * n * bytes, last = first + HDI_MIN(T - skip, S - first_row) * n * bytes;
+    const uint64_t from = (first & ~UINT64_C(3)) + part * span;
     const uint64_t begin = HDI_MAX(first, from), end = HDI_MIN(last, from + span);
-    if (begin < end)
-        memcpy((uint8_t *)call->bindings[2] + begin, (const uint8_t *)call->bindings[0] + skip * row_bytes + (begin - first), end - begin);
+    if (begin >= end) return;
+    const uint64_t source = (batch * T + skip) * n + (begin - first) / bytes; /* of the element at `begin` */
+    uint8_t *to = (uint8_t *)call->bindings[2] + begin;
+    if (call->spec[HDI_WRITE_ROWS_TYPE] == type) memcpy(to, (const uint8_t *)call->bindings[0] + source * bytes, end - begin);
+    else round_elements(type, (const float *)call->bindings[0] + source, (end - begin) / bytes, (uint16_t *)(void *)to);
 }

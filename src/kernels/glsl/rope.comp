@@ -1,39 +1,81 @@
 #version 450
-// rope.comp: rotary position embedding, a workgroup for a token. The angle is an integer fraction of a turn, so it is
-// as right at position 10^9 as at 1; the same arithmetic serves fast and exact mode.
+// rope.comp: rotary position embedding, a workgroup for a head of a token; before it an rms_norm of the head, behind it a
+// cast, or a place among the rows of a state, where the planner joins them. The angle is an integer fraction of a turn,
+// so it is as right at position 10^9 as at 1; the same arithmetic serves fast and exact mode.
 #include "rows.glsl"
 layout(constant_id = HDI_ROPE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ROPE_PAIRING) const uint PAIRING = 0u;
-layout(push_constant) uniform Push { uint outer, T, H, D, dims, magnitude; } push;
+layout(constant_id = HDI_ROPE_NORM) const uint NORM = 0u;
+layout(constant_id = HDI_ROPE_ROWS) const uint ROWS = 0u;
+layout(push_constant) uniform Push { uint tokens, T, H, D, dims, magnitude, eps, rows_T, rows_S; } push;
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Positions { uint positions[]; };
 layout(std430, binding = 2) readonly buffer Frequencies { uint frequencies[]; };
-layout(std430, binding = 3) buffer Y { uint y[]; };
+layout(std430, binding = 3) readonly buffer Weight { uint weight[]; };
+layout(std430, binding = 4) readonly buffer Place { int place[]; };
+layout(std430, binding = 5) buffer Y { uint y[]; };
 
-uint position;
+uint position, x_first, y_first; // of the token, of the head
+float scale;
 
 // Bits 32..63 of position * frequency, modulo one turn.
 uint phase_of(uint pair) {
     uint high = frequencies[2u * pair], low = frequencies[2u * pair + 1u];
     return exact_mulhi(position, low) + position * high - ((position & 0x80000000u) != 0u ? low : 0u);
 }
+float head(uint d) {
+    float own = LOAD_FLOAT(x, TYPE, x_first + d);
+    if (NORM == 0u) return own;
+    own = mul_rounded(own, scale);
+    if (NORM == 2u) own = mul_rounded(own, LOAD_FLOAT(weight, TYPE, d));
+    return uintBitsToFloat(round_element(canonical_bits(own), TYPE));
+}
 uint value(uint i) {
-    uint d = i % push.D, half_dims = push.dims / 2u;
-    float own = LOAD_FLOAT(x, TYPE, i);
+    uint d = i - y_first, half_dims = push.dims / 2u;
+    float own = head(d);
     if (d >= push.dims) return canonical_bits(own);
     bool second = PAIRING == 1u ? (d & 1u) == 1u : d >= half_dims;
     uint step = PAIRING == 1u ? 1u : half_dims;
-    float other = LOAD_FLOAT(x, TYPE, second ? i - step : i + step);
+    float other = head(second ? d - step : d + step);
     exact_pair turn = exact_sincos_turns(phase_of(PAIRING == 1u ? d >> 1 : second ? d - half_dims : d));
     float magnitude = uintBitsToFloat(push.magnitude);
     float s = mul_rounded(turn.x, magnitude), c = mul_rounded(turn.y, magnitude);
-    return canonical_bits(add_rounded(mul_rounded(own, c), mul_rounded(other, second ? s : -s)));
+    return round_element(canonical_bits(add_rounded(mul_rounded(own, c), mul_rounded(other, second ? s : -s))), TYPE);
+}
+
+// The factor of the head's rms_norm, in norm.comp's order: lanes that D does not reach would add zeros.
+float norm_scale() {
+    FOR_EACH_LANE(lane) {
+        float sum = 0.0;
+        for (uint d = lane; d < push.D; d += LANES) {
+            float element = LOAD_FLOAT(x, TYPE, x_first + d);
+            sum = add_product(sum, element, element);
+        }
+        lanes[lane] = floatBitsToUint(sum);
+    }
+    uint half_count = LANES / 2u;
+    while (half_count > 1u && half_count >= push.D) half_count >>= 1;
+    for (; half_count > 0u; half_count >>= 1) {
+        barrier();
+        for (uint l = ME; l < half_count; l += WORKGROUP)
+            lanes[l] = floatBitsToUint(add_rounded(uintBitsToFloat(lanes[l]), uintBitsToFloat(lanes[l + half_count])));
+    }
+    barrier();
+    float spread = add_rounded(divided(uintBitsToFloat(lanes[0]), count_float(push.D)), uintBitsToFloat(push.eps));
+    return EXACT == 1u ? exact_rsqrt(spread) : inversesqrt(spread);
 }
 
 void main() {
-    uint token = group_number();
-    if (token >= push.outer * push.T) return;
+    uint token = group_number() / push.H;
+    if (token >= push.tokens) return;
+    x_first = y_first = group_number() * push.D;
+    if (ROWS == 1u) {
+        uint batch = token / push.rows_T;
+        int row = place[batch] + int(token - batch * push.rows_T);
+        if (row < 0 || row >= int(push.rows_S)) return;
+        y_first = ((batch * push.rows_S + uint(row)) * push.H + group_number() % push.H) * push.D;
+    }
     position = positions[token % push.T];
-    uint count = push.H * push.D;
-    STORE_ROW(y, OUT_TYPE, token * count, count, value)
+    if (NORM != 0u) scale = norm_scale();
+    STORE_ROW(y, OUT_TYPE, y_first, push.D, value)
 }
