@@ -31,14 +31,19 @@ uint64_t hdl_random(uint64_t seed, uint64_t index) {
     return scramble(scramble(seed) + (index + 1) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
+static const double inverse_factorials[] = {
+    1.0,           1.0,            1.0 / 2,         1.0 / 6,          1.0 / 24,          1.0 / 120,         1.0 / 720,
+    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,    1.0 / 3628800,    1.0 / 39916800,    1.0 / 479001600,   1.0 / 6227020800,
+};
+
 uint64_t hdl_weight(double x) {
     if (!(x > -30)) return 0;
     if (x >= 0) return HDL_WEIGHT_ONE;
     /* x = n ln 2 + r with |r| <= 0.35; ln 2 in two parts, the first so short that n times it is exact. */
     const int n = (int)(x * 1.4426950408889634 - 0.5);
     const double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
-    double sum = 1;
-    for (int i = 13; i > 0; i--) sum = 1 + sum * r / i; /* the series of exp; what is left out is below 2^-57 */
+    double sum = 0;
+    for (int i = 13; i >= 0; i--) sum = sum * r + inverse_factorials[i]; /* what is left out is below 2^-57 */
     const uint64_t bits = (uint64_t)(n + 42 + 1023) << 52; /* 2^(n + 42) */
     double scale;
     memcpy(&scale, &bits, sizeof scale);
