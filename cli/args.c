@@ -96,7 +96,7 @@ int cli_args_read(const cli_command *command, int count, char **words, cli_args 
         else if (out_args->operand) return cli_usage(command, "takes one %s, and \"%s\" is a second", command->operand, word);
         else out_args->operand = word;
     }
-    if (command->operand && !out_args->operand) return cli_usage(command, "needs %s", command->operand);
+    if (command->operand && command->operand[0] != '[' && !out_args->operand) return cli_usage(command, "needs %s", command->operand);
     return CLI_OK;
 }
 
@@ -133,6 +133,34 @@ bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64
     *out = fallback;
     if (!text || (cli_number(text, high, out) && *out >= low)) return true;
     cli_usage(args->command, "%s is a whole number of %llu to %llu, not \"%s\"", name, (unsigned long long)low, (unsigned long long)high, text);
+    return false;
+}
+
+bool cli_get_fraction(const cli_args *args, const char *name, double low, double high, double fallback, double *out) {
+    const char *text = cli_get(args, name);
+    char *end = NULL;
+    *out = fallback;
+    if (!text) return true;
+    *out = strtod(text, &end);
+    if (end != text && *end == 0 && *out >= low && *out <= high) return true;
+    cli_usage(args->command, "%s is a number of %g to %g, not \"%s\"", name, low, high, text);
+    return false;
+}
+
+bool cli_get_bytes(const cli_args *args, const char *name, uint64_t *out) {
+    static const char letters[] = "kmgt";
+    const char *text = cli_get(args, name), *letter = NULL;
+    char *end = NULL;
+    *out = 0;
+    if (!text) return true;
+    const double number = strtod(text, &end);
+    if (end != text && *end) letter = strchr(letters, *end | 32);
+    const double bytes = number * (letter ? (double)(UINT64_C(1) << (10 * (letter - letters + 1))) : 1);
+    if (end != text && (*end == 0 || (letter && end[1] == 0)) && bytes >= 1 && bytes < 9e18) {
+        *out = (uint64_t)bytes;
+        return true;
+    }
+    cli_usage(args->command, "%s is a number of bytes such as 512M or 3.5G, not \"%s\"", name, text);
     return false;
 }
 

@@ -32,7 +32,7 @@ typedef struct cli_option {
 struct cli_args;
 typedef struct cli_command {
     const char *name, *summary, *usage;
-    const char *operand;   /* "FILE.hd": exactly one is needed; NULL: none is taken */
+    const char *operand;   /* "FILE.hd": exactly one is needed; "[FILE.hd]": at most one is taken; NULL: none is taken */
     const cli_option *options;
     size_t      option_count;
     const char *notes;     /* lines below the options, or NULL */
@@ -63,6 +63,10 @@ const char *cli_next(const cli_args *args, const char *name, size_t *at);
 /* The option as a whole number; false after a message. */
 bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out);
 bool cli_get_math(const cli_args *args, hd_math *out);
+/* The option as a number with a fraction, low..high. */
+bool cli_get_fraction(const cli_args *args, const char *name, double low, double high, double fallback, double *out);
+/* The option as bytes: 512M, 3.5G, or a plain number. */
+bool cli_get_bytes(const cli_args *args, const char *name, uint64_t *out);
 /* A whole number, decimal or 0x..., and nothing else. */
 bool cli_number(const char *text, uint64_t high, uint64_t *out);
 /* The name among `count` that is nearest to `text`, or NULL where none is near. */
@@ -154,6 +158,6 @@ void cli_job_end(cli_job *job);
 int cli_job_report(cli_job *job);
 
 /* ---- the commands ---- */
-extern const cli_command cli_devices, cli_run, cli_explain, cli_exec;
+extern const cli_command cli_generate, cli_info, cli_tokenize, cli_fit, cli_bench_llm, cli_devices, cli_run, cli_explain, cli_exec;
 
 #endif

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &cli_devices, &cli_run, &cli_explain, &cli_exec };
+static const cli_command *const commands[] = { &cli_generate, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_llm,
+                                               &cli_devices, &cli_run, &cli_explain, &cli_exec };
 
 static void overview(void) {
     printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
-    printf("  %-9s %s\n\n", "help", "this, or `heddle help COMMAND`");
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    printf("  %-10s %s\n\n", "help", "this, or `heddle help COMMAND`");
     printf("environment:\n"
            "  HEDDLE_BACKEND     look at this back end only: vulkan, cpu or null\n"
            "  HEDDLE_DEVICE      the device to take where none is named\n"
@@ -26,9 +27,16 @@ static void overview(void) {
            "example:\n  heddle devices\n");
 }
 
-static const cli_command *find(const char *name) {
-    for (size_t i = 0; i < CLI_COUNT(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+/* The command that the first word names, or the first two ("bench llm"); *out_words is how many. */
+static const cli_command *find(int count, char **words, int *out_words) {
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) {
+        const char *name = commands[i]->name, *space = strchr(name, ' ');
+        const size_t first = space ? (size_t)(space - name) : strlen(name);
+        if (strlen(words[0]) != first || memcmp(words[0], name, first) != 0) continue;
+        if (space && (count < 2 || strcmp(words[1], space + 1) != 0)) continue;
+        *out_words = space ? 2 : 1;
+        return commands[i];
+    }
     return NULL;
 }
 
@@ -40,8 +48,9 @@ static int unknown(const char *name) {
 }
 
 static int help(int count, char **words) {
-    const cli_command *command = count > 0 ? find(words[0]) : NULL;
-    if (count > 1) return cli_usage(NULL, "help takes one command");
+    int used = 0;
+    const cli_command *command = count > 0 ? find(count, words, &used) : NULL;
+    if (count > used + !command) return cli_usage(NULL, "help takes one command");
     if (count > 0 && !command) return unknown(words[0]);
     if (command) cli_help(command);
     else overview();
@@ -56,10 +65,11 @@ static int run_command(int count, char **words) {
         return CLI_OK;
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(count - 1, words + 1);
-    const cli_command *command = find(name);
+    int used = 0;
+    const cli_command *command = find(count, words, &used);
     if (!command) return unknown(name);
     cli_args args;
-    int code = cli_args_read(command, count - 1, words + 1, &args);
+    int code = cli_args_read(command, count - used, words + used, &args);
     if (code == CLI_OK) code = command->run(&args);
     cli_args_free(&args);
     return code < 0 ? CLI_OK : code;

@@ -168,17 +168,18 @@ HD_API hd_device *hd_session_device(const hd_session *session);
 
 /* ------------------------------------------------------------------------------------------------- 4. generation */
 
-/** How the next token is drawn. All zero: the most likely one, always. */
+/** How the next token is drawn. All zero: always the most likely one, and of equal ones that with the smallest id. The order is
+ *  the field's usual one: penalties, top_k, top_p, min_p, temperature, a draw. */
 typedef struct hd_sampling {
-    float    temperature;       /* above 0: draws by chance; scores are divided by it */
+    uint64_t seed;              /* same seed, same scores: the same tokens, on every machine */
+    float    temperature;       /* above 1 flattens, below 1 sharpens; 0: the most likely token, nothing is drawn */
     uint32_t top_k;             /* only the k most likely; 0: all */
-    float    top_p;             /* only the most likely that together reach this probability; 0: all */
-    float    min_p;             /* only those at least this fraction as likely as the most likely; 0: all */
-    float    repeat_penalty;    /* scores of tokens seen lately are divided by it (multiplied where below 0); 0: none */
-    float    frequency_penalty; /* taken off the score for each time a token was seen lately */
-    float    presence_penalty;  /* taken off the score of a token that was seen lately */
-    uint32_t penalty_window;    /* how many tokens count as lately; 0: 64 */
-    uint64_t seed;              /* same seed, same scores: same tokens, on every machine */
+    float    top_p;             /* only the most likely that together have this chance, at least one; 0 or 1: all */
+    float    min_p;             /* only those with this share of the most likely one's chance; 0: all */
+    float    repeat_penalty;    /* scores above 0 of tokens said lately are divided by it, others multiplied; 0 or 1: off */
+    float    frequency_penalty; /* taken off a score for each time the token was said lately; 0: off */
+    float    presence_penalty;  /* taken off a score once when the token was said lately; 0: off */
+    uint32_t penalty_window;    /* "lately": so many last tokens; 0: 64 */
 } hd_sampling;
 
 /** Why an answer ended. */

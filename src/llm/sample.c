@@ -8,13 +8,13 @@ enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 struct hdl_sampler {
     hd_allocator allocator;
-    hdl_sampling sampling;
+    hd_sampling sampling;
     size_t    vocab;
     uint64_t  draws;
     uint64_t *keys;       /* of the tokens that are left, in the order of their ids */
     uint64_t *weights;    /* theirs */
     uint32_t *said;       /* how often each token was said lately; NULL: no penalties */
-    int32_t  *lately;     /* a ring of penalty_tokens ids */
+    int32_t  *lately;     /* a ring of penalty_window ids */
     uint64_t  said_count; /* so many were put into the ring */
     uint64_t  digits[DIGITS];
 };
@@ -36,9 +36,9 @@ static const double inverse_factorials[] = {
     1.0 / 5040,    1.0 / 40320,    1.0 / 362880,    1.0 / 3628800,    1.0 / 39916800,    1.0 / 479001600,   1.0 / 6227020800,
 };
 
-uint64_t hdl_weight(double x) {
+uint64_t hdl_chance(double x) {
     if (!(x > -30)) return 0;
-    if (x >= 0) return HDL_WEIGHT_ONE;
+    if (x >= 0) return HDL_CHANCE_ONE;
     /* x = n ln 2 + r with |r| <= 0.35; ln 2 in two parts, the first so short that n times it is exact. */
     const int n = (int)(x * 1.4426950408889634 - 0.5);
     const double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
@@ -77,7 +77,7 @@ static uint64_t fraction_of(uint64_t a, uint64_t b) {
 
 /* ---- making and ending ---- */
 
-static hd_status check(const hdl_sampling *s, size_t vocab, hd_error *error) {
+static hd_status check(const hd_sampling *s, size_t vocab, hd_error *error) {
     const struct { const char *name; float value, low, high; } fields[] = {
         { "temperature", s->temperature, 0, 1e6f },
         { "top_p", s->top_p, 0, 1 },
@@ -93,22 +93,22 @@ static hd_status check(const hdl_sampling *s, size_t vocab, hd_error *error) {
     if (!vocab) return hdl_fail(error, HD_STATUS_ZERO_SIZE, "sampling: the vocabulary has no tokens");
     if (vocab > HDL_MAX_SAMPLED)
         return hdl_fail(error, HD_STATUS_LIMIT, "sampling: a vocabulary of %zu tokens; the limit is %u", vocab, HDL_MAX_SAMPLED);
-    if (s->penalty_tokens > HDL_MAX_PENALTY_TOKENS)
-        return hdl_fail(error, HD_STATUS_LIMIT, "sampling: penalty_tokens is %u; the limit is %u", s->penalty_tokens, HDL_MAX_PENALTY_TOKENS);
+    if (s->penalty_window > HDL_MAX_PENALTY_WINDOW)
+        return hdl_fail(error, HD_STATUS_LIMIT, "sampling: penalty_window is %u; the limit is %u", s->penalty_window, HDL_MAX_PENALTY_WINDOW);
     return HD_OK;
 }
 
-hd_status hdl_sampler_create(const hd_allocator *allocator, const hdl_sampling *sampling, size_t vocab,
+hd_status hdl_sampler_create(const hd_allocator *allocator, const hd_sampling *sampling, size_t vocab,
                              hdl_sampler **out_sampler, hd_error *error) {
     if (!out_sampler) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no place for the sampler");
     *out_sampler = NULL;
-    hdl_sampling wishes = { 0 };
+    hd_sampling wishes = { 0 };
     if (sampling) wishes = *sampling;
     const hd_status status = check(&wishes, vocab, error);
     if (status) return status;
     if (wishes.repeat_penalty == 0) wishes.repeat_penalty = 1;
     if (wishes.top_p == 0) wishes.top_p = 1;
-    if (wishes.penalty_tokens == 0) wishes.penalty_tokens = 64;
+    if (wishes.penalty_window == 0) wishes.penalty_window = 64;
 
     if (!allocator) allocator = &hdl_default_allocator;
     hdl_sampler *sampler = hdl_alloc(allocator, sizeof *sampler);
@@ -123,7 +123,7 @@ hd_status hdl_sampler_create(const hd_allocator *allocator, const hdl_sampling *
     }
     if (made && (wishes.repeat_penalty != 1 || wishes.frequency_penalty != 0 || wishes.presence_penalty != 0)) {
         sampler->said = hdl_alloc(allocator, vocab * sizeof *sampler->said);
-        sampler->lately = hdl_alloc(allocator, wishes.penalty_tokens * sizeof *sampler->lately);
+        sampler->lately = hdl_alloc(allocator, wishes.penalty_window * sizeof *sampler->lately);
         made = sampler->said && sampler->lately;
     }
     if (!made) {
@@ -140,13 +140,13 @@ void hdl_sampler_destroy(hdl_sampler *sampler) {
     hdl_free(&allocator, sampler->keys, sampler->vocab * sizeof *sampler->keys);
     hdl_free(&allocator, sampler->weights, sampler->vocab * sizeof *sampler->weights);
     hdl_free(&allocator, sampler->said, sampler->vocab * sizeof *sampler->said);
-    hdl_free(&allocator, sampler->lately, sampler->sampling.penalty_tokens * sizeof *sampler->lately);
+    hdl_free(&allocator, sampler->lately, sampler->sampling.penalty_window * sizeof *sampler->lately);
     hdl_free(&allocator, sampler, sizeof *sampler);
 }
 
 void hdl_sampler_accept(hdl_sampler *sampler, int32_t id) {
     if (!sampler->said || id < 0 || (size_t)id >= sampler->vocab) return;
-    const uint32_t window = sampler->sampling.penalty_tokens;
+    const uint32_t window = sampler->sampling.penalty_window;
     int32_t *place = &sampler->lately[sampler->said_count % window];
     if (sampler->said_count >= window) sampler->said[*place]--;
     *place = id;
@@ -161,7 +161,7 @@ void hdl_sampler_reset(hdl_sampler *sampler) {
 
 /* ---- the chain ---- */
 
-static float penalised(const hdl_sampling *s, float logit, uint32_t said) {
+static float penalised(const hd_sampling *s, float logit, uint32_t said) {
     if (!said) return logit;
     const float repeated = logit > 0 ? logit / s->repeat_penalty : logit * s->repeat_penalty;
     const float counted = repeated - (float)said * s->frequency_penalty;
@@ -188,7 +188,7 @@ static uint64_t weigh(hdl_sampler *s, size_t count, float best, float temperatur
     for (size_t i = 0; i < count; i++) {
         const float logit = logit_of(s->keys[i]);
         /* Equal ones first: infinity less infinity is no number. */
-        s->weights[i] = logit == best ? HDL_WEIGHT_ONE : hdl_weight(((double)logit - (double)best) / (double)temperature);
+        s->weights[i] = logit == best ? HDL_CHANCE_ONE : hdl_chance(((double)logit - (double)best) / (double)temperature);
         total += s->weights[i];
     }
     return total;
@@ -226,7 +226,7 @@ static size_t keep(hdl_sampler *s, size_t count, uint64_t cut, bool weighed, uin
 
 hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id, hd_error *error) {
     if (!s || !logits || !out_id) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits or place for the token");
-    const hdl_sampling *wish = &s->sampling;
+    const hd_sampling *wish = &s->sampling;
     uint64_t best = 0;
     const hd_status status = begin(s, logits, &best, error);
     if (status) return status;
@@ -244,7 +244,7 @@ hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id,
             if (wanted < 1) wanted = 1;
             cut = find_cut(s, count, wanted < total ? wanted : total, true);
         }
-        count = keep(s, count, cut, true, (uint64_t)((double)wish->min_p * (double)HDL_WEIGHT_ONE));
+        count = keep(s, count, cut, true, (uint64_t)((double)wish->min_p * (double)HDL_CHANCE_ONE));
     }
     uint64_t left = fraction_of(random, weigh(s, count, logit_of(best), wish->temperature));
     size_t i = 0;

@@ -7,30 +7,18 @@
 #define HDL_SAMPLE_H
 
 #include "llm/support.h"
-
-/* What to draw from. All zero: always the likeliest token, and of equal ones the one with the smallest id. */
-typedef struct hdl_sampling {
-    uint64_t seed;
-    float    temperature;       /* above 1 flattens, below 1 sharpens; 0: the likeliest token, nothing is drawn */
-    uint32_t top_k;             /* only the k likeliest; 0: all */
-    float    top_p;             /* only the likeliest that together have this chance, at least one; 0 or 1: all */
-    float    min_p;             /* only those with this share of the likeliest one's chance; 0: all */
-    float    repeat_penalty;    /* logits above 0 of tokens said lately are divided by it, others multiplied; 0 or 1: off */
-    float    frequency_penalty; /* taken off a logit for each time the token was said lately; 0: off */
-    float    presence_penalty;  /* taken off a logit once when the token was said lately; 0: off */
-    uint32_t penalty_tokens;    /* "lately": so many last tokens; 0: 64 */
-} hdl_sampling;
+#include <heddle_llm.h>
 
 /* Limits, each refused with HD_STATUS_LIMIT. */
 #define HDL_MAX_SAMPLED (1u << 20)
-#define HDL_MAX_PENALTY_TOKENS (1u << 20)
+#define HDL_MAX_PENALTY_WINDOW (1u << 20)
 
 typedef struct hdl_sampler hdl_sampler;
 
 /* Makes a sampler for rows of `vocab` logits and all its room; no later call allocates. `allocator` NULL: malloc and
  * free; `sampling` NULL: all zero. Statuses: NULL_POINTER, ZERO_SIZE, LIMIT, INVALID_ARGUMENT (a field outside of its
  * range, by name), OUT_OF_HOST_MEMORY. */
-hd_status hdl_sampler_create(const hd_allocator *allocator, const hdl_sampling *sampling, size_t vocab,
+hd_status hdl_sampler_create(const hd_allocator *allocator, const hd_sampling *sampling, size_t vocab,
                              hdl_sampler **out_sampler, hd_error *error);
 void hdl_sampler_destroy(hdl_sampler *sampler);
 
@@ -47,8 +35,8 @@ void hdl_sampler_reset(hdl_sampler *sampler);
 
 /* Draw number `index` of `seed`: output `index` of SplitMix64 (Steele, Lea and Flood, 2014) begun at a scrambled seed. */
 uint64_t hdl_random(uint64_t seed, uint64_t index);
-#define HDL_WEIGHT_ONE (UINT64_C(1) << 42)
+#define HDL_CHANCE_ONE (UINT64_C(1) << 42)
 /* 2^42 exp(x) for x <= 0, rounded down; within 2^-41 of it relative to 1. 0 below -30, and for NaN. */
-uint64_t hdl_weight(double x);
+uint64_t hdl_chance(double x);
 
 #endif

@@ -1,15 +1,7 @@
 /* session.c: making and ending sessions, and running tokens through their stages. */
-#define _POSIX_C_SOURCE 200809L
 #include "llm/session.h"
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 #define FAIL(session, status, ...) fail((session)->model->context, (status), __VA_ARGS__)
 static hd_status fail(hd_context *context, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
@@ -100,7 +92,7 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     if (!model || !out_session) return HD_STATUS_NULL_POINTER;
     *out_session = NULL;
     const hd_session_desc defaults = { 0 };
-    const uint64_t began = now_ns();
+    const uint64_t began = hdl_now_ns();
     hd_session *session = hdl_alloc(&model->allocator, sizeof *session);
     if (!session) return fail(model->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
     session->model = model;
@@ -113,7 +105,7 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     if (!status) status = make_room(session);
     if (!status) status = load(session, desc);
     if (!status) status = prepare(session);
-    session->stats.load_ns = now_ns() - began;
+    session->stats.load_ns = hdl_now_ns() - began;
     if (status) hd_session_destroy(session);
     else *out_session = session;
     return status;
@@ -221,7 +213,7 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
-    const uint64_t began = now_ns();
+    const uint64_t began = hdl_now_ns();
     for (size_t at = 0; at < count && !status;) {
         const uint32_t padded = hdl_layout_tokens(&session->layout, count - at);
         const uint32_t piece = padded < count - at ? padded : (uint32_t)(count - at);
@@ -230,7 +222,7 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     }
     if (status) return status;
     *(count > 1 ? &session->stats.prompt_tokens : &session->stats.decode_tokens) += count;
-    *(count > 1 ? &session->stats.prompt_ns : &session->stats.decode_ns) += now_ns() - began;
+    *(count > 1 ? &session->stats.prompt_ns : &session->stats.decode_ns) += hdl_now_ns() - began;
     return HD_OK;
 }
 
@@ -252,7 +244,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
     hd_status status = check_steps(session, steps, count);
     if (status) return status;
     if (all == 1) return hd_session_feed(session, 0, &steps[0].token, 1);
-    const uint64_t began = now_ns();
+    const uint64_t began = hdl_now_ns();
     int32_t past[256], best[256];
     for (uint32_t i = 0; i < all; i++) { /* who does not take part writes outside of the cache, which leaves it as it is */
         session->tokens[i] = 0;
@@ -276,7 +268,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
         s->row = steps[i].sequence;
     }
     session->stats.decode_tokens += count;
-    session->stats.decode_ns += now_ns() - began;
+    session->stats.decode_ns += hdl_now_ns() - began;
     return HD_OK;
 }
 

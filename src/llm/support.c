@@ -1,9 +1,11 @@
 /* support.c: errors, host memory and names for the files of llm/. Relies on <heddle.h> only. An error text is one line of
  * printing ASCII whatever a file put into it, so that it can go to a terminal or a log as it is. */
+#define _POSIX_C_SOURCE 200809L
 #include "llm/support.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static void keep_printing(char *text) {
     for (; *text; text++)
@@ -88,4 +90,10 @@ bool hdl_is_name(hdl_span text) {
         if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
     }
     return true;
+}
+
+uint64_t hdl_now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

@@ -48,6 +48,9 @@ static inline bool hdl_pad(uint64_t value, uint64_t unit, uint64_t *out) {
     return true;
 }
 
+/* A clock that never goes back. */
+uint64_t hdl_now_ns(void);
+
 /* Valid UTF-8 without control characters: what may stand in a name. */
 bool hdl_is_name(hdl_span text);
 

@@ -13,7 +13,7 @@ __extension__ typedef unsigned __int128 wide;
 static uint64_t random_state;
 static uint32_t below(uint32_t limit) { return (uint32_t)(hdl_random(77, random_state++) % limit); }
 
-static hdl_sampler *make(const hdl_sampling *sampling, size_t vocab) {
+static hdl_sampler *make(const hd_sampling *sampling, size_t vocab) {
     hdl_sampler *sampler;
     hd_error error = { 0 };
     if (hdl_sampler_create(NULL, sampling, vocab, &sampler, &error)) fail_msg("%s", error.text);
@@ -42,14 +42,14 @@ static uint64_t weigh_entries(entry *e, size_t count, float temperature) {
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
         double below_best = e[i].logit == e[0].logit ? 0 : (double)e[i].logit - (double)e[0].logit;
-        total += e[i].weight = hdl_weight(below_best / (double)temperature);
+        total += e[i].weight = hdl_chance(below_best / (double)temperature);
     }
     return total;
 }
 
-static int32_t twin_draw(const hdl_sampling *s, const float *logits, size_t vocab, const int32_t *said, size_t said_count, uint64_t index) {
+static int32_t twin_draw(const hd_sampling *s, const float *logits, size_t vocab, const int32_t *said, size_t said_count, uint64_t index) {
     entry *e = calloc(vocab, sizeof *e);
-    size_t window = s->penalty_tokens ? s->penalty_tokens : 64, count = vocab;
+    size_t window = s->penalty_window ? s->penalty_window : 64, count = vocab;
     for (size_t i = 0; i < vocab; i++) {
         e[i] = (entry){ .logit = logits[i], .id = (int32_t)i };
         int times = 0;
@@ -104,14 +104,14 @@ static void equals_the_twin(void **state) {
         const uint32_t form = below(8);
         for (size_t i = 0; i < vocab; i++) logits[i] = some_logit(form);
         logits[below((uint32_t)vocab)] = 1; /* never all masked */
-        hdl_sampling s = { .seed = below(9), .temperature = below(6) ? (float)(1 + below(30)) / 10 : (float)below(2) * 1e-6f };
+        hd_sampling s = { .seed = below(9), .temperature = below(6) ? (float)(1 + below(30)) / 10 : (float)below(2) * 1e-6f };
         if (below(2)) s.top_k = below((uint32_t)vocab + 3);
         if (below(2)) s.top_p = (float)below(101) / 100;
         if (below(2)) s.min_p = (float)below(101) / 100;
         if (below(3) == 0) s.repeat_penalty = (float)(5 + below(20)) / 10;
         if (below(3) == 0) s.frequency_penalty = (float)below(20) / 10 - 1;
         if (below(3) == 0) s.presence_penalty = (float)below(20) / 10 - 1;
-        if (below(2)) s.penalty_tokens = 1 + below(90);
+        if (below(2)) s.penalty_window = 1 + below(90);
         hdl_sampler *sampler = make(&s, vocab);
         const size_t said_count = below(200);
         for (size_t i = 0; i < said_count; i++) hdl_sampler_accept(sampler, said[i] = (int32_t)below((uint32_t)vocab));
@@ -129,15 +129,15 @@ static void weights(void **state) {
     (void)state;
     double worst = 0;
     for (int i = 0; i <= 3000000; i++) {
-        const double x = -1e-5 * i, off = fabs((double)hdl_weight(x) - exp(x) * 0x1p42);
+        const double x = -1e-5 * i, off = fabs((double)hdl_chance(x) - exp(x) * 0x1p42);
         if (off > worst) worst = off;
     }
     assert_true(worst < 1.01); /* rounding down is the most of it */
-    assert_true(hdl_weight(0) == HDL_WEIGHT_ONE && hdl_weight(-0.0) == HDL_WEIGHT_ONE && hdl_weight(-5e-324) == HDL_WEIGHT_ONE);
-    assert_true(hdl_weight(-INFINITY) == 0 && hdl_weight((double)NAN) == 0 && hdl_weight(-1e300) == 0 && hdl_weight(-29.9) == 0);
+    assert_true(hdl_chance(0) == HDL_CHANCE_ONE && hdl_chance(-0.0) == HDL_CHANCE_ONE && hdl_chance(-5e-324) == HDL_CHANCE_ONE);
+    assert_true(hdl_chance(-INFINITY) == 0 && hdl_chance((double)NAN) == 0 && hdl_chance(-1e300) == 0 && hdl_chance(-29.9) == 0);
     /* The bits, so that every machine is held to them. */
     uint64_t mix = 0;
-    for (int i = 0; i < 29000; i++) mix = mix * 31 + hdl_weight(-0.001 * i);
+    for (int i = 0; i < 29000; i++) mix = mix * 31 + hdl_chance(-0.001 * i);
     assert_true(mix == UINT64_C(0x432b770369f043a7));
     /* SplitMix64 begun at 0 gives e220a8397b1dcdaf first, as its paper's code does; seed 0 scrambles to 0. */
     assert_true(hdl_random(0, 0) == UINT64_C(0xe220a8397b1dcdaf));
@@ -152,7 +152,7 @@ static void distribution(void **state) {
     const double chances[] = { 0.5, 0.25, 0.125, 0.0625, 0.0625 };
     const int draws = 200000;
     for (uint64_t seed = 0; seed < 3; seed++) {
-        hdl_sampling s = { .seed = seed, .temperature = 1 };
+        hd_sampling s = { .seed = seed, .temperature = 1 };
         hdl_sampler *sampler = make(&s, 5);
         double counts[5] = { 0 }, chi = 0;
         for (int i = 0; i < draws; i++) counts[draw(sampler, logits)]++;
@@ -161,7 +161,7 @@ static void distribution(void **state) {
         hdl_sampler_destroy(sampler);
     }
     /* Temperature 1/2 squares the ratios: of two tokens with ratio 2 the second has 1 of 5. */
-    hdl_sampler *sampler = make(&(hdl_sampling){ .temperature = 0.5f, .seed = 4 }, 2);
+    hdl_sampler *sampler = make(&(hd_sampling){ .temperature = 0.5f, .seed = 4 }, 2);
     int second = 0;
     for (int i = 0; i < draws; i++) second += draw(sampler, logits);
     assert_true(fabs(second - draws / 5.0) < 4 * sqrt(draws * 0.16));
@@ -169,8 +169,8 @@ static void distribution(void **state) {
 }
 
 /* The ids that 400 draws reach, one bit each. */
-static uint32_t reached(const hdl_sampling *wishes, const float *logits, size_t vocab) {
-    hdl_sampling s = *wishes;
+static uint32_t reached(const hd_sampling *wishes, const float *logits, size_t vocab) {
+    hd_sampling s = *wishes;
     if (s.temperature == 0) s.temperature = 1;
     hdl_sampler *sampler = make(&s, vocab);
     uint32_t ids = 0;
@@ -183,7 +183,7 @@ static void edges(void **state) {
     (void)state;
     const float same[6] = { 0 }, steps[] = { 1, 3, 2, 3 }, one[] = { -5 };
     const float masked[] = { -INFINITY, 0, -INFINITY, 0 }, infinite[] = { 5, INFINITY, 9, INFINITY };
-#define REACHED(logits, vocab, ...) reached(&(hdl_sampling){ __VA_ARGS__ }, logits, vocab)
+#define REACHED(logits, vocab, ...) reached(&(hd_sampling){ __VA_ARGS__ }, logits, vocab)
     assert_int_equal(REACHED(same, 6, .top_k = 0), 0x3f);
     assert_int_equal(REACHED(same, 6, .top_k = 2), 0x03); /* of equal ones the first */
     assert_int_equal(REACHED(same, 6, .top_k = 6), 0x3f);
@@ -215,7 +215,7 @@ static void draws_depend_on_seed_and_number(void **state) {
     (void)state;
     const float same[64] = { 0 };
     int32_t first[50];
-    hdl_sampler *sampler = make(&(hdl_sampling){ .temperature = 1, .seed = 11 }, 64);
+    hdl_sampler *sampler = make(&(hd_sampling){ .temperature = 1, .seed = 11 }, 64);
     for (int i = 0; i < 50; i++) first[i] = draw(sampler, same);
     hdl_sampler_reset(sampler);
     for (int i = 0; i < 50; i++) {
@@ -229,7 +229,7 @@ static void draws_depend_on_seed_and_number(void **state) {
 static void penalties(void **state) {
     (void)state;
     const float logits[] = { 2, 1.9f, -1, -1.1f };
-    hdl_sampler *s = make(&(hdl_sampling){ .repeat_penalty = 2, .penalty_tokens = 2 }, 4);
+    hdl_sampler *s = make(&(hd_sampling){ .repeat_penalty = 2, .penalty_window = 2 }, 4);
     assert_int_equal(draw(s, logits), 0);
     hdl_sampler_accept(s, 0);
     assert_int_equal(draw(s, logits), 1);
@@ -243,20 +243,20 @@ static void penalties(void **state) {
     hdl_sampler_reset(s);
     assert_int_equal(draw(s, logits), 0);
     hdl_sampler_destroy(s);
-    s = make(&(hdl_sampling){ .frequency_penalty = 0.04f }, 4);
+    s = make(&(hd_sampling){ .frequency_penalty = 0.04f }, 4);
     hdl_sampler_accept(s, 0);
     hdl_sampler_accept(s, 0);
     assert_int_equal(draw(s, logits), 0);
     hdl_sampler_accept(s, 0);
     assert_int_equal(draw(s, logits), 1);
     hdl_sampler_destroy(s);
-    s = make(&(hdl_sampling){ .presence_penalty = -0.2f }, 4);
+    s = make(&(hd_sampling){ .presence_penalty = -0.2f }, 4);
     hdl_sampler_accept(s, 1);
     assert_int_equal(draw(s, logits), 1);
     hdl_sampler_destroy(s);
 }
 
-static void refuse(hdl_sampling sampling, size_t vocab, hd_status status, const char *words) {
+static void refuse(hd_sampling sampling, size_t vocab, hd_status status, const char *words) {
     hdl_sampler *sampler;
     hd_error error = { 0 };
     assert_int_equal(hdl_sampler_create(NULL, &sampling, vocab, &sampler, &error), status);
@@ -267,7 +267,7 @@ static void refuse(hdl_sampling sampling, size_t vocab, hd_status status, const 
 
 static void refusals(void **state) {
     (void)state;
-#define REFUSE(field, number) refuse((hdl_sampling){ .field = number }, 4, HD_STATUS_INVALID_ARGUMENT, #field)
+#define REFUSE(field, number) refuse((hd_sampling){ .field = number }, 4, HD_STATUS_INVALID_ARGUMENT, #field)
     REFUSE(temperature, -1);
     REFUSE(temperature, NAN);
     REFUSE(temperature, INFINITY);
@@ -278,13 +278,13 @@ static void refusals(void **state) {
     REFUSE(repeat_penalty, 1e-30f);
     REFUSE(frequency_penalty, INFINITY);
     REFUSE(presence_penalty, NAN);
-    refuse((hdl_sampling){ .penalty_tokens = UINT32_MAX }, 4, HD_STATUS_LIMIT, "penalty_tokens");
-    refuse((hdl_sampling){ .top_k = 1 }, 0, HD_STATUS_ZERO_SIZE, "vocabulary");
-    refuse((hdl_sampling){ .top_k = 1 }, HDL_MAX_SAMPLED + 1, HD_STATUS_LIMIT, "1048577");
+    refuse((hd_sampling){ .penalty_window = UINT32_MAX }, 4, HD_STATUS_LIMIT, "penalty_window");
+    refuse((hd_sampling){ .top_k = 1 }, 0, HD_STATUS_ZERO_SIZE, "vocabulary");
+    refuse((hd_sampling){ .top_k = 1 }, HDL_MAX_SAMPLED + 1, HD_STATUS_LIMIT, "1048577");
     assert_int_equal(hdl_sampler_create(NULL, NULL, 4, NULL, NULL), HD_STATUS_NULL_POINTER);
     hdl_sampler_destroy(NULL);
 
-    hdl_sampler *s = make(&(hdl_sampling){ .temperature = 1 }, 3);
+    hdl_sampler *s = make(&(hd_sampling){ .temperature = 1 }, 3);
     int32_t id = 7;
     hd_error error = { 0 };
     assert_int_equal(hdl_sampler_draw(s, (const float[]){ 1, -NAN, 2 }, &id, &error), HD_STATUS_INVALID_ARGUMENT);
@@ -312,7 +312,7 @@ static void memory_runs_out(void **state) {
         purse p = { grants, 0 };
         hd_allocator memory = { from_purse, &p };
         hdl_sampler *sampler;
-        hdl_sampling s = { .temperature = 1, .top_p = 0.9f, .repeat_penalty = 1.1f };
+        hd_sampling s = { .temperature = 1, .top_p = 0.9f, .repeat_penalty = 1.1f };
         assert_int_equal(hdl_sampler_create(&memory, &s, 500, &sampler, NULL), grants < 5 ? HD_STATUS_OUT_OF_HOST_MEMORY : HD_OK);
         static const float logits[500];
         if (sampler) draw(sampler, logits); /* there are no grants left: nothing is allocated */

@@ -1,0 +1,86 @@
+/* llm.c: a model and its session, as the options ask for them. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/llm.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *cli_llm_path(const cli_args *args) {
+    if (args->operand) return args->operand;
+    return access(HEDDLE_DEMO_INSTALLED, R_OK) == 0 ? HEDDLE_DEMO_INSTALLED : HEDDLE_DEMO_SOURCE;
+}
+
+int cli_llm_open(const cli_args *args, cli_llm *llm) {
+    *llm = (cli_llm){ 0 };
+    int code = cli_session_open(args->command, &llm->cli);
+    if (code) return code;
+    const char *path = cli_llm_path(args);
+    if (hd_model_open(llm->cli.context, path, NULL, &llm->model)) return cli_session_fail(&llm->cli, args->operand ? NULL : path);
+    hd_model_get_info(llm->model, &llm->info);
+    return CLI_OK;
+}
+
+/* "[=====     ] 45%  1.0 of 2.1 GiB" on one line of the terminal, drawn anew when a column fills. */
+static void draw_progress(void *user, uint64_t done, uint64_t total) {
+    enum { WIDTH = 32 };
+    static uint64_t drawn = UINT64_MAX;
+    cli_llm *llm = user;
+    cli_cell done_text, total_text;
+    const uint64_t percent = total ? done * 100 / total : 100;
+    if (percent == drawn && done < total) return;
+    drawn = percent;
+    char bar[WIDTH + 1];
+    for (uint64_t i = 0; i < WIDTH; i++) bar[i] = i < percent * WIDTH / 100 ? '#' : '.';
+    bar[WIDTH] = 0;
+    fprintf(stderr, "\rheddle: loading [%s] %3llu%%  %s of %s ", bar, (unsigned long long)percent, cli_bytes(done, done_text), cli_bytes(total, total_text));
+    fflush(stderr);
+    llm->bar = true;
+}
+
+static void wipe_progress(cli_llm *llm) {
+    if (llm->bar) fprintf(stderr, "\r\033[K");
+    llm->bar = false;
+}
+
+int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
+    uint64_t context, layers, memory;
+    hd_math math;
+    if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) || !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
+        !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math)) return CLI_USAGE;
+    int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
+    if (code) return code;
+    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory, .progress_user = llm };
+    if (layers != UINT32_MAX) llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
+    if (isatty(STDERR_FILENO)) llm->desc.progress = draw_progress;
+    return CLI_OK;
+}
+
+int cli_llm_load(cli_llm *llm) {
+    const hd_status status = hd_session_create(llm->model, &llm->desc, &llm->session);
+    wipe_progress(llm);
+    return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+}
+
+void cli_llm_close(cli_llm *llm) {
+    hd_session_destroy(llm->session);
+    hd_model_close(llm->model);
+    cli_session_close(&llm->cli);
+    *llm = (cli_llm){ 0 };
+}
+
+json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
+    json_t *root = json_object();
+    const struct { const char *name; uint64_t value; } rows[] = {
+        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers },
+        { "device_weight_bytes", fit->device_weight_bytes }, { "device_cache_bytes", fit->device_cache_bytes },
+        { "device_scratch_bytes", fit->device_scratch_bytes }, { "device_bytes", fit->device_bytes },
+        { "cpu_weight_bytes", fit->cpu_weight_bytes }, { "cpu_cache_bytes", fit->cpu_cache_bytes },
+        { "cpu_scratch_bytes", fit->cpu_scratch_bytes }, { "cpu_bytes", fit->cpu_bytes },
+        { "device_memory_bytes", fit->device_memory_bytes },
+    };
+    for (size_t i = 0; i < CLI_COUNT(rows); i++) cli_put(root, rows[i].name, json_integer((json_int_t)rows[i].value), ok);
+    cli_put(root, "fits", json_boolean(fit->fits), ok);
+    return root;
+}
+
+double cli_per_second(uint64_t count, uint64_t ns) { return ns ? (double)count * 1e9 / (double)ns : 0; }

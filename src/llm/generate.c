@@ -1,0 +1,128 @@
+/* generate.c: a prompt's continuation, token by token, as text. */
+#include "llm/sample.h"
+#include "llm/session.h"
+#include "llm/stream.h"
+
+/* An answer on its way. */
+typedef struct answer {
+    hd_session      *session;
+    const hd_generate_desc *desc;
+    hdl_sampler     *sampler;  /* NULL: the best token as the device chose it */
+    hdl_text_stream  text;     /* ids to bytes; unused where the model has no vocabulary */
+    hdl_stream      *stream;   /* bytes to whole characters before a stop text */
+    hd_stop          stop;
+    hd_error         error;
+} answer;
+
+static hd_status keep(answer *a, hd_status status) { return status ? hd_context_put_error(a->session->model->context, &a->error) : HD_OK; }
+
+static bool needs_scores(const hd_sampling *s) {
+    return s->temperature != 0 || (s->repeat_penalty != 0 && s->repeat_penalty != 1) || s->frequency_penalty != 0 || s->presence_penalty != 0;
+}
+
+static hd_status begin(answer *a) {
+    const hd_generate_desc *desc = a->desc;
+    const hd_model *model = a->session->model;
+    const hd_allocator *allocator = &model->allocator;
+    hdl_span *stops = hdl_alloc(allocator, desc->stop_count * sizeof *stops);
+    if (!stops) return keep(a, hdl_fail(&a->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for an answer"));
+    size_t count = 0;
+    for (size_t i = 0; i < desc->stop_count; i++)
+        if (desc->stop_texts[i] && desc->stop_texts[i][0]) stops[count++] = hdl_text(desc->stop_texts[i]);
+    hd_status status = hdl_stream_create(allocator, &(hdl_stream_desc){ .stops = stops, .stop_count = count }, &a->stream, &a->error);
+    hdl_free(allocator, stops, desc->stop_count * sizeof *stops);
+    if (!status && needs_scores(&desc->sampling))
+        status = hdl_sampler_create(allocator, &desc->sampling, model->figures.vocabulary, &a->sampler, &a->error);
+    for (size_t i = 0; i < desc->token_count && !status && a->sampler; i++) hdl_sampler_accept(a->sampler, desc->tokens[i]);
+    a->text = (hdl_text_stream){ .tokenizer = model->tokenizer, .keep_space = true };
+    return keep(a, status);
+}
+
+static void end(answer *a) {
+    hdl_sampler_destroy(a->sampler);
+    hdl_stream_destroy(a->stream);
+    if (a->text.tokenizer) hdl_text_stream_free(&a->text);
+}
+
+static hd_status choose(answer *a, int32_t *out_token) {
+    if (!a->sampler) return hd_session_best(a->session, a->desc->sequence, out_token);
+    const float *logits;
+    hd_status status = hd_session_logits(a->session, a->desc->sequence, &logits);
+    if (status) return status;
+    status = keep(a, hdl_sampler_draw(a->sampler, logits, out_token, &a->error));
+    if (!status) hdl_sampler_accept(a->sampler, *out_token);
+    return status;
+}
+
+static void show(answer *a, hdl_span text) {
+    if (text.count && a->desc->on_text && !a->desc->on_text(a->desc->user, (const char *)text.bytes, (size_t)text.count)) a->stop = HD_STOP_CALLER;
+}
+
+/* The token's text goes to the reader as far as it can be shown now. */
+static hd_status tell(answer *a, int32_t token) {
+    hdl_span bytes, shown;
+    if (!a->text.tokenizer) return HD_OK;
+    hd_status status = hdl_text_stream_push(&a->text, token, &a->error);
+    if (status) return keep(a, status);
+    bytes = hdl_text_stream_take(&a->text, false);
+    status = hdl_stream_push(a->stream, token, bytes, &shown, &a->error);
+    if (status) return keep(a, status);
+    show(a, shown);
+    if (hdl_stream_stopped(a->stream) && !a->stop) a->stop = HD_STOP_TEXT;
+    return HD_OK;
+}
+
+/* What waited for more comes out. */
+static hd_status tell_last(answer *a) {
+    hdl_span shown;
+    if (!a->text.tokenizer || a->stop == HD_STOP_TEXT || a->stop == HD_STOP_CALLER) return HD_OK;
+    hd_status status = hdl_stream_push(a->stream, HDL_NO_TOKEN, hdl_text_stream_take(&a->text, true), &shown, &a->error);
+    if (status) return keep(a, status);
+    show(a, shown);
+    status = hdl_stream_end(a->stream, &shown, &a->error);
+    if (!status) show(a, shown);
+    return keep(a, status);
+}
+
+static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
+    hd_session *session = a->session;
+    const hd_generate_desc *desc = a->desc;
+    const hdl_sequence *sequence = &session->sequences[desc->sequence];
+    while (!a->stop) {
+        int32_t token;
+        hd_status status = choose(a, &token);
+        if (status) return status;
+        if (!desc->ignore_end && hd_model_token_ends(session->model, token)) {
+            a->stop = HD_STOP_END;
+            break;
+        }
+        if (out_tokens && desc->max_tokens) out_tokens[result->token_count] = token;
+        result->token_count++;
+        if ((status = tell(a, token))) return status;
+        if (!a->stop && result->token_count == desc->max_tokens) a->stop = HD_STOP_LENGTH;
+        if (sequence->position == session->layout.context) a->stop = a->stop ? a->stop : HD_STOP_CONTEXT;
+        else if ((status = hd_session_feed(session, desc->sequence, &token, 1))) return status;
+    }
+    return tell_last(a);
+}
+
+hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result) {
+    if (!session || !desc || (desc->token_count && !desc->tokens) || (desc->stop_count && !desc->stop_texts)) return HD_STATUS_NULL_POINTER;
+    answer a = { .session = session, .desc = desc };
+    hd_generated result = { 0 };
+    const uint64_t began = hdl_now_ns();
+    hd_status status = desc->token_count ? hd_session_feed(session, desc->sequence, desc->tokens, desc->token_count) : HD_OK;
+    const uint64_t fed = hdl_now_ns();
+    result.prompt_ns = fed - began;
+    if (!status && desc->token_count == 0) { /* to go on with nothing new, something must have been fed */
+        int32_t token;
+        status = hd_session_best(session, desc->sequence, &token);
+    }
+    if (!status) status = begin(&a);
+    if (!status) status = run(&a, out_tokens, &result);
+    result.answer_ns = hdl_now_ns() - fed;
+    result.stop = a.stop;
+    end(&a);
+    if (out_result) *out_result = result;
+    return status;
+}
