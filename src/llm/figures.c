@@ -234,7 +234,8 @@ static hd_status read_own_scale(const hd_model *model, hdl_weight *w, hd_error *
 
 void hdl_weight_name(uint32_t layer, hdl_role role, char out[HDL_WEIGHT_NAME]) {
     const char *number = strchr(roles[role].name, '%');
-    if (number) snprintf(out, HDL_WEIGHT_NAME, "blk.%u%s", layer, number + 2);
+    if (number && layer == HDL_NO_LAYER) snprintf(out, HDL_WEIGHT_NAME, "blk%s", number + 2);
+    else if (number) snprintf(out, HDL_WEIGHT_NAME, "blk.%u%s", layer, number + 2);
     else snprintf(out, HDL_WEIGHT_NAME, "%s", roles[role].name);
 }
 

@@ -13,13 +13,14 @@ typedef struct graph {
     const hd_model *model;
     hd_program     *program;
     hdl_size        size;
+    bool            nameless;
     hd_value        positions, past;
 } graph;
 
 static hd_value input(const graph *g, uint32_t layer, hdl_role role) {
     char name[HDL_WEIGHT_NAME];
     const hdl_weight *w = hdl_weight_of(g->model, layer, role);
-    hdl_weight_name(layer, role, name);
+    hdl_weight_name(g->nameless ? HDL_NO_LAYER : layer, role, name);
     return hd_input(g->program, name, w->dtype, w->shape);
 }
 
@@ -62,10 +63,16 @@ static hd_value by_sequence(const graph *g, hd_value x, uint32_t heads) {
     return hd_reshape(g->program, x, HD_SHAPE(g->size.sequences, g->size.tokens, heads, g->model->figures.head_size));
 }
 
+void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]) {
+    const char *what = values ? "values" : "keys";
+    if (layer == HDL_NO_LAYER) snprintf(out, HDL_CACHE_NAME, "%s", what);
+    else snprintf(out, HDL_CACHE_NAME, "%s.%u", what, layer);
+}
+
 /* Writes the new rows of keys or values into the layer's cache; the cache as it is then. */
-static hd_value cached(const graph *g, hd_value x, const char *what, uint32_t layer) {
-    char name[32];
-    snprintf(name, sizeof name, "%s.%u", what, layer);
+static hd_value cached(const graph *g, hd_value x, bool values, uint32_t layer) {
+    char name[HDL_CACHE_NAME];
+    hdl_cache_name(g->nameless ? HDL_NO_LAYER : layer, values, name);
     const hd_value state = hd_state(g->program, name, HD_F16, hdl_cache_shape(g->model, g->size));
     x = by_sequence(g, hd_cast(g->program, x, HD_F16), g->model->figures.kv_heads);
     return hd_write_rows(g->program, state, x, g->past);
@@ -80,8 +87,8 @@ static hd_value attend(const graph *g, hd_value x, uint32_t layer) {
     hd_value k = linear(g, normed, layer, HDL_K, vector(g, layer, HDL_K_BIAS));
     hd_value v = linear(g, normed, layer, HDL_V, vector(g, layer, HDL_V_BIAS));
     q = by_sequence(g, turned(g, q, f->heads, layer, HDL_Q_NORM), f->heads);
-    k = cached(g, turned(g, k, f->kv_heads, layer, HDL_K_NORM), "keys", layer);
-    v = cached(g, hd_reshape(p, v, HD_SHAPE(rows, f->kv_heads, f->head_size)), "values", layer);
+    k = cached(g, turned(g, k, f->kv_heads, layer, HDL_K_NORM), false, layer);
+    v = cached(g, hd_reshape(p, v, HD_SHAPE(rows, f->kv_heads, f->head_size)), true, layer);
     hd_value y = hd_reshape(p, hd_attention(p, q, k, v, g->past, NULL), HD_SHAPE(rows, width));
     if (g->model->arch->sub_norm) y = norm(g, y, layer, HDL_ATTN_SUB_NORM);
     return hd_add(p, x, linear(g, y, layer, HDL_OUT, vector(g, layer, HDL_OUT_BIAS)));
@@ -128,7 +135,7 @@ hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, h
         hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
         return hd_context_put_error(model->context, &error);
     }
-    graph g = { .model = model, .program = p, .size = size };
+    graph g = { .model = model, .program = p, .size = size, .nameless = part.nameless };
     hd_value x, embedding = 0;
     if (part.embeds) {
         embedding = input(&g, 0, HDL_EMBEDDING);

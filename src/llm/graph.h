@@ -7,6 +7,8 @@
 /* Which part of the model, and for how many tokens. A part that does not begin with the embedding takes "hidden" f32 [rows,H];
  * one that does not end with the logits gives "next", of the same shape.
  *
+ * A part of no layers is the embedding alone.
+ *
  * Inputs   "tokens" i32 [rows] (or "hidden"), "positions" i32 [rows], "past" i32 [sequences]: tokens that each sequence holds
  *          already, "last" i32 [sequences], where tokens > 1: the row whose logits are wanted; and the weights, by their
  *          names in the file
@@ -15,6 +17,7 @@
 typedef struct hdl_part {
     uint32_t first_layer, layer_count;
     bool     embeds, heads;     /* the embedding before, the logits after */
+    bool     nameless;          /* one layer that stands for all like it: its weights and cache are called without a number */
 } hdl_part;
 typedef struct hdl_size {
     uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */
@@ -23,6 +26,9 @@ typedef struct hdl_size {
 
 /* The program; failures wait on the model's context. Yours; hd_program_destroy. */
 hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hd_program **out_program);
+/* The name of a layer's cache, "keys.3" or, without a number, "keys". */
+enum { HDL_CACHE_NAME = 32 };
+void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]);
 /* The shape of a cache state. */
 hd_shape hdl_cache_shape(const hd_model *model, hdl_size size);
 

@@ -58,10 +58,10 @@ static hd_status need_of(const hd_model *model, hd_device *device, const hdl_lay
 
 /* ---- places ---- */
 
-static hdl_part first_layers(uint32_t count) { return (hdl_part){ 0, count, true, false }; }
+static hdl_part first_layers(uint32_t count) { return (hdl_part){ 0, count, true, false, false }; }
 static hdl_part last_layers(const hd_model *model, uint32_t count) {
     const uint32_t layers = model->figures.layers;
-    return (hdl_part){ layers - count, count, count == layers, true };
+    return (hdl_part){ layers - count, count, count == layers, true, false };
 }
 
 static bool is_cpu(hd_device *device) { return hd_device_get_info(device)->kind == HD_DEVICE_CPU; }
@@ -102,6 +102,35 @@ static hd_status split(const hd_model *model, hdl_layout *layout, hd_device *dev
     return status;
 }
 
+/* As many of the last layers as fit stay on the device, the first ones travel; so does the embedding's share of the work, which is
+ * little. The cache of all layers stays. */
+static hd_status stream(const hd_model *model, hdl_layout *layout, hd_device *device) {
+    const uint32_t layers = model->figures.layers;
+    hd_fit *fit = &layout->fit;
+    hd_status status = HD_OK;
+    for (uint32_t count = layers - 1; count + 1 > 0 && !status; count--) {
+        const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count }, staying = { layers - count, count, false, true, false };
+        const hdl_part one = { 0, 1, false, false, true };
+        need a, b, c;
+        const uint64_t hidden = 2 * hdl_aligned((uint64_t)(layout->chunk > layout->sequences ? layout->chunk : layout->sequences) * model->figures.hidden * sizeof(float));
+        status = need_of(model, device, layout, embedding, &a);
+        if (!status) status = need_of(model, device, layout, one, &b);
+        if (!status) status = need_of(model, device, layout, staying, &c);
+        fit->device_layers = count, fit->streamed_layers = layers - count;
+        fit->device_weight_bytes = hdl_part_weight_bytes(model, staying) + hdl_part_slot_bytes(model, travelling) + a.weights;
+        fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->sequences, layout->rows);
+        fit->device_scratch_bytes = a.scratch + b.scratch + c.scratch + hidden;
+        fit->device_bytes = fit->device_weight_bytes + fit->device_cache_bytes + fit->device_scratch_bytes;
+        fit->fits = fit->device_bytes <= fit->device_memory_bytes;
+        layout->stage_count = 3;
+        layout->parts[0] = embedding, layout->parts[1] = travelling, layout->parts[2] = staying;
+        layout->streamed[1] = true;
+        for (int i = 0; i < 3; i++) layout->devices[i] = device;
+        if (fit->fits) break;
+    }
+    return status;
+}
+
 /* The most layers that fit on the device beside the CPU; layers differ little, so the search goes down from an estimate. */
 static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_device *device, hd_device *cpu) {
     for (uint32_t count = model->figures.layers - 1; count > 0; count--) {
@@ -139,6 +168,7 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
         status = whole(model, out, device);
         if (status || out->fit.fits || desc->device_layers) return status;
     }
+    if (desc->stream) return stream(model, out, device);
     if (!cpu) return HD_STATUS_NO_DEVICE;
     const uint64_t has = out->fit.device_memory_bytes;
     out->fit = (hd_fit){ .device_memory_bytes = has };

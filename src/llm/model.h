@@ -57,8 +57,9 @@ struct hd_model {
 
 /* The weight of a role; `layer` is for those of a layer. */
 const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, hdl_role role);
-/* What the weight is called in the file, and as an input of a program. */
+/* What the weight is called in the file, and as an input of a program; of a layer that goes by no number: without it. */
 enum { HDL_WEIGHT_NAME = 64 };
+#define HDL_NO_LAYER UINT32_MAX
 void hdl_weight_name(uint32_t layer, hdl_role role, char out[HDL_WEIGHT_NAME]);
 /* Bytes that the weight takes on a device. */
 uint64_t hdl_weight_bytes(const hdl_weight *weight);

@@ -44,11 +44,12 @@ hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out
 static hd_status load(hd_session *session, const hd_session_desc *desc) {
     const hdl_layout *l = &session->layout;
     hdl_loading loading = { desc->progress, desc->progress_user, 0, 0 };
-    for (uint32_t i = 0; i < l->stage_count; i++) loading.total += hdl_part_weight_bytes(session->model, l->parts[i]);
+    for (uint32_t i = 0; i < l->stage_count; i++)
+        if (!l->streamed[i]) loading.total += hdl_part_weight_bytes(session->model, l->parts[i]);
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
         session->stages[i] = (hdl_stage){ .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
-                                          .sequences = l->sequences, .rows = l->rows };
+                                          .sequences = l->sequences, .rows = l->rows, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes };
         status = hdl_stage_load(&session->stages[i], &loading);
     }
     if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
@@ -80,10 +81,11 @@ static hd_status prepare(hd_session *session) {
         hd_plan *plan;
         hd_plan_stats stats;
         const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0) };
-        status = hdl_stage_plan(&session->stages[i], size, 0, &plan);
+        status = hdl_stage_plan(&session->stages[i], size, l->parts[i].first_layer, 0, &plan);
         if (status || hd_plan_get_stats(plan, &stats)) continue;
-        session->stats.decode_levels += stats.levels;
-        session->stats.decode_dispatches += stats.dispatches;
+        const uint32_t times = session->stages[i].streamed ? l->parts[i].layer_count : 1;
+        session->stats.decode_levels += times * stats.levels;
+        session->stats.decode_dispatches += times * stats.dispatches;
     }
     return status;
 }
@@ -129,44 +131,19 @@ void hd_session_destroy(hd_session *session) {
 
 /* ---- running ---- */
 
-/* What one run takes in, beside the tokens and positions in the session. */
-typedef struct run {
-    hdl_size       size;
-    uint32_t       sequence;    /* of a size for one sequence */
-    const int32_t *past, *last; /* one for each sequence of the size */
-} run;
-
-static hd_status write_inputs(hd_session *session, const run *r, uint32_t stage, hd_plan *plan) {
-    const uint64_t rows = (uint64_t)r->size.sequences * r->size.tokens, hidden = session->model->figures.hidden;
-    const hdl_part *part = &session->stages[stage].part;
-    hd_status status = part->embeds ? hd_plan_write(plan, "tokens", session->tokens, rows * sizeof *session->tokens)
-                                    : hd_plan_write(plan, "hidden", session->hidden, rows * hidden * sizeof *session->hidden);
-    if (!status) status = hd_plan_write(plan, "positions", session->positions, rows * sizeof *session->positions);
-    if (!status) status = hd_plan_write(plan, "past", r->past, r->size.sequences * sizeof *r->past);
-    if (!status && part->heads && r->size.tokens > 1) status = hd_plan_write(plan, "last", r->last, r->size.sequences * sizeof *r->last);
-    return status;
-}
-
 /* Runs all stages; afterwards last_plan holds the outputs. */
-static hd_status run_stages(hd_session *session, const run *r) {
-    const uint64_t rows = (uint64_t)r->size.sequences * r->size.tokens, hidden = session->model->figures.hidden;
+static hd_status run_stages(hd_session *session, hdl_size size, uint32_t sequence, const int32_t *past, const int32_t *last) {
+    const hdl_run run = { size, sequence, session->tokens, session->positions, past, last, session->hidden };
+    hd_plan *plan = NULL;
     session->run++;
     session->last_plan = NULL;
     for (uint32_t i = 0; i < session->layout.stage_count; i++) {
-        hd_plan *plan;
-        hd_plan_stats before, after;
-        hd_status status = hdl_stage_plan(&session->stages[i], r->size, r->sequence, &plan);
-        if (!status) status = hd_plan_get_stats(plan, &before);
-        if (!status) status = write_inputs(session, r, i, plan);
-        if (!status) status = hd_plan_run(plan, NULL);
-        if (!status) status = hd_plan_get_stats(plan, &after);
-        if (!status && !session->stages[i].part.heads) status = hd_plan_read(plan, "next", session->hidden, rows * hidden * sizeof *session->hidden);
+        const hd_status status = hdl_stage_run(&session->stages[i], &run, &plan, &session->stats.recorded);
         if (status) return status;
-        session->stats.submissions++;
-        session->stats.recorded += after.records - before.records;
-        session->last_plan = plan;
+        session->stats.submissions += session->stages[i].streamed ? session->stages[i].part.layer_count : 1;
     }
-    session->last_sequences = r->size.sequences;
+    session->last_plan = plan;
+    session->last_sequences = size.sequences;
     return HD_OK;
 }
 
@@ -197,8 +174,8 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
         session->positions[i] = past + (int32_t)i;
     }
     const bool alone = session->layout.sequences == 1;
-    const run r = { { 1, padded, padded == 1 && alone ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows }, sequence, &past, &last };
-    hd_status status = run_stages(session, &r);
+    const uint32_t bucket = padded == 1 && alone ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
+    hd_status status = run_stages(session, (hdl_size){ 1, padded, bucket }, sequence, &past, &last);
     if (!status) status = read_best(session, &s->best, 1);
     if (status) return status;
     s->position += count;
@@ -256,8 +233,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
         session->tokens[s] = steps[i].token;
         past[s] = session->positions[s] = (int32_t)session->sequences[s].position;
     }
-    const run r = { { all, 1, session->layout.rows }, 0, past, NULL };
-    status = run_stages(session, &r);
+    status = run_stages(session, (hdl_size){ all, 1, session->layout.rows }, 0, past, NULL);
     if (!status) status = read_best(session, best, all);
     if (status) return status;
     for (size_t i = 0; i < count; i++) {

@@ -4,7 +4,7 @@
 
 #include "llm/stage.h"
 
-enum { HDL_STAGES = 2 };
+enum { HDL_STAGES = 3 };
 
 /* A session's wishes with every default filled in, and where the layers go. */
 typedef struct hdl_layout {
@@ -13,6 +13,7 @@ typedef struct hdl_layout {
     hd_math     math;
     hd_device  *devices[HDL_STAGES]; /* of each stage, in order */
     hdl_part    parts[HDL_STAGES];
+    bool        streamed[HDL_STAGES];
     uint32_t    stage_count;
     hd_fit      fit;
 } hdl_layout;

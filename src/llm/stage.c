@@ -5,9 +5,6 @@
 
 #define SLAB_BYTES  (UINT64_C(512) << 20)
 #define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
-enum { ALIGN = 256 };                    /* of what is bound to a plan */
-
-static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1); }
 
 static hd_status fail(const hdl_stage *stage, hd_status status, const char *what) {
     hd_error error = { 0 };
@@ -29,8 +26,17 @@ bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
 uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < model->weight_count; i++)
-        if (hdl_part_needs(model, part, i)) bytes += aligned(hdl_weight_bytes(&model->weights[i]));
+        if (hdl_part_needs(model, part, i)) bytes += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
     return bytes;
+}
+
+uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < part.layer_count; i++) {
+        const uint64_t bytes = hdl_part_weight_bytes(model, (hdl_part){ part.first_layer + i, 1, false, false, false });
+        if (bytes > most) most = bytes;
+    }
+    return 2 * most;
 }
 
 uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequences, uint32_t rows) {
@@ -40,7 +46,7 @@ uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequen
 
 /* ---- weights ---- */
 
-static hd_status add_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buffer **out) {
+hd_status hdl_stage_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buffer **out) {
     const hd_allocator *allocator = &stage->model->allocator;
     if (stage->buffer_count == stage->buffer_capacity) {
         const uint32_t wanted = stage->buffer_capacity ? 2 * stage->buffer_capacity : 64;
@@ -54,12 +60,13 @@ static hd_status add_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buf
 }
 
 static void tell(hdl_loading *loading, uint64_t bytes) {
+    if (!loading) return;
     loading->done += bytes;
     if (loading->progress) loading->progress(loading->user, loading->done, loading->total);
 }
 
 /* Writes a weight into a buffer: as it is, or unpacked where the device's type is another one. */
-static hd_status fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading) {
+hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading) {
     const hd_model *model = stage->model;
     hd_error error = { 0 };
     hdl_span data;
@@ -84,7 +91,7 @@ static hd_status borrow(hdl_stage *stage, uint32_t index, hdl_loading *loading) 
     hdl_span data;
     if (hdl_gguf_data(stage->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(stage->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
-    const hd_status status = add_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory }, &stage->places[index].buffer);
+    const hd_status status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory }, &stage->places[index].buffer);
     tell(loading, data.count);
     return status;
 }
@@ -96,7 +103,7 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
     uint64_t used = 0, room = 0, left = hdl_part_weight_bytes(model, stage->part);
     for (uint32_t i = 0; i < model->weight_count; i++) {
         const hdl_weight *w = &model->weights[i];
-        const uint64_t bytes = aligned(hdl_weight_bytes(w));
+        const uint64_t bytes = hdl_aligned(hdl_weight_bytes(w));
         hd_status status;
         if (!hdl_part_needs(model, stage->part, i)) continue;
         if (is_cpu && w->tensor.type != HDL_GGUF_TYPE_I2_S) {
@@ -107,10 +114,10 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
         if (used + bytes > room) {
             room = left < SLAB_BYTES ? left : bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
             used = 0;
-            if ((status = add_buffer(stage, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
+            if ((status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
         }
         stage->places[i] = (hdl_place){ slab, used };
-        if ((status = fill(stage, w, slab, used, loading))) return status;
+        if ((status = hdl_stage_fill(stage, w, slab, used, loading))) return status;
         used += bytes;
         left -= bytes;
     }
@@ -121,7 +128,7 @@ hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
     const hd_model *model = stage->model;
     stage->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *stage->places);
     if (!stage->places) return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
-    hd_status status = load_weights(stage, loading);
+    hd_status status = stage->streamed ? hdl_streamed_load(stage) : load_weights(stage, loading);
     const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->sequences, stage->rows);
     if (!status && cache) status = hd_buffer_create(stage->device, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &stage->cache);
     return status;
@@ -139,16 +146,17 @@ void hdl_stage_end(hdl_stage *stage) {
 
 /* ---- plans ---- */
 
-static hd_status bind_cache(hdl_stage *stage, hdl_sized *sized, uint32_t sequence) {
+/* Binds the cache of `sequence`; a streamed stage's plan gets that of `layer`. */
+hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t sequence) {
     const uint64_t each = hdl_cache_bytes(stage->model, 1, 1, stage->rows) / 2; /* keys or values of one sequence */
+    const uint32_t first = stage->streamed ? layer : stage->part.first_layer, count = stage->streamed ? 1 : stage->part.layer_count;
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < stage->part.layer_count && !status; i++)
-        for (int which = 0; which < 2 && !status; which++) {
-            char name[32];
-            snprintf(name, sizeof name, "%s.%u", which ? "values" : "keys", stage->part.first_layer + i);
-            status = hd_plan_bind(sized->plan, name, stage->cache, ((2 * (uint64_t)i + (unsigned)which) * stage->sequences + sequence) * each);
+    for (uint32_t i = first; i < first + count && !status; i++)
+        for (uint32_t which = 0; which < 2 && !status; which++) {
+            char name[HDL_CACHE_NAME];
+            hdl_cache_name(stage->streamed ? HDL_NO_LAYER : i, which, name);
+            status = hd_plan_bind(plan, name, stage->cache, ((2 * (uint64_t)(i - stage->part.first_layer) + which) * stage->sequences + sequence) * each);
         }
-    sized->sequence = sequence;
     return status;
 }
 
@@ -165,33 +173,76 @@ static hd_status bind_weights(hdl_stage *stage, hd_plan *plan) {
     return status;
 }
 
-static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t sequence, hdl_sized *sized) {
+static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hdl_sized *sized) {
     hd_program *program;
-    hd_status status = hdl_graph_build(stage->model, stage->part, size, &program);
+    const hdl_part part = stage->streamed ? (hdl_part){ layer, 1, false, false, true } : stage->part;
+    hd_status status = hdl_graph_build(stage->model, part, size, &program);
     if (status) return status;
     status = hd_plan_create(stage->device, program, &(hd_plan_desc){ .math = stage->math }, &sized->plan);
     hd_program_destroy(program);
     if (status) return status;
     sized->size = size;
-    status = bind_weights(stage, sized->plan);
-    if (!status) status = bind_cache(stage, sized, sequence);
+    sized->layer = layer;
+    sized->sequence = sequence;
+    if (!stage->streamed) status = bind_weights(stage, sized->plan);
+    if (!status && !stage->streamed) status = hdl_stage_bind_cache(stage, sized->plan, layer, sequence);
     if (status) hd_plan_destroy(sized->plan);
     return status;
 }
 
-hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t sequence, hd_plan **out_plan) {
+/* May a plan that was made for one layer run another one? */
+static bool are_alike(const hd_model *model, uint32_t a, uint32_t b) {
+    for (int role = 0; role < HDL_LAYER_ROLES; role++) {
+        const hdl_weight *x = hdl_weight_of(model, a, (hdl_role)role), *y = hdl_weight_of(model, b, (hdl_role)role);
+        if (x->present != y->present || x->dtype != y->dtype || x->scale != y->scale) return false;
+    }
+    return true;
+}
+
+hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hd_plan **out_plan) {
     hdl_sized *sized = NULL;
-    for (uint32_t i = 0; i < stage->plan_count && !sized; i++)
-        if (memcmp(&stage->plans[i].size, &size, sizeof size) == 0) sized = &stage->plans[i];
+    for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
+        hdl_sized *one = &stage->plans[i];
+        if (memcmp(&one->size, &size, sizeof size) == 0 && (!stage->streamed || are_alike(stage->model, one->layer, layer))) sized = one;
+    }
     hd_status status = HD_OK;
     if (!sized) {
         if (stage->plan_count == HDL_STAGE_PLANS) return fail(stage, HD_STATUS_LIMIT, "too many sizes of plans for one session");
         sized = &stage->plans[stage->plan_count];
-        status = make_plan(stage, size, sequence, sized);
+        status = make_plan(stage, size, layer, sequence, sized);
         stage->plan_count += status == HD_OK;
-    } else if (sized->sequence != sequence) {
-        status = bind_cache(stage, sized, sequence);
+    } else if (!stage->streamed && sized->sequence != sequence) {
+        status = hdl_stage_bind_cache(stage, sized->plan, layer, sequence);
+        sized->sequence = sequence;
     }
     *out_plan = sized->plan;
     return status;
+}
+
+/* ---- running ---- */
+
+hd_status hdl_stage_write(const hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
+    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens;
+    hd_status status = hd_plan_write(plan, "positions", run->positions, rows * sizeof *run->positions);
+    if (!status) status = hd_plan_write(plan, "past", run->past, run->size.sequences * sizeof *run->past);
+    if (!status && stage->part.heads && run->size.tokens > 1) status = hd_plan_write(plan, "last", run->last, run->size.sequences * sizeof *run->last);
+    return status;
+}
+
+hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_plan **out_plan, uint64_t *inout_recorded) {
+    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens, bytes = rows * stage->model->figures.hidden * sizeof *run->hidden;
+    if (stage->streamed) return hdl_streamed_run(stage, run, inout_recorded);
+    hd_plan *plan;
+    hd_plan_stats before, after;
+    hd_status status = hdl_stage_plan(stage, run->size, stage->part.first_layer, run->sequence, &plan);
+    if (!status) status = hd_plan_get_stats(plan, &before);
+    if (!status) status = hdl_stage_write(stage, run, plan);
+    if (!status) status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens) : hd_plan_write(plan, "hidden", run->hidden, bytes);
+    if (!status) status = hd_plan_run(plan, NULL);
+    if (!status) status = hd_plan_get_stats(plan, &after);
+    if (!status && !stage->part.heads) status = hd_plan_read(plan, "next", run->hidden, bytes);
+    if (status) return status;
+    *inout_recorded += after.records - before.records;
+    *out_plan = plan;
+    return HD_OK;
 }

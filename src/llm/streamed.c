@@ -1,0 +1,81 @@
+/* streamed.c: layers that travel to the device as they are needed. Two slots take turns: while layer i computes out of one, layer
+ * i + 1 is written into the other. What goes from layer to layer stays on the device, in two buffers that take turns too. */
+#include "llm/stage.h"
+
+hd_status hdl_streamed_load(hdl_stage *stage) {
+    const hd_model *model = stage->model;
+    const uint64_t bytes = hdl_part_slot_bytes(model, stage->part) / 2;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < 2 && !status; i++) {
+        stage->held[i] = HDL_NO_LAYER;
+        status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &stage->slots[i]);
+        if (!status) status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = hdl_aligned(stage->hidden_bytes), .label = "hidden" }, &stage->hidden[i]);
+    }
+    for (uint32_t layer = stage->part.first_layer; layer < stage->part.first_layer + stage->part.layer_count; layer++) {
+        uint64_t used = 0;
+        for (uint32_t i = layer * HDL_LAYER_ROLES; i < (layer + 1) * HDL_LAYER_ROLES; i++) {
+            stage->places[i].offset = used;
+            used += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
+        }
+    }
+    return status;
+}
+
+/* Writes a layer's weights into its slot, unless they are there. */
+static hd_status bring(hdl_stage *stage, uint32_t layer) {
+    const uint32_t slot = layer & 1;
+    hd_status status = HD_OK;
+    if (stage->held[slot] == layer) return HD_OK;
+    stage->held[slot] = HDL_NO_LAYER;
+    for (uint32_t i = layer * HDL_LAYER_ROLES; i < (layer + 1) * HDL_LAYER_ROLES && !status; i++) {
+        const hdl_weight *w = &stage->model->weights[i];
+        if (w->present) status = hdl_stage_fill(stage, w, stage->slots[slot], stage->places[i].offset, NULL);
+    }
+    if (!status) stage->held[slot] = layer;
+    return status;
+}
+
+static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t sequence) {
+    hd_status status = HD_OK;
+    for (int role = 0; role < HDL_LAYER_ROLES && !status; role++) {
+        char name[HDL_WEIGHT_NAME];
+        if (!hdl_weight_of(stage->model, layer, (hdl_role)role)->present) continue;
+        hdl_weight_name(HDL_NO_LAYER, (hdl_role)role, name);
+        status = hd_plan_bind(plan, name, stage->slots[layer & 1], stage->places[layer * HDL_LAYER_ROLES + (uint32_t)role].offset);
+    }
+    if (!status) status = hdl_stage_bind_cache(stage, plan, layer, sequence);
+    if (!status) status = hd_plan_bind(plan, "hidden", stage->hidden[layer & 1], 0);
+    return status ? status : hd_plan_bind(plan, "next", stage->hidden[~layer & 1], 0);
+}
+
+/* Starts a layer; its weights are in place. */
+static hd_status start(hdl_stage *stage, const hdl_run *run, uint32_t layer, hd_ticket **out_ticket, uint64_t *inout_recorded) {
+    hd_plan *plan;
+    hd_plan_stats before, after;
+    hd_status status = hdl_stage_plan(stage, run->size, layer, run->sequence, &plan);
+    if (!status) status = hd_plan_get_stats(plan, &before);
+    if (!status) status = hdl_stage_write(stage, run, plan);
+    if (!status) status = bind(stage, plan, layer, run->sequence);
+    if (!status) status = hd_plan_submit(plan, out_ticket);
+    if (!status) status = hd_plan_get_stats(plan, &after);
+    if (!status) *inout_recorded += after.records - before.records;
+    return status;
+}
+
+hd_status hdl_streamed_run(hdl_stage *stage, const hdl_run *run, uint64_t *inout_recorded) {
+    const uint32_t first = stage->part.first_layer, end = first + stage->part.layer_count;
+    const uint64_t bytes = (uint64_t)run->size.sequences * run->size.tokens * stage->model->figures.hidden * sizeof *run->hidden;
+    hd_status status = hd_buffer_write(stage->hidden[first & 1], 0, run->hidden, bytes);
+    if (!status) status = bring(stage, first);
+    for (uint32_t layer = first; layer < end && !status; layer++) {
+        hd_ticket *ticket = NULL;
+        status = start(stage, run, layer, &ticket, inout_recorded);
+        if (!status && layer + 1 < end) status = bring(stage, layer + 1);
+        if (ticket) {
+            const hd_status done = hd_ticket_wait(ticket, 0);
+            status = status ? status : done;
+        }
+        hd_ticket_destroy(ticket);
+    }
+    return status ? status : hd_buffer_read(stage->hidden[end & 1], 0, run->hidden, bytes);
+}
