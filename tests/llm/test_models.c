@@ -168,6 +168,79 @@ static void sequences_do_not_touch_each_other(void **state) {
     }
 }
 
+/* Exact logits after a prompt and one more token, wherever the layers are. */
+static void placed(hd_model *model, const hd_session_desc *wish, const model_reference *r, uint32_t vocabulary, float *out, hd_fit *out_fit) {
+    hd_session *session;
+    const float *logits;
+    hd_session_desc desc = *wish;
+    desc.math = HD_MATH_EXACT;
+    desc.context = 128;
+    desc.chunk = 16;
+    CHECK(hd_session_create(model, &desc, &session));
+    CHECK(hd_session_get_fit(session, out_fit));
+    CHECK(hd_session_feed(session, 0, r->prompt, r->prompt_count));
+    for (uint32_t i = 0; i < 3; i++) CHECK(hd_session_feed(session, 0, &r->answer[i], 1));
+    CHECK(hd_session_logits(session, 0, &logits));
+    memcpy(out, logits, vocabulary * sizeof *out);
+    hd_session_destroy(session);
+}
+
+static void places_change_no_bit(void **state) {
+    (void)state;
+    static const char *const files[] = { "llama_linear_f32", "qwen3_q8_0", "bitnet_wide_tq2_0" };
+    hd_device *device = device_of("vulkan");
+    if (!device) skip();
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        model_reference r;
+        hd_model *model;
+        hd_fit fit, whole;
+        hd_session_desc tight = { .device = device };
+        assert_int_equal(model_reference_read(files[f], &r), 0);
+        CHECK(hd_model_open(context, r.path, NULL, &model));
+        float *wanted = malloc(2 * r.vocabulary * sizeof *wanted), *got = wanted + r.vocabulary;
+        placed(model, &(hd_session_desc){ .device = device }, &r, r.vocabulary, wanted, &whole);
+        assert_true(whole.fits && whole.cpu_layers == 0);
+        for (int layers = -1; layers <= 1; layers += 2) { /* none, and one, on the device */
+            placed(model, &(hd_session_desc){ .device = device, .device_layers = layers }, &r, r.vocabulary, got, &fit);
+            assert_int_equal(fit.device_layers, layers < 0 ? 0 : layers);
+            assert_true(fit.cpu_layers > 0);
+            assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        }
+        tight.memory_bytes = whole.device_bytes - 1; /* one byte too little: layers move */
+        placed(model, &tight, &r, r.vocabulary, got, &fit);
+        assert_true(fit.cpu_layers > 0 && fit.device_bytes <= tight.memory_bytes);
+        assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        hd_model_close(model);
+        free(wanted);
+        free(r.bytes);
+    }
+    hd_device_close(device);
+}
+
+/* The demo model with half of the memory that it needs: layers travel to the device, and nothing else changes. */
+static void streamed_layers_change_no_bit(void **state) {
+    (void)state;
+    static const int32_t prompt[] = { 300, 20, 1000, 77, 5 };
+    const model_reference r = { .prompt = prompt, .prompt_count = 5, .answer = prompt };
+    hd_device *device = device_of("vulkan");
+    hd_model *model;
+    hd_fit fit, whole;
+    if (!device) skip();
+    CHECK(hd_model_open(context, HEDDLE_TESTS_DIR "/../models/demo.gguf", NULL, &model));
+    hd_model_info info;
+    CHECK(hd_model_get_info(model, &info));
+    float *wanted = malloc(2 * info.vocabulary * sizeof *wanted), *got = wanted + info.vocabulary;
+    placed(model, &(hd_session_desc){ .device = device, .stream = 1 }, &r, info.vocabulary, wanted, &whole);
+    assert_int_equal(whole.streamed_layers, 0); /* all fit: nothing travels */
+    hd_session_desc tight = { .device = device, .stream = 1, .memory_bytes = whole.device_bytes - whole.device_weight_bytes / 3 };
+    placed(model, &tight, &r, info.vocabulary, got, &fit);
+    assert_true(fit.streamed_layers > 1 && fit.device_layers > 0 && fit.cpu_layers == 0 && fit.device_bytes <= tight.memory_bytes);
+    assert_memory_equal(got, wanted, info.vocabulary * sizeof *got);
+    hd_model_close(model);
+    free(wanted);
+    hd_device_close(device);
+}
+
 static void misuse_is_told(void **state) {
     (void)state;
     model_reference r;
@@ -207,7 +280,8 @@ static void misuse_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_transformers), cmocka_unit_test(prompts_become_the_same_tokens),
-        cmocka_unit_test(sequences_do_not_touch_each_other), cmocka_unit_test(misuse_is_told),
+        cmocka_unit_test(sequences_do_not_touch_each_other), cmocka_unit_test(places_change_no_bit), cmocka_unit_test(streamed_layers_change_no_bit),
+        cmocka_unit_test(misuse_is_told),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
