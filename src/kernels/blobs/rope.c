@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope.comp, digest 022a56971ba6b114. Do not edit. */
+/* Made by tools/blobs from glsl/rope.comp, digest a3ea99a2c3ebc0f8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope;
 static const uint32_t words[] = {
@@ -390,4 +390,4 @@ static const uint32_t words[] = {
 0x00000006,0x000003f7,0x000007ee,0x000003f5,0x000200f9,0x000003a0,0x000200f8,0x000003a2,
 0x000200f9,0x000003fd,0x000200f8,0x000003fd,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x022a56971ba6b114), NULL };
+const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0xa3ea99a2c3ebc0f8), NULL };

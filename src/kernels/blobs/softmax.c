@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 8ca89af854f74bcb. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest 73a6a24852a7b212. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -769,4 +769,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000005f5,0x000200f8,0x000005f5,0x000200f9,0x00000689,0x000200f8,0x00000689,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x8ca89af854f74bcb), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x73a6a24852a7b212), NULL };

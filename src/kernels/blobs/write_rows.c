@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 475c07547859f6df. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest 513772ea12c50af0. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -140,4 +140,4 @@ static const uint32_t words[] = {
 0x00000126,0x000200f8,0x00000126,0x000200f9,0x00000143,0x000200f8,0x00000143,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x475c07547859f6df), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x513772ea12c50af0), NULL };

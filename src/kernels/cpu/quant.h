@@ -164,16 +164,20 @@ static inline void hdcpu_block_q5_k(const uint8_t *block, float *restrict out) {
         }
     }
 }
-/* A byte of tq1_0 is a fraction of 256 in base 3: times 3^n without what overflows, its first digit is code n. */
+/* Codes of tq1_0. A byte is a fraction of 256 in base 3: times 3^n without what overflows, its first digit is code n.
+ * Here from `bytes` neighbouring bytes, first the codes 0 of all, then the codes 1, ... */
+static inline void hdcpu_tq1_0_codes(const uint8_t *from, uint32_t bytes, uint32_t digits, float *restrict out) {
+    uint32_t power = 1;
+    for (uint32_t digit = 0; digit < digits; digit++, power *= 3)
+        for (uint32_t i = 0; i < bytes; i++) *out++ = (float)((int)((from[i] * power & 255) * 3 >> 8) - 1);
+}
+static inline void hdcpu_tq1_0_last(const uint8_t *block, float *restrict out) { hdcpu_tq1_0_codes(block + 48, 4, 4, out); }
 static inline void hdcpu_block_tq1_0(const uint8_t *block, float *restrict out) {
-    static const struct { uint8_t first, bytes, digits; } runs[] = { { 0, 32, 5 }, { 32, 16, 5 }, { 48, 4, 4 } };
     const float d = hdcpu_f16_at(block + 52);
-    for (int run = 0; run < 3; run++) {
-        uint32_t power = 1;
-        for (int digit = 0; digit < runs[run].digits; digit++, power *= 3)
-            for (int i = 0; i < runs[run].bytes; i++)
-                *out++ = d * (float)((int)((block[runs[run].first + i] * power & 255) * 3 >> 8) - 1);
-    }
+    hdcpu_tq1_0_codes(block, 32, 5, out);
+    hdcpu_tq1_0_codes(block + 32, 16, 5, out + 160);
+    hdcpu_tq1_0_last(block, out + 240);
+    for (int i = 0; i < 256; i++) out[i] *= d;
 }
 static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, float *restrict out) {
     switch (type) {
