@@ -140,7 +140,14 @@ typedef struct hd_error {
     X(Q8_0,  "q8_0",   32,  34) \
     X(Q4_K,  "q4_k",  256, 144) \
     X(Q6_K,  "q6_k",  256, 210) \
-    X(TQ2_0, "tq2_0", 256,  66)
+    X(TQ2_0, "tq2_0", 256,  66) \
+    X(Q4_1,  "q4_1",   32,  20) \
+    X(Q5_0,  "q5_0",   32,  22) \
+    X(Q5_1,  "q5_1",   32,  24) \
+    X(Q2_K,  "q2_k",  256,  84) \
+    X(Q3_K,  "q3_k",  256, 110) \
+    X(Q5_K,  "q5_k",  256, 176) \
+    X(TQ1_0, "tq1_0", 256,  54)
 
 /** Type of a tensor's elements. The quantised types are weights: operand b of hd_matmul and the table of hd_gather. */
 typedef enum hd_dtype {

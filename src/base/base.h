@@ -83,7 +83,7 @@ typedef struct hdi_dtype_facts {
 } hdi_dtype_facts;
 /* Facts of a type; block_elements 0 for an unknown one. */
 hdi_dtype_facts hdi_dtype(hd_dtype dtype);
-static inline bool hdi_dtype_is_quantised(hd_dtype dtype) { return dtype >= HD_Q4_0 && dtype < HD_DTYPE_COUNT; }
+static inline bool hdi_dtype_is_quantised(hd_dtype dtype) { return hdi_dtype(dtype).block_elements > 1; }
 static inline bool hdi_dtype_is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
 bool hdi_shape_equal(hd_shape a, hd_shape b);
 /* "[2,3]" into `out` (at least HDI_SHAPE_TEXT bytes); returns `out`. */

@@ -15,6 +15,37 @@
 #define HDI_TYPE_Q4_K  8
 #define HDI_TYPE_Q6_K  9
 #define HDI_TYPE_TQ2_0 10
+#define HDI_TYPE_Q4_1  11
+#define HDI_TYPE_Q5_0  12
+#define HDI_TYPE_Q5_1  13
+#define HDI_TYPE_Q2_K  14
+#define HDI_TYPE_Q3_K  15
+#define HDI_TYPE_Q5_K  16
+#define HDI_TYPE_TQ1_0 17
+
+/* Blocks of every type: X(type, elements a block, bytes a block). More than one element: a quantised type.
+ * The value of a quantised element is scale * (code - offset) - less. Scale (the block's d, times a part's scale where
+ * there are parts) and less (likewise; -m in q4_1 and q5_1) are products of an f16 and a small whole number, so they and
+ * scale * (code - offset) are exact in f32, in any order. Only the subtraction of less rounds, in q4_1, q5_1, q2_k, q4_k
+ * and q5_k: once, and to the same bits where a device multiplies and subtracts in one step. Other types have no less. */
+#define HDI_BLOCK_LIST(X) \
+    X(HDI_TYPE_F32,     1,   4) \
+    X(HDI_TYPE_F16,     1,   2) \
+    X(HDI_TYPE_BF16,    1,   2) \
+    X(HDI_TYPE_I32,     1,   4) \
+    X(HDI_TYPE_U8,      1,   1) \
+    X(HDI_TYPE_Q4_0,   32,  18) \
+    X(HDI_TYPE_Q8_0,   32,  34) \
+    X(HDI_TYPE_Q4_K,  256, 144) \
+    X(HDI_TYPE_Q6_K,  256, 210) \
+    X(HDI_TYPE_TQ2_0, 256,  66) \
+    X(HDI_TYPE_Q4_1,   32,  20) \
+    X(HDI_TYPE_Q5_0,   32,  22) \
+    X(HDI_TYPE_Q5_1,   32,  24) \
+    X(HDI_TYPE_Q2_K,  256,  84) \
+    X(HDI_TYPE_Q3_K,  256, 110) \
+    X(HDI_TYPE_Q5_K,  256, 176) \
+    X(HDI_TYPE_TQ1_0, 256,  54)
 
 /* ---- grids ----
  * A one-dimensional grid of G groups is launched as (min(G, WIDTH), ceil(G / WIDTH), 1); group number = y * WIDTH + x,

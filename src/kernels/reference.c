@@ -19,9 +19,11 @@ static void unpack(const hdi_reference_tensor *tensor, uint64_t count, float *ou
     if (tensor->dtype == HD_F32) memcpy(out, tensor->data, count * sizeof *out);
     else if (tensor->dtype == HD_F16) for (uint64_t i = 0; i < count; i++) out[i] = f16_to_f32(half[i]);
     else if (tensor->dtype == HD_BF16) for (uint64_t i = 0; i < count; i++) out[i] = exact_from_bits((uint32_t)half[i] << 16);
-    else
+    else {
         for (uint64_t i = 0; i < count; i += size)
             hdcpu_dequantise_block((uint32_t)tensor->dtype, (const uint8_t *)tensor->data + i / size * bytes, out + i);
+        for (uint64_t i = 0; i < count; i++) out[i] = exact_canonical(out[i]); /* computed, so NaN is the one NaN */
+    }
 }
 static void pack(const float *values, uint64_t count, hdi_reference_tensor *out) {
     uint16_t *half = out->data;

@@ -150,7 +150,12 @@ static void sizes_are_the_packages(void **state) {
         if (dtype) assert_int_equal(hd_dtype_bytes(dtype, 512), 512 / facts.block_elements * facts.block_bytes);
     }
     assert_int_equal(known, sizeof fixture_sizes / sizeof fixture_sizes[0] + 1 /* i2_s */);
-    assert_int_equal(hdl_gguf_dtype(HDL_GGUF_TYPE_Q4_K), HD_Q4_K);
+    static const struct { hdl_gguf_type type; hd_dtype dtype; } pairs[] = {
+        { HDL_GGUF_TYPE_Q4_K, HD_Q4_K }, { HDL_GGUF_TYPE_Q4_1, HD_Q4_1 }, { HDL_GGUF_TYPE_Q5_0, HD_Q5_0 }, { HDL_GGUF_TYPE_Q5_1, HD_Q5_1 },
+        { HDL_GGUF_TYPE_Q2_K, HD_Q2_K }, { HDL_GGUF_TYPE_Q3_K, HD_Q3_K }, { HDL_GGUF_TYPE_Q5_K, HD_Q5_K }, { HDL_GGUF_TYPE_TQ1_0, HD_TQ1_0 },
+        { HDL_GGUF_TYPE_TQ2_0, HD_TQ2_0 }, { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see i2s.h */
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) assert_int_equal(hdl_gguf_dtype(pairs[i].type), pairs[i].dtype);
     assert_int_equal(hdl_gguf_dtype(HDL_GGUF_TYPE_IQ4_NL), HD_DTYPE_NONE);
     assert_int_equal(hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_I2_S, HD_SHAPE(2, 64)), 32 + 32);
 }

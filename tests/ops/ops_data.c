@@ -48,13 +48,16 @@ static double whole(hd_dtype dtype, ops_fill fill) {
     return fill == OPS_WHOLE ? (double)ops_random(9) - 4 : (double)ops_random(201) - 100;
 }
 
-/* Codes are any bits; scales are of a size that weights have. */
-static void fill_block(hd_dtype dtype, uint8_t *block) {
+/* Codes are any bits; scales are of a size that weights have, or special. */
+static void fill_block(hd_dtype dtype, ops_fill fill, uint8_t *block) {
     static const struct { uint32_t scales[2], count; } where[HD_DTYPE_COUNT] = {
-        [HD_Q4_0] = { { 0 }, 1 }, [HD_Q8_0] = { { 0 }, 1 }, [HD_Q4_K] = { { 0, 2 }, 2 }, [HD_Q6_K] = { { 208 }, 1 }, [HD_TQ2_0] = { { 64 }, 1 } };
-    const double size = dtype == HD_Q4_0 || dtype == HD_TQ2_0 ? 0.1 : dtype == HD_Q8_0 ? 0.01 : 0.001;
+        [HD_Q4_0] = { { 0 }, 1 }, [HD_Q8_0] = { { 0 }, 1 }, [HD_Q4_K] = { { 0, 2 }, 2 }, [HD_Q6_K] = { { 208 }, 1 }, [HD_TQ2_0] = { { 64 }, 1 },
+        [HD_Q4_1] = { { 0, 2 }, 2 }, [HD_Q5_0] = { { 0 }, 1 }, [HD_Q5_1] = { { 0, 2 }, 2 }, [HD_Q2_K] = { { 80, 82 }, 2 }, [HD_Q3_K] = { { 108 }, 1 },
+        [HD_Q5_K] = { { 0, 2 }, 2 }, [HD_TQ1_0] = { { 52 }, 1 } };
+    const bool few_codes = dtype == HD_Q4_0 || dtype == HD_Q4_1 || dtype == HD_TQ1_0 || dtype == HD_TQ2_0;
+    const double size = few_codes ? 0.1 : dtype == HD_Q8_0 || dtype == HD_Q5_0 || dtype == HD_Q5_1 || dtype == HD_Q2_K ? 0.01 : 0.001;
     for (uint32_t i = 0; i < hdi_dtype(dtype).block_bytes; i++) block[i] = (uint8_t)ops_random(256);
-    for (uint32_t i = 0; i < where[dtype].count; i++) oracle_store(HD_F16, between(-size, size), block + where[dtype].scales[i]);
+    for (uint32_t i = 0; i < where[dtype].count; i++) oracle_store(HD_F16, fill == OPS_SPECIAL ? special(HD_F16) : between(-size, size), block + where[dtype].scales[i]);
 }
 
 void ops_fill_bytes(hd_dtype dtype, hd_shape shape, ops_fill fill, void *out_bytes) {
@@ -62,7 +65,7 @@ void ops_fill_bytes(hd_dtype dtype, hd_shape shape, ops_fill fill, void *out_byt
     const uint64_t blocks = hd_shape_elements(shape) / facts.block_elements;
     for (uint64_t i = 0; i < blocks; i++) {
         uint8_t *at = (uint8_t *)out_bytes + i * facts.block_bytes;
-        if (hdi_dtype_is_quantised(dtype)) fill_block(dtype, at);
+        if (hdi_dtype_is_quantised(dtype)) fill_block(dtype, fill, at);
         else if (hdi_dtype_is_float(dtype)) oracle_store(dtype, number(dtype, fill), at);
         else oracle_store(dtype, whole(dtype, fill), at);
     }

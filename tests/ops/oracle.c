@@ -76,7 +76,13 @@ void oracle_store(hd_dtype dtype, double value, void *out_bytes) {
     memcpy(out_bytes, &half, 2);
 }
 
-/* One element of a quantised block, by GGUF's definition. */
+/* One element of a quantised block, by GGUF's definition. First the fifth bit of a code of q5_0 or q5_1, then code i of a
+ * block whose bytes hold a code of `bits` bits from each of several groups of `group` neighbours. */
+static int bit_of(const uint8_t *bits, uint32_t i) { return bits[i / 8] >> (i % 8) & 1; }
+static int code_of(const uint8_t *codes, uint32_t i, uint32_t bits, uint32_t group) {
+    const uint32_t in_byte = 8 / bits, run = group * in_byte;
+    return codes[i / run * group + i % group] >> (i % run / group * bits) & ((1 << bits) - 1);
+}
 static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
     switch (dtype) {
     case HD_Q4_0: return oracle_load(HD_F16, b) * (((i < 16 ? b[2 + i] : b[2 + i - 16] >> 4) & 15) - 8);
@@ -93,6 +99,28 @@ static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
         const int low = b[half * 64 + (quarter & 1) * 32 + l] >> (quarter >= 2 ? 4 : 0) & 15;
         const int high = b[128 + half * 32 + l] >> (2 * quarter) & 3;
         return oracle_load(HD_F16, b + 208) * (int8_t)b[192 + i / 16] * (low + high * 16 - 32);
+    }
+    case HD_Q4_1: return oracle_load(HD_F16, b) * code_of(b + 4, i, 4, 16) + oracle_load(HD_F16, b + 2);
+    case HD_Q5_0: return oracle_load(HD_F16, b) * (code_of(b + 6, i, 4, 16) + 16 * bit_of(b + 2, i) - 16);
+    case HD_Q5_1: return oracle_load(HD_F16, b) * (code_of(b + 8, i, 4, 16) + 16 * bit_of(b + 4, i)) + oracle_load(HD_F16, b + 2);
+    case HD_Q2_K: /* 16 parts of 16, a byte of scale and min each, codes, d, dmin */
+        return oracle_load(HD_F16, b + 80) * (b[i / 16] % 16) * code_of(b + 16, i, 2, 32) - oracle_load(HD_F16, b + 82) * (b[i / 16] / 16);
+    case HD_Q3_K: { /* high bits, low bits, 16 scales of 6 bits in 12 bytes: 4 low bits in 8 bytes, 2 high bits in 4 */
+        const int scale = code_of(b + 96, i / 16, 4, 8) + 16 * code_of(b + 104, i / 16, 2, 4) - 32;
+        return oracle_load(HD_F16, b + 108) * scale * (code_of(b + 32, i, 2, 32) + 4 * code_of(b, i, 1, 32) - 4);
+    }
+    case HD_Q5_K: {
+        const uint32_t part = i / 32;
+        const uint8_t *s = b + 4;
+        const int scale = part < 4 ? s[part] & 63 : (s[part + 4] & 15) + (s[part - 4] >> 6) * 16;
+        const int min = part < 4 ? s[part + 4] & 63 : (s[part + 4] >> 4) + (s[part] >> 6) * 16;
+        return oracle_load(HD_F16, b) * scale * (code_of(b + 48, i, 4, 32) + 16 * code_of(b + 16, i, 1, 32)) - oracle_load(HD_F16, b + 2) * min;
+    }
+    case HD_TQ1_0: { /* 5 codes a byte in 32 and in 16 bytes, 4 in the last 4: digits of the fraction byte / 256 in base 3 */
+        const uint32_t run = i < 160 ? 32 : i < 240 ? 16 : 4, first = i < 160 ? 0 : i < 240 ? 160 : 240;
+        double fraction = b[(i < 160 ? 0 : i < 240 ? 32 : 48) + (i - first) % run] / 256.0;
+        for (uint32_t digit = 0; digit < (i - first) / run; digit++) fraction = fraction * 3 - floor(fraction * 3);
+        return oracle_load(HD_F16, b + 52) * (floor(fraction * 3) - 1);
     }
     default: return oracle_load(HD_F16, b + 64) * ((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1); /* tq2_0 */
     }

@@ -149,6 +149,7 @@ static void casts(void) {
             shape.dims[shape.rank - 1] *= block;
             ops_case(hd_cast(ops_program(), ops_input(q, shape, OPS_UNIT), HD_F32));
         }
+        for (uint32_t s = 0; s < 3; s++) ops_case(hd_cast(ops_program(), ops_input(q, HD_SHAPE(11 * block), OPS_SPECIAL), HD_F32));
         ops_end();
     }
 }

@@ -100,6 +100,7 @@ static void programs(void) {
     static const struct { hd_dtype x, w; int64_t T, n, inner; } forms[] = {
         { HD_F32, HD_F32, 1, 33, 67 }, { HD_F32, HD_F32, 9, 64, 96 }, { HD_F16, HD_F16, 5, 32, 65 }, { HD_BF16, HD_BF16, 17, 48, 31 },
         { HD_F32, HD_Q4_0, 1, 64, 128 }, { HD_F32, HD_Q8_0, 12, 96, 32 }, { HD_F16, HD_Q4_K, 3, 256, 512 }, { HD_F32, HD_Q6_K, 20, 256, 256 },
+        { HD_F32, HD_Q5_K, 1, 256, 512 }, { HD_F16, HD_Q4_1, 9, 64, 96 },
     };
     for (uint32_t k = 0; k < HDI_COUNT(forms); k++) {
         char name[40];

@@ -13,7 +13,7 @@ static hd_value product(hd_dtype a_type, hd_dtype b_type, int64_t M, int64_t N, 
 
 /* Every weight type, as GGUF lays them ([N,K]) and the other way round, behind every type of activations. */
 static void weights(void) {
-    static const int64_t rows[] = { 1, 9, 33, 2, 3, 7, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
+    static const int64_t rows[] = { 1, 9, 40, 2, 3, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
     for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++)
         for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
             const int64_t block = hdi_dtype(q).block_elements;

@@ -61,9 +61,10 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     for (uint64_t i = 0; i < bytes && hdi_dtype_is_quantised(dtype); i++) data[i] = (uint8_t)random_bits();
     for (uint64_t at = 0; at < bytes && hdi_dtype_is_quantised(dtype); at += facts.block_bytes) { /* scales of moderate size */
-        const uint64_t d = at + (dtype == HD_Q6_K ? 208u : dtype == HD_TQ2_0 ? 64u : 0u);
+        const uint64_t d = at + (dtype == HD_Q6_K ? 208u : dtype == HD_TQ2_0 ? 64u : dtype == HD_Q2_K ? 80u : dtype == HD_Q3_K ? 108u : dtype == HD_TQ1_0 ? 52u : 0u);
+        const bool two = dtype == HD_Q4_K || dtype == HD_Q4_1 || dtype == HD_Q5_1 || dtype == HD_Q2_K || dtype == HD_Q5_K;
         data[d + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
-        if (dtype == HD_Q4_K) data[d + 3] = (uint8_t)(0x24 | (random_bits() & 0x83));
+        if (two) data[d + 3] = (uint8_t)(0x24 | (random_bits() & 0x83));
     }
 }
 
@@ -229,10 +230,11 @@ static void check(const problem *p) {
 
 /* ---- tests ---- */
 
-static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0 };
+static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0,
+                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0 };
 
 static options random_options(uint32_t i) {
-    options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(8)], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,
+    options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(HDI_COUNT(b_types))], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,
                   .chain = random_below(3) == 0 };
     if (random_below(2)) o.a = HD_F32;
     o.flags = random_below(4);

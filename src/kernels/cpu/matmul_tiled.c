@@ -28,7 +28,7 @@ static void finish(void *user, float *row, int64_t m, int64_t n, int64_t count) 
 static void fast_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0, uint32_t n_count, float *scratch) {
     tile t = { p, m0, n0 };
     const uint32_t a_bytes = hdcpu_block_bytes(p->a_type), b_bytes = hdcpu_block_bytes(p->b_type);
-    const bool packed = p->b_type >= HDI_TYPE_Q4_0;
+    const bool packed = hdcpu_block_elements(p->b_type) > 1;
     hdcpu_sgemm job = {
         .m = m_count, .n = n_count, .k = p->k,
         .a = { (const uint8_t *)p->a + (p->a_first + m0 * p->a_row) * a_bytes, (hd_dtype)p->a_type, (int64_t)p->a_row, (int64_t)p->a_col },

@@ -107,6 +107,90 @@ DOT dot_tq2_0(const uint8_t *block, const float *x, uint64_t x_stride, const uin
             }
         }
 }
+/* Bits first .. first + LANES - 1 of a word, as ones and zeros. */
+static inline ints bits_of(int32_t word, uint32_t first) {
+    ints lanes;
+    for (int lane = 0; lane < LANES; lane++) lanes[lane] = lane;
+    return (word - (ints){ 0 }) >> (lanes + (int)first) & 1;
+}
+DOT dot_q4_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const floats d = splat(hdcpu_f16_at(block)), m = splat(hdcpu_f16_at(block + 2));
+    for (uint32_t i = 0; i < 16; i += LANES) {
+        const ints codes = bytes_at(block + 4 + i);
+        const floats low = fused(d, to_floats(codes & 15), m), high = fused(d, to_floats(codes >> 4), m);
+        MEET(low, i, 2 * i / LANES)
+        MEET(high, 16 + i, 2 * i / LANES + 1)
+    }
+}
+/* q5_0 and q5_1: fifth bits, then the lower ones; a value is d * (code - offset) + m. */
+DOT dot_five(const uint8_t *bits, floats d, int offset, floats m, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    int32_t fifth;
+    memcpy(&fifth, bits, sizeof fifth);
+    for (uint32_t i = 0; i < 16; i += LANES) {
+        const ints codes = bytes_at(bits + 4 + i);
+        const floats low = fused(d, to_floats(((codes & 15) | bits_of(fifth, i) << 4) - offset), m);
+        const floats high = fused(d, to_floats((codes >> 4 | bits_of(fifth, 16 + i) << 4) - offset), m);
+        MEET(low, i, 2 * i / LANES)
+        MEET(high, 16 + i, 2 * i / LANES + 1)
+    }
+}
+DOT dot_q5_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    dot_five(block + 2, splat(hdcpu_f16_at(block)), 16, splat(0), x, x_stride, rows, sums);
+}
+DOT dot_q5_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    dot_five(block + 4, splat(hdcpu_f16_at(block)), 0, splat(hdcpu_f16_at(block + 2)), x, x_stride, rows, sums);
+}
+DOT dot_q2_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t part = 0; part < 16; part++) {
+        float scale, min;
+        hdcpu_q2_k_part(block, part, &scale, &min);
+        for (uint32_t i = 0; i < 16; i += LANES) {
+            const ints codes = bytes_at(block + 16 + 32 * (part >> 3) + 16 * (part & 1) + i) >> (int)(2 * (part >> 1 & 3)) & 3;
+            const floats w = fused(splat(scale), to_floats(codes), splat(-min));
+            MEET(w, 16 * part + i, part)
+        }
+    }
+}
+DOT dot_q3_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t part = 0; part < 16; part++) {
+        const floats scale = splat(hdcpu_q3_k_part(block, part));
+        for (uint32_t i = 0; i < 16; i += LANES) {
+            const ints low = bytes_at(block + 32 + 32 * (part >> 3) + 16 * (part & 1) + i) >> (int)(2 * (part >> 1 & 3)) & 3;
+            const ints high = bytes_at(block + 16 * (part & 1) + i) >> (int)(part >> 1) & 1;
+            const floats w = scale * to_floats((low | high << 2) - 4);
+            MEET(w, 16 * part + i, part)
+        }
+    }
+}
+DOT dot_q5_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    for (uint32_t part = 0; part < 8; part += 2) {
+        float scale0, min0, scale1, min1;
+        hdcpu_q4_k_part(block, (int)part, &scale0, &min0);
+        hdcpu_q4_k_part(block, (int)part + 1, &scale1, &min1);
+        for (uint32_t i = 0; i < 32; i += LANES) {
+            const ints codes = bytes_at(block + 48 + 16 * part + i), fifth = bytes_at(block + 16 + i) >> (int)part;
+            const floats low = fused(splat(scale0), to_floats((codes & 15) | (fifth & 1) << 4), splat(-min0));
+            const floats high = fused(splat(scale1), to_floats(codes >> 4 | (fifth & 2) << 3), splat(-min1));
+            MEET(low, 32 * part + i, 2 * i / LANES)
+            MEET(high, 32 * part + 32 + i, 2 * i / LANES + 1)
+        }
+    }
+}
+DOT dot_tq1_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const floats d = splat(hdcpu_f16_at(block + 52));
+    for (uint32_t i = 0; i < 48; i += LANES) {
+        const uint32_t first = i < 32 ? i : 128 + i, step = i < 32 ? 32 : 16;
+        ints bytes = bytes_at(block + i); /* times powers of 3, without what overflows */
+        for (uint32_t digit = 0; digit < 5; digit++) {
+            const floats w = d * to_floats((bytes * 3 >> 8) - 1);
+            MEET(w, first + digit * step, digit)
+            bytes = bytes * 3 & 255;
+        }
+    }
+    float last[16];
+    hdcpu_tq1_0_last(block, last);
+    for (uint32_t i = 0; i < 16; i += LANES) MEET(d * hdcpu_load(last + i), 240 + i, i / LANES)
+}
 
 /* out[r] = the column times row r of x; `rows` is 1, 2, 4 or 8 and known when this is compiled. */
 DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows, float *out) {
@@ -121,6 +205,13 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     case HDI_TYPE_Q8_0: WALK(32, dot_q8_0(column + at / 32 * 34, x + at, x_stride, rows, sums));
     case HDI_TYPE_Q4_K: WALK(256, dot_q4_k(column + at / 256 * 144, x + at, x_stride, rows, sums));
     case HDI_TYPE_Q6_K: WALK(256, dot_q6_k(column + at / 256 * 210, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q4_1: WALK(32, dot_q4_1(column + at / 32 * 20, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q5_0: WALK(32, dot_q5_0(column + at / 32 * 22, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q5_1: WALK(32, dot_q5_1(column + at / 32 * 24, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q2_K: WALK(256, dot_q2_k(column + at / 256 * 84, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q3_K: WALK(256, dot_q3_k(column + at / 256 * 110, x + at, x_stride, rows, sums));
+    case HDI_TYPE_Q5_K: WALK(256, dot_q5_k(column + at / 256 * 176, x + at, x_stride, rows, sums));
+    case HDI_TYPE_TQ1_0: WALK(256, dot_tq1_0(column + at / 256 * 54, x + at, x_stride, rows, sums));
     default:            WALK(256, dot_tq2_0(column + at / 256 * 66, x + at, x_stride, rows, sums));
     }
     for (uint32_t r = 0; r < rows; r++) {

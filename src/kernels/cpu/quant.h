@@ -1,5 +1,5 @@
-/* quant.h: elements of float and quantised tensors as f32, for CPU kernels. Values are GGUF's definition to the bit: all
- * products of scale and code are exact in f32, so the order of operations only matters for the subtraction of q4_k. */
+/* quant.h: elements of float and quantised tensors as f32, for CPU kernels. Values are GGUF's definition to the bit: the
+ * one operation that rounds is the subtraction of types that have it (abi.h). */
 #ifndef HDCPU_QUANT_H
 #define HDCPU_QUANT_H
 
@@ -31,11 +31,20 @@ static inline float hdcpu_float_of_f16(uint16_t h) {
 static inline float hdcpu_f16_at(const uint8_t *bytes) { return hdcpu_float_of_f16((uint16_t)(bytes[0] | bytes[1] << 8)); }
 
 static inline uint32_t hdcpu_block_elements(uint32_t type) {
-    return type < HDI_TYPE_Q4_0 ? 1u : type < HDI_TYPE_Q4_K ? 32u : 256u;
+    static const uint16_t of_type[] = {
+#define BLOCK_ELEMENTS(code, elements, bytes) [code] = elements,
+        HDI_BLOCK_LIST(BLOCK_ELEMENTS)
+#undef BLOCK_ELEMENTS
+    };
+    return of_type[type];
 }
 static inline uint32_t hdcpu_block_bytes(uint32_t type) {
-    static const uint8_t bytes[] = { 0, 4, 2, 2, 4, 1, 18, 34, 144, 210, 66 };
-    return bytes[type];
+    static const uint8_t of_type[] = {
+#define BLOCK_BYTES(code, elements, bytes) [code] = bytes,
+        HDI_BLOCK_LIST(BLOCK_BYTES)
+#undef BLOCK_BYTES
+    };
+    return of_type[type];
 }
 
 /* One block of each type. */
@@ -88,18 +97,108 @@ static inline void hdcpu_block_tq2_0(const uint8_t *block, float *restrict out) 
         for (int i = 0; i < 32; i++)
             out[32 * group + i] = d * (float)((block[32 * (group >> 2) + i] >> 2 * (group & 3) & 3) - 1);
 }
+static inline void hdcpu_block_q4_1(const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_f16_at(block), m = hdcpu_f16_at(block + 2);
+    for (int i = 0; i < 16; i++) {
+        out[i] = d * (float)(block[4 + i] & 15) + m;
+        out[i + 16] = d * (float)(block[4 + i] >> 4) + m;
+    }
+}
+/* The codes of q5_0 and q5_1: a word of fifth bits, then 16 bytes of the four lower ones. */
+static inline void hdcpu_codes_of_five(const uint8_t *bytes, int codes[32]) {
+    const uint32_t high = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+    for (int i = 0; i < 16; i++) {
+        codes[i] = (bytes[4 + i] & 15) | (int)(high >> i & 1) << 4;
+        codes[i + 16] = bytes[4 + i] >> 4 | (int)(high >> (i + 16) & 1) << 4;
+    }
+}
+static inline void hdcpu_block_q5_0(const uint8_t *block, float *restrict out) {
+    int codes[32];
+    const float d = hdcpu_f16_at(block);
+    hdcpu_codes_of_five(block + 2, codes);
+    for (int i = 0; i < 32; i++) out[i] = d * (float)(codes[i] - 16);
+}
+static inline void hdcpu_block_q5_1(const uint8_t *block, float *restrict out) {
+    int codes[32];
+    const float d = hdcpu_f16_at(block), m = hdcpu_f16_at(block + 2);
+    hdcpu_codes_of_five(block + 4, codes);
+    for (int i = 0; i < 32; i++) out[i] = d * (float)codes[i] + m;
+}
+/* The scale and min of part 0..15 of a q2_k block. */
+static inline void hdcpu_q2_k_part(const uint8_t *block, uint32_t part, float *out_scale, float *out_min) {
+    *out_scale = hdcpu_f16_at(block + 80) * (float)(block[part] & 15);
+    *out_min = hdcpu_f16_at(block + 82) * (float)(block[part] >> 4);
+}
+static inline void hdcpu_block_q2_k(const uint8_t *block, float *restrict out) {
+    for (uint32_t part = 0; part < 16; part++) {
+        const uint8_t *codes = block + 16 + 32 * (part >> 3) + 16 * (part & 1);
+        const uint32_t shift = 2 * (part >> 1 & 3);
+        float scale, min;
+        hdcpu_q2_k_part(block, part, &scale, &min);
+        for (uint32_t i = 0; i < 16; i++) out[16 * part + i] = scale * (float)(codes[i] >> shift & 3) - min;
+    }
+}
+/* The scale of part 0..15 of a q3_k block. */
+static inline float hdcpu_q3_k_part(const uint8_t *block, uint32_t part) {
+    const int low = block[96 + (part & 7)] >> 4 * (part >> 3) & 15, high = block[104 + (part & 3)] >> 2 * (part >> 2) & 3;
+    return hdcpu_f16_at(block + 108) * (float)((low | high << 4) - 32);
+}
+static inline void hdcpu_block_q3_k(const uint8_t *block, float *restrict out) {
+    for (uint32_t part = 0; part < 16; part++) {
+        const uint8_t *high = block + 16 * (part & 1), *low = block + 32 + 32 * (part >> 3) + 16 * (part & 1);
+        const uint32_t shift = 2 * (part >> 1 & 3), bit = part >> 1;
+        const float scale = hdcpu_q3_k_part(block, part);
+        for (uint32_t i = 0; i < 16; i++) out[16 * part + i] = scale * (float)(((low[i] >> shift & 3) | (high[i] >> bit & 1) << 2) - 4);
+    }
+}
+static inline void hdcpu_block_q5_k(const uint8_t *block, float *restrict out) {
+    const uint8_t *high = block + 16; /* scales and mins lie as in q4_k */
+    for (int part = 0; part < 8; part += 2) {
+        const uint8_t *low = block + 48 + 16 * part;
+        float scale0, min0, scale1, min1;
+        hdcpu_q4_k_part(block, part, &scale0, &min0);
+        hdcpu_q4_k_part(block, part + 1, &scale1, &min1);
+        for (int i = 0; i < 32; i++) {
+            out[32 * part + i] = scale0 * (float)((low[i] & 15) | (high[i] >> part & 1) << 4) - min0;
+            out[32 * part + 32 + i] = scale1 * (float)(low[i] >> 4 | (high[i] >> (part + 1) & 1) << 4) - min1;
+        }
+    }
+}
+/* Codes of tq1_0. A byte is a fraction of 256 in base 3: times 3^n without what overflows, its first digit is code n.
+ * Here from `bytes` neighbouring bytes, first the codes 0 of all, then the codes 1, ... */
+static inline void hdcpu_tq1_0_codes(const uint8_t *from, uint32_t bytes, uint32_t digits, float *restrict out) {
+    uint32_t power = 1;
+    for (uint32_t digit = 0; digit < digits; digit++, power *= 3)
+        for (uint32_t i = 0; i < bytes; i++) *out++ = (float)((int)((from[i] * power & 255) * 3 >> 8) - 1);
+}
+static inline void hdcpu_tq1_0_last(const uint8_t *block, float *restrict out) { hdcpu_tq1_0_codes(block + 48, 4, 4, out); }
+static inline void hdcpu_block_tq1_0(const uint8_t *block, float *restrict out) {
+    const float d = hdcpu_f16_at(block + 52);
+    hdcpu_tq1_0_codes(block, 32, 5, out);
+    hdcpu_tq1_0_codes(block + 32, 16, 5, out + 160);
+    hdcpu_tq1_0_last(block, out + 240);
+    for (int i = 0; i < 256; i++) out[i] *= d;
+}
 static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, float *restrict out) {
     switch (type) {
     case HDI_TYPE_Q4_0: hdcpu_block_q4_0(block, out); break;
     case HDI_TYPE_Q8_0: hdcpu_block_q8_0(block, out); break;
     case HDI_TYPE_Q4_K: hdcpu_block_q4_k(block, out); break;
     case HDI_TYPE_Q6_K: hdcpu_block_q6_k(block, out); break;
+    case HDI_TYPE_Q4_1: hdcpu_block_q4_1(block, out); break;
+    case HDI_TYPE_Q5_0: hdcpu_block_q5_0(block, out); break;
+    case HDI_TYPE_Q5_1: hdcpu_block_q5_1(block, out); break;
+    case HDI_TYPE_Q2_K: hdcpu_block_q2_k(block, out); break;
+    case HDI_TYPE_Q3_K: hdcpu_block_q3_k(block, out); break;
+    case HDI_TYPE_Q5_K: hdcpu_block_q5_k(block, out); break;
+    case HDI_TYPE_TQ1_0: hdcpu_block_tq1_0(block, out); break;
     default:            hdcpu_block_tq2_0(block, out); break;
     }
 }
 
-/* `count` neighbouring elements from element `first` on, of any float or quantised type. */
-static inline void hdcpu_load_floats(uint32_t type, const void *data, uint64_t first, uint64_t count, float *restrict out) {
+/* `count` neighbouring elements from element `first` on, of any float or quantised type. A call: the loops of all types
+ * are not for every place that reads a row. */
+static __attribute__((noinline, unused)) void hdcpu_load_floats(uint32_t type, const void *data, uint64_t first, uint64_t count, float *restrict out) {
     if (type == HDI_TYPE_F32) {
         memcpy(out, (const float *)data + first, count * sizeof *out);
     } else if (type == HDI_TYPE_F16) {

@@ -53,7 +53,7 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
         float d = b_half(block);
         x = d * signed_bytes_to_floats(b_bytes(at));
         y = d * signed_bytes_to_floats(b_bytes(at + 4u));
-    } else {
+    } else if (B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_TQ2_0) {
         uint block = ((first >> 8) + (unit >> 5)) * block_bytes(B_TYPE), l = 4u * (unit & 7u), part = (unit >> 3) & 3u;
         if (B_TYPE == HDI_TYPE_Q4_K) {
             uvec4 head = wide_b[block >> 4];
@@ -75,6 +75,8 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
             x = d * (bytes_to_floats(codes & 0x03030303u) - 1.0);
             y = d * (bytes_to_floats((codes >> 2) & 0x03030303u) - 1.0);
         }
+    } else { // the other quantised types: neighbours
+        b_eight(first + 8u * unit, x, y);
     }
 }
 float dot_fused(vec4 x, vec4 y, float sum) { return fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, sum)))); }

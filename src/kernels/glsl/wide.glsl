@@ -19,41 +19,74 @@ vec4 signed_bytes_to_floats(uint bytes) {
     return vec4(w << 24 >> 24, w << 16 >> 24, w << 8 >> 24, w >> 24);
 }
 
-// 8 neighbouring elements of a quantised B from element `index`, a multiple of 8, on.
+// Bits 0..3 of `bits` as the low bits of 4 bytes.
+uint bits_to_bytes(uint bits) { return ((bits & 15u) * 0x00204081u) & 0x01010101u; }
+// The code that 4 bytes of tq1_0 hold behind as many digits as `power` is a power of 3, each as a byte.
+uint tq1_0_codes(uint bytes, uint power) {
+    uint even = ((((bytes & 0x00FF00FFu) * power) & 0x00FF00FFu) * 3u >> 8) & 0x00FF00FFu;
+    uint odd = (((((bytes >> 8) & 0x00FF00FFu) * power) & 0x00FF00FFu) * 3u) & 0xFF00FF00u;
+    return even | odd;
+}
+
+// 8 neighbouring elements of a quantised B from element `index`, a multiple of 8, on: scale * (code - offset) - less.
 void b_eight(uint index, out vec4 low, out vec4 high) {
-    uint e = index & (block_elements(B_TYPE) - 1u), block = index / block_elements(B_TYPE) * block_bytes(B_TYPE);
+    uint e = place_in_block(B_TYPE, index), block = block_first(B_TYPE, index);
+    uint at = block + code_byte(B_TYPE, e), more = block + more_byte(B_TYPE, e), part = block + part_byte(B_TYPE, e);
     if (B_TYPE == HDI_TYPE_Q8_0) {
         float scale = b_half(block);
-        low = scale * signed_bytes_to_floats(b_bytes(block + 2u + e));
-        high = scale * signed_bytes_to_floats(b_bytes(block + 6u + e));
+        low = scale * signed_bytes_to_floats(b_bytes(at));
+        high = scale * signed_bytes_to_floats(b_bytes(at + 4u));
         return;
     }
-    uint at, shift = 2u * ((e >> 5) & 3u), mask = 0x0F0F0F0Fu, more_low = 0u, more_high = 0u;
+    uint shift = 2u * ((e >> 5) & 3u), mask = 0x03030303u, more_low = 0u, more_high = 0u; // four codes to a byte
     float scale, less = 0.0, offset = 0.0;
-    if (B_TYPE == HDI_TYPE_Q4_0) {
-        at = block + 2u + (e & 15u);
+    if (block_elements(B_TYPE) == 32u) {
         shift = (e & 16u) >> 2;
+        mask = 0x0F0F0F0Fu;
+        if (B_TYPE == HDI_TYPE_Q5_0 || B_TYPE == HDI_TYPE_Q5_1) {
+            uint fifth = quant_byte(b[more >> 2], more);
+            more_low = bits_to_bytes(fifth) << 4;
+            more_high = bits_to_bytes(fifth >> 4) << 4;
+        }
         scale = b_half(block);
-        offset = 8.0;
-    } else if (B_TYPE == HDI_TYPE_Q4_K) {
+        if (B_TYPE == HDI_TYPE_Q4_1 || B_TYPE == HDI_TYPE_Q5_1) less = -b_half(block + 2u);
+        else offset = B_TYPE == HDI_TYPE_Q5_0 ? 16.0 : 8.0;
+    } else if (B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q5_K) {
         uvec4 head = wide_b[block >> 4];
         uint pair = q4_k_scale_min(e >> 5, head.y, head.z, head.w);
         vec2 d = unpackHalf2x16(head.x);
-        at = block + 16u + 32u * (e >> 6) + (e & 31u);
         shift = (e & 32u) >> 3;
+        mask = 0x0F0F0F0Fu;
+        if (B_TYPE == HDI_TYPE_Q5_K) {
+            more_low = ((b[more >> 2] >> (e >> 5)) & 0x01010101u) << 4;
+            more_high = ((b[(more >> 2) + 1u] >> (e >> 5)) & 0x01010101u) << 4;
+        }
         scale = d.x * float(pair & 63u);
         less = d.y * float(pair >> 8);
     } else if (B_TYPE == HDI_TYPE_Q6_K) {
-        uint more = block + 128u + 32u * (e >> 7) + (e & 31u), scale_at = block + 192u + (e >> 4);
         more_low = ((b_bytes(more) >> shift) & 0x03030303u) << 4;
         more_high = ((b_bytes(more + 4u) >> shift) & 0x03030303u) << 4;
-        at = block + 64u * (e >> 7) + (e & 63u);
         shift = (e & 64u) >> 4;
-        scale = b_half(block + 208u) * signed_byte(quant_byte(b[scale_at >> 2], scale_at));
+        mask = 0x0F0F0F0Fu;
+        scale = b_half(block + 208u) * signed_byte(quant_byte(b[part >> 2], part));
         offset = 32.0;
+    } else if (B_TYPE == HDI_TYPE_Q3_K) {
+        uint high_at = block + 104u + ((e >> 4) & 3u);
+        more_low = ((b_bytes(more) >> (e >> 5)) & 0x01010101u) << 2;
+        more_high = ((b_bytes(more + 4u) >> (e >> 5)) & 0x01010101u) << 2;
+        scale = b_half(block + 108u) * q3_k_scale(e >> 4, quant_byte(b[part >> 2], part), quant_byte(b[high_at >> 2], high_at));
+        offset = 4.0;
+    } else if (B_TYPE == HDI_TYPE_Q2_K) {
+        uint both = quant_byte(b[part >> 2], part);
+        vec2 d = unpackHalf2x16(b[(block + 80u) >> 2]);
+        scale = d.x * float(both & 15u);
+        less = d.y * float(both >> 4);
+    } else if (B_TYPE == HDI_TYPE_TQ1_0) { // the last 16 elements lie in the same 4 bytes
+        scale = b_half(block + 52u);
+        low = scale * (bytes_to_floats(tq1_0_codes(b_bytes(at), tq1_0_power(e))) - 1.0);
+        high = scale * (bytes_to_floats(tq1_0_codes(b_bytes(e < 240u ? at + 4u : at), tq1_0_power(e + 4u))) - 1.0);
+        return;
     } else { // tq2_0
-        at = block + 32u * (e >> 7) + (e & 31u);
-        mask = 0x03030303u;
         scale = b_half(block + 64u);
         offset = 1.0;
     }
