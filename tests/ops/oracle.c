@@ -300,6 +300,25 @@ static uint64_t matrix_of(hd_shape from, hd_shape to, uint64_t batch) {
     return source_of(from, to, batch);
 }
 
+/* What fast mode may round away of a number: `relative` of it, a subnormal f16's place, and what f16 does not hold. */
+static double narrowed(double value, double relative) {
+    const double size = fabs(value);
+    return isfinite(size) ? fmax(size * relative, 0x1p-25) + fmax(size - 65504, 0) : 0;
+}
+/* A's errors beside narrow weights: each element as f16, or as one of 8 bits with a scale for each 32 along K. */
+static void narrow_activations(const oracle_tensor *a, bool swap, double *errors) {
+    const uint64_t lines = (uint64_t)a->shape.dims[a->shape.rank - (swap ? 1 : 2)], depths = (uint64_t)a->shape.dims[a->shape.rank - (swap ? 2 : 1)];
+    const uint64_t line = swap ? 1 : depths, depth = swap ? lines : 1, count = hd_shape_elements(a->shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t k = i / depth % depths, first = k / 32 * 32, end = HDI_MIN(first + 32, depths);
+        const uint64_t from = i / (lines * depths) * lines * depths + i / line % lines * line;
+        double most = 0;
+        for (uint64_t at = first; at < end; at++)
+            if (isfinite(a->value[from + at * depth])) most = fmax(most, fabs(a->value[from + at * depth]));
+        errors[i] += fmax(most / 254, narrowed(a->value[i], 0x1p-11));
+    }
+}
+
 static void matmul(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const oracle_tensor *a = operands[0], *b = operands[1];
     const hd_shape c = out->shape;
@@ -307,6 +326,16 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
     const uint64_t M = (uint64_t)c.dims[c.rank - 2], N = (uint64_t)c.dims[c.rank - 1];
     const uint64_t K = (uint64_t)a->shape.dims[a->shape.rank - (swap_a ? 2 : 1)], matrices = hd_shape_elements(c) / (M * N);
     const double deep = (double)K, blocks = (double)HDI_MIN(K, 32) + ceil(deep / 32) + 1;
+    const uint64_t a_count = hd_shape_elements(a->shape), b_count = hd_shape_elements(b->shape);
+    double *a_errors[ORACLE_MODES], *b_errors[ORACLE_MODES];
+    for (int mode = 0; mode < ORACLE_MODES; mode++) {
+        a_errors[mode] = memcpy(take(a_count), a->error[mode], a_count * sizeof(double));
+        b_errors[mode] = memcpy(take(b_count), b->error[mode], b_count * sizeof(double));
+    }
+    if (b->dtype != HD_F32) {
+        narrow_activations(a, swap_a, a_errors[ORACLE_FAST]);
+        for (uint64_t i = 0; i < b_count; i++) b_errors[ORACLE_FAST][i] += narrowed(b->value[i], 0x1p-9);
+    }
     for (uint64_t i = 0; i < matrices * M * N; i++) {
         const uint64_t batch = i / (M * N), m = i / N % M, n = i % N;
         const uint64_t a0 = matrix_of(a->shape, c, batch) * M * K, b0 = matrix_of(b->shape, c, batch) * K * N;
@@ -317,12 +346,16 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
             sum += product;
             if (isfinite(product)) sizes += fabs(product);
             for (int mode = 0; mode < ORACLE_MODES; mode++) {
-                const double a_error = a->error[mode][at], b_error = b->error[mode][bt];
+                const double a_error = a_errors[mode][at], b_error = b_errors[mode][bt];
                 if (a_error > 0 || b_error > 0) moved[mode] += fabs(a->value[at]) * b_error + a_error * (fabs(b->value[bt]) + b_error);
             }
         }
         oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), blocks * ORACLE_U * sizes);
         for (int mode = 0; mode < ORACLE_MODES; mode++) out->error[mode][i] += sizes > 0x1p127 ? (double)INFINITY : moved[mode]; /* f32 may overflow */
+    }
+    for (int mode = 0; mode < ORACLE_MODES; mode++) {
+        free(a_errors[mode]);
+        free(b_errors[mode]);
     }
 }
 
