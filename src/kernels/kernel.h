@@ -128,7 +128,7 @@ bool hdi_rope_frequencies(float theta, float frequency_scale, const float *facto
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 
 /* ---- CPU forms (kernels/cpu/), found through the table ---- */
-/* Which instruction set this process may use: 0 portable, 1 AVX2 + FMA, 2 AVX-512. The files cpu/<module>.c are built
+/* Which instruction set this process may use: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The files cpu/<module>.c are built
  * once for each level with HDCPU_LEVEL defined; HDCPU_KERNEL names and suffixes their entry; table.c picks at run time. */
 uint32_t hdcpu_level(void);
 #define HDCPU_JOIN2(a, b) a##b

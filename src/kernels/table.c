@@ -7,7 +7,8 @@
 #define CPU_1(file)                \
     extern void hdcpu_##file##_l0(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
     extern void hdcpu_##file##_l1(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
-    extern void hdcpu_##file##_l2(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
+    extern void hdcpu_##file##_l2(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    extern void hdcpu_##file##_l3(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
 #define HDI_MODULE(code, file, gpu, cpu) GPU_##gpu(file) CPU_##cpu(file)
 #include "kernels/module_table.inc"
 #undef HDI_MODULE
@@ -24,7 +25,7 @@
 #else /* one level is built: what the compiler's vectors reach */
 #define CPU_1(file, level) hdcpu_##file##_l0
 #endif
-static const hdi_module modules[3][HDI_MODULE_COUNT + 1] = {
+static const hdi_module modules[4][HDI_MODULE_COUNT + 1] = {
 #define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 0) },
     {
 #include "kernels/module_table.inc"
@@ -40,12 +41,18 @@ static const hdi_module modules[3][HDI_MODULE_COUNT + 1] = {
 #include "kernels/module_table.inc"
         { NULL, NULL, NULL } },
 #undef HDI_MODULE
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 3) },
+    {
+#include "kernels/module_table.inc"
+        { NULL, NULL, NULL } },
+#undef HDI_MODULE
 };
 
 uint32_t hdcpu_level(void) {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) return 2;
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+        return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") ? 3 : 2;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
 #endif
     return 0;

@@ -109,15 +109,16 @@ static void check_value(const run *r, const hdi_tensor *t, uint64_t i, double ex
 #define CPU_0(file)
 #define CPU_1(file) extern void hdcpu_##file##_l0(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
     extern void hdcpu_##file##_l1(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
-    extern void hdcpu_##file##_l2(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
+    extern void hdcpu_##file##_l2(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    extern void hdcpu_##file##_l3(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
 #define HDI_MODULE(code, file, gpu, cpu) CPU_##cpu(file)
 #include "kernels/module_table.inc"
 #undef HDI_MODULE
 #undef CPU_0
 #undef CPU_1
-#define CPU_0(file) { NULL, NULL, NULL }
-#define CPU_1(file) { hdcpu_##file##_l0, hdcpu_##file##_l1, hdcpu_##file##_l2 }
-static const hdi_cpu_kernel cpu_forms[][3] = {
+#define CPU_0(file) { NULL, NULL, NULL, NULL }
+#define CPU_1(file) { hdcpu_##file##_l0, hdcpu_##file##_l1, hdcpu_##file##_l2, hdcpu_##file##_l3 }
+static const hdi_cpu_kernel cpu_forms[][4] = {
 #define HDI_MODULE(code, file, gpu, cpu) CPU_##cpu(file),
 #include "kernels/module_table.inc"
 #undef HDI_MODULE
@@ -137,7 +138,7 @@ static void run_launch(run *r, const hdi_launch *launch, uint32_t level) {
     void *scratch = aligned_alloc(64, (launch->kernel.scratch_bytes + 127u) & ~63u);
     assert_non_null(scratch);
     memset(scratch, 0xFF, (launch->kernel.scratch_bytes + 127u) & ~63u);
-    const hdi_cpu_call call = { spec, launch->push, bindings, bytes, scratch };
+    const hdi_cpu_call call = { spec, launch->push, bindings, bytes, scratch, NULL };
     for (uint32_t y = 0; y < launch->groups[1]; y++)
         for (uint32_t x = 0; x < launch->groups[0]; x++) cpu_forms[launch->kernel.module][level](&call, x, y, 0);
     for (uint32_t i = 0; i < 64; i++) assert_int_equal(((uint8_t *)scratch)[launch->kernel.scratch_bytes + i], 0xFF);

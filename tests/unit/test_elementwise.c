@@ -11,8 +11,9 @@
 #include <cmocka.h>
 
 #define LEVEL(n) extern void hdcpu_elementwise_l##n(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
-LEVEL(0) LEVEL(1) LEVEL(2)
-static const hdi_cpu_kernel levels[] = { hdcpu_elementwise_l0, hdcpu_elementwise_l1, hdcpu_elementwise_l2 };
+LEVEL(0) LEVEL(1) LEVEL(2) LEVEL(3)
+static const hdi_cpu_kernel levels[] = { hdcpu_elementwise_l0, hdcpu_elementwise_l1, hdcpu_elementwise_l2,
+                                        hdcpu_elementwise_l3 };
 
 #define STORAGES 5 /* inputs 0..3, output 4 */
 #define STORAGE_BYTES (64u * 1024u)
@@ -176,7 +177,7 @@ static uint32_t run_launch(const hdi_launch *launch, uint8_t *const storages[STO
         bytes[i] = launch->uses[i].bytes;
         assert_true(launch->uses[i].offset + bytes[i] <= STORAGE_BYTES);
     }
-    const hdi_cpu_call call = { spec, push, bindings, bytes, scratch };
+    const hdi_cpu_call call = { spec, push, bindings, bytes, scratch, NULL };
     for (uint32_t y = 0; y < launch->groups[1]; y++)
         for (uint32_t x = 0; x < launch->groups[0]; x++) kernel(&call, x, y, 0);
     free(push);

@@ -36,6 +36,11 @@ typedef struct cpu_job {
     hdi_loaded_kernel **kernels;
 } cpu_job;
 
+/* A word in a cache line of its own. */
+typedef struct worker_word {
+    uint32_t kept, apart[15];
+} worker_word;
+
 enum { PROFILES = 4 };
 typedef struct cpu_profile {
     uint64_t  ticket, *ns;
@@ -56,6 +61,7 @@ struct hdi_backend_device {
     cpu_profile     profiles[PROFILES];
     void           *scratch;     /* of all workers, grown by the queue thread */
     size_t          scratch_bytes; /* of one worker */
+    worker_word    *words;       /* hdi_cpu_call.kept of each worker */
 };
 
 static hd_status no_memory(hd_error *error, uint64_t bytes) {
@@ -119,11 +125,13 @@ typedef struct cpu_loop {
     hdi_cpu_kernel        run;
     char                 *scratch;
     size_t                scratch_bytes;
+    worker_word          *words;
 } cpu_loop;
 
 static void run_groups(void *user, uint32_t worker, uint64_t first, uint64_t count) {
     const cpu_loop *loop = user;
     hdi_cpu_call call = *loop->call;
+    call.kept = &loop->words[worker].kept;
     call.scratch = loop->scratch ? loop->scratch + worker * loop->scratch_bytes : NULL;
     const uint32_t *base = loop->cmd->as.dispatch.first, *groups = loop->cmd->as.dispatch.groups;
     for (uint64_t i = first; i < first + count; i++) {
@@ -146,8 +154,9 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
         pointers[i] = slot_pointer(job, bindings[i].range);
         bytes[i] = bindings[i].range.bytes;
     }
-    hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL };
-    cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes };
+    hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
+    cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words };
+    for (uint32_t i = 0; i < device->threads; i++) device->words[i].kept = 0;
     const uint32_t *groups = cmd->as.dispatch.groups;
     uint64_t count = (uint64_t)groups[0] * groups[1] * groups[2];
     uint64_t grain = HDI_MAX(count / (device->threads * UINT64_C(8)), UINT64_C(1));
@@ -368,6 +377,7 @@ static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->memories)) release(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
     while (!hdi_list_empty(&device->kernels)) end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     hdcpu_pool_free(device->pool);
+    hdi_free(device->host->allocator, device->words, device->threads * sizeof *device->words);
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
     pthread_cond_destroy(&device->changed);
@@ -385,14 +395,16 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
     device->pool = hdcpu_pool_new(host->allocator, device->threads);
+    device->words = hdi_alloc(host->allocator, device->threads * sizeof *device->words);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&device->mutex, NULL);
     pthread_cond_init(&device->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (!device->pool || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
+    if (!device->pool || !device->words || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
         hdcpu_pool_free(device->pool);
+        hdi_free(host->allocator, device->words, device->threads * sizeof *device->words);
         pthread_cond_destroy(&device->changed);
         pthread_mutex_destroy(&device->mutex);
         hdi_free(host->allocator, device, sizeof *device);

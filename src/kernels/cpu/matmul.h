@@ -75,7 +75,7 @@ static inline void hdcpu_store_sums(const hdcpu_product *p, uint32_t m, uint32_t
 
 /* ---- exact ---- */
 
-#if HDCPU_LEVEL == 2
+#if HDCPU_LEVEL >= 2
 #  define HDCPU_LANES 16
 #elif HDCPU_LEVEL == 1
 #  define HDCPU_LANES 8

@@ -24,8 +24,13 @@ static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n
     const uint64_t b = HDI_MAX((tile_n + 31u) * depth, (k + 15u) * few + 9u * 1024u);
     return (HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) + a + b) * sizeof(float);
 }
-/* Room for the rows of A as f32, and for the finished columns. */
+/* Rows of 8-bit activations (dot_int8.h) are made of parts of so many elements, of so many bytes each. */
+enum { HDCPU_INT8_PART = 256, HDCPU_INT8_PART_BYTES = 3 * HDCPU_INT8_PART + 64 };
+static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) { return hdi_divide_up(k, HDCPU_INT8_PART) * HDCPU_INT8_PART_BYTES; }
+
+/* Room for the finished columns and for the rows of A: as f32, or one as f32 and all in 8 bits. */
 static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
-    return (8 * HDCPU_MATMUL_TILE_FLOATS(1, k) + HDCPU_MATMUL_TILE_FLOATS(8, tile_n)) * sizeof(float);
+    const uint64_t row = HDCPU_MATMUL_TILE_FLOATS(1, k) * sizeof(float);
+    return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
 }
 #endif

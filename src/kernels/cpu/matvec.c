@@ -1,6 +1,7 @@
 /* matvec.c: C = chain(A x B) for at most 8 rows of A and B whose columns lie along K (GGUF's weights), TILE_N columns for
  * each group. Fast mode streams B once: a vector of weights is unpacked in registers and meets all rows of A. Exact mode
  * is the tile of matmul.h. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
+#include "kernels/cpu/dot_int8.h"
 #include "kernels/cpu/matmul.h"
 
 typedef int32_t ints __attribute__((vector_size(4 * HDCPU_LANES)));
@@ -10,7 +11,7 @@ enum { LANES = HDCPU_LANES };
 static inline floats splat(float value) { return value - (floats){ 0 }; }
 static inline floats to_floats(ints v) { return __builtin_convertvector(v, floats); }
 
-#if HDCPU_LEVEL == 2
+#if HDCPU_LEVEL >= 2
 static inline floats fused(floats x, floats y, floats sum) { return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)sum); }
 static inline ints bytes_at(const uint8_t *p) { return (ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)); }
 static inline ints signed_bytes_at(const uint8_t *p) { return (ints)_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)); }
@@ -230,15 +231,49 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     }
 DOTS(1) DOTS(2) DOTS(4) DOTS(8)
 
+/* May the groups that follow use what this worker's scratch holds already? Notes that it does from now on. */
+static bool is_kept(const hdcpu_product *p) {
+    uint32_t *kept = p->call->kept;
+    if (!kept) return false;
+    const bool same = *kept == p->batch + 1;
+    *kept = p->batch + 1;
+    return same;
+}
+
+#ifdef HDCPU_DOT_INT8
+/* The same with A's rows rounded to 8 bits, once by each worker. */
+static void int8_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
+    const uint32_t rows = p->m > 4 ? 8 : p->m > 2 ? 4 : p->m;
+    const uint64_t row_bytes = hdcpu_int8_row_bytes(p->k), elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
+    float *row = scratch;
+    uint8_t *x = (uint8_t *)(row + HDCPU_MATMUL_TILE_FLOATS(1, p->k));
+    float *sums = (float *)(void *)(x + 8 * row_bytes);
+    for (uint32_t r = 0, kept = is_kept(p); r < rows && !kept; r++) {
+        if (r < p->m) hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row, p->a_col, p->k, row);
+        else memset(row, 0, p->k * sizeof *row);
+        hdcpu_int8_row(p->b_type, row, p->k, x + r * row_bytes);
+    }
+    const uint64_t first = p->b_first + n0 * p->b_col;
+    hdcpu_int8_columns(p->b_type, (const uint8_t *)p->b + first / elements * bytes, p->b_col / elements * bytes, n_count, p->k, x, rows, sums, n_count);
+    for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
+}
+#endif
+
 static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
     const uint32_t rows = p->m > 4 ? 8 : p->m > 2 ? 4 : p->m;
-    float *sums = scratch, *room = sums + HDCPU_MATMUL_TILE_FLOATS(8, n_count);
+    float *room = scratch, *sums = room + 8 * HDCPU_MATMUL_TILE_FLOATS(1, p->k);
+#ifdef HDCPU_DOT_INT8
+    if (hdcpu_int8_takes(p->b_type)) {
+        int8_columns(p, n0, n_count, scratch);
+        return;
+    }
+#endif
     const float *x = room;
     uint64_t x_stride = HDCPU_MATMUL_TILE_FLOATS(1, p->k);
     if (rows == p->m && p->a_type == HDI_TYPE_F32 && p->a_col == 1) {
         x = (const float *)p->a + p->a_first;
         x_stride = p->a_row;
-    } else {
+    } else if (!is_kept(p)) {
         for (uint32_t r = 0; r < rows; r++) {
             if (r < p->m) hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row, p->a_col, p->k, room + r * x_stride);
             else memset(room + r * x_stride, 0, p->k * sizeof *room);

@@ -1,0 +1,325 @@
+/* dot_int8.c: integer dot products on GGUF's blocks (dot_int8.h). K is walked in parts of 256 elements. A vector of codes
+ * is unpacked in registers, without a sign, and meets all rows; what the codes' offset adds is known from the activations
+ * alone, so a row carries it along: a vector's sum begins at minus offset times the sum of its activations. */
+#include "kernels/cpu/dot_int8.h"
+
+#ifdef HDCPU_DOT_INT8
+#include "kernels/cpu/quant.h"
+
+enum { PART = HDCPU_INT8_PART, BLOCKS = PART / 32, WIDE = HDCPU_LEVEL >= 2 ? 64 : 32, RUN = 16, RUNS = WIDE / RUN, LANES = WIDE / 4 };
+
+/* ---- vectors: of WIDE bytes, or of LANES 32-bit words ---- */
+
+#if HDCPU_LEVEL >= 2
+typedef __m512i bytes;
+typedef __m512  floats;
+static inline bytes load(const void *p) { return _mm512_loadu_si512(p); }
+static inline void store(void *p, bytes v) { _mm512_storeu_si512(p, v); }
+static inline bytes all(int value) { return _mm512_set1_epi8((char)value); }
+static inline bytes times_words(bytes v, int factor) { return _mm512_mullo_epi32(v, _mm512_set1_epi32(factor)); }
+static inline floats load_floats(const void *p) { return _mm512_loadu_ps(p); }
+static inline floats splat(float value) { return _mm512_set1_ps(value); }
+static inline floats times(floats a, floats b) { return _mm512_mul_ps(a, b); }
+static inline floats to_floats(bytes words) { return _mm512_cvtepi32_ps(words); }
+static inline floats fused(floats a, floats b, floats c) { return _mm512_fmadd_ps(a, b, c); }
+static inline float sum_of(floats v) { return _mm512_reduce_add_ps(v); }
+/* Four times: sums of 4 products of unsigned codes below 64 and activations, added to words. */
+static inline bytes dot(bytes words, bytes codes, bytes x) {
+#if HDCPU_LEVEL >= 3
+    return _mm512_dpbusd_epi32(words, codes, x);
+#else
+    return _mm512_add_epi32(words, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, x), _mm512_set1_epi16(1)));
+#endif
+}
+/* RUNS blocks of 16 code bytes, `stride` apart. */
+static inline bytes load_runs(const uint8_t *p, size_t stride) {
+    const __m512i two = _mm512_inserti32x4(_mm512_castsi128_si512(_mm_loadu_si128((const void *)p)), _mm_loadu_si128((const void *)(p + stride)), 1);
+    const __m512i three = _mm512_inserti32x4(two, _mm_loadu_si128((const void *)(p + 2 * stride)), 2);
+    return _mm512_inserti32x4(three, _mm_loadu_si128((const void *)(p + 3 * stride)), 3);
+}
+/* Two halves of 32 bytes. */
+static inline bytes load_halves(const void *low, const void *high) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(low)), _mm256_loadu_si256(high), 1);
+}
+/* The f16 values at words i0..i3 of 64 bytes, each in a quarter of the lanes. */
+static inline floats halves_in_quarters(const void *p, short i0, short i1, short i2, short i3) {
+    const __m512i index = _mm512_castsi256_si512(_mm256_set_epi16(i3, i3, i3, i3, i2, i2, i2, i2, i1, i1, i1, i1, i0, i0, i0, i0));
+    return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(index, load(p))));
+}
+#else
+typedef __m256i bytes;
+typedef __m256  floats;
+static inline bytes load(const void *p) { return _mm256_loadu_si256(p); }
+static inline void store(void *p, bytes v) { _mm256_storeu_si256(p, v); }
+static inline bytes all(int value) { return _mm256_set1_epi8((char)value); }
+static inline bytes times_words(bytes v, int factor) { return _mm256_mullo_epi32(v, _mm256_set1_epi32(factor)); }
+static inline floats load_floats(const void *p) { return _mm256_loadu_ps(p); }
+static inline floats splat(float value) { return _mm256_set1_ps(value); }
+static inline floats times(floats a, floats b) { return _mm256_mul_ps(a, b); }
+static inline floats to_floats(bytes words) { return _mm256_cvtepi32_ps(words); }
+static inline floats fused(floats a, floats b, floats c) { return _mm256_fmadd_ps(a, b, c); }
+static inline float sum_of(floats v) {
+    float lanes[8], sum = 0.0f;
+    _mm256_storeu_ps(lanes, v);
+    for (int i = 0; i < 8; i++) sum += lanes[i];
+    return sum;
+}
+static inline bytes dot(bytes words, bytes codes, bytes x) {
+    return _mm256_add_epi32(words, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
+}
+static inline bytes load_runs(const uint8_t *p, size_t stride) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)p)), _mm_loadu_si128((const void *)(p + stride)), 1);
+}
+#endif
+
+/* Bits move within pairs of bytes: what comes from the neighbour is for the caller to mask. */
+typedef uint16_t pairs __attribute__((vector_size(WIDE)));
+static inline bytes shifted(bytes v, uint32_t right) { return (bytes)((pairs)v >> (uint16_t)right); }
+static inline bytes shifted_left(bytes v, uint32_t left) { return (bytes)((pairs)v << (uint16_t)left); }
+
+/* Signed codes: VNNI takes them with an offset, older units by moving their signs to the activations. */
+#if HDCPU_LEVEL >= 3
+enum { SIGNED_OFFSET = 128 };
+static inline bytes dot_signed(bytes words, bytes codes, bytes x) { return dot(words, _mm512_xor_si512(codes, all(0x80)), x); }
+#elif HDCPU_LEVEL == 2
+enum { SIGNED_OFFSET = 0 };
+static inline bytes dot_signed(bytes words, bytes codes, bytes x) {
+    const bytes turned = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(codes), _mm512_setzero_si512(), x);
+    return dot(words, _mm512_abs_epi8(codes), turned);
+}
+#else
+enum { SIGNED_OFFSET = 0 };
+static inline bytes dot_signed(bytes words, bytes codes, bytes x) { return dot(words, _mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes)); }
+#endif
+
+/* ---- rows ----
+ * A part of a row is PART / WIDE vectors of activations, in the order of the type's code vectors. Behind each vector (q4_0:
+ * behind each two, whose lanes belong to one block) lie the words its sum begins at and the scales of its lanes. At the
+ * end: each 32's scale times the sum of its activations, for types with a min. */
+
+static int offset_of(uint32_t type) {
+    return type == HDI_TYPE_Q4_0 ? 8 : type == HDI_TYPE_Q8_0 ? SIGNED_OFFSET : type == HDI_TYPE_Q6_K ? 32 : type == HDI_TYPE_TQ2_0 ? 1 : 0;
+}
+/* The element, within a part, that run `run` of vector `vector` begins with. */
+static uint32_t element_of(uint32_t type, uint32_t vector, uint32_t run) {
+    const uint32_t pair = (vector / 2 * WIDE + RUN * run), four = vector / 4 * WIDE + RUN * run; /* code bytes before it */
+    switch (type) {
+    case HDI_TYPE_Q4_0:  return 2 * pair + 16 * (vector & 1);
+    case HDI_TYPE_Q4_K:  return 64 * (pair / 32) + pair % 32 + 32 * (vector & 1);
+    case HDI_TYPE_TQ2_0: return 128 * (four / 32) + four % 32 + 32 * (vector & 3);
+    default:             return WIDE * vector + RUN * run;
+    }
+}
+
+/* Rounds BLOCKS times 32 values. A NaN or an infinity makes its block's scale one, and so the product. */
+static void round_part(const float *x, int8_t *codes, float *scales, float *sums) {
+    for (uint32_t block = 0; block < BLOCKS; block++, x += 32, codes += 32) {
+        int32_t largest = 0, sum = 0;
+        for (int i = 0; i < 32; i++) {
+            int32_t size;
+            memcpy(&size, &x[i], sizeof size);
+            size &= 0x7FFFFFFF;
+            largest = size > largest ? size : largest;
+        }
+        float most;
+        memcpy(&most, &largest, sizeof most);
+        const float inverse = most > 0x1p-100f ? 127.0f / most : 0.0f;
+        for (int i = 0; i < 32; i++) {
+            const float moved = x[i] * inverse + 0x1.8p23f; /* rounds to a whole number, in the lowest bits */
+            int32_t bits;
+            memcpy(&bits, &moved, sizeof bits);
+            codes[i] = (int8_t)(bits & 0xFF);
+        }
+        for (int i = 0; i < 32; i++) sum += codes[i];
+        scales[block] = most > 0x1p-100f || most != most ? most / 127.0f : 0.0f;
+        sums[block] = scales[block] * (float)sum;
+    }
+}
+
+static void lay_out_part(uint32_t type, const int8_t *codes, const float *scales, uint8_t *out) {
+    const uint32_t together = type == HDI_TYPE_Q4_0 ? 2 : 1;
+    for (uint32_t vector = 0; vector < PART / WIDE; vector += together, out += (together + 2) * WIDE) {
+        bytes sums = all(0);
+        for (uint32_t v = 0; v < together; v++) {
+            for (uint32_t run = 0; run < RUNS; run++) {
+                const uint32_t element = element_of(type, vector + v, run);
+                memcpy(out + v * WIDE + RUN * run, codes + element, RUN);
+                for (uint32_t lane = 0; lane < 4; lane++) memcpy(out + (together + 1) * WIDE + RUN * run + 4 * lane, &scales[element / 32], 4);
+            }
+            sums = dot(sums, all(1), load(out + v * WIDE));
+        }
+        store(out + together * WIDE, times_words(sums, -offset_of(type)));
+    }
+}
+
+void hdcpu_int8_row(uint32_t type, const float *x, uint32_t k, void *out_row) {
+    uint8_t *part = out_row;
+    for (uint32_t at = 0; at < k; at += PART, part += HDCPU_INT8_PART_BYTES) {
+        int8_t codes[PART];
+        float scales[BLOCKS], padded[PART];
+        const float *from = x + at;
+        if (k - at < PART) {
+            memset(padded, 0, sizeof padded);
+            from = memcpy(padded, from, (k - at) * sizeof *x);
+        }
+        round_part(from, codes, scales, (float *)(void *)(part + 3 * PART));
+        lay_out_part(type, codes, scales, part);
+    }
+}
+
+/* ---- columns ---- */
+
+/* A vector of codes meets each row's vector at `at` of the part; `scale` is of the weights, lane by lane. */
+#define MEET(product, which) \
+    for (uint32_t r = 0; r < rows; r++) { \
+        const uint8_t *x = part + r * row_bytes; \
+        const floats both = times(scale, load_floats(x + scale_at)); \
+        floats *sum = &sums[r][(which) & (rows == 1 ? 1 : 0)]; \
+        *sum = fused(to_floats(product), both, *sum); \
+    }
+#define PART_OF static inline __attribute__((always_inline)) void
+#define PART_ARGUMENTS const uint8_t *blocks, const uint8_t *part, uint64_t row_bytes, const uint32_t rows, floats (*sums)[2]
+
+PART_OF part_q4_0(PART_ARGUMENTS) {
+    for (uint32_t step = 0; step < PART / WIDE / 2; step++, blocks += RUNS * 18) {
+        const bytes codes = load_runs(blocks + 2, 18), low = codes & all(15), high = shifted(codes, 4) & all(15);
+        const uint32_t at = step * 4 * WIDE, scale_at = at + 3 * WIDE;
+#if HDCPU_LEVEL >= 2
+        const floats scale = halves_in_quarters(blocks, 0, 9, 18, 27);
+#else
+        const floats scale = _mm256_set_m128(_mm_set1_ps(hdcpu_f16_at(blocks + 18)), _mm_set1_ps(hdcpu_f16_at(blocks)));
+#endif
+        MEET(dot(dot(load(x + at + 2 * WIDE), low, load(x + at)), high, load(x + at + WIDE)), step)
+    }
+}
+PART_OF part_q8_0(PART_ARGUMENTS) {
+    for (uint32_t vector = 0; vector < PART / WIDE; vector++, blocks += WIDE / 32 * 34) {
+        const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
+#if HDCPU_LEVEL >= 2
+        const bytes codes = load_halves(blocks + 2, blocks + 36);
+        const floats scale = halves_in_quarters(blocks, 0, 0, 17, 17);
+#else
+        const bytes codes = load(blocks + 2);
+        const floats scale = splat(hdcpu_f16_at(blocks));
+#endif
+        MEET(dot_signed(load(x + at + WIDE), codes, load(x + at)), vector)
+    }
+}
+/* The scales and the mins of the 8 parts of 32 of a q4_k block, as whole numbers. */
+static inline void q4_k_scales(const uint8_t *block, __m256 *out_scales, __m256 *out_mins) {
+    uint32_t words[3];
+    memcpy(words, block + 4, sizeof words);
+    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
+    *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales))), _mm256_set1_ps(hdcpu_f16_at(block)));
+    *out_mins = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins))), _mm256_set1_ps(hdcpu_f16_at(block + 2)));
+}
+PART_OF part_q4_k(PART_ARGUMENTS, __m256 *less) {
+    __m256 scales, mins;
+    q4_k_scales(blocks, &scales, &mins);
+    for (uint32_t r = 0; r < rows; r++) less[r] = _mm256_fmadd_ps(mins, _mm256_loadu_ps((const void *)(part + r * row_bytes + 3 * PART)), less[r]);
+    for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
+        const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
+        const bytes codes = shifted(load(blocks + 16 + vector / 2 * WIDE), 4 * (vector & 1)) & all(15);
+#if HDCPU_LEVEL >= 2
+        const int first = (int)(4 * (vector / 2) + (vector & 1));
+        const __m512i index = _mm512_inserti64x4(_mm512_set1_epi32(first), _mm256_set1_epi32(first + 2), 1);
+        const floats scale = _mm512_permutexvar_ps(index, _mm512_castps256_ps512(scales));
+#else
+        const floats scale = _mm256_permutevar8x32_ps(scales, _mm256_set1_epi32((int)vector));
+#endif
+        MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
+    }
+}
+PART_OF part_q6_k(PART_ARGUMENTS) {
+    const __m128i whole_scales = _mm_loadu_si128((const void *)(blocks + 192));
+    float scales[16];
+    for (int i = 0; i < 16; i += LANES) {
+#if HDCPU_LEVEL >= 2
+        const floats whole = to_floats(_mm512_cvtepi8_epi32(whole_scales));
+#else
+        const floats whole = to_floats(_mm256_cvtepi8_epi32(i == 0 ? whole_scales : _mm_srli_si128(whole_scales, 8)));
+#endif
+        const floats scaled = times(whole, splat(hdcpu_f16_at(blocks + 208)));
+        memcpy(scales + i, &scaled, sizeof scaled);
+    }
+    for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
+        const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
+        const uint32_t half = vector / (128 / WIDE), group = vector * (WIDE / 32) & 3; /* the first of WIDE / 32 groups */
+        const bytes low = shifted(load(blocks + 64 * half + (WIDE == 32 ? 32 * (group & 1) : 0)), 4 * (group >> 1)) & all(15);
+#if HDCPU_LEVEL >= 2
+        const bytes twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)(blocks + 128 + 32 * half)));
+        const int shift = (int)(2 * group);
+        const bytes high = _mm512_srlv_epi32(twice, _mm512_inserti64x4(_mm512_set1_epi32(shift), _mm256_set1_epi32(shift + 2), 1));
+        const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        const floats scale = _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_loadu_ps(scales + 4 * vector)));
+#else
+        const bytes high = shifted(load(blocks + 128 + 32 * half), 2 * group);
+        const floats scale = _mm256_set_m128(_mm_set1_ps(scales[2 * vector + 1]), _mm_set1_ps(scales[2 * vector]));
+#endif
+        const bytes codes = low | shifted_left(high & all(3), 4);
+        MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
+    }
+}
+PART_OF part_tq2_0(PART_ARGUMENTS) {
+    const floats scale = splat(hdcpu_f16_at(blocks + 64));
+    for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
+        const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
+        const bytes codes = shifted(load(blocks + vector / 4 * WIDE), 2 * (vector & 3)) & all(3);
+        MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
+    }
+}
+
+PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
+    switch (type) {
+    case HDI_TYPE_Q4_0: part_q4_0(blocks, part, row_bytes, rows, sums); break;
+    case HDI_TYPE_Q8_0: part_q8_0(blocks, part, row_bytes, rows, sums); break;
+    case HDI_TYPE_Q4_K: part_q4_k(blocks, part, row_bytes, rows, sums, less); break;
+    case HDI_TYPE_Q6_K: part_q6_k(blocks, part, row_bytes, rows, sums); break;
+    default:            part_tq2_0(blocks, part, row_bytes, rows, sums); break;
+    }
+}
+
+/* Type and rows are known when this is compiled. */
+PART_OF columns_of(const uint32_t type, const uint8_t *columns, uint64_t column_bytes, uint32_t count, uint32_t k, const uint8_t *row,
+                   const uint32_t rows, float *out, uint32_t out_stride) {
+    const uint32_t part_bytes = PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type), whole = k / PART;
+    const uint64_t row_bytes = hdcpu_int8_row_bytes(k);
+    uint8_t rest[PART / 32 * 34] = { 0 }; /* what is over, followed by blocks with a scale of 0 */
+    for (uint32_t j = 0; j < count; j++, columns += column_bytes) {
+        floats sums[8][2];
+        __m256 less[8];
+        for (uint32_t r = 0; r < rows; r++) sums[r][0] = sums[r][1] = splat(0), less[r] = _mm256_setzero_ps();
+        for (uint32_t i = 0; i < whole; i++)
+            one_part(type, columns + i * part_bytes, row + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
+        if (k % PART != 0) {
+            memcpy(rest, columns + whole * part_bytes, k % PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type));
+            one_part(type, rest, row + whole * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
+        }
+        for (uint32_t r = 0; r < rows; r++) {
+            float sum = sum_of(sums[r][0] + sums[r][1]);
+            if (type == HDI_TYPE_Q4_K)
+                for (int lane = 0; lane < 8; lane++) sum -= less[r][lane];
+            out[r * out_stride + j] = sum;
+        }
+    }
+}
+
+#define COLUMNS(type, rows) case type * 16 + rows: columns_of(type, columns, column_bytes, count, k, row, rows, out, out_stride); break;
+#define COLUMNS_OF_TYPE(type) COLUMNS(type, 1) COLUMNS(type, 2) COLUMNS(type, 4) COLUMNS(type, 8)
+void hdcpu_int8_columns(uint32_t type, const uint8_t *columns, uint64_t column_bytes, uint32_t count, uint32_t k,
+                        const void *row, uint32_t rows, float *out, uint32_t out_stride) {
+    switch (type * 16 + rows) {
+    COLUMNS_OF_TYPE(HDI_TYPE_Q4_0)
+    COLUMNS_OF_TYPE(HDI_TYPE_Q8_0)
+    COLUMNS_OF_TYPE(HDI_TYPE_Q4_K)
+    COLUMNS_OF_TYPE(HDI_TYPE_Q6_K)
+    COLUMNS_OF_TYPE(HDI_TYPE_TQ2_0)
+    default: break;
+    }
+}
+
+bool hdcpu_int8_takes(uint32_t type) { return type >= HDI_TYPE_Q4_0 && type <= HDI_TYPE_TQ2_0; }
+#else
+typedef int hdcpu_no_dot_int8; /* the portable level has no such vectors: ISO C wants a declaration */
+#endif
