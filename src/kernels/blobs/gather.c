@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest bb94effe933ea88c. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest 75b7c6261a78d1b6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -961,4 +961,4 @@ static const uint32_t words[] = {
 0x00000458,0x00000455,0x00000390,0x00000413,0x0003003e,0x00000458,0x0000107a,0x000200f9,
 0x00000451,0x000200f8,0x00000451,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xbb94effe933ea88c), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x75b7c6261a78d1b6), NULL };
