@@ -111,7 +111,10 @@
 #define HDI_EW_PER_INVOCATION 4
 
 /* ---- matmul family: C[b] = chain(A[b] x B[b]) ----
- * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent). Sums are f32; in exact
+ * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent); matvec_subgroup and matvec_dot have one
+ * more, the norm's weight (A again where absent). With a norm, A's rows are rms_norm of what binding 0 holds: the sums are
+ * of elements times the norm's weight, and are scaled by the row's 1 / sqrt(mean of squares + eps) at the end. With a
+ * pair, binding 3 is a second B that lies as the first one does, and chain source 1 is A times it. Sums are f32; in exact
  * mode over blocks of 32 along K: each block is summed in order from zero, and the blocks' sums are added in order, the
  * first to zero. */
 #define HDI_MM_A_TYPE  16
@@ -121,6 +124,12 @@
 #define HDI_MM_PART_M  20 /* matmul_tiled: rows and columns of the tile that one invocation computes */
 #define HDI_MM_PART_N  21
 #define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
+#define HDI_MM_NORM    23 /* HDI_MM_NORM_...: what A's rows go through on the way */
+#define HDI_MM_NORM_EPS 24 /* as float bits */
+#define HDI_MM_PAIR    25 /* 1: there is a second B */
+#define HDI_MM_NORM_NONE     0
+#define HDI_MM_NORM_PLAIN    1 /* rms_norm without a weight */
+#define HDI_MM_NORM_WEIGHTED 2 /* with a weight, f32 as A is */
 #define HDI_MM_A_ALONG_K 1u /* A is best read along K */
 #define HDI_MM_B_ALONG_K 2u /* B is, as GGUF's [N,K] weights are */
 #define HDI_MM_A_WIDE    4u /* that way A has no gaps, and each of its lines is a multiple of 16 bytes and begins at one */

@@ -46,6 +46,13 @@ typedef struct hdi_chain {
     uint32_t   attr_count;
 } hdi_chain;
 
+/* An rms_norm that a matrix product does to A's rows on the way, instead of reading rows that are normalised already. */
+typedef struct hdi_norm {
+    bool       present, weighted;
+    hdi_tensor weight; /* along A's last axis */
+    float      eps;
+} hdi_norm;
+
 typedef struct hdi_request {
     hdi_op            op;      /* element-wise and copying ops all come as HDI_OP_COPY with a chain */
     const hdi_attrs  *attrs;
@@ -53,6 +60,8 @@ typedef struct hdi_request {
     uint32_t          input_count;
     hdi_tensor        out;     /* of the operation, after the epilogue; may be strided for HDI_OP_COPY only */
     const hdi_chain  *chain;   /* NULL: none */
+    hdi_norm          a_norm;  /* of a matrix product */
+    bool              pair;    /* of a matrix product: inputs[2] is a second B, and chain source 1 is A times it */
     const hdi_caps   *caps;
     hd_math           math;    /* fast or exact */
     const hdi_attrs  *norm;    /* HDI_OP_ROPE: of the rms_norm before it; its weight is inputs[2]. NULL: none */
@@ -111,6 +120,8 @@ hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, 
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
 /* May the chain follow the operation in its own kernel? */
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
+/* Is there a kernel for the matrix product with the norm and the pair that it asks for? */
+bool hdi_matmul_fits(const hdi_request *request);
 /* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
 bool hdi_matmul_takes_source(const hdi_tensor *view);
 

@@ -4,7 +4,7 @@
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/kernel.h"
 
-enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES };
+enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES, STREAM_BINDINGS = BINDINGS + 1 };
 
 /* One operand: strides along its lines (rows of A, columns of B), along K and along the batch axes. */
 typedef struct side {
@@ -138,6 +138,7 @@ static hd_status read_product(const hdi_request *request, product *p, hd_error *
 typedef struct choice {
     hdi_module_id module;
     uint32_t tile_m, tile_n, part, workgroup, subgroup, scratch_bytes;
+    bool merges;
     const char *because;
 } choice;
 
@@ -147,14 +148,34 @@ static uint64_t tiles_of(const product *p, uint64_t tile_m, uint64_t tile_n) {
     return hdi_divide_up(p->m, tile_m) * hdi_divide_up(p->n, tile_n) * p->batch;
 }
 
+/* Is the norm one that a kernel can make while it reads A: of whole lines of f32? */
+static bool norm_fits(const product *p) {
+    const hdi_norm *norm = &p->request->a_norm;
+    if (!norm->present) return true;
+    if (p->a.tensor->dtype != HD_F32 || p->a.depth != 1 || (p->request->attrs->ints[0] & HD_TRANSPOSE_A)) return false;
+    return !norm->weighted || (norm->weight.dtype == HD_F32 && hdi_tensor_is_dense(&norm->weight) && norm->weight.first == 0);
+}
+
+/* Does the second B lie as the first one does? */
+static bool pair_fits(const product *p) {
+    const hdi_tensor *first = p->b.tensor, *second = &p->request->inputs[2];
+    return !p->request->pair || (first->dtype == second->dtype && first->first == second->first &&
+                                 hdi_shape_equal(first->shape, second->shape) &&
+                                 memcmp(first->strides, second->strides, first->shape.rank * sizeof first->strides[0]) == 0);
+}
+
+static uint32_t sums_of(const product *p, const choice *c) {
+    return c->tile_m * (c->tile_n * (p->request->pair ? 2 : 1) + (p->request->a_norm.present ? 1 : 0));
+}
+
 static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, choice *c) {
-    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4) return false;
-    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0) return false;
+    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4 || caps->max_bindings < STREAM_BINDINGS) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p)) return false;
     c->tile_m = (uint32_t)p->m;
     c->tile_n = p->m == 1 && hdi_dtype_is_quantised(p->b.tensor->dtype) ? 4 : 2;
     c->workgroup = p->k >= 1024 ? 128 : 64;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
-    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= c->tile_m * c->tile_n * c->workgroup;
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
 static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
@@ -164,7 +185,7 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     /* Weights that are rounded to f16 on the way would miss the bound of the operation (docs/ops.md). */
     if (p->a.tensor->dtype != HD_F16 || b != HD_F16) return false;
     if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 28672) return false;
-    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, "f16 operands on a device with matrix units" };
+    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, "f16 operands on a device with matrix units" };
     return true;
 }
 
@@ -222,23 +243,24 @@ static bool choose_tile(const product *p, const hdi_caps *caps, choice *c) {
     return false;
 }
 
-/* The first that fits is taken. A native device has C forms of some. */
+/* The first that fits is taken. A native device has C forms of some; some make a norm and a pair. */
 static const struct {
     hdi_module_id module;
-    bool native;
+    bool native, merges;
     bool (*choose)(const product *p, const hdi_caps *caps, choice *out_choice);
 } rows[] = {
-    { HDI_MODULE_MATVEC_SUBGROUP, false, choose_vector_subgroup },
-    { HDI_MODULE_MATMUL_MATRIX,   false, choose_matrix },
-    { HDI_MODULE_MATVEC,          true,  choose_vector },
-    { HDI_MODULE_MATMUL_TILED,    true,  choose_tile },
+    { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup },
+    { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix },
+    { HDI_MODULE_MATVEC,          true,  false, choose_vector },
+    { HDI_MODULE_MATMUL_TILED,    true,  false, choose_tile },
 };
 
 static bool choose(const product *p, choice *out_choice) {
     const hdi_caps *caps = p->request->caps;
+    const bool merged = p->request->a_norm.present || p->request->pair;
     for (uint32_t i = 0; i < HDI_COUNT(rows); i++) {
-        if (caps->native_kernels && !rows[i].native) continue;
-        *out_choice = (choice){ .module = rows[i].module };
+        if ((caps->native_kernels && !rows[i].native) || (merged && !rows[i].merges)) continue;
+        *out_choice = (choice){ .module = rows[i].module, .merges = rows[i].merges };
         if (rows[i].choose(p, caps, out_choice)) return true;
     }
     return false;
@@ -307,6 +329,17 @@ static uint32_t fill_words(const product *p, hdi_launch *launch) {
     return words;
 }
 
+/* Constants and binding of the norm and the pair. */
+static void add_merged(const product *p, hdi_launch *launch) {
+    const hdi_norm *norm = &p->request->a_norm;
+    hdi_kernel *kernel = &launch->kernel;
+    kernel->spec_count = HDI_MM_PAIR + 1;
+    kernel->spec[HDI_MM_NORM] = !norm->present ? HDI_MM_NORM_NONE : norm->weighted ? HDI_MM_NORM_WEIGHTED : HDI_MM_NORM_PLAIN;
+    memcpy(&kernel->spec[HDI_MM_NORM_EPS], &norm->eps, sizeof norm->eps);
+    kernel->spec[HDI_MM_PAIR] = p->request->pair;
+    hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
+}
+
 static hd_status launch_product(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = p->request->caps;
     const uint64_t groups[3] = { hdi_divide_up(p->n, c->tile_n), hdi_divide_up(p->m, c->tile_m), p->batch };
@@ -332,13 +365,23 @@ static hd_status launch_product(const product *p, const choice *c, hdi_lowering 
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
     hdi_launch_bind(launch, p->b.tensor, HDI_READ);
     hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE); /* words of narrow types are shared: read and written */
-    launch->bytes = side_bytes(p, &p->a, p->m) + side_bytes(p, &p->b, p->n) + hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
-    for (uint32_t i = 0; i < SOURCES; i++)
-        hdi_launch_bind(launch, i < p->source_count ? p->sources[i].tensor : p->a.tensor, HDI_READ);
+    const uint64_t products = p->request->pair ? 2 : 1;
+    launch->bytes = side_bytes(p, &p->a, p->m) + products * side_bytes(p, &p->b, p->n) + hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
+    for (uint32_t i = 0; i < SOURCES; i++) {
+        const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : p->a.tensor;
+        hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
+    }
+    if (c->merges) add_merged(p, launch);
     for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
-    launch->flops = 2 * p->batch * p->m * p->n * p->k;
+    launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
     launch->because = c->because;
     return HD_OK;
+}
+
+bool hdi_matmul_fits(const hdi_request *request) {
+    product p;
+    choice c;
+    return read_product(request, &p, NULL) == HD_OK && check(&p, NULL) == HD_OK && choose(&p, &c);
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {

@@ -1,6 +1,7 @@
 /* fuse.c: nodes become tasks. Reshape, permute and slice move no data: they are views. Element-wise nodes are held back
  * as pending chains and join the chain, or the matrix product, that makes their operand, when they are its only reader;
- * everything else is emitted in the program's order. Relies on program checks; decides nothing about kernels. */
+ * two products of one operand that such a chain joins become one, and an rms_norm that only products read becomes a part
+ * of each; everything else is emitted in the program's order. Relies on program checks; decides nothing about kernels. */
 #include "plan/task.h"
 
 #define NO_TASK UINT32_MAX
@@ -11,6 +12,7 @@ typedef struct value_state {
     uint32_t   uses;      /* by living nodes and outputs */
     uint32_t   last_use;  /* the last node that reads it; UINT32_MAX: an output does */
     uint32_t   pending;   /* its task, not yet emitted, or NO_TASK */
+    hdi_norm   left_norm; /* present: the view is of the norm's operand, and each reader makes the norm itself */
     bool       alive;
     bool       absorbed;  /* made by the kernel of a later node: nothing is emitted here */
     hd_value   rope;      /* the rope that ends as this node, or 0 */
@@ -276,16 +278,34 @@ static bool append_step(hdi_chain *chain, const hdi_node *node, const uint8_t *s
     return true;
 }
 
-/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass. */
+/* The operand whose pending task the node's chain grows on: a matrix product first, since only it saves a whole pass, and
+ * of two one with a chain, since the other one may join it. */
 static hd_value base_operand(const fusion *f, const hdi_node *node) {
     hd_value base = 0;
+    uint32_t best = 0;
     for (uint32_t i = 0; i < node->operand_count; i++) {
         if (!joinable(f, node, node->operands[i])) continue;
         const hdi_task *task = &f->tasks[f->values[node->operands[i]].pending];
-        if (task->op != HDI_OP_COPY) return node->operands[i];
-        if (base == 0) base = node->operands[i];
+        const uint32_t rank = task->op == HDI_OP_COPY ? 1 : task->chain.step_count == 0 ? 2 : 3;
+        if (rank > best) base = node->operands[i];
+        best = HDI_MAX(best, rank);
     }
     return base;
+}
+
+/* Are both products of one A, and their Bs alike, so that `other` may become chain source 1 of `task`? */
+static bool pairs(const hdi_task *task, const hdi_task *other) {
+    if (task->op != HDI_OP_MATMUL || other->op != HDI_OP_MATMUL || task->pair || other->pair) return false;
+    if (task->chain.input_count > 1 || other->chain.step_count > 0 || task->attrs->ints[0] != other->attrs->ints[0]) return false;
+    const bool same_norm = task->a_norm.present == other->a_norm.present && task->a_norm.weighted == other->a_norm.weighted &&
+                           task->a_norm.eps == other->a_norm.eps && (!task->a_norm.weighted || tensors_equal(&task->a_norm.weight, &other->a_norm.weight));
+    return same_norm && tensors_equal(&task->inputs[0], &other->inputs[0]);
+}
+
+static uint8_t join_pair(hdi_task *task, const hdi_task *other) {
+    task->pair = true;
+    task->inputs[task->input_count++] = other->inputs[1];
+    return chain_input(&task->chain, &other->out, true);
 }
 
 /* Builds the node's task on top of `base` (0: on nothing). Operands that cannot join must be settled first by the caller
@@ -311,16 +331,17 @@ static bool grow_task(fusion *f, const hdi_node *node, hd_value id, hd_value bas
         const hdi_task *other = v->pending != NO_TASK ? &f->tasks[v->pending] : NULL;
         if (operand == base) sources[i] = base_source;
         else if (i > 0 && operand == node->operands[i - 1]) sources[i] = sources[i - 1];
-        else if (join_others && other && other->op == HDI_OP_COPY && joinable(f, node, operand) &&
-                 task.value_count + other->value_count <= HDI_CHAIN_STEPS) {
-            sources[i] = chain_join(&task.chain, &other->chain, epilogue);
+        else if (join_others && other && (other->op == HDI_OP_COPY || pairs(&task, other)) && joinable(f, node, operand) &&
+                 task.value_count + other->value_count < HDI_TASK_VALUES) {
+            const uint32_t shared = other->a_norm.present; /* the norm that both begin with */
+            sources[i] = other->op == HDI_OP_COPY ? chain_join(&task.chain, &other->chain, epilogue) : join_pair(&task, other);
             joined[joined_count++] = operand;
-            memcpy(task.values + task.value_count, other->values, other->value_count * sizeof other->values[0]);
-            task.value_count += other->value_count;
+            memcpy(task.values + task.value_count, other->values + shared, (other->value_count - shared) * sizeof other->values[0]);
+            task.value_count += other->value_count - shared;
         } else sources[i] = chain_input(&task.chain, &wide, epilogue);
         if (sources[i] == HDI_SOURCE_NONE) return false;
     }
-    if (task.value_count > HDI_CHAIN_STEPS || !append_step(&task.chain, node, sources)) return false;
+    if (task.value_count == HDI_TASK_VALUES || !append_step(&task.chain, node, sources)) return false;
     task.values[task.value_count++] = id;
     task.out = hdi_tensor_dense(task.out.storage, node->dtype, node->shape);
     if (!hdi_task_fits(f->plan, &task)) return false;
@@ -508,6 +529,38 @@ static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
 }
 
+/* ---- norms ---- */
+
+/* Would `reader`, a living node, make the norm of `x` itself? B's layout is known of sources and of what came before. */
+static bool reader_takes_norm(const fusion *f, const hdi_node *reader, hd_value id, const hdi_tensor *x, const hdi_norm *norm) {
+    if (reader->op != HDI_OP_MATMUL || reader->operands[1] == id) return false;
+    const hdi_node *b = node_of(f, reader->operands[1]);
+    const bool source = b->op == HDI_OP_INPUT || b->op == HDI_OP_STATE;
+    if (!source && reader->operands[1] > id) return false;
+    hdi_task task = { .op = reader->op, .attrs = &reader->attrs, .input_count = 2, .a_norm = *norm };
+    task.inputs[0] = *x;
+    task.inputs[1] = source ? hdi_tensor_dense(0, b->dtype, b->shape) : f->values[reader->operands[1]].view;
+    task.out = hdi_tensor_dense(0, reader->dtype, reader->shape);
+    return hdi_task_fits(f->plan, &task);
+}
+
+/* Leaves an rms_norm to its readers where all of them are products that make it on the way; a state's rows may be
+ * overwritten before they do. */
+static bool leave_norm(fusion *f, const hdi_node *node, hd_value id, const hdi_task *task) {
+    value_state *value = &f->values[id];
+    const hdi_tensor *x = &task->inputs[0];
+    hdi_norm norm = { .present = true, .weighted = node->operands[1] != 0, .eps = node->attrs.floats[0] };
+    if (norm.weighted) norm.weight = task->inputs[1];
+    if (f->plan->options.no_fusion || value->last_use == UINT32_MAX || f->plan->storages[x->storage].kind == HDI_STORAGE_STATE ||
+        (norm.weighted && f->plan->storages[norm.weight.storage].kind == HDI_STORAGE_STATE)) return false;
+    for (hd_value reader = id + 1; reader <= value->last_use; reader++)
+        if (f->values[reader].alive && times_used_by(node_of(f, reader), id) > 0 &&
+            !reader_takes_norm(f, node_of(f, reader), id, x, &norm)) return false;
+    value->view = *x;
+    value->left_norm = norm;
+    return true;
+}
+
 /* ---- the rest ---- */
 
 static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
@@ -520,6 +573,12 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
             status = settle(f, node->operands[i]);
             *input = f->values[node->operands[i]].view;
         } else status = dense(f, node->operands[i], input);
+    }
+    if (!status && node->op == HDI_OP_RMS_NORM && leave_norm(f, node, id, &task)) return HD_OK;
+    if (!status && node->op == HDI_OP_MATMUL && f->values[node->operands[0]].left_norm.present) {
+        task.a_norm = f->values[node->operands[0]].left_norm;
+        task.values[0] = node->operands[0];
+        task.values[task.value_count++] = id;
     }
     if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
     return status ? status : finish(f, &task, id, node->op == HDI_OP_MATMUL);

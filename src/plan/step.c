@@ -103,9 +103,18 @@ static hd_status emit_custom(hdi_plan *plan, const hdi_task *task, const char *l
 
 /* ---- everything else ---- */
 
+static hdi_request request_of(const hdi_plan *plan, const hdi_task *task) {
+    return (hdi_request){
+        .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count, .out = task->out,
+        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm, .pair = task->pair,
+        .caps = &plan->caps, .math = plan->options.math };
+}
+
 bool hdi_task_fits(const hdi_plan *plan, const hdi_task *task) {
     if (task->op == HDI_OP_COPY) return hdi_chain_fits(&task->chain, &task->out, &plan->caps);
-    return hdi_kernels_take_epilogue(task->op, &task->chain);
+    if (task->chain.step_count > 0 && !hdi_kernels_take_epilogue(task->op, &task->chain)) return false;
+    const hdi_request request = request_of(plan, task);
+    return (!task->a_norm.present && !task->pair) || hdi_matmul_fits(&request);
 }
 
 /* A copy of one whole dense tensor to another needs no kernel. */
@@ -136,9 +145,7 @@ hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_tas
     if (task->op == HDI_OP_DISPATCH) return emit_custom(plan, task, label, error);
     if (is_plain_copy(task)) return emit_copy(plan, task, label, error);
     hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .user = plan };
-    hdi_request request = {
-        .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count, .out = task->out,
-        .chain = task->chain.step_count > 0 ? &task->chain : NULL, .caps = &plan->caps, .math = plan->options.math, .norm = task->norm };
+    const hdi_request request = request_of(plan, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 #define HDI_TASK_INPUTS 15
+#define HDI_TASK_VALUES (HDI_CHAIN_STEPS + 3) /* a norm, two products and a chain */
 
 typedef struct hdi_task {
     hdi_op           op;
@@ -13,8 +14,10 @@ typedef struct hdi_task {
     hdi_tensor       inputs[HDI_TASK_INPUTS];
     uint32_t         input_count;
     hdi_chain        chain; /* step_count 0: none */
+    hdi_norm         a_norm; /* of a product: what it does to A on the way */
+    bool             pair;  /* of a product: inputs[2] is a second B, chain source 1 its product */
     hdi_tensor       out;
-    hd_value         values[HDI_CHAIN_STEPS + 1]; /* the nodes it computes, in order */
+    hd_value         values[HDI_TASK_VALUES]; /* the nodes it computes, in order */
     uint32_t         value_count;
     const hdi_attrs *norm;  /* of a request for HDI_OP_ROPE */
 } hdi_task;
@@ -23,6 +26,6 @@ typedef struct hdi_task {
 hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error);
 /* A step that fills `tensor` (dense) with a value of its type, given as 32 bits of the computing type. */
 hd_status hdi_task_fill(hdi_plan *plan, const hd_program *program, hd_value value, const hdi_tensor *tensor, float fill, hd_error *error);
-/* May this chain follow `op` in its own kernel? Asks the kernels room and the push budget. */
+/* May the task be one kernel: its operation, the norm and the pair, and the chain behind? Asks the kernels room. */
 bool hdi_task_fits(const hdi_plan *plan, const hdi_task *task);
 #endif

@@ -13,6 +13,7 @@ layout(constant_id = HDI_MM_TILE_N) const uint TILE_N = 16;
 layout(constant_id = HDI_MM_PART_M) const uint PART_M = 2;
 layout(constant_id = HDI_MM_PART_N) const uint PART_N = 2;
 layout(constant_id = HDI_MM_LAYOUT) const uint LAYOUT = 0;
+layout(constant_id = HDI_MM_PAIR) const uint PAIR = 0; // of kernels that take one
 
 layout(push_constant) uniform Push { uint push[32]; };
 layout(std430, binding = 0) readonly buffer A { uint a[]; };
@@ -48,12 +49,14 @@ uint source_element(uint source, uint batch, uint m, uint n) {
     uint words = HDI_MM_PUSH_CHAIN + 4u * (source - 1u);
     return push[words] + batch * push[words + 1u] + m * push[words + 2u] + n * push[words + 3u];
 }
-// A sum as it leaves: rounded to the product's type, taken through the chain, as bits of the output's type.
-uint finished(float sum, uint batch, uint m, uint n) {
+// A sum as it leaves: rounded to the product's type, taken through the chain, as bits of the output's type. With a pair
+// `second` is chain source 1.
+uint finished(float sum, float second, uint batch, uint m, uint n) {
     uint bits = floatBitsToUint(EXACT != 0u ? exact_canonical(sum) : sum);
     if (CHAIN > 0u) {
         uint v1 = 0u, v2 = 0u, v3 = 0u;
-        if (SOURCE_TYPE_1 != HDI_TYPE_NONE) v1 = LOAD(source_1, SOURCE_TYPE_1, source_element(1u, batch, m, n));
+        if (PAIR != 0u) v1 = round_element(floatBitsToUint(second), SOURCE_TYPE_1);
+        else if (SOURCE_TYPE_1 != HDI_TYPE_NONE) v1 = LOAD(source_1, SOURCE_TYPE_1, source_element(1u, batch, m, n));
         if (SOURCE_TYPE_2 != HDI_TYPE_NONE) v2 = LOAD(source_2, SOURCE_TYPE_2, source_element(2u, batch, m, n));
         if (SOURCE_TYPE_3 != HDI_TYPE_NONE) v3 = LOAD(source_3, SOURCE_TYPE_3, source_element(3u, batch, m, n));
         bits = run_chain(round_element(bits, SOURCE_TYPE_0), v1, v2, v3);
@@ -63,14 +66,15 @@ uint finished(float sum, uint batch, uint m, uint n) {
 uint c_element(uint batch, uint m, uint n) { return (batch * push[HDI_MM_PUSH_M] + m) * push[HDI_MM_PUSH_N] + n; }
 
 // Stores `count` (1 or 2) neighbours of a row of C. Two that fill a word need no atomic operation.
-void store_sums(vec2 sums, uint count, uint batch, uint m, uint n) {
+void store_pairs(vec2 sums, vec2 seconds, uint count, uint batch, uint m, uint n) {
     uint index = c_element(batch, m, n);
     uint bits[2];
-    for (uint i = 0u; i < count; i++) bits[i] = finished(sums[i], batch, m, n + i);
+    for (uint i = 0u; i < count; i++) bits[i] = finished(sums[i], seconds[i], batch, m, n + i);
     if (type_bytes(OUT_TYPE) == 2u && count == 2u && (index & 1u) == 0u) {
         c[index >> 1] = pack_element(bits[0], OUT_TYPE) | (pack_element(bits[1], OUT_TYPE) << 16);
         return;
     }
     for (uint i = 0u; i < count; i++) STORE(c, OUT_TYPE, index + i, bits[i])
 }
+void store_sums(vec2 sums, uint count, uint batch, uint m, uint n) { store_pairs(sums, vec2(0.0), count, batch, m, n); }
 #endif

@@ -1,16 +1,25 @@
 #version 450
 // matvec_subgroup: C = chain(A x B) for at most 8 rows of A, fast mode only, where B's columns lie along K (GGUF's
 // weights). A workgroup computes TILE_N columns, all lanes along K: a lane takes 8 weights at a time, unpacks them once for
-// all rows of A, and neighbouring lanes read neighbouring words. Needs sums over a subgroup; both operands wide.
+// all rows of A, and neighbouring lanes read neighbouring words. A may be normalised on the way, and B may be a pair.
+// Needs sums over a subgroup; all operands wide.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+bool in_second = false; // which B is read
+#define B_WORD(at) (in_second ? source_1[at] : b[at])
 #include "wide.glsl"
 
+layout(constant_id = HDI_MM_NORM) const uint NORM = HDI_MM_NORM_NONE;
+layout(constant_id = HDI_MM_NORM_EPS) const uint NORM_EPS = 0;
+layout(std430, binding = 3) readonly buffer WideSecond { uvec4 wide_second[]; };
+layout(std430, binding = 6) readonly buffer NormWeight { uvec4 norm_weight[]; };
 
-const uint SUMS = TILE_M * TILE_N;
+// Sums over K: for each B and each row of A TILE_N of them, then the rows' sums of squares.
+const uint PRODUCTS = PAIR + 1, SQUARES = PRODUCTS * TILE_M * TILE_N, SUMS = SQUARES + (NORM != HDI_MM_NORM_NONE ? TILE_M : 0);
 shared float subgroup_sums[SUMS * WORKGROUP / 4]; // of each subgroup, which is 4 lanes at least
 
+uvec4 b_words(uint at) { return in_second ? wide_second[at] : wide_b[at]; }
 // 4 elements of A from element `index`, a multiple of 4, on.
 vec4 a_four(uint index) {
     if (A_TYPE == HDI_TYPE_F32) return uintBitsToFloat(wide_a[index >> 2]);
@@ -33,14 +42,14 @@ uvec2 unit_place(uint unit) {
 // The weights of a unit in the column whose first element is `first`.
 void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
     if (B_TYPE == HDI_TYPE_F32) {
-        x = uintBitsToFloat(wide_b[(first >> 2) + 2u * unit]);
-        y = uintBitsToFloat(wide_b[(first >> 2) + 2u * unit + 1u]);
+        x = uintBitsToFloat(b_words((first >> 2) + 2u * unit));
+        y = uintBitsToFloat(b_words((first >> 2) + 2u * unit + 1u));
     } else if (B_TYPE == HDI_TYPE_F16) {
-        uvec4 words = wide_b[(first >> 3) + unit];
+        uvec4 words = b_words((first >> 3) + unit);
         x = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
         y = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
     } else if (B_TYPE == HDI_TYPE_BF16) {
-        uvec4 words = wide_b[(first >> 3) + unit], low = words << 16, high = words & 0xFFFF0000u;
+        uvec4 words = b_words((first >> 3) + unit), low = words << 16, high = words & 0xFFFF0000u;
         x = uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y));
         y = uintBitsToFloat(uvec4(low.z, high.z, low.w, high.w));
     } else if (B_TYPE == HDI_TYPE_Q4_0) {
@@ -56,8 +65,8 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
     } else if (B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_TQ2_0) {
         uint block = ((first >> 8) + (unit >> 5)) * block_bytes(B_TYPE), l = 4u * (unit & 7u), part = (unit >> 3) & 3u;
         if (B_TYPE == HDI_TYPE_Q4_K) {
-            uvec4 head = wide_b[block >> 4];
-            uint codes = b[(block >> 2) + 4u + 8u * part + (l >> 2)];
+            uvec4 head = b_words(block >> 4);
+            uint codes = B_WORD((block >> 2) + 4u + 8u * part + (l >> 2));
             uint low = q4_k_scale_min(2u * part, head.y, head.z, head.w), high = q4_k_scale_min(2u * part + 1u, head.y, head.z, head.w);
             vec2 d = unpackHalf2x16(head.x);
             x = d.x * float(low & 63u) * bytes_to_floats(codes & 0x0F0F0F0Fu) - d.y * float(low >> 8);
@@ -67,8 +76,8 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
             uint more = b_bytes(block + 128u + 32u * (part >> 1) + l) >> (2u * (part & 1u));
             uint scale = block + 192u + 8u * (part >> 1) + 2u * (part & 1u) + (l >> 4); // the other one is 4 bytes on
             float d = b_half(block + 208u);
-            x = d * signed_byte(quant_byte(b[scale >> 2], scale)) * (bytes_to_floats((codes & 0x0F0F0F0Fu) | ((more & 0x03030303u) << 4)) - 32.0);
-            y = d * signed_byte(quant_byte(b[(scale >> 2) + 1u], scale)) * (bytes_to_floats(((codes >> 4) & 0x0F0F0F0Fu) | (more & 0x30303030u)) - 32.0);
+            x = d * signed_byte(quant_byte(B_WORD(scale >> 2), scale)) * (bytes_to_floats((codes & 0x0F0F0F0Fu) | ((more & 0x03030303u) << 4)) - 32.0);
+            y = d * signed_byte(quant_byte(B_WORD((scale >> 2) + 1u), scale)) * (bytes_to_floats(((codes >> 4) & 0x0F0F0F0Fu) | (more & 0x30303030u)) - 32.0);
         } else { // tq2_0
             uint codes = b_bytes(block + 32u * (part >> 1) + l) >> (4u * (part & 1u));
             float d = b_half(block + 64u);
@@ -81,6 +90,35 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
 }
 float dot_fused(vec4 x, vec4 y, float sum) { return fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, sum)))); }
 
+// Rows of A at a unit, normalised but for the scale, whose sums of squares go on.
+void a_unit(uint first, uint unit, inout float sums[SUMS], out vec4 x[TILE_M], out vec4 y[TILE_M]) {
+    uvec2 place = unit_place(unit);
+    vec4 x_weight = vec4(1.0), y_weight = vec4(1.0);
+    if (NORM == HDI_MM_NORM_WEIGHTED) {
+        x_weight = uintBitsToFloat(norm_weight[place.x >> 2]);
+        y_weight = uintBitsToFloat(norm_weight[place.y >> 2]);
+    }
+    [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
+        x[m] = a_four(first + m * push[HDI_MM_PUSH_A_ROW] + place.x);
+        y[m] = a_four(first + m * push[HDI_MM_PUSH_A_ROW] + place.y);
+        if (NORM != HDI_MM_NORM_NONE) {
+            sums[SQUARES + m] = dot_fused(y[m], y[m], dot_fused(x[m], x[m], sums[SQUARES + m]));
+            x[m] *= x_weight;
+            y[m] *= y_weight;
+        }
+    }
+}
+// The sum of the subgroups' parts; a norm's scale of row m of A.
+float total(uint i) {
+    float sum = 0.0;
+    for (uint s = 0u; s < gl_NumSubgroups; s++) sum += subgroup_sums[s * SUMS + i];
+    return sum;
+}
+float row_scale(uint m) {
+    if (NORM == HDI_MM_NORM_NONE) return 1.0;
+    return inversesqrt(total(SQUARES + m) / float(push[HDI_MM_PUSH_K]) + uintBitsToFloat(NORM_EPS));
+}
+
 void main() {
     const uint n0 = gl_WorkGroupID.x * TILE_N, batch = gl_WorkGroupID.z, lane = gl_LocalInvocationIndex;
     const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
@@ -89,18 +127,17 @@ void main() {
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
     for (uint unit = lane; unit < K / 8u; unit += WORKGROUP) {
-        uvec2 place = unit_place(unit);
         vec4 x[TILE_M], y[TILE_M];
-        [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-            x[m] = a_four(a0 + m * push[HDI_MM_PUSH_A_ROW] + place.x);
-            y[m] = a_four(a0 + m * push[HDI_MM_PUSH_A_ROW] + place.y);
-        }
-        [[unroll]] for (uint j = 0u; j < TILE_N; j++) {
-            uint n = min(n0 + j, N - 1u); // the last tile computes its last column again
+        a_unit(a0, unit, sums, x, y);
+        [[unroll]] for (uint j = 0u; j < PRODUCTS * TILE_N; j++) {
+            uint n = min(n0 + j % TILE_N, N - 1u); // the last tile computes its last column again
             vec4 low, high;
+            in_second = j >= TILE_N;
             unit_weights(b0 + n * push[HDI_MM_PUSH_B_COL], unit, low, high);
-            [[unroll]] for (uint m = 0u; m < TILE_M; m++)
-                sums[m * TILE_N + j] = dot_fused(high, y[m], dot_fused(low, x[m], sums[m * TILE_N + j]));
+            [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
+                uint i = m * PRODUCTS * TILE_N + j;
+                sums[i] = dot_fused(high, y[m], dot_fused(low, x[m], sums[i]));
+            }
         }
     }
     [[unroll]] for (uint i = 0u; i < SUMS; i++) {
@@ -108,10 +145,11 @@ void main() {
         if (subgroupElect()) subgroup_sums[gl_SubgroupID * SUMS + i] = sum;
     }
     barrier();
-    for (uint i = 2u * lane; i < SUMS; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
-        uint n = n0 + i % TILE_N;
-        vec2 pair = vec2(0.0);
-        for (uint s = 0u; s < gl_NumSubgroups; s++) pair += vec2(subgroup_sums[s * SUMS + i], subgroup_sums[s * SUMS + i + 1u]);
-        if (n < N) store_sums(pair, min(N - n, 2u), batch, i / TILE_N, n);
+    for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
+        uint m = i / TILE_N, n = n0 + i % TILE_N, at = m * PRODUCTS * TILE_N + i % TILE_N;
+        float scale = row_scale(m);
+        vec2 pair = scale * vec2(total(at), total(at + 1u)), seconds = vec2(0.0);
+        if (PAIR != 0u) seconds = scale * vec2(total(at + TILE_N), total(at + TILE_N + 1u));
+        if (n < N) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
     }
 }

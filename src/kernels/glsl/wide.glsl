@@ -7,12 +7,15 @@
 layout(std430, binding = 0) readonly buffer WideA { uvec4 wide_a[]; };
 layout(std430, binding = 1) readonly buffer WideB { uvec4 wide_b[]; };
 
-// 4 bytes from byte `at`, a multiple of 2, on.
+#ifndef B_WORD // a word of B; kernels of two Bs choose which
+#define B_WORD(at) b[at]
+#endif
+// 4 bytes from byte `at`, a multiple of 2, on, and a half.
 uint b_bytes(uint at) {
-    uint word = b[at >> 2];
-    return (at & 2u) == 0u ? word : (word >> 16) | (b[(at >> 2) + 1u] << 16);
+    uint word = B_WORD(at >> 2);
+    return (at & 2u) == 0u ? word : (word >> 16) | (B_WORD((at >> 2) + 1u) << 16);
 }
-float b_half(uint at) { return unpackHalf2x16(b[at >> 2] >> (8u * (at & 2u))).x; }
+float b_half(uint at) { return unpackHalf2x16(B_WORD(at >> 2) >> (8u * (at & 2u))).x; }
 vec4 bytes_to_floats(uint bytes) { return vec4(bytes & 0xFFu, (bytes >> 8) & 0xFFu, (bytes >> 16) & 0xFFu, bytes >> 24); }
 vec4 signed_bytes_to_floats(uint bytes) {
     int w = int(bytes);
