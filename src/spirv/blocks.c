@@ -65,7 +65,8 @@ static bool begin_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *
     uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]);
     m->defs[def].detail = m->block_count;
     m->blocks[m->block_count++] = (hdi_spirv_block){ .function = m->function_count - 1, .inst_first = inst, .inst_end = HDI_SPIRV_NONE,
-                                                     .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE };
+                                                     .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE,
+                                                     .falls_into = HDI_SPIRV_NONE, .falls_from = HDI_SPIRV_NONE };
     function->block_count++;
     return true;
 }

@@ -58,8 +58,7 @@ static bool compare(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width) {
     }
 }
 
-/* `width` is the operands'; shifts wider than the number are not defined. */
-static bool calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, uint64_t *out) {
+bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, uint64_t *out) {
     bool shift = opcode == SpvOpShiftRightLogical || opcode == SpvOpShiftRightArithmetic || opcode == SpvOpShiftLeftLogical;
     if (shift && b >= width) return false;
     switch (opcode) {
@@ -82,12 +81,14 @@ static bool calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, u
         return true;
     }
     case SpvOpUDiv: case SpvOpUMod: case SpvOpSDiv: case SpvOpSRem: case SpvOpSMod: return divide(opcode, a, b, width, out);
-    default: *out = compare(opcode, a, b, width); return true;
+    case SpvOpIEqual: case SpvOpLogicalEqual: case SpvOpINotEqual: case SpvOpLogicalNotEqual: case SpvOpUGreaterThan:
+    case SpvOpUGreaterThanEqual: case SpvOpULessThan: case SpvOpULessThanEqual: case SpvOpSGreaterThan:
+    case SpvOpSGreaterThanEqual: case SpvOpSLessThan: case SpvOpSLessThanEqual: *out = compare(opcode, a, b, width); return true;
+    default: return false;
     }
 }
 
-/* What OpCompositeExtract finds in a constant; 0 where that is no constant of its own. */
-static uint32_t extract(const hdi_spirv_module *m, uint32_t def, const uint32_t *path, uint32_t count) {
+uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const uint32_t *path, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t opcode = hdi_spirv_def_opcode(m, def);
         bool composite = opcode == SpvOpConstantComposite || opcode == SpvOpSpecConstantComposite;
@@ -132,12 +133,12 @@ static bool expression(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
     if (type->count != 1 || (type->kind != 'i' && type->kind != 'b')) return true;
     uint64_t a = 0, b = 0;
     if (opcode == SpvOpCompositeExtract) {
-        value->known = hdi_spirv_known(m, extract(m, args[0], words + 5, length - 5), &value->bits);
+        value->known = hdi_spirv_known(m, hdi_spirv_constant_part(m, args[0], words + 5, length - 5), &value->bits);
     } else if (opcode == SpvOpSelect) {
         value->known = hdi_spirv_known(m, args[0], &a) && hdi_spirv_known(m, args[a ? 1 : 2], &value->bits);
     } else if (hdi_spirv_type_of(m, args[0])->kind != 'f' && hdi_spirv_known(m, args[0], &a) &&
                (arg_count == 1 || hdi_spirv_known(m, args[1], &b))) {
-        value->known = calculate(opcode, a, b, hdi_spirv_type_of(m, args[0])->width, &value->bits);
+        value->known = hdi_spirv_calculate(opcode, a, b, hdi_spirv_type_of(m, args[0])->width, &value->bits);
         value->bits &= mask_of(type->width);
     }
     return true;

@@ -103,12 +103,11 @@ typedef struct structure {
     uint32_t *loop, *exit;            /* for each header: the innermost loop, and loop or switch, that it is or is in */
     uint32_t *returns;                /* branches back to a header */
     uint32_t *continues;              /* 1: in the continue part of a loop around it, 2: of the innermost one, 0: of none */
-    uint32_t *falls_into, *falls_from; /* for the first block of a switch's case: the case that it goes on to, or comes from */
 } structure;
 
 static bool find_headers(hdi_spirv_module *m, structure *s) {
     size_t bytes = (size_t)m->block_count * sizeof(uint32_t);
-    uint32_t **arrays[] = { &s->merge_of, &s->continue_of, &s->loop, &s->exit, &s->falls_into, &s->falls_from, &s->returns, &s->continues };
+    uint32_t **arrays[] = { &s->merge_of, &s->continue_of, &s->loop, &s->exit, &s->returns, &s->continues };
     for (size_t i = 0; i < HDI_COUNT(arrays); i++) {
         if (!(*arrays[i] = hdi_arena_alloc(&m->arena, bytes))) return hdi_spirv_no_memory(m);
         if (arrays[i] != &s->returns && arrays[i] != &s->continues) memset(*arrays[i], 0xFF, bytes);
@@ -172,14 +171,15 @@ static bool way_is_allowed(hdi_spirv_module *m, structure *s, uint32_t from, uin
 }
 
 /* A case goes on to at most one other case, and at most one goes on to it. */
-static bool fall_is_allowed(const hdi_spirv_module *m, structure *s, uint32_t from, uint32_t to) {
+static bool fall_is_allowed(const hdi_spirv_module *m, uint32_t from, uint32_t to) {
     uint32_t in = m->blocks[from].construct;
     bool in_switch = in != HDI_SPIRV_NONE && hdi_spirv_opcode(m, m->blocks[in].inst_end) == SpvOpSwitch && m->structure.parent[to] == in;
     if (!in_switch || from == in) return true;
     uint32_t source = climb(&m->structure, from, m->structure.depth[in] + 1);
-    if (s->falls_into[source] == HDI_SPIRV_NONE) s->falls_into[source] = to;
-    if (s->falls_from[to] == HDI_SPIRV_NONE) s->falls_from[to] = source;
-    return s->falls_into[source] == to && s->falls_from[to] == source;
+    hdi_spirv_block *one = &m->blocks[source], *next = &m->blocks[to];
+    if (one->falls_into == HDI_SPIRV_NONE) one->falls_into = to;
+    if (next->falls_from == HDI_SPIRV_NONE) next->falls_from = source;
+    return one->falls_into == to && next->falls_from == source;
 }
 
 /* The continue part of a loop is left by its last block only: the one that branches back. */
@@ -205,7 +205,7 @@ static bool check_ways(hdi_spirv_module *m, structure *s) {
             if (!reached && to <= b && !is_loop(m, to)) return hdi_spirv_bad(m, block->inst_end, "a loop without a header");
             if (!reached) continue;
             bool leaves;
-            if (!way_is_allowed(m, s, b, to, &leaves) || (!leaves && !fall_is_allowed(m, s, b, to)))
+            if (!way_is_allowed(m, s, b, to, &leaves) || (!leaves && !fall_is_allowed(m, b, to)))
                 return hdi_spirv_bad(m, block->inst_end, "it leaves or enters an if, a switch or a loop by a way that is not allowed");
             inner += !leaves && to != first;
             first = to;

@@ -4,6 +4,7 @@
  *   check.c  the module as a whole                      blocks.c   functions and their blocks
  *   flow.c   dominance, structured control flow         typing.c, memory.c  operand types inside of functions
  *   reflect.c what one entry point needs
+ *   print.h   and from there on, other languages
  * A *def* is the index of a result id's record in module->defs, in order of definition; 0 stands for "none". */
 #ifndef HDI_SPIRV_MODULE_H
 #define HDI_SPIRV_MODULE_H
@@ -104,6 +105,7 @@ typedef struct hdi_spirv_block {
     uint32_t merge, continue_to;    /* blocks named there; HDI_SPIRV_NONE */
     uint32_t construct;             /* header of the innermost construct around it; HDI_SPIRV_NONE: none */
     uint32_t nest;                  /* how many constructs that is */
+    uint32_t falls_into, falls_from; /* of the first block of a switch's case: the case that it goes on to, or comes from */
 } hdi_spirv_block;
 
 /* Dominators of all functions, for each block. */
@@ -231,9 +233,17 @@ bool hdi_spirv_semantics_fit(const hdi_spirv_module *m, uint32_t id);
 bool hdi_spirv_may_write(const hdi_spirv_module *m, uint32_t pointer);
 /* The constant's value, in declare.c's order (constant.c). */
 bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def);
-/* Refuse: "SPIR-V word 12, OpLoad: ..." with MODULE, LIMIT, or OUT_OF_HOST_MEMORY. Always false. */
+/* The result of an integer or bool instruction on numbers of `width` bits; bits beyond the result's width are anything.
+ * False where it is not defined, or the opcode is none of those. */
+bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, uint64_t *out);
+/* What OpCompositeExtract finds in a constant; 0 where that is no constant of its own. */
+uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const uint32_t *path, uint32_t count);
+/* What the entry point called `name` needs (reflect.c): the second half of hdi_spirv_inspect. Also KERNEL_NOT_FOUND. */
+hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_info *out_info, uint32_t *out_entry_inst);
+/* Refuse: "SPIR-V word 12, OpLoad: ..." with MODULE, LIMIT, UNSUPPORTED, or OUT_OF_HOST_MEMORY. Always false. */
 bool hdi_spirv_bad(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4);
 bool hdi_spirv_beyond(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4);
+bool hdi_spirv_unsupported(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4); /* by a printer */
 bool hdi_spirv_no_memory(hdi_spirv_module *m);
 /* A text of the module with everything unprintable replaced, for messages; into `out` of `room` bytes. */
 const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room);

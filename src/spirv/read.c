@@ -36,6 +36,14 @@ bool hdi_spirv_beyond(hdi_spirv_module *m, uint32_t inst, const char *format, ..
     return false;
 }
 
+bool hdi_spirv_unsupported(hdi_spirv_module *m, uint32_t inst, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    refuse_v(m, HD_STATUS_UNSUPPORTED, inst, format, args);
+    va_end(args);
+    return false;
+}
+
 bool hdi_spirv_no_memory(hdi_spirv_module *m) {
     m->status = HD_STATUS_OUT_OF_HOST_MEMORY;
     hdi_fail(m->error, m->status, "no host memory to read a SPIR-V module of %u words", m->word_count);

@@ -276,6 +276,14 @@ static bool reflect(hdi_spirv_module *m, uint32_t entry, hdi_spirv_info *info) {
            walk_calls(m, m->defs[function].detail, &r) && note_variables(m, entry, &r, info);
 }
 
+hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_info *out_info, uint32_t *out_entry_inst) {
+    hdi_spirv_info info = { .workgroup_spec = { -1, -1, -1 } };
+    hd_status status = choose_entry(m, name, out_entry_inst, m->error);
+    if (status == HD_OK && !reflect(m, *out_entry_inst, &info)) status = m->status;
+    if (status == HD_OK) *out_info = info;
+    return status;
+}
+
 hd_status hdi_spirv_inspect(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
                             const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
                             hdi_spirv_info *out_info, hd_error *error) {
@@ -283,12 +291,9 @@ hd_status hdi_spirv_inspect(const hd_allocator *allocator, const void *module, s
     if (spec_count > HDI_SPIRV_MAX_SPEC)
         return hdi_fail(error, HD_STATUS_LIMIT, "%u specialisation constants; at most %d are taken", spec_count, HDI_SPIRV_MAX_SPEC);
     hdi_spirv_module m;
-    hdi_spirv_info info = *out_info;
-    uint32_t chosen = 0;
+    uint32_t chosen;
     hd_status status = hdi_spirv_module_read(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    if (status == HD_OK) status = choose_entry(&m, entry, &chosen, error);
-    if (status == HD_OK && !reflect(&m, chosen, &info)) status = m.status;
+    if (status == HD_OK) status = hdi_spirv_reflect(&m, entry, out_info, &chosen);
     hdi_spirv_module_free(&m);
-    if (status == HD_OK) *out_info = info;
     return status;
 }

@@ -50,6 +50,44 @@ bool hdi_spirv_set_spec(uint32_t *words, size_t count, uint32_t spec_id, uint32_
 #define HDI_SPIRV_SUBNORMAL_WORDS 13
 size_t hdi_spirv_keep_subnormals(const uint32_t *words, size_t count, uint32_t *out_words);
 
+/* ---- printing a kernel in another language (print.c) ---- */
+
+typedef enum hdi_spirv_dialect { HDI_SPIRV_OPENCL_C, HDI_SPIRV_CUDA, HDI_SPIRV_HIP } hdi_spirv_dialect;
+/* What the text may use besides the core of the language. */
+enum hdi_spirv_offer {
+    HDI_SPIRV_OFFERS_FP64 = 1,          /* OpenCL: cl_khr_fp64 */
+    HDI_SPIRV_OFFERS_FP16 = 2,          /* OpenCL: cl_khr_fp16; without it halves are converted by integer code */
+    HDI_SPIRV_OFFERS_INT64_ATOMICS = 4, /* OpenCL: cl_khr_int64_base_atomics and _extended_atomics */
+    HDI_SPIRV_OFFERS_SUBGROUPS = 8,     /* OpenCL: cl_khr_subgroups; without them they go through shared memory */
+    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16  /* CUDA: mma.h is at hand */
+};
+typedef struct hdi_spirv_print_target {
+    hdi_spirv_dialect dialect;
+    uint32_t          offers;
+    uint32_t          subgroup; /* lanes of a subgroup: of the device, or, where it has none, wanted; 0: as the printer likes */
+} hdi_spirv_print_target;
+
+/* Arguments of the printed function, in order: `buffer_count` pointers, the buffers at bindings buffers[i]; then one
+ * struct by value of `argument_words` 32-bit words: first the three indices of the first workgroup, then push_words words of
+ * push constants, then for each of the `length_count` bindings lengths[i] its bytes, low word first. Buffers begin at
+ * multiples of 16 bytes. The entry is HDI_SPIRV_PRINTED_ENTRY. */
+#define HDI_SPIRV_PRINTED_ENTRY "heddle_kernel"
+typedef struct hdi_spirv_printed {
+    hdi_spirv_info info; /* with the constants as given */
+    uint32_t buffers[HDI_SPIRV_MAX_BINDINGS], buffer_count;
+    uint32_t lengths[HDI_SPIRV_MAX_BINDINGS], length_count;
+    uint32_t push_words, argument_words;
+    uint32_t shared_bytes; /* of the kernel as printed, all of it static */
+    uint32_t subgroup;     /* lanes of a subgroup that the text counts on; 0: any, or none at all */
+} hdi_spirv_printed;
+
+/* Checks the module and prints one entry point in the target's dialect, with its specialisation constants folded into the
+ * text and what they make unreachable left out. Pure: equal input, equal text. Beside hdi_spirv_inspect's statuses:
+ * UNSUPPORTED with the name of the instruction that the dialect or the target lacks. */
+hd_status hdi_spirv_print(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                          const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                          const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {
     const hd_allocator *allocator;

@@ -1,0 +1,146 @@
+/* print.h: a module that was read becomes text in a language of the C family. Internal to src/spirv/. In this order:
+ *   fold.c         with the constants given: which values are known, which blocks are reached, what is still needed
+ *   print_flow.c   functions: constructs, branches, phis, calls inlined
+ *   print_ops.c    instructions on values: a table of templates; print_glsl.c and print_groups.c are parts of it
+ *   print_memory.c pointers, loads, stores, atomics
+ *   print_types.c  names and declarations of types, literals
+ *   print.c        all of it around the prelude of the dialect (dialect.c)
+ * The body is written in names that no dialect owns (u32, f32, make_u32x4, bits_f32, ...); preludes give them their meaning.
+ *   Every integer is unsigned, signed instructions convert; so nothing overflows.
+ *   Every instruction is a statement of its own, and works component by component: dialects need no operators on vectors.
+ *   Buffers are bytes: an access computes its address from the offsets and strides that the module states, so that views of
+ *   any type may share a buffer. Everything else lies in variables of plain types; arrays and matrices are structs around
+ *   an array, so that values of any type can be assigned.
+ *   A pointer is no value: where it is used, its variable and indices are printed. */
+#ifndef HDI_SPIRV_PRINT_H
+#define HDI_SPIRV_PRINT_H
+
+#include "spirv/module.h"
+
+#define HDI_SPIRV_MAX_TEXT (16u << 20)   /* bytes of a kernel's text */
+#define HDI_SPIRV_MAX_PRINT_DEPTH 600u   /* constructs and calls within each other */
+#define HDI_SPIRV_MAX_CASES 1024u        /* of a switch */
+#define HDI_SPIRV_MAX_COPIED 1024u       /* numbers that one load or store of a buffer moves */
+
+/* Parts of a prelude beyond the one that is always there; the order is that of the text. */
+typedef enum hdi_spirv_part {
+    HDI_SPIRV_PART_CORE, HDI_SPIRV_PART_NO_CONTRACTION, HDI_SPIRV_PART_HALF, HDI_SPIRV_PART_DOUBLE, HDI_SPIRV_PART_BITS,
+    HDI_SPIRV_PART_MATH, HDI_SPIRV_PART_ATOMICS, HDI_SPIRV_PART_ATOMICS64, HDI_SPIRV_PART_SUBGROUPS, HDI_SPIRV_PART_DOT,
+    HDI_SPIRV_PART_MATRIX, HDI_SPIRV_PART_COUNT
+} hdi_spirv_part;
+
+/* How a dialect says what the preludes cannot. */
+typedef struct hdi_spirv_spelling {
+    const char        *name;
+    const char        *scalar[6];     /* names of u8 u16 u32 u64 f32 f64 that a component count makes a vector; NULL: vectors are structs */
+    const char        *aligned;       /* struct keyword for a vector: with its alignment, %u */
+    const char        *kernel;        /* the kernel's head: workgroup size %u %u %u */
+    const char *const *parts[HDI_SPIRV_PART_COUNT]; /* lines up to a NULL; NULL: the dialect lacks it */
+} hdi_spirv_spelling;
+const hdi_spirv_spelling *hdi_spirv_spelling_of(const hdi_spirv_print_target *target);
+const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_spirv_part part); /* NULL: lacking */
+
+enum hdi_spirv_fact {
+    HDI_SPIRV_KNOWN = 1,  /* a scalar whose bits are in `bits` */
+    HDI_SPIRV_NEEDED = 2, /* something that is printed depends on it */
+    HDI_SPIRV_FAR = 4     /* also outside of its own block: declared at the top of its function */
+};
+
+/* What the text needs of a type; a matrix's layout is a part of its type in some dialects. */
+enum hdi_spirv_type_need { HDI_SPIRV_DECLARED = 1, HDI_SPIRV_LOADED_BY_ROWS = 2, HDI_SPIRV_LOADED_BY_COLUMNS = 4 };
+
+/* A construct being printed; the ones around it by `outer`. */
+typedef struct hdi_spirv_scope {
+    char     kind; /* 'i' selection, 's' switch, 'l' loop, 'f' function */
+    uint32_t header, merge, continue_to;
+    bool     continue_first; /* its continue part stands at the top of the loop, guarded by a flag, not where it is reached */
+    bool     in_continue;
+    bool     left_by_break, left_by_return; /* from inside of a construct within it, on the way to one around it */
+    uint32_t call;           /* of a function: def of the call; 0 for the entry point */
+    struct hdi_spirv_scope *outer;
+} hdi_spirv_scope;
+
+typedef struct hdi_spirv_printer {
+    hdi_spirv_module         *m;
+    const hdi_spirv_print_target *target;
+    const hdi_spirv_spelling *spelling;
+    hdi_spirv_printed        *printed;
+    hdi_text  *text;     /* being written to */
+    uint32_t   indent, depth;
+    bool       stop;     /* refused: the rest prints nothing */
+    /* by def */
+    uint64_t  *bits;
+    uint8_t   *facts;
+    uint32_t  *same;     /* the value that it equals, mostly itself */
+    uint32_t  *mark;     /* scratch, with a number from `next_mark` that no one used before */
+    uint32_t   next_mark;
+    uint32_t  *stack, stack_count; /* needed values whose operands were not looked at yet */
+    /* by block */
+    uint8_t   *reached, *done;
+    uint32_t  *only_way; /* where a known condition leads; HDI_SPIRV_NONE */
+    uint8_t   *holds_switch; /* of a loop's header: a switch may leave the loop by a flag */
+    /* by function, by type */
+    uint8_t   *called;
+    uint32_t  *calls, call_count; /* functions that were not looked at yet */
+    uint8_t   *declared; /* of types by number: hdi_spirv_type_need */
+    uint8_t    vectors[36]; /* by kind, width and count: vector types that the text needs */
+    uint32_t   parts;    /* a bit for each part of the prelude */
+    uint32_t   has_length; /* a bit for each binding whose length is asked for */
+} hdi_spirv_printer;
+
+/* ---- fold.c ---- */
+void hdi_spirv_fold(hdi_spirv_printer *p, uint32_t entry_function);
+static inline bool hdi_spirv_is_known(const hdi_spirv_printer *p, uint32_t def) { return p->facts[p->same[def]] & HDI_SPIRV_KNOWN; }
+static inline uint64_t hdi_spirv_bits(const hdi_spirv_printer *p, uint32_t def) { return p->bits[p->same[def]]; }
+/* Target number `n` of the block's branch, as far as known conditions let it be taken; HDI_SPIRV_NONE: no more. */
+uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n);
+
+/* ---- print_types.c ---- */
+/* Adds to the text: %s text, %u number, %U 64-bit number, %x hexadecimal, %v a value (def), %t a type's name (def),
+ * %c a letter, %% a percent sign. */
+void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...);
+void hdi_spirv_line(hdi_spirv_printer *p); /* begins one: indentation */
+bool hdi_spirv_stop(hdi_spirv_printer *p); /* false, and nothing more is printed */
+/* Component `i` of a value: of a vector; a scalar is its own. */
+void hdi_spirv_put_component(hdi_spirv_printer *p, uint32_t def, uint32_t i);
+void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type, bool as_signed); /* u32, i32, f32 ... */
+void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type);
+void hdi_spirv_put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uint64_t bits);
+void hdi_spirv_find_types(hdi_spirv_printer *p); /* the types that declared types are made of; then they can be printed */
+void hdi_spirv_put_types(hdi_spirv_printer *p);
+static inline bool hdi_spirv_is_vector(const hdi_spirv_type *type) {
+    return type->count > 1 && (type->kind == 'f' || type->kind == 'i' || type->kind == 'b');
+}
+static inline void hdi_spirv_use_part(hdi_spirv_printer *p, hdi_spirv_part part) { p->parts |= 1u << part; }
+/* The type of a part of an aggregate, by index; of a vector its component. */
+uint32_t hdi_spirv_part_type(const hdi_spirv_module *m, uint32_t type, uint64_t index);
+/* ".x", ".m1", ".e[2]", ".c[0]": the part of a value of the type. */
+void hdi_spirv_put_part(hdi_spirv_printer *p, uint32_t type, uint32_t index);
+
+/* ---- print_flow.c ---- */
+bool hdi_spirv_put_function(hdi_spirv_printer *p, uint32_t function, hdi_spirv_scope *scope);
+
+/* ---- print_ops.c ---- */
+/* One instruction that is no branch, phi or call: a statement, or nothing where nobody needs it. */
+bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst);
+bool hdi_spirv_put_constant(hdi_spirv_printer *p, uint32_t def); /* one that is no literal: a variable of its own */
+/* "u32 v12 = " or "v12 = ", and what the statement ends with. */
+void hdi_spirv_put_result(hdi_spirv_printer *p, uint32_t def);
+void hdi_spirv_end(hdi_spirv_printer *p);
+/* A template over operands' components: $0 .. $3 operands, @0 .. @3 as signed numbers, $T $S the result's scalar type and its
+ * signed form, $C the type that floats are computed in. One expression for each component of the result. */
+bool hdi_spirv_put_template(hdi_spirv_printer *p, uint32_t type, const char *format, const uint32_t *operands);
+/* What follows give a value; hdi_spirv_put_barrier, and stores of matrices, whole statements. */
+bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst);
+bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
+bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
+void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type);
+bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
+
+/* ---- print_memory.c ---- */
+bool hdi_spirv_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
+bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
+bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def); /* of a function, private or shared: its declaration */
+/* "(GLOBAL f16 *)(address)": a pointer to numbers of the pointee's scalar type. */
+bool hdi_spirv_put_pointer(hdi_spirv_printer *p, uint32_t pointer, const char *qualifier, const char *type);
+#endif

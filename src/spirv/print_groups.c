@@ -1,0 +1,212 @@
+/* print_groups.c: what invocations do together: barriers, subgroups, cooperative matrices. The preludes hold the bodies, as
+ * functions on u32, i32 and f32; other numbers of up to 32 bits are widened for them. A dialect without subgroups gets
+ * them through shared memory, 32 lanes of a workgroup at a time: every invocation has to come along then (uniform.c). */
+#include "spirv/print.h"
+
+static uint32_t def_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_t at) { return p->same[hdi_spirv_find(p->m, words[at])]; }
+
+/* ---- barriers ---- */
+
+bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    const uint32_t *words = hdi_spirv_words(p->m, inst);
+    uint64_t scope = 0, semantics = 0;
+    bool control = opcode == SpvOpControlBarrier;
+    hdi_spirv_known(p->m, hdi_spirv_find(p->m, words[1]), &scope);
+    hdi_spirv_known(p->m, hdi_spirv_find(p->m, words[control ? 3 : 2]), &semantics);
+    bool of_subgroup = control && scope == SpvScopeSubgroup;
+    if (of_subgroup) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
+    hdi_spirv_line(p);
+    if (!control) hdi_spirv_put(p, "FENCE();\n");
+    else if (of_subgroup) hdi_spirv_put(p, "sg_barrier();\n");
+    else hdi_spirv_put(p, semantics & SpvMemorySemanticsUniformMemoryMask ? "BARRIER_ALL();\n" : "BARRIER();\n");
+    return true;
+}
+
+/* ---- subgroups ---- */
+
+/* add, mul, ... of the sums, by opcode; the letter says as what they are computed. */
+static const char *sum_name(uint32_t opcode, char *out_kind) {
+    static const struct { uint32_t opcode; char kind; const char *name; } sums[] = {
+        { SpvOpGroupNonUniformIAdd, 'u', "add" }, { SpvOpGroupNonUniformFAdd, 'f', "add" }, { SpvOpGroupNonUniformIMul, 'u', "mul" },
+        { SpvOpGroupNonUniformFMul, 'f', "mul" }, { SpvOpGroupNonUniformSMin, 'i', "min" }, { SpvOpGroupNonUniformUMin, 'u', "min" },
+        { SpvOpGroupNonUniformFMin, 'f', "min" }, { SpvOpGroupNonUniformSMax, 'i', "max" }, { SpvOpGroupNonUniformUMax, 'u', "max" },
+        { SpvOpGroupNonUniformFMax, 'f', "max" }, { SpvOpGroupNonUniformBitwiseAnd, 'u', "and" }, { SpvOpGroupNonUniformBitwiseOr, 'u', "or" },
+        { SpvOpGroupNonUniformBitwiseXor, 'u', "xor" }, { SpvOpGroupNonUniformLogicalAnd, 'u', "and" },
+        { SpvOpGroupNonUniformLogicalOr, 'u', "or" }, { SpvOpGroupNonUniformLogicalXor, 'u', "xor" },
+    };
+    for (size_t i = 0; i < HDI_COUNT(sums); i++)
+        if (sums[i].opcode == opcode) return *out_kind = sums[i].kind, sums[i].name;
+    return NULL;
+}
+
+/* A value from another lane: the same bits, whatever they are. */
+static const char *move_format(uint32_t opcode, bool floats) {
+    switch (opcode) {
+    case SpvOpGroupNonUniformBroadcast: case SpvOpGroupNonUniformShuffle: return floats ? "sg_read_f32($0, $1)" : "($T)sg_read_u32((u32)$0, $1)";
+    case SpvOpGroupNonUniformBroadcastFirst: return floats ? "sg_read_f32($0, sg_first())" : "($T)sg_read_u32((u32)$0, sg_first())";
+    case SpvOpGroupNonUniformShuffleXor: return floats ? "sg_read_f32($0, SG_LANE ^ $1)" : "($T)sg_read_u32((u32)$0, SG_LANE ^ $1)";
+    case SpvOpGroupNonUniformShuffleUp: return floats ? "sg_read_f32($0, SG_LANE - $1)" : "($T)sg_read_u32((u32)$0, SG_LANE - $1)";
+    case SpvOpGroupNonUniformShuffleDown: return floats ? "sg_read_f32($0, SG_LANE + $1)" : "($T)sg_read_u32((u32)$0, SG_LANE + $1)";
+    case SpvOpGroupNonUniformQuadBroadcast: return floats ? "sg_read_f32($0, (SG_LANE & ~3u) | $1)" : "($T)sg_read_u32((u32)$0, (SG_LANE & ~3u) | $1)";
+    case SpvOpGroupNonUniformQuadSwap: return floats ? "sg_read_f32($0, SG_LANE ^ ($1 + 1u))" : "($T)sg_read_u32((u32)$0, SG_LANE ^ ($1 + 1u))";
+    default: return NULL;
+    }
+}
+
+static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const char *name, char kind, uint32_t type_def) {
+    static const char *const ways[] = { "reduce", "inclusive", "exclusive", "cluster" };
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    uint32_t operands[2] = { def_at(p, words, 5), words[4] == SpvGroupOperationClusteredReduce ? def_at(p, words, 6) : 0 };
+    char format[80];
+    size_t at = 0;
+    const char *scalar = kind == 'f' ? "f32" : kind == 'i' ? "i32" : "u32";
+    const char *pieces[] = { kind == 'f' ? "sg_" : type->kind == 'b' ? "0u != sg_" : "($T)sg_", ways[words[4]], "_", name, "_", scalar,
+                             kind == 'f' ? "($0" : kind == 'i' ? "((i32)@0" : "((u32)$0", operands[1] ? ", $1)" : ")" };
+    for (size_t i = 0; i < HDI_COUNT(pieces); i++) {
+        size_t length = strlen(pieces[i]);
+        memcpy(format + at, pieces[i], length);
+        at += length;
+    }
+    format[at] = 0;
+    return hdi_spirv_put_template(p, type_def, format, operands);
+}
+
+/* What is about ballots, which are four words of which two are used. */
+static bool put_ballot(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, const uint32_t *words) {
+    static const char *const counts[] = { "sg_mask_all()", "sg_mask_up_to()", "sg_mask_below()" };
+    uint32_t a = def_at(p, words, opcode == SpvOpGroupNonUniformBallotBitCount ? 5 : 4);
+    switch (opcode) {
+    case SpvOpGroupNonUniformBallot:
+        hdi_spirv_put(p, "make_%t((u32)sg_ballot(%v), (u32)(sg_ballot(%v) >> 32u), 0u, 0u)", hdi_spirv_find(p->m, words[1]), a, a);
+        return true;
+    case SpvOpGroupNonUniformInverseBallot: hdi_spirv_put(p, "sg_bit("); break;
+    case SpvOpGroupNonUniformBallotBitExtract: hdi_spirv_put(p, "sg_bit("); break;
+    case SpvOpGroupNonUniformBallotBitCount: hdi_spirv_put(p, "sg_count(%s & ", counts[words[4]]); break;
+    case SpvOpGroupNonUniformBallotFindLSB: hdi_spirv_put(p, "sg_lowest("); break;
+    case SpvOpGroupNonUniformBallotFindMSB: hdi_spirv_put(p, "sg_highest("); break;
+    default: return hdi_spirv_unsupported(p->m, inst, "it has no form in %s", p->spelling->name);
+    }
+    hdi_spirv_put(p, "((u64)");
+    hdi_spirv_put_component(p, a, 0);
+    hdi_spirv_put(p, " | (u64)");
+    hdi_spirv_put_component(p, a, 1);
+    hdi_spirv_put(p, " << 32u)");
+    if (opcode == SpvOpGroupNonUniformInverseBallot) hdi_spirv_put(p, ", SG_LANE");
+    if (opcode == SpvOpGroupNonUniformBallotBitExtract) hdi_spirv_put(p, ", %v", def_at(p, words, 5));
+    hdi_spirv_put(p, ")");
+    return true;
+}
+
+bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    const hdi_spirv_module *m = p->m;
+    const uint32_t *words = hdi_spirv_words(m, inst);
+    uint32_t type_def = hdi_spirv_find(m, words[1]), length = words[0] >> 16;
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
+    hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
+    if (type->width > 32) return hdi_spirv_unsupported(p->m, inst, "numbers of %u bits in a subgroup", type->width);
+    uint32_t operands[2] = { length > 4 ? def_at(p, words, 4) : 0, length > 5 ? def_at(p, words, 5) : 0 };
+    char kind;
+    const char *name = sum_name(opcode, &kind);
+    if (name) return put_sum_of_lanes(p, words, name, kind, type_def);
+    const char *move = move_format(opcode, type->kind == 'f');
+    if (move) return hdi_spirv_put_template(p, type_def, move, operands);
+    switch (opcode) {
+    case SpvOpGroupNonUniformElect: hdi_spirv_put(p, "SG_LANE == sg_first()"); return true;
+    case SpvOpGroupNonUniformAll: hdi_spirv_put(p, "sg_reduce(and, u32, (u32)%v) != 0u", operands[0]); return true;
+    case SpvOpGroupNonUniformAny: hdi_spirv_put(p, "sg_reduce(or, u32, (u32)%v) != 0u", operands[0]); return true;
+    case SpvOpGroupNonUniformAllEqual: {
+        const hdi_spirv_type *of = hdi_spirv_type_of(m, operands[0]);
+        if (of->width > 32) return hdi_spirv_unsupported(p->m, inst, "numbers of %u bits in a subgroup", of->width);
+        hdi_spirv_put(p, "sg_reduce(and, u32, (u32)(");
+        for (uint32_t i = 0; i < of->count; i++) {
+            bool floats = of->kind == 'f' && of->width == 32;
+            hdi_spirv_put(p, i ? " && " : "");
+            hdi_spirv_put_component(p, operands[0], i);
+            hdi_spirv_put(p, floats ? " == sg_read_f32(" : " == sg_read_u32((u32)");
+            hdi_spirv_put_component(p, operands[0], i);
+            hdi_spirv_put(p, ", sg_first())");
+        }
+        hdi_spirv_put(p, ")) != 0u");
+        return true;
+    }
+    default: return put_ballot(p, inst, opcode, words);
+    }
+}
+
+/* ---- cooperative matrices ---- */
+
+static bool refuse_matrices(hdi_spirv_printer *p, uint32_t inst) {
+    bool lacks = !p->spelling->parts[HDI_SPIRV_PART_MATRIX] || !(p->target->offers & HDI_SPIRV_OFFERS_MATRIX_UNITS);
+    return lacks && !hdi_spirv_unsupported(p->m, inst, "%s has no cooperative matrices here", p->spelling->name);
+}
+
+/* Rows, columns and use of a matrix type. */
+static void sizes(const hdi_spirv_printer *p, uint32_t type_def, uint64_t out[3]) {
+    for (uint32_t i = 0; i < 3; i++) {
+        out[i] = 0;
+        hdi_spirv_known(p->m, hdi_spirv_find(p->m, hdi_spirv_def_words(p->m, type_def)[4 + i]), &out[i]);
+    }
+}
+
+void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
+    uint64_t size[3];
+    sizes(p, type_def, size);
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    uint8_t layouts = p->declared[p->m->defs[type_def].detail];
+    hdi_spirv_put(p, "typedef matrix_%c<", "abc"[size[2]]);
+    hdi_spirv_put_scalar_name(p, type, false);
+    hdi_spirv_put(p, ", %s> t%u;\n", layouts & HDI_SPIRV_LOADED_BY_COLUMNS ? "by_columns" : "by_rows", type_def);
+}
+
+/* A x B + C of the sizes and types that matrix units have in every dialect: 16 x 16 x 16, halves, sums of f32 or halves. */
+static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
+    uint64_t size[3];
+    sizes(p, type_def, size);
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    bool fits = size[0] == 16 && size[1] == 16 && type->kind == 'f' && (type->width == 16 || (type->width == 32 && size[2] == 2));
+    return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves, or f32 for sums");
+}
+
+static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, bool store) {
+    const hdi_spirv_module *m = p->m;
+    uint32_t matrix = def_at(p, words, 2), at = store ? 3 : 4, length = words[0] >> 16;
+    uint32_t pointer = hdi_spirv_find(m, words[store ? 1 : 3]);
+    const hdi_spirv_type *type = hdi_spirv_type_of(m, matrix), *behind = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);
+    uint64_t layout = 0, use = 0;
+    hdi_spirv_known(m, hdi_spirv_find(m, words[at]), &layout);
+    if (!is_taken(p, inst, m->defs[matrix].type)) return false;
+    if (layout > 1 || length <= at + 1) return hdi_spirv_unsupported(p->m, inst, "a layout other than by rows or columns with a stride");
+    uint32_t behind_bytes = behind->width / 8 * behind->count;
+    bool sums = hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, m->defs[matrix].type)[6]), &use) && use == 2;
+    uint8_t *seen = &p->declared[m->defs[type->alike].detail];
+    if (!store && !sums) *seen |= layout ? HDI_SPIRV_LOADED_BY_COLUMNS : HDI_SPIRV_LOADED_BY_ROWS;
+    if ((*seen & (HDI_SPIRV_LOADED_BY_ROWS | HDI_SPIRV_LOADED_BY_COLUMNS)) == (HDI_SPIRV_LOADED_BY_ROWS | HDI_SPIRV_LOADED_BY_COLUMNS))
+        return hdi_spirv_unsupported(p->m, inst, "matrices of one type are loaded by rows and by columns");
+    if (store) hdi_spirv_line(p);
+    hdi_spirv_put(p, store ? "matrix_store(" : sums ? "matrix_load_sums<%t>(" : "matrix_load<%t>(", m->defs[matrix].type);
+    if (!hdi_spirv_put_pointer(p, pointer, "", type->width == 16 ? "f16" : "f32")) return false;
+    if (store) hdi_spirv_put(p, ", %v", matrix);
+    hdi_spirv_put(p, ", %v * %uu / %uu, %s)", hdi_spirv_find(m, words[at + 1]), behind_bytes, type->width / 8, layout ? "true" : "false");
+    if (store) hdi_spirv_end(p);
+    return true;
+}
+
+bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    const hdi_spirv_module *m = p->m;
+    const uint32_t *words = hdi_spirv_words(m, inst);
+    if (refuse_matrices(p, inst)) return false;
+    hdi_spirv_use_part(p, HDI_SPIRV_PART_MATRIX);
+    hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
+    switch (opcode) {
+    case HDI_SPIRV_COOPERATIVE_MATRIX_LOAD: return put_matrix_access(p, inst, words, false);
+    case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: return put_matrix_access(p, inst, words, true);
+    case HDI_SPIRV_COOPERATIVE_MATRIX_MUL_ADD:
+        hdi_spirv_put(p, "matrix_multiply(%v, %v, %v)", def_at(p, words, 3), def_at(p, words, 4), def_at(p, words, 5));
+        return true;
+    case HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH: hdi_spirv_put(p, "matrix_length<%t>()", hdi_spirv_find(m, words[3])); return true;
+    case SpvOpConstantComposite: case SpvOpSpecConstantComposite: case SpvOpCompositeConstruct:
+        hdi_spirv_put(p, "matrix_fill<%t>(%v)", hdi_spirv_find(m, words[1]), def_at(p, words, 3));
+        return is_taken(p, inst, hdi_spirv_find(m, words[1]));
+    default: return hdi_spirv_unsupported(p->m, inst, "it has no form for cooperative matrices");
+    }
+}

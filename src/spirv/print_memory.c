@@ -1,0 +1,455 @@
+/* print_memory.c: what goes through pointers. A pointer into a variable is a C expression, s12.e[v5].x; one into a buffer
+ * or the push constants is an offset in bytes, computed from the strides and offsets that the module states, and values
+ * are read and written number by number, or a vector at a time where its alignment is sure. */
+#include "spirv/print.h"
+
+enum { BUFFER_ALIGN = 16 }; /* of a buffer's first byte */
+
+/* Where a pointer leads. */
+typedef struct place {
+    uint32_t root;      /* the variable */
+    uint32_t storage;
+    uint32_t type;      /* of what is there */
+    uint32_t index_count, index[HDI_SPIRV_MAX_TYPE_DEPTH + 4]; /* from the root on */
+    /* of a buffer or push constants: the offset is `bytes` + the sum of index * stride */
+    uint64_t bytes;
+    uint32_t term_count, term[HDI_SPIRV_MAX_TYPE_DEPTH + 4], stride[HDI_SPIRV_MAX_TYPE_DEPTH + 4];
+    uint32_t align;           /* what divides every such offset, up to BUFFER_ALIGN */
+    uint32_t matrix_stride;   /* of the matrix that this is or is in */
+    bool     by_rows, is_volatile;
+    uint32_t step;            /* bytes from one component to the next; 0: as wide as they are */
+} place;
+
+static bool is_bytes(uint32_t storage) {
+    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform || storage == SpvStorageClassPushConstant;
+}
+static bool is_push(const place *at) { return at->storage == SpvStorageClassPushConstant; }
+
+/* ---- following a pointer ---- */
+
+static void add_term(hdi_spirv_printer *p, place *at, uint32_t index, uint64_t stride) {
+    if (hdi_spirv_is_known(p, index)) {
+        at->bytes += hdi_spirv_bits(p, index) * stride; /* wraps for wild constants only */
+    } else {
+        at->term[at->term_count] = index;
+        at->stride[at->term_count++] = (uint32_t)stride;
+    }
+    uint64_t known = hdi_spirv_is_known(p, index) ? hdi_spirv_bits(p, index) * stride : stride;
+    while (at->align > 1 && known % at->align) at->align /= 2;
+}
+
+/* One index further into a laid-out type. */
+static void step_bytes(hdi_spirv_printer *p, place *at, uint32_t index) {
+    const hdi_spirv_module *m = p->m;
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, at->type);
+    const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, at->type);
+    uint64_t number = 0;
+    switch (type->kind) {
+    case 's': {
+        hdi_spirv_known(m, index, &number);
+        const hdi_spirv_member *member = &decor->members[number];
+        at->bytes += member->offset;
+        while (at->align > 1 && member->offset % at->align) at->align /= 2;
+        at->matrix_stride = member->matrix_stride;
+        at->by_rows = member->flags & HDI_SPIRV_ROW_MAJOR;
+        at->is_volatile |= (member->flags & (HDI_SPIRV_VOLATILE | HDI_SPIRV_COHERENT)) != 0;
+        break;
+    }
+    case 'm':
+        add_term(p, at, index, at->by_rows ? type->width / 8 : at->matrix_stride);
+        if (at->by_rows) at->step = at->matrix_stride;
+        break;
+    case 'a': case 'r': add_term(p, at, index, decor->array_stride); break;
+    default: add_term(p, at, index, at->step ? at->step : type->width / 8); break; /* a vector's component */
+    }
+    at->type = hdi_spirv_part_type(m, at->type, number);
+}
+
+static void note_access(hdi_spirv_printer *p, place *at) {
+    const hdi_spirv_decor *decor = hdi_spirv_decor_of(p->m, at->root);
+    at->is_volatile |= (decor->flags & (HDI_SPIRV_VOLATILE | HDI_SPIRV_COHERENT)) != 0;
+}
+
+static bool find_place(hdi_spirv_printer *p, uint32_t pointer, place *at) {
+    const hdi_spirv_module *m = p->m;
+    *at = (place){ .align = BUFFER_ALIGN, .matrix_stride = HDI_SPIRV_NONE };
+    uint32_t reversed[HDI_COUNT(at->index)], inst = m->defs[pointer].inst;
+    for (;; pointer = hdi_spirv_find(m, hdi_spirv_def_words(m, pointer)[3])) {
+        pointer = p->same[pointer]; /* a parameter's argument */
+        uint32_t opcode = hdi_spirv_def_opcode(m, pointer);
+        if (opcode != SpvOpAccessChain && opcode != SpvOpInBoundsAccessChain && opcode != SpvOpCopyObject) break;
+        for (uint32_t i = hdi_spirv_length(m, m->defs[pointer].inst); i-- > 4;) {
+            if (at->index_count == HDI_COUNT(reversed)) return hdi_spirv_unsupported(p->m, inst, "too many indices");
+            reversed[at->index_count++] = hdi_spirv_find(m, hdi_spirv_def_words(m, pointer)[i]);
+        }
+    }
+    at->root = pointer;
+    at->storage = hdi_spirv_type_of(m, pointer)->storage;
+    at->type = hdi_spirv_type_of(m, pointer)->element;
+    note_access(p, at);
+    for (uint32_t i = 0; i < at->index_count; i++) {
+        uint32_t index = reversed[at->index_count - 1 - i];
+        uint64_t number = 0;
+        at->index[i] = index;
+        if (is_bytes(at->storage)) {
+            step_bytes(p, at, index);
+        } else {
+            hdi_spirv_known(m, index, &number);
+            at->type = hdi_spirv_part_type(m, at->type, hdi_spirv_type_at(m, at->type)->kind == 's' ? number : 0);
+        }
+    }
+    return true;
+}
+
+/* ---- variables ---- */
+
+static void put_name(hdi_spirv_printer *p, uint32_t variable) {
+    hdi_spirv_put(p, "%c%u", hdi_spirv_type_of(p->m, variable)->storage == SpvStorageClassWorkgroup ? 's' : 'l', variable);
+}
+
+static const char *space_of(const place *at) {
+    return is_bytes(at->storage) ? "GLOBAL" : at->storage == SpvStorageClassWorkgroup ? "LOCAL" : "PRIVATE";
+}
+
+/* The C expression of a place in a variable. A component by an unknown index goes through a pointer to scalars. */
+static void put_lvalue(hdi_spirv_printer *p, const place *at) {
+    const hdi_spirv_module *m = p->m;
+    uint32_t type_def = hdi_spirv_type_of(m, at->root)->element, last = at->index_count;
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
+    const char *close = "";
+    for (uint32_t i = 0, def = type_def; i < at->index_count; i++) { /* is the last index one of those? */
+        uint64_t number = 0;
+        const hdi_spirv_type *whole = hdi_spirv_type_at(m, def);
+        if (hdi_spirv_is_vector(whole) && !hdi_spirv_is_known(p, at->index[i])) {
+            hdi_spirv_put(p, "((%s ", space_of(at));
+            if (whole->kind == 'b') hdi_spirv_put(p, "bool");
+            else hdi_spirv_put_scalar_name(p, whole, false);
+            hdi_spirv_put(p, " *)&");
+            close = ")";
+            last = i;
+        }
+        hdi_spirv_known(m, at->index[i], &number);
+        def = hdi_spirv_part_type(m, def, whole->kind == 's' ? number : 0);
+    }
+    put_name(p, at->root);
+    for (uint32_t i = 0; i < at->index_count; i++) {
+        type = hdi_spirv_type_at(m, type_def);
+        uint64_t number = hdi_spirv_is_known(p, at->index[i]) ? hdi_spirv_bits(p, at->index[i]) : 0;
+        if (i == last) hdi_spirv_put(p, "%s[%v]", close, at->index[i]);
+        else if (type->kind == 's' || hdi_spirv_is_vector(type)) hdi_spirv_put_part(p, type_def, (uint32_t)number);
+        else hdi_spirv_put(p, type->kind == 'm' ? ".c[%v]" : ".e[%v]", at->index[i]);
+        type_def = hdi_spirv_part_type(m, type_def, type->kind == 's' ? number : 0);
+    }
+}
+
+bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def) {
+    const hdi_spirv_module *m = p->m;
+    const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def);
+    bool shared = pointer->storage == SpvStorageClassWorkgroup;
+    hdi_spirv_line(p);
+    hdi_spirv_put(p, shared ? "SHARED %t " : "%t ", pointer->element);
+    put_name(p, def);
+    if (hdi_spirv_length(m, m->defs[def].inst) > 4) hdi_spirv_put(p, " = %v", hdi_spirv_find(m, hdi_spirv_def_words(m, def)[4]));
+    hdi_spirv_end(p);
+    return true;
+}
+
+/* ---- bytes ---- */
+
+/* The offset in units of `unit` bytes, which divide it. */
+static void put_offset(hdi_spirv_printer *p, const place *at, uint64_t more, uint32_t unit) {
+    uint64_t fixed = (at->bytes + more) / unit;
+    bool first = true;
+    if (fixed || at->term_count == 0) {
+        hdi_spirv_put(p, fixed > UINT32_MAX ? "U64(%U)" : "%Uu", fixed);
+        first = false;
+    }
+    for (uint32_t i = 0; i < at->term_count; i++) {
+        hdi_spirv_put(p, first ? "" : " + ");
+        if (is_push(at)) hdi_spirv_put(p, "%v * %uu", at->term[i], at->stride[i] / unit);
+        else hdi_spirv_put(p, "(u64)%v * %uu", at->term[i], at->stride[i] / unit);
+        first = false;
+    }
+}
+
+static void put_address(hdi_spirv_printer *p, const place *at, uint64_t more) {
+    hdi_spirv_put(p, "b%u + (", hdi_spirv_decor_of(p->m, at->root)->binding);
+    put_offset(p, at, more, 1);
+    hdi_spirv_put(p, ")");
+}
+
+/* A number at the place, `more` bytes on. Push constants are words: narrow ones are shifted out. */
+static bool put_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_type *type, uint64_t more) {
+    if (!is_push(at)) {
+        hdi_spirv_put(p, at->is_volatile ? "AT_VOLATILE(" : "AT(");
+        hdi_spirv_put_scalar_name(p, type, false);
+        hdi_spirv_put(p, ", ");
+        put_address(p, at, more);
+        hdi_spirv_put(p, ")");
+        return true;
+    }
+    for (uint32_t i = 0; i < at->term_count; i++)
+        if (at->stride[i] % 4) return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "an index into push constants of 8 or 16 bits");
+    uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8), words = type->width == 64 ? 2 : 1;
+    if (type->kind == 'f' && type->width > 16) hdi_spirv_put(p, "bits_f%u(", type->width);
+    if (type->width < 32) hdi_spirv_put(p, "((u%u)(", type->width);
+    for (uint32_t i = 0; i < words; i++) {
+        hdi_spirv_put(p, words == 2 ? i ? " | (u64)" : "((u64)" : "");
+        hdi_spirv_put(p, "launch.w[3u + ");
+        put_offset(p, at, more + 4 * i, 4);
+        hdi_spirv_put(p, i ? "] << 32u)" : "]");
+    }
+    if (type->width < 32) hdi_spirv_put(p, " >> %uu))", shift);
+    if (type->kind == 'f' && type->width > 16) hdi_spirv_put(p, ")");
+    return true;
+}
+
+/* May a vector be moved as a whole? */
+static bool is_whole(const place *at, const hdi_spirv_type *type, uint64_t more) {
+    uint32_t bytes = type->width / 8 * type->count;
+    return !is_push(at) && at->step == 0 && !at->is_volatile && type->count != 3 && bytes <= BUFFER_ALIGN && at->align % bytes == 0 && more % bytes == 0;
+}
+
+static uint32_t number_count(const hdi_spirv_module *m, uint32_t type_def, uint32_t limit) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
+    if (strchr("fib", type->kind)) return type->count;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < type->count && sum <= limit; i++) {
+        uint32_t part = number_count(m, hdi_spirv_part_type(m, type_def, i), limit);
+        if (type->kind != 's') return (uint32_t)HDI_MIN((uint64_t)part * type->count, (uint64_t)limit + 1);
+        sum += part;
+    }
+    return (uint32_t)HDI_MIN(sum, (uint64_t)limit + 1);
+}
+
+/* Offset of part `i` of what is at the place, from its beginning; the matrix facts go with it. */
+static uint64_t part_offset(const hdi_spirv_module *m, place *at, uint32_t i) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, at->type);
+    const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, at->type);
+    if (type->kind == 'm') {
+        if (at->by_rows) at->step = at->matrix_stride;
+        return (uint64_t)i * (at->by_rows ? type->width / 8 : at->matrix_stride);
+    }
+    if (type->kind != 's') return (uint64_t)i * (type->kind == 'a' ? decor->array_stride : at->step ? at->step : type->width / 8);
+    at->matrix_stride = decor->members[i].matrix_stride;
+    at->by_rows = decor->members[i].flags & HDI_SPIRV_ROW_MAJOR;
+    return decor->members[i].offset;
+}
+
+/* The value at the place as an expression. Types nest at most HDI_SPIRV_MAX_TYPE_DEPTH deep. */
+static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
+    bool vector = hdi_spirv_is_vector(type), array = type->kind == 'a' || type->kind == 'm';
+    if (type->count == 1 && strchr("fi", type->kind)) return put_number(p, at, type, more);
+    if (vector && is_whole(at, type, more)) {
+        hdi_spirv_put(p, "AT(%t, ", at->type);
+        put_address(p, at, more);
+        hdi_spirv_put(p, ")");
+        return true;
+    }
+    hdi_spirv_put(p, vector ? "make_%t(" : array ? "(NEW(%t){{" : "(NEW(%t){", at->type);
+    for (uint32_t i = 0; i < type->count && !p->stop; i++) {
+        place part = *at;
+        uint64_t offset = part_offset(p->m, &part, i);
+        part.type = hdi_spirv_part_type(p->m, at->type, i);
+        if (i) hdi_spirv_put(p, ", ");
+        if (!put_read(p, &part, more + offset)) return false;
+    }
+    hdi_spirv_put(p, vector ? ")" : array ? "}})" : "})");
+    return true;
+}
+
+/* A path into a value, as text of bounded length. */
+typedef struct path { char text[16 * (HDI_SPIRV_MAX_TYPE_DEPTH + 2)]; uint32_t length; } path;
+static void extend(path *to, const hdi_spirv_type *type, uint32_t i) {
+    const char *format = type->kind == 's' ? ".m" : type->kind == 'm' ? ".c[" : ".e[";
+    char digits[12];
+    uint32_t count = 0, at = (uint32_t)strlen(format);
+    memcpy(to->text + to->length, format, at);
+    to->length += at;
+    do digits[count++] = (char)('0' + i % 10);
+    while (i /= 10);
+    while (count) to->text[to->length++] = digits[--count];
+    if (type->kind != 's') to->text[to->length++] = ']';
+    to->text[to->length] = 0;
+}
+
+/* Writes the part of `value` (a def) that `from` leads to, statement by statement. */
+static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, uint32_t value, const path *from) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
+    bool vector = hdi_spirv_is_vector(type), number = type->count == 1 && strchr("fi", type->kind);
+    if (number || (vector && is_whole(at, type, more))) {
+        hdi_spirv_line(p);
+        if (number) put_number(p, at, type, more);
+        else hdi_spirv_put(p, "AT(%t, ", at->type);
+        if (!number) put_address(p, at, more);
+        hdi_spirv_put(p, number ? " = %v%s;\n" : ") = %v%s;\n", value, from->text);
+        return true;
+    }
+    for (uint32_t i = 0; i < type->count && !p->stop; i++) {
+        place part = *at;
+        uint64_t offset = part_offset(p->m, &part, i);
+        part.type = hdi_spirv_part_type(p->m, at->type, i);
+        if (vector) { /* components are named by letters, of values that may be no variables */
+            hdi_spirv_line(p);
+            put_number(p, &part, hdi_spirv_type_at(p->m, part.type), more + offset);
+            if (from->length) hdi_spirv_put(p, " = %v%s.%c;\n", value, from->text, "xyzw"[i]);
+            else hdi_spirv_put(p, " = "), hdi_spirv_put_component(p, value, i), hdi_spirv_end(p);
+            continue;
+        }
+        path further = *from;
+        extend(&further, type, i);
+        if (!put_write(p, &part, more + offset, value, &further)) return false;
+    }
+    return true;
+}
+
+/* ---- loads and stores ---- */
+
+static bool read_value(hdi_spirv_printer *p, uint32_t inst, const place *at) {
+    if (is_bytes(at->storage)) {
+        if (number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
+            return hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers out of a buffer at once", HDI_SPIRV_MAX_COPIED);
+        return put_read(p, at, 0);
+    }
+    put_lvalue(p, at);
+    return true;
+}
+
+static bool load(hdi_spirv_printer *p, uint32_t inst) {
+    const uint32_t *words = hdi_spirv_words(p->m, inst);
+    place at;
+    if (!find_place(p, hdi_spirv_find(p->m, words[3]), &at)) return false;
+    at.is_volatile |= words[0] >> 16 > 4 && words[4] & 0x11; /* volatile, or made visible */
+    hdi_spirv_put_result(p, hdi_spirv_find(p->m, words[2]));
+    bool fine = read_value(p, inst, &at);
+    hdi_spirv_end(p);
+    return fine;
+}
+
+static bool store(hdi_spirv_printer *p, uint32_t inst) {
+    const uint32_t *words = hdi_spirv_words(p->m, inst);
+    uint32_t value = hdi_spirv_find(p->m, words[2]);
+    place at;
+    if (!find_place(p, hdi_spirv_find(p->m, words[1]), &at)) return false;
+    at.is_volatile |= words[0] >> 16 > 3 && words[3] & 9;
+    if (is_bytes(at.storage)) {
+        if (number_count(p->m, at.type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
+            return hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers into a buffer at once", HDI_SPIRV_MAX_COPIED);
+        return put_write(p, &at, 0, value, &(path){ .length = 0 });
+    }
+    hdi_spirv_line(p);
+    put_lvalue(p, &at);
+    hdi_spirv_put(p, " = %v;\n", value);
+    return true;
+}
+
+/* Like a load and a store, by way of a variable in a scope of its own. */
+static bool copy(hdi_spirv_printer *p, uint32_t inst) {
+    const uint32_t *words = hdi_spirv_words(p->m, inst);
+    place to, from;
+    if (!find_place(p, hdi_spirv_find(p->m, words[1]), &to) || !find_place(p, hdi_spirv_find(p->m, words[2]), &from)) return false;
+    if (is_bytes(to.storage)) return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer");
+    hdi_spirv_line(p);
+    put_lvalue(p, &to);
+    hdi_spirv_put(p, " = ");
+    bool fine = read_value(p, inst, &from);
+    hdi_spirv_end(p);
+    return fine;
+}
+
+/* (bytes of the binding - offset of the array) / stride */
+static bool array_length(hdi_spirv_printer *p, uint32_t inst) {
+    const hdi_spirv_module *m = p->m;
+    const uint32_t *words = hdi_spirv_words(m, inst);
+    place at;
+    if (!find_place(p, hdi_spirv_find(m, words[3]), &at)) return false;
+    uint32_t binding = hdi_spirv_decor_of(m, at.root)->binding, array = hdi_spirv_part_type(m, at.type, words[4]);
+    p->has_length |= 1u << binding;
+    hdi_spirv_put(p, "(u32)((length%u - %uu) / %uu)", binding, hdi_spirv_decor_of(m, at.type)->members[words[4]].offset,
+                  hdi_spirv_decor_of(m, array)->array_stride);
+    return true;
+}
+
+bool hdi_spirv_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    switch (opcode) {
+    case SpvOpLoad: return load(p, inst);
+    case SpvOpStore: return store(p, inst);
+    case SpvOpCopyMemory: return copy(p, inst);
+    default: return array_length(p, inst);
+    }
+}
+
+bool hdi_spirv_put_pointer(hdi_spirv_printer *p, uint32_t pointer, const char *qualifier, const char *type) {
+    place at;
+    if (!find_place(p, pointer, &at)) return false;
+    hdi_spirv_put(p, "(%s%s %s *)(", qualifier, space_of(&at), type);
+    if (is_bytes(at.storage)) {
+        put_address(p, &at, 0);
+    } else {
+        hdi_spirv_put(p, "&");
+        put_lvalue(p, &at);
+    }
+    hdi_spirv_put(p, ")");
+    return true;
+}
+
+/* ---- atomics ---- */
+
+static const char *atomic_name(uint32_t opcode) {
+    switch (opcode) {
+    case SpvOpAtomicLoad: return "load";
+    case SpvOpAtomicStore: return "store";
+    case SpvOpAtomicExchange: return "exchange";
+    case SpvOpAtomicCompareExchange: return "compare";
+    case SpvOpAtomicIIncrement: case SpvOpAtomicIAdd: return "add";
+    case SpvOpAtomicIDecrement: case SpvOpAtomicISub: return "sub";
+    case SpvOpAtomicSMin: case SpvOpAtomicUMin: return "min";
+    case SpvOpAtomicSMax: case SpvOpAtomicUMax: return "max";
+    case SpvOpAtomicAnd: return "and";
+    case SpvOpAtomicOr: return "or";
+    case SpvOpAtomicXor: return "xor";
+    default: return "add_float";
+    }
+}
+
+/* Does it order other memory accesses too? Then it stands between fences. */
+static bool is_ordered(const hdi_spirv_printer *p, uint32_t semantics_id) {
+    uint64_t bits = 0;
+    hdi_spirv_known(p->m, hdi_spirv_find(p->m, semantics_id), &bits);
+    return bits & 0x1E;
+}
+
+static void put_fence(hdi_spirv_printer *p, bool ordered) {
+    if (!ordered) return;
+    hdi_spirv_line(p);
+    hdi_spirv_put(p, "FENCE();\n");
+}
+
+bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    const hdi_spirv_module *m = p->m;
+    const uint32_t *words = hdi_spirv_words(m, inst);
+    uint32_t at = opcode == SpvOpAtomicStore ? 1 : 3, pointer = hdi_spirv_find(m, words[at]);
+    const hdi_spirv_type *type = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);
+    bool as_signed = opcode == SpvOpAtomicSMin || opcode == SpvOpAtomicSMax, ordered = is_ordered(p, words[at + 2]);
+    bool moved = type->kind == 'f' && opcode != SpvOpAtomicFAddEXT; /* floats that are only moved, as their bits */
+    char name[4] = { as_signed ? 'i' : type->kind == 'f' && !moved ? 'f' : 'u', type->width == 64 ? '6' : '3', type->width == 64 ? '4' : '2', 0 };
+    hdi_spirv_use_part(p, type->width == 64 ? HDI_SPIRV_PART_ATOMICS64 : HDI_SPIRV_PART_ATOMICS);
+    put_fence(p, ordered);
+    uint32_t def = opcode == SpvOpAtomicStore ? 0 : hdi_spirv_find(m, words[2]);
+    if (def && p->facts[def] & HDI_SPIRV_NEEDED) hdi_spirv_put_result(p, def);
+    else hdi_spirv_line(p);
+    if (moved && def) hdi_spirv_put(p, "bits_f32(");
+    if (as_signed) hdi_spirv_put(p, "(u%u)", type->width);
+    hdi_spirv_put(p, "at%s_%s(", type->width == 64 ? "64" : "", atomic_name(opcode));
+    if (!hdi_spirv_put_pointer(p, pointer, "volatile ", name)) return false;
+    bool steps = opcode == SpvOpAtomicIIncrement || opcode == SpvOpAtomicIDecrement, exchange = opcode == SpvOpAtomicCompareExchange;
+    if (steps) hdi_spirv_put(p, ", (u%u)1", type->width);
+    if (exchange) hdi_spirv_put(p, ", %v", hdi_spirv_find(m, words[8]));
+    if (!steps && opcode != SpvOpAtomicLoad)
+        hdi_spirv_put(p, moved ? ", f32_bits(%v)" : as_signed ? type->width == 64 ? ", (i64)%v" : ", (i32)%v" : ", %v",
+                      hdi_spirv_find(m, words[exchange ? 7 : at + 3]));
+    hdi_spirv_put(p, moved && def ? "));\n" : ");\n");
+    put_fence(p, ordered);
+    return true;
+}
