@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest ece043e77da28446. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest 6a5d8a369a0fba7e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -3263,4 +3263,4 @@ static const uint32_t words[] = {
 0x000006da,0x0003003e,0x0000071f,0x000031a3,0x000200f9,0x00000718,0x000200f8,0x00000718,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xece043e77da28446), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x6a5d8a369a0fba7e), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 381130fc678061c2. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 25e5bf7aba5208f1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -10577,4 +10577,4 @@ static const uint32_t words[] = {
 0x00001e14,0x00050080,0x00000006,0x00001e6b,0x0000a73c,0x0000026e,0x000200f9,0x00001e11,
 0x000200f8,0x00001e13,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x381130fc678061c2), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x25e5bf7aba5208f1), NULL };

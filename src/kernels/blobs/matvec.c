@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 6b8f593b4a42c5b4. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest be9bdd9e310bf34f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -10437,4 +10437,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00001d22,0x00050080,0x00000006,0x00001d48,0x0000a56d,0x00001d46,0x000200f9,
 0x00001d1f,0x000200f8,0x00001d21,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x6b8f593b4a42c5b4), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xbe9bdd9e310bf34f), NULL };

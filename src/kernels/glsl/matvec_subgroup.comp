@@ -7,19 +7,19 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 bool in_second = false; // which B is read
+layout(std430, binding = 3) readonly buffer WideSecond { uvec4 wide_second[]; };
 #define B_WORD(at) (in_second ? source_1[at] : b[at])
+#define B_WORDS(at) (in_second ? wide_second[at] : wide_b[at])
 #include "wide.glsl"
 
 layout(constant_id = HDI_MM_NORM) const uint NORM = HDI_MM_NORM_NONE;
 layout(constant_id = HDI_MM_NORM_EPS) const uint NORM_EPS = 0;
-layout(std430, binding = 3) readonly buffer WideSecond { uvec4 wide_second[]; };
 layout(std430, binding = 6) readonly buffer NormWeight { uvec4 norm_weight[]; };
 
 // Sums over K: for each B and each row of A TILE_N of them, then the rows' sums of squares.
 const uint PRODUCTS = PAIR + 1, SQUARES = PRODUCTS * TILE_M * TILE_N, SUMS = SQUARES + (NORM != HDI_MM_NORM_NONE ? TILE_M : 0);
 shared float subgroup_sums[SUMS * WORKGROUP / 4]; // of each subgroup, which is 4 lanes at least
 
-uvec4 b_words(uint at) { return in_second ? wide_second[at] : wide_b[at]; }
 // 4 elements of A from element `index`, a multiple of 4, on.
 vec4 a_four(uint index) {
     if (A_TYPE == HDI_TYPE_F32) return uintBitsToFloat(wide_a[index >> 2]);
@@ -42,14 +42,14 @@ uvec2 unit_place(uint unit) {
 // The weights of a unit in the column whose first element is `first`.
 void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
     if (B_TYPE == HDI_TYPE_F32) {
-        x = uintBitsToFloat(b_words((first >> 2) + 2u * unit));
-        y = uintBitsToFloat(b_words((first >> 2) + 2u * unit + 1u));
+        x = uintBitsToFloat(B_WORDS((first >> 2) + 2u * unit));
+        y = uintBitsToFloat(B_WORDS((first >> 2) + 2u * unit + 1u));
     } else if (B_TYPE == HDI_TYPE_F16) {
-        uvec4 words = b_words((first >> 3) + unit);
+        uvec4 words = B_WORDS((first >> 3) + unit);
         x = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
         y = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
     } else if (B_TYPE == HDI_TYPE_BF16) {
-        uvec4 words = b_words((first >> 3) + unit), low = words << 16, high = words & 0xFFFF0000u;
+        uvec4 words = B_WORDS((first >> 3) + unit), low = words << 16, high = words & 0xFFFF0000u;
         x = uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y));
         y = uintBitsToFloat(uvec4(low.z, high.z, low.w, high.w));
     } else if (B_TYPE == HDI_TYPE_Q4_0) {
@@ -65,7 +65,7 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
     } else if (B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_TQ2_0) {
         uint block = ((first >> 8) + (unit >> 5)) * block_bytes(B_TYPE), l = 4u * (unit & 7u), part = (unit >> 3) & 3u;
         if (B_TYPE == HDI_TYPE_Q4_K) {
-            uvec4 head = b_words(block >> 4);
+            uvec4 head = B_WORDS(block >> 4);
             uint codes = B_WORD((block >> 2) + 4u + 8u * part + (l >> 2));
             uint low = q4_k_scale_min(2u * part, head.y, head.z, head.w), high = q4_k_scale_min(2u * part + 1u, head.y, head.z, head.w);
             vec2 d = unpackHalf2x16(head.x);

@@ -7,8 +7,9 @@
 layout(std430, binding = 0) readonly buffer WideA { uvec4 wide_a[]; };
 layout(std430, binding = 1) readonly buffer WideB { uvec4 wide_b[]; };
 
-#ifndef B_WORD // a word of B; kernels of two Bs choose which
+#ifndef B_WORD // a word of B, and four; kernels of two Bs choose which
 #define B_WORD(at) b[at]
+#define B_WORDS(at) wide_b[at]
 #endif
 // 4 bytes from byte `at`, a multiple of 2, on, and a half.
 uint b_bytes(uint at) {
@@ -47,7 +48,7 @@ void b_eight(uint index, out vec4 low, out vec4 high) {
         shift = (e & 16u) >> 2;
         mask = 0x0F0F0F0Fu;
         if (B_TYPE == HDI_TYPE_Q5_0 || B_TYPE == HDI_TYPE_Q5_1) {
-            uint fifth = quant_byte(b[more >> 2], more);
+            uint fifth = quant_byte(B_WORD(more >> 2), more);
             more_low = bits_to_bytes(fifth) << 4;
             more_high = bits_to_bytes(fifth >> 4) << 4;
         }
@@ -55,14 +56,14 @@ void b_eight(uint index, out vec4 low, out vec4 high) {
         if (B_TYPE == HDI_TYPE_Q4_1 || B_TYPE == HDI_TYPE_Q5_1) less = -b_half(block + 2u);
         else offset = B_TYPE == HDI_TYPE_Q5_0 ? 16.0 : 8.0;
     } else if (B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q5_K) {
-        uvec4 head = wide_b[block >> 4];
+        uvec4 head = B_WORDS(block >> 4);
         uint pair = q4_k_scale_min(e >> 5, head.y, head.z, head.w);
         vec2 d = unpackHalf2x16(head.x);
         shift = (e & 32u) >> 3;
         mask = 0x0F0F0F0Fu;
         if (B_TYPE == HDI_TYPE_Q5_K) {
-            more_low = ((b[more >> 2] >> (e >> 5)) & 0x01010101u) << 4;
-            more_high = ((b[(more >> 2) + 1u] >> (e >> 5)) & 0x01010101u) << 4;
+            more_low = ((B_WORD(more >> 2) >> (e >> 5)) & 0x01010101u) << 4;
+            more_high = ((B_WORD((more >> 2) + 1u) >> (e >> 5)) & 0x01010101u) << 4;
         }
         scale = d.x * float(pair & 63u);
         less = d.y * float(pair >> 8);
@@ -71,17 +72,17 @@ void b_eight(uint index, out vec4 low, out vec4 high) {
         more_high = ((b_bytes(more + 4u) >> shift) & 0x03030303u) << 4;
         shift = (e & 64u) >> 4;
         mask = 0x0F0F0F0Fu;
-        scale = b_half(block + 208u) * signed_byte(quant_byte(b[part >> 2], part));
+        scale = b_half(block + 208u) * signed_byte(quant_byte(B_WORD(part >> 2), part));
         offset = 32.0;
     } else if (B_TYPE == HDI_TYPE_Q3_K) {
         uint high_at = block + 104u + ((e >> 4) & 3u);
         more_low = ((b_bytes(more) >> (e >> 5)) & 0x01010101u) << 2;
         more_high = ((b_bytes(more + 4u) >> (e >> 5)) & 0x01010101u) << 2;
-        scale = b_half(block + 108u) * q3_k_scale(e >> 4, quant_byte(b[part >> 2], part), quant_byte(b[high_at >> 2], high_at));
+        scale = b_half(block + 108u) * q3_k_scale(e >> 4, quant_byte(B_WORD(part >> 2), part), quant_byte(B_WORD(high_at >> 2), high_at));
         offset = 4.0;
     } else if (B_TYPE == HDI_TYPE_Q2_K) {
-        uint both = quant_byte(b[part >> 2], part);
-        vec2 d = unpackHalf2x16(b[(block + 80u) >> 2]);
+        uint both = quant_byte(B_WORD(part >> 2), part);
+        vec2 d = unpackHalf2x16(B_WORD((block + 80u) >> 2));
         scale = d.x * float(both & 15u);
         less = d.y * float(both >> 4);
     } else if (B_TYPE == HDI_TYPE_TQ1_0) { // the last 16 elements lie in the same 4 bytes
