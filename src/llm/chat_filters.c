@@ -92,8 +92,9 @@ static hdl_value whole_number(const filtered *f) {
 }
 
 static hdl_value absolute(const filtered *f) {
-    if (!hdl_is_number(f->v) || f->v.as.number == INT64_MIN) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "%s has no sign,", hdl_kind_name(f->v));
-    return hdl_number(f->v.as.number < 0 ? -(f->v.as.number + 1) + 1 : f->v.as.number);
+    if (hdl_is_number(f->v) && f->v.as.number != INT64_MIN) return hdl_number(f->v.as.number < 0 ? -f->v.as.number : f->v.as.number);
+    hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "%s has no sign,", hdl_kind_name(f->v));
+    return f->v;
 }
 
 static hdl_value same(const filtered *f) { return f->v; }
