@@ -24,6 +24,12 @@ static void say_lines(int out, const char *history_path) {
     _exit(0);
 }
 
+/* Whether single keys reach whoever reads the terminal. */
+static bool takes_keys(int master) {
+    struct termios now;
+    return tcgetattr(master, &now) != 0 || !(now.c_lflag & (tcflag_t)ICANON);
+}
+
 /* What the child says, given these bytes as its input: through a pipe, or as keys on a terminal. */
 static void said(bool terminal, const char *input, size_t bytes, const char *history_path, char *out, size_t out_bytes) {
     int from[2], to[2] = { -1, -1 }, master = -1;
@@ -51,24 +57,37 @@ static void said(bool terminal, const char *input, size_t bytes, const char *his
     close(from[1]);
     if (!terminal) close(to[0]);
     size_t count = 0, sent = 0;
+    /* On a terminal a line's keys go out when the child asks for it: it has said what it got so far and shows a prompt.
+     * What is typed earlier would be read by the terminal's own rules. */
+    bool asked = !terminal, spoke = false;
     for (bool open = true; open && count + 1 < out_bytes;) {
         if (!terminal && sent == bytes && to[1] >= 0) {
             close(to[1]);
             to[1] = -1;
         }
-        struct pollfd fds[] = { { .fd = from[0], .events = POLLIN }, { .fd = to[1], .events = (short)((terminal ? POLLIN : 0) | (sent < bytes ? POLLOUT : 0)) } };
-        char echo[4096];
+        struct pollfd fds[] = { { .fd = from[0], .events = POLLIN }, { .fd = to[1], .events = (short)((terminal ? POLLIN : 0) | (asked && sent < bytes ? POLLOUT : 0)) } };
         if (poll(fds, to[1] >= 0 ? 2 : 1, 20000) <= 0) break;
-        if (fds[1].revents & POLLIN && to[1] >= 0 && read(to[1], echo, sizeof echo) <= 0) to[1] = -1;
-        /* Keys only when the child has begun: what is typed before is read by nobody's rules. */
-        if (to[1] >= 0 && fds[1].revents & POLLOUT && (count > 0 || !terminal)) {
-            const ssize_t got = write(to[1], input + sent, bytes - sent > 512 ? 512 : bytes - sent);
-            if (got > 0) sent += (size_t)got;
-        }
+        poll(fds, 1, 0); /* a prompt comes after what was said: look at that first */
         if (fds[0].revents & (POLLIN | POLLHUP)) {
             const ssize_t got = read(from[0], out + count, out_bytes - count - 1);
             if (got > 0) count += (size_t)got;
             else open = false;
+            spoke = true;
+        }
+        char echo[4097];
+        if (to[1] >= 0 && fds[1].revents & POLLIN) {
+            const ssize_t got = read(to[1], echo, sizeof echo - 1);
+            echo[got > 0 ? got : 0] = 0;
+            if (got <= 0) to[1] = -1;
+            if (spoke && memchr(echo, '>', strlen(echo))) asked = true;
+        } else if (to[1] >= 0 && fds[1].revents & POLLOUT && asked && terminal && !takes_keys(master)) {
+            poll(NULL, 0, 1); /* the prompt is there, but the terminal's rules still hold */
+        } else if (to[1] >= 0 && fds[1].revents & POLLOUT && asked) {
+            const char *end = terminal ? memchr(input + sent, '\n', bytes - sent) : NULL;
+            size_t some = end ? (size_t)(end - input) + 1 - sent : bytes - sent;
+            const ssize_t got = write(to[1], input + sent, some > 512 ? 512 : some);
+            if (got > 0) sent += (size_t)got;
+            if (terminal) asked = spoke = false;
         }
     }
     out[count] = 0;
