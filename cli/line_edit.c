@@ -1,0 +1,140 @@
+/* line_edit.c: lines with libedit or without. Of libedit only the interface that GNU readline began is used, by name, so
+ * that neither its header nor the library is needed to build or to run. */
+#define _POSIX_C_SOURCE 200809L
+#include "line_edit.h"
+#include <dlfcn.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+struct line_edit {
+    void *library;
+    char *(*readline)(const char *prompt);
+    int (*add_history)(const char *line);
+    int (*read_history)(const char *path);
+    int (*write_history)(const char *path);
+    void (*using_history)(void);
+    void (*stifle_history)(int lines);
+    char *history_path;
+    char *last; /* the line before: the same again is not kept twice */
+};
+
+static struct termios terminal_before;
+static volatile bool terminal_known;
+
+/* Looks up one function; `out` is a pointer to a function pointer. */
+static bool find(void *library, const char *name, void *out) {
+    void *symbol = dlsym(library, name);
+    memcpy(out, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static void open_library(line_edit *editor) {
+    static const char *const names[] = { "libedit.so.2", "libedit.so.0", "libedit.3.dylib" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !editor->library; i++) editor->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!editor->library) return;
+    if (find(editor->library, "readline", &editor->readline) && find(editor->library, "add_history", &editor->add_history) &&
+        find(editor->library, "read_history", &editor->read_history) && find(editor->library, "write_history", &editor->write_history) &&
+        find(editor->library, "using_history", &editor->using_history) && find(editor->library, "stifle_history", &editor->stifle_history))
+        return;
+    dlclose(editor->library);
+    editor->library = NULL;
+}
+
+line_edit *line_edit_open(const char *history_path) {
+    line_edit *editor = calloc(1, sizeof *editor);
+    if (!editor) return NULL;
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return editor;
+    terminal_known = tcgetattr(STDIN_FILENO, &terminal_before) == 0;
+    setlocale(LC_CTYPE, ""); /* characters of more than one byte */
+    open_library(editor);
+    if (!editor->library) return editor;
+    editor->using_history();
+    editor->stifle_history(LINE_EDIT_HISTORY_LINES);
+    if (history_path) editor->history_path = strdup(history_path);
+    if (editor->history_path) editor->read_history(editor->history_path); /* the first time there is none */
+    return editor;
+}
+
+bool line_edit_edits(const line_edit *editor) { return editor->library != NULL; }
+
+/* A line of any length up to the limit; NULL at the end. */
+static char *read_plain(void) {
+    size_t count = 0, capacity = 256;
+    char *line = malloc(capacity);
+    while (line && fgets(line + count, (int)(capacity - count), stdin)) {
+        count += strlen(line + count);
+        if (count && line[count - 1] == '\n') {
+            line[count - 1] = 0;
+            return line;
+        }
+        if (count + 1 < capacity) continue; /* the last line has no newline, or a zero stood in it */
+        capacity *= 2;
+        char *larger = capacity <= 2 * LINE_EDIT_MOST_BYTES ? realloc(line, capacity) : NULL;
+        if (!larger) break;
+        line = larger;
+    }
+    if (line && count && feof(stdin)) return line;
+    free(line);
+    return NULL;
+}
+
+char *line_edit_read(line_edit *editor, const char *prompt) {
+    if (!editor->library) {
+        if (isatty(STDIN_FILENO)) {
+            fputs(prompt, stdout);
+            fflush(stdout);
+        }
+        return read_plain();
+    }
+    fflush(stdout);
+    char *line = editor->readline(prompt);
+    if (!line || strlen(line) > LINE_EDIT_MOST_BYTES) {
+        free(line);
+        return NULL;
+    }
+    if (line[0] && !(editor->last && strcmp(editor->last, line) == 0)) {
+        editor->add_history(line);
+        free(editor->last);
+        editor->last = strdup(line);
+    }
+    return line;
+}
+
+void line_edit_restore(void) {
+    if (terminal_known) tcsetattr(STDIN_FILENO, TCSANOW, &terminal_before);
+}
+
+void line_edit_close(line_edit *editor) {
+    if (!editor) return;
+    if (editor->library && editor->history_path) {
+        const mode_t before = umask(077);
+        editor->write_history(editor->history_path); /* a history that cannot be kept is no failure */
+        umask(before);
+    }
+    line_edit_restore();
+    /* The library stays: it keeps its state until the process ends. */
+    free(editor->history_path);
+    free(editor->last);
+    free(editor);
+}
+
+bool line_edit_history_path(const char *name, char *out, size_t out_bytes) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const bool own = state && state[0] == '/';
+    const int count = own ? snprintf(out, out_bytes, "%s/heddle/%s", state, name) : home && home[0] == '/' ? snprintf(out, out_bytes, "%s/.local/state/heddle/%s", home, name) : -1;
+    if (count < 0 || (size_t)count >= out_bytes) {
+        if (out_bytes) out[0] = 0;
+        return false;
+    }
+    for (char *slash = strchr(out + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(out, 0700); /* what is there already stays; writing tells whether all went well */
+        *slash = '/';
+    }
+    return true;
+}

@@ -1,0 +1,318 @@
+/* chat_eval.c: the value of an expression. */
+#include "llm/chat_inside.h"
+
+static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node);
+
+hdl_value hdl_eval(hdl_chat_run *run, const hdl_node *node) {
+    hdl_value value = hdl_none();
+    if (!hdl_chat_step(run, 1)) return value;
+    run->at = node->at;
+    if (++run->depth > HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, node->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    else value = eval_node(run, node);
+    run->depth--;
+    return hdl_chat_stopped(run) ? hdl_none() : value;
+}
+
+/* ---- operators ---- */
+
+static hdl_value repeated(hdl_chat_run *run, hdl_value v, int64_t times) {
+    if (hdl_is(v, HDL_IS_TEXT)) {
+        hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
+        for (int64_t i = 0; i < times && v.as.text.count && !hdl_chat_stopped(run); i++) hdl_put(run, &sink, v.as.text);
+        return hdl_text_value(hdl_sunk(&sink));
+    }
+    uint64_t count = times > 0 ? (uint64_t)times : 0;
+    if (!hdl_mul(count, v.as.list->count, &count)) count = UINT64_MAX;
+    if (!hdl_chat_step(run, count)) return hdl_none();
+    const hdl_value list = hdl_list_value(run, v.kind, (size_t)count);
+    for (uint64_t i = 0; i < count && !hdl_chat_stopped(run); i++) list.as.list->items[i] = v.as.list->items[i % v.as.list->count];
+    return list;
+}
+
+static hdl_value added(hdl_chat_run *run, hdl_value a, hdl_value b) {
+    if (hdl_is(a, HDL_IS_TEXT)) {
+        hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
+        hdl_put(run, &sink, a.as.text);
+        hdl_put(run, &sink, b.as.text);
+        return hdl_text_value(hdl_sunk(&sink));
+    }
+    const size_t count = a.as.list->count + b.as.list->count;
+    if (!hdl_chat_step(run, count)) return hdl_none();
+    const hdl_value list = hdl_list_value(run, a.kind, count);
+    if (hdl_chat_stopped(run)) return list;
+    for (size_t i = 0; i < count; i++) list.as.list->items[i] = i < a.as.list->count ? a.as.list->items[i] : b.as.list->items[i - a.as.list->count];
+    return list;
+}
+
+static hdl_value calculated(hdl_chat_run *run, const hdl_node *node, int64_t a, int64_t b) {
+    int64_t result = 0;
+    bool over = false;
+    switch (node->op) {
+    case HDL_OP_ADD: over = __builtin_add_overflow(a, b, &result); break;
+    case HDL_OP_SUB: over = __builtin_sub_overflow(a, b, &result); break;
+    case HDL_OP_MUL: over = __builtin_mul_overflow(a, b, &result); break;
+    default:
+        over = a == INT64_MIN && b == -1;
+        if (b == 0) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "a division by 0");
+        if (b == 0 || over) break;
+        /* The quotient is rounded to the lower number, not to 0 as C does. */
+        const bool lower = a % b != 0 && (a < 0) != (b < 0);
+        result = node->op == HDL_OP_FLOOR ? a / b - lower : a % b + (lower ? b : 0);
+    }
+    if (over) hdl_chat_fail(run, HD_STATUS_LIMIT, node->at, "a number above 2^63");
+    return hdl_number(result);
+}
+
+static hdl_value eval_binary(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value a = hdl_eval(run, node->a), b = hdl_eval(run, node->b);
+    if (hdl_chat_stopped(run)) return a;
+    if (node->op == HDL_OP_JOIN) {
+        hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
+        hdl_put_value(run, &sink, a, false);
+        hdl_put_value(run, &sink, b, false);
+        return hdl_text_value(hdl_sunk(&sink));
+    }
+    if (hdl_is_number(a) && hdl_is_number(b)) return calculated(run, node, a.as.number, b.as.number);
+    if (node->op == HDL_OP_ADD && a.kind == b.kind && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a))) return added(run, a, b);
+    if (node->op == HDL_OP_MUL && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a)) && hdl_is_number(b)) return repeated(run, a, b.as.number);
+    if (node->op == HDL_OP_MUL && (hdl_is(b, HDL_IS_TEXT) || hdl_is_list(b)) && hdl_is_number(a)) return repeated(run, b, a.as.number);
+    static const char *const words[] = { "+", "-", "*", "//", "%" };
+    char shown[HDL_QUOTE];
+    const hdl_value *undefined = hdl_is(a, HDL_IS_UNDEFINED) ? &a : hdl_is(b, HDL_IS_UNDEFINED) ? &b : NULL;
+    if (undefined) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(undefined->as.text, shown));
+    else hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s %s %s cannot be worked out,", hdl_kind_name(a), words[node->op], hdl_kind_name(b));
+    return a;
+}
+
+static bool compare(hdl_chat_run *run, const hdl_node *node, hdl_value a, hdl_value b) {
+    switch (node->op) {
+    case HDL_OP_EQ: return hdl_equal(run, a, b);
+    case HDL_OP_NE: return !hdl_equal(run, a, b);
+    case HDL_OP_LT: return hdl_order(run, node->at, a, b) < 0;
+    case HDL_OP_LE: return hdl_order(run, node->at, a, b) <= 0;
+    case HDL_OP_GT: return hdl_order(run, node->at, a, b) > 0;
+    case HDL_OP_GE: return hdl_order(run, node->at, a, b) >= 0;
+    case HDL_OP_IN: return hdl_contains(run, node->at, b, a);
+    default: return !hdl_contains(run, node->at, b, a);
+    }
+}
+
+static hdl_value eval_compare(hdl_chat_run *run, const hdl_node *node) {
+    hdl_value a = hdl_eval(run, node->a);
+    for (const hdl_node *link = node->list; link && !hdl_chat_stopped(run); link = link->next) {
+        const hdl_value b = hdl_eval(run, link->a);
+        if (hdl_chat_stopped(run) || !compare(run, link, a, b)) return hdl_bool(false);
+        a = b;
+    }
+    return hdl_bool(true);
+}
+
+/* ---- parts of values ---- */
+
+static hdl_value loop_attribute(const hdl_loop *loop, hdl_span name) {
+    const int64_t index = (int64_t)loop->index, length = (int64_t)loop->items->count;
+    if (hdl_same(name, hdl_text("index"))) return hdl_number(index + 1);
+    if (hdl_same(name, hdl_text("index0"))) return hdl_number(index);
+    if (hdl_same(name, hdl_text("revindex"))) return hdl_number(length - index);
+    if (hdl_same(name, hdl_text("revindex0"))) return hdl_number(length - index - 1);
+    if (hdl_same(name, hdl_text("first"))) return hdl_bool(index == 0);
+    if (hdl_same(name, hdl_text("last"))) return hdl_bool(index == length - 1);
+    if (hdl_same(name, hdl_text("length"))) return hdl_number(length);
+    if (hdl_same(name, hdl_text("previtem")) && index > 0) return loop->items->items[index - 1];
+    if (hdl_same(name, hdl_text("nextitem")) && index + 1 < length) return loop->items->items[index + 1];
+    return hdl_undefined(name);
+}
+
+hdl_value hdl_attribute(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_span name) {
+    if (hdl_is(v, HDL_IS_UNDEFINED)) {
+        char shown[HDL_QUOTE];
+        hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is undefined,", hdl_quote(v.as.text, shown));
+    } else if (hdl_is(v, HDL_IS_LOOP)) {
+        return loop_attribute(v.as.loop, name);
+    } else if (hdl_is(v, HDL_IS_MAP) || hdl_is(v, HDL_IS_NAMESPACE)) {
+        const hdl_value *found = hdl_map_get(run, v.as.map, name);
+        if (found) return *found;
+    }
+    return hdl_undefined(name);
+}
+
+static hdl_value eval_slice(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value v = hdl_eval(run, node->a);
+    const hdl_node *parts[] = { node->b, node->c, node->d };
+    int64_t numbers[3] = { 0 };
+    const int64_t *given[3] = { NULL };
+    for (size_t i = 0; i < 3; i++) {
+        if (!parts[i]) continue;
+        const hdl_value part = hdl_eval(run, parts[i]);
+        if (hdl_is(part, HDL_IS_NONE)) continue;
+        if (!hdl_is_number(part)) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "a slice with %s,", hdl_kind_name(part));
+        numbers[i] = part.as.number;
+        given[i] = &numbers[i];
+    }
+    return hdl_chat_stopped(run) ? v : hdl_slice(run, node->at, v, given[0], given[1], given[2]);
+}
+
+static hdl_value eval_list(hdl_chat_run *run, const hdl_node *node) {
+    size_t count = 0;
+    for (const hdl_node *item = node->list; item; item = item->next) count++;
+    const hdl_value list = hdl_list_value(run, node->kind == HDL_NODE_LIST ? HDL_IS_LIST : HDL_IS_TUPLE, count);
+    size_t i = 0;
+    for (const hdl_node *item = node->list; item && !hdl_chat_stopped(run); item = item->next) list.as.list->items[i++] = hdl_eval(run, item);
+    return list;
+}
+
+static hdl_value eval_map(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value map = hdl_map_value(run, HDL_IS_MAP);
+    for (const hdl_node *pair = node->list; pair && !hdl_chat_stopped(run); pair = pair->next) {
+        const hdl_value key = hdl_eval(run, pair->a), value = hdl_eval(run, pair->b);
+        if (!hdl_chat_stopped(run) && !hdl_is(key, HDL_IS_TEXT)) hdl_chat_unsupported(run, pair->at, "the key of a map,", hdl_text(hdl_kind_name(key)));
+        if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key.as.text, value);
+    }
+    return map;
+}
+
+/* ---- calls ---- */
+
+hdl_args hdl_eval_args(hdl_chat_run *run, const hdl_node *list) {
+    hdl_args args = { 0 };
+    size_t count = 0;
+    for (const hdl_node *arg = list; arg; arg = arg->next) count++;
+    if (count > HDL_MAX_CHAT_ARGS) hdl_chat_fail(run, HD_STATUS_LIMIT, list->at, "more than %u arguments", HDL_MAX_CHAT_ARGS);
+    args.values = hdl_chat_take(run, count, sizeof *args.values);
+    args.names = hdl_chat_take(run, count, sizeof *args.names);
+    for (const hdl_node *arg = list; arg && !hdl_chat_stopped(run); arg = arg->next) {
+        if (arg->text.count) args.names[args.count] = arg->text;
+        args.values[args.count++] = hdl_eval(run, arg->a);
+    }
+    return args;
+}
+
+const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) {
+    for (size_t i = 0; i < args->count; i++) {
+        if (args->names[i].bytes ? !hdl_same(args->names[i], hdl_text(name)) : i != place) continue;
+        args->used |= UINT64_C(1) << i;
+        return &args->values[i];
+    }
+    return NULL;
+}
+
+hdl_span hdl_text_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, hdl_span fallback) {
+    const hdl_value *given = hdl_arg(args, place, name);
+    if (!given || (hdl_is(*given, HDL_IS_NONE) && !fallback.bytes)) return fallback;
+    if (!hdl_is(*given, HDL_IS_TEXT)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a text,", name, hdl_kind_name(*given));
+    return hdl_is(*given, HDL_IS_TEXT) ? given->as.text : fallback;
+}
+
+int64_t hdl_number_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, int64_t fallback) {
+    const hdl_value *given = hdl_arg(args, place, name);
+    if (!given) return fallback;
+    if (!hdl_is_number(*given)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a number,", name, hdl_kind_name(*given));
+    return hdl_is_number(*given) ? given->as.number : fallback;
+}
+
+void hdl_check_args(hdl_chat_run *run, uint32_t at, const hdl_args *args) {
+    for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++)
+        if (!(args->used >> i & 1)) hdl_chat_unsupported(run, at, "argument", args->names[i].bytes ? args->names[i] : hdl_text("too many"));
+}
+
+static hdl_value call_macro(hdl_chat_run *run, const hdl_node *macro, hdl_args *args) {
+    hdl_scope scope = { .outer = run->globals }, *outer = run->scope;
+    size_t place = 0;
+    for (const hdl_node *parameter = macro->other; parameter && !hdl_chat_stopped(run); parameter = parameter->next) {
+        char name[64];
+        if (parameter->text.count >= sizeof name) {
+            hdl_chat_unsupported(run, parameter->at, "the long name", parameter->text);
+            break;
+        }
+        memcpy(name, parameter->text.bytes, (size_t)parameter->text.count);
+        name[parameter->text.count] = 0;
+        const hdl_value *given = hdl_arg(args, place++, name);
+        run->scope = &scope; /* a default may name an earlier parameter */
+        hdl_bind(run, &scope, parameter->text, given ? *given : parameter->a ? hdl_eval(run, parameter->a) : hdl_undefined(parameter->text));
+        run->scope = outer;
+    }
+    run->scope = &scope;
+    const hdl_span text = hdl_run_captured(run, macro->list);
+    run->scope = outer;
+    return hdl_text_value(text);
+}
+
+static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node) {
+    hdl_value called, result = hdl_none();
+    bool method = node->a->kind == HDL_NODE_ATTR;
+    if (method) {
+        called = hdl_eval(run, node->a->a);
+        if (hdl_is(called, HDL_IS_UNDEFINED) || hdl_is(called, HDL_IS_NAMESPACE)) {
+            called = hdl_attribute(run, node->at, called, node->a->text);
+            method = false;
+        }
+    } else {
+        called = hdl_eval(run, node->a);
+    }
+    hdl_args args = hdl_eval_args(run, node->list);
+    if (hdl_chat_stopped(run)) return result;
+    char shown[HDL_QUOTE];
+    if (method) result = hdl_method(run, node->at, node->a->text, called, &args);
+    else if (hdl_is(called, HDL_IS_MACRO)) result = call_macro(run, called.as.macro, &args);
+    else if (hdl_is(called, HDL_IS_FUNCTION)) result = hdl_function(run, node->at, called.as.number, &args);
+    else if (hdl_is(called, HDL_IS_UNDEFINED)) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(called.as.text, shown));
+    else hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s cannot be called,", hdl_kind_name(called));
+    hdl_check_args(run, node->at, &args);
+    return result;
+}
+
+static hdl_value eval_filter(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value v = hdl_eval(run, node->a);
+    hdl_args args = hdl_eval_args(run, node->list);
+    if (hdl_chat_stopped(run)) return v;
+    const hdl_value result = hdl_filter(run, node->at, node->text, v, &args);
+    hdl_check_args(run, node->at, &args);
+    return result;
+}
+
+static hdl_value eval_test(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value v = hdl_eval(run, node->a);
+    hdl_args args = hdl_eval_args(run, node->list);
+    if (hdl_chat_stopped(run)) return v;
+    const bool result = hdl_test(run, node->at, node->text, v, &args);
+    hdl_check_args(run, node->at, &args);
+    return hdl_bool(result);
+}
+
+static hdl_value eval_negated(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value v = hdl_eval(run, node->a);
+    if (!hdl_chat_stopped(run) && (!hdl_is_number(v) || v.as.number == INT64_MIN))
+        hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s has no sign,", hdl_kind_name(v));
+    return hdl_chat_stopped(run) ? v : hdl_number(node->kind == HDL_NODE_NEGATE ? -v.as.number : v.as.number);
+}
+
+static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
+    hdl_value a;
+    switch (node->kind) {
+    case HDL_NODE_TEXT: return hdl_text_value(node->text);
+    case HDL_NODE_NUMBER: return hdl_number(node->number);
+    case HDL_NODE_TRUE: return hdl_bool(true);
+    case HDL_NODE_FALSE: return hdl_bool(false);
+    case HDL_NODE_NAME: return hdl_lookup(run, node->text);
+    case HDL_NODE_ATTR: return hdl_attribute(run, node->at, hdl_eval(run, node->a), node->text);
+    case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_item(run, node->at, a, hdl_eval(run, node->b));
+    case HDL_NODE_SLICE: return eval_slice(run, node);
+    case HDL_NODE_CALL: return eval_call(run, node);
+    case HDL_NODE_FILTER: return eval_filter(run, node);
+    case HDL_NODE_TEST: return eval_test(run, node);
+    case HDL_NODE_NEGATE:
+    case HDL_NODE_PLUS: return eval_negated(run, node);
+    case HDL_NODE_NOT: return hdl_bool(!hdl_true(hdl_eval(run, node->a)));
+    case HDL_NODE_AND: a = hdl_eval(run, node->a); return hdl_true(a) ? hdl_eval(run, node->b) : a;
+    case HDL_NODE_OR: a = hdl_eval(run, node->a); return hdl_true(a) ? a : hdl_eval(run, node->b);
+    case HDL_NODE_BINARY: return eval_binary(run, node);
+    case HDL_NODE_COMPARE: return eval_compare(run, node);
+    case HDL_NODE_CHOICE:
+        if (hdl_true(hdl_eval(run, node->a))) return hdl_eval(run, node->b);
+        return node->c ? hdl_eval(run, node->c) : hdl_undefined(hdl_text("the value of an if without else"));
+    case HDL_NODE_LIST:
+    case HDL_NODE_TUPLE: return eval_list(run, node);
+    case HDL_NODE_MAP: return eval_map(run, node);
+    default: return hdl_none();
+    }
+}
