@@ -83,7 +83,8 @@ typedef struct hd_message {
 } hd_message;
 /** A conversation as the text that the model was trained to continue. @param template_name NULL: the file's own template
  *  (UNSUPPORTED, with its place, where it uses what heddle does not know); else a built-in one: "chatml", "llama2",
- *  "llama3", "mistral", "gemma", "bitnet". @param out_text at most `room` bytes with the ending zero. @param out_needed bytes
+ *  "llama3", "mistral", "gemma", "qwen", "phi3", "bitnet". The text holds control tokens: tokenize it with
+ *  HD_TOKENIZE_PARSE_SPECIAL and without ADD_SPECIAL. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes
  *  in full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
 HD_API hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count,
                                       char *out_text, size_t room, size_t *out_needed);

@@ -1,5 +1,6 @@
 /* figures.c: what kind of model a file holds, in figures. Every figure comes from the file and bounds what is done later, so
  * each is held to a range in which nothing overflows. */
+#include "llm/i2s.h"
 #include "llm/model.h"
 #include <math.h>
 #include <stdio.h>
@@ -249,7 +250,7 @@ static hd_status find_weight(hd_model *model, uint32_t layer, hdl_role role, hdl
     w->shape = matrix ? HD_SHAPE(length_of(f, roles[role].rows), length_of(f, roles[role].columns)) : HD_SHAPE(length_of(f, roles[role].rows));
     hd_status status = hdl_gguf_need_tensor(model->gguf, name, w->shape, &w->tensor, error);
     if (status) return status;
-    w->dtype = w->tensor.type == HDL_GGUF_TYPE_I2_S ? HD_TQ2_0 : hdl_gguf_dtype(w->tensor.type);
+    w->dtype = w->tensor.type == HDL_GGUF_TYPE_I2_S ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
     if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain))
         return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name, hdl_gguf_type_info(w->tensor.type).name);

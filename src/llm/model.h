@@ -36,7 +36,7 @@ typedef enum hdl_role {
 typedef struct hdl_weight {
     bool            present;
     hdl_gguf_tensor tensor;
-    hd_dtype        dtype;   /* on the device: the file's, but tq2_0 for Microsoft's i2_s */
+    hd_dtype        dtype;   /* on the device: the file's, but i2s.h's for Microsoft's i2_s */
     hd_shape        shape;
     float           scale;   /* the product's result is multiplied by it; 1 for none */
 } hdl_weight;

@@ -1,5 +1,6 @@
 /* stage.c: weights and cache on a device, and the plans that use them. A GPU gets the weights in slabs, since a device has
  * few allocations to give; the CPU uses them where the file is mapped, so that loading costs nothing. */
+#include "llm/i2s.h"
 #include "llm/stage.h"
 #include <stdio.h>
 
@@ -81,7 +82,15 @@ hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffe
         }
         return status;
     }
-    return fail(stage, HD_STATUS_UNSUPPORTED, "i2_s weights");
+    const uint64_t bytes = hdl_weight_bytes(w);
+    float scale; /* known since the model was opened: it is the weight's factor */
+    void *blocks = hdl_alloc(&model->allocator, bytes);
+    if (!blocks) return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
+    hd_status status = hdl_i2s_unpack(data.bytes, data.count, w->shape, blocks, bytes, &scale, &error);
+    status = status ? hd_context_put_error(model->context, &error) : hd_buffer_write(buffer, offset, blocks, bytes);
+    hdl_free(&model->allocator, blocks, bytes);
+    tell(loading, bytes);
+    return status;
 }
 
 /* The CPU's way: every weight is a buffer over the mapped file. */

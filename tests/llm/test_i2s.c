@@ -33,7 +33,7 @@ static void values_are_kept(void **state) {
     hd_error error = { 0 };
     pack(0.37f);
     blocks[OUT_BYTES] = 0xA5;
-    assert_int_equal(hdl_i2s_to_tq2_0(packed, BYTES, HD_SHAPE(ROWS, COLUMNS), blocks, OUT_BYTES, &scale, &error), HD_OK);
+    assert_int_equal(hdl_i2s_unpack(packed, BYTES, HD_SHAPE(ROWS, COLUMNS), blocks, OUT_BYTES, &scale, &error), HD_OK);
     assert_true(scale == 0.37f && blocks[OUT_BYTES] == 0xA5);
     for (uint32_t i = 0; i < ELEMENTS; i++) {
         const uint8_t *block = blocks + i / 256 * 66;
@@ -46,7 +46,7 @@ static void values_are_kept(void **state) {
 static hd_status unpack(uint64_t bytes, hd_shape shape, uint64_t out_bytes) {
     float scale = 5;
     hd_error error = { 0 };
-    const hd_status status = hdl_i2s_to_tq2_0(packed, bytes, shape, blocks, out_bytes, &scale, &error);
+    const hd_status status = hdl_i2s_unpack(packed, bytes, shape, blocks, out_bytes, &scale, &error);
     assert_int_equal(error.status, status);
     assert_true(status == HD_OK || scale == 5);
     return status;
@@ -75,9 +75,9 @@ static void what_is_no_tensor_is_refused(void **state) {
     assert_int_equal(unpack(BYTES, shape, OUT_BYTES), HD_STATUS_PARSE);
     pack(-INFINITY);
     assert_int_equal(unpack(BYTES, shape, OUT_BYTES), HD_STATUS_PARSE);
-    assert_int_equal(hdl_i2s_to_tq2_0(NULL, BYTES, shape, blocks, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hdl_i2s_to_tq2_0(packed, BYTES, shape, NULL, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hdl_i2s_to_tq2_0(packed, BYTES, shape, blocks, OUT_BYTES, NULL, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hdl_i2s_unpack(NULL, BYTES, shape, blocks, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, NULL, OUT_BYTES, &scale, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, blocks, OUT_BYTES, NULL, NULL), HD_STATUS_NULL_POINTER);
 }
 
 int main(void) {
