@@ -11,11 +11,13 @@ static hd_value product(hd_dtype a_type, hd_dtype b_type, int64_t M, int64_t N, 
     return hd_matmul_with(ops_program(), a, b, flags);
 }
 
-/* Every weight type, as GGUF lays them ([N,K]) and the other way round, behind every type of activations. */
+/* Every weight type, as GGUF lays them ([N,K]) and the other way round, behind f32 activations and, in turn,
+ * f16 or bf16 ones: each number of few rows is a kernel of its own, which software devices take long to compile. */
 static void weights(void) {
-    static const int64_t rows[] = { 1, 9, 40, 2, 3, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
+    static const int64_t rows[] = { 1, 9, 40, 3, 8 }, columns[] = { 1, 3, 17, 64, 67, 130 };
     for (hd_dtype q = HD_Q4_0; q < HD_DTYPE_COUNT; q++)
-        for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
+        for (uint32_t j = 0; j < 2; j++) {
+            const uint32_t t = j == 0 ? 0 : 1 + q % 2;
             const int64_t block = hdi_dtype(q).block_elements;
             char name[32];
             snprintf(name, sizeof name, "%s x %s", hd_dtype_name(floats[t]), hd_dtype_name(q));

@@ -2,13 +2,14 @@
 // gather.comp: rows of a table by index, or the whole table as floats. An invocation makes one word of the result;
 // elements that keep their type are moved as they are.
 #include "rows.glsl"
-#include "quant.glsl"
 layout(constant_id = HDI_GATHER_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_GATHER_ALL) const uint ALL = 0u;
 layout(push_constant) uniform Push { uint rows, n, count; } push;
 layout(std430, binding = 0) readonly buffer Table { uint table[]; };
 layout(std430, binding = 1) readonly buffer Indices { uint indices[]; };
 layout(std430, binding = 2) buffer Y { uint y[]; };
+#define QUANT_WORDS table
+#include "quant.glsl"
 
 // Element i of the result in its own type.
 uint value(uint i) {

@@ -2,7 +2,7 @@
 // leaves through the chain. Lanes that share a word of C are told apart by the store's atomic operations.
 #ifndef MATMUL_GLSL
 #define MATMUL_GLSL
-#include "quant.glsl"
+#include "tensor.glsl"
 
 layout(local_size_x_id = HDI_SPEC_WORKGROUP) in;
 layout(constant_id = HDI_SPEC_WORKGROUP) const uint WORKGROUP = 64;
@@ -23,6 +23,8 @@ layout(std430, binding = 3) readonly buffer Source1 { uint source_1[]; };
 layout(std430, binding = 4) readonly buffer Source2 { uint source_2[]; };
 layout(std430, binding = 5) readonly buffer Source3 { uint source_3[]; };
 
+#define QUANT_WORDS b
+#include "quant.glsl"
 #define CHAIN_SOURCES (uint(SOURCE_TYPE_1 != HDI_TYPE_NONE) + uint(SOURCE_TYPE_2 != HDI_TYPE_NONE) + uint(SOURCE_TYPE_3 != HDI_TYPE_NONE))
 #define CHAIN_ATTRIBUTE(i) push[min(HDI_MM_PUSH_CHAIN + 4u * CHAIN_SOURCES + (i), 31u)]
 #include "chain.glsl"

@@ -1,6 +1,7 @@
-// quant.glsl: values of quantised tensors by GGUF's definition, read from buffers that are declared as words. Blocks of
-// 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, so a block is read word by word and its fields are
-// shifted out. All but the subtraction of `less` (abi.h) is exact in f32: fused or not, the bits are the same.
+// quant.glsl: values of quantised tensors by GGUF's definition, read from a buffer that is declared as words, which
+// QUANT_WORDS names. Blocks of 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, so a block is read word by
+// word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in f32: fused or not, the bits
+// are the same.
 #ifndef QUANT_GLSL
 #define QUANT_GLSL
 #include "tensor.glsl"
@@ -50,21 +51,9 @@ uint part_byte(uint type, uint e) {
     if (type == HDI_TYPE_Q6_K) return 192u + (e >> 4);
     return 4u; // q4_k, q5_k
 }
-// The byte that starts field `field` of an element: 0 d, 1 its code, 2 the code's high bits, 3..5 its part's scale.
-// A field that the type does not have lies in its block all the same: nobody uses it, but it may be read.
-uint quant_field(uint type, uint index, uint field) {
-    uint e = place_in_block(type, index), block = block_first(type, index);
-    if (field == 0u) return block + scale_byte(type);
-    if (field == 1u) return block + code_byte(type, e);
-    if (block_elements(type) == 32u) return block + (type == HDI_TYPE_Q5_0 || type == HDI_TYPE_Q5_1 ? more_byte(type, e) : 0u);
-    if (field == 2u) return block + more_byte(type, e);
-    if (field == 3u) return block + part_byte(type, e);
-    if (type == HDI_TYPE_Q3_K) return block + 104u + ((e >> 4) & 3u);
-    return block + 4u * (field - 2u);
-}
-uint quant_word(uint type, uint index, uint field) { return quant_field(type, index, field) >> 2; }
 uint quant_byte(uint word, uint at) { return (word >> (8u * (at & 3u))) & 0xFFu; }
-float quant_half(uint word, uint at) { return uintBitsToFloat(f16_to_f32_bits((word >> (8u * (at & 2u))) & 0xFFFFu)); }
+uint byte_at(uint at) { return quant_byte(QUANT_WORDS[at >> 2], at); }
+float half_at(uint at) { return uintBitsToFloat(f16_to_f32_bits((QUANT_WORDS[at >> 2] >> (8u * (at & 2u))) & 0xFFFFu)); }
 float signed_byte(uint value) { return float(int(value << 24) >> 24); }
 
 // Scale (low 6 bits) and min (bits 8..13) of part 0..7 of a q4_k or q5_k block, from the words of its 12 bytes.
@@ -88,40 +77,47 @@ float minus(float scaled, float less) {
     return value;
 }
 
-// The values of a type with blocks of 32, from place, d, the half behind d, the code's byte, and its high bits' byte.
-float value_in_32(uint type, uint e, float d, float m, uint code, uint more) {
+// Element e of the block of 32 elements, or of 256, that begins at byte `block`.
+float value_in_32(uint type, uint e, uint block, float d, uint code) {
     if (type == HDI_TYPE_Q8_0) return d * signed_byte(code);
-    uint low = (e & 16u) != 0u ? code >> 4 : code & 15u, five = low | (((more >> (e & 7u)) & 1u) << 4);
-    if (type == HDI_TYPE_Q4_0) return d * float(int(low) - 8);
-    if (type == HDI_TYPE_Q5_0) return d * float(int(five) - 16);
-    return minus(d * float(type == HDI_TYPE_Q4_1 ? low : five), -m);
+    code = (e & 16u) != 0u ? code >> 4 : code & 15u;
+    if (type == HDI_TYPE_Q4_0) return d * float(int(code) - 8);
+    if (type != HDI_TYPE_Q4_1) code |= ((byte_at(block + more_byte(type, e)) >> (e & 7u)) & 1u) << 4;
+    if (type == HDI_TYPE_Q5_0) return d * float(int(code) - 16);
+    return minus(d * float(code), -half_at(block + 2u));
 }
-// The element's value, from the words that hold its fields 0..5.
-float quant_value(uint type, uint index, uint w0, uint w1, uint w2, uint w3, uint w4, uint w5) {
-    float d = quant_half(w0, quant_field(type, index, 0u)), d_min = quant_half(w0, 2u);
-    uint code = quant_byte(w1, quant_field(type, index, 1u)), more = quant_byte(w2, quant_field(type, index, 2u));
-    uint e = place_in_block(type, index), two = (code >> (2u * ((e >> 5) & 3u))) & 3u;
-    if (block_elements(type) == 32u) return value_in_32(type, e, d, d_min, code, more);
-    if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K) {
-        uint part = e >> 5, pair = q4_k_scale_min(part, w3, w4, w5);
-        uint bits = ((part & 1u) != 0u ? code >> 4 : code & 15u) | (type == HDI_TYPE_Q5_K ? ((more >> part) & 1u) << 4 : 0u);
-        return minus(d * float(pair & 63u) * float(bits), d_min * float(pair >> 8));
-    }
-    uint scale = quant_byte(w3, quant_field(type, index, 3u));
-    if (type == HDI_TYPE_Q6_K) {
-        uint low = (e & 64u) != 0u ? code >> 4 : code & 15u, high = (more >> (2u * ((e >> 5) & 3u))) & 3u;
-        return d * signed_byte(scale) * float(int(low | (high << 4)) - 32);
-    }
-    if (type == HDI_TYPE_Q3_K)
-        return d * q3_k_scale(e >> 4, scale, quant_byte(w4, quant_field(type, index, 4u))) * float(int(two | (((more >> (e >> 5)) & 1u) << 2)) - 4);
-    if (type == HDI_TYPE_Q2_K) return minus(d * float(scale & 15u) * float(two), d_min * float(scale >> 4));
+float value_in_256(uint type, uint e, uint block, float d, uint code) {
     if (type == HDI_TYPE_TQ1_0) return d * float(int((((code * tq1_0_power(e)) & 255u) * 3u) >> 8) - 1);
-    return d * float(int(two) - 1); // tq2_0
+    uint part = block + part_byte(type, e), more = block + more_byte(type, e);
+    if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K) {
+        uint word = part >> 2, pair = q4_k_scale_min(e >> 5, QUANT_WORDS[word], QUANT_WORDS[word + 1u], QUANT_WORDS[word + 2u]);
+        code = (e & 32u) != 0u ? code >> 4 : code & 15u;
+        if (type == HDI_TYPE_Q5_K) code |= ((byte_at(more) >> (e >> 5)) & 1u) << 4;
+        return minus(d * float(pair & 63u) * float(code), half_at(block + 2u) * float(pair >> 8));
+    }
+    if (type == HDI_TYPE_Q6_K) {
+        uint low = (e & 64u) != 0u ? code >> 4 : code & 15u, high = (byte_at(more) >> (2u * ((e >> 5) & 3u))) & 3u;
+        return d * signed_byte(byte_at(part)) * float(int(low | (high << 4)) - 32);
+    }
+    code = (code >> (2u * ((e >> 5) & 3u))) & 3u;
+    if (type == HDI_TYPE_Q3_K) {
+        code |= ((byte_at(more) >> (e >> 5)) & 1u) << 2;
+        return d * q3_k_scale(e >> 4, byte_at(part), byte_at(block + 104u + ((e >> 4) & 3u))) * float(int(code) - 4);
+    }
+    if (type == HDI_TYPE_Q2_K) {
+        uint both = byte_at(part);
+        return minus(d * float(both & 15u) * float(code), half_at(block + 82u) * float(both >> 4));
+    }
+    return d * float(int(code) - 1); // tq2_0
+}
+float quant_value(uint type, uint index) {
+    uint e = place_in_block(type, index), block = block_first(type, index);
+    float d = half_at(block + scale_byte(type));
+    uint code = byte_at(block + code_byte(type, e));
+    if (block_elements(type) == 32u) return value_in_32(type, e, block, d, code);
+    return value_in_256(type, e, block, d, code);
 }
 
-// Element `index` of a float or quantised word buffer, as a float.
-#define LOAD_ANY(buffer_words, type, index) (!is_quantised(type) ? LOAD_FLOAT(buffer_words, type, index) \
-    : quant_value(type, index, buffer_words[quant_word(type, index, 0u)], buffer_words[quant_word(type, index, 1u)], \
-                  buffer_words[quant_word(type, index, 2u)], buffer_words[quant_word(type, index, 3u)], \
-                  buffer_words[quant_word(type, index, 4u)], buffer_words[quant_word(type, index, 5u)]))
+// Element `index` of QUANT_WORDS, which is a tensor of a float or a quantised type, as a float.
+#define LOAD_ANY(buffer_words, type, index) (!is_quantised(type) ? LOAD_FLOAT(buffer_words, type, index) : quant_value(type, index))
 #endif
