@@ -43,6 +43,27 @@ static void values_are_kept(void **state) {
     }
 }
 
+/* Rows of 128 elements become q4_0: element i of a block of 32 is the low half of byte i, or the high half of byte i - 16. */
+static void short_rows_become_q4_0(void **state) {
+    (void)state;
+    static uint8_t wide[ELEMENTS / 32 * 18];
+    const hd_shape shape = HD_SHAPE(ELEMENTS / 128, 128);
+    float scale = 0;
+    hd_error error = { 0 };
+    pack(-2);
+    assert_int_equal(hdl_i2s_dtype(shape), HD_Q4_0);
+    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, wide, sizeof wide, &scale, &error), HD_OK);
+    assert_true(scale == -2);
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        const uint8_t *block = wide + i / 32 * 18;
+        const uint32_t byte = block[2 + i % 16], code = i % 32 < 16 ? byte & 15u : byte >> 4;
+        assert_int_equal((int)code - 8, values[i]);
+        assert_true(block[0] == 0 && block[1] == 0x3C);
+    }
+    packed[70] |= 0x0C;
+    assert_int_equal(hdl_i2s_unpack(packed, BYTES, shape, wide, sizeof wide, &scale, &error), HD_STATUS_PARSE);
+}
+
 static hd_status unpack(uint64_t bytes, hd_shape shape, uint64_t out_bytes) {
     float scale = 5;
     hd_error error = { 0 };
@@ -61,7 +82,8 @@ static void what_is_no_tensor_is_refused(void **state) {
     assert_int_equal(unpack(BYTES + 1, shape, OUT_BYTES), HD_STATUS_INVALID_ARGUMENT);
     assert_int_equal(unpack(0, shape, OUT_BYTES), HD_STATUS_INVALID_ARGUMENT);
     assert_int_equal(unpack(BYTES, shape, OUT_BYTES - 66), HD_STATUS_INVALID_ARGUMENT);
-    assert_int_equal(unpack(BYTES, HD_SHAPE(ROWS * COLUMNS / 128, 128), OUT_BYTES), HD_STATUS_SHAPE);
+    assert_int_equal(unpack(BYTES, HD_SHAPE(ROWS * COLUMNS / 128, 128), OUT_BYTES), HD_STATUS_INVALID_ARGUMENT); /* q4_0 is larger */
+    assert_int_equal(unpack(BYTES, HD_SHAPE(ROWS * COLUMNS / 64, 64), OUT_BYTES), HD_STATUS_SHAPE);
     assert_int_equal(unpack(BYTES, HD_SHAPE(COLUMNS, ROWS), OUT_BYTES), HD_STATUS_SHAPE);
     assert_int_equal(unpack(BYTES, HD_SHAPE(0, 256), OUT_BYTES), HD_STATUS_SHAPE);
     assert_int_equal(unpack(BYTES, HD_SHAPE(-1, 256), OUT_BYTES), HD_STATUS_SHAPE);
@@ -81,6 +103,6 @@ static void what_is_no_tensor_is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(values_are_kept), cmocka_unit_test(what_is_no_tensor_is_refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(values_are_kept), cmocka_unit_test(short_rows_become_q4_0), cmocka_unit_test(what_is_no_tensor_is_refused) };
     return cmocka_run_group_tests_name("i2s", tests, NULL, NULL);
 }
