@@ -186,7 +186,7 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     /* Weights that are rounded to f16 on the way would miss the bound of the operation (docs/ops.md). */
     if (p->a.tensor->dtype != HD_F16 || b != HD_F16) return false;
     if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 28672) return false;
-    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, "f16 operands on a device with matrix units" };
+    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, false, "f16 operands on a device with matrix units" };
     return true;
 }
 

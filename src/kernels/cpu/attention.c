@@ -172,7 +172,7 @@ static state begin(const hdi_cpu_call *call) {
     s.running_sum = s.weights + (size_t)TILE * s.rows;
     s.largest = (int32_t *)(void *)(s.running_sum + s.rows);
     s.visible = (uint32_t *)(void *)(s.largest + s.rows);
-    memset(call->scratch, 0, sizeof(float) * (2 * (size_t)s.rows + 3 * (size_t)TILE) * s.width); /* so also where D ends before WIDTH */
+    memset(s.result, 0, sizeof(float) * s.rows * s.width); /* what lies between D and WIDTH elsewhere reaches no result */
     return s;
 }
 

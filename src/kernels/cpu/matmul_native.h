@@ -7,6 +7,13 @@
 
 enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 6 }; /* columns and rows of C that exact mode sums at once */
 
+/* Brings `bytes` that a stream of weights reaches soon into the second cache: a processor's own looking ahead ends with the
+ * page, and a column of weights is often shorter than what memory's latency asks for. Addresses may lie anywhere. */
+static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
+    enum { AHEAD_BYTES = 4096, LINE_BYTES = 64 };
+    for (uint32_t line = 0; line < bytes; line += LINE_BYTES) __builtin_prefetch(weights + AHEAD_BYTES + line, 0, 2);
+}
+
 /* Floats that a finished tile takes, 64-byte aligned. */
 #define HDCPU_MATMUL_TILE_FLOATS(m, n) (((uint64_t)(m) * (n) + 15) / 16 * 16)
 
