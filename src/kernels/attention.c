@@ -5,6 +5,7 @@
 
 #define MOST_WIDTH 256u
 #define MOST_ROWS  8u
+#define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
 
 /* Shared memory of attention.comp. */
 static uint64_t shared_bytes(uint32_t rows, uint32_t width) {
@@ -14,7 +15,7 @@ static uint64_t shared_bytes(uint32_t rows, uint32_t width) {
 
 /* Query rows of a workgroup. A GPU is filled first: sharing begins once every unit has work. */
 static uint32_t rows_of(const hdi_caps *caps, uint64_t row_count, uint64_t row_groups, uint32_t width) {
-    if (caps->native_kernels) return (uint32_t)HDI_MIN(row_count, MOST_ROWS);
+    if (caps->native_kernels) return (uint32_t)HDI_MIN(row_count, MOST_NATIVE_ROWS);
     const uint64_t room = caps->shared_bytes == 0 ? 16384 : caps->shared_bytes;
     const uint64_t wanted = 4 * (caps->compute_units == 0 ? 16 : caps->compute_units);
     uint32_t rows = 1;
@@ -51,7 +52,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         .spec = { (uint32_t)q->dtype, (uint32_t)k->dtype, causal, has_past, rows, width }, .spec_count = 6,
         .push = { B, T, S, Hq, Hkv, D, hdi_rows_float_bits(scale) }, .push_count = 7,
         .groups = row_groups * hdi_divide_up(row_count, rows), .flops = 4 * row_count * row_groups * S * D,
-        .scratch_bytes = 4 * (2 * rows * width + 2 * HDI_ATTENTION_TILE * width + 3 * rows),
+        .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
         .because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
     return hdi_rows_add(request, &launch, lowering, error);
 }

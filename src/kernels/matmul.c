@@ -2,7 +2,7 @@
  * chooses the first kernel of a short list that fits device, types and sizes, and fills in its constants and words.
  * Pure; relies on abi.h for what each word means. */
 #include "kernels/cpu/matmul_native.h"
-#include "kernels/kernel.h"
+#include "kernels/rows.h"
 
 enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES, STREAM_BINDINGS = BINDINGS + 1 };
 
@@ -139,6 +139,7 @@ typedef struct choice {
     hdi_module_id module;
     uint32_t tile_m, tile_n, part, workgroup, subgroup, scratch_bytes;
     bool merges;
+    bool packs; /* A is read as bf16 tiles */
     const char *because;
 } choice;
 
@@ -185,7 +186,7 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     /* Weights that are rounded to f16 on the way would miss the bound of the operation (docs/ops.md). */
     if (p->a.tensor->dtype != HD_F16 || b != HD_F16) return false;
     if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 28672) return false;
-    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, "f16 operands on a device with matrix units" };
+    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, false, "f16 operands on a device with matrix units" };
     return true;
 }
 
@@ -205,6 +206,18 @@ static bool choose_vector(const product *p, const hdi_caps *caps, choice *c) {
     c->tile_n = p->b.along_k ? 4 : 32;
     c->workgroup = p->b.along_k ? 64 : 128;
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 4 * c->tile_m * (c->workgroup + c->tile_n);
+}
+
+static bool choose_amx(const product *p, const hdi_caps *caps, choice *c) {
+    const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
+    if (is_exact(p) || !caps->matrix_bf16 || p->m <= FEW_ROWS || p->k < 32 || p->b.tensor->dtype == HD_F32 || !columns) return false;
+    c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
+    c->tile_n = HDCPU_AMX_TILE_N;
+    while (c->tile_n > 32 && tiles_of(p, c->tile_m, c->tile_n) < 4 * HDI_MAX(caps->threads, 1)) c->tile_n /= 2;
+    c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
+    c->packs = true;
+    c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
+    return true;
 }
 
 static bool choose_native_tile(const product *p, const hdi_caps *caps, choice *c) {
@@ -252,6 +265,7 @@ static const struct {
     { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix },
     { HDI_MODULE_MATVEC,          true,  false, choose_vector },
+    { HDI_MODULE_MATMUL_AMX,      true,  false, choose_amx },
     { HDI_MODULE_MATMUL_TILED,    true,  false, choose_tile },
 };
 
@@ -340,7 +354,31 @@ static void add_merged(const product *p, hdi_launch *launch) {
     hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
 }
 
-static hd_status launch_product(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
+/* A as bf16 tiles, in a temporary of its own. */
+static hd_status launch_packing(const product *p, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+    const uint64_t bytes = p->batch * hdcpu_amx_packed_bytes((uint32_t)p->m, (uint32_t)p->k);
+    hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
+    if (status) return status;
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    hdi_kernel *kernel = &launch->kernel;
+    *kernel = (hdi_kernel){ .module = HDI_MODULE_PACK_BF16, .spec_count = HDI_MM_LAYOUT + 1 };
+    kernel->spec[HDI_SPEC_WORKGROUP] = 1;
+    kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
+    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->a.tensor->dtype;
+    fill_words(p, launch);
+    kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
+    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, out_packed, HDI_WRITE);
+    launch->groups[0] = hdcpu_amx_rows((uint32_t)p->m) / 16;
+    launch->groups[1] = 1;
+    launch->groups[2] = (uint32_t)p->batch;
+    launch->bytes = side_bytes(p, &p->a, p->m) + bytes;
+    launch->because = "rows of A as bf16 tiles";
+    return HD_OK;
+}
+
+static hd_status launch_product(const product *p, const choice *c, const hdi_tensor *a, hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = p->request->caps;
     const uint64_t groups[3] = { hdi_divide_up(p->n, c->tile_n), hdi_divide_up(p->m, c->tile_m), p->batch };
     if (!caps->native_kernels && (groups[0] > caps->max_groups_x || groups[1] > caps->max_groups_y || groups[2] > caps->max_groups_z))
@@ -362,13 +400,13 @@ static hd_status launch_product(const product *p, const choice *c, hdi_lowering 
     uint32_t words = fill_words(p, launch);
     if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
     kernel->push_bytes = 4 * words;
-    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, a, HDI_READ);
     hdi_launch_bind(launch, p->b.tensor, HDI_READ);
     hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE); /* words of narrow types are shared: read and written */
     const uint64_t products = p->request->pair ? 2 : 1;
     launch->bytes = side_bytes(p, &p->a, p->m) + products * side_bytes(p, &p->b, p->n) + hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
     for (uint32_t i = 0; i < SOURCES; i++) {
-        const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : p->a.tensor;
+        const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : a;
         hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
     }
     if (c->merges) add_merged(p, launch);
@@ -393,5 +431,7 @@ hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, h
     if (!choose(&p, &c))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
-    return launch_product(&p, &c, lowering, error);
+    hdi_tensor packed;
+    if (c.packs) status = launch_packing(&p, lowering, &packed, error);
+    return status ? status : launch_product(&p, &c, c.packs ? &packed : p.a.tensor, lowering, error);
 }

@@ -7,12 +7,13 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include "device/backend.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/sgemm.h"
 #include "kernels/kernel.h"
 
-enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, STORAGES = 5 };
+enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, PACKED = 5, STORAGES = 6 };
 
 static uint64_t seed;
 static uint32_t random_bits(void) {
@@ -32,6 +33,7 @@ typedef struct problem {
     uint64_t   m, n, k;
     void      *data[STORAGES];
     uint64_t   bytes[STORAGES];
+    hdi_launch launches[2]; /* of lower_packed */
 } problem;
 
 static uint16_t f16_of(float value) { /* exact for what random_value gives, once scaled down */
@@ -48,7 +50,7 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
     memset(data, 0xA5, bytes + 2 * GUARD);
     p->data[storage] = data + GUARD;
     p->bytes[storage] = bytes;
-    if (storage == C) return;
+    if (storage == C || storage == PACKED) return;
     data += GUARD;
     for (uint64_t i = 0; i < elements && !hdi_dtype_is_quantised(dtype); i++) {
         const float value = random_value();
@@ -156,6 +158,21 @@ static hdi_launch lower(const problem *p, const hdi_caps *caps) {
     const hdi_launch launch = lowering.launches[0];
     hdi_free(&hdi_default_allocator, lowering.launches, lowering.capacity * sizeof launch);
     return launch;
+}
+
+static uint32_t packed_storage(void *user, uint64_t bytes) {
+    fill(user, PACKED, HD_U8, bytes);
+    return PACKED;
+}
+/* A product that packs its rows first. */
+static void lower_packed(problem *p) {
+    hdi_lowering lowering = { .allocator = &hdi_default_allocator, .temporary = packed_storage, .user = p };
+    hd_error error = { 0 };
+    if (hdi_lower_matmul(&p->request, &lowering, &error) != HD_OK) fail_msg("%s", error.text);
+    assert_int_equal(lowering.count, 2);
+    assert_int_equal(lowering.launches[1].kernel.module, HDI_MODULE_MATMUL_AMX);
+    memcpy(p->launches, lowering.launches, sizeof p->launches);
+    hdi_free(&hdi_default_allocator, lowering.launches, lowering.capacity * sizeof *p->launches);
 }
 
 static void run_form(const problem *p, const hdi_launch *launch, hdi_cpu_kernel form) {
@@ -326,6 +343,39 @@ static void forms_and_levels(void **state) {
     }
 }
 
+LEVELS(pack_bf16)
+LEVELS(matmul_amx)
+
+/* Tiles of bf16 on every level; the last one only where this process may use them, as the CPU device finds out. */
+static void bf16_tiles(void **state) {
+    (void)state;
+    static const struct { int64_t m, n, k; } sizes[] = { { 9, 31, 256 }, { 33, 17, 512 }, { 40, 300, 1536 }, { 16, 32, 2816 }, { 530, 20, 256 }, { 67, 45, 77 } };
+    hdi_caps caps = cpu_caps;
+    hdi_probe found;
+    hdi_host host = { .allocator = &hdi_default_allocator };
+    hdi_backend_cpu.probe(&host, &found);
+    const uint32_t levels = hdcpu_level() == 3 && !found.found[0].caps.matrix_bf16 ? 3 : hdcpu_level() + 1;
+    caps.matrix_bf16 = 1;
+    seed = 5;
+    for (uint32_t i = 0; i < 5 * HDI_COUNT(sizes); i++) {
+        problem p;
+        options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[1 + i % 7], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
+        if (sizes[i % 6].k % 256 != 0) o.b = i % 2 ? HD_F16 : HD_BF16;
+        if (i % 7 == 0) o = (options){ .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
+        make(&p, sizes[i % 6].m, sizes[i % 6].n, sizes[i % 6].k / hdi_dtype(o.b).block_elements * hdi_dtype(o.b).block_elements, o);
+        p.request.caps = &caps;
+        lower_packed(&p);
+        for (uint32_t level = 0; level < levels; level++) {
+            memset(p.data[C], 0xFF, p.bytes[C]);
+            memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
+            run_form(&p, &p.launches[0], pack_bf16[level]);
+            run_form(&p, &p.launches[1], matmul_amx[level]);
+            check(&p);
+        }
+        drop(&p);
+    }
+}
+
 /* The order that abi.h states, spelled out. */
 static void exact_order(void **state) {
     (void)state;
@@ -440,7 +490,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels),
+        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles),
         cmocka_unit_test(exact_order), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
         cmocka_unit_test(refusals),
     };

@@ -4,10 +4,14 @@
 #define _GNU_SOURCE
 #include "device/backend.h"
 #include "device/cpu/pool.h"
+#if defined(__x86_64__)
+#  include <cpuid.h>
+#endif
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,7 +45,7 @@ typedef struct worker_word {
     uint32_t kept, apart[15];
 } worker_word;
 
-enum { PROFILES = 4 };
+enum { PROFILES = 4, HUGE_BYTES = 4 << 20 };
 typedef struct cpu_profile {
     uint64_t  ticket, *ns;
     uint32_t  count, capacity;
@@ -94,6 +98,18 @@ static uint64_t simd_bytes(void) {
 #endif
 }
 
+/* Are there tile registers for bf16, and may this process use them? Linux gives them to processes that ask. */
+static bool has_tiles(void) {
+#if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    uint32_t a, b, c, d;
+    if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 24 & 1) == 0 || (d >> 22 & 1) == 0) return false;
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
 static void probe(const hdi_host *host, hdi_probe *out_probe) {
     hdi_found *found = &out_probe->found[0];
     memset(out_probe, 0, sizeof *out_probe);
@@ -112,7 +128,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
         .max_binding_bytes = memory, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
         .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = UINT32_MAX, .max_workgroup_x = UINT32_MAX,
         .max_groups_x = UINT32_MAX, .max_groups_y = UINT32_MAX, .max_groups_z = UINT32_MAX, .f16_storage = 1,
-        .u8_storage = 1, .unified_memory = 1, .timestamps = 1, .dispatch_base = 1, .compute_units = threads,
+        .u8_storage = 1, .matrix_bf16 = has_tiles(), .unified_memory = 1, .timestamps = 1, .dispatch_base = 1, .compute_units = threads,
         .threads = threads, .simd_bytes = simd_bytes(), .gflops = 20 * threads, .gbytes_s = 10 };
     snprintf(found->caps.name, sizeof found->caps.name, "%s", found->info.name);
 }
@@ -225,6 +241,9 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
         hdi_free(device->host->allocator, memory, sizeof *memory);
         return no_memory(error, desc->bytes);
     }
+#ifdef MADV_HUGEPAGE
+    if (!memory->borrowed && desc->bytes >= HUGE_BYTES) madvise(memory->pointer, desc->bytes, MADV_HUGEPAGE); /* a hint: fewer walks through page tables */
+#endif
     pthread_mutex_lock(&device->mutex);
     hdi_list_add(&device->memories, &memory->link);
     pthread_mutex_unlock(&device->mutex);

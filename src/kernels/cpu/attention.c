@@ -1,7 +1,7 @@
 /* attention.c: glsl/attention.comp for a CPU. A group has ROWS query rows that share a key head, so each tile of 32 keys
  * and values is read and converted once for all of them. The keys of a tile lie side by side in vectors, so that each
- * key's products are added in order; fast mode only differs by fusing products and sums. */
-#include "kernels/cpu/rows.h"
+ * key's products are added in order. Fast mode takes several query rows at once, and fuses products and sums. */
+#include "kernels/cpu/bf16_tiles.h"
 
 #define TILE HDI_ATTENTION_TILE
 
@@ -13,55 +13,53 @@ typedef struct state {
     float   *query, *result;     /* a row of WIDTH for each query row */
     float   *keys;               /* WIDTH x TILE, transposed */
     float   *values;             /* TILE x WIDTH */
+    float   *lines;              /* TILE x WIDTH: keys before they are transposed */
+    float   *weights;            /* ROWS x TILE: scores, then their exponentials */
     float   *running_sum;        /* for each query row, as the two below */
     int32_t *largest;            /* running maximum, as a key */
     uint32_t *visible;           /* keys that it sees */
 } state;
 
 static void load_tile(const state *s, const void *k, const void *v, uint64_t first, uint64_t step, uint32_t count) {
-    float room[LANES];
     for (uint32_t key = 0; key < count; key++) {
         const uint64_t at = first + key * step;
         hdcpu_load_floats(s->kv_type, v, at, s->D, s->values + (size_t)key * s->width);
-        const float *from = floats_at(s->kv_type, k, at, s->D, room);
-        for (uint32_t d = 0; d < s->D; d++) s->keys[(size_t)d * TILE + key] = from[d];
+        hdcpu_load_floats(s->kv_type, k, at, s->D, s->lines + (size_t)key * s->width);
     }
+    for (uint32_t key = 0; key < count; key += TILE_LINES)
+        for (uint32_t d = 0; d < s->D; d += TILE_LINES)
+            transpose_words((const uint32_t *)(const void *)(s->lines + (size_t)key * s->width + d), s->width,
+                            (uint32_t *)(void *)(s->keys + (size_t)d * TILE + key), TILE);
 }
+
+/* ---- exact ---- */
 
 /* sums[i] += a * b[i] for 32 neighbours: a row of a tile either way. */
-static inline void add_products(bool exact, float a, const float *b, float *sums) {
-    if (exact) {
-        for (uint32_t i = 0; i < 32; i++) sums[i] += a * b[i];
-    } else {
-        for (uint32_t i = 0; i < 32; i++) sums[i] = fused(a, b[i], sums[i]);
-    }
+static inline void add_products(float a, const float *b, float *sums) {
+    for (uint32_t i = 0; i < 32; i++) sums[i] += a * b[i];
 }
 
-static inline void make_scores(const state *s, bool exact, const float *query, float *scores) {
+static void make_scores(const state *s, const float *query, float *scores) {
     float total[TILE] = { 0 };
     for (uint32_t begin = 0; begin < s->D; begin += HDI_MM_BLOCK) {
         float block[TILE] = { 0 };
         const uint32_t end = HDI_MIN(s->D, begin + HDI_MM_BLOCK);
-        for (uint32_t d = begin; d < end; d++) add_products(exact, query[d], s->keys + (size_t)d * TILE, block);
+        for (uint32_t d = begin; d < end; d++) add_products(query[d], s->keys + (size_t)d * TILE, block);
         for (uint32_t key = 0; key < TILE; key++) total[key] += block[key];
     }
     for (uint32_t key = 0; key < TILE; key++) scores[key] = total[key] * s->scale;
 }
 /* result = result * rescale + the tile's values times their weights; rows are padded to WIDTH, a multiple of 32. */
-static inline void add_values(const state *s, bool exact, const float *weights, uint32_t count, float rescale, float *result) {
+static void add_values(const state *s, const float *weights, uint32_t count, float rescale, float *result) {
     for (uint32_t begin = 0; begin < s->width; begin += 32) {
         float sums[32] = { 0 };
-        for (uint32_t key = 0; key < count; key++) add_products(exact, weights[key], s->values + (size_t)key * s->width + begin, sums);
+        for (uint32_t key = 0; key < count; key++) add_products(weights[key], s->values + (size_t)key * s->width + begin, sums);
         for (uint32_t d = 0; d < 32; d++) result[begin + d] = sums[d] + result[begin + d] * rescale;
     }
 }
 
-/* One query row over one tile, of which it sees `count` keys. */
-static void add_tile(const state *s, uint32_t row, uint32_t count) {
-    const float *query = s->query + (size_t)row * s->width;
-    float *result = s->result + (size_t)row * s->width, scores[TILE], weights[TILE];
-    if (s->exact) make_scores(s, true, query, scores);
-    else make_scores(s, false, query, scores);
+/* Scores of `count` keys become weights; how the row's result so far is to be scaled. */
+static float weigh(const state *s, uint32_t row, const float *scores, uint32_t count, float *weights) {
     const int32_t best = largest_key(scores, count, s->largest[row]);
     float base = float_of_key(best);
     if (exact_bits(base) == 0xFF800000u) base = 0.0f; /* nothing but -infinity yet: all weights are 0 */
@@ -71,22 +69,110 @@ static void add_tile(const state *s, uint32_t row, uint32_t count) {
     float sum = 0.0f;
     for (uint32_t key = 0; key < count; key++) sum += weights[key];
     s->running_sum[row] = sum + s->running_sum[row] * rescale;
-    if (s->exact) add_values(s, true, weights, count, rescale, result);
-    else add_values(s, false, weights, count, rescale, result);
+    return rescale;
+}
+
+/* One query row over one tile, of which it sees `count` keys. */
+static void add_tile_exact(const state *s, uint32_t row, uint32_t count) {
+    float scores[TILE], weights[TILE];
+    make_scores(s, s->query + (size_t)row * s->width, scores);
+    const float rescale = weigh(s, row, scores, count, weights);
+    add_values(s, weights, count, rescale, s->result + (size_t)row * s->width);
+}
+
+/* ---- fast ---- */
+
+#if HDCPU_LEVEL >= 2
+enum { VECTOR = 16, AT_ONCE = 8 };
+#elif HDCPU_LEVEL == 1
+enum { VECTOR = 8, AT_ONCE = 2 };
+#else
+enum { VECTOR = 4, AT_ONCE = 1 };
+#endif
+enum { VECTORS = 32 / VECTOR };
+typedef float vector __attribute__((vector_size(4 * VECTOR)));
+
+/* out = out * scales[row] + a x b, 32 columns wide, for `rows` rows, known when this is compiled. */
+static inline __attribute__((always_inline)) void multiply(const uint32_t rows, uint32_t depth, const float *a, size_t a_stride,
+                                                           const float *b, size_t b_stride, const float *scales, float *out, size_t out_stride) {
+    vector sums[AT_ONCE][VECTORS];
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t v = 0; v < VECTORS; v++) {
+            memcpy(&sums[r][v], out + r * out_stride + v * VECTOR, sizeof(vector));
+            sums[r][v] *= scales[r];
+        }
+    for (uint32_t i = 0; i < depth; i++, b += b_stride)
+        for (uint32_t v = 0; v < VECTORS; v++) {
+            vector line;
+            memcpy(&line, b + v * VECTOR, sizeof line);
+            for (uint32_t r = 0; r < rows; r++)
+#if HDCPU_LEVEL >= 2
+                sums[r][v] = (vector)_mm512_fmadd_ps(_mm512_set1_ps(a[r * a_stride + i]), (__m512)line, (__m512)sums[r][v]);
+#elif HDCPU_LEVEL == 1
+                sums[r][v] = (vector)_mm256_fmadd_ps(_mm256_set1_ps(a[r * a_stride + i]), (__m256)line, (__m256)sums[r][v]);
+#else
+                sums[r][v] += a[r * a_stride + i] * line;
+#endif
+        }
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t v = 0; v < VECTORS; v++) memcpy(out + r * out_stride + v * VECTOR, &sums[r][v], sizeof(vector));
+}
+
+/* Up to AT_ONCE query rows over one tile, of which they all see `count` keys. */
+static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row, uint32_t count) {
+    static const float none[AT_ONCE] = { 0 };
+    const size_t width = s->width;
+    float *weights = s->weights, rescale[AT_ONCE];
+    memset(weights, 0, rows * TILE * sizeof *weights);
+    multiply(rows, s->D, s->query + row * width, width, s->keys, TILE, none, weights, TILE);
+    for (uint32_t r = 0; r < rows; r++) {
+        float scores[TILE];
+        for (uint32_t key = 0; key < TILE; key++) scores[key] = weights[r * TILE + key] * s->scale;
+        rescale[r] = weigh(s, row + r, scores, count, weights + r * TILE);
+    }
+    for (size_t begin = 0; begin < width; begin += 32)
+        multiply(rows, count, weights, TILE, s->values + begin, width, rescale, s->result + row * width + begin, width);
+}
+
+/* The same for any number of rows. */
+static void add_tile_fast(const state *s, uint32_t row, uint32_t rows, uint32_t count) {
+    while (rows > 0) {
+        const uint32_t now = rows >= AT_ONCE ? AT_ONCE : rows >= 4 && AT_ONCE > 4 ? 4 : 1;
+        if (now == AT_ONCE) add_rows(s, AT_ONCE, row, count);
+        else if (now == 4) add_rows(s, AT_ONCE > 4 ? 4 : 1, row, count);
+        else add_rows(s, 1, row, count);
+        row += now;
+        rows -= now;
+    }
+}
+
+static uint32_t seen_of_tile(const state *s, uint32_t row, uint32_t key) {
+    return s->visible[row] > key ? HDI_MIN(TILE, s->visible[row] - key) : 0;
+}
+static void add_tile(const state *s, uint32_t rows, uint32_t key) {
+    for (uint32_t row = 0, next; row < rows; row = next) {
+        const uint32_t count = seen_of_tile(s, row, key);
+        for (next = row + 1; next < rows && seen_of_tile(s, next, key) == count;) next++;
+        if (count == 0) continue;
+        if (!s->exact) add_tile_fast(s, row, next - row, count);
+        else for (uint32_t r = row; r < next; r++) add_tile_exact(s, r, count);
+    }
 }
 
 static state begin(const hdi_cpu_call *call) {
     state s = { call->spec[HDI_SPEC_EXACT] == 1, call->spec[HDI_ATTENTION_KV_TYPE], call->spec[HDI_ATTENTION_ROWS],
                 call->spec[HDI_ATTENTION_WIDTH], call->push[5], exact_from_bits(call->push[6]),
-                NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
     s.query = call->scratch;
     s.result = s.query + (size_t)s.rows * s.width;
     s.keys = s.result + (size_t)s.rows * s.width;
     s.values = s.keys + (size_t)TILE * s.width;
-    s.running_sum = s.values + (size_t)TILE * s.width;
+    s.lines = s.values + (size_t)TILE * s.width;
+    s.weights = s.lines + (size_t)TILE * s.width;
+    s.running_sum = s.weights + (size_t)TILE * s.rows;
     s.largest = (int32_t *)(void *)(s.running_sum + s.rows);
     s.visible = (uint32_t *)(void *)(s.largest + s.rows);
-    memset(call->scratch, 0, sizeof(float) * (2 * (size_t)s.rows + 2 * (size_t)TILE) * s.width); /* so also where D ends before WIDTH */
+    memset(s.result, 0, sizeof(float) * s.rows * s.width); /* what lies between D and WIDTH elsewhere reaches no result */
     return s;
 }
 
@@ -116,8 +202,7 @@ HDCPU_KERNEL(attention) {
     const uint64_t step = (uint64_t)Hkv * D, kv_first = ((uint64_t)batch * S * Hkv + head) * D;
     for (uint32_t key = 0; key < most; key += TILE) {
         load_tile(&s, call->bindings[1], call->bindings[2], kv_first + key * step, step, HDI_MIN(TILE, most - key));
-        for (uint32_t r = 0; r < rows; r++)
-            if (key < s.visible[r]) add_tile(&s, r, HDI_MIN(TILE, s.visible[r] - key));
+        add_tile(&s, rows, key);
     }
     for (uint32_t r = 0; r < rows; r++) {
         float *result = s.result + (size_t)r * s.width;

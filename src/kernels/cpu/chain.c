@@ -2,6 +2,7 @@
  * the first cache. Every loop is meant to become vector code: no branch and no call in it. The arithmetic is steps.inc's,
  * so the bits are those of the GPU form in exact mode. */
 #include "kernels/cpu/chain.h"
+#include "kernels/cpu/fast.h"
 #include "kernels/steps.h"
 
 /* Rows are equal or apart, so no element depends on another one. */
@@ -102,6 +103,19 @@ static void run_step(uint32_t form, const uint32_t *pa, const uint32_t *pb, cons
     }
 }
 
+/* The functions that fast mode has its own way for; false for the others. */
+static bool run_fast_step(uint32_t form, const uint32_t *pa, uint32_t *r, size_t count) {
+    const uint32_t *pb = pa, *pc = pa;
+    switch (form) {
+    case HDI_STEP_EXP:       EACH_ELEMENT(exact_bits(exact_canonical(fast_exp(x))))
+    case HDI_STEP_SIGMOID:   EACH_ELEMENT(exact_bits(exact_canonical(fast_gate(1.0f, x))))
+    case HDI_STEP_SILU:      EACH_ELEMENT(exact_bits(exact_canonical(fast_gate(x, x))))
+    case HDI_STEP_GELU_TANH: EACH_ELEMENT(exact_bits(exact_canonical(fast_gelu_tanh(x))))
+    default: return false;
+    }
+    return true;
+}
+
 /* How many attribute words a step reads. */
 static uint32_t attribute_count(uint32_t form) {
     switch (form) {
@@ -121,8 +135,9 @@ void hdcpu_chain_run(const uint32_t *spec, const uint32_t *attributes, const uin
         const uint32_t *a = values[step >> 8 & 15u], *b = values[step >> 12 & 15u], *c = values[step >> 16 & 15u];
         const uint32_t *words = attributes + (step >> 24 & 31u), has = attribute_count(form);
         uint32_t *to = s + 1 == steps ? result : scratch + s * HDCPU_ROW;
-        run_step(form, a, b ? b : a, c ? c : a, exact_from_bits(has > 0 ? words[0] : 0),
-                 exact_from_bits(has > 1 ? words[1] : 0), to, count);
+        if (spec[HDI_SPEC_EXACT] || !run_fast_step(form, a, to, count))
+            run_step(form, a, b ? b : a, c ? c : a, exact_from_bits(has > 0 ? words[0] : 0),
+                     exact_from_bits(has > 1 ? words[1] : 0), to, count);
         hdcpu_row_round(type, to, count);
         values[HDI_CHAIN_INPUTS + s] = to;
     }

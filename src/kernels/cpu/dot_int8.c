@@ -290,8 +290,10 @@ PART_OF columns_of(const uint32_t type, const uint8_t *columns, uint64_t column_
         floats sums[8][2];
         __m256 less[8];
         for (uint32_t r = 0; r < rows; r++) sums[r][0] = sums[r][1] = splat(0), less[r] = _mm256_setzero_ps();
-        for (uint32_t i = 0; i < whole; i++)
+        for (uint32_t i = 0; i < whole; i++) {
+            hdcpu_look_ahead(columns + i * part_bytes, part_bytes);
             one_part(type, columns + i * part_bytes, row + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
+        }
         if (k % PART != 0) {
             memcpy(rest, columns + whole * part_bytes, k % PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type));
             one_part(type, rest, row + whole * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);

@@ -7,6 +7,13 @@
 
 enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 6 }; /* columns and rows of C that exact mode sums at once */
 
+/* Brings `bytes` that a stream of weights reaches soon into the second cache: a processor's own looking ahead ends with the
+ * page, and a column of weights is often shorter than what memory's latency asks for. Addresses may lie anywhere. */
+static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
+    enum { AHEAD_BYTES = 4096, LINE_BYTES = 64 };
+    for (uint32_t line = 0; line < bytes; line += LINE_BYTES) __builtin_prefetch(weights + AHEAD_BYTES + line, 0, 2);
+}
+
 /* Floats that a finished tile takes, 64-byte aligned. */
 #define HDCPU_MATMUL_TILE_FLOATS(m, n) (((uint64_t)(m) * (n) + 15) / 16 * 16)
 
@@ -32,5 +39,16 @@ static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) { return hdi_divide_up(k
 static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
     const uint64_t row = HDCPU_MATMUL_TILE_FLOATS(1, k) * sizeof(float);
     return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
+}
+
+/* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's
+ * columns and all sums stay in the second cache. */
+enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 1280 };
+static inline uint32_t hdcpu_amx_rows(uint32_t m) { return (m + 31u) / 32u * 32u; }
+static inline uint32_t hdcpu_amx_depth_tiles(uint32_t k) { return k / 32u + (k % 32u != 0); }
+static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) { return (uint64_t)hdcpu_amx_rows(m) * hdcpu_amx_depth_tiles(k) * 64u; }
+static inline uint64_t hdcpu_amx_scratch_bytes(uint32_t tile_m, uint32_t tile_n) {
+    const uint64_t line = 16 * HDCPU_AMX_TILE_N, columns = HDCPU_AMX_TILE_N * HDCPU_AMX_DEPTH / 2;
+    return (line + columns + (uint64_t)hdcpu_amx_rows(tile_m) * hdcpu_amx_rows(tile_n)) * sizeof(float);
 }
 #endif

@@ -198,22 +198,30 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     floats sums[8][4] = { { { 0 } } };
     uint32_t at = 0;
     switch (type) {
-#define WALK(step, call) for (; at + (step) <= k; at += (step)) { call; } break
-    case HDI_TYPE_F32:  WALK(4 * LANES, dot_f32((const void *)column, at, x, x_stride, rows, sums));
-    case HDI_TYPE_F16:  WALK(4 * LANES, dot_f16((const void *)column, at, x, x_stride, rows, sums));
-    case HDI_TYPE_BF16: WALK(4 * LANES, dot_bf16((const void *)column, at, x, x_stride, rows, sums));
-    case HDI_TYPE_Q4_0: WALK(32, dot_q4_0(column + at / 32 * 18, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q8_0: WALK(32, dot_q8_0(column + at / 32 * 34, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q4_K: WALK(256, dot_q4_k(column + at / 256 * 144, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q6_K: WALK(256, dot_q6_k(column + at / 256 * 210, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q4_1: WALK(32, dot_q4_1(column + at / 32 * 20, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q5_0: WALK(32, dot_q5_0(column + at / 32 * 22, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q5_1: WALK(32, dot_q5_1(column + at / 32 * 24, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q2_K: WALK(256, dot_q2_k(column + at / 256 * 84, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q3_K: WALK(256, dot_q3_k(column + at / 256 * 110, x + at, x_stride, rows, sums));
-    case HDI_TYPE_Q5_K: WALK(256, dot_q5_k(column + at / 256 * 176, x + at, x_stride, rows, sums));
-    case HDI_TYPE_TQ1_0: WALK(256, dot_tq1_0(column + at / 256 * 54, x + at, x_stride, rows, sums));
-    default:            WALK(256, dot_tq2_0(column + at / 256 * 66, x + at, x_stride, rows, sums));
+#define VALUES(value_bytes, of_values) for (; at + 4 * LANES <= k; at += 4 * LANES) { \
+        hdcpu_look_ahead(column + (uint64_t)at * (value_bytes), 4 * LANES * (value_bytes)); \
+        of_values((const void *)column, at, x, x_stride, rows, sums); \
+    } break
+#define BLOCKS(elements, block_bytes, of_block) for (; at + (elements) <= k; at += (elements)) { \
+        const uint8_t *block = column + (uint64_t)at / (elements) * (block_bytes); \
+        hdcpu_look_ahead(block, block_bytes); \
+        of_block(block, x + at, x_stride, rows, sums); \
+    } break
+    case HDI_TYPE_F32:  VALUES(4, dot_f32);
+    case HDI_TYPE_F16:  VALUES(2, dot_f16);
+    case HDI_TYPE_BF16: VALUES(2, dot_bf16);
+    case HDI_TYPE_Q4_0: BLOCKS(32, 18, dot_q4_0);
+    case HDI_TYPE_Q8_0: BLOCKS(32, 34, dot_q8_0);
+    case HDI_TYPE_Q4_K: BLOCKS(256, 144, dot_q4_k);
+    case HDI_TYPE_Q6_K: BLOCKS(256, 210, dot_q6_k);
+    case HDI_TYPE_Q4_1: BLOCKS(32, 20, dot_q4_1);
+    case HDI_TYPE_Q5_0: BLOCKS(32, 22, dot_q5_0);
+    case HDI_TYPE_Q5_1: BLOCKS(32, 24, dot_q5_1);
+    case HDI_TYPE_Q2_K: BLOCKS(256, 84, dot_q2_k);
+    case HDI_TYPE_Q3_K: BLOCKS(256, 110, dot_q3_k);
+    case HDI_TYPE_Q5_K: BLOCKS(256, 176, dot_q5_k);
+    case HDI_TYPE_TQ1_0:BLOCKS(256, 54, dot_tq1_0);
+    default:            BLOCKS(256, 66, dot_tq2_0);
     }
     for (uint32_t r = 0; r < rows; r++) {
         const floats sum = (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);
