@@ -121,7 +121,7 @@
 #define HDI_MM_B_TYPE  17
 #define HDI_MM_TILE_M  18 /* rows of C in a workgroup's tile; matvec: M itself, 1..8 */
 #define HDI_MM_TILE_N  19 /* columns of C in a workgroup's tile */
-#define HDI_MM_PART_M  20 /* matmul_tiled: rows and columns of the tile that one invocation computes */
+#define HDI_MM_PART_M  20 /* rows and columns of the tile that one invocation computes; matmul_matrix: one subgroup */
 #define HDI_MM_PART_N  21
 #define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
 #define HDI_MM_NORM    23 /* HDI_MM_NORM_...: what A's rows go through on the way */
@@ -134,7 +134,10 @@
 #define HDI_MM_B_ALONG_K 2u /* B is, as GGUF's [N,K] weights are */
 #define HDI_MM_A_WIDE    4u /* that way A has no gaps, and each of its lines is a multiple of 16 bytes and begins at one */
 #define HDI_MM_B_WIDE    8u /* B likewise; always set for quantised types */
+#define HDI_MM_WHOLE     16u /* matmul_matrix: K is a multiple of HDI_MM_DEPTH */
+#define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_BLOCK   32u
+#define HDI_MM_DEPTH   64u /* matmul_matrix: of a tile along K */
 /* Push words: */
 #define HDI_MM_PUSH_M        0
 #define HDI_MM_PUSH_N        1
@@ -150,7 +153,12 @@
 #define HDI_MM_PUSH_B_BATCH  14 /* B's */
 #define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
                                    4 words; then the chain's attributes */
-/* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch. */
+/* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch and inside of it the parts of K. */
+
+/* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves. Its constants are
+ * those of the matmul family. ---- */
+#define HDI_HALVES_PUSH_COUNT 0 /* elements */
+#define HDI_HALVES_PUSH_FIRST 1 /* the first of them */
 
 /* ---- reduce: y[o, i] = reduction over j of x[o, j, i] ----
  * Bindings: x, second operand (dot; else x again), y. */

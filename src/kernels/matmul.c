@@ -21,6 +21,7 @@ typedef struct source {
 
 typedef struct product {
     const hdi_request *request;
+    hd_dtype type; /* of the product, before the chain */
     uint64_t m, n, k, batch, lengths[BATCH_AXES]; /* axis 2 is the innermost */
     side     a, b;
     source   sources[SOURCES];
@@ -110,7 +111,7 @@ static hd_status read_product(const hdi_request *request, product *p, hd_error *
     const uint32_t a_row = a->shape.rank - (flags & HD_TRANSPOSE_A ? 1u : 2u), a_column = 2 * a->shape.rank - 3 - a_row;
     const uint32_t b_row = b->shape.rank - (flags & HD_TRANSPOSE_B ? 1u : 2u), b_column = 2 * b->shape.rank - 3 - b_row;
     *p = (product){
-        .request = request, .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
+        .request = request, .type = a->dtype, .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
         .k = (uint64_t)a->shape.dims[a_column], .batch = 1, .lengths = { 1, 1, 1 }, .free_axis = BATCH_AXES,
         .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row), .depth = stride_along(a, a->shape.rank, a_column) },
         .b = { .tensor = b, .first = b->first, .line = stride_along(b, b->shape.rank, b_column), .depth = stride_along(b, b->shape.rank, b_row) },
@@ -137,9 +138,11 @@ static hd_status read_product(const hdi_request *request, product *p, hd_error *
 
 typedef struct choice {
     hdi_module_id module;
-    uint32_t tile_m, tile_n, part, workgroup, subgroup, scratch_bytes;
-    bool merges;
-    bool packs; /* A is read as bf16 tiles */
+    uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
+    bool     merges;
+    bool     packs;     /* A is read as bf16 tiles */
+    uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
+    bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } choice;
 
@@ -179,16 +182,113 @@ static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, choic
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
+/* ---- matrix units ---- */
+
+/* Tiles of matmul_matrix and how much of the largest ones' rate each reaches, in percent. Their chunks of 8 halves are a
+ * multiple of their invocations. */
+static const struct { uint32_t tile_m, tile_n, part_m, part_n, rate; } matrix_tiles[] = {
+    { 128, 160, 32, 80, 100 },
+    { 128, 128, 64, 32, 100 },
+    { 128, 80, 32, 80, 70 },
+    { 64, 128, 32, 32, 70 },
+    { 64, 64, 32, 32, 55 },
+    { 32, 64, 16, 32, 35 },
+};
+/* What else takes time, as the work that the largest tile does meanwhile (measured on an H200): a workgroup's beginning and
+ * end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
+enum { MOST_PARTS = 4, LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
+
+/* The sum of the parts of K, from `partial` [batch, parts, M, N] on, and the product's chain behind it: one element-wise
+ * launch over [batch, M, N]. False where a chain cannot hold them. */
+static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, hdi_chain *out_chain, hdi_tensor *out) {
+    const hdi_chain *behind = p->request->chain;
+    const hd_shape shape = HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n);
+    const uint32_t adds = parts - 1, inputs = parts + p->source_count, steps = adds + (behind ? behind->step_count : 0);
+    if (inputs > HDI_CHAIN_INPUTS || steps > HDI_CHAIN_STEPS) return false;
+    *out_chain = (hdi_chain){ .step_count = steps, .input_count = inputs };
+    *out = hdi_tensor_dense(p->request->out.storage, p->request->out.dtype, shape);
+    for (uint32_t i = 0; i < parts; i++) {
+        out_chain->inputs[i] = hdi_tensor_dense(partial, HD_F32, shape);
+        out_chain->inputs[i].strides[0] *= parts;
+        out_chain->inputs[i].first = i * p->m * p->n;
+    }
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        const source *s = &p->sources[i];
+        out_chain->inputs[parts + i] = (hdi_tensor){ s->tensor->storage, s->tensor->dtype, shape, { (int64_t)s->batch, (int64_t)s->m, (int64_t)s->n }, s->tensor->first };
+    }
+    for (uint32_t i = 0; i < adds; i++)
+        out_chain->steps[i] = (hdi_step){ HDI_STEP_ADD, (uint8_t)(i ? HDI_CHAIN_INPUTS + i - 1 : 0), (uint8_t)(i + 1), HDI_SOURCE_NONE,
+                                          i + 1 == adds ? p->type : HD_F32, 0 };
+    for (uint32_t i = adds; i < steps; i++) {
+        hdi_step *step = &out_chain->steps[i];
+        *step = behind->steps[i - adds];
+        uint8_t *sources[] = { &step->a, &step->b, &step->c };
+        for (uint32_t k = 0; k < HDI_COUNT(sources); k++) {
+            if (*sources[k] == HDI_SOURCE_NONE) continue;
+            if (*sources[k] == 0) *sources[k] = (uint8_t)(HDI_CHAIN_INPUTS + adds - 1); /* the product itself */
+            else *sources[k] = (uint8_t)(*sources[k] + adds); /* later inputs and later steps alike */
+        }
+    }
+    if (behind) memcpy(out_chain->attrs, behind->attrs, sizeof behind->attrs);
+    out_chain->attr_count = behind ? behind->attr_count : 0;
+    return hdi_chain_fits(out_chain, out, p->request->caps);
+}
+
+/* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
+static uint64_t matrix_shared_bytes(uint32_t tile) {
+    return (uint64_t)(matrix_tiles[tile].tile_m + matrix_tiles[tile].tile_n) * 2 * (HDI_MM_DEPTH + 8);
+}
+
+/* The tile and the parts of K that are done first: rounds of workgroups over the device's units, each as long as its tile
+ * is large and its part deep, and the sum of the parts behind them. */
+static void choose_matrix_tile(const product *p, const hdi_caps *caps, choice *c) {
+    const uint64_t units = HDI_MAX(caps->compute_units, 1), sums = p->batch * p->m * p->n;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < HDI_COUNT(matrix_tiles); i++)
+        for (uint32_t parts = 1; parts <= MOST_PARTS; parts++) {
+            if (matrix_shared_bytes(i) > caps->shared_bytes) break;
+            hdi_chain chain;
+            hdi_tensor out;
+            if (parts > 1 && (p->k / parts < LEAST_PART || sums * parts > UINT32_MAX || !chain_of_parts(p, parts, 0, &chain, &out))) break;
+            const uint64_t area = (uint64_t)matrix_tiles[i].tile_m * matrix_tiles[i].tile_n;
+            const uint64_t rounds = hdi_divide_up(tiles_of(p, matrix_tiles[i].tile_m, matrix_tiles[i].tile_n) * parts, units);
+            const uint64_t time = rounds * area * (hdi_divide_up(p->k, parts) + START_DEPTH) * 100 / matrix_tiles[i].rate +
+                                  (parts > 1 ? LAUNCH_WORK + SUM_WORK * sums * (parts + 1) : 0);
+            if (time >= least) continue;
+            least = time;
+            c->tile_m = matrix_tiles[i].tile_m;
+            c->tile_n = matrix_tiles[i].tile_n;
+            c->part_m = matrix_tiles[i].part_m;
+            c->part_n = matrix_tiles[i].part_n;
+            c->parts = parts;
+            c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
+        }
+}
+
+/* Does a tensor fill the memory between its first and its last element, each once? */
+static bool is_gapless(const hdi_tensor *tensor) {
+    uint64_t span = 1;
+    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++) span += (uint64_t)(tensor->shape.dims[axis] - 1) * (uint64_t)tensor->strides[axis];
+    return span == hd_shape_elements(tensor->shape);
+}
+
 static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
-    const hd_dtype b = p->b.tensor->dtype;
+    const hdi_tensor *b = p->b.tensor;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
     if (caps->subgroup != 32 && !caps->subgroup_control) return false;
-    /* Weights that are rounded to f16 on the way would miss the bound of the operation (docs/ops.md). */
-    if (p->a.tensor->dtype != HD_F16 || b != HD_F16) return false;
-    if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 28672) return false;
-    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, false, "f16 operands on a device with matrix units" };
-    return true;
+    if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
+    if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256) return false;
+    c->subgroup = 32;
+    c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
+    /* What many tiles would convert is worth a launch that does so once. */
+    const uint64_t b_bytes = 2 * hd_shape_elements(b->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
+    c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
+    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && is_gapless(b) && b_bytes <= most;
+    choose_matrix_tile(p, caps, c);
+    return c->parts != 0;
 }
+
+/* ---- vector and tiled forms ---- */
 
 static bool choose_vector(const product *p, const hdi_caps *caps, choice *c) {
     if (p->m > FEW_ROWS) return false;
@@ -248,7 +348,7 @@ static bool choose_tile(const product *p, const hdi_caps *caps, choice *c) {
         if (most_invocations(caps) < tiles[i].workgroup || caps->shared_bytes < 2 * 16 * 4 * (tile + 4)) continue;
         if (!last && (tiles_of(p, tile, tile) < 2 * caps->compute_units || 2 * HDI_MIN(p->m, p->n) <= tile)) continue;
         c->tile_m = c->tile_n = tile;
-        c->part = tiles[i].part;
+        c->part_m = c->part_n = tiles[i].part;
         c->workgroup = tiles[i].workgroup;
         c->because = tiles[i].because;
         return true;
@@ -380,7 +480,7 @@ static hd_status launch_packing(const product *p, hdi_lowering *lowering, hdi_te
 
 static hd_status launch_product(const product *p, const choice *c, const hdi_tensor *a, hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = p->request->caps;
-    const uint64_t groups[3] = { hdi_divide_up(p->n, c->tile_n), hdi_divide_up(p->m, c->tile_m), p->batch };
+    const uint64_t groups[3] = { hdi_divide_up(p->n, c->tile_n), hdi_divide_up(p->m, c->tile_m), p->batch * HDI_MAX(c->parts, 1) };
     if (!caps->native_kernels && (groups[0] > caps->max_groups_x || groups[1] > caps->max_groups_y || groups[2] > caps->max_groups_z))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a grid of %llu x %llu x %llu workgroups", (unsigned long long)groups[0],
                         (unsigned long long)groups[1], (unsigned long long)groups[2]);
@@ -390,13 +490,21 @@ static hd_status launch_product(const product *p, const choice *c, const hdi_ten
     *kernel = (hdi_kernel){ .module = c->module, .spec_count = HDI_MM_LAYOUT + 1, .subgroup = c->subgroup, .scratch_bytes = c->scratch_bytes };
     kernel->spec[HDI_SPEC_WORKGROUP] = HDI_MAX(c->workgroup, 1);
     kernel->spec[HDI_SPEC_EXACT] = is_exact(p);
-    kernel->spec[HDI_SPEC_CHAIN_TYPE] = kernel->spec[HDI_SPEC_OUT_TYPE] = kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_SPEC_CHAIN_TYPE] = (uint32_t)p->type;
+    kernel->spec[HDI_SPEC_OUT_TYPE] = (uint32_t)p->request->out.dtype;
+    kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->b.tensor->dtype;
     kernel->spec[HDI_MM_TILE_M] = c->tile_m;
     kernel->spec[HDI_MM_TILE_N] = c->tile_n;
-    kernel->spec[HDI_MM_PART_M] = kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part, 2);
+    kernel->spec[HDI_MM_PART_M] = HDI_MAX(c->part_m, 2);
+    kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part_n, 2);
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0);
+    if (c->module == HDI_MODULE_MATMUL_MATRIX) {
+        kernel->spec_count = HDI_MM_PARTS + 1;
+        kernel->spec[HDI_MM_LAYOUT] |= p->k % HDI_MM_DEPTH == 0 ? HDI_MM_WHOLE : 0;
+        kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
+    }
     uint32_t words = fill_words(p, launch);
     if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
     kernel->push_bytes = 4 * words;
@@ -422,16 +530,85 @@ bool hdi_matmul_fits(const hdi_request *request) {
     return read_product(request, &p, NULL) == HD_OK && check(&p, NULL) == HD_OK && choose(&p, &c);
 }
 
-hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+/* The product in parts of K, then their sum. */
+static hd_status launch_parts(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
+    hdi_request request = *p->request;
+    product bare = *p;
+    hdi_chain chain;
+    hdi_tensor partial, out;
+    hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)p->batch, c->parts, (int64_t)p->m, (int64_t)p->n), &partial, error);
+    if (status) return status;
+    request.out = partial;
+    request.chain = NULL;
+    bare.request = &request;
+    bare.source_count = 0;
+    bare.type = HD_F32;
+    status = launch_product(&bare, c, bare.a.tensor, lowering, error);
+    if (status) return status;
+    if (!chain_of_parts(p, c->parts, partial.storage, &chain, &out)) return hdi_fail(error, HD_STATUS_INTERNAL, "the parts of a product do not fit a chain");
+    request = (hdi_request){ .op = HDI_OP_COPY, .attrs = p->request->attrs, .out = out, .chain = &chain, .caps = p->request->caps, .math = p->request->math };
+    return hdi_lower_elementwise(&request, lowering, error);
+}
+
+/* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
+static hd_status floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
+    const float most = 65504;
+    const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } }, .step_count = 1,
+                              .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
+    const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    if (status) return status;
+    const hdi_request clip = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *out_halves, .chain = &chain, .caps = request->caps, .math = request->math };
+    return hdi_lower_elementwise(&clip, lowering, error);
+}
+
+/* A quantised tensor without gaps as f16, in the order in which it lies. */
+static hd_status codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
+    enum { WORKGROUP = 128, EACH = 8 };
+    const uint64_t elements = hd_shape_elements(from->shape);
+    hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    if (status) return status;
+    memcpy(out_halves->strides, from->strides, sizeof from->strides);
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    launch->kernel = (hdi_kernel){ .module = HDI_MODULE_HALVES, .spec_count = HDI_MM_B_TYPE + 1, .push_bytes = 8 };
+    launch->kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
+    launch->kernel.spec[HDI_MM_B_TYPE] = (uint32_t)from->dtype;
+    launch->push[HDI_HALVES_PUSH_COUNT] = (uint32_t)elements;
+    launch->push[HDI_HALVES_PUSH_FIRST] = (uint32_t)from->first;
+    hdi_launch_bind(launch, from, HDI_READ);
+    hdi_launch_bind(launch, from, HDI_READ);
+    hdi_launch_bind(launch, out_halves, HDI_WRITE);
+    hdi_launch_grid(launch, hdi_divide_up(elements, WORKGROUP * EACH));
+    launch->flops = 2 * elements;
+    launch->bytes = hd_tensor_bytes(from->dtype, from->shape) + 2 * elements;
+    launch->because = "quantised weights that many tiles read: f16 once";
+    return HD_OK;
+}
+
+static hd_status lower_product(const hdi_request *request, hd_dtype type, hdi_lowering *lowering, hd_error *error) {
     product p;
     choice c;
     hd_status status = read_product(request, &p, error);
     if (!status) status = check(&p, error);
     if (status) return status;
+    p.type = type;
     if (!choose(&p, &c))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
-    hdi_tensor packed;
-    if (c.packs) status = launch_packing(&p, lowering, &packed, error);
-    return status ? status : launch_product(&p, &c, c.packs ? &packed : p.a.tensor, lowering, error);
+    if (c.packs) {
+        hdi_tensor packed;
+        status = launch_packing(&p, lowering, &packed, error);
+        return status ? status : launch_product(&p, &c, &packed, lowering, error);
+    }
+    if (!c.halves[0] && !c.halves[1]) return c.parts > 1 ? launch_parts(&p, &c, lowering, error) : launch_product(&p, &c, p.a.tensor, lowering, error);
+    hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
+    hdi_request prepared = *request;
+    prepared.inputs = inputs;
+    if (c.halves[0]) status = floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
+    if (c.halves[1] && !status) status = codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
+    return status ? status : lower_product(&prepared, type, lowering, error); /* both are f16 now */
+}
+
+hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    return lower_product(request, request->inputs[0].dtype, lowering, error);
 }

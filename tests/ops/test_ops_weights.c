@@ -44,7 +44,25 @@ static void mixed_types(void) {
     }
 }
 
+/* So many rows, columns or depths that a device may convert operands first, or sum parts of K; with steps behind. */
+static void many_rows(void) {
+    static const hd_dtype types[] = { HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0 };
+    for (uint32_t t = 0; t < HDI_COUNT(types); t++) {
+        ops_begin(hd_dtype_name(types[t]), 0);
+        hd_program *p = ops_program();
+        ops_case(product(HD_F32, types[t], 258, 70, 256, HD_TRANSPOSE_B));
+        ops_case(product(floats[t % 3], types[t], 257, 256, 40, 0));
+        if (t == 0) ops_case(product(HD_F32, types[t], 500, 9700, 24, HD_TRANSPOSE_B));
+        if (t == 0) ops_case_of(HDI_OP_MATMUL, hd_scale(p, product(HD_F32, types[t], 500, 2500, 24, HD_TRANSPOSE_B), 0.5f, 1));
+        if (t < 3) ops_case(product(t == 0 ? HD_BF16 : HD_F32, types[t], 260, 1030, 32, HD_TRANSPOSE_B));
+        ops_case(product(floats[t % 3], types[t], 20, 40, 2304, HD_TRANSPOSE_B));
+        const hd_value sum = product(HD_F32, types[t], 70, 33, 1280, HD_TRANSPOSE_B), gate = ops_input(HD_F32, HD_SHAPE(33), OPS_UNIT);
+        ops_case_of(HDI_OP_MATMUL, hd_add(p, hd_scale(p, sum, 0.5f, 1), gate));
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types } };
+    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows } };
     return ops_main("weights", tests, HDI_COUNT(tests), argc, argv);
 }

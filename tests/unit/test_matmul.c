@@ -427,11 +427,12 @@ static hdi_kernel chosen(const hdi_caps *caps, int64_t m, int64_t n, int64_t k, 
 static void choices(void **state) {
     (void)state;
     const options weights = { .a = HD_F16, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST };
-    options exact = weights, gaps = weights, single = weights, halves = weights;
+    options exact = weights, gaps = weights, single = weights, halves = weights, floats = weights;
     exact.math = HD_MATH_EXACT;
     gaps.gap = 3;
     single.a = HD_F32;
     halves.b = HD_F16;
+    floats.a = floats.b = HD_F32;
     hdi_caps plain = gpu_caps;
     plain.subgroup_arithmetic = plain.matrix_f16 = 0;
     plain.shared_bytes = 16384;
@@ -443,9 +444,12 @@ static void choices(void **state) {
     assert_int_equal(chosen(&plain, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).subgroup, 32);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_TILED); /* f16 would round them */
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_TILED);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_MATRIX);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
+    assert_int_equal(chosen(&gpu_caps, 512, 4096, 2560, halves).spec[HDI_MM_TILE_N], 128);
+    assert_int_equal(chosen(&gpu_caps, 512, 1024, 2560, halves).spec[HDI_MM_TILE_N], 64); /* larger ones would leave units idle */
     assert_int_equal(chosen(&plain, 600, 600, 32, weights).spec[HDI_MM_TILE_M], 32); /* workgroups of 256 do not fit */
     assert_int_equal(chosen(&gpu_caps, 9, 500, 32, exact).spec[HDI_MM_TILE_M], 16);
     assert_int_equal(chosen(&gpu_caps, 3000, 3000, 32, exact).spec[HDI_MM_TILE_M], 128);

@@ -1,7 +1,8 @@
 #version 450
-// matmul_matrix: C = chain(A x B) on matrix units: f16 x f16 summed in f32, fast mode only. Quantised B becomes f16 as it
-// is staged. A workgroup of 8 subgroups of 32 computes 128 x 128 of C, each subgroup 64 x 32 of that. Tiles of A and B go
-// through shared memory 32 deep along K, padded with zeros; the next ones are read while these are used.
+// matmul_matrix: C = chain(A x B) on matrix units: f16 x f16 summed in f32, fast mode only; elements of other types become
+// f16 as they are staged. A workgroup computes TILE_M x TILE_N of C, each of its subgroups of 32 PART_M x PART_N of that.
+// Tiles of A and B go through shared memory HDI_MM_DEPTH deep along K; the next ones are read while these are used. With
+// PARTS above 1 each workgroup sums one part of K, and C is [batch, PARTS, M, N].
 // target: vulkan1.3
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,113 +12,182 @@
 #extension GL_KHR_cooperative_matrix : require
 #include "wide.glsl"
 
+layout(constant_id = HDI_MM_PARTS) const uint PARTS = 1;
+
 // Lines are rows of A and columns of B. A tile lies in memory as its operand does: line by line, or depth by depth, in
 // chunks of 8 halves; one chunk more at each end of a row of it spreads rows over the memory's banks.
-const uint LINES = 128, DEPTH = 32, INVOCATIONS = 256, CHUNKS = LINES * DEPTH / 8, READS = CHUNKS / INVOCATIONS;
-const uint LINE_STRIDE = DEPTH / 8 + 1, DEPTH_STRIDE = LINES / 8 + 1;
-const uint TILE_CHUNKS = LINES * LINE_STRIDE; // no less than DEPTH * DEPTH_STRIDE
-const uint UNIT = 16, UNITS_M = 4, UNITS_N = 2; // of a subgroup
-shared uvec4 a_tile[TILE_CHUNKS];
-shared uvec4 b_tile[TILE_CHUNKS];
-shared float c_tile[8 * UNIT * UNIT];
-
+const uint LANES = 32, UNIT = 16, DEPTH = HDI_MM_DEPTH;
 const bool A_ALONG_K = (LAYOUT & HDI_MM_A_ALONG_K) != 0u, B_ALONG_K = (LAYOUT & HDI_MM_B_ALONG_K) != 0u;
+const bool A_WIDE = (LAYOUT & HDI_MM_A_WIDE) != 0u, B_WIDE = (LAYOUT & HDI_MM_B_WIDE) != 0u;
+const bool WHOLE = (LAYOUT & HDI_MM_WHOLE) != 0u;
+const uint A_READS = TILE_M * DEPTH / 8 / WORKGROUP, B_READS = TILE_N * DEPTH / 8 / WORKGROUP;
+const uint A_STRIDE = (A_ALONG_K ? DEPTH : TILE_M) / 8 + 1, B_STRIDE = (B_ALONG_K ? DEPTH : TILE_N) / 8 + 1;
+const uint A_CHUNKS = (A_ALONG_K ? TILE_M : DEPTH) * A_STRIDE, B_CHUNKS = (B_ALONG_K ? TILE_N : DEPTH) * B_STRIDE;
+const uint UNITS_M = PART_M / UNIT, UNITS_N = PART_N / UNIT; // of a subgroup
+const uint SUBGROUPS_N = TILE_N / PART_N;
+shared uvec4 tiles[A_CHUNKS + B_CHUNKS]; // at the end: sums on their way to C, UNIT rows of each subgroup
 
 // Line (x) and depth (y) of the first element of the invocation's i-th chunk.
-uvec2 chunk_place(uint i, bool along_k) {
-    uint chunk = gl_LocalInvocationIndex + i * INVOCATIONS;
-    return along_k ? uvec2(chunk / (DEPTH / 8), chunk % (DEPTH / 8) * 8) : uvec2(chunk % (LINES / 8) * 8, chunk / (LINES / 8));
+uvec2 chunk_place(uint i, uint lines, bool along_k) {
+    uint chunk = gl_LocalInvocationIndex + i * WORKGROUP;
+    return along_k ? uvec2(chunk / (DEPTH / 8), chunk % (DEPTH / 8) * 8) : uvec2(chunk % (lines / 8) * 8, chunk / (lines / 8));
 }
-uint chunk_index(uvec2 place, bool along_k) {
-    return along_k ? place.x * LINE_STRIDE + place.y / 8 : place.y * DEPTH_STRIDE + place.x / 8;
+uint chunk_index(uvec2 place, uint stride, bool along_k) {
+    return along_k ? place.x * stride + place.y / 8 : place.y * stride + place.x / 8;
 }
 
-// 8 halves of an f16 operand from (line, depth) on. All of a wide operand's chunks lie inside or outside as a whole.
-#define READ_CHUNK(words, wide, first, line_stride, depth_stride, lines, depths, along_k, is_wide, at, chunk) { \
-    uint chunk_first = first + at.x * (line_stride) + at.y * (depth_stride); \
+// 8 neighbours of a float operand from (line, depth) on, as they lie in memory: f32 in both halves of the pair, the others
+// in the first. What is beyond the last depth reads as 0; what is beyond the last line is never stored, and may be anything.
+struct eight { uvec4 low, high; };
+#define READ_EIGHT(words, wide, type, first, line_stride, depth_stride, lines, depths, along_k, is_wide, at, to) { \
+    to = eight(uvec4(0u), uvec4(0u)); \
     if (is_wide) { \
-        if (at.x < (lines) && at.y < (depths)) chunk = wide[chunk_first >> 3]; \
+        const uint unit = 16u / type_bytes(type); \
+        [[unroll]] for (uint half_of = 0u; half_of < 8u / unit; half_of++) { \
+            uvec2 place = along_k ? uvec2(at.x, at.y + half_of * unit) : uvec2(at.x + half_of * unit, at.y); \
+            uint line = min(place.x, (lines) - (along_k ? 1u : unit)), depth = place.y; \
+            if (!WHOLE) depth = min(depth, (depths) - (along_k ? unit : 1u)); \
+            uint index = along_k ? line * ((line_stride) / unit) + depth / unit : line / unit + depth * ((depth_stride) / unit); \
+            uvec4 loaded = wide[(first) / unit + index]; \
+            if (!WHOLE && place.y >= (depths)) loaded = uvec4(0u); \
+            if (half_of == 0u) to.low = loaded; else to.high = loaded; \
+        } \
     } else if (at.x < (lines) && at.y < (depths)) { \
         uint count = min(along_k ? (depths) - at.y : (lines) - at.x, 8u), step = along_k ? depth_stride : line_stride; \
         for (uint e = 0u; e < count; e++) { \
-            uint index = chunk_first + e * step, half_bits = (words[index >> 1] >> (16u * (index & 1u))) & 0xFFFFu; \
-            chunk[e >> 1] |= half_bits << (16u * (e & 1u)); \
+            uint index = first + at.x * (line_stride) + at.y * (depth_stride) + e * step; \
+            uint bits = raw_element(words[word_of(type, index)], type, index); \
+            if (type_bytes(type) == 2u) to.low[e >> 1] |= bits << (16u * (e & 1u)); \
+            else if (e < 4u) to.low[e] = bits; \
+            else to.high[e - 4u] = bits; \
         } \
     } }
 
-uvec4 read_a(uvec2 at, uint first) {
-    uvec4 chunk = uvec4(0u);
-    READ_CHUNK(a, wide_a, first, push[HDI_MM_PUSH_A_ROW], push[HDI_MM_PUSH_A_COL], push[HDI_MM_PUSH_M], push[HDI_MM_PUSH_K],
-               A_ALONG_K, (LAYOUT & HDI_MM_A_WIDE) != 0u, at, chunk)
-    return chunk;
+uvec4 packed_halves(vec4 low, vec4 high) {
+    return uvec4(packHalf2x16(low.xy), packHalf2x16(low.zw), packHalf2x16(high.xy), packHalf2x16(high.zw));
 }
-uvec4 read_b(uvec2 at, uint first) {
-    uvec4 chunk = uvec4(0u);
-    if (is_quantised(B_TYPE)) {
-        if (at.x < push[HDI_MM_PUSH_N] && at.y < push[HDI_MM_PUSH_K]) {
-            vec4 low, high;
-            b_eight(first + at.x * push[HDI_MM_PUSH_B_COL] + at.y * push[HDI_MM_PUSH_B_ROW], low, high);
-            chunk = uvec4(packHalf2x16(low.xy), packHalf2x16(low.zw), packHalf2x16(high.xy), packHalf2x16(high.zw));
-        }
-        return chunk;
+// Finite numbers that f16 does not hold become its largest.
+vec4 saturated(vec4 value) {
+    return mix(value, clamp(value, -65504.0, 65504.0), lessThan(floatBitsToUint(value) & 0x7FFFFFFFu, uvec4(0x7F800000u)));
+}
+uvec4 halves_of(eight value, uint type, bool saturate) {
+    if (type == HDI_TYPE_F16) return value.low;
+    vec4 low = uintBitsToFloat(value.low), high = uintBitsToFloat(value.high);
+    if (type == HDI_TYPE_BF16) {
+        vec4 even = uintBitsToFloat(value.low << 16), odd = uintBitsToFloat(value.low & 0xFFFF0000u);
+        low = vec4(even.x, odd.x, even.y, odd.y);
+        high = vec4(even.z, odd.z, even.w, odd.w);
     }
-    READ_CHUNK(b, wide_b, first, push[HDI_MM_PUSH_B_COL], push[HDI_MM_PUSH_B_ROW], push[HDI_MM_PUSH_N], push[HDI_MM_PUSH_K],
-               B_ALONG_K, (LAYOUT & HDI_MM_B_WIDE) != 0u, at, chunk)
-    return chunk;
+    return saturate ? packed_halves(saturated(low), saturated(high)) : packed_halves(low, high);
+}
+f16vec2 sizes_of(uvec4 halves) {
+    return abs(unpackFloat2x16(halves.x)) + abs(unpackFloat2x16(halves.y)) + abs(unpackFloat2x16(halves.z)) + abs(unpackFloat2x16(halves.w));
+}
+
+eight read_a(uvec2 at, uint first, uint depths) {
+    eight value;
+    READ_EIGHT(a, wide_a, A_TYPE, first, push[HDI_MM_PUSH_A_ROW], push[HDI_MM_PUSH_A_COL], push[HDI_MM_PUSH_M], depths, A_ALONG_K, A_WIDE, at, value)
+    return value;
+}
+// Quantised weights come as halves at once.
+eight read_b(uvec2 at, uint first, uint depths) {
+    eight value;
+    if (is_quantised(B_TYPE)) {
+        vec4 low, high;
+        uint line = min(at.x, push[HDI_MM_PUSH_N] - (B_ALONG_K ? 1u : 8u)), depth = WHOLE ? at.y : min(at.y, depths - (B_ALONG_K ? 8u : 1u));
+        b_eight(first + line * push[HDI_MM_PUSH_B_COL] + depth * push[HDI_MM_PUSH_B_ROW], low, high);
+        value.low = packed_halves(low, high);
+        if (!WHOLE && at.y >= depths) value.low = uvec4(0u);
+        return value;
+    }
+    READ_EIGHT(b, wide_b, B_TYPE, first, push[HDI_MM_PUSH_B_COL], push[HDI_MM_PUSH_B_ROW], push[HDI_MM_PUSH_N], depths, B_ALONG_K, B_WIDE, at, value)
+    return value;
 }
 
 void main() {
-    const uint m0 = gl_WorkGroupID.y * LINES, n0 = gl_WorkGroupID.x * LINES, batch = gl_WorkGroupID.z;
     const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    const uint part = gl_WorkGroupID.z % PARTS, batch = gl_WorkGroupID.z / PARTS;
+    const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N;
     const uint a0 = a_first(batch), b0 = b_first(batch);
-    const uint own_m = gl_SubgroupID / 4 * 64, own_n = gl_SubgroupID % 4 * 32;
+    const uint own_m = gl_SubgroupID / SUBGROUPS_N * PART_M, own_n = gl_SubgroupID % SUBGROUPS_N * PART_N;
+    const uint depth_of_part = (K + PARTS * DEPTH - 1u) / (PARTS * DEPTH) * DEPTH;
+    const uint k_begin = part * depth_of_part, k_end = min(K, k_begin + depth_of_part), k_last = k_begin + (k_end - k_begin - 1u) / DEPTH * DEPTH;
 
     coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator> sums[UNITS_M * UNITS_N];
     [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++)
         sums[i] = coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator>(0.0);
 
-    uvec4 a_next[READS], b_next[READS];
-    for (uint k0 = 0u; k0 < K + DEPTH; k0 += DEPTH) {
-        if (k0 > 0u) { // what was read last time moves to shared memory
-            barrier();
-            [[unroll]] for (uint i = 0u; i < READS; i++) {
-                a_tile[chunk_index(chunk_place(i, A_ALONG_K), A_ALONG_K)] = a_next[i];
-                b_tile[chunk_index(chunk_place(i, B_ALONG_K), B_ALONG_K)] = b_next[i];
-            }
-            barrier();
-        }
-        if (k0 < K) {
-            [[unroll]] for (uint i = 0u; i < READS; i++) a_next[i] = read_a(chunk_place(i, A_ALONG_K) + uvec2(m0, k0), a0);
-            [[unroll]] for (uint i = 0u; i < READS; i++) b_next[i] = read_b(chunk_place(i, B_ALONG_K) + uvec2(n0, k0), b0);
-        }
-        if (k0 == 0u) continue;
+    eight a_next[A_READS], b_next[B_READS];
+#define FETCH(k) { \
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) a_next[i] = read_a(chunk_place(i, TILE_M, A_ALONG_K) + uvec2(m0, k), a0, k_end); \
+    [[unroll]] for (uint i = 0u; i < B_READS; i++) b_next[i] = read_b(chunk_place(i, TILE_N, B_ALONG_K) + uvec2(n0, k), b0, k_end); }
+#define STAGE_ALL(saturate) { \
+    [[unroll]] for (uint i = 0u; i < A_READS; i++) { \
+        uvec4 chunk = halves_of(a_next[i], A_TYPE, saturate); \
+        if (A_TYPE != HDI_TYPE_F16) sizes += sizes_of(chunk); \
+        tiles[chunk_index(chunk_place(i, TILE_M, A_ALONG_K), A_STRIDE, A_ALONG_K)] = chunk; \
+    } \
+    [[unroll]] for (uint i = 0u; i < B_READS; i++) { \
+        uvec4 chunk = is_quantised(B_TYPE) ? b_next[i].low : halves_of(b_next[i], B_TYPE, saturate); \
+        if (B_TYPE == HDI_TYPE_BF16) sizes += sizes_of(chunk); \
+        tiles[A_CHUNKS + chunk_index(chunk_place(i, TILE_N, B_ALONG_K), B_STRIDE, B_ALONG_K)] = chunk; \
+    } }
+    // Sums of sizes tell whether an element overflowed, or may have: seldom, so that one branch is cheaper than clamping all.
+#define STAGE { \
+    f16vec2 sizes = f16vec2(0.0hf); \
+    STAGE_ALL(false) \
+    if (!all(lessThan(sizes, f16vec2(65504.0hf)))) STAGE_ALL(true) }
+
+    FETCH(k_begin)
+    STAGE
+    barrier();
+    for (uint k0 = k_begin; k0 < k_end; k0 += DEPTH) {
+        // The last time for nothing, which costs less than a branch, unless there are codes to turn into numbers.
+        if (!is_quantised(B_TYPE) || k0 < k_last) FETCH(min(k0 + DEPTH, k_last))
         [[unroll]] for (uint k = 0u; k < DEPTH; k += UNIT) {
             coopmat<float16_t, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseA> rows[UNITS_M];
             [[unroll]] for (uint i = 0u; i < UNITS_M; i++) {
-                uvec2 at = uvec2(own_m + i * UNIT, k);
-                if (A_ALONG_K) coopMatLoad(rows[i], a_tile, chunk_index(at, true), LINE_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
-                else coopMatLoad(rows[i], a_tile, chunk_index(at, false), DEPTH_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                uint at = chunk_index(uvec2(own_m + i * UNIT, k), A_STRIDE, A_ALONG_K);
+                if (A_ALONG_K) coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                else coopMatLoad(rows[i], tiles, at, A_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
             }
             [[unroll]] for (uint j = 0u; j < UNITS_N; j++) {
                 coopmat<float16_t, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseB> columns;
-                uvec2 at = uvec2(own_n + j * UNIT, k);
-                if (B_ALONG_K) coopMatLoad(columns, b_tile, chunk_index(at, true), LINE_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
-                else coopMatLoad(columns, b_tile, chunk_index(at, false), DEPTH_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+                uint at = A_CHUNKS + chunk_index(uvec2(own_n + j * UNIT, k), B_STRIDE, B_ALONG_K);
+                if (B_ALONG_K) coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
+                else coopMatLoad(columns, tiles, at, B_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
                 [[unroll]] for (uint i = 0u; i < UNITS_M; i++)
                     sums[i * UNITS_N + j] = coopMatMulAdd(rows[i], columns, sums[i * UNITS_N + j]);
             }
         }
+        barrier();
+        STAGE
+        barrier();
     }
-    // Unit by unit through shared memory, where every lane finds its elements. Only the choice of the unit is unrolled.
-    const uint own = gl_SubgroupID * UNIT * UNIT;
-    for (uint unit = 0u; unit < UNITS_M * UNITS_N; unit++) {
-        barrier();
-        [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++)
-            if (i == unit) coopMatStore(sums[i], c_tile, own, UNIT, gl_CooperativeMatrixLayoutRowMajor);
-        barrier();
-        for (uint e = 2u * gl_SubgroupInvocationID; e < UNIT * UNIT; e += 64u) {
-            uint m = m0 + own_m + unit / UNITS_N * UNIT + e / UNIT, n = n0 + own_n + unit % UNITS_N * UNIT + e % UNIT;
-            if (m < M && n < N) store_sums(vec2(c_tile[own + e], c_tile[own + e + 1u]), min(N - n, 2u), batch, m, n);
+    // Whole units of plain sums go straight to C.
+    if (CHAIN == 0u && OUT_TYPE == HDI_TYPE_F32 && m0 + TILE_M <= M && n0 + TILE_N <= N) {
+        [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) {
+            uint m = m0 + own_m + i / UNITS_N * UNIT, n = n0 + own_n + i % UNITS_N * UNIT;
+            coopMatStore(sums[i], c, c_element(gl_WorkGroupID.z, m, n), N, gl_CooperativeMatrixLayoutRowMajor);
         }
+        return;
+    }
+    // Others go row by row of units through shared memory, where every lane finds its elements: some pairs at once, so
+    // that their sources are read side by side.
+    const uint own = gl_SubgroupID * UNIT * PART_N / 4, PAIRS = UNIT * PART_N / 2 / LANES, AT_ONCE = PAIRS < 4u ? PAIRS : 4u;
+    for (uint row = 0u; row < UNITS_M; row++) {
+        subgroupBarrier();
+        [[unroll]] for (uint i = 0u; i < UNITS_M; i++)
+            if (i == row)
+                [[unroll]] for (uint j = 0u; j < UNITS_N; j++)
+                    coopMatStore(sums[i * UNITS_N + j], tiles, own + j * UNIT / 4, PART_N / 4, gl_CooperativeMatrixLayoutRowMajor);
+        subgroupBarrier();
+        [[dont_unroll]] for (uint i = 0u; i < PAIRS; i += AT_ONCE)
+            [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
+                uint e = gl_SubgroupInvocationID + (i + k) * LANES;
+                uint m = m0 + own_m + row * UNIT + e / (PART_N / 2), n = n0 + own_n + e % (PART_N / 2) * 2;
+                uvec4 four = tiles[own + e / 2u];
+                if (m < M && n < N) store_sums(uintBitsToFloat((e & 1u) == 0u ? four.xy : four.zw), min(N - n, 2u), gl_WorkGroupID.z, m, n);
+            }
     }
 }
