@@ -137,7 +137,7 @@ static hd_status read_product(const hdi_request *request, product *p, hd_error *
 
 typedef struct choice {
     hdi_module_id module;
-    uint32_t tile_m, tile_n, part, workgroup, subgroup, scratch_bytes;
+    uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
     bool merges;
     const char *because;
 } choice;
@@ -178,6 +178,27 @@ static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, choic
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
+static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c) {
+    enum { LONG_K = 8192, MOST_DEPTH = 16384, UNIT = 256, BYTES_A_RUN = 24, RUN = 16 };
+    const hdi_tensor *b = p->b.tensor;
+    const bool known = b->dtype == HD_Q4_0 || b->dtype == HD_Q8_0 || b->dtype == HD_Q4_K || b->dtype == HD_Q6_K || b->dtype == HD_TQ2_0;
+    if (is_exact(p) || p->m > FEW_ROWS || !known || !caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p) || caps->max_bindings < STREAM_BINDINGS) return false;
+    if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
+    c->tile_m = (uint32_t)p->m;
+    c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / UNIT * UNIT, hdi_divide_up(p->k, UNIT) * UNIT);
+    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it. */
+    const bool is_long = p->k >= LONG_K, narrow = b->dtype != HD_Q8_0 && b->dtype != HD_Q6_K;
+    const uint32_t subgroups = is_long ? 16 : 8;
+    c->part_n = is_long && (p->m > 1 || !narrow) ? 2 : 4;
+    c->tile_n = subgroups * c->part_n;
+    c->subgroup = (uint32_t)caps->subgroup;
+    c->workgroup = subgroups * c->subgroup;
+    c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
+    const uint32_t sums = sums_of(p, c) + subgroups * c->tile_m;
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= c->part_m / RUN * BYTES_A_RUN * c->tile_m + 4 * sums;
+}
+
 static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     const hd_dtype b = p->b.tensor->dtype;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
@@ -185,7 +206,7 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     /* Weights that are rounded to f16 on the way would miss the bound of the operation (docs/ops.md). */
     if (p->a.tensor->dtype != HD_F16 || b != HD_F16) return false;
     if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 28672) return false;
-    *c = (choice){ c->module, 128, 128, 0, 256, 32, 0, false, "f16 operands on a device with matrix units" };
+    *c = (choice){ c->module, 128, 128, 0, 0, 256, 32, 0, false, "f16 operands on a device with matrix units" };
     return true;
 }
 
@@ -235,7 +256,7 @@ static bool choose_tile(const product *p, const hdi_caps *caps, choice *c) {
         if (most_invocations(caps) < tiles[i].workgroup || caps->shared_bytes < 2 * 16 * 4 * (tile + 4)) continue;
         if (!last && (tiles_of(p, tile, tile) < 2 * caps->compute_units || 2 * HDI_MIN(p->m, p->n) <= tile)) continue;
         c->tile_m = c->tile_n = tile;
-        c->part = tiles[i].part;
+        c->part_m = c->part_n = tiles[i].part;
         c->workgroup = tiles[i].workgroup;
         c->because = tiles[i].because;
         return true;
@@ -249,6 +270,7 @@ static const struct {
     bool native, merges;
     bool (*choose)(const product *p, const hdi_caps *caps, choice *out_choice);
 } rows[] = {
+    { HDI_MODULE_MATVEC_DOT,      false, true,  choose_vector_dot },
     { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix },
     { HDI_MODULE_MATVEC,          true,  false, choose_vector },
@@ -356,7 +378,8 @@ static hd_status launch_product(const product *p, const choice *c, hdi_lowering 
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->b.tensor->dtype;
     kernel->spec[HDI_MM_TILE_M] = c->tile_m;
     kernel->spec[HDI_MM_TILE_N] = c->tile_n;
-    kernel->spec[HDI_MM_PART_M] = kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part, 2);
+    kernel->spec[HDI_MM_PART_M] = HDI_MAX(c->part_m, 2);
+    kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part_n, 2);
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0);
     uint32_t words = fill_words(p, launch);
