@@ -182,6 +182,27 @@ static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, choic
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
+static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c) {
+    enum { LONG_K = 8192, MOST_DEPTH = 16384, UNIT = 256, BYTES_A_RUN = 24, RUN = 16 };
+    const hdi_tensor *b = p->b.tensor;
+    const bool known = b->dtype == HD_Q4_0 || b->dtype == HD_Q8_0 || b->dtype == HD_Q4_K || b->dtype == HD_Q6_K || b->dtype == HD_TQ2_0;
+    if (is_exact(p) || p->m > FEW_ROWS || !known || !caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p) || caps->max_bindings < STREAM_BINDINGS) return false;
+    if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
+    c->tile_m = (uint32_t)p->m;
+    c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / UNIT * UNIT, hdi_divide_up(p->k, UNIT) * UNIT);
+    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it. */
+    const bool is_long = p->k >= LONG_K, narrow = b->dtype != HD_Q8_0 && b->dtype != HD_Q6_K;
+    const uint32_t subgroups = is_long ? 16 : 8;
+    c->part_n = is_long && (p->m > 1 || !narrow) ? 2 : 4;
+    c->tile_n = subgroups * c->part_n;
+    c->subgroup = (uint32_t)caps->subgroup;
+    c->workgroup = subgroups * c->subgroup;
+    c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
+    const uint32_t sums = sums_of(p, c) + subgroups * c->tile_m;
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= c->part_m / RUN * BYTES_A_RUN * c->tile_m + 4 * sums;
+}
+
 /* ---- matrix units ---- */
 
 /* Tiles of matmul_matrix and how much of the largest ones' rate each reaches, in percent. Their chunks of 8 halves are a
@@ -362,6 +383,7 @@ static const struct {
     bool native, merges;
     bool (*choose)(const product *p, const hdi_caps *caps, choice *out_choice);
 } rows[] = {
+    { HDI_MODULE_MATVEC_DOT,      false, true,  choose_vector_dot },
     { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix },
     { HDI_MODULE_MATVEC,          true,  false, choose_vector },

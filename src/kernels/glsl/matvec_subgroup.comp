@@ -6,27 +6,12 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
-bool in_second = false; // which B is read
-layout(std430, binding = 3) readonly buffer WideSecond { uvec4 wide_second[]; };
-#define B_WORD(at) (in_second ? source_1[at] : b[at])
-#define B_WORDS(at) (in_second ? wide_second[at] : wide_b[at])
-#include "wide.glsl"
-
-layout(constant_id = HDI_MM_NORM) const uint NORM = HDI_MM_NORM_NONE;
-layout(constant_id = HDI_MM_NORM_EPS) const uint NORM_EPS = 0;
-layout(std430, binding = 6) readonly buffer NormWeight { uvec4 norm_weight[]; };
+#include "merged.glsl"
 
 // Sums over K: for each B and each row of A TILE_N of them, then the rows' sums of squares.
-const uint PRODUCTS = PAIR + 1, SQUARES = PRODUCTS * TILE_M * TILE_N, SUMS = SQUARES + (NORM != HDI_MM_NORM_NONE ? TILE_M : 0);
+const uint SQUARES = PRODUCTS * TILE_M * TILE_N, SUMS = SQUARES + (NORM != HDI_MM_NORM_NONE ? TILE_M : 0);
 shared float subgroup_sums[SUMS * WORKGROUP / 4]; // of each subgroup, which is 4 lanes at least
 
-// 4 elements of A from element `index`, a multiple of 4, on.
-vec4 a_four(uint index) {
-    if (A_TYPE == HDI_TYPE_F32) return uintBitsToFloat(wide_a[index >> 2]);
-    uint low = a[index >> 1], high = a[(index >> 1) + 1u];
-    if (A_TYPE == HDI_TYPE_F16) return vec4(unpackHalf2x16(low), unpackHalf2x16(high));
-    return uintBitsToFloat(uvec4(low << 16, low & 0xFFFF0000u, high << 16, high & 0xFFFF0000u));
-}
 // Unit `unit` of a column is 8 weights: 4 from element unit_place(unit).x on and 4 from .y on, counted along K.
 uvec2 unit_place(uint unit) {
     if (B_TYPE == HDI_TYPE_Q4_0) {
@@ -88,8 +73,6 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
         b_eight(first + 8u * unit, x, y);
     }
 }
-float dot_fused(vec4 x, vec4 y, float sum) { return fma(x.x, y.x, fma(x.y, y.y, fma(x.z, y.z, fma(x.w, y.w, sum)))); }
-
 // Rows of A at a unit, normalised but for the scale, whose sums of squares go on.
 void a_unit(uint first, uint unit, inout float sums[SUMS], out vec4 x[TILE_M], out vec4 y[TILE_M]) {
     uvec2 place = unit_place(unit);
@@ -108,15 +91,11 @@ void a_unit(uint first, uint unit, inout float sums[SUMS], out vec4 x[TILE_M], o
         }
     }
 }
-// The sum of the subgroups' parts; a norm's scale of row m of A.
+// The sum of the subgroups' parts.
 float total(uint i) {
     float sum = 0.0;
     for (uint s = 0u; s < gl_NumSubgroups; s++) sum += subgroup_sums[s * SUMS + i];
     return sum;
-}
-float row_scale(uint m) {
-    if (NORM == HDI_MM_NORM_NONE) return 1.0;
-    return inversesqrt(total(SQUARES + m) / float(push[HDI_MM_PUSH_K]) + uintBitsToFloat(NORM_EPS));
 }
 
 void main() {
@@ -147,7 +126,7 @@ void main() {
     barrier();
     for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // TILE_N is even: two columns of one row
         uint m = i / TILE_N, n = n0 + i % TILE_N, at = m * PRODUCTS * TILE_N + i % TILE_N;
-        float scale = row_scale(m);
+        float scale = NORM != HDI_MM_NORM_NONE ? norm_scale(total(SQUARES + m)) : 1.0;
         vec2 pair = scale * vec2(total(at), total(at + 1u)), seconds = vec2(0.0);
         if (PAIR != 0u) seconds = scale * vec2(total(at + TILE_N), total(at + TILE_N + 1u));
         if (n < N) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);

@@ -7,7 +7,7 @@
 layout(std430, binding = 0) readonly buffer WideA { uvec4 wide_a[]; };
 layout(std430, binding = 1) readonly buffer WideB { uvec4 wide_b[]; };
 
-#ifndef B_WORD // a word of B, and four; kernels of two Bs choose which
+#ifndef B_WORD // a word of B, and 16 bytes; kernels of two Bs choose which
 #define B_WORD(at) b[at]
 #define B_WORDS(at) wide_b[at]
 #endif
