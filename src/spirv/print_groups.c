@@ -151,19 +151,19 @@ static void sizes(const hdi_spirv_printer *p, uint32_t type_def, uint64_t out[3]
 void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
     uint8_t layouts = p->declared[p->m->defs[type_def].detail];
     hdi_spirv_put(p, "typedef matrix_%c<", "abc"[size[2]]);
     hdi_spirv_put_scalar_name(p, type, false);
     hdi_spirv_put(p, ", %s> t%u;\n", layouts & HDI_SPIRV_LOADED_BY_COLUMNS ? "by_columns" : "by_rows", type_def);
 }
 
-/* A x B + C of the sizes and types that matrix units have in every dialect: 16 x 16 x 16, halves, sums of f32 or halves. */
+/* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of f32. */
 static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
-    bool fits = size[0] == 16 && size[1] == 16 && type->kind == 'f' && (type->width == 16 || (type->width == 32 && size[2] == 2));
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
+    bool fits = size[0] == 16 && size[1] == 16 && type->kind == 'f' && type->width == (size[2] == 2 ? 32 : 16);
     return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves, or f32 for sums");
 }
 

@@ -59,7 +59,7 @@ enum hdi_spirv_offer {
     HDI_SPIRV_OFFERS_FP16 = 2,          /* OpenCL: cl_khr_fp16; without it halves are converted by integer code */
     HDI_SPIRV_OFFERS_INT64_ATOMICS = 4, /* OpenCL: cl_khr_int64_base_atomics and _extended_atomics */
     HDI_SPIRV_OFFERS_SUBGROUPS = 8,     /* OpenCL: cl_khr_subgroups; without them they go through shared memory */
-    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16  /* CUDA: mma.h is at hand */
+    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16  /* CUDA: sm_70 or newer */
 };
 typedef struct hdi_spirv_print_target {
     hdi_spirv_dialect dialect;
