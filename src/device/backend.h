@@ -105,5 +105,5 @@ typedef struct hdi_backend {
     void (*trim)(hdi_backend_device *device);
 } hdi_backend;
 
-extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan;
+extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_opencl;
 #endif

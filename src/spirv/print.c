@@ -24,7 +24,7 @@ static void find_arguments(hdi_spirv_printer *p) {
         if (p->has_length >> b & 1) out->lengths[out->length_count++] = b;
     }
     out->push_words = out->info.push_bytes / 4;
-    out->argument_words = 3 + out->push_words + 2 * out->length_count;
+    out->argument_words = 3 + out->push_words + (p->target->offsets ? 2 * out->buffer_count : 0) + 2 * out->length_count;
 }
 
 static void put_head(hdi_spirv_printer *p) {
@@ -35,8 +35,10 @@ static void put_head(hdi_spirv_printer *p) {
     hdi_spirv_put(p, " " HDI_SPIRV_PRINTED_ENTRY "(");
     for (uint32_t i = 0; i < out->buffer_count; i++) hdi_spirv_put(p, "GLOBAL u8 *b%u, ", out->buffers[i]);
     hdi_spirv_put(p, "const launch_words launch) {\n");
-    for (uint32_t i = 0; i < out->length_count; i++) {
-        uint32_t at = 3 + out->push_words + 2 * i;
+    uint32_t at = 3 + out->push_words;
+    for (uint32_t i = 0; i < out->buffer_count && p->target->offsets; i++, at += 2)
+        hdi_spirv_put(p, "  b%u += (u64)launch.w[%u] | (u64)launch.w[%u] << 32u;\n", out->buffers[i], at, at + 1);
+    for (uint32_t i = 0; i < out->length_count; i++, at += 2) {
         hdi_spirv_put(p, "  const u64 length%u = (u64)launch.w[%u] | (u64)launch.w[%u] << 32u;\n", out->lengths[i], at, at + 1);
     }
 }

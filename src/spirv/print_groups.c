@@ -60,8 +60,8 @@ static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const 
     char format[80];
     size_t at = 0;
     const char *scalar = kind == 'f' ? "f32" : kind == 'i' ? "i32" : "u32";
-    const char *pieces[] = { kind == 'f' ? "sg_" : type->kind == 'b' ? "0u != sg_" : "($T)sg_", ways[words[4]], "_", name, "_", scalar,
-                             kind == 'f' ? "($0" : kind == 'i' ? "((i32)@0" : "((u32)$0", operands[1] ? ", $1)" : ")" };
+    const char *pieces[] = { kind == 'f' ? "sg_" : type->kind == 'b' ? "0u != sg_" : "($T)sg_", ways[words[4]], "(", name, ", ", scalar,
+                             kind == 'f' ? ", $0" : kind == 'i' ? ", (i32)@0" : ", (u32)$0", operands[1] ? ", $1)" : ")" };
     for (size_t i = 0; i < HDI_COUNT(pieces); i++) {
         size_t length = strlen(pieces[i]);
         memcpy(format + at, pieces[i], length);
@@ -151,19 +151,19 @@ static void sizes(const hdi_spirv_printer *p, uint32_t type_def, uint64_t out[3]
 void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
     uint8_t layouts = p->declared[p->m->defs[type_def].detail];
     hdi_spirv_put(p, "typedef matrix_%c<", "abc"[size[2]]);
     hdi_spirv_put_scalar_name(p, type, false);
     hdi_spirv_put(p, ", %s> t%u;\n", layouts & HDI_SPIRV_LOADED_BY_COLUMNS ? "by_columns" : "by_rows", type_def);
 }
 
-/* A x B + C of the sizes and types that matrix units have in every dialect: 16 x 16 x 16, halves, sums of f32 or halves. */
+/* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of f32. */
 static bool is_taken(hdi_spirv_printer *p, uint32_t inst, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
-    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
-    bool fits = size[0] == 16 && size[1] == 16 && type->kind == 'f' && (type->width == 16 || (type->width == 32 && size[2] == 2));
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
+    bool fits = size[0] == 16 && size[1] == 16 && type->kind == 'f' && type->width == (size[2] == 2 ? 32 : 16);
     return fits || hdi_spirv_unsupported(p->m, inst, "a cooperative matrix other than 16 x 16 halves, or f32 for sums");
 }
 

@@ -232,10 +232,10 @@ static void put_vector(hdi_spirv_printer *p, uint32_t number) {
                       count, scalar, count, names[count - 2], own, count, names[count - 2]);
         return;
     }
-    hdi_spirv_put(p, "typedef struct ");
+    hdi_spirv_put(p, "typedef struct MAY_ALIAS ");
     if (kind != 2 && count != 3) hdi_spirv_put(p, p->spelling->aligned, (1u << width) * count);
-    hdi_spirv_put(p, "{ %s %s; } %sx%u;\ntypedef %sx%u %sx%u_any MAY_ALIAS;\n#define make_%sx%u(%s) (NEW(%sx%u){%s})\n", kind == 2 ? "bool" : scalar,
-                  members[count - 2], scalar, count, scalar, count, scalar, count, scalar, count, names[count - 2], scalar, count, names[count - 2]);
+    hdi_spirv_put(p, "{ %s %s; } %sx%u, %sx%u_any;\n#define make_%sx%u(%s) (NEW(%sx%u){%s})\n", kind == 2 ? "bool" : scalar,
+                  members[count - 2], scalar, count, scalar, count, scalar, count, names[count - 2], scalar, count, names[count - 2]);
 }
 
 static void put_definition(hdi_spirv_printer *p, uint32_t def) {

@@ -59,18 +59,20 @@ enum hdi_spirv_offer {
     HDI_SPIRV_OFFERS_FP16 = 2,          /* OpenCL: cl_khr_fp16; without it halves are converted by integer code */
     HDI_SPIRV_OFFERS_INT64_ATOMICS = 4, /* OpenCL: cl_khr_int64_base_atomics and _extended_atomics */
     HDI_SPIRV_OFFERS_SUBGROUPS = 8,     /* OpenCL: cl_khr_subgroups; without them they go through shared memory */
-    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16  /* CUDA: mma.h is at hand */
+    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16  /* CUDA: sm_70 or newer */
 };
 typedef struct hdi_spirv_print_target {
     hdi_spirv_dialect dialect;
     uint32_t          offers;
     uint32_t          subgroup; /* lanes of a subgroup: of the device, or, where it has none, wanted; 0: as the printer likes */
+    bool              offsets;  /* buffers are given as wholes, and where in them a binding begins as words */
 } hdi_spirv_print_target;
 
 /* Arguments of the printed function, in order: `buffer_count` pointers, the buffers at bindings buffers[i]; then one
  * struct by value of `argument_words` 32-bit words: first the three indices of the first workgroup, then push_words words of
- * push constants, then for each of the `length_count` bindings lengths[i] its bytes, low word first. Buffers begin at
- * multiples of 16 bytes. The entry is HDI_SPIRV_PRINTED_ENTRY. */
+ * push constants; where the target has offsets, those of all buffers in bytes, two words each, low word first; last, for each
+ * of the `length_count` bindings lengths[i], its bytes, likewise. Bindings begin at multiples of 16 bytes. The entry is
+ * HDI_SPIRV_PRINTED_ENTRY. */
 #define HDI_SPIRV_PRINTED_ENTRY "heddle_kernel"
 typedef struct hdi_spirv_printed {
     hdi_spirv_info info; /* with the constants as given */

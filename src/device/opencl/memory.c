@@ -1,0 +1,70 @@
+/* memory.c: buffers. By fine-grained SVM a buffer's memory is the host's own; else the host has a copy of what it wants to
+ * see, and submit.c carries it over. A buffer that is freed while work uses it waits among the dead. */
+#include "device/opencl/cl.h"
+
+static void release(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_list_remove(&memory->link);
+    if (memory->buffer) device->cl.ReleaseMemObject(memory->buffer);
+    if (memory->shared) device->cl.SVMFree(device->context, memory->host);
+    else hdi_free(device->host->allocator, memory->host, (size_t)memory->bytes);
+    hdi_free(device->host->allocator, memory, sizeof *memory);
+}
+
+void hdcl_bury(hdi_backend_device *device, bool all) {
+    for (hdi_link *at = device->dead.next, *next; at != &device->dead; at = next) {
+        next = at->next;
+        hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
+        if (all || memory->last_ticket <= device->done) release(device, memory);
+    }
+}
+
+/* Zeros, by the device; the buffer is new, so nothing else is waited for than older work. */
+static bool clear(hdi_backend_device *device, hdi_memory *memory) {
+    const uint8_t zero = 0;
+    if (memory->shared) {
+        memset(memory->host, 0, (size_t)memory->bytes);
+        return true;
+    }
+    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, memory->buffer, &zero, 1, 0, (size_t)memory->bytes, 0, NULL, NULL);
+}
+
+hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
+    if (!memory) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a buffer");
+    memory->bytes = (desc->bytes + 3) / 4 * 4; /* kernels write whole words */
+    hdi_list_add(&device->memories, &memory->link);
+    device->function = "clCreateBuffer";
+    device->result = CL_INVALID_BUFFER_SIZE;
+    bool fits = desc->bytes <= device->found.caps.max_allocation_bytes;
+    if (fits && device->facts.shares) {
+        memory->host = device->cl.SVMAlloc(device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, (size_t)memory->bytes, 64);
+        memory->shared = memory->host != NULL;
+        device->result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+        fits = memory->shared;
+    } else if (fits && desc->use != HD_BUFFER_STORAGE) {
+        memory->host = hdi_alloc(device->host->allocator, (size_t)memory->bytes);
+        device->result = CL_OUT_OF_HOST_MEMORY;
+        fits = memory->host != NULL;
+    }
+    if (fits)
+        memory->buffer = device->cl.CreateBuffer(device->context, CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u), (size_t)memory->bytes,
+                                                 memory->shared ? memory->host : NULL, &device->result);
+    if (!memory->buffer || !clear(device, memory)) {
+        hd_status status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
+        release(device, memory);
+        return status;
+    }
+    *out_memory = memory;
+    return HD_OK;
+}
+
+void hdcl_free(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_list_remove(&memory->link);
+    hdi_list_add(&device->dead, &memory->link);
+    hdcl_bury(device, false);
+}
+
+void *hdcl_map(hdi_backend_device *device, hdi_memory *memory) {
+    (void)device;
+    return memory->host;
+}

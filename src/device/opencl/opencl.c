@@ -1,0 +1,70 @@
+/* opencl.c: the back end's table, and opening and closing a device. */
+#include "device/opencl/cl.h"
+
+static void device_close(hdi_backend_device *device) {
+    hd_error ignored = { 0 };
+    bool idle = true;
+    if (device->queue) idle = device->submitted <= device->done || hdcl_wait(device, device->submitted, device->host->wait_ns, &ignored) == HD_OK;
+    hdcl_end_jobs(device);
+    while (idle && !hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
+    if (idle) hdcl_bury(device, true);
+    while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    if (device->queue) device->cl.ReleaseCommandQueue(device->queue);
+    if (device->context) device->cl.ReleaseContext(device->context);
+    hdi_free(device->host->allocator, device, sizeof *device);
+}
+
+/* The device that was found, by its place in the list and its id. */
+static hd_status find_again(hdi_backend_device *device, const hdi_found *found, hd_error *error) {
+    hdi_probe probe;
+    hdcl_facts facts[HDI_MAX_FOUND];
+    const char *mend;
+    hdcl_probe(device->host, &probe);
+    bool there = found->index < probe.found_count && strcmp(probe.found[found->index].info.id, found->info.id) == 0 && !hdcl_load(&device->cl, &mend);
+    there = there && found->index < hdcl_list(&device->cl, facts, HDI_COUNT(facts));
+    if (!there) return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "opencl", 0, "device %s is no longer there", found->info.id);
+    device->facts = facts[found->index];
+    return HD_OK;
+}
+
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+    (void)foreign;
+    hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
+    if (!device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for an OpenCL device");
+    device->host = host;
+    device->found = *found;
+    hdi_list_init(&device->memories);
+    hdi_list_init(&device->dead);
+    hdi_list_init(&device->kernels);
+    hd_status status = find_again(device, found, error);
+    if (!status) {
+        device->function = "clCreateContext";
+        device->context = device->cl.CreateContext(NULL, 1, &device->facts.id, NULL, NULL, &device->result);
+        if (device->context) {
+            device->function = "clCreateCommandQueue";
+            device->queue = device->cl.CreateCommandQueue(device->context, device->facts.id, CL_QUEUE_PROFILING_ENABLE, &device->result);
+        }
+        if (!device->queue) status = hdcl_fail(device, error, "opening %s", found->info.id);
+    }
+    if (status) {
+        device_close(device);
+        return status;
+    }
+    *out_device = device;
+    return HD_OK;
+}
+
+static void forget(hdi_backend_device *device, hdi_recording *recording) {
+    (void)device;
+    (void)recording; /* there are none */
+}
+
+static void *native(hdi_backend_device *device) { return device->context; }
+static void trim(hdi_backend_device *device) { hdcl_bury(device, false); }
+
+const hdi_backend hdi_backend_opencl = {
+    .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "opencl", .probe = hdcl_probe, .open = device_open,
+    .close = device_close, .alloc = hdcl_alloc, .free = hdcl_free, .map = hdcl_map, .kernel_load = hdcl_kernel_load,
+    .kernel_free = hdcl_kernel_free, .submit = hdcl_submit, .forget = forget, .poll = hdcl_poll, .wait = hdcl_wait,
+    .profile = hdcl_profile, .native = native, .trim = trim,
+};

@@ -1,0 +1,223 @@
+/* submit.c: commands become calls on the in-order queue, each time anew; a marker at the end tells when the ticket is done. */
+#define _GNU_SOURCE
+#include "device/opencl/cl.h"
+#include <time.h>
+
+/* ---- ranges ---- */
+
+typedef struct range {
+    hdi_memory *memory;
+    size_t      offset, bytes;
+} range;
+
+static range range_of(const hdi_submission *submission, hdi_range at) {
+    const hdi_slot *slot = &submission->slots[at.slot];
+    return (range){ slot->memory, (size_t)(slot->offset + at.offset), (size_t)at.bytes };
+}
+
+static bool has_copy(const range *r) { return r->memory->host && !r->memory->shared; }
+
+/* The host's copy to the buffer, before a command reads it; and back, after one wrote it. */
+static bool bring(hdi_backend_device *device, const range *r) {
+    return !has_copy(r) || HDCL_CALL(device, EnqueueWriteBuffer, device->queue, r->memory->buffer, CL_FALSE, r->offset, r->bytes,
+                                     (char *)r->memory->host + r->offset, 0, NULL, NULL);
+}
+static bool fetch(hdi_backend_device *device, const range *r) {
+    return !has_copy(r) || HDCL_CALL(device, EnqueueReadBuffer, device->queue, r->memory->buffer, CL_FALSE, r->offset, r->bytes,
+                                     (char *)r->memory->host + r->offset, 0, NULL, NULL);
+}
+
+/* ---- commands ---- */
+
+static bool copy(hdi_backend_device *device, const range *from, const range *to) {
+    return bring(device, from) &&
+           HDCL_CALL(device, EnqueueCopyBuffer, device->queue, from->memory->buffer, to->memory->buffer, from->offset, to->offset, to->bytes, 0, NULL, NULL) &&
+           fetch(device, to);
+}
+
+static bool fill(hdi_backend_device *device, const range *to, uint32_t value) {
+    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, to->memory->buffer, &value, sizeof value, to->offset, to->bytes, 0, NULL, NULL) &&
+           fetch(device, to);
+}
+
+/* All arguments, as spirv.h describes them. */
+static bool set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, const hdi_loaded_kernel *loaded) {
+    const hdi_spirv_printed *printed = &loaded->printed;
+    const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
+    uint32_t words[3 + HDI_MAX_PUSH_WORDS + 4 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
+    const uint32_t given = submission->cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4;
+    memcpy(words, cmd->as.dispatch.first, 3 * sizeof *words);
+    if (given) memcpy(words + 3, submission->cmds->push + cmd->as.dispatch.push_first, HDI_MIN(given, printed->push_words) * sizeof *words);
+    for (uint32_t i = 0; i < printed->buffer_count; i++) {
+        const range r = range_of(submission, bindings[printed->buffers[i]].range);
+        words[at++] = (uint32_t)r.offset;
+        words[at++] = (uint32_t)((uint64_t)r.offset >> 32);
+        if (!HDCL_CALL(device, SetKernelArg, loaded->kernel, i, sizeof(cl_mem), &r.memory->buffer)) return false;
+    }
+    for (uint32_t i = 0; i < printed->length_count; i++) {
+        const uint64_t bytes = bindings[printed->lengths[i]].range.bytes;
+        words[at++] = (uint32_t)bytes;
+        words[at++] = (uint32_t)(bytes >> 32);
+    }
+    return HDCL_CALL(device, SetKernelArg, loaded->kernel, printed->buffer_count, at * sizeof *words, words);
+}
+
+static bool dispatch(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd) {
+    const hdi_loaded_kernel *loaded = submission->kernels[cmd->as.dispatch.kernel];
+    const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
+    size_t global[3], local[3];
+    bool fine = true;
+    for (int i = 0; i < 3; i++) {
+        local[i] = loaded->printed.info.workgroup[i];
+        global[i] = local[i] * cmd->as.dispatch.groups[i];
+    }
+    for (uint32_t i = 0; i < cmd->as.dispatch.binding_count && fine; i++) { /* what is only written may be written in part */
+        const range r = range_of(submission, bindings[i].range);
+        fine = bring(device, &r);
+    }
+    fine = fine && set_arguments(device, submission, cmd, loaded) &&
+           HDCL_CALL(device, EnqueueNDRangeKernel, device->queue, loaded->kernel, 3, NULL, global, local, 0, NULL, NULL);
+    for (uint32_t i = 0; i < cmd->as.dispatch.binding_count && fine; i++) {
+        const range r = range_of(submission, bindings[i].range);
+        if (bindings[i].access & HDI_WRITE) fine = fetch(device, &r);
+    }
+    return fine;
+}
+
+/* ---- jobs ---- */
+
+static void end_job(hdi_backend_device *device, hdcl_job *job) {
+    if (job->done) device->cl.ReleaseEvent(job->done);
+    for (uint32_t i = 0; i < job->mark_count; i++)
+        if (job->marks[i]) device->cl.ReleaseEvent(job->marks[i]);
+    job->done = NULL;
+    job->mark_count = 0;
+    job->ticket = 0;
+}
+
+void hdcl_end_jobs(hdi_backend_device *device) {
+    for (int i = 0; i < HDCL_JOBS; i++) {
+        end_job(device, &device->jobs[i]);
+        hdi_free(device->host->allocator, device->jobs[i].marks, device->jobs[i].mark_capacity * sizeof *device->jobs[i].marks);
+    }
+}
+
+/* The place for a new ticket's job; the one that was there is waited for. */
+static hd_status take_job(hdi_backend_device *device, uint64_t ticket, const hdi_submission *submission, hdcl_job **out_job, hd_error *error) {
+    hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
+    if (job->ticket > device->done) {
+        hd_status status = hdcl_wait(device, job->ticket, device->host->wait_ns, error);
+        if (status) return status;
+    }
+    end_job(device, job);
+    const size_t marks = submission->timestamps ? submission->cmds->cmd_count + 1u : 0;
+    if (!hdi_grow(device->host->allocator, &job->marks, &job->mark_capacity, marks, sizeof *job->marks))
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a submission");
+    *out_job = job;
+    return HD_OK;
+}
+
+static bool mark(hdi_backend_device *device, hdcl_job *job) {
+    return HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->marks[job->mark_count]) && ++job->mark_count;
+}
+
+static bool enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcl_job *job) {
+    bool fine = true, marked = false;
+    for (uint32_t i = 0; i < submission->cmds->cmd_count && fine; i++) {
+        const hdi_cmd *cmd = &submission->cmds->cmds[i];
+        switch (cmd->kind) {
+        case HDI_CMD_DISPATCH: fine = dispatch(device, submission, cmd); break;
+        case HDI_CMD_COPY: {
+            const range from = range_of(submission, cmd->as.copy.from), to = range_of(submission, cmd->as.copy.to);
+            fine = copy(device, &from, &to);
+            break;
+        }
+        case HDI_CMD_FILL: {
+            const range to = range_of(submission, cmd->as.fill.to);
+            fine = fill(device, &to, cmd->as.fill.value);
+            break;
+        }
+        case HDI_CMD_BARRIER: break;
+        case HDI_CMD_MARK:
+            marked |= submission->timestamps;
+            if (submission->timestamps) fine = mark(device, job);
+            break;
+        }
+    }
+    return fine && (!marked || mark(device, job)) && HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done) &&
+           HDCL_CALL(device, Flush, device->queue);
+}
+
+hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+    const uint64_t ticket = device->submitted + 1;
+    hdcl_job *job = NULL;
+    hd_status status = take_job(device, ticket, submission, &job, error);
+    if (status) return status;
+    for (uint32_t i = 0; i < submission->cmds->slot_count; i++) submission->slots[i].memory->last_ticket = ticket;
+    job->ticket = device->submitted = *out_ticket = ticket;
+    if (!enqueue(device, submission, job)) {
+        status = hdcl_fail(device, error, "a submission of %u commands", submission->cmds->cmd_count);
+        device->cl.Finish(device->queue); /* what was handed over before may still use the caller's memory */
+        end_job(device, job);
+        device->done = ticket;
+        return status;
+    }
+    submission->recorded_out = submission->cmds->cmd_count;
+    submission->pieces_out = 1;
+    return HD_OK;
+}
+
+/* ---- waiting ---- */
+
+static void note_done(hdi_backend_device *device, uint64_t ticket) {
+    device->done = HDI_MAX(device->done, ticket);
+    hdcl_bury(device, false);
+}
+
+hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
+    *out_done = ticket <= device->done;
+    hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
+    if (*out_done || job->ticket != ticket) { /* a later job has its place: it was waited for */
+        *out_done = true;
+        return HD_OK;
+    }
+    cl_int state = CL_QUEUED;
+    if (!HDCL_CALL(device, GetEventInfo, job->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL))
+        return hdcl_fail(device, error, "submission %llu", (unsigned long long)ticket);
+    if (state < 0) {
+        device->lost = true;
+        return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, "opencl", state, "submission %llu failed on the device (%d)", (unsigned long long)ticket, (int)state);
+    }
+    *out_done = state == CL_COMPLETE;
+    if (*out_done) note_done(device, ticket);
+    return HD_OK;
+}
+
+hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
+    const uint64_t begun = hdi_now_ns();
+    for (uint64_t round = 0;; round++) {
+        bool done;
+        hd_status status = hdcl_poll(device, ticket, &done, error);
+        if (status || done) return status;
+        const uint64_t spent = hdi_now_ns() - begun;
+        if (spent >= timeout_ns)
+            return hdi_fail_native(error, HD_STATUS_TIMEOUT, "opencl", 0, "submission %llu is not done after %llu ms", (unsigned long long)ticket,
+                                   (unsigned long long)(timeout_ns / 1000000));
+        const uint64_t nap = HDI_MIN(HDI_MIN(spent / 8 + 10000, UINT64_C(1000000)), timeout_ns - spent); /* at most an eighth too long */
+        nanosleep(&(struct timespec){ .tv_nsec = (long)nap }, NULL);
+    }
+}
+
+hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+    const hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
+    if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "opencl", 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+    cl_ulong before = 0, now = 0;
+    *out_count = 0;
+    for (uint32_t i = 0; i < job->mark_count && *out_count < room; i++) {
+        if (!HDCL_CALL(device, GetEventProfilingInfo, job->marks[i], CL_PROFILING_COMMAND_END, sizeof now, &now, NULL))
+            return hdcl_fail(device, error, "the times of submission %llu", (unsigned long long)ticket);
+        if (i > 0) out_ns[(*out_count)++] = now > before ? now - before : 0;
+        before = now;
+    }
+    return HD_OK;
+}
