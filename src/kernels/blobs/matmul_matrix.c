@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 0d99f5e5e92f4e29. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest f2641abf95adb193. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -8480,4 +8480,4 @@ static const uint32_t words[] = {
 0x00001e2a,0x00050080,0x00000006,0x00001e8d,0x0000872e,0x00000265,0x000200f9,0x00001e27,
 0x000200f8,0x00001e29,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x0d99f5e5e92f4e29), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xf2641abf95adb193), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest becf877c24a1fb90. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest a834bd9d2bc0eb22. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -9003,4 +9003,4 @@ static const uint32_t words[] = {
 0x00002002,0x00050080,0x00000006,0x0000204d,0x00008e8f,0x0000204b,0x000200f9,0x00001fff,
 0x000200f8,0x00002001,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xbecf877c24a1fb90), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xa834bd9d2bc0eb22), NULL };

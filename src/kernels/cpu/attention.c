@@ -19,7 +19,7 @@ typedef struct state {
 } state;
 
 static void load_tile(const state *s, const void *k, const void *v, uint64_t first, uint64_t step, uint32_t count) {
-    float room[LANES];
+    float room[HDI_ATTENTION_MOST_D];
     for (uint32_t key = 0; key < count; key++) {
         const uint64_t at = first + key * step;
         hdcpu_load_floats(s->kv_type, v, at, s->D, s->values + (size_t)key * s->width);
