@@ -76,8 +76,8 @@ vec4 merged(uint item, uint count, out vec2 best_and_sum) {
     uint r = item / ROW_VECTORS;
     vec4 result = vec4(0.0);
     best_and_sum = vec2(LEAST, 0.0);
-    for (uint s = 0u; s < count; s++) best_and_sum.x = max(best_and_sum.x, bests[s * ROWS + r].x);
-    for (uint s = 0u; s < count; s++) {
+    [[unroll]] for (uint s = 0u; s < count; s++) best_and_sum.x = max(best_and_sum.x, bests[s * ROWS + r].x);
+    [[unroll]] for (uint s = 0u; s < count; s++) {
         float weight = exp2(bests[s * ROWS + r].x - best_and_sum.x);
         best_and_sum.y += weight * bests[s * ROWS + r].y;
         result += weight * sums[s * VECTORS + item];
