@@ -505,7 +505,8 @@ typedef struct hd_attention_desc {
 } hd_attention_desc;
 /** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv), past i32 [1] read
  *  at run time: query t stands at position past + t and sees keys 0..past+t. past 0 id: no cache, past = 0. Result as q.
- *  A leading batch axis on q, k and v (and past [B]) is allowed. */
+ *  A leading batch axis on q, k and v (and past [B]) is allowed. In fast mode over f16 keys q and the weights may be
+ *  rounded to f16, and a NaN or infinity in k or v may reach other queries of the same call that see less. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);

@@ -23,6 +23,7 @@
     X(shared_bytes,          "shared memory of a workgroup") \
     X(subgroup,              "invocations of a subgroup; 0: unknown") \
     X(subgroup_arithmetic,   "1: sums over a subgroup") \
+    X(subgroup_shuffle,      "1: values of other invocations of a subgroup") \
     X(subgroup_control,      "1: the subgroup size can be demanded") \
     X(f16_storage,           "1: 16-bit storage buffers") \
     X(u8_storage,            "1: 8-bit storage buffers") \

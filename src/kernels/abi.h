@@ -234,7 +234,20 @@
 #define HDI_ATTENTION_CAUSAL  18
 #define HDI_ATTENTION_PAST    19
 #define HDI_ATTENTION_ROWS    20 /* query rows of a workgroup, 1.. : neighbours in (token, head of the group) order */
-#define HDI_ATTENTION_WIDTH   21 /* D rounded up to HDI_MM_BLOCK */
+#define HDI_ATTENTION_WIDTH   21 /* D rounded up to HDI_MM_BLOCK; attention_subgroup: to 8 */
 #define HDI_ATTENTION_TILE    32u
+#define HDI_ATTENTION_MOST_D  1024u
+/* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end
+ * at once. Bindings: q, k, v, past, the parts' partial results, a count of arrived parts for each unit (zero before and
+ * after), y. Push words, after attention's: [7] parts, [8] keys of a part. A unit is (block of ROWS rows, batch, key
+ * head), the last fastest, and a group's number is part * units + unit. */
+#define HDI_ATTENTION_SUBGROUP  22 /* invocations of a subgroup */
+#define HDI_ATTENTION_KEY_LANES 23 /* of them share a key: a power of two */
+#define HDI_ATTENTION_WIDE      24 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
+#define HDI_ATTENTION_KEYS      25 /* keys that an invocation reads at once */
+#define HDI_ATTENTION_PARTS     64u /* at most */
+/* attention_matrix, in fast mode over f16: attention's bindings and push words; WIDTH is D rounded up to 16. A group is
+ * (block of rows from the last, batch, key head), the last fastest. */
+#define HDI_ATTENTION_MATRIX_ROWS 64u /* of a workgroup */
 
 #endif

@@ -1,28 +1,157 @@
-/* attention.c: lowers attention. Query rows that share a key head share a workgroup, as many as pays off and as shared
- * memory holds; that does not change a bit of the result. */
+/* attention.c: lowers attention. Query rows that share a key head share a workgroup, as many as pays off. In exact mode
+ * that does not change a bit of the result; fast mode also cuts the keys into parts, so that few queries over many keys
+ * fill a device. */
 #include "kernels/rows.h"
 #include <math.h>
 
-#define MOST_WIDTH 256u
-#define MOST_ROWS  8u
+#define MOST_ROWS 8u
 #define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
 
+/* One request with its operands dense. */
+typedef struct attention {
+    const hdi_request *request;
+    const hdi_tensor  *q, *k, *v, *past; /* past: q where absent */
+    bool     has_past, causal;
+    uint32_t B, T, S, Hq, Hkv, D;
+    uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
+    float    scale;
+} attention;
+
+static uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
+static uint64_t shared_room(const hdi_caps *caps) { return caps->shared_bytes == 0 ? 16384 : caps->shared_bytes; }
+static uint64_t compute_units(const hdi_caps *caps) { return caps->compute_units == 0 ? 16 : caps->compute_units; }
+
+/* ---- the form that every device has, and the only one in exact mode ---- */
+
 /* Shared memory of attention.comp. */
-static uint64_t shared_bytes(uint32_t rows, uint32_t width) {
+static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
     const uint64_t a_row = 2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 4;
     return 4 * (rows * a_row + 256);
 }
 
 /* Query rows of a workgroup. A GPU is filled first: sharing begins once every unit has work. */
-static uint32_t rows_of(const hdi_caps *caps, uint64_t row_count, uint64_t row_groups, uint32_t width) {
-    if (caps->native_kernels) return (uint32_t)HDI_MIN(row_count, MOST_NATIVE_ROWS);
-    const uint64_t room = caps->shared_bytes == 0 ? 16384 : caps->shared_bytes;
-    const uint64_t wanted = 4 * (caps->compute_units == 0 ? 16 : caps->compute_units);
+static uint32_t plain_rows(const attention *a, uint32_t width) {
+    const hdi_caps *caps = a->request->caps;
+    if (caps->native_kernels) return (uint32_t)HDI_MIN(a->row_count, MOST_NATIVE_ROWS);
     uint32_t rows = 1;
-    while (2 * rows <= MOST_ROWS && rows < row_count && row_count * row_groups >= 2 * rows * wanted &&
-           shared_bytes(2 * rows, width) <= room) rows *= 2;
+    while (2 * rows <= MOST_ROWS && rows < a->row_count && a->row_count * a->pairs >= 8 * rows * compute_units(caps) &&
+           plain_shared_bytes(2 * rows, width) <= shared_room(caps)) rows *= 2;
     return rows;
 }
+
+static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t width = round_up(a->D, HDI_MM_BLOCK), rows = plain_rows(a, width);
+    if (!a->request->caps->native_kernels && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory", a->D,
+                        (unsigned long long)plain_shared_bytes(rows, width));
+    const hdi_rows_launch launch = {
+        .module = HDI_MODULE_ATTENTION, .workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps)),
+        .inputs = { a->q, a->k, a->v, a->past }, .input_count = 4, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width }, .spec_count = 6,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale) }, .push_count = 7,
+        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
+        .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
+        .because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
+    return hdi_rows_add(a->request, &launch, lowering, error);
+}
+
+/* ---- the keys in parts, for devices whose invocations can read each other ---- */
+
+/* How a workgroup of attention_subgroup.comp is made up. */
+typedef struct parted {
+    uint32_t rows, width, key_lanes, keys, workgroup, parts, part_keys;
+    bool     wide;
+} parted;
+
+#define OWN_ELEMENTS  32u /* of all query rows, that an invocation holds in registers */
+#define KEYS_AT_ONCE  2u  /* that an invocation reads at once, while it works on as many */
+#define SHARED_FIXED  1040u /* bytes of shared memory whatever the shapes */
+#define SUBGROUPS     8u  /* of a workgroup */
+#define GROUPS_A_UNIT 2u  /* of the device, where there are so many keys */
+#define SOFTWARE_KEYS 64u /* fewer are not worth the longer compilation on a GPU that is none */
+
+static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
+    const uint64_t bytes = hd_dtype_bytes(tensor->dtype, 1);
+    return D * bytes % 16 == 0 && tensor->first * bytes % 16 == 0;
+}
+
+static bool choose_parted(const attention *a, parted *out) {
+    const hdi_caps *caps = a->request->caps;
+    const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
+    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 7) return false;
+    if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
+    parted p = { .width = 8 * chunks, .wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
+    const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
+    p.rows = (uint32_t)HDI_MIN(a->row_count, HDI_MIN(MOST_ROWS, HDI_MAX(most_rows, 1)));
+    p.key_lanes = 1;
+    while (p.key_lanes < subgroup && (chunks + p.key_lanes - 1) / p.key_lanes * 8 * p.rows > OWN_ELEMENTS) p.key_lanes *= 2;
+    const uint64_t a_subgroup = (4 * (uint64_t)p.width + 8) * p.rows;
+    p.workgroup = HDI_MIN(SUBGROUPS * subgroup, hdi_rows_workgroup(caps));
+    while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > shared_room(caps)) p.workgroup /= 2;
+    if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
+    p.keys = caps->software ? 1 : KEYS_AT_ONCE;
+    const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = GROUPS_A_UNIT * compute_units(caps) / units;
+    p.part_keys = round_up((uint32_t)hdi_divide_up(a->S, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
+    p.parts = (uint32_t)hdi_divide_up(a->S, p.part_keys);
+    *out = p;
+    return !caps->software || (p.parts > 1 && a->S >= SOFTWARE_KEYS);
+}
+
+static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering *lowering, hd_error *error) {
+    const hdi_caps *caps = a->request->caps;
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p->rows);
+    hdi_tensor partial = *a->q, arrivals = *a->q;
+    if (p->parts > 1) {
+        const uint64_t floats = units * p->parts * p->rows * (p->width + 4);
+        const hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)floats), &partial, error);
+        const uint32_t storage = status == HD_OK ? lowering->zeros(lowering->user, 4 * units) : HDI_NO_INDEX;
+        if (status != HD_OK) return status;
+        if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the counts of arrivals");
+        arrivals = hdi_tensor_dense(storage, HD_I32, HD_SHAPE((int64_t)units));
+    }
+    const hdi_rows_launch launch = {
+        .module = HDI_MODULE_ATTENTION_SUBGROUP, .workgroup = p->workgroup, .subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0,
+        .inputs = { a->q, a->k, a->v, a->past, &partial, &arrivals }, .input_count = 6, .written_from = p->parts > 1 ? 4 : 0, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 10,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), p->parts, p->part_keys }, .push_count = 9,
+        .groups = units * p->parts, .flops = 4 * a->row_count * a->pairs * a->S * a->D,
+        .because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
+                                : "keys side by side, read once for several query rows" };
+    return hdi_rows_add(a->request, &launch, lowering, error);
+}
+
+/* ---- many queries, on matrix units ---- */
+
+#define MATRIX_MOST_D 256u
+
+/* Shared memory of attention_matrix.comp. */
+static uint64_t matrix_shared_bytes(uint32_t width) { return 64 * (2 * (uint64_t)width + 16) + 4 * 16 * (9 + 5) * 16 + 1024; }
+
+static bool takes_matrix(const attention *a) {
+    const hdi_caps *caps = a->request->caps;
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS);
+    if (a->request->math == HD_MATH_EXACT || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
+    if (!caps->subgroup_shuffle || !caps->subgroup_arithmetic || (caps->subgroup != 32 && !caps->subgroup_control)) return false;
+    if (a->k->dtype != HD_F16 || a->D > MATRIX_MOST_D || hdi_rows_workgroup(caps) < 128) return false;
+    if (a->row_count < HDI_ATTENTION_MATRIX_ROWS || 4 * units < compute_units(caps)) return false;
+    return matrix_shared_bytes(round_up(a->D, 16)) <= shared_room(caps);
+}
+
+static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_error *error) {
+    const bool wide = is_wide(a->k, a->D) && is_wide(a->v, a->D);
+    const hdi_rows_launch launch = {
+        .module = HDI_MODULE_ATTENTION_MATRIX, .workgroup = 128, .subgroup = 32,
+        .inputs = { a->q, a->k, a->v, a->past }, .input_count = 4, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16), 32, 0, wide },
+        .spec_count = 9,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale) }, .push_count = 7,
+        .groups = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
+        .because = "many queries over an f16 cache on a device with matrix units" };
+    return hdi_rows_add(a->request, &launch, lowering, error);
+}
+
+/* ---- the choice ---- */
 
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const bool has_past = hdi_rows_has(request, 3);
@@ -37,22 +166,16 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     const uint32_t batch_axis = q->shape.rank - 3, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
                    Hq = hdi_rows_dim(q, batch_axis + 1), D = hdi_rows_dim(q, batch_axis + 2), S = hdi_rows_dim(k, batch_axis),
                    Hkv = hdi_rows_dim(k, batch_axis + 1);
-    if (D > MOST_WIDTH) return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D, MOST_WIDTH);
+    if (D > HDI_ATTENTION_MOST_D) return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D, HDI_ATTENTION_MOST_D);
     if (Hkv == 0 || Hq % Hkv != 0 || T > INT32_MAX / 2 || S > INT32_MAX / 2)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
     if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
-    const uint32_t width = (D + HDI_MM_BLOCK - 1) / HDI_MM_BLOCK * HDI_MM_BLOCK;
-    const uint64_t row_count = (uint64_t)T * (Hq / Hkv), row_groups = (uint64_t)B * Hkv;
-    const uint32_t rows = rows_of(request->caps, row_count, row_groups, width);
-    const float scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0];
-    const bool causal = request->attrs->ints[0] == 0;
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION, .workgroup = HDI_MIN(128, hdi_rows_workgroup(request->caps)),
-        .inputs = { q, k, &operands[2], &operands[3] }, .input_count = 4, .out = &request->out,
-        .spec = { (uint32_t)q->dtype, (uint32_t)k->dtype, causal, has_past, rows, width }, .spec_count = 6,
-        .push = { B, T, S, Hq, Hkv, D, hdi_rows_float_bits(scale) }, .push_count = 7,
-        .groups = row_groups * hdi_divide_up(row_count, rows), .flops = 4 * row_count * row_groups * S * D,
-        .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
-        .because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
-    return hdi_rows_add(request, &launch, lowering, error);
+    const attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .has_past = has_past,
+                          .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S, .Hq = Hq, .Hkv = Hkv, .D = D,
+                          .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
+                          .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
+    parted p;
+    if (takes_matrix(&a)) return lower_matrix(&a, lowering, error);
+    if (choose_parted(&a, &p)) return lower_parted(&a, &p, lowering, error);
+    return lower_plain(&a, lowering, error);
 }

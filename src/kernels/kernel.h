@@ -85,13 +85,14 @@ typedef struct hdi_launch {
 } hdi_launch;
 
 /* Collects launches in order; each may depend on the ones before. Temporaries and constant tables get storages of
- * their own from the planner's two call-backs, which give HDI_NO_INDEX without memory. */
+ * their own from the planner's call-backs, which give HDI_NO_INDEX without memory. */
 typedef struct hdi_lowering {
     const hd_allocator *allocator;
     hdi_launch *launches;
     uint32_t    count, capacity;
     uint32_t  (*temporary)(void *user, uint64_t bytes);
     uint32_t  (*constant)(void *user, const void *data, uint64_t bytes);
+    uint32_t  (*zeros)(void *user, uint64_t bytes); /* zero when a launch begins, and left zero by it: all share it */
     void       *user;
 } hdi_lowering;
 /* A zeroed launch to be filled in, or NULL without memory. */

@@ -73,8 +73,10 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     memcpy(launch->push, from->push, from->push_count * sizeof *from->push);
     kernel->push_bytes = from->push_count * (uint32_t)sizeof *from->push;
     kernel->scratch_bytes = from->scratch_bytes;
+    kernel->subgroup = from->subgroup;
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) status = bind(request, launch, from->inputs[i], HDI_READ, error);
+    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) 
+        status = bind(request, launch, from->inputs[i], from->written_from != 0 && i >= from->written_from ? HDI_READ | HDI_WRITE : HDI_READ, error);
     if (status == HD_OK) status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
     hdi_launch_grid(launch, from->groups);
     launch->flops = from->flops;

@@ -16,12 +16,12 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
 /* A launch of `module` over `groups` groups with workgroups of `workgroup`, 0 for the usual 256; operands are bound in
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
 typedef struct hdi_rows_launch {
-    uint32_t          module, workgroup;
+    uint32_t          module, workgroup, subgroup; /* subgroup: as demanded, 0: any */
     const hdi_tensor *inputs[6];
-    uint32_t          input_count;
+    uint32_t          input_count, written_from; /* inputs from this one on are written too; 0: none are */
     const hdi_tensor *out;
     uint32_t          out_access;
-    uint32_t          spec[6], spec_count;
+    uint32_t          spec[10], spec_count;
     uint32_t          push[9], push_count;
     uint64_t          groups, flops;
     uint32_t          scratch_bytes;

@@ -41,6 +41,29 @@ static uint32_t constant(void *user, const void *data, uint64_t bytes) {
     return storage;
 }
 
+/* One storage for all, as large as the largest asks for, filled before anything else: a run that was given up may have
+ * left anything in it. */
+static uint32_t zeros(void *user, uint64_t bytes) {
+    hdi_plan *plan = user;
+    if (plan->zeros == 0) {
+        const uint32_t storage = hdi_plan_storage(plan, HDI_STORAGE_SCRATCH, bytes, NULL);
+        hdi_plan_step *step = storage != HDI_NO_INDEX ? new_step(plan) : NULL;
+        if (!step) return HDI_NO_INDEX;
+        step->kind = HDI_CMD_FILL;
+        step->uses[0] = (hdi_use){ storage, 0, bytes, HDI_WRITE };
+        step->use_count = 1;
+        step->label = "counters";
+        step->because = "kernels that count begin and end at zero";
+        plan->zeros = storage + 1;
+    }
+    hdi_storage *storage = &plan->storages[plan->zeros - 1];
+    storage->bytes = HDI_MAX(storage->bytes, bytes);
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        if (plan->steps[s].kind == HDI_CMD_FILL && plan->steps[s].uses[0].storage == plan->zeros - 1)
+            plan->steps[s].bytes = plan->steps[s].uses[0].bytes = storage->bytes;
+    return plan->zeros - 1;
+}
+
 static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char *label, hd_error *error) {
     hdi_plan_step *step = new_step(plan);
     if (!step) return no_memory(error);
@@ -144,7 +167,7 @@ hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_tas
     if (!label) return no_memory(error);
     if (task->op == HDI_OP_DISPATCH) return emit_custom(plan, task, label, error);
     if (is_plain_copy(task)) return emit_copy(plan, task, label, error);
-    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .user = plan };
+    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan };
     const hdi_request request = request_of(plan, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);

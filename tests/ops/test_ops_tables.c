@@ -119,6 +119,22 @@ static void attentions(void) {
             }
             ops_end();
         }
+    /* One query over many keys, which a GPU cuts into parts; heads of every width; no key at all in one sequence. */
+    static const struct { hd_dtype q, kv; int64_t B, T, S, Hq, Hkv, D; } longer[] = {
+        { HD_F32, HD_F16, 1, 1, 300, 4, 1, 128 }, { HD_F32, HD_F16, 2, 1, 1000, 2, 2, 64 }, { HD_F16, HD_F16, 1, 3, 200, 6, 2, 80 },
+        { HD_F32, HD_F32, 1, 2, 150, 2, 1, 40 },  { HD_BF16, HD_BF16, 3, 1, 130, 3, 1, 67 }, { HD_F32, HD_F16, 1, 1, 100, 2, 1, 300 },
+        { HD_F32, HD_BF16, 1, 1, 70, 1, 1, 512 }, { HD_F32, HD_F16, 2, 70, 90, 8, 4, 64 },   { HD_F32, HD_F16, 3, 67, 67, 6, 6, 24 },
+        { HD_F16, HD_F16, 1, 130, 200, 16, 8, 80 }, { HD_BF16, HD_F16, 5, 64, 64, 8, 8, 17 }, { HD_F32, HD_F16, 1, 40, 100, 32, 16, 256 },
+    };
+    for (uint32_t k = 0; k < HDI_COUNT(longer); k++) {
+        ops_begin("long", 0);
+        const int64_t B = longer[k].B, T = longer[k].T, S = longer[k].S, D = longer[k].D;
+        const hd_shape q = HD_SHAPE(B, T, longer[k].Hq, D), kv = HD_SHAPE(B, S, longer[k].Hkv, D);
+        const hd_value past = S == T ? 0 : ops_indices(HD_SHAPE(B), k == 1 ? -1 : 0, (int32_t)(S - T));
+        ops_case(hd_attention(ops_program(), ops_input(longer[k].q, q, OPS_UNIT), ops_input(longer[k].kv, kv, OPS_UNIT), ops_input(longer[k].kv, kv, OPS_UNIT),
+                              past, k % 5 == 4 ? &(hd_attention_desc){ .not_causal = 1 } : NULL));
+        ops_end();
+    }
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) { /* scores that are far apart, past before the start and behind the end */
         static const int32_t pasts[] = { 0, 3, 60, 1000, -2, -100 };
         ops_begin(hd_dtype_name(floats[t]), 0);

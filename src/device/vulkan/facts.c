@@ -217,6 +217,7 @@ static void fill_caps(hdvk_facts *facts, const properties *p) {
     const bool computes = (p->subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     caps->subgroup = p->subgroup.subgroupSize;
     caps->subgroup_arithmetic = computes && (p->subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+    caps->subgroup_shuffle = computes && (p->subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
     caps->subgroup_control = f->subgroup_size.subgroupSizeControl &&
                              (p->subgroup_size.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     facts->subgroup_least = caps->subgroup_control ? p->subgroup_size.minSubgroupSize : p->subgroup.subgroupSize;

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest bd42409f2afc39b3. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest c21e39a9f8895012. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -10566,4 +10566,4 @@ static const uint32_t words[] = {
 0x00000286,0x000200f9,0x000021c9,0x000200f8,0x000021cb,0x000200f9,0x00002260,0x000200f8,
 0x00002260,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xbd42409f2afc39b3), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xc21e39a9f8895012), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest f52980ae2b73762d. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 10cbfae27d022c98. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -8531,4 +8531,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000006,0x00001ebf,0x000087bc,0x00001ebd,0x000200f9,0x00001e5a,0x000200f8,
 0x00001e5c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xf52980ae2b73762d), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x10cbfae27d022c98), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 5eeffad954b7b431. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 443f8e697bd08514. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -9007,4 +9007,4 @@ static const uint32_t words[] = {
 0x00000006,0x00002053,0x00008e92,0x00002051,0x000200f9,0x00001ffc,0x000200f8,0x00001ffe,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x5eeffad954b7b431), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x443f8e697bd08514), NULL };

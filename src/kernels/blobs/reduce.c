@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 4ca996c6e7eabb3c. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 30b3a3e77b29c6f1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -1999,4 +1999,4 @@ static const uint32_t words[] = {
 0x00000e8a,0x000200f9,0x000006d6,0x000200f8,0x000006d6,0x000200f9,0x000006b3,0x000200f8,
 0x000006b3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x4ca996c6e7eabb3c), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x30b3a3e77b29c6f1), NULL };

@@ -1,0 +1,255 @@
+#version 450
+// attention_subgroup.comp: softmax(scale * Q K^T) V for fast mode, made for few queries over many keys. A workgroup has
+// ROWS query rows that share a key head and one part of the keys, so that each key and value is read once for all rows.
+// KEY_LANES lanes share a key and 8 elements at a time of its head; each such group of lanes walks over keys of its own
+// with running maxima and sums of its own, and nobody waits for anybody. Then all are merged: by shuffles within a
+// subgroup, in shared memory within the workgroup, and between parts by the workgroup that arrives last.
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "rows.glsl"
+layout(constant_id = HDI_ATTENTION_TYPE) const uint TYPE = HDI_TYPE_F32;
+layout(constant_id = HDI_ATTENTION_KV_TYPE) const uint KV_TYPE = HDI_TYPE_F16;
+layout(constant_id = HDI_ATTENTION_CAUSAL) const uint CAUSAL = 1u;
+layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
+layout(constant_id = HDI_ATTENTION_ROWS) const uint ROWS = 1u;
+layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 128u;
+layout(constant_id = HDI_ATTENTION_SUBGROUP) const uint SUBGROUP = 32u;
+layout(constant_id = HDI_ATTENTION_KEY_LANES) const uint KEY_LANES = 8u;
+layout(constant_id = HDI_ATTENTION_WIDE) const uint WIDE = 0u;
+layout(constant_id = HDI_ATTENTION_KEYS) const uint KEYS = 4u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, parts, part_keys; } push;
+layout(std430, binding = 0) readonly buffer Q { uint q[]; };
+layout(std430, binding = 0) readonly buffer WideQ { uvec4 wide_q[]; };
+layout(std430, binding = 1) readonly buffer K { uint k[]; };
+layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
+layout(std430, binding = 2) readonly buffer V { uint v[]; };
+layout(std430, binding = 2) readonly buffer WideV { uvec4 wide_v[]; };
+layout(std430, binding = 3) readonly buffer Past { int past[]; };
+layout(std430, binding = 4) coherent buffer Partial { vec4 partial[]; }; // ROWS * WIDTH sums and ROWS (maximum, sum, 0, 0) a part
+layout(std430, binding = 5) coherent buffer Arrivals { uint arrivals[]; };
+layout(std430, binding = 6) buffer Y { uint y[]; };
+
+const uint CHUNKS = WIDTH / 8u, OWN_CHUNKS = (CHUNKS + KEY_LANES - 1u) / KEY_LANES; // of a head, of a lane
+const uint OWN = 2u * OWN_CHUNKS;                                                  // vectors of 4 elements
+const uint SUBGROUPS = gl_WorkGroupSize.x / SUBGROUP, SLOTS = gl_WorkGroupSize.x / KEY_LANES;
+#define IS_NARROW(type) (WIDE == 1u && type != HDI_TYPE_F32)                        // 16 bytes are 8 elements
+#define WORDS_OF(type) (IS_NARROW(type) ? 1u : 2u)
+const uint CHUNK_WORDS = WORDS_OF(KV_TYPE), QUERY_WORDS = WORDS_OF(TYPE);
+const uint OWN_WORDS = OWN_CHUNKS * CHUNK_WORDS, ROW_VECTORS = WIDTH / 4u, VECTORS = ROWS * ROW_VECTORS;
+const uint PARTS_AT_ONCE = 4u * KEYS, SHARES = VECTORS > gl_WorkGroupSize.x ? 1u : // when parts are merged
+                                        gl_WorkGroupSize.x / VECTORS < SUBGROUPS ? gl_WorkGroupSize.x / VECTORS : SUBGROUPS;
+const float LEAST = -3.40282347e38;
+shared vec4 sums[SUBGROUPS * VECTORS]; // of each subgroup: values times weights
+shared vec2 bests[SUBGROUPS * ROWS];   // maximum, and sum of the weights
+shared uint arrived;
+
+// 8 elements from `first + 8 * chunk` on, as they lie in memory, or as floats' bits; zeros beyond the head.
+#define READ_CHUNK(words, wide, type, first, chunk, out_words, at) { \
+    if (WIDE == 1u) { \
+        [[unroll]] for (uint w = 0u; w < WORDS_OF(type); w++) out_words[at + w] = wide[((first) >> (IS_NARROW(type) ? 3 : 2)) + (chunk) * WORDS_OF(type) + w]; \
+    } else { \
+        for (uint e = 0u; e < 8u; e++) { \
+            uint d = 8u * (chunk) + e; \
+            out_words[at + e / 4u][e % 4u] = d < push.D ? LOAD(words, type, (first) + d) : 0u; \
+        } \
+    } }
+vec4 unpacked(uvec2 halves, uint type) {
+    if (type == HDI_TYPE_F16) return vec4(unpackHalf2x16(halves.x), unpackHalf2x16(halves.y));
+    return uintBitsToFloat(uvec4(halves.x << 16, halves.x & 0xFFFF0000u, halves.y << 16, halves.y & 0xFFFF0000u));
+}
+#define FOUR(words, type, at, i) (IS_NARROW(type) ? unpacked((i) % 2u == 0u ? words[at + (i) / 2u].xy : words[at + (i) / 2u].zw, type) : uintBitsToFloat(words[at + (i)]))
+
+// The lane's chunks of the slot's keys of the round from `base` on. Beyond the last row of the cache that row is read, and
+// not used.
+#define READ_ROUND(base) { \
+    [[unroll]] for (uint u = 0u; u < KEYS; u++) { \
+        uint first = kv_first + min((base) + u * SLOTS + slot, push.S - 1u) * kv_step; \
+        [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) { \
+            uint chunk = min(lane + c * KEY_LANES, CHUNKS - 1u), at = u * OWN_WORDS + c * CHUNK_WORDS; \
+            READ_CHUNK(k, wide_k, KV_TYPE, first, chunk, next_key_words, at) \
+            READ_CHUNK(v, wide_v, KV_TYPE, first, chunk, next_value_words, at) \
+        } \
+    } }
+
+// Vector `item` of `count` results in shared memory together, and their maximum and sum.
+vec4 merged(uint item, uint count, out vec2 best_and_sum) {
+    uint r = item / ROW_VECTORS;
+    vec4 result = vec4(0.0);
+    best_and_sum = vec2(LEAST, 0.0);
+    [[unroll]] for (uint s = 0u; s < count; s++) best_and_sum.x = max(best_and_sum.x, bests[s * ROWS + r].x);
+    [[unroll]] for (uint s = 0u; s < count; s++) {
+        float weight = exp2(bests[s * ROWS + r].x - best_and_sum.x);
+        best_and_sum.y += weight * bests[s * ROWS + r].y;
+        result += weight * sums[s * VECTORS + item];
+    }
+    return result;
+}
+float inverse(float sum) { return sum == 0.0 ? uintBitsToFloat(EXACT_NAN) : 1.0 / sum; }
+
+// What the unit's parts have left becomes SHARES results in shared memory, each of every SHARES-th part.
+void gather_parts(uint unit_first, uint parts, uint me) {
+    const uint stride = VECTORS + ROWS;
+    for (uint at = me; at < SHARES * VECTORS; at += WORKGROUP) {
+        uint share = at / VECTORS, item = at - share * VECTORS, r = item / ROW_VECTORS;
+        vec2 best_and_sum = vec2(LEAST, 0.0);
+        vec4 result = vec4(0.0);
+        for (uint first = share; first < parts; first += SHARES * PARTS_AT_ONCE) {
+            vec4 values[PARTS_AT_ONCE];
+            vec2 theirs[PARTS_AT_ONCE];
+            [[unroll]] for (uint u = 0u; u < PARTS_AT_ONCE; u++) { // all under way at once
+                uint from = unit_first + min(first + u * SHARES, parts - 1u) * stride;
+                values[u] = partial[from + item];
+                theirs[u] = partial[from + VECTORS + r].xy;
+            }
+            float best = best_and_sum.x;
+            [[unroll]] for (uint u = 0u; u < PARTS_AT_ONCE; u++) best = max(best, theirs[u].x);
+            float rescale = exp2(best_and_sum.x - best);
+            result *= rescale;
+            best_and_sum = vec2(best, best_and_sum.y * rescale);
+            [[unroll]] for (uint u = 0u; u < PARTS_AT_ONCE; u++) {
+                if (first + u * SHARES >= parts) continue;
+                float weight = exp2(theirs[u].x - best);
+                best_and_sum.y += weight * theirs[u].y;
+                result += weight * values[u];
+            }
+        }
+        sums[at] = result;
+        if (item == r * ROW_VECTORS) bests[share * ROWS + r] = best_and_sum;
+    }
+}
+
+uint result_first, result_row;
+uint value(uint i) {
+    uint d = i - result_first;
+    return canonical_bits(sums[result_row * ROW_VECTORS + d / 4u][d % 4u]);
+}
+
+void main() {
+    const uint subgroup_lane = gl_SubgroupInvocationID, me = gl_SubgroupID * SUBGROUP + subgroup_lane;
+    const uint slot = me / KEY_LANES, lane = me % KEY_LANES;
+    uint heads = push.Hq / push.Hkv, row_count = push.T * heads, blocks = (row_count + ROWS - 1u) / ROWS;
+    uint pairs = push.B * push.Hkv, units = pairs * blocks, part = group_number() / units, unit = group_number() - part * units;
+    if (part >= push.parts) return;
+    uint batch = unit % pairs / push.Hkv, head = unit % pairs - batch * push.Hkv, row_first = unit / pairs * ROWS, rows = min(ROWS, row_count - row_first);
+    uint kv_step = push.Hkv * push.D, kv_first = (batch * push.S * push.Hkv + head) * push.D, begin = part * push.part_keys;
+    uvec4 key_words[KEYS * OWN_WORDS], value_words[KEYS * OWN_WORDS], next_key_words[KEYS * OWN_WORDS], next_value_words[KEYS * OWN_WORDS];
+    READ_ROUND(begin) // before it is known how many keys are seen: that takes as long to read
+    int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
+
+    uint visible[ROWS], row_at[ROWS], most = 0u; // row_at: the row's first element in q and y
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        uint row = min(row_first + r, row_count - 1u), token = row / heads;
+        int seen = before + int(CAUSAL == 1u ? token + 1u : push.T);
+        visible[r] = uint(min(max(seen, 0), int(push.S)));
+        most = max(most, visible[r]);
+        row_at[r] = ((batch * push.T + token) * push.Hq + head * heads + row - token * heads) * push.D;
+    }
+    uint end = min(begin + push.part_keys, most);
+    uint active_parts = push.parts == 1u ? 1u : max((most + push.part_keys - 1u) / push.part_keys, 1u);
+    if (part >= active_parts) return;
+
+    vec4 query[ROWS * OWN], values[ROWS * OWN];
+    float largest[ROWS], total[ROWS];
+    float scale = uintBitsToFloat(push.scale) * 1.44269504; // powers of 2 from here on
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) {
+            uvec4 query_words[2];
+            READ_CHUNK(q, wide_q, TYPE, row_at[r], min(lane + c * KEY_LANES, CHUNKS - 1u), query_words, 0u)
+            [[unroll]] for (uint i = 0u; i < 2u; i++) { // lanes beyond the head have zeros
+                query[r * OWN + 2u * c + i] = lane + c * KEY_LANES < CHUNKS ? FOUR(query_words, TYPE, 0u, i) * scale : vec4(0.0);
+                values[r * OWN + 2u * c + i] = vec4(0.0);
+            }
+        }
+        largest[r] = LEAST;
+        total[r] = 0.0;
+        visible[r] = min(visible[r], end);
+    }
+
+    for (uint base = begin; base < end; base += SLOTS * KEYS) {
+        [[unroll]] for (uint w = 0u; w < KEYS * OWN_WORDS; w++) {
+            key_words[w] = next_key_words[w];
+            value_words[w] = next_value_words[w];
+        }
+        if (base + SLOTS * KEYS < end) READ_ROUND(base + SLOTS * KEYS)
+        float scores[ROWS * KEYS];
+        [[unroll]] for (uint u = 0u; u < KEYS; u++) {
+            [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = 0.0;
+            [[unroll]] for (uint i = 0u; i < OWN; i++) {
+                vec4 four = FOUR(key_words, KV_TYPE, u * OWN_WORDS, i);
+                if (CHUNKS % KEY_LANES != 0u && lane + i / 2u * KEY_LANES >= CHUNKS) four = vec4(0.0); // may be no number
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] += dot(query[r * OWN + i], four);
+            }
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                for (uint other = 1u; other < KEY_LANES; other <<= 1) scores[r * KEYS + u] += subgroupShuffleXor(scores[r * KEYS + u], other);
+        }
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            float best = largest[r];
+            [[unroll]] for (uint u = 0u; u < KEYS; u++)
+                if (base + u * SLOTS + slot < visible[r]) best = max(best, scores[r * KEYS + u]);
+            float rescale = exp2(largest[r] - best);
+            largest[r] = best;
+            total[r] *= rescale;
+            [[unroll]] for (uint i = 0u; i < OWN; i++) values[r * OWN + i] *= rescale;
+            [[unroll]] for (uint u = 0u; u < KEYS; u++) {
+                scores[r * KEYS + u] = exp2(scores[r * KEYS + u] - best);
+                if (base + u * SLOTS + slot < visible[r]) total[r] += scores[r * KEYS + u];
+            }
+        }
+        [[unroll]] for (uint u = 0u; u < KEYS; u++) {
+            [[unroll]] for (uint i = 0u; i < OWN; i++) {
+                vec4 four = FOUR(value_words, KV_TYPE, u * OWN_WORDS, i);
+                [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                    if (base + u * SLOTS + slot < visible[r]) values[r * OWN + i] += scores[r * KEYS + u] * four;
+            }
+        }
+    }
+
+    // The subgroup's slots become one, then the subgroups do.
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        for (uint other = KEY_LANES; other < SUBGROUP; other <<= 1) {
+            float best = max(largest[r], subgroupShuffleXor(largest[r], other)), rescale = exp2(largest[r] - best);
+            largest[r] = best;
+            total[r] *= rescale;
+            total[r] += subgroupShuffleXor(total[r], other);
+            [[unroll]] for (uint i = 0u; i < OWN; i++) {
+                values[r * OWN + i] *= rescale;
+                values[r * OWN + i] += subgroupShuffleXor(values[r * OWN + i], other);
+            }
+        }
+        if (subgroup_lane == 0u) bests[gl_SubgroupID * ROWS + r] = vec2(largest[r], total[r]);
+        [[unroll]] for (uint i = 0u; i < OWN; i++) {
+            uint chunk = lane + i / 2u * KEY_LANES;
+            if (subgroup_lane < KEY_LANES && chunk < CHUNKS) sums[gl_SubgroupID * VECTORS + r * ROW_VECTORS + 2u * chunk + i % 2u] = values[r * OWN + i];
+        }
+    }
+    barrier();
+    const uint stride = VECTORS + ROWS, unit_first = unit * push.parts * stride, partial_first = unit_first + part * stride;
+    uint count = SUBGROUPS;
+    if (active_parts > 1u) {
+        for (uint item = me; item < VECTORS; item += WORKGROUP) {
+            vec2 best_and_sum;
+            partial[partial_first + item] = merged(item, SUBGROUPS, best_and_sum);
+            if (item % ROW_VECTORS == 0u) partial[partial_first + VECTORS + item / ROW_VECTORS] = vec4(best_and_sum, 0.0, 0.0);
+        }
+        memoryBarrierBuffer();
+        barrier();
+        if (me == 0u) arrived = atomicAdd(arrivals[unit], 1u);
+        barrier();
+        if (arrived != active_parts - 1u) return;
+        memoryBarrierBuffer();
+        if (me == 0u) arrivals[unit] = 0u; // as the next kernel wants to find it
+        gather_parts(unit_first, active_parts, me);
+        barrier();
+        count = SHARES;
+    }
+    for (uint item = me; item < VECTORS; item += WORKGROUP) {
+        vec2 best_and_sum;
+        vec4 result = merged(item, count, best_and_sum);
+        sums[item] = result * inverse(best_and_sum.y); // no other invocation reads this one
+    }
+    barrier();
+    for (result_row = 0u; result_row < rows; result_row++) {
+        result_first = row_at[result_row];
+        STORE_ROW(y, OUT_TYPE, result_first, push.D, value)
+    }
+}
