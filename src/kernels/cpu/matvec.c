@@ -220,7 +220,7 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     case HDI_TYPE_Q2_K: BLOCKS(256, 84, dot_q2_k);
     case HDI_TYPE_Q3_K: BLOCKS(256, 110, dot_q3_k);
     case HDI_TYPE_Q5_K: BLOCKS(256, 176, dot_q5_k);
-    case HDI_TYPE_TQ1_0:BLOCKS(256, 54, dot_tq1_0);
+    case HDI_TYPE_TQ1_0: BLOCKS(256, 54, dot_tq1_0);
     default:            BLOCKS(256, 66, dot_tq2_0);
     }
     for (uint32_t r = 0; r < rows; r++) {
