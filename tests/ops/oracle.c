@@ -362,7 +362,7 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
     }
     if (b->dtype != HD_F32) {
         narrow_activations(a, swap_a, a_errors[ORACLE_FAST]);
-        for (uint64_t i = 0; i < b_count; i++) b_errors[ORACLE_FAST][i] += narrowed(b->value[i], 0x1p-9);
+        for (uint64_t i = 0; i < b_count; i++) b_errors[ORACLE_FAST][i] += narrowed(b->value[i], 0x1p-8);
     }
     for (uint64_t i = 0; i < matrices * M * N; i++) {
         const uint64_t batch = i / (M * N), m = i / N % M, n = i % N;

@@ -234,7 +234,7 @@ static void check(const problem *p) {
             const double y = hdcpu_load_any((uint32_t)p->inputs[1].dtype, p->data[B], place(&p->inputs[1], index, rank, tb ? n : k, tb ? k : n));
             sum += x * y;
             terms += fabs(x * y);
-            rounded += narrow ? fabs(x * y) * 0x1p-9 + most / 254 * fabs(y) : 0;
+            rounded += narrow ? fabs(x * y) * 0x1p-8 + most / 254 * fabs(y) : 0;
         }
         double bound = terms * (double)p->k * 0x1p-23 + fabs(sum) * unit + rounded * 1.01;
         if (p->request.chain) {
