@@ -236,6 +236,10 @@ HD_API void hd_context_take_error(hd_context *context, hd_error *out_error);
 /** Keeps a failure as the library's own are kept, for layers that are built on heddle: it is logged, and the first one waits for
  *  hd_context_error. Any thread. @return error->status; HD_OK does nothing. */
 HD_API hd_status hd_context_put_error(hd_context *context, const hd_error *error);
+/** Logs a line as the library's own are logged, for layers that are built on heddle. `part` is who speaks, "model". Any thread. */
+HD_API void hd_context_log(hd_context *context, hd_log_level level, const char *part, const char *line);
+/** Whether the context is strict (hd_context_desc.strict, HEDDLE_STRICT). */
+HD_API bool hd_context_strict(const hd_context *context);
 /** The allocator that the context uses, for layers that are built on heddle. */
 HD_API hd_allocator hd_context_allocator(const hd_context *context);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */

@@ -30,8 +30,9 @@ typedef struct hd_session hd_session; /* a model on its devices, with the memory
 
 /** Wishes for opening a model. */
 typedef struct hd_model_desc {
-    int strict; /* 1: rows of weights that are all zero, NaN or infinite are refused; they are only logged otherwise. Reads
-                   all weights once. 0: they are not looked at */
+    int check_weights; /* 1: all weights are read once; rows that hold NaN or infinity, or are all zero, are named: in the log, or
+                          as a failure where the context is strict (which checks in any case). Such rows are what a broken
+                          conversion leaves */
 } hd_model_desc;
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.

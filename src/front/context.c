@@ -26,6 +26,12 @@ hd_status hd_context_put_error(hd_context *context, const hd_error *error) {
     return context && error ? hdi_context_keep(context, error) : HD_STATUS_NULL_POINTER;
 }
 
+void hd_context_log(hd_context *context, hd_log_level level, const char *part, const char *line) {
+    if (context && part && line) hdi_log_line(&context->log, level, part, "%s", line);
+}
+
+bool hd_context_strict(const hd_context *context) { return context && context->strict; }
+
 hd_allocator hd_context_allocator(const hd_context *context) { return context ? context->allocator : (hd_allocator){ 0 }; }
 
 void hd_context_take_error(hd_context *context, hd_error *out_error) {

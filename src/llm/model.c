@@ -5,7 +5,17 @@
 
 /* ---- opening ---- */
 
-/* Looks at every row of every weight. A row of zeros, or one with a NaN or an infinity, is what a broken conversion leaves. */
+/* Says what is wrong with a weight: refused in a strict context, else logged. */
+static hd_status name_rows(hd_model *model, const hdl_weight *w, const char *what, uint64_t first, uint64_t count, uint64_t rows, hd_error *error) {
+    char quoted[HDL_QUOTE], line[256];
+    snprintf(line, sizeof line, "%s row %llu %s (%llu of its %llu rows in all); convert the model anew", hdl_quote(w->tensor.name, quoted), (unsigned long long)first, what,
+             (unsigned long long)count, (unsigned long long)rows);
+    if (hd_context_strict(model->context)) return hdl_fail(error, HD_STATUS_PARSE, "%s", line);
+    hd_context_log(model->context, HD_LOG_WARNING, "model", line);
+    return HD_OK;
+}
+
+/* Looks at every row of every weight. */
 static hd_status check_weights(hd_model *model, hd_error *error) {
     for (uint32_t i = 0; i < model->weight_count; i++) {
         const hdl_weight *w = &model->weights[i];
@@ -15,14 +25,11 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
         hd_status status = hdl_gguf_data(model->gguf, &w->tensor, &data, error);
         if (status) return status;
         const uint64_t length = (uint64_t)w->shape.dims[w->shape.rank - 1];
-        if (!hdl_gguf_check_rows(w->tensor.type, length, data.bytes, data.count, &rows) || rows.bad_rows + rows.zero_rows == 0) continue;
-        char quoted[HDL_QUOTE];
-        if (rows.bad_rows)
-            return hdl_fail(error, HD_STATUS_PARSE, "%s row %llu holds NaN or infinity; %llu of %llu rows do", hdl_quote(w->tensor.name, quoted),
-                            (unsigned long long)rows.first_bad, (unsigned long long)rows.bad_rows, (unsigned long long)rows.rows);
-        if (w->shape.rank == 2 && i != model->weight_count - (HDL_ROLES - HDL_EMBEDDING)) /* unused tokens have no embedding */
-            return hdl_fail(error, HD_STATUS_PARSE, "%s row %llu is all zero; %llu of %llu rows are", hdl_quote(w->tensor.name, quoted),
-                            (unsigned long long)rows.first_zero, (unsigned long long)rows.zero_rows, (unsigned long long)rows.rows);
+        if (!hdl_gguf_check_rows(w->tensor.type, length, data.bytes, data.count, &rows)) continue;
+        if (rows.bad_rows) status = name_rows(model, w, "holds NaN or infinity", rows.first_bad, rows.bad_rows, rows.rows, error);
+        const bool is_table = w == hdl_weight_of(model, 0, HDL_EMBEDDING); /* unused tokens have no embedding */
+        if (!status && rows.zero_rows && w->shape.rank == 2 && !is_table) status = name_rows(model, w, "is all zero", rows.first_zero, rows.zero_rows, rows.rows, error);
+        if (status) return status;
     }
     return HD_OK;
 }
@@ -32,7 +39,7 @@ static hd_status open_model(hd_model *model, const char *path, const hd_model_de
     if (!status) status = hdl_figures_read(model, error);
     if (!status) status = hdl_weights_find(model, error);
     if (!status) status = hdl_vocabulary_read(model, error);
-    if (!status && desc && desc->strict) status = check_weights(model, error);
+    if (!status && ((desc && desc->check_weights) || hd_context_strict(model->context))) status = check_weights(model, error);
     return status;
 }
 
