@@ -84,11 +84,16 @@ typedef struct hd_message {
 } hd_message;
 /** A conversation as the text that the model was trained to continue. @param template_name NULL: the file's own template
  *  (UNSUPPORTED, with its place, where it uses what heddle does not know); else a built-in one: "chatml", "llama2",
- *  "llama3", "mistral", "gemma", "qwen", "phi3", "bitnet". The text holds control tokens: tokenize it with
- *  HD_TOKENIZE_PARSE_SPECIAL and without ADD_SPECIAL. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes
+ *  "llama3", "mistral", "gemma", "qwen", "phi3", "bitnet". It is to be looked at;
+ *  hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes
  *  in full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
 HD_API hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count,
                                       char *out_text, size_t room, size_t *out_needed);
+/** The same as token ids. What a message says cannot become a control token, whatever it spells; an assistant's messages are
+ *  taken as the model's own words. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number
+ *  of tokens. Statuses as hd_model_render_chat; LIMIT: more tokens than room. */
+HD_API hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+                                      int32_t *out_tokens, size_t *count);
 
 /* --------------------------------------------------------------------------------------------------- 3. sessions */
 

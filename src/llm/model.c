@@ -1,5 +1,4 @@
 /* model.c: opening and closing models, their facts, and their text. */
-#include "llm/chat.h"
 #include "llm/model.h"
 #include <stdio.h>
 
@@ -125,7 +124,7 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
 
 /* ---- text ---- */
 
-static hd_status need_tokenizer(const hd_model *model) {
+hd_status hdl_need_tokenizer(const hd_model *model) {
     hd_error error = { 0 };
     if (model->tokenizer) return HD_OK;
     hdl_fail(&error, HD_STATUS_UNSUPPORTED, "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
@@ -134,7 +133,7 @@ static hd_status need_tokenizer(const hd_model *model) {
 
 hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
     if (!model || !count || (!text && bytes)) return HD_STATUS_NULL_POINTER;
-    hd_status status = need_tokenizer(model);
+    hd_status status = hdl_need_tokenizer(model);
     if (status) return status;
     hd_error error = { 0 };
     hdl_id_list list = { .allocator = model->allocator };
@@ -163,40 +162,4 @@ bool hd_model_token_ends(const hd_model *model, int32_t token) {
     for (uint32_t i = 0; model && i < model->end_count; i++)
         if (model->ends[i] == token) return true;
     return false;
-}
-
-/* The template's text and messages, rendered; *out_text is chat.h's to free. */
-static hd_status render(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, char **out_text, size_t *out_bytes, hd_error *error) {
-    const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
-    if (template_name && !built_in) return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"", template_name);
-    if (!built_in && model->chat_template.count == 0)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one: chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet");
-    hdl_chat_message *list = hdl_alloc(&model->allocator, count * sizeof *list);
-    if (!list) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", count);
-    for (size_t i = 0; i < count; i++)
-        list[i] = (hdl_chat_message){ hdl_text(messages[i].role ? messages[i].role : ""), hdl_text(messages[i].content ? messages[i].content : "") };
-    const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template, .messages = list, .message_count = count, .add_generation_prompt = true,
-                                 .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)), .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)) };
-    const hd_status status = hdl_chat_render(&model->allocator, &desc, out_text, out_bytes, error);
-    hdl_free(&model->allocator, list, count * sizeof *list);
-    return status;
-}
-
-hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, char *out_text, size_t room, size_t *out_needed) {
-    if (!model || (!messages && count) || (!out_text && room)) return HD_STATUS_NULL_POINTER;
-    hd_error error = { 0 };
-    char *text = NULL;
-    size_t bytes = 0;
-    hd_status status = need_tokenizer(model);
-    if (status) return status;
-    status = render(model, template_name, messages, count, &text, &bytes, &error);
-    if (status) return hd_context_put_error(model->context, &error);
-    const size_t shown = bytes < room ? bytes : room ? room - 1 : 0;
-    if (room) {
-        memcpy(out_text, text, shown);
-        out_text[shown] = 0;
-    }
-    if (out_needed) *out_needed = bytes + 1;
-    hdl_chat_free(&model->allocator, text, bytes);
-    return shown == bytes && room ? HD_OK : HD_STATUS_LIMIT; /* asking for the size is no failure to be kept */
 }

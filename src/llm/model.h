@@ -69,6 +69,8 @@ uint64_t hdl_weight_bytes(const hdl_weight *weight);
 hd_status hdl_figures_read(hd_model *model, hd_error *error);
 /* Finds and checks every weight. */
 hd_status hdl_weights_find(hd_model *model, hd_error *error);
+/* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */
+hd_status hdl_need_tokenizer(const hd_model *model);
 /* ---- vocabulary.c ---- */
 /* Makes the tokenizer, and finds the tokens that end an answer. */
 hd_status hdl_vocabulary_read(hd_model *model, hd_error *error);

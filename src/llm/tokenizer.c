@@ -109,6 +109,21 @@ static size_t seek(const hdl_tokenizer *t, const uint8_t *text, size_t bytes, si
     return found;
 }
 
+enum { GUARD_BYTES = sizeof HDL_GUARD - 1 };
+static bool is_guard(const uint8_t *text, size_t bytes) { return bytes >= GUARD_BYTES && memcmp(text, HDL_GUARD, GUARD_BYTES) == 0; }
+
+/* Text between control tokens, as it was before it was guarded. */
+static bool plain_guarded(hdl_tokenizing *run, const uint8_t *text, size_t bytes, bool prefix, unsigned flags) {
+    if (!(flags & HDL_GUARDED) || bytes < GUARD_BYTES) return plain(run, text, bytes, prefix);
+    if (!hdl_grow(run->allocator, &run->unguarded, &run->unguarded_capacity, bytes, 1)) return false;
+    size_t count = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        if (is_guard(text + at, bytes - at)) at += GUARD_BYTES - 1;
+        else run->unguarded[count++] = text[at];
+    }
+    return plain(run, run->unguarded, count, prefix);
+}
+
 static bool tokenize(hdl_tokenizing *run, const uint8_t *text, size_t bytes, unsigned flags) {
     bool prefix = run->t->add_space_prefix;
     size_t begin = 0;
@@ -117,11 +132,36 @@ static bool tokenize(hdl_tokenizing *run, const uint8_t *text, size_t bytes, uns
         count = seek(run->t, text, bytes, at, flags, &id);
         if (!count) continue;
         bool user = run->t->types[id] == HDL_TOKEN_USER;
-        if (!plain(run, text + begin, at - begin, prefix && (user || at > begin)) || !hdl_emit(run, id)) return false;
+        if (!plain_guarded(run, text + begin, at - begin, prefix && (user || at > begin), flags) || !hdl_emit(run, id)) return false;
         begin = at + count;
         prefix = run->t->add_space_prefix && !user;
     }
-    return begin == bytes || plain(run, text + begin, bytes - begin, prefix);
+    return begin == bytes || plain_guarded(run, text + begin, bytes - begin, prefix, flags);
+}
+
+hd_status hdl_guard_text(const hdl_tokenizer *t, const hd_allocator *allocator, hdl_span text, uint8_t **out_text, uint64_t *out_bytes, hd_error *error) {
+    if (text.count > HDL_MAX_TEXT_BYTES) return hdl_fail(error, HD_STATUS_LIMIT, "a text of %llu bytes; the limit is %u", (unsigned long long)text.count, HDL_MAX_TEXT_BYTES);
+    const size_t bytes = (size_t)text.count;
+    uint8_t *out = NULL;
+    for (int pass = 0; pass < 2; pass++) { /* the first one counts */
+        size_t count = 0;
+        for (size_t at = 0; at < bytes; at++) {
+            int32_t id = HDL_NO_TOKEN;
+            if (is_guard(text.bytes + at, bytes - at)) {
+                at += GUARD_BYTES - 1;
+                continue;
+            }
+            if (out) out[count] = text.bytes[at];
+            count++;
+            if (!seek(t, text.bytes, bytes, at, HDL_PARSE_SPECIAL, &id) || t->types[id] == HDL_TOKEN_USER) continue;
+            if (out) memcpy(out + count, HDL_GUARD, GUARD_BYTES);
+            count += GUARD_BYTES;
+        }
+        if (!out && !(out = hdl_alloc(allocator, count))) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a text");
+        *out_bytes = count;
+    }
+    *out_text = out;
+    return HD_OK;
 }
 
 hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, unsigned flags, hdl_id_list *list, hd_error *error) {
@@ -137,6 +177,7 @@ hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, u
     hdl_merge_free(&run);
     hdl_unigram_free(&run);
     hdl_free(run.allocator, run.text, run.text_capacity);
+    hdl_free(run.allocator, run.unguarded, run.unguarded_capacity);
     if (good) return HD_OK;
     list->count = before;
     return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to tokenize %zu bytes", bytes);

@@ -71,8 +71,16 @@ void hdl_id_list_free(hdl_id_list *list);
 
 enum {
     HDL_ADD_SPECIAL = 1,  /* BOS before and EOS after, as the description says */
-    HDL_PARSE_SPECIAL = 2 /* control tokens in the text count; leave it out for text from strangers */
+    HDL_PARSE_SPECIAL = 2, /* control tokens in the text count; leave it out for text from strangers */
+    HDL_GUARDED = 4       /* guards are left out of the text, after they kept control tokens from being found */
 };
+/* A character that stands in no text (U+FDD0, which Unicode gives to programs for such use). Put into what looks like a control token,
+ * it keeps strangers' words apart from the control tokens that a chat template sets around them. */
+#define HDL_GUARD "\xEF\xB7\x90"
+/* The text with a guard in each control token that it spells, and without guards of its own. *out_bytes bytes; free with
+ * hdl_free(allocator, ..., *out_bytes). Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdl_guard_text(const hdl_tokenizer *tokenizer, const hd_allocator *allocator, hdl_span text, uint8_t **out_text, uint64_t *out_bytes,
+                         hd_error *error);
 /* Adds the text's ids to the list; on failure the list is as before. Any bytes are taken. BYTES vocabularies give back the
  * very bytes; the others read a byte that is not UTF-8 as U+FFFD. Statuses: NULL_POINTER, LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t bytes, unsigned flags, hdl_id_list *list,

@@ -82,6 +82,8 @@ typedef struct hdl_tokenizing {
     bool                 after_unknown; /* what no token holds stands for one unknown token, however long it is */
     uint8_t             *text;          /* SentencePiece: the text as its pieces spell it */
     size_t               text_capacity;
+    uint8_t             *unguarded;     /* a part of the text without guards */
+    size_t               unguarded_capacity;
     struct hdl_symbol   *symbols;
     size_t               symbol_capacity;
     struct hdl_merge    *merges;

@@ -1,0 +1,94 @@
+/* conversation.c: messages as the text, and as the tokens, that a model was trained to continue. What people write is guarded: it
+ * can spell a control token, but it cannot become one. The model's own words go in as they are, since templates look into them. */
+#include "llm/chat.h"
+#include "llm/model.h"
+
+/* Messages on their way to the template. */
+typedef struct conversation {
+    const hd_model   *model;
+    hdl_chat_message *messages;
+    size_t            count;
+    uint8_t         **guarded;  /* the texts that were made for them, or NULL */
+    char             *text;     /* rendered */
+    size_t            bytes;
+    hd_error          error;
+} conversation;
+
+static hd_status no_memory(conversation *c) { return hdl_fail(&c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", c->count); }
+
+/* Takes the messages; with `guard`, those that people wrote are guarded. */
+static hd_status take(conversation *c, const hd_message *messages, bool guard) {
+    const hd_model *model = c->model;
+    c->messages = hdl_alloc(&model->allocator, c->count * sizeof *c->messages);
+    c->guarded = hdl_alloc(&model->allocator, c->count * sizeof *c->guarded);
+    if (!c->messages || !c->guarded) return no_memory(c);
+    for (size_t i = 0; i < c->count; i++) {
+        hdl_chat_message *m = &c->messages[i];
+        *m = (hdl_chat_message){ hdl_text(messages[i].role ? messages[i].role : ""), hdl_text(messages[i].content ? messages[i].content : "") };
+        if (!guard || hdl_same(m->role, hdl_text("assistant"))) continue;
+        const hd_status status = hdl_guard_text(model->tokenizer, &model->allocator, m->content, &c->guarded[i], &m->content.count, &c->error);
+        if (status) return status;
+        m->content.bytes = c->guarded[i];
+    }
+    return HD_OK;
+}
+
+static void forget(conversation *c) {
+    const hd_allocator *allocator = &c->model->allocator;
+    for (size_t i = 0; i < c->count && c->guarded && c->messages; i++) hdl_free(allocator, c->guarded[i], c->messages[i].content.count);
+    hdl_free(allocator, c->guarded, c->count * sizeof *c->guarded);
+    hdl_free(allocator, c->messages, c->count * sizeof *c->messages);
+    if (c->text) hdl_chat_free(allocator, c->text, c->bytes);
+}
+
+static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard) {
+    const hd_model *model = c->model;
+    const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
+    if (template_name && !built_in) return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"", template_name);
+    if (!built_in && model->chat_template.count == 0)
+        return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one: chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet");
+    const hd_status status = take(c, messages, guard);
+    if (status) return status;
+    const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template, .messages = c->messages, .message_count = c->count, .add_generation_prompt = true,
+                                 .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)), .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)) };
+    return hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
+}
+
+hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, char *out_text, size_t room, size_t *out_needed) {
+    if (!model || (!messages && count) || (!out_text && room)) return HD_STATUS_NULL_POINTER;
+    conversation c = { .model = model, .count = count };
+    hd_status status = hdl_need_tokenizer(model);
+    if (status) return status;
+    if ((status = render(&c, template_name, messages, false))) {
+        forget(&c);
+        return hd_context_put_error(model->context, &c.error);
+    }
+    const size_t shown = c.bytes < room ? c.bytes : room ? room - 1 : 0;
+    if (room) {
+        memcpy(out_text, c.text, shown);
+        out_text[shown] = 0;
+    }
+    if (out_needed) *out_needed = c.bytes + 1;
+    status = shown == c.bytes && room ? HD_OK : HD_STATUS_LIMIT; /* asking for the size is no failure to be kept */
+    forget(&c);
+    return status;
+}
+
+hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count, int32_t *out_tokens, size_t *count) {
+    if (!model || !count || (!messages && message_count)) return HD_STATUS_NULL_POINTER;
+    conversation c = { .model = model, .count = message_count };
+    hdl_id_list list = { .allocator = model->allocator };
+    hd_status status = hdl_need_tokenizer(model);
+    if (status) return status;
+    status = render(&c, template_name, messages, true);
+    if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, &list, &c.error);
+    if (!status && out_tokens) {
+        const size_t shown = list.count < *count ? list.count : *count;
+        if (shown) memcpy(out_tokens, list.ids, shown * sizeof *out_tokens);
+        if (shown < list.count) status = hdl_fail(&c.error, HD_STATUS_LIMIT, "%zu tokens, room for %zu", list.count, *count);
+    }
+    *count = list.count;
+    hdl_id_list_free(&list);
+    forget(&c);
+    return status ? hd_context_put_error(model->context, &c.error) : HD_OK;
+}
