@@ -55,7 +55,7 @@ static hd_status uniform_u32(const hd_model *model, const char *rest, uint32_t h
     for (uint32_t i = 1; i < model->figures.layers && !status; i++)
         if (each[i] != each[0])
             status = hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is %u in layer 0 and %u in layer %u; layers of different sizes cannot be run", k.text, each[0], each[i], i);
-    *out = each[0];
+    *out = status ? 0 : each[0];
     return status;
 }
 

@@ -13,11 +13,12 @@ static hd_status fail(const hd_model *model, hd_status status, const char *text)
 
 /* Prompts run in pieces of `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made; the last piece is padded, by
  * less than what it holds. */
+static uint32_t smaller(uint32_t tokens) { return tokens == LEAST_TOKENS ? 0 : tokens < 4 * LEAST_TOKENS ? LEAST_TOKENS : tokens / 4; }
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left) {
     uint32_t tokens = layout->chunk;
     if (left == 1) return 1;
-    while (tokens > LEAST_TOKENS && left <= tokens / 2) tokens /= 4;
-    return tokens < LEAST_TOKENS ? LEAST_TOKENS : tokens;
+    while (tokens > LEAST_TOKENS && left <= tokens / 2) tokens = smaller(tokens);
+    return tokens;
 }
 
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
@@ -28,23 +29,36 @@ uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
 
 /* ---- bytes ---- */
 
-/* What plans of a part take beside weights and cache: intermediates, tables, inputs and outputs. */
-static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
-    hdl_size sizes[16] = { { layout->sequences, 1, layout->rows } };
-    uint32_t count = 1;
-    for (uint32_t tokens = layout->chunk; tokens >= LEAST_TOKENS && count < 16; tokens /= 4) sizes[count++] = (hdl_size){ 1, tokens, layout->rows };
-    *out_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        hd_program *program;
-        hd_plan_memory memory;
-        hd_status status = hdl_graph_build(model, part, sizes[i], &program);
-        if (status) return status;
-        status = hd_plan_estimate(device, program, &(hd_plan_desc){ .math = layout->math }, &memory);
-        hd_program_destroy(program);
-        if (status) return status;
-        *out_bytes += memory.scratch_bytes + memory.constant_bytes + memory.output_bytes;
-    }
+/* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
+static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, hdl_size size, uint64_t *inout_bytes) {
+    const uint64_t rows = (uint64_t)size.sequences * size.tokens;
+    hd_program *program;
+    hd_plan_memory memory;
+    hd_status status = hdl_graph_build(model, part, size, &program);
+    if (status) return status;
+    status = hd_plan_estimate(device, program, &(hd_plan_desc){ .math = layout->math }, &memory);
+    hd_program_destroy(program);
+    if (status) return status;
+    *inout_bytes += memory.scratch_bytes + memory.constant_bytes + memory.output_bytes;
+    *inout_bytes += hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1) + 2 * hdl_aligned(size.sequences * sizeof(int32_t));
+    if (!part.embeds && !part.nameless) *inout_bytes += hdl_aligned(rows * model->figures.hidden * sizeof(float));
     return HD_OK;
+}
+
+/* The same of all plans that a session may come to make. */
+static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
+    const uint32_t sequences = layout->sequences;
+    hd_status status = HD_OK;
+    *out_bytes = 0;
+    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows }, out_bytes);
+    for (uint32_t bucket = sequences > 1 ? layout->rows : hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
+        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket }, out_bytes);
+        last = bucket;
+        bucket = hdl_layout_bucket(layout, bucket);
+    }
+    for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
+        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows }, out_bytes);
+    return status;
 }
 
 typedef struct need { uint64_t weights, cache, scratch; } need;
@@ -102,44 +116,65 @@ static hd_status split(const hd_model *model, hdl_layout *layout, hd_device *dev
     return status;
 }
 
-/* As many of the last layers as fit stay on the device, the first ones travel; so does the embedding's share of the work, which is
- * little. The cache of all layers stays. */
-static hd_status stream(const hd_model *model, hdl_layout *layout, hd_device *device) {
-    const uint32_t layers = model->figures.layers;
-    hd_fit *fit = &layout->fit;
-    hd_status status = HD_OK;
-    for (uint32_t count = layers - 1; count + 1 > 0 && !status; count--) {
-        const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count }, staying = { layers - count, count, false, true, false };
-        const hdl_part one = { 0, 1, false, false, true };
-        need a, b, c;
-        const uint64_t hidden = 2 * hdl_aligned((uint64_t)(layout->chunk > layout->sequences ? layout->chunk : layout->sequences) * model->figures.hidden * sizeof(float));
-        status = need_of(model, device, layout, embedding, &a);
-        if (!status) status = need_of(model, device, layout, one, &b);
-        if (!status) status = need_of(model, device, layout, staying, &c);
-        fit->device_layers = count, fit->streamed_layers = layers - count;
-        fit->device_weight_bytes = hdl_part_weight_bytes(model, staying) + hdl_part_slot_bytes(model, travelling) + a.weights;
-        fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->sequences, layout->rows);
-        fit->device_scratch_bytes = a.scratch + b.scratch + c.scratch + hidden;
-        fit->device_bytes = fit->device_weight_bytes + fit->device_cache_bytes + fit->device_scratch_bytes;
-        fit->fits = fit->device_bytes <= fit->device_memory_bytes;
-        layout->stage_count = 3;
-        layout->parts[0] = embedding, layout->parts[1] = travelling, layout->parts[2] = staying;
-        layout->streamed[1] = true;
-        for (int i = 0; i < 3; i++) layout->devices[i] = device;
-        if (fit->fits) break;
+/* Kinds of layers among the first `count`: each has plans of its own when it travels. */
+static uint32_t kinds_of_layers(const hd_model *model, uint32_t count) {
+    uint32_t kinds = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = 0;
+        while (k < i && !hdl_layers_alike(model, k, i)) k++;
+        kinds += k == i;
     }
-    return status;
+    return kinds;
 }
 
-/* The most layers that fit on the device beside the CPU; layers differ little, so the search goes down from an estimate. */
-static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_device *device, hd_device *cpu) {
-    for (uint32_t count = model->figures.layers - 1; count > 0; count--) {
-        const hdl_part part = last_layers(model, count);
-        const uint64_t least = hdl_part_weight_bytes(model, part) + hdl_cache_bytes(model, count, layout->sequences, layout->rows);
-        if (least > layout->fit.device_memory_bytes) continue;
-        const hd_status status = split(model, layout, device, cpu, count);
-        if (status || layout->fit.fits) return status;
+/* The last `count` layers stay on the device, the first ones travel; the embedding stays, and the cache of all layers. */
+static hd_status stream_with(const hd_model *model, hdl_layout *layout, hd_device *device, uint32_t count) {
+    const uint32_t layers = model->figures.layers;
+    const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count }, staying = { layers - count, count, false, true, false };
+    const hdl_part one = { 0, 1, false, false, true };
+    const uint64_t rows = layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
+    hd_fit *fit = &layout->fit;
+    need a, b, c;
+    hd_status status = need_of(model, device, layout, embedding, &a);
+    if (!status) status = need_of(model, device, layout, one, &b);
+    if (!status) status = need_of(model, device, layout, staying, &c);
+    if (status) return status;
+    fit->device_layers = count, fit->streamed_layers = layers - count;
+    fit->device_weight_bytes = c.weights + hdl_part_slot_bytes(model, travelling) + a.weights;
+    fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->sequences, layout->rows);
+    fit->device_scratch_bytes = a.scratch + kinds_of_layers(model, layers - count) * b.scratch + c.scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float));
+    fit->device_bytes = fit->device_weight_bytes + fit->device_cache_bytes + fit->device_scratch_bytes;
+    fit->fits = fit->device_bytes <= fit->device_memory_bytes;
+    layout->stage_count = 3;
+    layout->parts[0] = embedding, layout->parts[1] = travelling, layout->parts[2] = staying;
+    layout->streamed[1] = true;
+    for (int i = 0; i < 3; i++) layout->devices[i] = device;
+    return HD_OK;
+}
+
+/* As many of the last layers as fit stay on the device; the more stay the more it takes, so halving finds them. */
+static hd_status stream(const hd_model *model, hdl_layout *layout, hd_device *device) {
+    uint32_t fits = 0;
+    for (uint32_t above = model->figures.layers; above - fits > 1;) {
+        const uint32_t count = fits + (above - fits) / 2;
+        const hd_status status = stream_with(model, layout, device, count);
+        if (status) return status;
+        *(layout->fit.fits ? &fits : &above) = count;
     }
+    return stream_with(model, layout, device, fits);
+}
+
+/* The same beside the CPU. */
+static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_device *device, hd_device *cpu) {
+    uint32_t fits = 0;
+    for (uint32_t above = model->figures.layers; above - fits > 1;) {
+        const uint32_t count = fits + (above - fits) / 2;
+        const hd_status status = split(model, layout, device, cpu, count);
+        if (status) return status;
+        *(layout->fit.fits ? &fits : &above) = count;
+    }
+    if (fits) return split(model, layout, device, cpu, fits);
+    layout->fit = (hd_fit){ .device_memory_bytes = layout->fit.device_memory_bytes };
     return whole(model, layout, cpu);
 }
 

@@ -33,8 +33,8 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status open_model(hd_model *model, const char *path, const hd_model_desc *desc, hd_error *error) {
-    hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &model->allocator }, &model->gguf, error);
+static hd_status open_model(hd_model *model, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_error *error) {
+    hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &model->allocator, .files = files }, &model->gguf, error);
     if (!status) status = hdl_figures_read(model, error);
     if (!status) status = hdl_weights_find(model, error);
     if (!status) status = hdl_vocabulary_read(model, error);
@@ -42,7 +42,7 @@ static hd_status open_model(hd_model *model, const char *path, const hd_model_de
     return status;
 }
 
-hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
+hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model) {
     if (!context || !path || !out_model) return HD_STATUS_NULL_POINTER;
     *out_model = NULL;
     hd_error error = { 0 };
@@ -54,12 +54,16 @@ hd_status hd_model_open(hd_context *context, const char *path, const hd_model_de
     }
     model->context = context;
     model->allocator = allocator;
-    if (open_model(model, path, desc, &error)) {
+    if (open_model(model, path, desc, files, &error)) {
         hd_model_close(model);
         return hd_context_put_error(context, &error);
     }
     *out_model = model;
     return HD_OK;
+}
+
+hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
+    return hdl_model_open(context, path, desc, NULL, out_model);
 }
 
 void hd_model_close(hd_model *model) {

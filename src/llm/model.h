@@ -55,6 +55,9 @@ struct hd_model {
     uint32_t       end_count;
 };
 
+/* hd_model_open out of `files`; NULL: the system's. */
+hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model);
+
 /* The weight of a role; `layer` is for those of a layer. */
 const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, hdl_role role);
 /* What the weight is called in the file, and as an input of a program; of a layer that goes by no number: without it. */

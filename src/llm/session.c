@@ -190,14 +190,19 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
+    if (status) return status;
     const uint64_t began = hdl_now_ns();
+    const hdl_sequence before = session->sequences[sequence];
     for (size_t at = 0; at < count && !status;) {
         const uint32_t padded = hdl_layout_tokens(&session->layout, count - at);
         const uint32_t piece = padded < count - at ? padded : (uint32_t)(count - at);
         status = feed_piece(session, sequence, tokens + at, piece, padded);
         at += piece;
     }
-    if (status) return status;
+    if (status) { /* all or nothing: what stands in the cache behind the position is written anew next time */
+        session->sequences[sequence] = before;
+        return status;
+    }
     *(count > 1 ? &session->stats.prompt_tokens : &session->stats.decode_tokens) += count;
     *(count > 1 ? &session->stats.prompt_ns : &session->stats.decode_ns) += hdl_now_ns() - began;
     return HD_OK;

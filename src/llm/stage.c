@@ -41,8 +41,9 @@ uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part) {
 }
 
 uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequences, uint32_t rows) {
-    const hdl_figures *f = &model->figures;
-    return UINT64_C(4) * layers * sequences * rows * f->kv_heads * f->head_size; /* keys and values of 2 bytes */
+    const uint64_t row = UINT64_C(4) * model->figures.kv_heads * model->figures.head_size; /* keys and values of 2 bytes */
+    uint64_t bytes;
+    return hdl_mul(row * layers, (uint64_t)sequences * rows, &bytes) && bytes < HDL_MOST_BYTES ? bytes : HDL_MOST_BYTES;
 }
 
 /* ---- weights ---- */
@@ -86,11 +87,27 @@ hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffe
     float scale; /* known since the model was opened: it is the weight's factor */
     void *blocks = hdl_alloc(&model->allocator, bytes);
     if (!blocks) return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
-    hd_status status = hdl_i2s_unpack(data.bytes, data.count, w->shape, blocks, bytes, &scale, &error);
+    hd_error inner = { 0 };
+    char quoted[HDL_QUOTE];
+    hd_status status = hdl_i2s_unpack(data.bytes, data.count, w->shape, blocks, bytes, &scale, &inner);
+    if (status) hdl_fail(&error, status, "tensor %s: %s", hdl_quote(w->tensor.name, quoted), inner.text);
     status = status ? hd_context_put_error(model->context, &error) : hd_buffer_write(buffer, offset, blocks, bytes);
     hdl_free(&model->allocator, blocks, bytes);
     tell(loading, bytes);
     return status;
+}
+
+/* Bytes of the slab that begins with weight `first`: of all weights up to the limit, so that no slab ends in unused room. */
+static uint64_t slab_bytes(const hdl_stage *stage, uint32_t first, bool is_cpu) {
+    uint64_t bytes = 0;
+    for (uint32_t i = first; i < stage->model->weight_count; i++) {
+        const hdl_weight *w = &stage->model->weights[i];
+        if (!hdl_part_needs(stage->model, stage->part, i) || (is_cpu && w->tensor.type != HDL_GGUF_TYPE_I2_S)) continue;
+        const uint64_t more = hdl_aligned(hdl_weight_bytes(w));
+        if (bytes && bytes + more > SLAB_BYTES) break;
+        bytes += more;
+    }
+    return bytes;
 }
 
 /* The CPU's way: every weight is a buffer over the mapped file. */
@@ -109,7 +126,7 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
     const hd_model *model = stage->model;
     const bool is_cpu = hd_device_get_info(stage->device)->kind == HD_DEVICE_CPU;
     hd_buffer *slab = NULL;
-    uint64_t used = 0, room = 0, left = hdl_part_weight_bytes(model, stage->part);
+    uint64_t used = 0, room = 0;
     for (uint32_t i = 0; i < model->weight_count; i++) {
         const hdl_weight *w = &model->weights[i];
         const uint64_t bytes = hdl_aligned(hdl_weight_bytes(w));
@@ -117,18 +134,16 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
         if (!hdl_part_needs(model, stage->part, i)) continue;
         if (is_cpu && w->tensor.type != HDL_GGUF_TYPE_I2_S) {
             if ((status = borrow(stage, i, loading))) return status;
-            left -= bytes;
             continue;
         }
         if (used + bytes > room) {
-            room = left < SLAB_BYTES ? left : bytes > SLAB_BYTES ? bytes : SLAB_BYTES;
+            room = slab_bytes(stage, i, is_cpu);
             used = 0;
             if ((status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
         }
         stage->places[i] = (hdl_place){ slab, used };
         if ((status = hdl_stage_fill(stage, w, slab, used, loading))) return status;
         used += bytes;
-        left -= bytes;
     }
     return HD_OK;
 }
@@ -148,6 +163,7 @@ void hdl_stage_end(hdl_stage *stage) {
     for (uint32_t i = 0; i < stage->plan_count; i++) hd_plan_destroy(stage->plans[i].plan);
     for (uint32_t i = 0; i < stage->buffer_count; i++) hd_buffer_destroy(stage->buffers[i]);
     hd_buffer_destroy(stage->cache);
+    hdl_free(allocator, stage->plans, stage->plan_capacity * sizeof *stage->plans);
     hdl_free(allocator, stage->buffers, stage->buffer_capacity * sizeof *stage->buffers);
     if (stage->places) hdl_free(allocator, stage->places, stage->model->weight_count * sizeof *stage->places);
     memset(stage, 0, sizeof *stage);
@@ -199,8 +215,7 @@ static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint
     return status;
 }
 
-/* May a plan that was made for one layer run another one? */
-static bool are_alike(const hd_model *model, uint32_t a, uint32_t b) {
+bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b) {
     for (int role = 0; role < HDL_LAYER_ROLES; role++) {
         const hdl_weight *x = hdl_weight_of(model, a, (hdl_role)role), *y = hdl_weight_of(model, b, (hdl_role)role);
         if (x->present != y->present || x->dtype != y->dtype || x->scale != y->scale) return false;
@@ -208,23 +223,34 @@ static bool are_alike(const hd_model *model, uint32_t a, uint32_t b) {
     return true;
 }
 
+/* Room for one more plan. A streamed stage may need one for each layer: factors of weights are part of a plan. */
+static hd_status reserve_plan(hdl_stage *stage) {
+    if (stage->plan_count < stage->plan_capacity) return HD_OK;
+    const uint32_t wanted = stage->plan_capacity ? 2 * stage->plan_capacity : 16;
+    if (!hdl_resize(&stage->model->allocator, &stage->plans, stage->plan_capacity * sizeof *stage->plans, wanted * sizeof *stage->plans))
+        return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of plans");
+    stage->plan_capacity = wanted;
+    return HD_OK;
+}
+
 hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hd_plan **out_plan) {
     hdl_sized *sized = NULL;
     for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
         hdl_sized *one = &stage->plans[i];
-        if (memcmp(&one->size, &size, sizeof size) == 0 && (!stage->streamed || are_alike(stage->model, one->layer, layer))) sized = one;
+        if (memcmp(&one->size, &size, sizeof size) == 0 && (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer))) sized = one;
     }
     hd_status status = HD_OK;
     if (!sized) {
-        if (stage->plan_count == HDL_STAGE_PLANS) return fail(stage, HD_STATUS_LIMIT, "too many sizes of plans for one session");
+        if ((status = reserve_plan(stage))) return status;
         sized = &stage->plans[stage->plan_count];
         status = make_plan(stage, size, layer, sequence, sized);
         stage->plan_count += status == HD_OK;
     } else if (!stage->streamed && sized->sequence != sequence) {
+        sized->sequence = HDL_NO_SEQUENCE; /* until all of it is bound: a half-bound plan would mix two conversations */
         status = hdl_stage_bind_cache(stage, sized->plan, layer, sequence);
-        sized->sequence = sequence;
+        if (!status) sized->sequence = sequence;
     }
-    *out_plan = sized->plan;
+    if (!status) *out_plan = sized->plan;
     return status;
 }
 

@@ -21,8 +21,8 @@ typedef struct hdl_sized {
     hd_plan  *plan;
     uint32_t  sequence;  /* whose cache is bound, where the size is for one of several sequences */
 } hdl_sized;
+#define HDL_NO_SEQUENCE UINT32_MAX
 
-enum { HDL_STAGE_PLANS = 32 };
 typedef struct hdl_stage {
     const hd_model *model;
     hd_device  *device;
@@ -34,8 +34,8 @@ typedef struct hdl_stage {
     hd_buffer **buffers;                 /* all that places point into */
     uint32_t    buffer_count, buffer_capacity;
     hd_buffer  *cache;                   /* [layer][keys, values][sequence][rows][Hkv][D], f16 */
-    hdl_sized   plans[HDL_STAGE_PLANS];
-    uint32_t    plan_count;
+    hdl_sized  *plans;
+    uint32_t    plan_count, plan_capacity;
     hd_buffer  *slots[2], *hidden[2];    /* of a streamed stage: weights of two layers; a layer's input and output in turn */
     uint32_t    held[2];                 /* the layer in each slot, or HDL_NO_LAYER */
     uint64_t    hidden_bytes;
@@ -84,8 +84,11 @@ hd_status hdl_streamed_run(hdl_stage *stage, const hdl_run *run, uint64_t *inout
 uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part);
 /* Of the places that a streamed stage keeps on the device for a part's layers. */
 uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part);
-/* Of the cache for `layers` layers. */
+/* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
+#define HDL_MOST_BYTES (UINT64_C(1) << 60)
 uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequences, uint32_t rows);
+/* May a plan that was made for one layer run another one? */
+bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b);
 /* Is the weight number `index` needed by the part? */
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index);
 

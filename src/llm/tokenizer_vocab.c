@@ -25,7 +25,7 @@ static hd_status check_lists(const hdl_vocab_desc *desc, hd_error *error) {
         return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.merges has %zu merges; the limit is %u", desc->merge_count, HDL_MAX_MERGES);
     if (desc->type_count && desc->type_count != desc->token_count)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.token_type has %zu entries for %zu tokens", desc->type_count, desc->token_count);
-    if (pieces && desc->score_count != desc->token_count)
+    if ((pieces || desc->score_count) && desc->score_count != desc->token_count)
         return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.scores has %zu entries for %zu tokens", desc->score_count, desc->token_count);
     if (!desc->tokens || (desc->type_count && !desc->types) || (pieces && !desc->scores) || (desc->merge_count && !desc->merges))
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "the vocabulary's description lacks a list that it counts");

@@ -52,9 +52,12 @@ static hd_status read_types(const hd_model *model, lists *l, hd_error *error) {
 }
 
 static hd_status read_id(const hd_model *model, const char *key, int64_t *out, hd_error *error) {
+    hdl_gguf_value value;
     int32_t id;
-    hd_status status = hdl_gguf_get_i32(model->gguf, key, -1, INT32_MAX, HDL_NO_TOKEN, &id, error);
-    *out = id < 0 || (uint32_t)id >= model->figures.vocabulary ? HDL_NO_TOKEN : id;
+    *out = HDL_NO_TOKEN;
+    if (hdl_gguf_find(model->gguf, key, &value) && value.kind == HDL_GGUF_U32 && hdl_gguf_integer(&value, 0) == UINT32_MAX) return HD_OK; /* -1 as some write it: none */
+    const hd_status status = hdl_gguf_get_i32(model->gguf, key, -1, (int32_t)model->figures.vocabulary - 1, HDL_NO_TOKEN, &id, error);
+    *out = id;
     return status;
 }
 

@@ -63,18 +63,18 @@ static bool sort_by_level(hdi_plan *plan) {
     const hd_allocator *allocator = plan->arena.allocator;
     hdi_plan_step *sorted = hdi_alloc(allocator, plan->step_capacity * sizeof *sorted);
     uint32_t *at = hdi_alloc(allocator, ((size_t)plan->level_count + 1) * sizeof *at);
-    if (sorted && at) {
+    const bool done = sorted && at;
+    if (done) {
         for (uint32_t s = 0; s < plan->step_count; s++) at[plan->steps[s].level + 1]++;
         for (uint32_t l = 0; l < plan->level_count; l++) at[l + 1] += at[l];
         for (uint32_t s = 0; s < plan->step_count; s++) sorted[at[plan->steps[s].level]++] = plan->steps[s];
-        hdi_free(allocator, plan->steps, plan->step_capacity * sizeof *plan->steps);
+        hdi_plan_step *unsorted = plan->steps;
         plan->steps = sorted;
-        sorted = NULL;
+        sorted = unsorted;
     }
     hdi_free(allocator, at, ((size_t)plan->level_count + 1) * sizeof *at);
-    if (!sorted) return true;
     hdi_free(allocator, sorted, plan->step_capacity * sizeof *sorted);
-    return false;
+    return done;
 }
 
 hd_status hdi_plan_order(hdi_plan *plan, hd_error *error) {

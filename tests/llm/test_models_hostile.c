@@ -1,0 +1,482 @@
+/* test_models_hostile.c: hostile models, from hd_model_open to the first token: figures, weights and vocabularies that are
+ * wrong one at a time, mutations from fixed seeds, the demo model cut short, and files that shrink. A refusal names the
+ * field, within a second and the file's size + 64 MiB; what is accepted runs. */
+#define _POSIX_C_SOURCE 200809L
+#include "fixture.h"
+#include "llm/model.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { MUTATIONS = 2000, CUT_STEP = 9970 };
+#else
+enum { MUTATIONS = 10000, CUT_STEP = 997 };
+#endif
+
+static meter counted;
+static hd_context *context;
+static hd_device *device;
+
+static int open_context(void **state) {
+    (void)state;
+    const hd_context_desc desc = { .allocator = meter_allocator(&counted), .backend = "cpu", .cpu_threads = 1, .cache_dir = "" };
+    return hd_context_create(&desc, &context) || hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device) ? -1 : 0;
+}
+static int close_context(void **state) {
+    (void)state;
+    hd_context_destroy(context);
+    return counted.live_bytes ? -1 : 0;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- one life ---- */
+
+typedef struct outcome {
+    hd_status open, create, feed;
+    char      text[512];    /* of the first failure */
+    double    open_seconds, run_seconds;
+    uint64_t  open_peak;    /* bytes beyond what was there before */
+    bool      finite;       /* all scores are numbers */
+} outcome;
+
+static hd_status keep_text(outcome *o, hd_status status) {
+    const char *text = hd_context_error(context);
+    if (status && !o->text[0]) snprintf(o->text, sizeof o->text, "%s", text);
+    return status;
+}
+
+static void run(hd_model *model, outcome *o) {
+    hd_session *session = NULL;
+    const float *logits;
+    hd_model_info info;
+    int32_t token = 0;
+    assert_int_equal(hd_model_get_info(model, &info), HD_OK);
+    o->create = keep_text(o, hd_session_create(model, &(hd_session_desc){ .device = device, .context = 64, .chunk = 8 }, &session));
+    if (o->create) {
+        assert_null(session);
+        return;
+    }
+    o->feed = keep_text(o, hd_session_feed(session, 0, &token, 1));
+    if (!o->feed) {
+        assert_int_equal(hd_session_best(session, 0, &token), HD_OK);
+        assert_in_range(token, 0, info.vocabulary - 1);
+        assert_int_equal(hd_session_logits(session, 0, &logits), HD_OK);
+        o->finite = true;
+        for (uint32_t i = 0; i < info.vocabulary; i++) o->finite = o->finite && isfinite(logits[i]);
+    }
+    hd_session_destroy(session);
+}
+
+/* Opens, and where that does runs one token. The bytes are memory of exactly their number. */
+static outcome live(const fixture *f, int strict) {
+    outcome o = { 0 };
+    hd_model *model = NULL;
+    uint8_t *bytes = malloc(f->count ? f->count : 1);
+    assert_non_null(bytes);
+    if (f->count) memcpy(bytes, f->bytes, f->count);
+    memory_files memory = { .files = { { "m.gguf", bytes, f->count } }, .file_count = 1 };
+    const hdl_files files = memory_table(&memory);
+    const uint64_t before = counted.live_bytes;
+    double begin = seconds();
+    counted.peak_bytes = before;
+    (void)hd_context_error(context);
+    o.open = keep_text(&o, hdl_model_open(context, "m.gguf", &(hd_model_desc){ .strict = strict }, &files, &model));
+    o.open_seconds = seconds() - begin;
+    o.open_peak = counted.peak_bytes - before;
+    assert_int_equal(!model, o.open != HD_OK);
+    if (o.open) assert_int_equal(counted.live_bytes, before);
+    begin = seconds();
+    if (model) run(model, &o);
+    o.run_seconds = seconds() - begin;
+    hd_model_close(model);
+    assert_int_equal(memory.open_files + memory.maps, 0);
+    free(bytes);
+    return o;
+}
+
+static void judge(const char *name, const outcome *o, uint64_t bytes) {
+    if (o->open && !o->text[0]) fail_msg("%s: refused without a word", name);
+    for (const char *at = o->text; *at; at++)
+        if (*at < ' ' || *at > '~') fail_msg("%s: the error is not one printing line: %s", name, o->text);
+    if (o->open_seconds > 1) fail_msg("%s: opening took %.2f s", name, o->open_seconds);
+    if (o->run_seconds > 5) fail_msg("%s: running took %.2f s", name, o->run_seconds);
+    if (o->open_peak > bytes + (64 << 20)) fail_msg("%s: opening took %.1f MB for %.1f MB", name, (double)o->open_peak * 1e-6, (double)bytes * 1e-6);
+}
+
+/* ---- variants ---- */
+
+enum { EDITS = 6 };
+typedef struct variant {
+    const char *name, *fixture;
+    edit        edits[EDITS];
+    hd_status   status;   /* of opening; HD_OK: it runs */
+    const char *expected; /* in the error */
+} variant;
+
+#define U32(key, value) { .kind = EDIT_U32, .name = (key), .number = (value) }
+#define F32(key, value) { .kind = EDIT_F32, .name = (key), .number = (value) }
+#define TEXT(key, value) { .kind = EDIT_TEXT, .name = (key), .text = (value) }
+#define DROP(key) { .kind = EDIT_DROP_KEY, .name = (key) }
+#define U32S(key, count_, value, uneven_) { .kind = EDIT_U32S, .name = (key), .count = (count_), .number = (value), .uneven = (uneven_) }
+#define NO_TENSOR(tensor) { .kind = EDIT_DROP_TENSOR, .name = (tensor) }
+#define TENSOR(tensor, type_, number_, ...) { .kind = EDIT_TENSOR, .name = (tensor), .type = HDL_GGUF_TYPE_##type_, .number = (number_), .shape = { __VA_ARGS__ } }
+#define LLAMA "llama_q8_0"
+
+static const variant variants[] = {
+    /* figures */
+    { "no architecture", LLAMA, { DROP("general.architecture") }, HD_STATUS_NAME_NOT_FOUND, "general.architecture" },
+    { "architecture unknown", LLAMA, { TEXT("general.architecture", "mamba\n\x1b[2J") }, HD_STATUS_UNSUPPORTED, "general.architecture is 'mamba" },
+    { "architecture no text", LLAMA, { U32("general.architecture", 1) }, HD_STATUS_TYPE, "general.architecture" },
+    { "no block_count", LLAMA, { DROP("llama.block_count") }, HD_STATUS_NAME_NOT_FOUND, "llama.block_count" },
+    { "block_count 0", LLAMA, { U32("llama.block_count", 0) }, HD_STATUS_LIMIT, "llama.block_count" },
+    { "block_count 3", LLAMA, { U32("llama.block_count", 3) }, HD_STATUS_NAME_NOT_FOUND, "blk.2.attn_norm.weight" },
+    { "block_count 1025", LLAMA, { U32("llama.block_count", 1025) }, HD_STATUS_LIMIT, "llama.block_count" },
+    { "block_count 2^32-1", LLAMA, { U32("llama.block_count", 4294967295.0) }, HD_STATUS_LIMIT, "llama.block_count" },
+    { "block_count negative", LLAMA, { { .kind = EDIT_I64, .name = "llama.block_count", .number = -1 } }, HD_STATUS_LIMIT, "llama.block_count" },
+    { "block_count f32", LLAMA, { F32("llama.block_count", 2) }, HD_STATUS_TYPE, "llama.block_count" },
+    { "embedding_length 0", LLAMA, { U32("llama.embedding_length", 0) }, HD_STATUS_LIMIT, "llama.embedding_length" },
+    { "embedding_length huge", LLAMA, { U32("llama.embedding_length", 1 << 30) }, HD_STATUS_LIMIT, "llama.embedding_length" },
+    { "embedding_length other", LLAMA, { U32("llama.embedding_length", 64) }, HD_STATUS_SHAPE, "attn_norm.weight" },
+    { "context 0", LLAMA, { U32("llama.context_length", 0) }, HD_STATUS_LIMIT, "llama.context_length" },
+    { "context 2^31", LLAMA, { U32("llama.context_length", 2147483648.0) }, HD_STATUS_LIMIT, "llama.context_length" },
+    { "context 2^32-1", LLAMA, { U32("llama.context_length", 4294967295.0) }, HD_STATUS_LIMIT, "llama.context_length" },
+    { "no feed_forward", LLAMA, { DROP("llama.feed_forward_length") }, HD_STATUS_NAME_NOT_FOUND, "llama.feed_forward_length" },
+    { "feed_forward 0", LLAMA, { U32("llama.feed_forward_length", 0) }, HD_STATUS_LIMIT, "llama.feed_forward_length" },
+    { "feed_forward other", LLAMA, { U32("llama.feed_forward_length", 96) }, HD_STATUS_SHAPE, "ffn_gate.weight" },
+    { "feed_forward uneven", LLAMA, { U32S("llama.feed_forward_length", 2, 64, true) }, HD_STATUS_UNSUPPORTED, "llama.feed_forward_length" },
+    { "feed_forward for 3 layers", LLAMA, { U32S("llama.feed_forward_length", 3, 64, false) }, HD_STATUS_SHAPE, "llama.feed_forward_length" },
+    { "feed_forward for no layer", LLAMA, { U32S("llama.feed_forward_length", 0, 64, false) }, HD_STATUS_SHAPE, "llama.feed_forward_length" },
+    { "feed_forward floats", LLAMA, { { .kind = EDIT_F32S, .name = "llama.feed_forward_length", .count = 2, .number = 64 } }, HD_STATUS_TYPE, "llama.feed_forward_length" },
+    { "heads 0", LLAMA, { U32("llama.attention.head_count", 0) }, HD_STATUS_LIMIT, "llama.attention.head_count" },
+    { "heads 2^31", LLAMA, { U32("llama.attention.head_count", 2147483648.0) }, HD_STATUS_LIMIT, "llama.attention.head_count" },
+    { "heads missing", LLAMA, { DROP("llama.attention.head_count") }, HD_STATUS_NAME_NOT_FOUND, "llama.attention.head_count" },
+    { "heads for 1 layer", LLAMA, { U32S("llama.attention.head_count", 1, 4, false) }, HD_STATUS_SHAPE, "llama.attention.head_count" },
+    { "kv heads 0", LLAMA, { U32("llama.attention.head_count_kv", 0) }, HD_STATUS_LIMIT, "llama.attention.head_count_kv" },
+    { "kv heads 3 of 4", LLAMA, { U32("llama.attention.head_count_kv", 3) }, HD_STATUS_PARSE, "head_count_kv" },
+    { "kv heads 8 of 4", LLAMA, { U32("llama.attention.head_count_kv", 8) }, HD_STATUS_PARSE, "head_count_kv" },
+    { "kv heads missing", LLAMA, { DROP("llama.attention.head_count_kv") }, HD_STATUS_SHAPE, "attn_k.weight" },
+    { "kv heads uneven", LLAMA, { U32S("llama.attention.head_count_kv", 2, 1, true) }, HD_STATUS_UNSUPPORTED, "llama.attention.head_count_kv" },
+    { "key_length odd", LLAMA, { U32("llama.attention.key_length", 41) , U32("llama.attention.value_length", 41) }, HD_STATUS_PARSE, "41 elements" },
+    { "key_length 0", LLAMA, { U32("llama.attention.key_length", 0) }, HD_STATUS_LIMIT, "llama.attention.key_length" },
+    { "key_length huge", LLAMA, { U32("llama.attention.key_length", 1 << 20) }, HD_STATUS_LIMIT, "llama.attention.key_length" },
+    { "value_length other", LLAMA, { U32("llama.attention.value_length", 20) }, HD_STATUS_UNSUPPORTED, "llama.attention.value_length" },
+    { "no key_length", LLAMA, { DROP("llama.attention.key_length"), DROP("llama.attention.value_length") }, HD_STATUS_LIMIT, "llama.rope.dimension_count" },
+    { "rope dims 42 of 40", LLAMA, { U32("llama.rope.dimension_count", 42) }, HD_STATUS_LIMIT, "llama.rope.dimension_count" },
+    { "rope dims odd", LLAMA, { U32("llama.rope.dimension_count", 39) }, HD_STATUS_PARSE, "llama.rope.dimension_count" },
+    { "rope dims 0", LLAMA, { U32("llama.rope.dimension_count", 0) }, HD_STATUS_LIMIT, "llama.rope.dimension_count" },
+    { "theta 0", LLAMA, { F32("llama.rope.freq_base", 0) }, HD_STATUS_LIMIT, "llama.rope.freq_base" },
+    { "theta NaN", LLAMA, { F32("llama.rope.freq_base", NAN) }, HD_STATUS_LIMIT, "llama.rope.freq_base" },
+    { "theta infinite", LLAMA, { F32("llama.rope.freq_base", INFINITY) }, HD_STATUS_LIMIT, "llama.rope.freq_base" },
+    { "theta negative", LLAMA, { F32("llama.rope.freq_base", -10000) }, HD_STATUS_LIMIT, "llama.rope.freq_base" },
+    { "theta u32", LLAMA, { U32("llama.rope.freq_base", 10000) }, HD_STATUS_TYPE, "llama.rope.freq_base" },
+    { "factor infinite", LLAMA, { F32("llama.rope.scaling.factor", INFINITY) }, HD_STATUS_LIMIT, "llama.rope.scaling.factor" },
+    { "factor NaN", LLAMA, { F32("llama.rope.scaling.factor", NAN) }, HD_STATUS_LIMIT, "llama.rope.scaling.factor" },
+    { "factor negative", LLAMA, { F32("llama.rope.scaling.factor", -2) }, HD_STATUS_LIMIT, "llama.rope.scaling.factor" },
+    { "factor 0 is none", LLAMA, { F32("llama.rope.scaling.factor", 0) }, HD_OK, "" },
+    { "scale_linear 0", LLAMA, { F32("llama.rope.scale_linear", 0) }, HD_STATUS_LIMIT, "llama.rope.scale_linear" },
+    { "scaling unknown", LLAMA, { TEXT("llama.rope.scaling.type", "dynamic") }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.type" },
+    { "yarn of everything", LLAMA, { TEXT("llama.rope.scaling.type", "yarn"), F32("llama.rope.scaling.factor", 1e6) }, HD_OK, "" },
+    { "yarn trained on 0", LLAMA, { TEXT("llama.rope.scaling.type", "yarn"), U32("llama.rope.scaling.original_context_length", 0) }, HD_STATUS_LIMIT, "original_context_length" },
+    { "epsilon negative", LLAMA, { F32("llama.attention.layer_norm_rms_epsilon", -1e-6) }, HD_STATUS_LIMIT, "layer_norm_rms_epsilon" },
+    { "epsilon NaN", LLAMA, { F32("llama.attention.layer_norm_rms_epsilon", NAN) }, HD_STATUS_LIMIT, "layer_norm_rms_epsilon" },
+    { "epsilon 1e30", LLAMA, { F32("llama.attention.layer_norm_rms_epsilon", 1e30) }, HD_STATUS_LIMIT, "layer_norm_rms_epsilon" },
+    { "experts", LLAMA, { U32("llama.expert_count", 8) }, HD_STATUS_UNSUPPORTED, "llama.expert_count" },
+    /* weights */
+    { "no token_embd", LLAMA, { NO_TENSOR("token_embd.weight") }, HD_STATUS_NAME_NOT_FOUND, "token_embd.weight" },
+    { "token_embd of rank 1", LLAMA, { TENSOR("token_embd.weight", F32, 1, 1, { 320 }) }, HD_STATUS_SHAPE, "token_embd.weight" },
+    { "token_embd of rank 3", LLAMA, { TENSOR("token_embd.weight", F32, 1, 3, { 1, 320, 32 }) }, HD_STATUS_SHAPE, "token_embd.weight" },
+    { "token_embd turned", LLAMA, { TENSOR("token_embd.weight", F32, 1, 2, { 32, 320 }) }, HD_STATUS_SHAPE, "token_embd.weight" },
+    { "token_embd of 2^20+1 tokens", LLAMA, { TENSOR("token_embd.weight", Q8_0, 1, 2, { (1 << 20) + 1, 32 }) }, HD_STATUS_SHAPE, "token_embd.weight" },
+    { "token_embd i8", LLAMA, { TENSOR("token_embd.weight", I8, 1, 2, { 320, 32 }) }, HD_STATUS_UNSUPPORTED, "token_embd.weight" },
+    { "token_embd i32", LLAMA, { TENSOR("token_embd.weight", I32, 1, 2, { 320, 32 }) }, HD_STATUS_UNSUPPORTED, "token_embd.weight" },
+    { "token_embd f64", LLAMA, { TENSOR("token_embd.weight", F64, 1, 2, { 320, 32 }) }, HD_STATUS_UNSUPPORTED, "token_embd.weight" },
+    { "token_embd i2_s", LLAMA, { TENSOR("token_embd.weight", I2_S, 1, 2, { 320, 32 }) }, HD_STATUS_UNSUPPORTED, "token_embd.weight" },
+    { "no attn_q", LLAMA, { NO_TENSOR("blk.1.attn_q.weight") }, HD_STATUS_NAME_NOT_FOUND, "blk.1.attn_q.weight" },
+    { "no output_norm", LLAMA, { NO_TENSOR("output_norm.weight") }, HD_STATUS_NAME_NOT_FOUND, "output_norm.weight" },
+    { "no output is tied", LLAMA, { NO_TENSOR("output.weight") }, HD_OK, "" },
+    { "attn_q turned", LLAMA, { TENSOR("blk.0.attn_q.weight", F32, 1, 2, { 32, 160 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.weight" },
+    { "attn_q of rank 1", LLAMA, { TENSOR("blk.0.attn_q.weight", F32, 1, 1, { 5120 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.weight" },
+    { "attn_q of rank 4", LLAMA, { TENSOR("blk.0.attn_q.weight", F32, 1, 4, { 1, 2, 80, 32 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.weight" },
+    { "attn_norm q8_0", LLAMA, { TENSOR("blk.0.attn_norm.weight", Q8_0, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "blk.0.attn_norm.weight" },
+    { "attn_norm of 16", LLAMA, { TENSOR("blk.0.attn_norm.weight", F32, 1, 1, { 16 }) }, HD_STATUS_SHAPE, "blk.0.attn_norm.weight" },
+    { "bias of 8", LLAMA, { TENSOR("blk.0.attn_q.bias", F32, 1, 1, { 8 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.bias" },
+    { "ffn_down iq2_xs", "bitnet_wide_tq2_0", { TENSOR("blk.0.attn_q.weight", IQ2_XS, 1, 2, { 256, 256 }) }, HD_STATUS_UNSUPPORTED, "blk.0.attn_q.weight" },
+    { "output of other rows", LLAMA, { TENSOR("output.weight", F32, 1, 2, { 319, 32 }) }, HD_STATUS_SHAPE, "output.weight" },
+    { "scale of two", LLAMA, { TENSOR("blk.0.attn_q.scale", F32, 1, 1, { 2 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.scale" },
+    { "scale i32", LLAMA, { TENSOR("blk.0.attn_q.scale", I32, 1, 1, { 1 }) }, HD_STATUS_SHAPE, "blk.0.attn_q.scale" },
+    { "scale NaN", LLAMA, { TENSOR("blk.0.attn_q.scale", F32, NAN, 1, { 1 }) }, HD_STATUS_PARSE, "blk.0.attn_q.scale" },
+    { "no head norm", "qwen3_q8_0", { NO_TENSOR("blk.0.attn_q_norm.weight") }, HD_STATUS_NAME_NOT_FOUND, "blk.0.attn_q_norm.weight" },
+    { "rope_freqs 0", "llama3_f32", { TENSOR("rope_freqs.weight", F32, 0, 1, { 20 }) }, HD_STATUS_PARSE, "rope_freqs.weight[0]" },
+    { "rope_freqs NaN", "llama3_f32", { TENSOR("rope_freqs.weight", F32, NAN, 1, { 20 }) }, HD_STATUS_PARSE, "rope_freqs.weight[0]" },
+    { "rope_freqs infinite", "llama3_f32", { { .kind = EDIT_SET_F32, .name = "rope_freqs.weight", .count = 19, .number = INFINITY } }, HD_STATUS_PARSE, "rope_freqs.weight[19]" },
+    { "rope_freqs of 19", "llama3_f32", { TENSOR("rope_freqs.weight", F32, 1, 1, { 19 }) }, HD_STATUS_SHAPE, "rope_freqs.weight" },
+    { "rope_freqs f16", "llama3_f32", { TENSOR("rope_freqs.weight", F16, 1, 1, { 20 }) }, HD_STATUS_TYPE, "rope_freqs.weight" },
+    { "rope_freqs and yarn", "llama3_f32", { TEXT("llama.rope.scaling.type", "yarn"), F32("llama.rope.scaling.factor", 4) }, HD_STATUS_UNSUPPORTED, "rope_freqs.weight" },
+    /* vocabulary and template */
+    { "no tokens", LLAMA, { DROP("tokenizer.ggml.tokens") }, HD_STATUS_SHAPE, "tokenizer.ggml.tokens" },
+    { "319 tokens", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.tokens", .count = 319, .text = "t" } }, HD_STATUS_SHAPE, "tokenizer.ggml.tokens" },
+    { "tokens all alike", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.tokens", .count = 320, .text = "t", .uneven = true } }, HD_STATUS_PARSE, "tokenizer.ggml.tokens[" },
+    { "tokens without bytes", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.tokens", .count = 320, .text = "t" } }, HD_STATUS_PARSE, "tokenizer.ggml." },
+    { "tokens are numbers", LLAMA, { U32S("tokenizer.ggml.tokens", 320, 1, false) }, HD_STATUS_TYPE, "tokenizer.ggml.tokens" },
+    { "types for 319", LLAMA, { { .kind = EDIT_I8S, .name = "tokenizer.ggml.token_type", .count = 319, .number = 1 } }, HD_STATUS_TYPE, "tokenizer.ggml.token_type" },
+    { "types u32", LLAMA, { U32S("tokenizer.ggml.token_type", 320, 1, false) }, HD_STATUS_TYPE, "tokenizer.ggml.token_type" },
+    { "scores of 1 byte", LLAMA, { { .kind = EDIT_I8S, .name = "tokenizer.ggml.scores", .count = 320, .number = 1 } }, HD_STATUS_TYPE, "tokenizer.ggml.scores" },
+    { "scores for 319", LLAMA, { { .kind = EDIT_F32S, .name = "tokenizer.ggml.scores", .count = 319, .number = 1 } }, HD_STATUS_PARSE, "tokenizer.ggml.scores" },
+    { "merges nonsense", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.merges", .count = 40, .text = "no such pair", .uneven = true } }, HD_STATUS_PARSE, "tokenizer.ggml.merges[0]" },
+    { "merges without a space", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.merges", .count = 4, .text = "x" } }, HD_STATUS_PARSE, "tokenizer.ggml.merges[0]" },
+    { "bos of 320", LLAMA, { U32("tokenizer.ggml.bos_token_id", 320) }, HD_STATUS_LIMIT, "tokenizer.ggml.bos_token_id" },
+    { "eos of 2^31", LLAMA, { U32("tokenizer.ggml.eos_token_id", 2147483648.0) }, HD_STATUS_LIMIT, "tokenizer.ggml.eos_token_id" },
+    { "eos -2", LLAMA, { { .kind = EDIT_I64, .name = "tokenizer.ggml.eos_token_id", .number = -2 } }, HD_STATUS_LIMIT, "tokenizer.ggml.eos_token_id" },
+    { "eos none", LLAMA, { U32("tokenizer.ggml.eos_token_id", 4294967295.0) }, HD_OK, "" },
+    { "eot of 999", LLAMA, { U32("tokenizer.ggml.eot_token_id", 999) }, HD_STATUS_LIMIT, "tokenizer.ggml.eot_token_id" },
+    { "bos a text", LLAMA, { TEXT("tokenizer.ggml.bos_token_id", "<s>") }, HD_STATUS_TYPE, "tokenizer.ggml.bos_token_id" },
+    { "bos wanted and missing", LLAMA, { DROP("tokenizer.ggml.bos_token_id"), DROP("tokenizer.ggml.add_bos_token") }, HD_OK, "" },
+    { "tokenizer unknown", LLAMA, { TEXT("tokenizer.ggml.model", "rwkv") }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.model" },
+    { "no tokenizer", LLAMA, { DROP("tokenizer.ggml.model") }, HD_OK, "" },
+    { "pre unknown", LLAMA, { TEXT("tokenizer.ggml.pre", "tekken") }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre" },
+    { "pre of 1 MB", LLAMA, { { .kind = EDIT_TEXT, .name = "tokenizer.ggml.pre", .count = 1 << 20 } }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre" },
+    { "a million merges", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.merges", .count = 1 << 20, .text = "t h", .uneven = true } }, HD_STATUS_PARSE, "tokenizer.ggml.merges[1]" },
+    { "two million merges", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.merges", .count = 2 << 20, .text = "t h", .uneven = true } }, HD_STATUS_LIMIT, "tokenizer.ggml.merges" },
+    { "a million tokens of pieces", LLAMA,
+      { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.tokens", .count = 1 << 20, .text = "t" }, { .kind = EDIT_F32S, .name = "tokenizer.ggml.scores", .count = 1 << 20 },
+        TEXT("tokenizer.ggml.model", "t5"), DROP("tokenizer.ggml.token_type"), TENSOR("token_embd.weight", Q4_0, 0, 2, { 1 << 20, 32 }),
+        TENSOR("output.weight", Q4_0, 0, 2, { 1 << 20, 32 }) }, HD_STATUS_PARSE, "tokenizer.ggml." },
+    { "a million tokens, one given", LLAMA,
+      { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.tokens", .count = 1, .text = "t" }, TENSOR("token_embd.weight", Q4_0, 0, 2, { 1 << 20, 32 }),
+        TENSOR("output.weight", Q4_0, 0, 2, { 1 << 20, 32 }) }, HD_STATUS_SHAPE, "tokenizer.ggml.tokens has 1 tokens" },
+    { "charsmap", LLAMA, { { .kind = EDIT_I8S, .name = "tokenizer.ggml.precompiled_charsmap", .count = 3 } }, HD_STATUS_UNSUPPORTED, "precompiled_charsmap" },
+    { "template of 10 MB", LLAMA, { { .kind = EDIT_TEXT, .name = "tokenizer.chat_template", .count = 10 << 20 } }, HD_OK, "" },
+    { "template a number", LLAMA, { U32("tokenizer.chat_template", 1) }, HD_STATUS_TYPE, "tokenizer.chat_template" },
+    { "general.name of 1 MB", LLAMA, { { .kind = EDIT_TEXT, .name = "general.name", .count = 1 << 20 } }, HD_OK, "" },
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static void variants_are_refused_by_name(void **state) {
+    (void)state;
+    uint32_t wrong = 0;
+    uint64_t most = 0;
+    double longest = 0;
+    for (size_t i = 0; i < VARIANTS; i++) {
+        const variant *v = &variants[i];
+        fixture f = fixture_edited(v->fixture, v->edits, EDITS);
+        const outcome o = live(&f, 0);
+        judge(v->name, &o, f.count);
+        most = o.open_peak > f.count && o.open_peak - f.count > most ? o.open_peak - f.count : most;
+        longest = o.open_seconds > longest ? o.open_seconds : longest;
+        if (o.open != v->status || !strstr(o.text, v->expected) || (!v->status && (o.create || o.feed))) {
+            print_message("%s: open %s, session %s, feed %s: \"%s\"; expected %s and \"%s\"\n", v->name, hd_status_name(o.open), hd_status_name(o.create),
+                          hd_status_name(o.feed), o.text, hd_status_name(v->status), v->expected);
+            wrong++;
+        }
+        fixture_free(&f);
+    }
+    print_message("%d variants, %u wrong, the longest opening took %.3f s, the most memory was the file's size + %.1f MB\n", VARIANTS, wrong, longest, (double)most * 1e-6);
+    assert_int_equal(wrong, 0);
+    assert_true(VARIANTS >= 60);
+}
+
+/* ---- weights that are no numbers ---- */
+
+static void weights_without_numbers_are_named(void **state) {
+    (void)state;
+    static const struct { const char *name, *fixture; edit e; const char *expected; } cases[] = {
+        { "a NaN in f32", "llama_f32", { .kind = EDIT_SET_F32, .name = "blk.1.ffn_up.weight", .count = 33, .number = NAN }, "'blk.1.ffn_up.weight' row 1 holds NaN" },
+        { "an infinity in f32", "llama_f32", { .kind = EDIT_SET_F32, .name = "token_embd.weight", .count = 0, .number = INFINITY }, "'token_embd.weight' row 0 holds NaN or infinity" },
+        { "a NaN scale in q8_0", LLAMA, { .kind = EDIT_SET_F16, .name = "blk.0.attn_q.weight", .count = 2 * 34, .number = 0x7e00 }, "'blk.0.attn_q.weight' row 2 holds NaN" },
+        { "an infinite scale in q4_0", "llama_q4_0", { .kind = EDIT_SET_F16, .name = "output.weight", .count = 0, .number = 0x7c00 }, "'output.weight' row 0 holds NaN" },
+        { "rows of zeros", "llama_f32", { .kind = EDIT_TENSOR, .name = "blk.0.attn_v.weight", .type = HDL_GGUF_TYPE_F32, .shape = { 2, { 80, 32 } } }, "'blk.0.attn_v.weight' row 0 is all zero; 80 of 80" },
+        { "a NaN in a norm", LLAMA, { .kind = EDIT_SET_F32, .name = "output_norm.weight", .count = 3, .number = NAN }, "'output_norm.weight' row 0 holds NaN" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = fixture_edited(cases[i].fixture, &cases[i].e, 1);
+        outcome o = live(&f, 1);
+        if (o.open != HD_STATUS_PARSE || !strstr(o.text, cases[i].expected)) fail_msg("%s, strict: %s \"%s\"", cases[i].name, hd_status_name(o.open), o.text);
+        o = live(&f, 0);
+        if (o.open || o.create || o.feed) fail_msg("%s: \"%s\"", cases[i].name, o.text);
+        fixture_free(&f);
+    }
+}
+
+/* Scores that are NaN are no choice: the sampler says so. */
+static void answers_of_nan_are_refused(void **state) {
+    (void)state;
+    const edit e = { .kind = EDIT_SET_F32, .name = "output_norm.weight", .count = 3, .number = NAN };
+    fixture f = fixture_edited(LLAMA, &e, 1);
+    memory_files memory = { .files = { { "m.gguf", f.bytes, f.count } }, .file_count = 1 };
+    const hdl_files files = memory_table(&memory);
+    const int32_t token = 1;
+    hd_model *model;
+    hd_session *session;
+    assert_int_equal(hdl_model_open(context, "m.gguf", NULL, &files, &model), HD_OK);
+    assert_int_equal(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 64 }, &session), HD_OK);
+    const hd_generate_desc desc = { .tokens = &token, .token_count = 1, .max_tokens = 4, .sampling = { .temperature = 1 } };
+    (void)hd_context_error(context);
+    assert_int_not_equal(hd_generate(session, &desc, NULL, NULL), HD_OK);
+    const char *text = hd_context_error(context);
+    if (!strstr(text, "not a number")) fail_msg("%s", text);
+    hd_session_destroy(session);
+    hd_model_close(model);
+    fixture_free(&f);
+}
+
+/* ---- mutations ---- */
+
+static uint64_t pick(uint64_t *random, uint64_t below) { return hostile_random(random) % below; }
+
+/* The places of values and of tensors' fields, so that not only letters of the vocabulary change. */
+typedef struct places { uint64_t header, values[256]; uint32_t count; } places;
+static places find_places(const fixture *f) {
+    places p = { 0 };
+    hdl_gguf *g;
+    memory_files memory = { .files = { { "m.gguf", f->bytes, f->count } }, .file_count = 1 };
+    const hdl_files files = memory_table(&memory);
+    assert_int_equal(hdl_gguf_open("m.gguf", &(hdl_gguf_desc){ .files = &files }, &g, NULL), HD_OK);
+    for (uint32_t i = 0; i < hdl_gguf_get_info(g).key_count && p.count < 256; i++) p.values[p.count++] = hdl_gguf_key(g, i).offset;
+    p.header = hdl_gguf_tensor_at(g, 0).offset;
+    hdl_gguf_close(g);
+    return p;
+}
+
+static void mutate(fixture *f, const places *p, uint64_t *random) {
+    static const uint64_t numbers[] = { 0, 1, 2, 3, 5, 7, 31, 33, 64, 255, 256, 1024, 65536, 1u << 20, 0x7fffffff, 0x80000000, 0xffffffff,
+                                        0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff, 0x7fc00000, 0xff800000, 0x3f800000 };
+    for (uint64_t steps = 1 + pick(random, 3); steps; steps--) {
+        const uint64_t tail = p->header - 2048 < p->header ? p->header - 2048 : 0; /* where the tensors' fields are */
+        const uint64_t how = pick(random, 16);
+        uint64_t at = how < 6 ? p->values[pick(random, p->count)] : how < 10 ? tail + pick(random, p->header - tail) : how < 14 ? pick(random, p->header) : pick(random, f->count);
+        uint64_t number = numbers[pick(random, sizeof numbers / sizeof *numbers)];
+        const uint64_t width = how % 2 ? 1u << pick(random, 4) : 4;
+        if (pick(random, 4) == 0) number = hostile_random(random);
+        if (pick(random, 64) == 0) f->count = 1 + pick(random, f->count);
+        if (at + width > f->count) continue;
+        if (pick(random, 3) == 0) f->bytes[at] ^= (uint8_t)(1u << pick(random, 8));
+        else memcpy(f->bytes + at, &number, width);
+    }
+}
+
+static void mutations_are_refused_or_run(void **state) {
+    (void)state;
+    static const char *const names[] = { "llama_q4_0", "qwen3_q4_0", "llama_q8_0", "bitnet_b158_i2_s" };
+    enum { NAMES = sizeof names / sizeof *names };
+    fixture whole[NAMES];
+    places p[NAMES];
+    uint32_t accepted = 0, refused = 0, later = 0;
+    double longest_open = 0, longest_run = 0;
+    for (uint32_t i = 0; i < NAMES; i++) {
+        whole[i] = fixture_read(names[i]);
+        p[i] = find_places(&whole[i]);
+    }
+    for (uint64_t seed = 0; seed < MUTATIONS; seed++) {
+        uint64_t random = seed;
+        const uint64_t which = pick(&random, 16) % 5 % NAMES;
+        char name[32];
+        fixture f = { malloc(whole[which].count), whole[which].count, whole[which].count };
+        assert_non_null(f.bytes);
+        memcpy(f.bytes, whole[which].bytes, f.count);
+        mutate(&f, &p[which], &random);
+        snprintf(name, sizeof name, "mutation %u", (unsigned)seed);
+        const outcome o = live(&f, seed % 2);
+        judge(name, &o, f.count);
+        accepted += !o.open && !o.create && !o.feed;
+        refused += o.open != HD_OK;
+        later += !o.open && (o.create || o.feed);
+        longest_open = o.open_seconds > longest_open ? o.open_seconds : longest_open;
+        longest_run = o.run_seconds > longest_run ? o.run_seconds : longest_run;
+        if (!o.open && (o.create || o.feed) && !strstr(o.text, "tensor '")) fail_msg("%s: session %s, feed %s: %s", name, hd_status_name(o.create), hd_status_name(o.feed), o.text);
+        fixture_free(&f);
+    }
+    for (uint32_t i = 0; i < NAMES; i++) fixture_free(&whole[i]);
+    print_message("%d mutations: %u refused, %u ran, %u refused by the session; longest %.3f s and %.3f s\n", MUTATIONS, refused, accepted, later, longest_open, longest_run);
+    assert_in_range(accepted, MUTATIONS / 100, MUTATIONS * 9 / 10);
+}
+
+/* ---- real files ---- */
+
+/* A copy in a file of its own; the descriptor can cut it. */
+static int copy_file(const fixture *f, char path[32]) {
+    strcpy(path, "/tmp/heddle-model-XXXXXX");
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    for (uint64_t at = 0; at < f->count;) {
+        const ssize_t written = write(file, f->bytes + at, f->count - at);
+        assert_true(written > 0);
+        at += (uint64_t)written;
+    }
+    return file;
+}
+
+static void demo_cut_short(void **state) {
+    (void)state;
+    char path[32];
+    fixture f = fixture_read(HEDDLE_TESTS_DIR "/../models/demo.gguf");
+    const int file = copy_file(&f, path);
+    hd_model *model;
+    uint32_t cuts = 0;
+    assert_int_equal(hd_model_open(context, path, NULL, &model), HD_OK);
+    hd_model_close(model);
+    for (uint64_t count = (f.count - 1) / CUT_STEP * CUT_STEP + CUT_STEP; count >= CUT_STEP; cuts++) {
+        count -= CUT_STEP;
+        assert_int_equal(ftruncate(file, (off_t)count), 0);
+        const double begin = seconds();
+        const hd_status status = hd_model_open(context, path, NULL, &model);
+        if (status != HD_STATUS_PARSE || model) fail_msg("cut at %llu: %s", (unsigned long long)count, hd_status_name(status));
+        const char *text = hd_context_error(context);
+        if (!strstr(text, path + 5)) fail_msg("cut at %llu: \"%s\"", (unsigned long long)count, text);
+        if (seconds() - begin > 1) fail_msg("cut at %llu: took %.2f s", (unsigned long long)count, seconds() - begin);
+    }
+    print_message("%u cuts refused\n", cuts);
+    close(file);
+    unlink(path);
+    fixture_free(&f);
+}
+
+static void shrunk_between_open_and_session(void **state) {
+    (void)state;
+    static const char *const names[] = { LLAMA, "bitnet_b158_i2_s" };
+    for (uint32_t i = 0; i < 2; i++) {
+        char path[32];
+        fixture f = fixture_read(names[i]);
+        const int file = copy_file(&f, path);
+        hd_model *model;
+        hd_session *session;
+        assert_int_equal(hd_model_open(context, path, NULL, &model), HD_OK);
+        assert_int_equal(ftruncate(file, (off_t)(f.count / 2)), 0);
+        assert_int_equal(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 64 }, &session), HD_STATUS_IO);
+        const char *text = hd_context_error(context);
+        if (!strstr(text, path + 5)) fail_msg("\"%s\"", text);
+        hd_model_close(model);
+        close(file);
+        unlink(path);
+        fixture_free(&f);
+    }
+}
+
+static void no_files(void **state) {
+    (void)state;
+    static const char *const paths[] = { "", "/", "/dev/null", "/dev/zero", "/nowhere/model.gguf", "/proc/self/mem" };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        hd_model *model;
+        const hd_status status = hd_model_open(context, paths[i], NULL, &model);
+        if (!status) fail_msg("%s was opened", paths[i]);
+        assert_true(strlen(hd_context_error(context)) > 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variants_are_refused_by_name), cmocka_unit_test(weights_without_numbers_are_named), cmocka_unit_test(answers_of_nan_are_refused),
+        cmocka_unit_test(mutations_are_refused_or_run), cmocka_unit_test(demo_cut_short), cmocka_unit_test(shrunk_between_open_and_session), cmocka_unit_test(no_files),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
