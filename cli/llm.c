@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DEFAULT_CONTEXT = 4096 };
+
 const char *cli_llm_path(const cli_args *args) {
     if (args->operand) return args->operand;
     return access(HEDDLE_DEMO_INSTALLED, R_OK) == 0 ? HEDDLE_DEMO_INSTALLED : HEDDLE_DEMO_SOURCE;
@@ -49,7 +51,9 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
         !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math)) return CLI_USAGE;
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
     if (code) return code;
-    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory, .progress_user = llm };
+    if (context == 0) context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
+    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory,
+                                   .stream = cli_get(args, "--stream") != NULL, .progress_user = llm };
     if (layers != UINT32_MAX) llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
     if (isatty(STDERR_FILENO)) llm->desc.progress = draw_progress;
     return CLI_OK;
@@ -68,10 +72,14 @@ void cli_llm_close(cli_llm *llm) {
     *llm = (cli_llm){ 0 };
 }
 
+int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
+    return hd_model_tokenize(llm->model, text, bytes, flags, out_tokens, count) ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+}
+
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
     json_t *root = json_object();
     const struct { const char *name; uint64_t value; } rows[] = {
-        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers },
+        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers }, { "streamed_layers", fit->streamed_layers },
         { "device_weight_bytes", fit->device_weight_bytes }, { "device_cache_bytes", fit->device_cache_bytes },
         { "device_scratch_bytes", fit->device_scratch_bytes }, { "device_bytes", fit->device_bytes },
         { "cpu_weight_bytes", fit->cpu_weight_bytes }, { "cpu_cache_bytes", fit->cpu_cache_bytes },

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &cli_generate, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_llm,
+static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_llm,
                                                &cli_devices, &cli_run, &cli_explain, &cli_exec };
 
 static void overview(void) {
