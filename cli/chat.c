@@ -144,7 +144,10 @@ static bool command(chat *c, const char *line, int *code) {
     if (which == CLI_COUNT(known)) fprintf(stderr, "heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
     else if (*rest && !known[which].takes_text) fprintf(stderr, "heddle: %s takes no text; see /help\n", known[which].name);
     else if (which == 0) help();
-    else if (which == 1) drop_messages(c, 1);
+    else if (which == 1) {
+        drop_messages(c, 1);
+        fprintf(stderr, "heddle: a new conversation begins\n");
+    }
     else if (which == 2) *code = set_system(c, rest);
     else if (which == 3) stats(c);
     return which != 4 || *rest;

@@ -89,9 +89,11 @@ static int generate(const cli_args *args, job *j) {
         putchar('\n');
         fflush(stdout);
     }
-    if (code) return code;
+    if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if (j->json) return report_json(j);
-    if (!j->quiet) cli_answer_report(&j->llm, &j->answer);
+    if (j->quiet) return CLI_OK;
+    fputc('\n', stderr);
+    cli_answer_report(&j->llm, &j->answer);
     return CLI_OK;
 }
 

@@ -22,26 +22,23 @@ int cli_llm_open(const cli_args *args, cli_llm *llm) {
     return CLI_OK;
 }
 
-/* "[=====     ] 45%  1.0 of 2.1 GiB" on one line of the terminal, drawn anew when a column fills. */
+/* One line of the terminal, drawn anew for every percent. */
 static void draw_progress(void *user, uint64_t done, uint64_t total) {
     enum { WIDTH = 32 };
-    static uint64_t drawn = UINT64_MAX;
     cli_llm *llm = user;
     cli_cell done_text, total_text;
-    const uint64_t percent = total ? done * 100 / total : 100;
-    if (percent == drawn && done < total) return;
-    drawn = percent;
-    char bar[WIDTH + 1];
-    for (uint64_t i = 0; i < WIDTH; i++) bar[i] = i < percent * WIDTH / 100 ? '#' : '.';
-    bar[WIDTH] = 0;
-    fprintf(stderr, "\rheddle: loading [%s] %3llu%%  %s of %s ", bar, (unsigned long long)percent, cli_bytes(done, done_text), cli_bytes(total, total_text));
+    char bar[WIDTH + 1] = { 0 };
+    const unsigned percent = total ? (unsigned)((double)done * 100 / (double)total) : 100;
+    if (llm->bar == percent + 1) return;
+    llm->bar = percent + 1;
+    for (unsigned i = 0; i < WIDTH; i++) bar[i] = i < percent * WIDTH / 100 ? '#' : '.';
+    fprintf(stderr, "\rheddle: loading [%s] %3u%%  %s of %s\033[K", bar, percent, cli_bytes(done, done_text), cli_bytes(total, total_text));
     fflush(stderr);
-    llm->bar = true;
 }
 
 static void wipe_progress(cli_llm *llm) {
     if (llm->bar) fprintf(stderr, "\r\033[K");
-    llm->bar = false;
+    llm->bar = 0;
 }
 
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {

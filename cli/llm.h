@@ -14,7 +14,7 @@ typedef struct cli_llm {
     hd_model_info info;
     hd_session_desc desc;     /* as the options say; its context is never 0 */
     hd_session  *session;
-    bool         bar;         /* a progress bar is on the terminal */
+    unsigned     bar;         /* 1 + the percent that the progress bar shows; 0: there is none */
 } cli_llm;
 
 /* Rows for the options that make a session. */

@@ -158,12 +158,13 @@ bool hd_model_token_ends(const hd_model *model, int32_t token) {
     return false;
 }
 
+#define TEMPLATE_NAMES "chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet"
 /* The template's text and messages, rendered; *out_text is chat.h's to free. */
 static hd_status render(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, char **out_text, size_t *out_bytes, hd_error *error) {
     const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
-    if (template_name && !built_in) return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"", template_name);
+    if (template_name && !built_in) return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"; name one of " TEMPLATE_NAMES, template_name);
     if (!built_in && model->chat_template.count == 0)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one: chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet");
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one of " TEMPLATE_NAMES);
     hdl_chat_message *list = hdl_alloc(&model->allocator, count * sizeof *list);
     if (!list) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", count);
     for (size_t i = 0; i < count; i++)
