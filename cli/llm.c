@@ -7,9 +7,21 @@
 
 enum { DEFAULT_CONTEXT = 4096 };
 
+/* The demo model of an installed heddle, wherever that was moved to; false where it is not there. */
+static bool find_installed(char *path, size_t room) {
+    const ssize_t bytes = readlink("/proc/self/exe", path, room - sizeof HEDDLE_DEMO_FROM_COMMAND);
+    if (bytes <= 0) return false;
+    path[bytes] = 0;
+    char *slash = strrchr(path, '/');
+    if (!slash) return false;
+    memcpy(slash + 1, HEDDLE_DEMO_FROM_COMMAND, sizeof HEDDLE_DEMO_FROM_COMMAND);
+    return access(path, R_OK) == 0;
+}
+
 const char *cli_llm_path(const cli_args *args) {
+    static char installed[4096];
     if (args->operand) return args->operand;
-    return access(HEDDLE_DEMO_INSTALLED, R_OK) == 0 ? HEDDLE_DEMO_INSTALLED : HEDDLE_DEMO_SOURCE;
+    return find_installed(installed, sizeof installed) ? installed : HEDDLE_DEMO_SOURCE;
 }
 
 int cli_llm_open(const cli_args *args, cli_llm *llm) {
