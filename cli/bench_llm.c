@@ -74,7 +74,7 @@ static int bench(const cli_args *args, cli_llm *llm, measure *measures, size_t c
     int32_t *tokens = calloc(most, sizeof *tokens);
     if (!tokens) return cli_fail(args->command, "no memory is left");
     fill(tokens, most, llm->info.vocabulary);
-    if (llm->desc.context < most) llm->desc.context = (uint32_t)most;
+    if (!cli_get(args, "--context") || llm->desc.context < most) llm->desc.context = (uint32_t)most;
     int code = cli_llm_load(llm);
     for (uint64_t round = 0; round <= rounds && !code; round++) /* the first one warms up: plans are made, kernels compiled */
         for (size_t i = 0; i < count && !code; i++) {

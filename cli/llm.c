@@ -5,9 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DEFAULT_CONTEXT = 4096 };
+
+/* The demo model of an installed heddle, wherever that was moved to; false where it is not there. */
+static bool find_installed(char *path, size_t room) {
+    const ssize_t bytes = readlink("/proc/self/exe", path, room - sizeof HEDDLE_DEMO_FROM_COMMAND);
+    if (bytes <= 0) return false;
+    path[bytes] = 0;
+    char *slash = strrchr(path, '/');
+    if (!slash) return false;
+    memcpy(slash + 1, HEDDLE_DEMO_FROM_COMMAND, sizeof HEDDLE_DEMO_FROM_COMMAND);
+    return access(path, R_OK) == 0;
+}
+
 const char *cli_llm_path(const cli_args *args) {
+    static char installed[4096];
     if (args->operand) return args->operand;
-    return access(HEDDLE_DEMO_INSTALLED, R_OK) == 0 ? HEDDLE_DEMO_INSTALLED : HEDDLE_DEMO_SOURCE;
+    return find_installed(installed, sizeof installed) ? installed : HEDDLE_DEMO_SOURCE;
 }
 
 int cli_llm_open(const cli_args *args, cli_llm *llm) {
@@ -20,26 +34,23 @@ int cli_llm_open(const cli_args *args, cli_llm *llm) {
     return CLI_OK;
 }
 
-/* "[=====     ] 45%  1.0 of 2.1 GiB" on one line of the terminal, drawn anew when a column fills. */
+/* One line of the terminal, drawn anew for every percent. */
 static void draw_progress(void *user, uint64_t done, uint64_t total) {
     enum { WIDTH = 32 };
-    static uint64_t drawn = UINT64_MAX;
     cli_llm *llm = user;
     cli_cell done_text, total_text;
-    const uint64_t percent = total ? done * 100 / total : 100;
-    if (percent == drawn && done < total) return;
-    drawn = percent;
-    char bar[WIDTH + 1];
-    for (uint64_t i = 0; i < WIDTH; i++) bar[i] = i < percent * WIDTH / 100 ? '#' : '.';
-    bar[WIDTH] = 0;
-    fprintf(stderr, "\rheddle: loading [%s] %3llu%%  %s of %s ", bar, (unsigned long long)percent, cli_bytes(done, done_text), cli_bytes(total, total_text));
+    char bar[WIDTH + 1] = { 0 };
+    const unsigned percent = total ? (unsigned)((double)done * 100 / (double)total) : 100;
+    if (llm->bar == percent + 1) return;
+    llm->bar = percent + 1;
+    for (unsigned i = 0; i < WIDTH; i++) bar[i] = i < percent * WIDTH / 100 ? '#' : '.';
+    fprintf(stderr, "\rheddle: loading [%s] %3u%%  %s of %s\033[K", bar, percent, cli_bytes(done, done_text), cli_bytes(total, total_text));
     fflush(stderr);
-    llm->bar = true;
 }
 
 static void wipe_progress(cli_llm *llm) {
     if (llm->bar) fprintf(stderr, "\r\033[K");
-    llm->bar = false;
+    llm->bar = 0;
 }
 
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
@@ -49,7 +60,9 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
         !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math)) return CLI_USAGE;
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
     if (code) return code;
-    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory, .progress_user = llm };
+    if (context == 0) context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
+    llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory,
+                                   .stream = cli_get(args, "--stream") != NULL, .progress_user = llm };
     if (layers != UINT32_MAX) llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
     if (isatty(STDERR_FILENO)) llm->desc.progress = draw_progress;
     return CLI_OK;
@@ -68,10 +81,14 @@ void cli_llm_close(cli_llm *llm) {
     *llm = (cli_llm){ 0 };
 }
 
+int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
+    return hd_model_tokenize(llm->model, text, bytes, flags, out_tokens, count) ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+}
+
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok) {
     json_t *root = json_object();
     const struct { const char *name; uint64_t value; } rows[] = {
-        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers },
+        { "device_layers", fit->device_layers }, { "cpu_layers", fit->cpu_layers }, { "streamed_layers", fit->streamed_layers },
         { "device_weight_bytes", fit->device_weight_bytes }, { "device_cache_bytes", fit->device_cache_bytes },
         { "device_scratch_bytes", fit->device_scratch_bytes }, { "device_bytes", fit->device_bytes },
         { "cpu_weight_bytes", fit->cpu_weight_bytes }, { "cpu_cache_bytes", fit->cpu_cache_bytes },

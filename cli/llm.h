@@ -1,17 +1,20 @@
-/* llm.h: what the commands about language models share: a model, a session made from options, its progress bar and report. */
+/* llm.h: what the commands about language models share: a model, a session made from options with its progress bar, and
+ * answers that come word by word with their report. */
 #ifndef CLI_LLM_H
 #define CLI_LLM_H
 
 #include "cli/cli.h"
 #include <heddle_llm.h>
 
+/* ---- a model and its session (llm.c) ---- */
+
 typedef struct cli_llm {
     cli_session  cli;
     hd_model    *model;
     hd_model_info info;
-    hd_session_desc desc;     /* as the options say */
+    hd_session_desc desc;     /* as the options say; its context is never 0 */
     hd_session  *session;
-    bool         bar;         /* a progress bar is on the terminal */
+    unsigned     bar;         /* 1 + the percent that the progress bar shows; 0: there is none */
 } cli_llm;
 
 /* Rows for the options that make a session. */
@@ -20,6 +23,7 @@ typedef struct cli_llm {
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
     { "--memory", "BYTES", "most memory to take on the device, such as 6G" }, \
+    { "--stream", NULL, "layers that do not fit travel to the device for every token, in place of the CPU" }, \
     CLI_OPTION_MATH
 
 /* The model that the operand names, or the one that comes with heddle. CLI_OK, or the exit code after a message. */
@@ -31,8 +35,49 @@ int cli_llm_load(cli_llm *llm);
 void cli_llm_close(cli_llm *llm);
 /* The model's path: the operand, or the model that comes with heddle. */
 const char *cli_llm_path(const cli_args *args);
+/* The text's tokens into `out_tokens`, which has room for *count (NULL: only counts them). */
+int cli_llm_tokenize(cli_llm *llm, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count);
 /* The bytes that each device takes, as JSON. */
 json_t *cli_llm_fit_json(const hd_fit *fit, bool *ok);
 double cli_per_second(uint64_t count, uint64_t ns);
+
+/* ---- answers (answer.c) ---- */
+
+/* Rows for the options that say how tokens are drawn. */
+#define CLI_SAMPLING_OPTIONS \
+    { "--seed", "N", "the same seed gives the same text; default: 0" }, \
+    { "--temp", "T", "0: always the most likely token; above: more surprising; default: 0.8" }, \
+    { "--top-k", "N", "only the N most likely tokens; 0: all; default: 40" }, \
+    { "--top-p", "P", "only the most likely tokens that together reach this chance; default: 0.95" }, \
+    { "--min-p", "P", "only tokens with this share of the best one's chance; default: 0.05" }, \
+    { "--repeat-penalty", "X", "above 1: tokens said lately become less likely; default: 1" }, \
+    { "--stop", "TEXT", "end before this text; may be given several times" }
+
+typedef struct cli_answer {
+    hd_generate_desc desc;        /* as the options say */
+    const char     **stops;
+    bool             silent;      /* the text is kept, and not printed as it comes */
+    int32_t         *tokens;      /* what the sequence holds or is to hold: first a prompt, then its answer */
+    size_t           prompt_count;
+    hd_generated     made;
+    size_t           fed;         /* tokens of the prompt that were computed for the answer */
+    char            *text;        /* the answer, with an ending zero */
+    size_t           text_bytes, text_room;
+} cli_answer;
+
+/* Reads the options; an answer has at most -n tokens, else `fallback`; 0: as many as the context holds. */
+int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *out);
+/* Makes room for the tokens of the session's context. */
+int cli_answer_prepare(const cli_llm *llm, cli_answer *a);
+/* Continues the `prompt_count` first tokens, of which the session holds `held` already: prints the text as it comes and keeps
+ * it. Ctrl-C ends the answer early: made.stop is HD_STOP_CALLER then. */
+int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held);
+void cli_answer_free(cli_answer *a);
+/* Lines on stderr: how fast, where, and what fell back to what. */
+void cli_answer_report(const cli_llm *llm, const cli_answer *a);
+
+/* Ctrl-C is counted from now on in place of ending the program, but for the third one. `restart`: calls that it interrupts go on. */
+void cli_interrupts_catch(bool restart);
+unsigned cli_interrupts_count(void);
 
 #endif

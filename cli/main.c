@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &cli_generate, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_llm,
+static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_llm,
                                                &cli_devices, &cli_run, &cli_explain, &cli_exec };
 
 static void overview(void) {
@@ -24,10 +24,10 @@ static void overview(void) {
            "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
            "  HEDDLE_WAIT_MS     longest wait for a device\n\n"
            "exit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
-           "example:\n  heddle devices\n");
+           "examples:\n  heddle generate -p \"In the beginning\"\n  heddle chat model.gguf\n");
 }
 
-/* The command that the first word names, or the first two ("bench llm"); *out_words is how many. */
+/* The command that the first word names, or the first two ("bench llm"); *out_words is how many words that took. */
 static const cli_command *find(int count, char **words, int *out_words) {
     for (size_t i = 0; i < CLI_COUNT(commands); i++) {
         const char *name = commands[i]->name, *space = strchr(name, ' ');
@@ -40,18 +40,33 @@ static const cli_command *find(int count, char **words, int *out_words) {
     return NULL;
 }
 
-static int unknown(const char *name) {
+/* The command of two words whose first one this is, or NULL. */
+static const cli_command *find_first_word(const char *word) {
+    const size_t length = strlen(word);
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
+        if (strncmp(commands[i]->name, word, length) == 0 && commands[i]->name[length] == ' ') return commands[i];
+    return NULL;
+}
+
+static int unknown(int count, char **words) {
+    const cli_command *longer = find_first_word(words[0]);
+    if (longer && count > 1) return cli_usage(NULL, "no command \"%s %s\"; did you mean %s?", words[0], words[1], longer->name);
+    if (longer) return cli_usage(NULL, "%s is not the whole command; did you mean %s?", words[0], longer->name);
     const char *names[CLI_COUNT(commands) + 1] = { "help" };
+    char both[64]; /* "bnech llm" is near to a name, "bnech" is not */
+    snprintf(both, sizeof both, "%s %s", words[0], count > 1 ? words[1] : "");
     for (size_t i = 0; i < CLI_COUNT(commands); i++) names[i + 1] = commands[i]->name;
-    const char *near = cli_nearest(name, names, CLI_COUNT(names));
-    return near ? cli_usage(NULL, "no command \"%s\"; did you mean %s?", name, near) : cli_usage(NULL, "no command \"%s\"", name);
+    const char *near = cli_nearest(words[0], names, CLI_COUNT(names));
+    if (!near) near = cli_nearest(both, names, CLI_COUNT(names));
+    return near ? cli_usage(NULL, "no command \"%s\"; did you mean %s?", words[0], near) : cli_usage(NULL, "no command \"%s\"", words[0]);
 }
 
 static int help(int count, char **words) {
     int used = 0;
     const cli_command *command = count > 0 ? find(count, words, &used) : NULL;
-    if (count > used + !command) return cli_usage(NULL, "help takes one command");
-    if (count > 0 && !command) return unknown(words[0]);
+    if (count == 1 && !command && (command = find_first_word(words[0]))) used = 1;
+    if (count > 0 && !command && (count == 1 || find_first_word(words[0]))) return unknown(count, words);
+    if (count > used) return cli_usage(NULL, "help takes one command");
     if (command) cli_help(command);
     else overview();
     return CLI_OK;
@@ -67,7 +82,8 @@ static int run_command(int count, char **words) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(count - 1, words + 1);
     int used = 0;
     const cli_command *command = find(count, words, &used);
-    if (!command) return unknown(name);
+    if (!command && count == 2 && strcmp(words[1], "--help") == 0) return help(1, words);
+    if (!command) return unknown(count, words);
     cli_args args;
     int code = cli_args_read(command, count - used, words + used, &args);
     if (code == CLI_OK) code = command->run(&args);

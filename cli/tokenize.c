@@ -41,13 +41,13 @@ static void print(cli_llm *llm, const int32_t *tokens, size_t count) {
 static int tokenize(const cli_args *args, cli_llm *llm, const char *text, size_t bytes) {
     const uint32_t flags = (cli_get(args, "--no-special") ? 0u : (uint32_t)HD_TOKENIZE_ADD_SPECIAL) | (cli_get(args, "--parse-special") ? (uint32_t)HD_TOKENIZE_PARSE_SPECIAL : 0u);
     size_t count = 0;
-    if (hd_model_tokenize(llm->model, text, bytes, flags, NULL, &count)) return cli_session_fail(&llm->cli, NULL);
+    int code = cli_llm_tokenize(llm, text, bytes, flags, NULL, &count);
+    if (code) return code;
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
     if (!tokens) return cli_fail(args->command, "no memory is left");
-    int code = CLI_OK;
-    if (hd_model_tokenize(llm->model, text, bytes, flags, tokens, &count)) code = cli_session_fail(&llm->cli, NULL);
-    else if (cli_get(args, "--json")) code = print_json(llm, tokens, count);
-    else print(llm, tokens, count);
+    code = cli_llm_tokenize(llm, text, bytes, flags, tokens, &count);
+    if (!code && cli_get(args, "--json")) code = print_json(llm, tokens, count);
+    else if (!code) print(llm, tokens, count);
     free(tokens);
     return code;
 }

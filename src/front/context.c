@@ -50,7 +50,7 @@ const char *hd_context_error(hd_context *context) {
     /* A text that tells what to do itself needs no hint. */
     const char *hint = strchr(error.text, ';') ? "" : hd_status_hint(error.status);
     char native[48] = "";
-    if (error.native_code) snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
+    if (error.native_code && error.backend[0]) snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
     snprintf(context->error_line, sizeof context->error_line, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error.status), error.op[0] ? " in " : "", error.op,
              error.text[0] ? error.text : hd_status_text(error.status), native, error.device[0] ? " on " : "", error.device, hint[0] ? "; " : "", hint);
     return context->error_line;

@@ -18,7 +18,7 @@ void hdl_chat_fail(hdl_chat_run *run, hd_status status, uint32_t at, const char 
 void hdl_chat_unsupported(hdl_chat_run *run, uint32_t at, const char *what, hdl_span name) {
     if (hdl_chat_stopped(run)) return;
     char shown[HDL_QUOTE];
-    run->status = hdl_fail(run->error, HD_STATUS_UNSUPPORTED, "chat template: %s %s at byte %u is not supported; use --chat-template NAME",
+    run->status = hdl_fail(run->error, HD_STATUS_UNSUPPORTED, "chat template: %s %s at byte %u is not supported; name one of heddle's own templates",
                            what, hdl_quote(name, shown), at);
 }
 

@@ -3,6 +3,8 @@
 #include "llm/chat.h"
 #include "llm/model.h"
 
+#define TEMPLATE_NAMES "chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet"
+
 /* Messages on their way to the template. */
 typedef struct conversation {
     const hd_model   *model;
@@ -44,9 +46,9 @@ static void forget(conversation *c) {
 static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard) {
     const hd_model *model = c->model;
     const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
-    if (template_name && !built_in) return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"", template_name);
+    if (template_name && !built_in) return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"; name one of " TEMPLATE_NAMES, template_name);
     if (!built_in && model->chat_template.count == 0)
-        return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one: chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet");
+        return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one of " TEMPLATE_NAMES);
     const hd_status status = take(c, messages, guard);
     if (status) return status;
     const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template, .messages = c->messages, .message_count = c->count, .add_generation_prompt = true,

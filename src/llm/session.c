@@ -102,7 +102,7 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     hd_status status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
     const hd_fit *fit = &session->layout.fit;
     if (!status && !fit->fits)
-        status = FAIL(session, HD_STATUS_OVER_BUDGET, "%llu bytes are needed on the device, which has %llu; shorten the context or name fewer layers",
+        status = FAIL(session, HD_STATUS_OVER_BUDGET, "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the context or name fewer layers",
                       (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes), (unsigned long long)fit->device_memory_bytes);
     if (!status) status = make_room(session);
     if (!status) status = load(session, desc);

@@ -4,10 +4,10 @@
 expect 0 '^heddle [0-9]+\.[0-9]+\.[0-9]+$' "" "$heddle" --version
 expect 0 '^usage: heddle COMMAND' "" "$heddle" help
 expect 0 '^usage: heddle COMMAND' "" "$heddle" --help
-for command in devices run explain exec; do
-    expect 0 "^usage: heddle $command" "" "$heddle" "$command" --help
+for command in generate chat info tokenize fit "bench llm" devices run explain exec; do
+    expect 0 "^usage: heddle $command" "" "$heddle" $command --help
     cp out help
-    expect 0 "^usage: heddle $command" "" "$heddle" help "$command"
+    expect 0 "^usage: heddle $command" "" "$heddle" help $command
     cmp -s out help || fail "help $command and $command --help differ"
     [ "$(wc -l <help)" -le 40 ] || fail "$command --help is longer than a screen"
     grep -q '^example:' help || fail "$command --help has no example"
@@ -19,6 +19,13 @@ refuse 2 'no command "devcies"; did you mean devices\?' "$heddle" devcies
 refuse 2 'no command "frobnicate"; see `heddle help`' "$heddle" frobnicate
 refuse 2 'no command "rum"; did you mean run' "$heddle" help rum
 refuse 2 'help takes one command' "$heddle" help run exec
+refuse 2 'no command "chta"; did you mean chat\?' "$heddle" chta
+refuse 2 'bench is not the whole command; did you mean bench llm\?' "$heddle" bench
+refuse 2 'no command "bench lmm"; did you mean bench llm\?' "$heddle" bench lmm
+refuse 2 'no command "bnech"; did you mean bench llm\?' "$heddle" bnech llm
+refuse 2 'no command "bench run"; did you mean bench llm\?' "$heddle" help bench run
+expect 0 '^usage: heddle bench llm' "" "$heddle" help bench
+expect 0 '^usage: heddle bench llm' "" "$heddle" bench --help
 refuse 2 'heddle devices: no option --jsno; did you mean --json\?; see `heddle devices --help`' "$heddle" devices --jsno
 refuse 2 'no option --jsno=1; did you mean' "$heddle" devices --jsno=1
 refuse 2 'no option -x' "$heddle" devices -x

@@ -46,7 +46,7 @@ static void try(const char *source, hd_status wanted, const char *words) {
 
 static void errors(void **state) {
     (void)state;
-    try("ab{{ x | frobnicate }}", HD_STATUS_UNSUPPORTED, "chat template: filter 'frobnicate' at byte 9 is not supported; use --chat-template NAME");
+    try("ab{{ x | frobnicate }}", HD_STATUS_UNSUPPORTED, "chat template: filter 'frobnicate' at byte 9 is not supported; name one of heddle's own templates");
     try("{% if 1 is prime %}{% endif %}", HD_STATUS_UNSUPPORTED, "test 'prime' at byte 11");
     try("{{ 'a'.zfill(3) }}", HD_STATUS_UNSUPPORTED, "method 'zfill'");
     try("{{ messages.append(1) }}", HD_STATUS_UNSUPPORTED, "method 'append'");

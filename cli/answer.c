@@ -1,0 +1,149 @@
+/* answer.c: a prompt's continuation as the options ask for it, printed as it comes, and the report about it. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/llm.h"
+#include "cli/line_edit.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t interrupts;
+
+static void interrupt(int signal_number) {
+    if (++interrupts < 3) return;
+    line_edit_restore();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void cli_interrupts_catch(bool restart) {
+    struct sigaction action = { .sa_handler = interrupt, .sa_flags = restart ? SA_RESTART : 0 };
+    sigemptyset(&action.sa_mask);
+    interrupts = 0;
+    sigaction(SIGINT, &action, NULL);
+}
+
+unsigned cli_interrupts_count(void) { return (unsigned)interrupts; }
+
+/* ---- options ---- */
+
+int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
+    uint64_t seed, top_k, most;
+    double temperature, top_p, min_p, penalty;
+    *a = (cli_answer){ 0 };
+    if (!cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed) || !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
+        !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) || !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
+        !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) || !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &penalty) ||
+        !cli_get_number(args, "-n", 0, 1u << 24, fallback, &most)) return CLI_USAGE;
+    a->desc.sampling = (hd_sampling){ .seed = seed, .temperature = (float)temperature, .top_k = (uint32_t)top_k, .top_p = (float)top_p,
+                                      .min_p = (float)min_p, .repeat_penalty = (float)penalty };
+    a->desc.max_tokens = (uint32_t)most;
+    a->stops = calloc(args->given_count + 1, sizeof *a->stops);
+    if (!a->stops) return cli_fail(args->command, "no memory is left");
+    const char *stop;
+    for (size_t at = 0; (stop = cli_next(args, "--stop", &at));) a->stops[a->desc.stop_count++] = stop;
+    a->desc.stop_texts = a->stops;
+    return CLI_OK;
+}
+
+/* One more than the context: the token that finds it full is told too. */
+int cli_answer_prepare(const cli_llm *llm, cli_answer *a) {
+    a->tokens = calloc((size_t)llm->desc.context + 2, sizeof *a->tokens);
+    return a->tokens ? CLI_OK : cli_fail(llm->cli.command, "no memory is left");
+}
+
+void cli_answer_free(cli_answer *a) {
+    free(a->stops);
+    free(a->tokens);
+    free(a->text);
+    *a = (cli_answer){ 0 };
+}
+
+/* ---- running ---- */
+
+static bool take(void *user, const char *text, size_t bytes) {
+    cli_answer *a = user;
+    if (a->text_bytes + bytes + 1 > a->text_room) {
+        const size_t room = 2 * (a->text_room + bytes + 1);
+        char *grown = realloc(a->text, room);
+        if (!grown) return false;
+        a->text = grown;
+        a->text_room = room;
+    }
+    memcpy(a->text + a->text_bytes, text, bytes);
+    a->text_bytes += bytes;
+    a->text[a->text_bytes] = 0;
+    if (!a->silent) {
+        fwrite(text, 1, bytes, stdout);
+        fflush(stdout);
+    }
+    return !interrupts && !ferror(stdout);
+}
+
+int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held) {
+    enum { PIECE = 512 }; /* between pieces Ctrl-C is heard */
+    hd_generate_desc desc = a->desc;
+    const uint32_t room = (uint32_t)(llm->desc.context + 2 - a->prompt_count);
+    hd_status status = hd_session_rewind(llm->session, 0, (uint32_t)held);
+    size_t at = held;
+    uint64_t piece_ns = 0;
+    a->made = (hd_generated){ 0 };
+    a->fed = a->prompt_count - held;
+    a->text_bytes = 0;
+    if (!take(a, "", 0) && !interrupts && !ferror(stdout)) return cli_fail(llm->cli.command, "no memory is left");
+    for (; !status && a->prompt_count - at > PIECE && !interrupts; at += PIECE) {
+        const uint64_t began = cli_now_ns();
+        status = hd_session_feed(llm->session, 0, a->tokens + at, PIECE);
+        piece_ns += cli_now_ns() - began;
+    }
+    desc.tokens = a->tokens + at;
+    desc.token_count = a->prompt_count - at;
+    if (desc.max_tokens == 0 || desc.max_tokens > room) desc.max_tokens = room;
+    desc.on_text = take;
+    desc.user = a;
+    if (interrupts) a->made.stop = HD_STOP_CALLER;
+    else if (!status) status = hd_generate(llm->session, &desc, a->tokens + a->prompt_count, &a->made);
+    a->made.prompt_ns += piece_ns;
+    return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+}
+
+/* ---- the report ---- */
+
+static const char *ended_by(hd_stop stop) {
+    switch (stop) {
+    case HD_STOP_END: return "the model";
+    case HD_STOP_LENGTH: return "-n";
+    case HD_STOP_CONTEXT: return "the context, which is full";
+    case HD_STOP_TEXT: return "a stop text";
+    case HD_STOP_CALLER: return "Ctrl-C";
+    case HD_STOP_NONE: break;
+    }
+    return "a failure";
+}
+
+/* Layers that are not on the device, and why. */
+static void report_elsewhere(const cli_llm *llm, const char *where, uint32_t layers, uint64_t bytes) {
+    const hd_session_desc *desc = &llm->desc;
+    const char *why = desc->device_layers ? "as --gpu-layers asks" : desc->memory_bytes ? "the device's share, --memory, is full" : "the device's memory is full";
+    cli_cell taken;
+    if (layers) fprintf(stderr, "heddle: %s  %u of %u layers, %s: %s\n", where, (unsigned)layers, (unsigned)llm->info.layers, cli_bytes(bytes, taken), why);
+}
+
+void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
+    const hd_device_info *device = hd_device_get_info(llm->desc.device);
+    const bool on_cpu = device->kind == HD_DEVICE_CPU;
+    hd_session_stats stats;
+    hd_fit fit;
+    cli_cell bytes, load;
+    hd_session_get_stats(llm->session, &stats);
+    hd_session_get_fit(llm->session, &fit);
+    fprintf(stderr, "heddle: prompt  %zu tokens, %.1f tokens/s\n", a->fed, cli_per_second(a->fed, a->made.prompt_ns));
+    fprintf(stderr, "heddle: answer  %u tokens, %.1f tokens/s, ended by %s\n", (unsigned)a->made.token_count,
+            cli_per_second(a->made.token_count, a->made.answer_ns), ended_by(a->made.stop));
+    fprintf(stderr, "heddle: device  %s: %u of %u layers, %s, loaded in %s\n", device->name, (unsigned)(on_cpu ? fit.cpu_layers : fit.device_layers),
+            (unsigned)llm->info.layers, cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
+    if (on_cpu) return;
+    report_elsewhere(llm, "moved ", fit.streamed_layers, fit.device_weight_bytes);
+    report_elsewhere(llm, "CPU   ", fit.cpu_layers, fit.cpu_bytes);
+}

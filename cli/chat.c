@@ -1,0 +1,249 @@
+/* chat.c: `heddle chat`: a conversation. Each turn the whole of it is rendered by the model's chat template, and of its
+ * tokens only those are fed that the session does not hold already. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/llm.h"
+#include "cli/line_edit.h"
+#include <ctype.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct chat {
+    cli_llm      llm;
+    cli_answer   answer;         /* its tokens are those that the session holds, `held` of them */
+    size_t       held;
+    const char  *template_name;  /* NULL: the model's own */
+    hd_message  *messages;       /* [0] is the system's, and counts only where it has a text */
+    size_t       message_count, message_room;
+    bool         interactive;    /* somebody sits at the keyboard */
+    line_edit   *editor;
+} chat;
+
+/* ---- messages ---- */
+
+/* Takes `content`, which may be NULL for lack of memory. */
+static int add_message(chat *c, const char *role, char *content) {
+    if (content && c->message_count == c->message_room) {
+        const size_t room = 2 * c->message_room + 16;
+        hd_message *grown = realloc(c->messages, room * sizeof *grown);
+        if (grown) {
+            c->messages = grown;
+            c->message_room = room;
+        }
+    }
+    if (!content || c->message_count == c->message_room) {
+        free(content);
+        return cli_fail(c->llm.cli.command, "no memory is left");
+    }
+    c->messages[c->message_count++] = (hd_message){ role, content };
+    return CLI_OK;
+}
+
+static void drop_messages(chat *c, size_t count) {
+    while (c->message_count > count) free((char *)c->messages[--c->message_count].content);
+}
+
+static int set_system(chat *c, const char *text) {
+    char *copy = strdup(text);
+    if (c->message_count == 0) return add_message(c, "system", copy);
+    if (!copy) return cli_fail(c->llm.cli.command, "no memory is left");
+    free((char *)c->messages[0].content);
+    c->messages[0].content = copy;
+    return CLI_OK;
+}
+
+/* The conversation as the text that the model is to continue; free() it. NULL after a message. */
+static char *render(chat *c, const hd_message *messages, size_t count, size_t *out_bytes) {
+    size_t needed = 0;
+    char *text = NULL;
+    if (hd_model_render_chat(c->llm.model, c->template_name, messages, count, NULL, 0, &needed) != HD_STATUS_LIMIT || needed == 0) {
+        cli_session_fail(&c->llm.cli, NULL);
+        return NULL;
+    }
+    text = malloc(needed);
+    if (!text) cli_fail(c->llm.cli.command, "no memory is left");
+    else hd_model_render_chat(c->llm.model, c->template_name, messages, count, text, needed, NULL);
+    *out_bytes = needed - 1;
+    return text;
+}
+
+/* ---- a turn ---- */
+
+/* Puts the prompt's tokens into the answer; *out_same is how many of them the session holds already. */
+static int tokenize(chat *c, const char *text, size_t bytes, size_t *out_same) {
+    const uint32_t context = c->llm.desc.context;
+    size_t count = 0, same = 0;
+    int code = cli_llm_tokenize(&c->llm, text, bytes, HD_TOKENIZE_PARSE_SPECIAL, NULL, &count);
+    if (code) return code;
+    if (count > context)
+        return cli_fail(c->llm.cli.command, "the conversation would be %zu tokens long, and the context holds %u; shorten the message, begin anew with /clear, or give --context",
+                        count, (unsigned)context);
+    int32_t *tokens = calloc(count + 1, sizeof *tokens);
+    if (!tokens) return cli_fail(c->llm.cli.command, "no memory is left");
+    code = cli_llm_tokenize(&c->llm, text, bytes, HD_TOKENIZE_PARSE_SPECIAL, tokens, &count);
+    while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++; /* the last one is fed to learn what comes next */
+    if (!code) memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
+    c->answer.prompt_count = count;
+    *out_same = same;
+    free(tokens);
+    return code;
+}
+
+static int answer(chat *c) {
+    size_t bytes, same = 0;
+    const size_t without_system = c->messages[0].content[0] ? 0 : 1;
+    char *text = render(c, c->messages + without_system, c->message_count - without_system, &bytes);
+    int code = text ? tokenize(c, text, bytes, &same) : CLI_FAILED;
+    free(text);
+    if (code) return code;
+    cli_interrupts_catch(true);
+    code = cli_answer_run(&c->llm, &c->answer, same);
+    c->held = hd_session_position(c->llm.session, 0);
+    putchar('\n');
+    fflush(stdout);
+    return code;
+}
+
+/* The user's message and its answer. Where that fails or Ctrl-C comes before its first word, the conversation is as before. */
+static int turn(chat *c, const char *line) {
+    const size_t before = c->message_count;
+    int code = add_message(c, "user", strdup(line));
+    if (!code) code = answer(c);
+    const bool said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER);
+    if (said) code = add_message(c, "assistant", strdup(c->answer.text));
+    if (code || !said) drop_messages(c, before);
+    if (code) return code;
+    if (c->answer.made.stop == HD_STOP_CONTEXT)
+        fprintf(stderr, "heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more room\n", (unsigned)c->llm.desc.context);
+    if (c->interactive) fputc('\n', stderr);
+    return CLI_OK;
+}
+
+/* ---- what begins with a slash ---- */
+
+static void help(void) {
+    fprintf(stderr, "/clear        begins a new conversation\n"
+                    "/system TEXT  sets what the model is told first; without TEXT: nothing\n"
+                    "/stats        how fast the last answer came, and from where\n"
+                    "/exit         ends, as Ctrl-D does; Ctrl-C stops an answer\n");
+}
+
+static void stats(const chat *c) {
+    fprintf(stderr, "heddle: context %zu of %u tokens\n", c->held, (unsigned)c->llm.desc.context);
+    cli_answer_report(&c->llm, &c->answer);
+}
+
+/* False: the conversation is over. */
+static bool command(chat *c, const char *line, int *code) {
+    const size_t length = strcspn(line, " \t");
+    const char *rest = line + length + strspn(line + length, " \t");
+    const struct { const char *name; bool takes_text; } known[] = { { "/help", false }, { "/clear", false }, { "/system", true }, { "/stats", false }, { "/exit", false } };
+    size_t which = 0;
+    while (which < CLI_COUNT(known) && (strlen(known[which].name) != length || memcmp(known[which].name, line, length) != 0)) which++;
+    if (which == CLI_COUNT(known)) fprintf(stderr, "heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
+    else if (*rest && !known[which].takes_text) fprintf(stderr, "heddle: %s takes no text; see /help\n", known[which].name);
+    else if (which == 0) help();
+    else if (which == 1) {
+        drop_messages(c, 1);
+        fprintf(stderr, "heddle: a new conversation begins\n");
+    }
+    else if (which == 2) *code = set_system(c, rest);
+    else if (which == 3) stats(c);
+    return which != 4 || *rest;
+}
+
+/* ---- the conversation ---- */
+
+/* The next line; NULL at the end. Ctrl-C clears the line, twice at the prompt it ends. */
+static char *next_line(chat *c) {
+    for (bool again = false;; again = true) {
+        cli_interrupts_catch(false);
+        char *line = line_edit_read(c->editor, "> ");
+        if (line || cli_interrupts_count() == 0) {
+            if (!line && c->interactive) fputc('\n', stderr);
+            return line;
+        }
+        clearerr(stdin);
+        fprintf(stderr, again ? "\n" : "\nheddle: Ctrl-C again ends, and so does Ctrl-D\n");
+        if (again) return NULL;
+    }
+}
+
+/* At the keyboard a failed turn is told, and the next one may go well; from a file it ends all. */
+static int converse(chat *c) {
+    int code = CLI_OK;
+    bool goes_on = true;
+    char *line;
+    while (goes_on && (line = next_line(c))) {
+        char *start = line;
+        while (isspace((unsigned char)*start)) start++;
+        if (*start == '/') goes_on = command(c, start, &code);
+        else if (*start) code = turn(c, start);
+        free(line);
+        if (ferror(stdout) || (code && !c->interactive)) return code;
+        code = CLI_OK;
+    }
+    return code;
+}
+
+static void leave(int signal_number) {
+    line_edit_restore();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static int begin(const cli_args *args, chat *c) {
+    char history[4096];
+    const char *system = cli_get(args, "--system");
+    const hd_message probe = { "user", "Hello" };
+    size_t bytes;
+    int code = cli_llm_open(args, &c->llm);
+    if (code) return code;
+    if (!c->template_name && !c->llm.info.has_chat_template)
+        return cli_fail(args->command, "%s has no chat template, so it may be no chat model; name one with --template, or see `heddle generate`", args->operand);
+    char *text = render(c, &probe, 1, &bytes); /* a template that cannot be used is told before anything is loaded */
+    free(text);
+    code = text ? set_system(c, system ? system : "") : CLI_FAILED;
+    if (!code) code = cli_llm_prepare(args, &c->llm);
+    if (!code) code = cli_answer_prepare(&c->llm, &c->answer);
+    if (!code) code = cli_llm_load(&c->llm);
+    if (code) return code;
+    c->interactive = isatty(STDIN_FILENO);
+    c->editor = line_edit_open(line_edit_history_path("chat_history", history, sizeof history) ? history : NULL);
+    if (!c->editor) return cli_fail(args->command, "no memory is left");
+    signal(SIGTERM, leave);
+    signal(SIGHUP, leave);
+    if (c->interactive) fprintf(stderr, "heddle: /help lists what can be typed besides messages; Ctrl-D ends\n\n");
+    return CLI_OK;
+}
+
+static int run(const cli_args *args) {
+    if (!args->operand)
+        return cli_usage(args->command, "needs a chat model: heddle chat MODEL.gguf (the one that comes with heddle only continues texts)");
+    chat c = { .template_name = cli_get(args, "--template") };
+    int code = cli_answer_read(args, 0, &c.answer);
+    if (!code) code = begin(args, &c);
+    if (!code) code = converse(&c);
+    line_edit_close(c.editor);
+    cli_llm_close(&c.llm);
+    cli_answer_free(&c.answer);
+    drop_messages(&c, 0);
+    free(c.messages);
+    return code;
+}
+
+static const cli_option options[] = {
+    { "--system", "TEXT", "what the model is told first" },
+    { "--template", "NAME", "chatml, llama2, llama3, mistral, gemma, qwen, phi3 or bitnet; default: the model's own" },
+    { "-n", "N", "most tokens of an answer; 0, the default: as many as the context holds" },
+    CLI_SAMPLING_OPTIONS,
+    CLI_SESSION_OPTIONS,
+};
+
+const cli_command cli_chat = {
+    "chat", "a conversation with a chat model", "chat MODEL.gguf [--system TEXT] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "Type a message and press Enter; /help lists what else can be typed. Ctrl-C stops an answer, Ctrl-D ends.\n"
+    "Where standard input is no terminal, each of its lines is a message.\n",
+    "heddle chat model.gguf --system \"Answer in one sentence.\"", run,
+};

@@ -1,0 +1,103 @@
+# generate.sh: `heddle generate`: its text, the same one for the same seed and on every device in exact mode; its report and
+# JSON; wrong files, prompts and options.
+. "$2/tests/cli/lib.sh"
+demo=$sources/models/demo.gguf
+generate="$heddle generate $demo -p Behold,"
+
+# The text and nothing else on standard output; the report on standard error.
+expect 0 '^Behold, ' '^heddle: answer  12 tokens, [0-9.]+ tokens/s, ended by -n$' $generate -n 12
+matches err '^heddle: prompt  [0-9]+ tokens, [0-9.]+ tokens/s$' report
+matches err '^heddle: device  .*: 8 of 8 layers, [0-9.]+ MiB, loaded in ' report
+[ "$(wc -l <err)" = 5 ] || fail "not the start-up line, an empty line and three of report"
+expect 0 '^In the beginning' - "$heddle" generate -n 2
+expect 0 - '^heddle: device: ' $generate -n 12 --quiet
+[ "$(wc -l <err)" = 1 ] || fail "--quiet prints a report"
+grep -q Behold out && fail "--quiet prints the prompt"
+printf 'Behold,' >prompt
+cp out quiet
+expect 0 - - "$heddle" generate "$demo" -f prompt -n 12 --quiet
+cmp -s out quiet || fail "-f and -p give different texts"
+
+# Seeds: the same one repeats, another one differs; at temperature 0 they do not count.
+for seed in 7 7 8; do
+    expect 0 - - $generate -n 24 --seed $seed
+    [ $seed = 8 ] || ! [ -e seeded ] || cmp -s out seeded || fail "seed 7 does not repeat"
+    [ $seed = 7 ] || ! cmp -s out seeded || fail "seeds 7 and 8 give one text"
+    cp out seeded
+done
+expect 0 - - $generate -n 16 --temp 0 --seed 1
+cp out greedy
+expect 0 - - $generate -n 16 --temp=0 --seed=2
+cmp -s out greedy || fail "a seed counts at temperature 0"
+expect 0 - - $generate -n 16 --top-k 1
+cmp -s out greedy || fail "--top-k 1 is not the most likely token"
+expect 0 - - $generate -n 16 --temp 0 --repeat-penalty 1.5
+cmp -s out greedy && fail "--repeat-penalty changes nothing"
+
+# How answers end.
+expect 0 - 'ended by a stop text$' $generate -n 64 --temp 0 --stop zzz --stop ' the'
+grep -q ' the' out && fail "the stop text is part of the answer"
+expect 0 - 'ended by the context, which is full$' $generate -n 0 --context 32 --ignore-end
+expect 0 - 'ended by the context, which is full$' $generate -n 100 --context 32 --ignore-end
+refuse 1 'the prompt is [0-9]+ tokens long, and the context holds 1; give --context' $generate --context 1
+refuse 2 'the prompt is empty' "$heddle" generate "$demo" -p ''
+refuse 2 'the prompt is empty' "$heddle" generate "$demo" -f /dev/null
+
+if python3 -c '' 2>/dev/null; then
+    expect 0 - - $generate -n 12 --json --temp 0
+    python3 -m json.tool <out >/dev/null || fail "--json is no JSON"
+    python '
+import json
+r = json.load(open("out"))
+assert r["prompt"] == "Behold," and len(r["tokens"]) == 12 and r["stop"] == "length" and r["device"] == "cpu", r
+assert r["memory"]["cpu_layers"] == 8 and r["memory"]["device_layers"] == 0 and r["memory"]["fits"] and r["submissions"] >= 12
+assert open("greedy").read().startswith("Behold," + r["text"])'
+fi
+
+# Exact mode: the same bytes on another device, and where layers are on both.
+expect 0 - - $generate -n 12 --seed 5 --math exact
+cp out exact
+if has_vulkan; then
+    expect 0 - 'selected=vulkan' $generate -n 12 --seed 5 --math exact --device vulkan
+    cmp -s out exact || fail "exact texts differ between CPU and Vulkan"
+    expect 0 - '^heddle: CPU     5 of 8 layers, .*: as --gpu-layers asks$' $generate -n 12 --seed 5 --math exact --device vulkan --gpu-layers 3
+    cmp -s out exact || fail "exact texts differ where layers are on both"
+    matches err '^heddle: device  .*: 3 of 8 layers' "--gpu-layers 3"
+    expect 0 - '^heddle: CPU     [1-7] of 8 layers, .*--memory' $generate -n 2 --device vulkan --memory 12M
+    expect 0 - '^heddle: CPU     8 of 8 layers' $generate -n 2 --device vulkan --gpu-layers 0
+fi
+
+# Wrong files and options.
+refuse 1 'over-budget: .* bytes are needed on the device, and 1 may be taken there; ' $generate --memory 1
+refuse 1 'nosuch.gguf: cannot be opened: there is no such file' "$heddle" generate nosuch.gguf -p x
+refuse 1 'this is no GGUF file' "$heddle" generate "$sources/README.md" -p x
+refuse 1 'is a folder' "$heddle" generate "$work" -p x
+head -c 3000000 "$demo" >cut.gguf
+refuse 1 'cut.gguf: .*the file has 3000000' "$heddle" generate cut.gguf -p x
+head -c 100 "$demo" >cut.gguf
+refuse 1 'cut.gguf' "$heddle" generate cut.gguf -p x
+if [ "$(id -u)" != 0 ]; then
+    cp "$demo" closed.gguf && chmod 0 closed.gguf
+    refuse 1 'closed.gguf: cannot be opened' "$heddle" generate closed.gguf -p x
+fi
+refuse 1 'nosuch cannot be read' "$heddle" generate "$demo" -f nosuch
+refuse 2 'needs a prompt: -p TEXT or -f FILE' "$heddle" generate "$demo"
+refuse 2 'takes -p or -f, not both' $generate -f prompt
+refuse 2 '-n is a whole number of 0 to' $generate -n -1
+refuse 2 '--temp is a number of 0 to 100, not "hot"' $generate --temp hot
+refuse 2 '--top-p is a number of 0 to 1, not "2"' $generate --top-p 2
+refuse 2 '--temp is a number' $generate --temp nan
+refuse 2 '--memory is a number of bytes such as 512M or 3.5G, not "6Q"' $generate --memory 6Q
+refuse 2 'no option --tmp; did you mean --temp\?' $generate --tmp 1
+refuse 1 'no device is called "nosuch"' $generate --device nosuch
+
+# Nobody listens: that ends the answer, and is told.
+$generate -n 0 >&- 2>err
+[ $? = 1 ] || fail "generate with a closed stdout: not exit code 1"
+matches err 'standard output cannot be written' "a closed stdout"
+grep -q 'answer' err && fail "a report about what nobody read"
+if [ -e /dev/full ]; then
+    $generate -n 0 >/dev/full 2>err
+    [ $? = 1 ] || fail "generate into a full device: not exit code 1"
+fi
+done_here

@@ -1,0 +1,65 @@
+# model.sh: `heddle info`, `tokenize`, `fit` and `bench llm`: what they say about the demo model, as text and as JSON, and
+# what they refuse.
+. "$2/tests/cli/lib.sh"
+demo=$sources/models/demo.gguf
+has_python() { python3 -c '' 2>/dev/null; }
+is_json() { ! has_python || python3 -m json.tool <out >/dev/null || fail "$1 --json is no JSON"; }
+
+expect 0 '^architecture  qwen3$' "" "$heddle" info "$demo"
+matches out '^layers        8 of hidden size 256' info
+matches out '^vocabulary    4096 tokens, tokenizer gpt2$' info
+cp out named
+expect 0 - "" "$heddle" info
+cmp -s out named || fail "info without a model is not about the demo model"
+expect 0 '"layers": 8' "" "$heddle" info --json
+is_json info
+
+expect 0 '^ +[0-9]+  " world"$' "" "$heddle" tokenize -p 'Hello, world'
+expect 0 '"id"' "" "$heddle" tokenize -p 'Hello, "w\rld" é' --json
+is_json tokenize
+! has_python || python '
+import json
+tokens = json.load(open("out"))
+assert "".join(t["text"] for t in tokens).startswith("Hello, \"w") and all(0 <= t["id"] < 4096 for t in tokens)'
+expect 0 "" "" "$heddle" tokenize -p '' --no-special
+printf 'Hello, world' >text
+expect 0 - "" "$heddle" tokenize -f text
+cp out of_file
+expect 0 - "" "$heddle" tokenize "$demo" -p 'Hello, world'
+cmp -s out of_file || fail "-p and -f give different tokens"
+
+expect 0 '^CPU +8 .* [0-9]+ bytes$' 'selected=cpu' "$heddle" fit
+matches out '^fits: .* has [0-9.]+ GiB$' fit
+expect 0 '"fits": true' - "$heddle" fit --json
+is_json fit
+expect 1 '^does not fit: ' - "$heddle" fit --memory 1M
+expect 1 '"fits": false' - "$heddle" fit --memory 1M --json
+if has_vulkan; then
+    expect 0 '^device +3 ' - "$heddle" fit --device vulkan --gpu-layers 3
+    matches out '^CPU +5 ' "fit with layers on both"
+fi
+
+expect 0 '^ +pp16 +[0-9.]+ +[0-9.]+ +[0-9.]+$' 'selected=cpu' "$heddle" bench llm -p 16 -n 4 -r 2
+matches out '^ +tg4 ' "bench llm"
+expect 0 '"test": "tg4@8"' - "$heddle" bench llm "$demo" -p 0 -n 4 -d 8 -r 1 --json
+is_json "bench llm"
+! has_python || python '
+import json
+rows = json.load(open("out"))
+assert len(rows) == 1 and rows[0]["rounds"] == 1 and rows[0]["least"] == rows[0]["most"] == rows[0]["tokens_per_second"] > 0, rows'
+
+# Each of them refuses the same files.
+head -c 3000000 "$demo" >cut.gguf
+for command in info "tokenize -p x" fit "bench llm -r 1"; do
+    refuse 1 'nosuch.gguf: cannot be opened: there is no such file \(errno 2\); ' "$heddle" $command nosuch.gguf
+    refuse 1 'this is no GGUF file' "$heddle" $command "$sources/LICENSE"
+    refuse 1 'cut.gguf: ' "$heddle" $command cut.gguf
+    refuse 2 'no option --nosuch' "$heddle" $command --nosuch
+    "$heddle" $command >&- 2>err
+    [ $? = 1 ] || fail "$command with a closed stdout: not exit code 1"
+done
+refuse 2 'needs a text: -p TEXT or -f FILE' "$heddle" tokenize
+refuse 2 'needs a text' "$heddle" tokenize -p a -f text
+refuse 2 '-p and -n are both 0' "$heddle" bench llm -p 0 -n 0
+refuse 2 '-r is a whole number of 1 to 1000' "$heddle" bench llm -r 0
+done_here
