@@ -100,15 +100,21 @@ static bool put_globals(hdi_spirv_printer *p) {
     return true;
 }
 
+/* Are there subgroups that go through shared memory? */
+static bool shares_subgroups(const hdi_spirv_printer *p) {
+    return p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
+}
+
 /* The subgroups of a device that has none: as many lanes as divide the workgroup, up to 32. */
 static bool choose_subgroup(hdi_spirv_printer *p) {
     const uint32_t *size = p->printed->info.workgroup;
     uint32_t workgroup = size[0] * size[1] * size[2], lanes = 1, wanted = p->target->subgroup;
-    if (!(p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1)) return true;
-    if (p->target->dialect != HDI_SPIRV_OPENCL_C || p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS) {
-        p->printed->subgroup = p->target->dialect == HDI_SPIRV_CUDA ? 32 : wanted;
+    if (!shares_subgroups(p)) {
+        bool used = p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1;
+        p->printed->subgroup = !used ? 0 : p->target->dialect == HDI_SPIRV_CUDA ? 32 : wanted;
         return true;
     }
+    if (!hdi_spirv_check_uniform(p)) return false;
     while (lanes < (wanted ? wanted : 32) && workgroup % (2 * lanes) == 0) lanes *= 2;
     if (wanted && lanes != wanted)
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "subgroups of %u lanes in workgroups of %u", wanted, workgroup);
@@ -119,7 +125,7 @@ static bool choose_subgroup(hdi_spirv_printer *p) {
 
 static bool put_prelude(hdi_spirv_printer *p) {
     const uint32_t *size = p->printed->info.workgroup;
-    if (p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS))
+    if (shares_subgroups(p))
         hdi_spirv_put(p, "#define SG_SIZE %uu\n", p->printed->subgroup);
     hdi_spirv_put(p, "#define WORKGROUP_X %uu\n#define WORKGROUP_Y %uu\n#define WORKGROUP_Z %uu\n", size[0], size[1], size[2]);
     hdi_spirv_put(p, "#define WORKGROUP (WORKGROUP_X * WORKGROUP_Y * WORKGROUP_Z)\n"
@@ -213,8 +219,7 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     if (!put_prelude(p)) return false;
     hdi_spirv_put_types(p);
     put_head(p);
-    bool room = p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
-    if (room) hdi_spirv_put(p, "  SHARED u32 sg_room[WORKGROUP];\n");
+    if (shares_subgroups(p)) hdi_spirv_put(p, "  SHARED u32 sg_room[WORKGROUP];\n");
     hdi_spirv_put(p, "%s%s}\n", globals->count ? globals->bytes : "", body->count ? body->bytes : "");
     return !p->stop;
 }

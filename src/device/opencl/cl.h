@@ -27,7 +27,7 @@ typedef struct hdcl_facts {
     char           identity[256]; /* of device and driver, for the cache */
     uint32_t       offers;        /* hdi_spirv_offer */
     bool           shares;        /* fine-grained SVM */
-    bool           keeps_subnormals, rounds_division;
+    bool           keeps_subnormals, rounds_division, is_pocl;
 } hdcl_facts;
 /* The devices of all platforms that can be used, in the platforms' order; at most `room`. */
 uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, uint32_t room);

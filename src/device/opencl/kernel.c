@@ -10,7 +10,7 @@ static const char *options_for(const hdi_backend_device *device, const hdi_kerne
 
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
                        hdi_spirv_printed *out_printed, hd_error *error) {
-    const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true };
+    const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true, device->facts.is_pocl };
     const hdi_blob *blob = module->spirv;
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
