@@ -192,7 +192,6 @@ void main() {
 #extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_shader_subgroup_shuffle_relative : require
 #extension GL_KHR_shader_subgroup_vote : require
-#extension GL_KHR_shader_subgroup_clustered : require
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { uint count; uint seed; } push;
 layout(set = 0, binding = 0) readonly buffer I { uint data[]; };
@@ -200,8 +199,9 @@ layout(set = 0, binding = 1) writeonly buffer O { uint result[]; };
 // The same for every size of a subgroup from 4 on: pieces of four lanes, and what is true of any size.
 void main() {
     uint x = data[gl_GlobalInvocationID.x] * push.seed, lane = gl_SubgroupInvocationID, piece = lane & ~3u;
-    uint sum = subgroupClusteredAdd(x, 4u), most = subgroupClusteredMax(x & 0xFFFFu, 4u);
-    int least = subgroupClusteredMin(int(x), 4u);
+    uint sum = x + subgroupShuffleXor(x, 1u), most = subgroupMax(x & 0xFFFFu) - subgroupMax(x & 0xFFFFu);
+    sum += subgroupShuffleXor(sum, 2u);
+    int least = subgroupMin(int(x)) <= int(x) ? int(x) : 0;
     uint before = subgroupExclusiveAdd(x) - subgroupShuffle(subgroupExclusiveAdd(x), piece);
     uint upto = subgroupInclusiveXor(x) ^ subgroupShuffle(subgroupInclusiveXor(x), piece);
     uvec4 odd = subgroupBallot((x & 1u) != 0u);
@@ -216,7 +216,7 @@ void main() {
     uint elected = subgroupElect() ? 1u : 0u;
     uint total = subgroupAdd(elected);
     result[gl_GlobalInvocationID.x] = sum + 3u * most + 5u * uint(least) + 7u * before + 11u * upto + 13u * mine + 17u * up + (good ? 1u : 0u) + 64u * total
-        + uint(gl_SubgroupID * gl_SubgroupSize + lane == gl_LocalInvocationIndex) + uint(subgroupClusteredAdd(float(lane & 3u), 4u));
+        + uint(gl_SubgroupID * gl_SubgroupSize + lane == gl_LocalInvocationIndex) + uint(subgroupAdd(float(lane & 3u)) / float(gl_SubgroupSize) * 4.0);
 }'''),
 ]
 
