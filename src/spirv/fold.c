@@ -233,12 +233,15 @@ static void find_needs(hdi_spirv_printer *p, const hdi_spirv_function *function)
 
 /* ---- all of it ---- */
 
-static void find_switches(hdi_spirv_printer *p, uint32_t block) {
+/* Which loops does the block leave from inside of a switch? C's break would leave the switch only. */
+static void find_flags(hdi_spirv_printer *p, uint32_t block) {
     const hdi_spirv_module *m = p->m;
-    if (hdi_spirv_opcode(m, m->blocks[block].inst_end) != SpvOpSwitch) return;
-    uint32_t around = m->blocks[block].construct;
-    while (around != HDI_SPIRV_NONE && m->blocks[around].continue_to == HDI_SPIRV_NONE) around = m->blocks[around].construct;
-    if (around != HDI_SPIRV_NONE) p->holds_switch[around] = 1;
+    bool in_switch = false;
+    uint32_t around = m->blocks[block].merge_inst ? block : m->blocks[block].construct;
+    for (; around != HDI_SPIRV_NONE && m->blocks[around].continue_to == HDI_SPIRV_NONE; around = m->blocks[around].construct)
+        in_switch |= hdi_spirv_opcode(m, m->blocks[around].inst_end) == SpvOpSwitch;
+    for (uint32_t n = 0, to; in_switch && around != HDI_SPIRV_NONE && (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
+        if (to == m->blocks[around].merge) p->needs_flag[around] = 1;
 }
 
 static void fold_function(hdi_spirv_printer *p, const hdi_spirv_function *function) {
@@ -251,7 +254,7 @@ static void fold_function(hdi_spirv_printer *p, const hdi_spirv_function *functi
         for (uint32_t k = m->blocks[b].inst_first; k <= m->blocks[b].inst_end; k++) fold_instruction(p, b, k);
         p->only_way[b] = only_way(p, b);
         for (uint32_t n = 0, to; (to = hdi_spirv_way(p, b, n)) != HDI_SPIRV_NONE; n++) p->reached[to] = 1;
-        find_switches(p, b);
+        find_flags(p, b);
     }
     find_needs(p, function);
 }

@@ -148,6 +148,10 @@ static bool check_offers(hdi_spirv_printer *p) {
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of type f64, which the device does not have");
     if (p->parts >> HDI_SPIRV_PART_ATOMICS64 & 1 && !is_offered(p, HDI_SPIRV_OFFERS_INT64_ATOMICS))
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "atomic operations on 64 bits, which the device does not have");
+    /* What a kernel of CUDA or HIP may declare; OpenCL's limit is the driver's. */
+    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C ? UINT32_MAX : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
+    if (p->printed->shared_bytes > most)
+        return hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "%u bytes of shared memory; at most %u can be declared", p->printed->shared_bytes, most);
     return true;
 }
 
@@ -173,12 +177,12 @@ static bool allocate(hdi_spirv_printer *p) {
     p->stack = hdi_arena_alloc(arena, defs * sizeof *p->stack);
     p->reached = hdi_arena_alloc(arena, blocks);
     p->done = hdi_arena_alloc(arena, blocks);
-    p->holds_switch = hdi_arena_alloc(arena, blocks);
+    p->needs_flag = hdi_arena_alloc(arena, blocks);
     p->only_way = hdi_arena_alloc(arena, blocks * sizeof *p->only_way);
     p->called = hdi_arena_alloc(arena, functions);
     p->calls = hdi_arena_alloc(arena, functions * sizeof *p->calls);
     p->declared = hdi_arena_alloc(arena, p->m->type_count);
-    bool all = p->bits && p->facts && p->same && p->mark && p->stack && p->reached && p->done && p->holds_switch && p->only_way &&
+    bool all = p->bits && p->facts && p->same && p->mark && p->stack && p->reached && p->done && p->needs_flag && p->only_way &&
                p->called && p->calls && p->declared;
     return all || hdi_spirv_no_memory(p->m);
 }

@@ -80,7 +80,7 @@ typedef struct hdi_spirv_printer {
     /* by block */
     uint8_t   *reached, *done;
     uint32_t  *only_way; /* where a known condition leads; HDI_SPIRV_NONE */
-    uint8_t   *holds_switch; /* of a loop's header: a switch may leave the loop by a flag */
+    uint8_t   *needs_flag; /* of a loop's header: it is left from inside of a switch */
     /* by function, by type */
     uint8_t   *called;
     uint32_t  *calls, call_count; /* functions that were not looked at yet */

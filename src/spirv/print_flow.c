@@ -388,7 +388,7 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     const hdi_spirv_block *header = &p->m->blocks[block];
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
     s.continue_first = p->reached[header->continue_to] && !is_continued_in_place(p, block);
-    if (p->holds_switch[block]) {
+    if (p->needs_flag[block]) {
         hdi_spirv_line(p);
         hdi_spirv_put(p, "bool left%u = false;\n", block);
     }
