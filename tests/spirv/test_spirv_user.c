@@ -16,6 +16,7 @@ static const launch launches[] = {
     { "ways", 1000, 1024, { 1000, 7 }, 8, { 32, 1, 1 } },
     { "types", 400, 16 + 4 * 16, { 0x3F800000, 0x3F000000, 0xBF800000, 0, 0x40000000, 0x3E800000, 0x3F400000, 0, 0x3F000000, 0xBE800000, 0x3F900000, 0,
       0x3FC00000, 0xBF000000, 16, 3, 1, 4, 1 }, 76, { 1, 1, 1 } },
+    { "leave", 600, 512, { 512, 99 }, 8, { 16, 1, 1 } },
     { "lanes", 256, 256, { 256, 12345 }, 8, { 4, 1, 1 } },
 };
 static int failures;
@@ -98,7 +99,7 @@ int main(void) {
                 continue;
             }
             ran++;
-            const int other = before[k] ? k : k % 2 && before[k - 1] ? k - 1 : -1; /* another device, or the other form */
+            const int other = before[k] ? k : k % 2 && strstr(user_kernels[k].name, "-O0") && before[k - 1] ? k - 1 : -1; /* another device, or the other form */
             if (other >= 0 && (different = differing(results[other], now, l->out_words, user_kernels[k].floats, &first))) {
                 fprintf(stderr, "%s on %s: %u of %u words are not those of %s on %s, the first at %u: 0x%08x, not 0x%08x\n", user_kernels[k].name, devices[d], different,
                         l->out_words, user_kernels[other].name, before[other], first, now[first], results[other][first]);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes user_kernels.h: kernels as users write them, as C arrays of SPIR-V, with glslc; each twice, optimised (-O) and as it
-comes (-O0: functions stay functions).
+comes (-O0: functions stay functions). And one with spirv-as.
 
 Usage: tests/spirv/user_kernels.py > tests/spirv/user_kernels.h      (GLSLC names another glslc)
 """
@@ -221,6 +221,114 @@ void main() {
 ]
 
 
+# A loop that is left from inside of a switch within a switch, as other compilers than glslc make it.
+LEAVE = """OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %id
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %array ArrayStride 4
+OpDecorate %block BufferBlock
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %in DescriptorSet 0
+OpDecorate %in Binding 0
+OpDecorate %out DescriptorSet 0
+OpDecorate %out Binding 1
+OpDecorate %push Block
+OpMemberDecorate %push 0 Offset 0
+OpMemberDecorate %push 1 Offset 4
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%bool = OpTypeBool
+%uint = OpTypeInt 32 0
+%uint3 = OpTypeVector %uint 3
+%array = OpTypeRuntimeArray %uint
+%block = OpTypeStruct %array
+%pblock = OpTypePointer Uniform %block
+%puint = OpTypePointer Uniform %uint
+%pin3 = OpTypePointer Input %uint3
+%push = OpTypeStruct %uint %uint
+%ppush = OpTypePointer PushConstant %push
+%ppuint = OpTypePointer PushConstant %uint
+%id = OpVariable %pin3 Input
+%in = OpVariable %pblock Uniform
+%out = OpVariable %pblock Uniform
+%given = OpVariable %ppush PushConstant
+%c0 = OpConstant %uint 0
+%c1 = OpConstant %uint 1
+%c3 = OpConstant %uint 3
+%c7 = OpConstant %uint 7
+%c40 = OpConstant %uint 40
+%main = OpFunction %void None %fn
+%start = OpLabel
+%id3 = OpLoad %uint3 %id
+%self = OpCompositeExtract %uint %id3 0
+%ps = OpAccessChain %ppuint %given %c1
+%seed = OpLoad %uint %ps
+OpBranch %head
+%head = OpLabel
+%i = OpPhi %uint %c0 %start %i1 %next
+%sum = OpPhi %uint %seed %start %sum1 %next
+%more = OpULessThan %bool %i %c40
+OpLoopMerge %end %next None
+OpBranchConditional %more %body %end
+%body = OpLabel
+%at = OpIAdd %uint %self %i
+%pa = OpAccessChain %puint %in %c0 %at
+%x = OpLoad %uint %pa
+%kind = OpBitwiseAnd %uint %x %c3
+OpSelectionMerge %after None
+OpSwitch %kind %other 0 %zero 1 %one
+%zero = OpLabel
+%inner = OpShiftRightLogical %uint %x %c3
+%which = OpBitwiseAnd %uint %inner %c7
+OpSelectionMerge %joined None
+OpSwitch %which %joined 2 %two 5 %five 6 %six
+%two = OpLabel
+%sum2 = OpIAdd %uint %sum %c7
+OpBranch %end
+%five = OpLabel
+%sum5 = OpIAdd %uint %sum %c3
+OpBranch %next
+%six = OpLabel
+OpBranch %joined
+%joined = OpLabel
+%sumj = OpPhi %uint %sum %zero %c40 %six
+OpBranch %after
+%one = OpLabel
+%sumo = OpIMul %uint %sum %c3
+OpBranch %other
+%other = OpLabel
+%sumx = OpPhi %uint %sum %body %sumo %one
+%sumy = OpBitwiseXor %uint %sumx %x
+%odd = OpBitwiseAnd %uint %sumy %c40
+%stop = OpIEqual %bool %odd %c40
+OpBranchConditional %stop %end %after
+%after = OpLabel
+%sumz = OpPhi %uint %sumj %joined %sumy %other
+OpBranch %next
+%next = OpLabel
+%sum1 = OpPhi %uint %sumz %after %sum5 %five
+%i1 = OpIAdd %uint %i %c1
+OpBranch %head
+%end = OpLabel
+%result = OpPhi %uint %sum %head %sum2 %two %sumy %other
+%po = OpAccessChain %puint %out %c0 %self
+OpStore %po %result
+OpReturn
+OpFunctionEnd
+"""
+
+
+def assembled(source):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'k.spv')
+        subprocess.run(['spirv-as', '--target-env', 'spv1.0', '--preserve-numeric-ids', '-', '-o', path], input=source.encode(), check=True)
+        subprocess.run(['spirv-val', '--target-env', 'vulkan1.0', path], check=True)
+        data = open(path, 'rb').read()
+    return struct.unpack('<%dI' % (len(data) // 4), data)
+
+
 def words_of(source, option):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'k.comp')
@@ -241,6 +349,12 @@ for name, floats, source in KERNELS:
             print(' '.join('0x%08x,' % w for w in words[i:i + 12]))
         print('};')
         rows.append('    { "%s, %s", kernel_%s_%s, sizeof kernel_%s_%s, %d },' % (name, option, name, ending, name, ending, floats))
+words = assembled(LEAVE)
+print('static const uint32_t kernel_leave[] = {')
+for i in range(0, len(words), 12):
+    print(' '.join('0x%08x,' % w for w in words[i:i + 12]))
+print('};')
+rows.append('    { "leave", kernel_leave, sizeof kernel_leave, 0 },')
 print('static const struct { const char *name; const uint32_t *words; size_t bytes; int floats; } user_kernels[] = {')
 print('\n'.join(rows))
 print('};')
