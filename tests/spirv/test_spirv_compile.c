@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static chosen_kernels chosen;
@@ -151,9 +152,9 @@ static void print_all(void) {
             char label[256];
             hdi_spirv_printed printed;
             hd_error error;
-            const uint64_t begun = hdi_now_ns();
+            const clock_t begun = clock(); /* of this process: what else the machine does is left out */
             char *text = print_kernel(&chosen.kernels[i], (hdi_spirv_dialect)dialect, &printed, &error);
-            times[count] = (double)(hdi_now_ns() - begun) / 1e6;
+            times[count] = (double)(clock() - begun) * 1e3 / (double)CLOCKS_PER_SEC;
             if (text) {
                 count++;
                 bytes += strlen(text);
