@@ -94,6 +94,28 @@ static void fold_numbers(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, co
     else if (a_known != b_known) fold_by_one(p, opcode, def, a_known ? a : b, a_known ? b : a);
 }
 
+static uint32_t lowest_bit(uint32_t x) {
+    uint32_t i = 0;
+    while (i < 32 && !(x >> i & 1)) i++;
+    return i < 32 ? i : UINT32_MAX;
+}
+static uint32_t count_bits(uint64_t x) {
+    uint32_t count = 0;
+    for (; x; x &= x - 1) count++;
+    return count;
+}
+
+/* Instructions of GLSL.std.450 that choose among or search in integers. */
+static void fold_glsl(hdi_spirv_printer *p, uint32_t def, const uint32_t *words) {
+    uint32_t number = words[4], a = operand(p, words, 5), b = words[0] >> 16 > 6 ? operand(p, words, 6) : a;
+    uint64_t less;
+    if (hdi_spirv_find(p->m, words[3]) != p->m->glsl_set || !hdi_spirv_is_known(p, a) || !hdi_spirv_is_known(p, b)) return;
+    bool is_signed = number == 39 || number == 42, least = number == 38 || number == 39, most = number == 41 || number == 42;
+    if (number == 73) know(p, def, lowest_bit((uint32_t)p->bits[a]));
+    if ((least || most) && hdi_spirv_calculate(is_signed ? SpvOpSLessThan : SpvOpULessThan, p->bits[a], p->bits[b], hdi_spirv_type_of(p->m, def)->width, &less))
+        know(p, def, p->bits[(less != 0) == least ? a : b]);
+}
+
 static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t opcode = words[0] & 0xFFFF;
@@ -113,6 +135,12 @@ static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst
     } else if (opcode == SpvOpBitcast && type->count == 1) {
         uint32_t from = operand(p, words, 3);
         if (hdi_spirv_is_known(p, from)) know(p, def, p->bits[from]);
+        else if (type->kind == 'i' && hdi_spirv_type_of(p->m, from)->kind == 'i' && hdi_spirv_type_of(p->m, from)->width == type->width) p->same[def] = from;
+    } else if (opcode == SpvOpExtInst && type->count == 1 && type->kind == 'i') {
+        fold_glsl(p, def, words);
+    } else if (opcode == SpvOpBitCount && type->count == 1) {
+        uint32_t of = operand(p, words, 3);
+        if (hdi_spirv_is_known(p, of)) know(p, def, count_bits(p->bits[of]));
     } else if (type->count == 1 && (type->kind == 'i' || type->kind == 'b')) {
         fold_numbers(p, opcode, def, words);
     }
@@ -205,12 +233,15 @@ static void find_needs(hdi_spirv_printer *p, const hdi_spirv_function *function)
 
 /* ---- all of it ---- */
 
-static void find_switches(hdi_spirv_printer *p, uint32_t block) {
+/* Which loops does the block leave from inside of a switch? C's break would leave the switch only. */
+static void find_flags(hdi_spirv_printer *p, uint32_t block) {
     const hdi_spirv_module *m = p->m;
-    if (hdi_spirv_opcode(m, m->blocks[block].inst_end) != SpvOpSwitch) return;
-    uint32_t around = m->blocks[block].construct;
-    while (around != HDI_SPIRV_NONE && m->blocks[around].continue_to == HDI_SPIRV_NONE) around = m->blocks[around].construct;
-    if (around != HDI_SPIRV_NONE) p->holds_switch[around] = 1;
+    bool in_switch = false;
+    uint32_t around = m->blocks[block].merge_inst ? block : m->blocks[block].construct;
+    for (; around != HDI_SPIRV_NONE && m->blocks[around].continue_to == HDI_SPIRV_NONE; around = m->blocks[around].construct)
+        in_switch |= hdi_spirv_opcode(m, m->blocks[around].inst_end) == SpvOpSwitch;
+    for (uint32_t n = 0, to; in_switch && around != HDI_SPIRV_NONE && (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
+        if (to == m->blocks[around].merge) p->needs_flag[around] = 1;
 }
 
 static void fold_function(hdi_spirv_printer *p, const hdi_spirv_function *function) {
@@ -223,7 +254,7 @@ static void fold_function(hdi_spirv_printer *p, const hdi_spirv_function *functi
         for (uint32_t k = m->blocks[b].inst_first; k <= m->blocks[b].inst_end; k++) fold_instruction(p, b, k);
         p->only_way[b] = only_way(p, b);
         for (uint32_t n = 0, to; (to = hdi_spirv_way(p, b, n)) != HDI_SPIRV_NONE; n++) p->reached[to] = 1;
-        find_switches(p, b);
+        find_flags(p, b);
     }
     find_needs(p, function);
 }

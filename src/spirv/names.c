@@ -15,13 +15,16 @@ static const hdi_spirv_op rows[ROW_COUNT] = {
 #undef OP
 };
 
-const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode) {
-    switch (opcode) {
-#define OP(number, name, section, operands, types, capability, minor) case number: return &rows[ROW_##name];
+/* By opcode, one more than its row; this is asked many times for each instruction. */
+static const uint8_t row_of[] = {
+#define OP(number, name, section, operands, types, capability, minor) [number] = ROW_##name + 1,
 #include "spirv/op_table.inc"
 #undef OP
-    default: return NULL;
-    }
+};
+_Static_assert(ROW_COUNT < UINT8_MAX, "rows are numbered in bytes");
+
+const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode) {
+    return opcode < HDI_COUNT(row_of) && row_of[opcode] ? &rows[row_of[opcode] - 1] : NULL;
 }
 
 const char *hdi_spirv_op_name(uint32_t opcode) {

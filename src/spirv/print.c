@@ -100,15 +100,21 @@ static bool put_globals(hdi_spirv_printer *p) {
     return true;
 }
 
+/* Are there subgroups that go through shared memory? */
+static bool shares_subgroups(const hdi_spirv_printer *p) {
+    return p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
+}
+
 /* The subgroups of a device that has none: as many lanes as divide the workgroup, up to 32. */
 static bool choose_subgroup(hdi_spirv_printer *p) {
     const uint32_t *size = p->printed->info.workgroup;
     uint32_t workgroup = size[0] * size[1] * size[2], lanes = 1, wanted = p->target->subgroup;
-    if (!(p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1)) return true;
-    if (p->target->dialect != HDI_SPIRV_OPENCL_C || p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS) {
-        p->printed->subgroup = p->target->dialect == HDI_SPIRV_CUDA ? 32 : wanted;
+    if (!shares_subgroups(p)) {
+        bool used = p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1;
+        p->printed->subgroup = !used ? 0 : p->target->dialect == HDI_SPIRV_CUDA ? 32 : wanted;
         return true;
     }
+    if (!hdi_spirv_check_uniform(p)) return false;
     while (lanes < (wanted ? wanted : 32) && workgroup % (2 * lanes) == 0) lanes *= 2;
     if (wanted && lanes != wanted)
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "subgroups of %u lanes in workgroups of %u", wanted, workgroup);
@@ -119,7 +125,7 @@ static bool choose_subgroup(hdi_spirv_printer *p) {
 
 static bool put_prelude(hdi_spirv_printer *p) {
     const uint32_t *size = p->printed->info.workgroup;
-    if (p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS))
+    if (shares_subgroups(p))
         hdi_spirv_put(p, "#define SG_SIZE %uu\n", p->printed->subgroup);
     hdi_spirv_put(p, "#define WORKGROUP_X %uu\n#define WORKGROUP_Y %uu\n#define WORKGROUP_Z %uu\n", size[0], size[1], size[2]);
     hdi_spirv_put(p, "#define WORKGROUP (WORKGROUP_X * WORKGROUP_Y * WORKGROUP_Z)\n"
@@ -142,6 +148,10 @@ static bool check_offers(hdi_spirv_printer *p) {
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of type f64, which the device does not have");
     if (p->parts >> HDI_SPIRV_PART_ATOMICS64 & 1 && !is_offered(p, HDI_SPIRV_OFFERS_INT64_ATOMICS))
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "atomic operations on 64 bits, which the device does not have");
+    /* What a kernel of CUDA or HIP may declare; OpenCL's limit is the driver's. */
+    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C ? UINT32_MAX : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
+    if (p->printed->shared_bytes > most)
+        return hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "%u bytes of shared memory; at most %u can be declared", p->printed->shared_bytes, most);
     return true;
 }
 
@@ -167,12 +177,12 @@ static bool allocate(hdi_spirv_printer *p) {
     p->stack = hdi_arena_alloc(arena, defs * sizeof *p->stack);
     p->reached = hdi_arena_alloc(arena, blocks);
     p->done = hdi_arena_alloc(arena, blocks);
-    p->holds_switch = hdi_arena_alloc(arena, blocks);
+    p->needs_flag = hdi_arena_alloc(arena, blocks);
     p->only_way = hdi_arena_alloc(arena, blocks * sizeof *p->only_way);
     p->called = hdi_arena_alloc(arena, functions);
     p->calls = hdi_arena_alloc(arena, functions * sizeof *p->calls);
     p->declared = hdi_arena_alloc(arena, p->m->type_count);
-    bool all = p->bits && p->facts && p->same && p->mark && p->stack && p->reached && p->done && p->holds_switch && p->only_way &&
+    bool all = p->bits && p->facts && p->same && p->mark && p->stack && p->reached && p->done && p->needs_flag && p->only_way &&
                p->called && p->calls && p->declared;
     return all || hdi_spirv_no_memory(p->m);
 }
@@ -213,8 +223,7 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     if (!put_prelude(p)) return false;
     hdi_spirv_put_types(p);
     put_head(p);
-    bool room = p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
-    if (room) hdi_spirv_put(p, "  SHARED u32 sg_room[WORKGROUP];\n");
+    if (shares_subgroups(p)) hdi_spirv_put(p, "  SHARED u32 sg_room[WORKGROUP];\n");
     hdi_spirv_put(p, "%s%s}\n", globals->count ? globals->bytes : "", body->count ? body->bytes : "");
     return !p->stop;
 }

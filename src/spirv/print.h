@@ -1,5 +1,6 @@
 /* print.h: a module that was read becomes text in a language of the C family. Internal to src/spirv/. In this order:
  *   fold.c         with the constants given: which values are known, which blocks are reached, what is still needed
+ *   uniform.c      for devices without subgroups: do all invocations come along?
  *   print_flow.c   functions: constructs, branches, phis, calls inlined
  *   print_ops.c    instructions on values: a table of templates; print_glsl.c and print_groups.c are parts of it
  *   print_memory.c pointers, loads, stores, atomics
@@ -56,6 +57,7 @@ typedef struct hdi_spirv_scope {
     bool     continue_first; /* its continue part stands at the top of the loop, guarded by a flag, not where it is reached */
     bool     in_continue;
     bool     left_by_break, left_by_return; /* from inside of a construct within it, on the way to one around it */
+    bool     has_barrier, has_return; /* somewhere in it */
     uint32_t call;           /* of a function: def of the call; 0 for the entry point */
     struct hdi_spirv_scope *outer;
 } hdi_spirv_scope;
@@ -78,7 +80,7 @@ typedef struct hdi_spirv_printer {
     /* by block */
     uint8_t   *reached, *done;
     uint32_t  *only_way; /* where a known condition leads; HDI_SPIRV_NONE */
-    uint8_t   *holds_switch; /* of a loop's header: a switch may leave the loop by a flag */
+    uint8_t   *needs_flag; /* of a loop's header: it is left from inside of a switch */
     /* by function, by type */
     uint8_t   *called;
     uint32_t  *calls, call_count; /* functions that were not looked at yet */
@@ -94,6 +96,10 @@ static inline bool hdi_spirv_is_known(const hdi_spirv_printer *p, uint32_t def) 
 static inline uint64_t hdi_spirv_bits(const hdi_spirv_printer *p, uint32_t def) { return p->bits[p->same[def]]; }
 /* Target number `n` of the block's branch, as far as known conditions let it be taken; HDI_SPIRV_NONE: no more. */
 uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n);
+
+/* ---- uniform.c ---- */
+/* Does every invocation of a workgroup reach each instruction about subgroups? Else UNSUPPORTED. */
+bool hdi_spirv_check_uniform(hdi_spirv_printer *p);
 
 /* ---- print_types.c ---- */
 /* Adds to the text: %s text, %u number, %U 64-bit number, %x hexadecimal, %v a value (def), %t a type's name (def),

@@ -229,26 +229,17 @@ static void put_labels(hdi_spirv_printer *p, uint32_t inst, uint32_t to) {
     hdi_spirv_put(p, "{\n");
 }
 
-static bool has_live_phi(const hdi_spirv_printer *p, uint32_t block) {
-    for (uint32_t i = p->m->blocks[block].inst_first + 1; hdi_spirv_opcode(p->m, i) == SpvOpPhi; i++)
-        if (is_live_phi(p, hdi_spirv_find(p->m, hdi_spirv_words(p->m, i)[2]))) return true;
-    return false;
-}
-
 /* One case and those that it goes on to. */
 static bool put_case(hdi_spirv_printer *p, uint32_t block, uint32_t to, scope *s) {
-    uint32_t inst = p->m->blocks[block].inst_end;
     bool known = p->only_way[block] != HDI_SPIRV_NONE, falls = false;
     for (uint32_t next; to != HDI_SPIRV_NONE; to = next, falls = true) {
         bool own = to != s->merge && p->m->blocks[to].construct == block;
         next = own ? p->m->blocks[to].falls_into : HDI_SPIRV_NONE;
         if (next != HDI_SPIRV_NONE && !p->reached[next]) next = HDI_SPIRV_NONE;
-        if (falls && !known && has_live_phi(p, to))
-            return hdi_spirv_unsupported(p->m, inst, "a case that others go on to begins with a phi");
         if (known) statement(p, falls ? "{" : "default: {");
-        else put_labels(p, inst, to);
+        else put_labels(p, p->m->blocks[block].inst_end, to);
         p->indent++;
-        if (own && !falls) put_copies(p, block, to);
+        if (own && !falls) put_copies(p, block, to); /* of those that others go on to they stand before the switch */
         bool fine = own ? put_from(p, to, s) : put_edge(p, block, to, s);
         p->indent--;
         statement(p, next == HDI_SPIRV_NONE ? "} break;" : "}");
@@ -257,11 +248,25 @@ static bool put_case(hdi_spirv_printer *p, uint32_t block, uint32_t to, scope *s
     return true;
 }
 
+/* A switch on a known value of which nothing is left but its own breaks. */
+static bool does_nothing(const char *text) {
+    static const char nothing[] = "switch(0u){default:{break;}break;}";
+    size_t at = 0;
+    for (; *text && at < sizeof nothing - 1; text++) {
+        if (*text == ' ' || *text == '\n') continue;
+        if (*text != nothing[at++]) return false;
+    }
+    return at == sizeof nothing - 1;
+}
+
 static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t *out_next) {
     const hdi_spirv_module *m = p->m;
     uint32_t inst = m->blocks[block].inst_end, only = p->only_way[block], mark = ++p->next_mark;
     if (hdi_spirv_length(m, inst) > 2 * HDI_SPIRV_MAX_CASES) return hdi_spirv_beyond(p->m, inst, "more than %u cases", HDI_SPIRV_MAX_CASES);
     scope s = { .kind = 's', .header = block, .merge = m->blocks[block].merge, .continue_to = HDI_SPIRV_NONE, .outer = in };
+    for (uint32_t n = 0, to; only == HDI_SPIRV_NONE && (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
+        if (to != s.merge && m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE) put_copies(p, block, to);
+    size_t begin = text_end(p);
     hdi_spirv_line(p);
     if (only != HDI_SPIRV_NONE) hdi_spirv_put(p, "switch (0u) {\n");
     else hdi_spirv_put(p, "switch (%v) {\n", hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]));
@@ -273,6 +278,7 @@ static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t
         if (!put_case(p, block, to, &s)) return false;
     }
     statement(p, "}");
+    if (only != HDI_SPIRV_NONE && does_nothing(p->text->bytes + begin)) cut_text(p, begin);
     put_further_break(p, &s);
     if (p->reached[s.merge]) *out_next = s.merge;
     return true;
@@ -283,7 +289,7 @@ static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t
 /* In a function that was called: the value, and the way out. */
 static bool put_return(hdi_spirv_printer *p, uint32_t inst, scope *in) {
     scope *function = in;
-    while (function->kind != 'f') function = function->outer;
+    for (; function->kind != 'f'; function = function->outer) function->has_return = true;
     if (function->call == 0) {
         statement(p, "return;");
         return true;
@@ -335,6 +341,7 @@ static bool put_block(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t 
     uint32_t last = m->blocks[block].inst_end;
     for (uint32_t i = m->blocks[block].inst_first + 1; i < last; i++) {
         bool call = hdi_spirv_opcode(m, i) == SpvOpFunctionCall;
+        for (scope *s = in; s && hdi_spirv_opcode(m, i) == SpvOpControlBarrier; s = s->outer) s->has_barrier = true;
         if (!(call ? put_call(p, i, in) : hdi_spirv_put_instruction(p, i)) || p->stop) return false;
     }
     bool construct = m->blocks[block].merge_inst && !is_loop(p, block);
@@ -381,7 +388,7 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     const hdi_spirv_block *header = &p->m->blocks[block];
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
     s.continue_first = p->reached[header->continue_to] && !is_continued_in_place(p, block);
-    if (p->holds_switch[block]) {
+    if (p->needs_flag[block]) {
         hdi_spirv_line(p);
         hdi_spirv_put(p, "bool left%u = false;\n", block);
     }
@@ -409,6 +416,7 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     if (fine && next != HDI_SPIRV_NONE) fine = put_from(p, next, &s);
     p->indent--;
     statement(p, "}");
+    if (p->target->closes_loops && s.has_barrier && !s.has_return && !s.left_by_break) statement(p, "BARRIER_ALL();");
     put_further_break(p, &s);
     return fine;
 }

@@ -233,12 +233,20 @@ static bool define_ids(hdi_spirv_module *m) {
     return true;
 }
 
+/* Is the letter one of the set? Letters are small ones. */
+static bool is_among(char letter, uint32_t set) { return set >> (letter - 'a') & 1; }
+#define LETTER(letter) (1u << ((letter) - 'a'))
+enum {
+    IDS_BEFORE = LETTER('t') | LETTER('i') | LETTER('c') | LETTER('g') | LETTER('e'), /* defined before their use */
+    IDS = IDS_BEFORE | LETTER('v') | LETTER('l') | LETTER('f') | LETTER('a')
+};
+
 /* Is the id that operand `letter` names of the right kind, and defined before where it has to be? */
 static bool check_id(hdi_spirv_module *m, uint32_t inst, char letter, uint32_t id) {
     uint32_t def = hdi_spirv_find(m, id);
     if (!def) return hdi_spirv_bad(m, inst, "id %u is not defined anywhere", id);
     uint32_t opcode = hdi_spirv_def_opcode(m, def);
-    if (strchr("ticge", letter) && m->defs[def].inst >= inst)
+    if (is_among(letter, IDS_BEFORE) && m->defs[def].inst >= inst)
         return hdi_spirv_bad(m, inst, "id %u is used before it is defined", id);
     switch (letter) {
     case 't': return hdi_spirv_is_type(opcode) || hdi_spirv_bad(m, inst, "id %u is not a type", id);
@@ -275,7 +283,7 @@ static bool check_operands(hdi_spirv_module *m) {
             if (letter == 'r') {
                 uint32_t def = hdi_spirv_find(m, words[at]);
                 m->defs[def].type = hdi_spirv_is_type(hdi_spirv_opcode(m, i)) ? def : type;
-            } else if (strchr("ticgevlfa", letter)) {
+            } else if (is_among(letter, IDS)) {
                 if (!check_id(m, i, letter, words[at])) return false;
                 if (letter == 't') type = hdi_spirv_find(m, words[at]);
             }

@@ -66,6 +66,7 @@ typedef struct hdi_spirv_print_target {
     uint32_t          offers;
     uint32_t          subgroup; /* lanes of a subgroup: of the device, or, where it has none, wanted; 0: as the printer likes */
     bool              offsets;  /* buffers are given as wholes, and where in them a binding begins as words */
+    bool              closes_loops; /* one more barrier behind each loop that holds one: PoCL 3.1 moves reads over its end */
 } hdi_spirv_print_target;
 
 /* Arguments of the printed function, in order: `buffer_count` pointers, the buffers at bindings buffers[i]; then one

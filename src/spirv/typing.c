@@ -424,6 +424,8 @@ static bool narrow_uses_fit(hdi_spirv_module *m, uint32_t inst, uint32_t opcode)
 }
 
 bool hdi_spirv_typing(hdi_spirv_module *m) {
+    bool any_stored_only = false; /* few modules have such numbers */
+    for (uint32_t i = 1; i < m->type_count; i++) any_stored_only |= hdi_spirv_is_storage_only(m, &m->types[i]);
     for (uint32_t b = 0; b < m->block_count; b++) {
         uint32_t function_type = m->defs[m->functions[m->blocks[b].function].def].type;
         for (uint32_t i = m->blocks[b].inst_first; i <= m->blocks[b].inst_end; i++) {
@@ -434,7 +436,7 @@ bool hdi_spirv_typing(hdi_spirv_module *m) {
             if (typed && !result_is_value(m, i, opcode, def)) return false;
             if (!hdi_spirv_typing_memory(m, i, def, &known)) return false;
             if (!known && !hdi_spirv_typing_rule(m, i, opcode, typed ? 3 : 1)) return false;
-            if (!narrow_uses_fit(m, i, opcode)) return false;
+            if (any_stored_only && !narrow_uses_fit(m, i, opcode)) return false;
             if (opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap && !subgroup(m, i)) return false;
             uint32_t returned = opcode == SpvOpReturnValue ? type_of_id(m, words[1]) : 0;
             bool nothing = hdi_spirv_type_at(m, function_type)->kind == 'v';

@@ -1,8 +1,10 @@
 /* fuzz_spirv.c: any bytes as a SPIR-V module. What is taken must be taken again by a user's kernel, stay within the stated
- * limits, hold what printers lean on, and outlive the changes that back ends make to it; every failure must say why.
+ * limits, hold what printers lean on, be printed or refused in every dialect, and outlive the changes that back ends make
+ * to it; every failure must say why.
  * options: -max_len=16384 */
 #include "spirv/module.h"
 #include <stdlib.h>
+#include "../spirv/user_kernels.h"
 #include "../unit/spirv_fixtures.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -46,6 +48,24 @@ static void read_specialised(const uint8_t *data, size_t size) {
     hdi_spirv_module_free(&m);
 }
 
+static void print_everywhere(const uint8_t *data, size_t size) {
+    static const hdi_spirv_print_target targets[] = {
+        { HDI_SPIRV_OPENCL_C, 0, 0, true, true }, { HDI_SPIRV_OPENCL_C, 0xFF, 0, false, false },
+        { HDI_SPIRV_CUDA, 0xFF, 0, false, false }, { HDI_SPIRV_HIP, 0, 0, false, false },
+    };
+    for (size_t i = 0; i < HDI_COUNT(targets); i++) {
+        hdi_text text = { .allocator = &hdi_default_allocator };
+        hdi_spirv_printed printed;
+        hd_error error = { 0 };
+        hd_status status = hdi_spirv_print(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &targets[i], &text, &printed, &error);
+        must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
+        must(status == HD_OK || status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_HOST_MEMORY);
+        must(status != HD_OK || (text.count > 100 && strlen(text.bytes) == text.count && text.bytes[text.count - 1] == '\n'));
+        must(printed.buffer_count <= HDI_SPIRV_MAX_BINDINGS && printed.length_count <= printed.buffer_count);
+        hdi_text_free(&text);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static uint32_t changed[16384 / 4 + HDI_SPIRV_SUBNORMAL_WORDS];
     read_specialised(data, size);
@@ -54,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hd_status status = hdi_spirv_inspect(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &info, &error);
     must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
     if (status) return 0;
+    print_everywhere(data, size);
 
     must(info.binding_count <= HDI_SPIRV_MAX_BINDINGS && info.spec_count <= HDI_SPIRV_MAX_SPEC && info.capability_count <= 32);
     must(info.workgroup[0] && info.workgroup[1] && info.workgroup[2]);
@@ -72,7 +93,12 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     uint32_t word, other;
     size_t words = size / 4;
     if (words < 8 || seed % 64 == 0) {
-        size_t chosen = seed / 64 % HDI_COUNT(fixtures);
+        size_t chosen = seed / 64 % (HDI_COUNT(fixtures) + HDI_COUNT(user_kernels)), user = chosen - HDI_COUNT(fixtures);
+        if (chosen >= HDI_COUNT(fixtures)) {
+            if (user_kernels[user].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
+            memcpy(data, user_kernels[user].words, user_kernels[user].bytes);
+            return user_kernels[user].bytes;
+        }
         if (fixtures[chosen].bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
         memcpy(data, fixtures[chosen].words, fixtures[chosen].bytes);
         return fixtures[chosen].bytes;

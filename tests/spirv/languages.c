@@ -93,7 +93,7 @@ void choose_kernels(chosen_kernels *out) {
 
 char *print_kernel(const hdi_kernel *kernel, hdi_spirv_dialect dialect, hdi_spirv_printed *out_printed, hd_error *out_error) {
     const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
-    const hdi_spirv_print_target target = { dialect, dialect == HDI_SPIRV_CUDA ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0, 0, dialect == HDI_SPIRV_OPENCL_C };
+    const hdi_spirv_print_target target = { dialect, dialect == HDI_SPIRV_CUDA ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0, 0, dialect == HDI_SPIRV_OPENCL_C, false };
     hdi_text text = { .allocator = &hdi_default_allocator };
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;

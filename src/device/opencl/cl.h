@@ -27,7 +27,7 @@ typedef struct hdcl_facts {
     char           identity[256]; /* of device and driver, for the cache */
     uint32_t       offers;        /* hdi_spirv_offer */
     bool           shares;        /* fine-grained SVM */
-    bool           keeps_subnormals, rounds_division;
+    bool           keeps_subnormals, rounds_division, is_pocl;
 } hdcl_facts;
 /* The devices of all platforms that can be used, in the platforms' order; at most `room`. */
 uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, uint32_t room);
@@ -88,15 +88,11 @@ void hdcl_bury(hdi_backend_device *device, bool all); /* gives back dead memory 
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-/* cache.c: programs on disk. A file is moved into place whole; what is damaged or of another device is taken for absent. */
-typedef struct hdcl_cached {
-    hdi_spirv_printed printed;
-    unsigned char    *binary; /* freed by the caller */
-    size_t            bytes;
-} hdcl_cached;
-uint64_t hdcl_cache_key(const hdi_backend_device *device, const hdi_blob *blob, const hdi_kernel *kernel, const char *options);
-bool hdcl_cache_read(const hdi_backend_device *device, uint64_t key, hdcl_cached *out_cached);
-void hdcl_cache_write(const hdi_backend_device *device, uint64_t key, const hdcl_cached *cached);
+/* cache.c: programs on disk, by what they are compiled from. A file is moved into place whole; what is damaged or of another
+ * device is taken for absent. */
+uint64_t hdcl_cache_key(const hdi_backend_device *device, const hdi_text *source, const char *options);
+void *hdcl_cache_read(const hdi_backend_device *device, uint64_t key, size_t *out_bytes); /* to be freed, or NULL */
+void hdcl_cache_write(const hdi_backend_device *device, uint64_t key, const void *bytes, size_t count);
 /* submit.c */
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);

@@ -10,7 +10,7 @@ static const char *options_for(const hdi_backend_device *device, const hdi_kerne
 
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
                        hdi_spirv_printed *out_printed, hd_error *error) {
-    const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true };
+    const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true, device->facts.is_pocl };
     const hdi_blob *blob = module->spirv;
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
@@ -45,43 +45,36 @@ static bool build(hdi_backend_device *device, const hdi_module *module, cl_progr
     return false;
 }
 
-static void keep(hdi_backend_device *device, uint64_t key, const hdi_loaded_kernel *loaded) {
-    hdcl_cached cached = { .printed = loaded->printed };
-    if (!device->host->cache_dir || device->cl.GetProgramInfo(loaded->program, CL_PROGRAM_BINARY_SIZES, sizeof cached.bytes, &cached.bytes, NULL) != CL_SUCCESS) return;
-    cached.binary = cached.bytes ? hdi_alloc(device->host->allocator, cached.bytes) : NULL;
-    if (cached.binary && device->cl.GetProgramInfo(loaded->program, CL_PROGRAM_BINARIES, sizeof cached.binary, &cached.binary, NULL) == CL_SUCCESS)
-        hdcl_cache_write(device, key, &cached);
-    hdi_free(device->host->allocator, cached.binary, cached.bytes);
+static void keep(hdi_backend_device *device, uint64_t key, cl_program program) {
+    size_t bytes = 0;
+    if (!device->host->cache_dir || device->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS) return;
+    unsigned char *binary = bytes ? hdi_alloc(device->host->allocator, bytes) : NULL;
+    if (binary && device->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) hdcl_cache_write(device, key, binary, bytes);
+    hdi_free(device->host->allocator, binary, bytes);
 }
 
-/* From the cache; anything that does not work leads to compiling. */
-static bool load_cached(hdi_backend_device *device, const hdi_module *module, uint64_t key, const char *options, hdi_loaded_kernel *loaded) {
-    hdcl_cached cached;
+/* From the cache, or NULL; anything that does not work leads to compiling. */
+static cl_program load_cached(hdi_backend_device *device, const hdi_module *module, uint64_t key, const char *options) {
+    size_t bytes;
     cl_int binary_result = CL_SUCCESS;
-    if (!hdcl_cache_read(device, key, &cached)) return false;
-    const unsigned char *binary = cached.binary;
+    unsigned char *binary = hdcl_cache_read(device, key, &bytes);
+    if (!binary) return NULL;
+    const unsigned char *given = binary;
     device->function = "clCreateProgramWithBinary";
-    loaded->program = device->cl.CreateProgramWithBinary(device->context, 1, &device->facts.id, &cached.bytes, &binary, &binary_result, &device->result);
-    hdi_free(device->host->allocator, cached.binary, cached.bytes);
-    loaded->printed = cached.printed;
-    if (loaded->program && binary_result == CL_SUCCESS && build(device, module, loaded->program, options)) return true;
-    if (loaded->program) device->cl.ReleaseProgram(loaded->program);
-    loaded->program = NULL;
-    return false;
+    cl_program program = device->cl.CreateProgramWithBinary(device->context, 1, &device->facts.id, &bytes, &given, &binary_result, &device->result);
+    hdi_free(device->host->allocator, binary, bytes);
+    if (program && binary_result == CL_SUCCESS && build(device, module, program, options)) return program;
+    if (program) device->cl.ReleaseProgram(program);
+    return NULL;
 }
 
-static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, const char *options,
-                         hdi_loaded_kernel *loaded, hd_error *error) {
-    hdi_text text = { .allocator = device->host->allocator };
-    hd_status status = print(device, module, kernel, &text, &loaded->printed, error);
-    if (!status) {
-        const char *source = text.bytes;
-        device->function = "clCreateProgramWithSource";
-        loaded->program = device->cl.CreateProgramWithSource(device->context, 1, &source, &text.count, &device->result);
-        if (!loaded->program || !build(device, module, loaded->program, options)) status = hdcl_fail(device, error, "compiling kernel %s", module->name);
-    }
-    hdi_text_free(&text);
-    return status;
+static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_text *text, const char *options,
+                         cl_program *out_program, hd_error *error) {
+    const char *source = text->bytes;
+    device->function = "clCreateProgramWithSource";
+    *out_program = device->cl.CreateProgramWithSource(device->context, 1, &source, &text->count, &device->result);
+    if (*out_program && build(device, module, *out_program, options)) return HD_OK;
+    return hdcl_fail(device, error, "compiling kernel %s", module->name);
 }
 
 static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
@@ -91,28 +84,39 @@ static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
     hdi_free(device->host->allocator, loaded, sizeof *loaded);
 }
 
+/* Text, then program, then kernel. */
+static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel *loaded,
+                      bool *out_from_cache, hd_error *error) {
+    hdi_text text = { .allocator = device->host->allocator };
+    const char *options = options_for(device, kernel);
+    hd_status status = print(device, module, kernel, &text, &loaded->printed, error);
+    if (!status) {
+        const uint64_t key = hdcl_cache_key(device, &text, options);
+        loaded->program = load_cached(device, module, key, options);
+        *out_from_cache = loaded->program != NULL;
+        if (!loaded->program) {
+            status = compile(device, module, &text, options, &loaded->program, error);
+            if (!status) keep(device, key, loaded->program);
+        }
+    }
+    hdi_text_free(&text);
+    if (status) return status;
+    device->function = "clCreateKernel";
+    loaded->kernel = device->cl.CreateKernel(loaded->program, HDI_SPIRV_PRINTED_ENTRY, &device->result);
+    return loaded->kernel ? HD_OK : hdcl_fail(device, error, "kernel %s", module->name);
+}
+
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
     hdi_list_add(&device->kernels, &loaded->link);
-    const char *options = options_for(device, kernel);
-    const uint64_t key = hdcl_cache_key(device, module->spirv, kernel, options);
-    *out_from_cache = load_cached(device, module, key, options, loaded);
-    hd_status status = *out_from_cache ? HD_OK : compile(device, module, kernel, options, loaded, error);
-    if (!status) {
-        device->function = "clCreateKernel";
-        loaded->kernel = device->cl.CreateKernel(loaded->program, HDI_SPIRV_PRINTED_ENTRY, &device->result);
-        if (!loaded->kernel) status = hdcl_fail(device, error, "kernel %s", module->name);
-    }
-    if (status) {
-        end_kernel(device, loaded);
-        return status;
-    }
-    if (!*out_from_cache) keep(device, key, loaded);
-    *out_kernel = loaded;
-    return HD_OK;
+    *out_from_cache = false;
+    hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
+    if (status) end_kernel(device, loaded);
+    else *out_kernel = loaded;
+    return status;
 }
 
 void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) { end_kernel(device, kernel); }

@@ -90,6 +90,7 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
     bool usable = version_of(version) >= 12 && number(cl, id, CL_DEVICE_AVAILABLE, sizeof(cl_bool)) &&
                   number(cl, id, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) && number(cl, id, CL_DEVICE_ENDIAN_LITTLE, sizeof(cl_bool));
     uint64_t rounding = number(cl, id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof(cl_device_fp_config));
+    facts->is_pocl = strstr(version, "PoCL") != NULL || strstr(version, "pocl") != NULL;
     facts->keeps_subnormals = rounding & CL_FP_DENORM;
     facts->rounds_division = rounding & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
     facts->shares = cl->SVMAlloc && cl->SVMFree && version_of(version) >= 20 &&

@@ -1,0 +1,157 @@
+/* test_spirv_print.c: small modules in each dialect: what has to stand in the text, what must not, and what is refused. */
+#define _GNU_SOURCE
+#include "languages.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include "../unit/spirv_fixtures.h"
+#include "user_kernels.h"
+
+static hdi_text          text;
+static hdi_spirv_printed printed;
+static hd_error          error;
+
+static hd_status print(const void *words, size_t bytes, hdi_spirv_print_target target, uint32_t spec_id, uint32_t spec_value) {
+    hdi_text_free(&text);
+    text = (hdi_text){ .allocator = &hdi_default_allocator };
+    error = (hd_error){ 0 };
+    return hdi_spirv_print(&hdi_default_allocator, words, bytes, NULL, &spec_id, &spec_value, 1, &target, &text, &printed, &error);
+}
+static hd_status print_user(const char *name, hdi_spirv_print_target target) {
+    for (size_t i = 0; i < HDI_COUNT(user_kernels); i++)
+        if (strcmp(user_kernels[i].name, name) == 0) return print(user_kernels[i].words, user_kernels[i].bytes, target, 99, 0);
+    fail_msg("no kernel %s", name);
+    return HD_OK;
+}
+static void has(const char *part) {
+    if (!strstr(text.bytes, part)) fail_msg("no \"%s\" in:\n%s", part, text.bytes);
+}
+static void has_not(const char *part) {
+    if (strstr(text.bytes, part)) fail_msg("\"%s\" in:\n%s", part, text.bytes);
+}
+static const hdi_spirv_print_target opencl = { .dialect = HDI_SPIRV_OPENCL_C }, cuda = { .dialect = HDI_SPIRV_CUDA }, hip = { .dialect = HDI_SPIRV_HIP };
+
+static void test_arguments(void **state) {
+    (void)state;
+    assert_int_equal(print(fixture_add, sizeof fixture_add, opencl, 0, 128), HD_OK);
+    has("reqd_work_group_size(128, 1, 1)");
+    has("heddle_kernel(GLOBAL u8 *b0, GLOBAL u8 *b1, GLOBAL u8 *b2, const launch_words launch) {");
+    assert_int_equal(printed.buffer_count, 3);
+    assert_int_equal(printed.push_words, 2);
+    assert_int_equal(printed.argument_words, 5);
+    assert_int_equal(printed.length_count, 0);
+    has("* 0x1.8p+0f"); /* constant 3, by default */
+    has_not("+= (u64)launch");
+    hdi_spirv_print_target whole = opencl;
+    whole.offsets = true;
+    assert_int_equal(print(fixture_add, sizeof fixture_add, whole, 3, 0x40400000), HD_OK);
+    has("b2 += (u64)launch.w[9] | (u64)launch.w[10] << 32u;");
+    has("* 0x1.8p+1f");
+    assert_int_equal(printed.argument_words, 11);
+    assert_int_equal(print(fixture_add, sizeof fixture_add, cuda, 0, 64), HD_OK);
+    has("extern \"C\" __global__ void __launch_bounds__(64 * 1 * 1) heddle_kernel(");
+    assert_int_equal(print_user("types, -O", (hdi_spirv_print_target){ HDI_SPIRV_OPENCL_C, HDI_SPIRV_OFFERS_FP64, 0, false, false }), HD_OK);
+    assert_true(printed.length_count == 2 && printed.lengths[0] == 0 && printed.lengths[1] == 1);
+}
+
+static void test_pure(void **state) {
+    (void)state;
+    for (size_t i = 0; i < HDI_COUNT(user_kernels); i++) {
+        assert_int_equal(print(user_kernels[i].words, user_kernels[i].bytes, cuda, 99, 0), HD_OK);
+        char *first = strdup(text.bytes);
+        assert_int_equal(print(user_kernels[i].words, user_kernels[i].bytes, cuda, 99, 0), HD_OK);
+        assert_string_equal(first, text.bytes);
+        free(first);
+    }
+}
+
+static void test_contraction(void **state) {
+    (void)state;
+    assert_int_equal(print_user("mandelbrot, -O", opencl), HD_OK);
+    has("#pragma OPENCL FP_CONTRACT OFF");
+    assert_int_equal(print_user("bodies, -O", opencl), HD_OK);
+    has_not("FP_CONTRACT");
+    assert_int_equal(print_user("mandelbrot, -O", cuda), HD_OK);
+    has("__fmul_rn");
+    has(" = exact_mul(v");
+    assert_int_equal(print_user("mandelbrot, -O", hip), HD_OK);
+    has("clang fp contract(off)");
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    assert_int_equal(print_user("mandelbrot, -O", opencl), HD_OK);
+    has_not("at_add");
+    has_not("f16");
+    assert_int_equal(print_user("histogram, -O", opencl), HD_OK);
+    has("SHARED ");
+    has("(volatile LOCAL i32 *)");
+    has("(volatile GLOBAL u32 *)");
+    assert_int_equal(printed.shared_bytes, 72);
+    assert_int_equal(print_user("types, -O", opencl), HD_OK);
+    has("0x7C00u"); /* halves by integer code */
+    assert_int_equal(print_user("types, -O", (hdi_spirv_print_target){ HDI_SPIRV_OPENCL_C, HDI_SPIRV_OFFERS_FP16, 0, false, false }), HD_OK);
+    has("convert_half_rte");
+}
+
+static void test_subgroups(void **state) {
+    (void)state;
+    assert_int_equal(print_user("lanes, -O", opencl), HD_OK);
+    has("sg_room[WORKGROUP]");
+    assert_int_equal(printed.subgroup, 32);
+    assert_int_equal(printed.shared_bytes, 256);
+    assert_int_equal(print_user("lanes, -O", (hdi_spirv_print_target){ HDI_SPIRV_OPENCL_C, 0, 16, false, false }), HD_OK);
+    assert_int_equal(printed.subgroup, 16);
+    assert_int_equal(print_user("lanes, -O", (hdi_spirv_print_target){ HDI_SPIRV_OPENCL_C, 0, 48, false, false }), HD_STATUS_UNSUPPORTED);
+    assert_int_equal(print_user("lanes, -O", (hdi_spirv_print_target){ HDI_SPIRV_OPENCL_C, HDI_SPIRV_OFFERS_SUBGROUPS, 0, false, false }), HD_OK);
+    has("cl_khr_subgroups");
+    assert_int_equal(print_user("lanes, -O", cuda), HD_OK);
+    has("__shfl_sync");
+    /* Sums in a branch that only some take: fine where there are subgroups. */
+    assert_int_equal(print(fixture_subgroup, sizeof fixture_subgroup, cuda, 99, 0), HD_OK);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, opencl, 99, 0), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "SPIR-V word "));
+    assert_non_null(strstr(error.text, "OpCooperativeMatrixLoadKHR: OpenCL C has no cooperative matrices here"));
+    assert_int_equal(print(fixture_add, 100, opencl, 99, 0), HD_STATUS_MODULE);
+    assert_int_equal(print(fixture_uniform_buffer, sizeof fixture_uniform_buffer, opencl, 99, 0), HD_STATUS_MODULE);
+}
+
+/* The n-th allocation fails: said, nothing lost. */
+typedef struct counter { uint32_t left; int64_t bytes; } counter;
+static void *failing(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    counter *c = user;
+    if (new_bytes && c->left-- == 0) return c->left = 0, NULL;
+    void *now = hdi_default_allocator.resize(NULL, old, old_bytes, new_bytes);
+    c->bytes += (int64_t)new_bytes - (int64_t)old_bytes;
+    return now;
+}
+static void test_memory(void **state) {
+    (void)state;
+    for (uint32_t n = 0;; n++) {
+        counter c = { n, 0 };
+        const hd_allocator allocator = { failing, &c };
+        hdi_text out = { .allocator = &allocator };
+        hd_error why = { 0 };
+        const hd_status status = hdi_spirv_print(&allocator, kernel_ways_plain, sizeof kernel_ways_plain, NULL, NULL, NULL, 0, &opencl, &out, &printed, &why);
+        hdi_text_free(&out);
+        assert_int_equal(c.bytes, 0);
+        if (status == HD_OK) break;
+        assert_int_equal(status, HD_STATUS_OUT_OF_HOST_MEMORY);
+        assert_true(n < 10000);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory),
+    };
+    const int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    hdi_text_free(&text);
+    return failures;
+}
