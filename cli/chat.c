@@ -53,49 +53,31 @@ static int set_system(chat *c, const char *text) {
     return CLI_OK;
 }
 
-/* The conversation as the text that the model is to continue; free() it. NULL after a message. */
-static char *render(chat *c, const hd_message *messages, size_t count, size_t *out_bytes) {
-    size_t needed = 0;
-    char *text = NULL;
-    if (hd_model_render_chat(c->llm.model, c->template_name, messages, count, NULL, 0, &needed) != HD_STATUS_LIMIT || needed == 0) {
-        cli_session_fail(&c->llm.cli, NULL);
-        return NULL;
-    }
-    text = malloc(needed);
-    if (!text) cli_fail(c->llm.cli.command, "no memory is left");
-    else hd_model_render_chat(c->llm.model, c->template_name, messages, count, text, needed, NULL);
-    *out_bytes = needed - 1;
-    return text;
-}
-
 /* ---- a turn ---- */
 
-/* Puts the prompt's tokens into the answer; *out_same is how many of them the session holds already. */
-static int tokenize(chat *c, const char *text, size_t bytes, size_t *out_same) {
+/* Puts the tokens of the conversation into the answer; *out_same is how many of them the session holds already. */
+static int tokenize(chat *c, const hd_message *messages, size_t message_count, size_t *out_same) {
     const uint32_t context = c->llm.desc.context;
     size_t count = 0, same = 0;
-    int code = cli_llm_tokenize(&c->llm, text, bytes, HD_TOKENIZE_PARSE_SPECIAL, NULL, &count);
-    if (code) return code;
+    if (hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, NULL, &count)) return cli_session_fail(&c->llm.cli, NULL);
     if (count > context)
         return cli_fail(c->llm.cli.command, "the conversation would be %zu tokens long, and the context holds %u; shorten the message, begin anew with /clear, or give --context",
                         count, (unsigned)context);
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
     if (!tokens) return cli_fail(c->llm.cli.command, "no memory is left");
-    code = cli_llm_tokenize(&c->llm, text, bytes, HD_TOKENIZE_PARSE_SPECIAL, tokens, &count);
+    const hd_status status = hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, tokens, &count);
     while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++; /* the last one is fed to learn what comes next */
-    if (!code) memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
+    if (!status) memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
     c->answer.prompt_count = count;
     *out_same = same;
     free(tokens);
-    return code;
+    return status ? cli_session_fail(&c->llm.cli, NULL) : CLI_OK;
 }
 
 static int answer(chat *c) {
-    size_t bytes, same = 0;
+    size_t same = 0;
     const size_t without_system = c->messages[0].content[0] ? 0 : 1;
-    char *text = render(c, c->messages + without_system, c->message_count - without_system, &bytes);
-    int code = text ? tokenize(c, text, bytes, &same) : CLI_FAILED;
-    free(text);
+    int code = tokenize(c, c->messages + without_system, c->message_count - without_system, &same);
     if (code) return code;
     cli_interrupts_catch(true);
     code = cli_answer_run(&c->llm, &c->answer, same);
@@ -197,14 +179,14 @@ static int begin(const cli_args *args, chat *c) {
     char history[4096];
     const char *system = cli_get(args, "--system");
     const hd_message probe = { "user", "Hello" };
-    size_t bytes;
+    size_t count = 0;
     int code = cli_llm_open(args, &c->llm);
     if (code) return code;
     if (!c->template_name && !c->llm.info.has_chat_template)
         return cli_fail(args->command, "%s has no chat template, so it may be no chat model; name one with --template, or see `heddle generate`", args->operand);
-    char *text = render(c, &probe, 1, &bytes); /* a template that cannot be used is told before anything is loaded */
-    free(text);
-    code = text ? set_system(c, system ? system : "") : CLI_FAILED;
+    /* A template that cannot be used is told before anything is loaded. */
+    if (hd_model_chat_tokens(c->llm.model, c->template_name, &probe, 1, NULL, &count)) return cli_session_fail(&c->llm.cli, NULL);
+    code = set_system(c, system ? system : "");
     if (!code) code = cli_llm_prepare(args, &c->llm);
     if (!code) code = cli_answer_prepare(&c->llm, &c->answer);
     if (!code) code = cli_llm_load(&c->llm);

@@ -101,7 +101,7 @@ static hd_status run_life(life *l) {
     hd_status status;
     const hd_session_desc desc = { .device = l->device, .context = 64, .chunk = 8, .math = HD_MATH_EXACT };
     hd_fit fit;
-    TRY(hd_model_open(l->context, HEDDLE_TESTS_DIR "/llm/models/llama_q8_0.gguf", &(hd_model_desc){ .strict = 1 }, &l->model));
+    TRY(hd_model_open(l->context, HEDDLE_TESTS_DIR "/llm/models/llama_q8_0.gguf", &(hd_model_desc){ .check_weights = 1 }, &l->model));
     TRY(hd_model_fit(l->model, &desc, &fit));
     TRY(hd_session_create(l->model, &desc, &l->session));
     TRY(answer(l));
