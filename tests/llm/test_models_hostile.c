@@ -295,7 +295,7 @@ static void weights_without_numbers_are_named(void **state) {
         { "an infinity in f32", "llama_f32", { .kind = EDIT_SET_F32, .name = "token_embd.weight", .count = 0, .number = INFINITY }, "'token_embd.weight' row 0 holds NaN or infinity" },
         { "a NaN scale in q8_0", LLAMA, { .kind = EDIT_SET_F16, .name = "blk.0.attn_q.weight", .count = 2 * 34, .number = 0x7e00 }, "'blk.0.attn_q.weight' row 2 holds NaN" },
         { "an infinite scale in q4_0", "llama_q4_0", { .kind = EDIT_SET_F16, .name = "output.weight", .count = 0, .number = 0x7c00 }, "'output.weight' row 0 holds NaN" },
-        { "rows of zeros", "llama_f32", { .kind = EDIT_TENSOR, .name = "blk.0.attn_v.weight", .type = HDL_GGUF_TYPE_F32, .shape = { 2, { 80, 32 } } }, "'blk.0.attn_v.weight' row 0 is all zero; 80 of 80" },
+        { "rows of zeros", "llama_f32", { .kind = EDIT_TENSOR, .name = "blk.0.attn_v.weight", .type = HDL_GGUF_TYPE_F32, .shape = { 2, { 80, 32 } } }, "'blk.0.attn_v.weight' row 0 is all zero (80 of its 80 rows" },
         { "a NaN in a norm", LLAMA, { .kind = EDIT_SET_F32, .name = "output_norm.weight", .count = 3, .number = NAN }, "'output_norm.weight' row 0 holds NaN" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
