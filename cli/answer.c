@@ -135,14 +135,16 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     const bool on_cpu = device->kind == HD_DEVICE_CPU;
     hd_session_stats stats;
     hd_fit fit;
-    cli_cell bytes, load;
+    cli_cell bytes, load, layers;
     hd_session_get_stats(llm->session, &stats);
     hd_session_get_fit(llm->session, &fit);
     fprintf(stderr, "heddle: prompt  %zu tokens, %.1f tokens/s\n", a->fed, cli_per_second(a->fed, a->made.prompt_ns));
     fprintf(stderr, "heddle: answer  %u tokens, %.1f tokens/s, ended by %s\n", (unsigned)a->made.token_count,
             cli_per_second(a->made.token_count, a->made.answer_ns), ended_by(a->made.stop));
-    fprintf(stderr, "heddle: device  %s: %u of %u layers, %s, loaded in %s\n", device->name, (unsigned)(on_cpu ? fit.cpu_layers : fit.device_layers),
-            (unsigned)llm->info.layers, cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
+    const unsigned there = on_cpu ? fit.cpu_layers : fit.device_layers;
+    if (there < llm->info.layers) snprintf(layers, sizeof layers, "%u of %u", there, (unsigned)llm->info.layers);
+    else snprintf(layers, sizeof layers, "%u", there);
+    fprintf(stderr, "heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers, cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
     if (on_cpu) return;
     report_elsewhere(llm, "moved ", fit.streamed_layers, fit.device_weight_bytes);
     report_elsewhere(llm, "CPU   ", fit.cpu_layers, fit.cpu_bytes);

@@ -116,5 +116,5 @@ static const cli_option options[] = {
 
 const cli_command cli_bench_llm = {
     "bench llm", "measures a model: tokens a second for a prompt and an answer", "bench llm [MODEL.gguf] [-p N] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
-    "pp and tg mean what llama-bench means by them.\n", "heddle bench llm model.gguf -p 512 -n 128", run,
+    "pp and tg mean what llama-bench means by them.\n", "  heddle bench llm model.gguf -p 512 -n 128\n", run,
 };

@@ -227,5 +227,5 @@ const cli_command cli_chat = {
     "chat", "a conversation with a chat model", "chat MODEL.gguf [--system TEXT] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
     "Type a message and press Enter; /help lists what else can be typed. Ctrl-C stops an answer, Ctrl-D ends.\n"
     "Where standard input is no terminal, each of its lines is a message.\n",
-    "heddle chat model.gguf --system \"Answer in one sentence.\"", run,
+    "  heddle chat model.gguf --system \"Answer in one sentence.\"\n", run,
 };

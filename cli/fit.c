@@ -38,5 +38,5 @@ static const cli_option options[] = { CLI_SESSION_OPTIONS, CLI_OPTION_JSON };
 
 const cli_command cli_fit = {
     "fit", "tells what memory a model will take, without loading it", "fit [MODEL.gguf] [--context N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
-    "The exit code is 1 where it does not fit.\n", "heddle fit model.gguf --context 8192", run,
+    "The exit code is 1 where it does not fit.\n", "  heddle fit model.gguf --context 8192\n", run,
 };

@@ -125,5 +125,5 @@ const cli_command cli_generate = {
     "generate", "continues a text with a language model", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
     "With no model named, the small one that comes with heddle is taken: it writes in the style of\n"
     "the King James Bible. The text goes to standard output, everything else to standard error.\n",
-    "heddle generate -p \"And the king said\" -n 64 --seed 7", run,
+    "  heddle generate -p \"And the king said\" -n 64 --seed 7\n", run,
 };

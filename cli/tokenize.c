@@ -76,5 +76,5 @@ static const cli_option options[] = {
 
 const cli_command cli_tokenize = {
     "tokenize", "shows a text as a model's tokens", "tokenize [MODEL.gguf] -p TEXT [options]", "[MODEL.gguf]", options, CLI_COUNT(options), NULL,
-    "heddle tokenize -p \"Hello, world\"", run,
+    "  heddle tokenize -p \"Hello, world\"\n", run,
 };

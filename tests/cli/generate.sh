@@ -7,7 +7,7 @@ generate="$heddle generate $demo -p Behold,"
 # The text and nothing else on standard output; the report on standard error.
 expect 0 '^Behold, ' '^heddle: answer  12 tokens, [0-9.]+ tokens/s, ended by -n$' $generate -n 12
 matches err '^heddle: prompt  [0-9]+ tokens, [0-9.]+ tokens/s$' report
-matches err '^heddle: device  .*: 8 of 8 layers, [0-9.]+ MiB, loaded in ' report
+matches err '^heddle: device  .*: 8 layers, [0-9.]+ MiB, loaded in ' report
 [ "$(wc -l <err)" = 5 ] || fail "not the start-up line, an empty line and three of report"
 expect 0 '^In the beginning' - "$heddle" generate -n 2
 expect 0 - '^heddle: device: ' $generate -n 12 --quiet
