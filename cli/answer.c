@@ -122,12 +122,10 @@ static const char *ended_by(hd_stop stop) {
     return "a failure";
 }
 
-/* Layers that are not on the device, and why. */
-static void report_elsewhere(const cli_llm *llm, const char *where, uint32_t layers, uint64_t bytes) {
-    const hd_session_desc *desc = &llm->desc;
-    const char *why = desc->device_layers ? "as --gpu-layers asks" : desc->memory_bytes ? "the device's share, --memory, is full" : "the device's memory is full";
-    cli_cell taken;
-    if (layers) fprintf(stderr, "heddle: %s  %u of %u layers, %s: %s\n", where, (unsigned)layers, (unsigned)llm->info.layers, cli_bytes(bytes, taken), why);
+/* Why layers are not on the device. */
+static const char *why_not_there(const hd_session_desc *desc) {
+    if (desc->device_layers) return "as --gpu-layers asks";
+    return desc->memory_bytes ? "the device's share, --memory, is full" : "the device's memory is full";
 }
 
 void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
@@ -146,6 +144,10 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     else snprintf(layers, sizeof layers, "%u", there);
     fprintf(stderr, "heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers, cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
     if (on_cpu) return;
-    report_elsewhere(llm, "moved ", fit.streamed_layers, fit.device_weight_bytes);
-    report_elsewhere(llm, "CPU   ", fit.cpu_layers, fit.cpu_bytes);
+    if (fit.streamed_layers)
+        fprintf(stderr, "heddle: stream  %u of %u layers travel to the device for every token: %s\n", (unsigned)fit.streamed_layers, (unsigned)llm->info.layers,
+                why_not_there(&llm->desc));
+    if (fit.cpu_layers)
+        fprintf(stderr, "heddle: CPU     %u of %u layers, %s: %s\n", (unsigned)fit.cpu_layers, (unsigned)llm->info.layers, cli_bytes(fit.cpu_bytes, bytes),
+                why_not_there(&llm->desc));
 }

@@ -18,7 +18,7 @@ static int report(cli_llm *llm, bool json) {
     }
     cli_cell has;
     printf("%-8s %6s  %12s %12s %12s %12s\n", "", "LAYERS", "WEIGHTS", "CACHE", "SCRATCH", "TOGETHER");
-    if (fit.device_layers) print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes, fit.device_scratch_bytes, fit.device_bytes);
+    if (fit.device_bytes) print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes, fit.device_scratch_bytes, fit.device_bytes);
     if (fit.streamed_layers) printf("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
     if (fit.cpu_layers) print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes, fit.cpu_bytes);
     printf("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", hd_device_get_info(llm->desc.device)->name, cli_bytes(fit.device_memory_bytes, has));

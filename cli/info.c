@@ -25,7 +25,8 @@ static void print(const cli_llm *llm) {
     cli_cell file, weights;
     printf("name          %s\n", i->name[0] ? i->name : "(none)");
     printf("architecture  %s\n", i->architecture);
-    printf("parameters    %.3g million\n", (double)i->parameters / 1e6);
+    const double millions = (double)i->parameters / 1e6;
+    printf("parameters    %.2f %s\n", millions < 1000 ? millions : millions / 1000, millions < 1000 ? "million" : "billion");
     printf("weights       %s: %s\n", cli_bytes(i->weight_bytes, weights), i->weight_types);
     printf("file          %s\n", cli_bytes(i->file_bytes, file));
     printf("layers        %u of hidden size %u, feed-forward %u\n", (unsigned)i->layers, (unsigned)i->hidden, (unsigned)i->feed_forward);

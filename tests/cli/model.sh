@@ -6,6 +6,7 @@ has_python() { python3 -c '' 2>/dev/null; }
 is_json() { ! has_python || python3 -m json.tool <out >/dev/null || fail "$1 --json is no JSON"; }
 
 expect 0 '^architecture  qwen3$' "" "$heddle" info "$demo"
+matches out '^parameters    7.35 million$' info
 matches out '^layers        8 of hidden size 256' info
 matches out '^vocabulary    4096 tokens, tokenizer gpt2$' info
 cp out named
