@@ -85,7 +85,7 @@ static char *read_plain(void) {
 
 char *line_edit_read(line_edit *editor, const char *prompt) {
     if (!editor->library) {
-        if (isatty(STDIN_FILENO)) {
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
             fputs(prompt, stdout);
             fflush(stdout);
         }
