@@ -13,11 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { MUTATIONS = 2000, CUT_STEP = 9970 };
-#else
 enum { MUTATIONS = 10000, CUT_STEP = 997 };
-#endif
 
 static meter counted;
 static hd_context *context, *contexts[2]; /* not strict, strict */
