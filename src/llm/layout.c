@@ -80,15 +80,15 @@ static hdl_part last_layers(const hd_model *model, uint32_t count) {
 
 static bool is_cpu(hd_device *device) { return hd_device_get_info(device)->kind == HD_DEVICE_CPU; }
 
-/* Everything on one device. */
-static hd_status whole(const hd_model *model, hdl_layout *layout, hd_device *device) {
-    need n;
+/* Everything on one device, which has so much memory. */
+static hd_status whole(const hd_model *model, hdl_layout *layout, hd_device *device, uint64_t has) {
+    need n = { 0 };
     const hd_status status = need_of(model, device, layout, last_layers(model, model->figures.layers), &n);
     layout->stage_count = 1;
     layout->devices[0] = device;
     layout->parts[0] = last_layers(model, model->figures.layers);
     hd_fit *fit = &layout->fit;
-    fit->fits = total(n) <= fit->device_memory_bytes;
+    fit->fits = total(n) <= has;
     if (is_cpu(device)) {
         fit->cpu_layers = model->figures.layers;
         fit->cpu_weight_bytes = n.weights, fit->cpu_cache_bytes = n.cache, fit->cpu_scratch_bytes = n.scratch, fit->cpu_bytes = total(n);
@@ -101,7 +101,7 @@ static hd_status whole(const hd_model *model, hdl_layout *layout, hd_device *dev
 
 /* The last `count` layers on the device, the first ones on the CPU. */
 static hd_status split(const hd_model *model, hdl_layout *layout, hd_device *device, hd_device *cpu, uint32_t count) {
-    need below, above;
+    need below = { 0 }, above = { 0 };
     const uint32_t layers = model->figures.layers;
     hd_status status = need_of(model, device, layout, last_layers(model, count), &above);
     if (!status) status = need_of(model, cpu, layout, first_layers(layers - count), &below);
@@ -175,7 +175,7 @@ static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_de
     }
     if (fits) return split(model, layout, device, cpu, fits);
     layout->fit = (hd_fit){ .device_memory_bytes = layout->fit.device_memory_bytes };
-    return whole(model, layout, cpu);
+    return whole(model, layout, cpu, hd_device_get_info(cpu)->memory_bytes);
 }
 
 /* ---- wishes ---- */
@@ -198,15 +198,15 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
     hd_status status = resolve(model, desc, device, out);
     if (status) return status;
     const uint32_t layers = model->figures.layers;
-    if (is_cpu(device)) return whole(model, out, device);
+    const uint64_t has = out->fit.device_memory_bytes;
+    if (is_cpu(device)) return whole(model, out, device, has);
     if (desc->device_layers == 0 || desc->device_layers == (int)layers) {
-        status = whole(model, out, device);
+        status = whole(model, out, device, has);
         if (status || out->fit.fits || desc->device_layers) return status;
     }
     if (desc->stream) return stream(model, out, device);
     if (!cpu) return HD_STATUS_NO_DEVICE;
-    const uint64_t has = out->fit.device_memory_bytes;
     out->fit = (hd_fit){ .device_memory_bytes = has };
-    if (desc->device_layers == -1) return whole(model, out, cpu);
+    if (desc->device_layers == -1) return whole(model, out, cpu, hd_device_get_info(cpu)->memory_bytes);
     return desc->device_layers ? split(model, out, device, cpu, (uint32_t)desc->device_layers) : as_many_as_fit(model, out, device, cpu);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define SLAB_BYTES  (UINT64_C(512) << 20)
+#define LAST_WAIT_NS UINT64_C(3600000000000) /* an hour: what the CPU does ends, however slow the machine */
 #define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
 
 static hd_status fail(const hdl_stage *stage, hd_status status, const char *what) {
@@ -12,6 +13,8 @@ static hd_status fail(const hdl_stage *stage, hd_status status, const char *what
     hdl_fail(&error, status, "%s", what);
     return hd_context_put_error(stage->model->context, &error);
 }
+
+static bool is_cpu(const hdl_stage *stage) { return hd_device_get_info(stage->device)->kind == HD_DEVICE_CPU; }
 
 /* ---- bytes ---- */
 
@@ -98,11 +101,11 @@ hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffe
 }
 
 /* Bytes of the slab that begins with weight `first`: of all weights up to the limit, so that no slab ends in unused room. */
-static uint64_t slab_bytes(const hdl_stage *stage, uint32_t first, bool is_cpu) {
+static uint64_t slab_bytes(const hdl_stage *stage, uint32_t first) {
     uint64_t bytes = 0;
     for (uint32_t i = first; i < stage->model->weight_count; i++) {
         const hdl_weight *w = &stage->model->weights[i];
-        if (!hdl_part_needs(stage->model, stage->part, i) || (is_cpu && w->tensor.type != HDL_GGUF_TYPE_I2_S)) continue;
+        if (!hdl_part_needs(stage->model, stage->part, i) || (is_cpu(stage) && w->tensor.type != HDL_GGUF_TYPE_I2_S)) continue;
         const uint64_t more = hdl_aligned(hdl_weight_bytes(w));
         if (bytes && bytes + more > SLAB_BYTES) break;
         bytes += more;
@@ -124,7 +127,6 @@ static hd_status borrow(hdl_stage *stage, uint32_t index, hdl_loading *loading) 
 
 static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
     const hd_model *model = stage->model;
-    const bool is_cpu = hd_device_get_info(stage->device)->kind == HD_DEVICE_CPU;
     hd_buffer *slab = NULL;
     uint64_t used = 0, room = 0;
     for (uint32_t i = 0; i < model->weight_count; i++) {
@@ -132,12 +134,12 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
         const uint64_t bytes = hdl_aligned(hdl_weight_bytes(w));
         hd_status status;
         if (!hdl_part_needs(model, stage->part, i)) continue;
-        if (is_cpu && w->tensor.type != HDL_GGUF_TYPE_I2_S) {
+        if (is_cpu(stage) && w->tensor.type != HDL_GGUF_TYPE_I2_S) {
             if ((status = borrow(stage, i, loading))) return status;
             continue;
         }
         if (used + bytes > room) {
-            room = slab_bytes(stage, i, is_cpu);
+            room = slab_bytes(stage, i);
             used = 0;
             if ((status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
         }
@@ -160,6 +162,7 @@ hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
 
 void hdl_stage_end(hdl_stage *stage) {
     const hd_allocator *allocator = &stage->model->allocator;
+    if (is_cpu(stage)) (void)hd_device_wait(stage->device, LAST_WAIT_NS); /* a run that timed out still reads the mapped file */
     for (uint32_t i = 0; i < stage->plan_count; i++) hd_plan_destroy(stage->plans[i].plan);
     for (uint32_t i = 0; i < stage->buffer_count; i++) hd_buffer_destroy(stage->buffers[i]);
     hd_buffer_destroy(stage->cache);

@@ -7,8 +7,9 @@ static hd_status new_slot(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes,
                           uint32_t *out_slot) {
     if (!hdi_grow(plan->arena.allocator, &plan->slots, &plan->slot_capacity, (size_t)plan->slot_count + 1, sizeof *plan->slots))
         return HD_STATUS_OUT_OF_HOST_MEMORY;
-    plan->slots[plan->slot_count++] = (hdi_plan_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
-    return hdi_cmds_slot(&plan->cmds, bytes, out_slot);
+    const hd_status status = hdi_cmds_slot(&plan->cmds, bytes, out_slot);
+    if (!status) plan->slots[plan->slot_count++] = (hdi_plan_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
+    return status;
 }
 
 static uint64_t alignment(const hdi_plan *plan) { return HDI_MAX(plan->caps.binding_align, UINT64_C(256)); }

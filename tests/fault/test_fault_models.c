@@ -167,6 +167,35 @@ static void sweep_memory(bool forever) {
 static void allocations_fail_once(void **state) { (void)state; sweep_memory(false); }
 static void allocations_fail_from_there_on(void **state) { (void)state; sweep_memory(true); }
 
+/* ---- a wait that is too short ---- */
+
+/* A session and its model end while a run that timed out is still under way: it reads the mapped file, which must not go before. */
+static void ended_under_way(void **state) {
+    (void)state;
+    uint32_t timeouts = 0;
+    calm_memory();
+    for (int round = 0; round < 12; round++) {
+        int32_t tokens[64];
+        life l = { 0 };
+        const hd_context_desc desc = { .allocator = { resize, NULL }, .backend = "cpu", .cpu_threads = 2, .cache_dir = "", .wait_ns = 1 };
+        for (int i = 0; i < 64; i++) tokens[i] = i + 3;
+        assert_int_equal(hd_context_create(&desc, &l.context), HD_OK);
+        assert_int_equal(hd_device_open(l.context, &(hd_device_desc){ .id = "cpu" }, &l.device), HD_OK);
+        assert_int_equal(hd_model_open(l.context, HEDDLE_TESTS_DIR "/../models/demo.gguf", NULL, &l.model), HD_OK);
+        if (hd_session_create(l.model, &(hd_session_desc){ .device = l.device, .context = 256 }, &l.session) == HD_OK) {
+            const hd_status status = hd_session_feed(l.session, 0, tokens, 64);
+            assert_true(status == HD_OK || status == HD_STATUS_TIMEOUT);
+            assert_int_equal(hd_session_position(l.session, 0), status ? 0 : 64);
+            timeouts += status != HD_OK;
+        }
+        end_life(&l);
+        hd_context_destroy(l.context);
+    }
+    assert_int_equal(atomic_load(&memory.alive), 0);
+    print_message("%u runs timed out\n", timeouts);
+    assert_true(timeouts > 0);
+}
+
 /* ---- the driver ---- */
 
 #ifdef HEDDLE_VULKAN
@@ -277,7 +306,7 @@ static int find_answer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allocations_fail_once), cmocka_unit_test(allocations_fail_from_there_on),
+        cmocka_unit_test(allocations_fail_once), cmocka_unit_test(allocations_fail_from_there_on), cmocka_unit_test(ended_under_way),
 #ifdef HEDDLE_VULKAN
         cmocka_unit_test(driver_calls_fail),
 #endif

@@ -248,6 +248,10 @@ static void places_change_no_bit(void **state) {
         placed(model, &tight, &r, r.vocabulary, got, &fit);
         assert_true(fit.cpu_layers > 0 && fit.device_bytes <= tight.memory_bytes);
         assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
+        tight.memory_bytes = 1; /* no layer has room: the CPU takes all */
+        placed(model, &tight, &r, r.vocabulary, got, &fit);
+        assert_true(fit.fits && fit.cpu_layers == whole.device_layers && fit.device_layers == 0);
+        assert_memory_equal(got, wanted, r.vocabulary * sizeof *got);
         hd_model_close(model);
         free(wanted);
         free(r.bytes);
