@@ -178,7 +178,7 @@ static hd_status feed_forward(hd_context *ctx, hd_device *dev, const block *b, b
     printf("  second run   %8.2f ms, %.1f GFLOP/s\n", second_ms, 6.0 * (double)(b->tokens * b->width * b->hidden) / second_ms / 1e6);
     printf("    submissions %llu, commands recorded %llu, kernels compiled %llu, weight bytes uploaded %llu\n", submissions, recorded, again, weights_again);
     printf("  check        largest error %.1e of the largest value, against the CPU in exact mode (%.0f ms)\n", error, check_ms);
-    *out_held = stats.kernels <= 3 && submissions == 1 && recorded == 0 && again == 0 && weights_again == 0 && error < 1e-3;
+    *out_held = stats.kernels <= 3 && submissions == 1 && recorded == 0 && again == 0 && weights_again == 0 && error < 3e-2; /* activations in 8 bits: docs/ops.md */
     return HD_OK;
 }
 

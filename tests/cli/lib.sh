@@ -48,13 +48,15 @@ refuse() {
     [ "$(grep -vc '^heddle: device:' err)" = 1 ] || fail "$*: not one line on stderr"
 }
 
-# python CODE: with numpy, for the other side's view of .npy files and JSON.
+# python CODE: with numpy, for the other side's view of .npy files and JSON. Debian's own Python has Debian's NumPy.
+python3=python3
+python3 -c 'import numpy' 2>/dev/null || python3=/usr/bin/python3
 python() {
-    python3 -c "$1" >python.out 2>&1 || { fail "python: $1"; cat python.out; }
+    "$python3" -c "$1" >python.out 2>&1 || { fail "python: $1"; cat python.out; }
 }
 
 needs_numpy() {
-    python3 -c 'import numpy' 2>/dev/null || { echo "no python3 with numpy: skipped"; exit 77; }
+    "$python3" -c 'import numpy' 2>/dev/null || { echo "no python3 with numpy: skipped"; exit 77; }
 }
 
 has_vulkan() { HEDDLE_BACKEND=vulkan "$heddle" devices | grep -q 'software'; }
