@@ -146,7 +146,8 @@ typedef struct hd_step {
 /** Appends one token to each of `count` different sequences in one submission; in exact mode each gets the very bits that it
  *  would get alone. Statuses as hd_session_feed. */
 HD_API hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count);
-/** The most likely next token, chosen on the device. Statuses: NULL_POINTER, WRONG_STATE (nothing was fed). */
+/** The most likely next token, chosen on the device. Statuses: NULL_POINTER, WRONG_STATE (nothing was fed), INVALID_ARGUMENT (a
+ *  score is NaN, as broken weights make them). */
 HD_API hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_token);
 /** Scores of all tokens to come next, `vocabulary` floats, valid until the session is used again. Statuses as hd_session_best. */
 HD_API hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float **out_logits);

@@ -82,7 +82,14 @@ static void system_close(void *user, hdl_file file) {
     close((int)file);
 }
 
-const hdl_files hdl_system_files = { NULL, system_open, system_size, system_read, system_map, system_unmap, system_close };
+static void system_rest(void *user, const uint8_t *bytes, uint64_t count) {
+    (void)user;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)bytes + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)bytes + (uintptr_t)count) / page * page; /* whole pages only: the others are shared with neighbours */
+    if (end > first) madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+const hdl_files hdl_system_files = { NULL, system_open, system_size, system_read, system_map, system_unmap, system_close, system_rest };
 
 bool hdl_files_read_all(const hdl_files *files, hdl_file file, uint64_t offset, void *out, uint64_t bytes) {
     uint8_t *at = out;

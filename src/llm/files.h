@@ -19,6 +19,9 @@ typedef struct hdl_files {
     const uint8_t *(*map)(void *user, hdl_file file, uint64_t bytes);
     void (*unmap)(void *user, const uint8_t *map, uint64_t bytes);
     void (*close)(void *user, hdl_file file);
+    /* Tells that these bytes of a mapping are not needed for now: their memory may go, and comes back when they are read. NULL: nobody
+     * is told. */
+    void (*rest)(void *user, const uint8_t *bytes, uint64_t count);
 } hdl_files;
 
 /* The operating system's. A folder, pipe, socket or device is no regular file and is refused. Links are followed. */

@@ -273,6 +273,12 @@ static hd_status keep(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *o
     return HD_OK;
 }
 
+void hdl_gguf_rest(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor) {
+    const hdl_gguf_record *record = &gguf->tensors[tensor->number];
+    const hdl_gguf_part *part = &gguf->parts[record->part];
+    if (part->map && gguf->files.rest) gguf->files.rest(gguf->files.user, part->map + record->offset, record->bytes);
+}
+
 hd_status hdl_gguf_data(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *out_data, hd_error *error) {
     *out_data = (hdl_span){ 0 };
     hd_status status = check_use(gguf, tensor, error);

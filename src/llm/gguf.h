@@ -178,6 +178,8 @@ hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape 
 /* The tensor's bytes, mapped (or read and kept, where the model is not mapped). Statuses: UNSUPPORTED (type not usable), IO
  * (the file shrank, or reading failed), OUT_OF_HOST_MEMORY. */
 hd_status hdl_gguf_data(hdl_gguf *gguf, const hdl_gguf_tensor *tensor, hdl_span *out_data, hd_error *error);
+/* Tells that the tensor's mapped bytes are not needed for now; spans stay valid. Any thread. */
+void hdl_gguf_rest(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor);
 /* Copies bytes from .. from + bytes - 1 of the tensor's data. Any thread. Statuses: UNSUPPORTED, INVALID_ARGUMENT (outside), IO. */
 hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uint64_t from, uint64_t bytes, void *out, hd_error *error);
 

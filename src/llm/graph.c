@@ -119,6 +119,7 @@ static void give_logits(const graph *g, hd_value x, hd_value embedding) {
     const hd_value logits = linear_with(g, x, table, own->present ? own->scale : 1, 0);
     hd_output(p, "logits", logits);
     hd_output(p, "best", hd_reshape(p, hd_argmax(p, logits, -1), HD_SHAPE(g->size.sequences)));
+    hd_output(p, "peak", hd_reshape(p, hd_max(p, logits, -1), HD_SHAPE(g->size.sequences)));
 }
 
 hd_shape hdl_cache_shape(const hd_model *model, hdl_size size) {

@@ -13,7 +13,8 @@
  *          already, "last" i32 [sequences], where tokens > 1: the row whose logits are wanted; and the weights, by their
  *          names in the file
  * States   "keys.<layer>", "values.<layer>": [bucket,Hkv,D] in f16, or [sequences,bucket,Hkv,D] for more than one
- * Outputs  "logits" f32 [sequences,V] and "best" i32 [sequences] (or "next") */
+ * Outputs  "logits" f32 [sequences,V] and "best" i32 [sequences], the index of the largest, and "peak" f32
+ *          [sequences], that largest, NaN where one is (or "next") */
 typedef struct hdl_part {
     uint32_t first_layer, layer_count;
     bool     embeds, heads;     /* the embedding before, the logits after */

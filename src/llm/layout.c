@@ -184,7 +184,7 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for : DEFAULT_CONTEXT,
                          .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK, .math = desc->math };
-    if (out->context > 1u << 24 || out->sequences > 256) return fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
+    if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES) return fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (desc->chunk > 1u << 16) return fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
     if (desc->device_layers < -1 || desc->device_layers > (int)layers) return fail(model, HD_STATUS_INVALID_ARGUMENT, "device_layers is -1, 0, or a number of layers that the model has");
     out->rows = (out->context + 255) / 256 * 256;

@@ -1,5 +1,6 @@
 /* session.c: making and ending sessions, and running tokens through their stages. */
 #include "llm/session.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -148,7 +149,12 @@ static hd_status run_stages(hd_session *session, hdl_size size, uint32_t sequenc
 }
 
 static hd_status read_best(hd_session *session, int32_t *out, uint32_t count) {
-    return hd_plan_read(session->last_plan, "best", out, count * sizeof *out);
+    float peaks[HDL_MOST_SEQUENCES];
+    hd_status status = hd_plan_read(session->last_plan, "best", out, count * sizeof *out);
+    if (!status) status = hd_plan_read(session->last_plan, "peak", peaks, count * sizeof *peaks);
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (isnan(peaks[i])) out[i] = HDL_NAN_TOKEN;
+    return status;
 }
 
 static hd_status check_sequence(const hd_session *session, uint32_t sequence) {
@@ -227,7 +233,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
     if (status) return status;
     if (all == 1) return hd_session_feed(session, 0, &steps[0].token, 1);
     const uint64_t began = hdl_now_ns();
-    int32_t past[256], best[256];
+    int32_t past[HDL_MOST_SEQUENCES], best[HDL_MOST_SEQUENCES];
     for (uint32_t i = 0; i < all; i++) { /* who does not take part writes outside of the cache, which leaves it as it is */
         session->tokens[i] = 0;
         session->positions[i] = 0;
@@ -265,8 +271,11 @@ static hd_status check_result(const hd_session *session, uint32_t sequence) {
 hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_token) {
     if (!session || !out_token) return HD_STATUS_NULL_POINTER;
     const hd_status status = check_result(session, sequence);
-    if (!status) *out_token = session->sequences[sequence].best;
-    return status;
+    if (status) return status;
+    if (session->sequences[sequence].best == HDL_NAN_TOKEN)
+        return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "the scores hold one that is not a number: look at the model's weights (hd_model_desc.check_weights)");
+    *out_token = session->sequences[sequence].best;
+    return HD_OK;
 }
 
 hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float **out_logits) {

@@ -4,7 +4,7 @@
 
 #include "llm/stage.h"
 
-enum { HDL_STAGES = 3 };
+enum { HDL_STAGES = 3, HDL_MOST_SEQUENCES = 256 };
 
 /* A session's wishes with every default filled in, and where the layers go. */
 typedef struct hdl_layout {
@@ -18,10 +18,12 @@ typedef struct hdl_layout {
     hd_fit      fit;
 } hdl_layout;
 
+#define HDL_NAN_TOKEN (-2) /* among the scores is one that is no number: none of them is the best */
+
 /* One conversation. */
 typedef struct hdl_sequence {
     uint32_t position;               /* tokens it holds */
-    int32_t  best;                   /* the most likely next token, or HDL_NO_TOKEN */
+    int32_t  best;                   /* the most likely next token, HDL_NO_TOKEN, or HDL_NAN_TOKEN */
     uint32_t row;                    /* of "logits" in the last run, where `run` is the session's */
     uint64_t run;                    /* which run computed them */
 } hdl_sequence;

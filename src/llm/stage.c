@@ -145,6 +145,7 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
         }
         stage->places[i] = (hdl_place){ slab, used };
         if ((status = hdl_stage_fill(stage, w, slab, used, loading))) return status;
+        hdl_gguf_rest(model->gguf, &w->tensor); /* the device has it: the host need not keep it too */
         used += bytes;
     }
     return HD_OK;

@@ -54,7 +54,7 @@ static void memory_close(void *user, hdl_file file) {
     ((memory_files *)user)->open_files--;
 }
 hdl_files memory_table(memory_files *memory) {
-    return (hdl_files){ memory, memory_open, memory_size, memory_read, memory_map, memory_unmap, memory_close };
+    return (hdl_files){ memory, memory_open, memory_size, memory_read, memory_map, memory_unmap, memory_close, NULL };
 }
 
 static void *meter_resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
