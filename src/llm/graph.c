@@ -130,12 +130,8 @@ hd_shape hdl_cache_shape(const hd_model *model, hdl_size size) {
 
 hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hd_program **out_program) {
     const int64_t rows = (int64_t)size.sequences * size.tokens;
-    hd_error error = { 0 };
     hd_program *p = *out_program = hd_program_create(model->context);
-    if (!p) {
-        hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
-        return hd_context_put_error(model->context, &error);
-    }
+    if (!p) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
     graph g = { .model = model, .program = p, .size = size, .nameless = part.nameless };
     hd_value x, embedding = 0;
     if (part.embeds) {

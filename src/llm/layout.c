@@ -3,12 +3,6 @@
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_CHUNK = 512, LEAST_BUCKET = 256, LEAST_TOKENS = 8 };
 
-static hd_status fail(const hd_model *model, hd_status status, const char *text) {
-    hd_error error = { 0 };
-    hdl_fail(&error, status, "%s", text);
-    return hd_context_put_error(model->context, &error);
-}
-
 /* ---- sizes ---- */
 
 /* Prompts run in pieces of `chunk`, a quarter of it, a sixteenth, ..., so that few plans are made; the last piece is padded, by
@@ -184,9 +178,9 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for : DEFAULT_CONTEXT,
                          .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK, .math = desc->math };
-    if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES) return fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
-    if (desc->chunk > 1u << 16) return fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
-    if (desc->device_layers < -1 || desc->device_layers > (int)layers) return fail(model, HD_STATUS_INVALID_ARGUMENT, "device_layers is -1, 0, or a number of layers that the model has");
+    if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
+    if (desc->chunk > 1u << 16) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
+    if (desc->device_layers < -1 || desc->device_layers > (int)layers) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "device_layers is -1, 0, or a number of layers that the model has");
     out->rows = (out->context + 255) / 256 * 256;
     while (out->chunk > LEAST_TOKENS && (out->chunk > out->rows || (desc->chunk && out->chunk > desc->chunk))) out->chunk /= 2;
     const uint64_t has = hd_device_get_info(device)->memory_bytes;

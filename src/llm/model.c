@@ -1,5 +1,6 @@
 /* model.c: opening and closing models, their facts, and their text. */
 #include "llm/model.h"
+#include <stdarg.h>
 #include <stdio.h>
 
 /* ---- opening ---- */
@@ -76,6 +77,17 @@ void hd_model_close(hd_model *model) {
     hdl_free(&allocator, model, sizeof *model);
 }
 
+hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) {
+    hd_error error = { 0 };
+    char text[sizeof error.text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hdl_fail(&error, status, "%s", text);
+    return hd_context_put_error(model->context, &error);
+}
+
 /* ---- facts ---- */
 
 /* "q4_0 253, f32 145": the types of the weights, the one with the most bytes first. */
@@ -129,10 +141,8 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
 /* ---- text ---- */
 
 hd_status hdl_need_tokenizer(const hd_model *model) {
-    hd_error error = { 0 };
     if (model->tokenizer) return HD_OK;
-    hdl_fail(&error, HD_STATUS_UNSUPPORTED, "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
-    return hd_context_put_error(model->context, &error);
+    return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
 }
 
 hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {

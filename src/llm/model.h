@@ -72,6 +72,8 @@ uint64_t hdl_weight_bytes(const hdl_weight *weight);
 hd_status hdl_figures_read(hd_model *model, hd_error *error);
 /* Finds and checks every weight. */
 hd_status hdl_weights_find(hd_model *model, hd_error *error);
+/* Keeps a failure of the model's room on its context; returns `status`. */
+hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
 /* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */
 hd_status hdl_need_tokenizer(const hd_model *model);
 /* ---- vocabulary.c ---- */

@@ -1,21 +1,8 @@
 /* session.c: making and ending sessions, and running tokens through their stages. */
 #include "llm/session.h"
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 
-#define FAIL(session, status, ...) fail((session)->model->context, (status), __VA_ARGS__)
-static hd_status fail(hd_context *context, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
-static hd_status fail(hd_context *context, hd_status status, const char *format, ...) {
-    hd_error error = { 0 };
-    char text[sizeof error.text];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    hdl_fail(&error, status, "%s", text);
-    return hd_context_put_error(context, &error);
-}
+#define FAIL(session, ...) hdl_model_fail((session)->model, __VA_ARGS__)
 
 /* ---- making and ending ---- */
 
@@ -97,7 +84,7 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     const hd_session_desc defaults = { 0 };
     const uint64_t began = hdl_now_ns();
     hd_session *session = hdl_alloc(&model->allocator, sizeof *session);
-    if (!session) return fail(model->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
+    if (!session) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
     session->model = model;
     if (!desc) desc = &defaults;
     hd_status status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);

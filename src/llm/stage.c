@@ -8,13 +8,9 @@
 #define LAST_WAIT_NS UINT64_C(3600000000000) /* an hour: what the CPU does ends, however slow the machine */
 #define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
 
-static hd_status fail(const hdl_stage *stage, hd_status status, const char *what) {
-    hd_error error = { 0 };
-    hdl_fail(&error, status, "%s", what);
-    return hd_context_put_error(stage->model->context, &error);
-}
-
 static bool is_cpu(const hdl_stage *stage) { return hd_device_get_info(stage->device)->kind == HD_DEVICE_CPU; }
+/* Is the weight used where the file is mapped? */
+static bool borrows(const hdl_stage *stage, const hdl_weight *w) { return is_cpu(stage) && w->tensor.type != HDL_GGUF_TYPE_I2_S; }
 
 /* ---- bytes ---- */
 
@@ -56,7 +52,7 @@ hd_status hdl_stage_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buff
     if (stage->buffer_count == stage->buffer_capacity) {
         const uint32_t wanted = stage->buffer_capacity ? 2 * stage->buffer_capacity : 64;
         if (!hdl_resize(allocator, &stage->buffers, stage->buffer_capacity * sizeof *stage->buffers, wanted * sizeof *stage->buffers))
-            return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
+            return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
         stage->buffer_capacity = wanted;
     }
     const hd_status status = hd_buffer_create(stage->device, desc, out);
@@ -89,7 +85,7 @@ hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffe
     const uint64_t bytes = hdl_weight_bytes(w);
     float scale; /* known since the model was opened: it is the weight's factor */
     void *blocks = hdl_alloc(&model->allocator, bytes);
-    if (!blocks) return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
+    if (!blocks) return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
     hd_error inner = { 0 };
     char quoted[HDL_QUOTE];
     hd_status status = hdl_i2s_unpack(data.bytes, data.count, w->shape, blocks, bytes, &scale, &inner);
@@ -105,7 +101,7 @@ static uint64_t slab_bytes(const hdl_stage *stage, uint32_t first) {
     uint64_t bytes = 0;
     for (uint32_t i = first; i < stage->model->weight_count; i++) {
         const hdl_weight *w = &stage->model->weights[i];
-        if (!hdl_part_needs(stage->model, stage->part, i) || (is_cpu(stage) && w->tensor.type != HDL_GGUF_TYPE_I2_S)) continue;
+        if (!hdl_part_needs(stage->model, stage->part, i) || borrows(stage, w)) continue;
         const uint64_t more = hdl_aligned(hdl_weight_bytes(w));
         if (bytes && bytes + more > SLAB_BYTES) break;
         bytes += more;
@@ -134,7 +130,7 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
         const uint64_t bytes = hdl_aligned(hdl_weight_bytes(w));
         hd_status status;
         if (!hdl_part_needs(model, stage->part, i)) continue;
-        if (is_cpu(stage) && w->tensor.type != HDL_GGUF_TYPE_I2_S) {
+        if (borrows(stage, w)) {
             if ((status = borrow(stage, i, loading))) return status;
             continue;
         }
@@ -154,7 +150,7 @@ static hd_status load_weights(hdl_stage *stage, hdl_loading *loading) {
 hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
     const hd_model *model = stage->model;
     stage->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *stage->places);
-    if (!stage->places) return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+    if (!stage->places) return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
     hd_status status = stage->streamed ? hdl_streamed_load(stage) : load_weights(stage, loading);
     const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->sequences, stage->rows);
     if (!status && cache) status = hd_buffer_create(stage->device, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &stage->cache);
@@ -232,7 +228,7 @@ static hd_status reserve_plan(hdl_stage *stage) {
     if (stage->plan_count < stage->plan_capacity) return HD_OK;
     const uint32_t wanted = stage->plan_capacity ? 2 * stage->plan_capacity : 16;
     if (!hdl_resize(&stage->model->allocator, &stage->plans, stage->plan_capacity * sizeof *stage->plans, wanted * sizeof *stage->plans))
-        return fail(stage, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of plans");
+        return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of plans");
     stage->plan_capacity = wanted;
     return HD_OK;
 }
