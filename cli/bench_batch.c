@@ -214,9 +214,10 @@ static void print_overhead(const batches *all, size_t device) {
     const measure_case *cases = &all->cases[device * MIXES * MODES * WAYS];
     const double kept = cases[TRANSFERS].row.median_ns, first = cases[PLAN].row.first_ns - kept, again = fmax(cases[PLAN].row.median_ns - kept, 0);
     cli_cell first_text, again_text;
-    if (isnan(kept) || isnan(cases[PLAN].row.median_ns) || first <= 0) return;
-    printf("overhead of %s: first run %s, again %s, %.1f%% of the first\n", cases[PLAN].row.op, cli_time((uint64_t)first, first_text),
-           cli_time((uint64_t)again, again_text), 100 * again / first);
+    if (isnan(kept) || isnan(cases[PLAN].row.median_ns) || first <= 0) printf("\n");
+    else
+        printf("overhead of %s: first run %s, again %s, %.1f%% of the first\n\n", cases[PLAN].row.op, cli_time((uint64_t)first, first_text),
+               cli_time((uint64_t)again, again_text), 100 * again / first);
 }
 
 static void print_share(uint64_t hits, uint64_t requests, cli_cell out) {
@@ -237,9 +238,10 @@ static void print_hits(const measure *m, const batches *all, size_t device) {
         print_share(b->plan_hits, b->tasks, cells[i + 1][2]);
         print_share(b->kernel_hits, b->kernel_requests, cells[i + 1][3]);
     }
+    printf("\n");
     cli_table(cells[0], BUCKETS + 1, CLI_COUNT(heads), 0xE);
     print_share(stats.staging_hits, stats.staging_requests, staging);
-    printf("staging memory found made: %s; %.0f%% of the bytes travelled without it\n\n", staging,
+    printf("staging memory found made: %s; %.0f%% of the bytes travelled without it\n", staging,
            100.0 * (double)stats.direct_bytes / (double)(stats.upload_bytes + stats.download_bytes + (stats.upload_bytes == 0)));
 }
 
@@ -258,8 +260,8 @@ static int measure_all(measure *m, batches *all) {
         if (!isnan(all->cases[i].row.median_ns)) written = measure_write(m, &all->cases[i].row);
     for (size_t device = 0; device < m->device_count && !m->json && !written; device++) {
         written = print_mixes(m, all, device);
-        print_overhead(all, device);
         print_hits(m, all, device);
+        print_overhead(all, device);
     }
     if (!m->json)
         printf("FIRST and AGAIN: plan asked for, data handed over, run and read; TRANSFERS: with a\n"
@@ -282,6 +284,6 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { MEASURE_OPTIONS };
 
 const cli_command cli_bench_batch = {
-    "bench batch", "batches of small tasks in one submission or many, and what caches save", "bench batch [options]", NULL, options, CLI_COUNT(options),
+    "bench batch", "measures batches of tasks, and what caches save them", "bench batch [options]", NULL, options, CLI_COUNT(options),
     "Seven mixes of 4 to 8 tasks, and one task again and again.\n", "  heddle bench batch --devices cpu,vulkan --samples 21\n", run,
 };

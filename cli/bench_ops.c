@@ -160,7 +160,7 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { POINTS_OPTIONS("all of them", "f32,f16"), MEASURE_OPTIONS };
 
 const cli_command cli_bench_ops = {
-    "bench ops", "operations in GFLOP/s, GB/s and percent of each device's roof", "bench ops [--op LIST] [--types LIST] [options]", NULL, options, CLI_COUNT(options),
+    "bench ops", "measures operations: GFLOP/s, GB/s, percent of each device's roof", "bench ops [--op LIST] [--types LIST] [options]", NULL, options, CLI_COUNT(options),
     POINTS_NOTES "Without --min and --max each is measured at one large size; else at powers of two.\n",
     "  heddle bench ops --op matmul --types f32,q4_0 --min 256 --max 2048\n", run,
 };

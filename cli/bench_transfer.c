@@ -193,6 +193,6 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_bench_transfer = {
-    "bench transfer", "bytes between the host and each device, pinned and not", "bench transfer [--min BYTES] [--max BYTES] [options]", NULL, options, CLI_COUNT(options),
+    "bench transfer", "measures transfers between host and devices, pinned and not", "bench transfer [--min BYTES] [--max BYTES] [options]", NULL, options, CLI_COUNT(options),
     "Pinned memory is seen by the host and the device alike; the device copies it.\n", "  heddle bench transfer --max 64M --csv here.csv\n", run,
 };

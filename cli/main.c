@@ -11,6 +11,12 @@ static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_in
                                                &cli_bench_transfer, &cli_bench_batch, &cli_bench_llm,
                                                &cli_devices, &cli_run, &cli_explain, &cli_exec };
 
+/* Whether the command's name is two words of which this is the first one. */
+static bool is_of_family(const cli_command *command, const char *word) {
+    const size_t length = strlen(word);
+    return strncmp(command->name, word, length) == 0 && command->name[length] == ' ';
+}
+
 static void overview(void) {
     printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
     for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
@@ -41,35 +47,40 @@ static const cli_command *find(int count, char **words, int *out_words) {
     return NULL;
 }
 
-/* The command of two words whose first one this is, or NULL. */
-static const cli_command *find_first_word(const char *word) {
-    const size_t length = strlen(word);
+/* The commands of two words whose first one this is; returns their number. */
+static size_t find_family(const char *word, const cli_command *out_family[CLI_COUNT(commands)]) {
+    size_t count = 0;
     for (size_t i = 0; i < CLI_COUNT(commands); i++)
-        if (strncmp(commands[i]->name, word, length) == 0 && commands[i]->name[length] == ' ') return commands[i];
-    return NULL;
+        if (is_of_family(commands[i], word)) out_family[count++] = commands[i];
+    return count;
 }
 
+/* A word, or two, that are no command: what comes near, or what there is of a family. */
 static int unknown(int count, char **words) {
-    const cli_command *longer = find_first_word(words[0]);
-    if (longer && count > 1) return cli_usage(NULL, "no command \"%s %s\"; did you mean %s?", words[0], words[1], longer->name);
-    if (longer) return cli_usage(NULL, "%s is not the whole command; did you mean %s?", words[0], longer->name);
     const char *names[CLI_COUNT(commands) + 1] = { "help" };
-    char both[64]; /* "bnech llm" is near to a name, "bnech" is not */
-    snprintf(both, sizeof both, "%s %s", words[0], count > 1 ? words[1] : "");
+    const cli_command *family[CLI_COUNT(commands)];
+    const size_t of_family = find_family(words[0], family);
+    char both[64], list[256] = ""; /* "bnech llm" is near to a name, "bnech" is not */
+    snprintf(both, sizeof both, "%s%s%s", words[0], count > 1 ? " " : "", count > 1 ? words[1] : "");
     for (size_t i = 0; i < CLI_COUNT(commands); i++) names[i + 1] = commands[i]->name;
-    const char *near = cli_nearest(words[0], names, CLI_COUNT(names));
-    if (!near) near = cli_nearest(both, names, CLI_COUNT(names));
-    return near ? cli_usage(NULL, "no command \"%s\"; did you mean %s?", words[0], near) : cli_usage(NULL, "no command \"%s\"", words[0]);
+    const char *near = of_family ? NULL : cli_nearest(words[0], names, CLI_COUNT(names));
+    if (!near && count > 1) near = cli_nearest(both, names, CLI_COUNT(names));
+    if (near) return cli_usage(NULL, "no command \"%s\"; did you mean %s?", of_family ? both : words[0], near);
+    for (size_t i = 0; i < of_family; i++) snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", family[i]->name);
+    if (of_family) return cli_usage(NULL, count > 1 ? "no command \"%s\"; there are %s" : "%s is not the whole command; there are %s", both, list);
+    return cli_usage(NULL, "no command \"%s\"", words[0]);
 }
 
 static int help(int count, char **words) {
+    const cli_command *family[CLI_COUNT(commands)];
     int used = 0;
     const cli_command *command = count > 0 ? find(count, words, &used) : NULL;
-    if (count == 1 && !command && (command = find_first_word(words[0]))) used = 1;
-    if (count > 0 && !command && (count == 1 || find_first_word(words[0]))) return unknown(count, words);
-    if (count > used) return cli_usage(NULL, "help takes one command");
+    const size_t of_family = count > 0 && !command ? find_family(words[0], family) : 0;
+    if (count > 0 && !command && (count > 1 ? of_family > 0 : of_family == 0)) return unknown(count, words);
+    if (count > used + (of_family > 0)) return cli_usage(NULL, "help takes one command");
+    for (size_t i = 0; i < of_family; i++) printf("  %-15s %s\n", family[i]->name, family[i]->summary);
     if (command) cli_help(command);
-    else overview();
+    else if (!of_family) overview();
     return CLI_OK;
 }
 

@@ -250,7 +250,8 @@ int measure_types(const cli_args *args, const char *fallback, hd_dtype out_types
         if (type == HD_DTYPE_NONE) {
             for (int i = 1; i < HD_DTYPE_COUNT; i++) names[i] = hd_dtype_name((hd_dtype)i);
             const char *near = cli_nearest(name, names + 1, HD_DTYPE_COUNT - 1);
-            return cli_usage(args->command, "no type \"%s\"%s%s; types are f32, f16, bf16, i32, u8 and the quantised ones of docs/ops.md", name, near ? "; did you mean " : "", near ? near : "");
+            if (near) return cli_usage(args->command, "no type \"%s\"; did you mean %s?", name, near);
+            return cli_usage(args->command, "no type \"%s\"; docs/ops.md lists them", name);
         }
         for (size_t i = 0; i < *out_count; i++) known = known || out_types[i] == type;
         if (!known) out_types[(*out_count)++] = type;

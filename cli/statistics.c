@@ -1,5 +1,5 @@
 /* statistics.c: medians, percentiles, the 90% rule and orders of chance. */
-#include "cli/statistics.h"
+#include "statistics.h"
 #include <stdlib.h>
 
 static int by_size(const void *a, const void *b) {

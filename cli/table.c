@@ -1,5 +1,5 @@
 /* table.c: rows of measurements as CSV and JSON lines. The text of a file is cut into cells in place. */
-#include "cli/table.h"
+#include "table.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

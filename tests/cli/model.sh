@@ -42,12 +42,12 @@ fi
 
 expect 0 '^ +pp16 +[0-9.]+ +[0-9.]+ +[0-9.]+$' 'selected=cpu' "$heddle" bench llm -p 16 -n 4 -r 2
 matches out '^ +tg4 ' "bench llm"
-expect 0 '"test": "tg4@8"' - "$heddle" bench llm "$demo" -p 0 -n 4 -d 8 -r 1 --json
+expect 0 '"size": "tokens=4 depth=8"' - "$heddle" bench llm "$demo" -p 0 -n 4 -d 8 -r 1 --json
 is_json "bench llm"
 ! has_python || python '
 import json
-rows = json.load(open("out"))
-assert len(rows) == 1 and rows[0]["rounds"] == 1 and rows[0]["least"] == rows[0]["most"] == rows[0]["tokens_per_second"] > 0, rows'
+row = json.load(open("out"))
+assert row["bench"] == "llm" and row["samples"] == 1 and row["min_ns"] == row["max_ns"] == row["median_ns"] > 0, row'
 
 # Each of them refuses the same files.
 head -c 3000000 "$demo" >cut.gguf

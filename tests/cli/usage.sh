@@ -4,7 +4,7 @@
 expect 0 '^heddle [0-9]+\.[0-9]+\.[0-9]+$' "" "$heddle" --version
 expect 0 '^usage: heddle COMMAND' "" "$heddle" help
 expect 0 '^usage: heddle COMMAND' "" "$heddle" --help
-for command in generate chat info tokenize fit "bench llm" devices run explain exec; do
+for command in generate chat info tokenize fit "bench threshold" "bench ops" "bench transfer" "bench batch" "bench llm" devices run explain exec; do
     expect 0 "^usage: heddle $command" "" "$heddle" $command --help
     cp out help
     expect 0 "^usage: heddle $command" "" "$heddle" help $command
@@ -20,12 +20,13 @@ refuse 2 'no command "frobnicate"; see `heddle help`' "$heddle" frobnicate
 refuse 2 'no command "rum"; did you mean run' "$heddle" help rum
 refuse 2 'help takes one command' "$heddle" help run exec
 refuse 2 'no command "chta"; did you mean chat\?' "$heddle" chta
-refuse 2 'bench is not the whole command; did you mean bench llm\?' "$heddle" bench
+refuse 2 'bench is not the whole command; there are bench threshold, bench ops, .*bench llm' "$heddle" bench
 refuse 2 'no command "bench lmm"; did you mean bench llm\?' "$heddle" bench lmm
+refuse 2 'no command "bench treshold"; did you mean bench threshold\?' "$heddle" bench treshold --op vecadd
 refuse 2 'no command "bnech"; did you mean bench llm\?' "$heddle" bnech llm
-refuse 2 'no command "bench run"; did you mean bench llm\?' "$heddle" help bench run
-expect 0 '^usage: heddle bench llm' "" "$heddle" help bench
-expect 0 '^usage: heddle bench llm' "" "$heddle" bench --help
+refuse 2 'no command "bench frobnicate"; there are bench threshold, ' "$heddle" help bench frobnicate
+expect 0 '^  bench threshold +finds' "" "$heddle" help bench
+expect 0 '^  bench llm +measures' "" "$heddle" bench --help
 refuse 2 'heddle devices: no option --jsno; did you mean --json\?; see `heddle devices --help`' "$heddle" devices --jsno
 refuse 2 'no option --jsno=1; did you mean' "$heddle" devices --jsno=1
 refuse 2 'no option -x' "$heddle" devices -x

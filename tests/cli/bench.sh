@@ -1,0 +1,89 @@
+# bench.sh: the `heddle bench` commands: the form of their tables and rows, what they refuse, and Ctrl-C. Nothing here depends on
+# how long anything takes.
+. "$2/tests/cli/lib.sh"
+python3 -c '' 2>/dev/null || python() { :; }
+short="--samples 3 --seconds 0.01"
+
+# The columns are those of docs/bench.md, in its order.
+sed -nE '/^\| column/,/^$/s/^\| (`[^|]*`) \|.*/\1/p' "$sources/docs/bench.md" | tr -d '` ' | tr ',' '\n' >doc.columns
+
+# rows FILE COUNT CODE: a CSV of that heading with so many rows (0: any number but none), of which CODE, in Python, is true for each row r.
+rows() {
+    python "
+import csv
+with open('$1', newline='') as f: all = list(csv.DictReader(f, strict=True))
+columns = open('doc.columns').read().split()
+assert list(all[0]) == columns, (list(all[0]), columns)
+assert len(all) == $2 or ($2 == 0 and all), len(all)
+for r in all:
+    times = [float(r[k]) for k in ('min_ns', 'median_ns', 'p90_ns', 'max_ns')]
+    assert times == sorted(times) and float(r['first_ns']) > 0, r
+    assert 1 <= int(r['samples']) and r['synthetic'] == '0' and r['flag'] in ('', 'clocks'), r
+    for k in ('time', 'heddle', 'machine', 'os', 'cpu', 'device', 'device_name', 'kind', 'backend', 'driver'): assert r[k], (k, r)
+    assert $3, r"
+}
+
+# threshold: the null device is there on every machine.
+expect 0 '^vecadd f32 on null +[0-9a-z,]+ +[0-9a-z,]+$' - "$heddle" bench threshold --op vecadd --max 2048 --devices cpu,null $short --csv a.csv --machine "a, \"b\""
+matches out '^ +SIZE +CPU +DEVICE +GAIN +TRANSFERS +GAIN +FIRST RUN$' threshold
+matches out '^1,536 ' threshold
+rows a.csv 12 "r['bench'] == 'threshold' and r['machine'] == 'a, \"b\"' and int(r['bytes']) == 12 * int(r['elements']) and r['counted'] in ('compute', 'transfers') and r['size'] == 'n=' + r['elements']"
+expect 0 '^softmax f16 on null' - "$heddle" bench threshold --op softmax,matmul --types f16,q8_0 --min 256 --max 512 --devices null,cpu $short
+matches out '^matmul q8_0 on null' threshold
+[ "$(awk 'length > 80' out)" = "" ] || fail "threshold prints lines of more than 80 columns"
+expect 0 '^\{"bench": "threshold", .*"synthetic": 0\}$' - "$heddle" bench threshold --op vecadd --max 1024 --devices cpu,null $short --json --csv b.csv
+python "
+import csv, json
+lines = [json.loads(l) for l in open('out')]
+with open('b.csv', newline='') as f: rows = list(csv.DictReader(f))
+assert len(lines) == len(rows) == 4
+for line, row in zip(lines, rows):
+    assert list(line) == list(row)
+    for k, v in line.items(): assert row[k] == '' if v is None else str(v) == row[k], (k, v, row[k])"
+
+# ops, transfer, batch, llm.
+expect 0 '^matmul +f32 +m=64 n=64 k=64 +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +[0-9.,]+ +[0-9.,]+ +[0-9.]+%$' - \
+    "$heddle" bench ops --op vecadd,matmul --types f32 --min 64 --max 64 --devices cpu $short --csv c.csv
+matches out '^peaks: copy [0-9.,]+ GB/s, matmul f32 [0-9.,]+ GFLOP/s$' ops
+rows c.csv 2 "float(r['peak_bytes_per_s']) > 0 and float(r['peak_flops_per_s']) > 0 and int(r['flops']) == (64 if r['op'] == 'vecadd' else 2 * 64 ** 3)"
+expect 0 '^ *4.0 KiB( +[0-9.]+ [mun]?s +[0-9.,]+){4}$' - "$heddle" bench transfer --max 4K --devices cpu $short --csv d.csv
+rows d.csv 12 "r['op'] in ('upload', 'upload-pinned', 'download', 'download-pinned') and r['size'] == 'bytes=' + r['bytes'] and r['counted'] == 'transfers'"
+expect 0 '^large-mixed +6( +[0-9.]+ [mun]?s){5}$' - "$heddle" bench batch --devices cpu $short --csv e.csv
+matches out '^staging memory found made: none asked; 100% of the bytes travelled without it$' batch
+matches out '^to 64 Ki +[0-9]+ +[0-9]+ of [0-9]+, [0-9.]+%' batch
+matches out '^overhead of same-again: first run ' batch
+rows e.csv 45 "r['counted'] in ('compute', 'transfers', 'plan') and (int(r['plan_requests']) > 0) == (r['counted'] == 'plan') and int(r['plan_hits']) <= int(r['plan_requests'])"
+expect 0 '^ +tg2 ' - "$heddle" bench llm -p 4 -n 2 -r 2 --csv f.csv
+rows f.csv 2 "(r['op'], r['size']) in (('prompt', 'tokens=4 depth=0'), ('answer', 'tokens=2 depth=0')) and int(r['samples']) == 2"
+
+if has_vulkan; then
+    expect 0 '^vecadd f32 on vulkan' - "$heddle" bench threshold --op vecadd --min 1024 --max 1024 --devices vulkan,cpu $short --csv g.csv
+    rows g.csv 4 "r['kind'] in ('CPU', 'software')"
+fi
+
+# What is refused, before the file is touched where the command line is wrong.
+echo kept >kept.csv
+refuse 2 'no operation "vecad"; did you mean vecadd\?' "$heddle" bench threshold --op vecad --csv kept.csv
+refuse 2 'no operation "frobnicate"' "$heddle" bench ops --op matmul,frobnicate --csv kept.csv
+refuse 2 'no type "f23"; did you mean f32\?' "$heddle" bench ops --types f32,f23 --csv kept.csv
+refuse 2 'softmax does not take q4_0' "$heddle" bench ops --op softmax --types q4_0 --csv kept.csv
+refuse 2 'matmul takes none of the types' "$heddle" bench ops --op vecadd,matmul --types i32 --csv kept.csv
+refuse 2 'leave no size of softmax f32' "$heddle" bench threshold --op softmax --max 100 --csv kept.csv
+refuse 2 'leave no size' "$heddle" bench transfer --min 5K --max 6K --csv kept.csv
+refuse 2 '--samples is a whole number' "$heddle" bench batch --samples 0 --csv kept.csv
+refuse 2 '--seconds is a number' "$heddle" bench batch --seconds nan --csv kept.csv
+grep -qx kept kept.csv || fail "a wrong command line overwrote the file"
+refuse 2 '--devices names none' "$heddle" bench ops --devices ,
+refuse 1 'no device is called "nosuch"' "$heddle" bench transfer --devices cpu,nosuch
+refuse 1 'there is no device besides the CPU' "$heddle" bench threshold --devices cpu,cpu
+refuse 1 'compares with the CPU' "$heddle" bench threshold --devices null
+refuse 1 'no/x.csv cannot be written: No such file' "$heddle" bench ops --csv no/x.csv
+[ -e /dev/full ] && refuse 1 '/dev/full cannot be written' "$heddle" bench ops --csv /dev/full
+
+# Ctrl-C leaves what was sampled until then.
+timeout --preserve-status -s INT 3 "$heddle" bench batch --devices cpu --samples 100000 --seconds 1000 --csv h.csv >out 2>err
+[ $? = 1 ] || fail "Ctrl-C: not exit code 1"
+matches err '^heddle bench batch: ended by Ctrl-C' "Ctrl-C"
+matches out '^large-mixed ' "Ctrl-C"
+rows h.csv 45 "int(r['samples']) < 100000"
+done_here
