@@ -88,11 +88,6 @@ void hdcl_bury(hdi_backend_device *device, bool all); /* gives back dead memory 
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-/* cache.c: programs on disk, by what they are compiled from. A file is moved into place whole; what is damaged or of another
- * device is taken for absent. */
-uint64_t hdcl_cache_key(const hdi_backend_device *device, const hdi_text *source, const char *options);
-void *hdcl_cache_read(const hdi_backend_device *device, uint64_t key, size_t *out_bytes); /* to be freed, or NULL */
-void hdcl_cache_write(const hdi_backend_device *device, uint64_t key, const void *bytes, size_t count);
 /* submit.c */
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);

@@ -1,5 +1,6 @@
 /* kernel.c: SPIR-V and constants to a program: printed as OpenCL C, compiled by the driver, kept on disk. */
 #include "device/opencl/cl.h"
+#include "device/cache.h"
 #include <stdio.h>
 
 /* Every kernel may be exact: what a device rounds by itself it rounds right where it can. */
@@ -45,11 +46,23 @@ static bool build(hdi_backend_device *device, const hdi_module *module, cl_progr
     return false;
 }
 
+/* ---- kept on disk ---- */
+
+static hdi_cache cache_of(const hdi_backend_device *device) {
+    return (hdi_cache){ device->host, "opencl", hdi_hash(HDI_HASH_START, device->facts.identity, strlen(device->facts.identity)) };
+}
+
+/* Of the text, not of the module: a changed printer is never taken for an old one. */
+static uint64_t cache_key(const hdi_text *source, const char *options) {
+    return hdi_hash(hdi_hash(HDI_HASH_START, source->bytes, source->count), options, strlen(options));
+}
+
 static void keep(hdi_backend_device *device, uint64_t key, cl_program program) {
+    const hdi_cache cache = cache_of(device);
     size_t bytes = 0;
     if (!device->host->cache_dir || device->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS) return;
     unsigned char *binary = bytes ? hdi_alloc(device->host->allocator, bytes) : NULL;
-    if (binary && device->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) hdcl_cache_write(device, key, binary, bytes);
+    if (binary && device->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) hdi_cache_write(&cache, key, binary, bytes);
     hdi_free(device->host->allocator, binary, bytes);
 }
 
@@ -57,7 +70,8 @@ static void keep(hdi_backend_device *device, uint64_t key, cl_program program) {
 static cl_program load_cached(hdi_backend_device *device, const hdi_module *module, uint64_t key, const char *options) {
     size_t bytes;
     cl_int binary_result = CL_SUCCESS;
-    unsigned char *binary = hdcl_cache_read(device, key, &bytes);
+    const hdi_cache cache = cache_of(device);
+    unsigned char *binary = hdi_cache_read(&cache, key, &bytes);
     if (!binary) return NULL;
     const unsigned char *given = binary;
     device->function = "clCreateProgramWithBinary";
@@ -91,7 +105,7 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     const char *options = options_for(device, kernel);
     hd_status status = print(device, module, kernel, &text, &loaded->printed, error);
     if (!status) {
-        const uint64_t key = hdcl_cache_key(device, &text, options);
+        const uint64_t key = cache_key(&text, options);
         loaded->program = load_cached(device, module, key, options);
         *out_from_cache = loaded->program != NULL;
         if (!loaded->program) {
