@@ -191,10 +191,11 @@ static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c)
     if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
     c->tile_m = (uint32_t)p->m;
     c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / UNIT * UNIT, hdi_divide_up(p->k, UNIT) * UNIT);
-    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it. */
-    const bool is_long = p->k >= LONG_K, narrow = b->dtype != HD_Q8_0 && b->dtype != HD_Q6_K;
+    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it; two
+     * columns a subgroup leave registers for enough subgroups, and enough workgroups for all units. */
+    const bool is_long = p->k >= LONG_K;
     const uint32_t subgroups = is_long ? 16 : 8;
-    c->part_n = is_long && (p->m > 1 || !narrow) ? 2 : 4;
+    c->part_n = p->m == 1 || is_long ? 2 : 4;
     c->tile_n = subgroups * c->part_n;
     c->subgroup = (uint32_t)caps->subgroup;
     c->workgroup = subgroups * c->subgroup;

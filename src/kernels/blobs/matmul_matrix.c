@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest b306bc68cebb755b. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 9d66f46f72e234e8. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -10571,4 +10571,4 @@ static const uint32_t words[] = {
 0x00000006,0x00002264,0x0000a036,0x00000286,0x000200f9,0x000021d0,0x000200f8,0x000021d2,
 0x000200f9,0x00002267,0x000200f8,0x00002267,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xb306bc68cebb755b), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x9d66f46f72e234e8), NULL };
