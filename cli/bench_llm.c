@@ -1,17 +1,19 @@
 /* bench_llm.c: `heddle bench llm`: tokens a second for a prompt and for an answer. "pp N" feeds N tokens at once to an empty
  * sequence, "tg N" feeds N tokens one after the other; tokens are arbitrary, since their values do not change the time. */
 #include "cli/llm.h"
-#include <math.h>
+#include "cli/measure.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_ROUNDS = 1000 };
 
-typedef struct measure {
+typedef struct test {
     const char *name;     /* "pp" or "tg" */
     uint64_t    tokens, depth;
-    double      rates[MOST_ROUNDS];
-} measure;
+    uint64_t    first_ns, samples[MOST_ROUNDS];
+    size_t      count;
+    machine_reading before, after;
+} test;
 
 static void fill(int32_t *tokens, size_t count, uint32_t vocabulary) {
     uint32_t seed = 1;
@@ -22,86 +24,117 @@ static void fill(int32_t *tokens, size_t count, uint32_t vocabulary) {
 }
 
 /* One round; the sequence is empty before but for `depth` tokens. */
-static hd_status round_of(cli_llm *llm, const measure *m, const int32_t *tokens, double *out_rate) {
+static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, uint64_t *out_ns) {
     hd_session *session = llm->session;
     hd_status status = hd_session_rewind(session, 0, 0);
-    if (!status && m->depth) status = hd_session_feed(session, 0, tokens, m->depth);
+    if (!status && t->depth) status = hd_session_feed(session, 0, tokens, t->depth);
     const uint64_t began = cli_now_ns();
-    if (m->name[0] == 'p') {
-        if (!status) status = hd_session_feed(session, 0, tokens, m->tokens);
+    if (t->name[0] == 'p') {
+        if (!status) status = hd_session_feed(session, 0, tokens, t->tokens);
     } else {
-        for (uint64_t i = 0; i < m->tokens && !status; i++) status = hd_session_feed(session, 0, &tokens[i], 1);
+        for (uint64_t i = 0; i < t->tokens && !status; i++) status = hd_session_feed(session, 0, &tokens[i], 1);
     }
-    *out_rate = cli_per_second(m->tokens, cli_now_ns() - began);
+    *out_ns = cli_now_ns() - began;
     return status;
 }
 
-static int compare(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+/* ---- the rows ---- */
 
-static int print(const cli_llm *llm, measure *measures, size_t count, uint64_t rounds, bool json) {
-    bool ok = true;
-    json_t *list = json_array();
-    if (!json) printf("%-24s %-10s %10s %10s %10s  tokens/s\n", llm->info.weight_types, "test", "median", "least", "most");
-    for (size_t i = 0; i < count; i++) {
-        measure *m = &measures[i];
-        qsort(m->rates, rounds, sizeof *m->rates, compare);
-        const double median = (m->rates[rounds / 2] + m->rates[(rounds - 1) / 2]) / 2;
-        char name[48];
-        if (m->depth) snprintf(name, sizeof name, "%s%llu@%llu", m->name, (unsigned long long)m->tokens, (unsigned long long)m->depth);
-        else snprintf(name, sizeof name, "%s%llu", m->name, (unsigned long long)m->tokens);
-        if (!json) {
-            printf("%-24s %-10s %10.2f %10.2f %10.2f\n", "", name, median, m->rates[0], m->rates[rounds - 1]);
-            continue;
-        }
-        json_t *row = json_object();
-        cli_put(row, "test", json_string(name), &ok);
-        cli_put(row, "tokens_per_second", json_real(median), &ok);
-        cli_put(row, "least", json_real(m->rates[0]), &ok);
-        cli_put(row, "most", json_real(m->rates[rounds - 1]), &ok);
-        cli_put(row, "rounds", json_integer((json_int_t)rounds), &ok);
-        cli_put(row, "device", json_string(hd_device_get_info(hd_session_device(llm->session))->name), &ok);
-        if (json_array_append_new(list, row)) ok = false;
-    }
-    if (json) return cli_print_json(llm->cli.command, list, ok);
-    json_decref(list);
-    return CLI_OK;
+static int write_row(const measure *m, const cli_llm *llm, const measure_device *on, test *t) {
+    char size[64];
+    table_row row = measure_row(m, on);
+    snprintf(size, sizeof size, "tokens=%llu depth=%llu", (unsigned long long)t->tokens, (unsigned long long)t->depth);
+    row.op = t->name[0] == 'p' ? "prompt" : "answer";
+    row.type = llm->info.weight_types;
+    row.size = size;
+    row.elements = (double)t->tokens;
+    row.counted = "transfers"; /* tokens go in, scores come out */
+    row.submissions = t->name[0] == 'p' ? 1 : (double)t->tokens;
+    measure_tell(t->samples, t->count, t->first_ns, &row);
+    machine_tell(&t->before, &t->after, &row);
+    return measure_write(m, &row);
 }
 
-static int bench(const cli_args *args, cli_llm *llm, measure *measures, size_t count, uint64_t rounds) {
+static void print_test(const test *t) { /* its samples are sorted */
+    cli_cell name;
+    const uint64_t middle = t->samples[(t->count - 1) / 2] / 2 + t->samples[t->count / 2] / 2;
+    int at = snprintf(name, sizeof name, "%s%llu", t->name, (unsigned long long)t->tokens);
+    if (t->depth) snprintf(name + at, sizeof name - (size_t)at, "@%llu", (unsigned long long)t->depth);
+    printf("%-24s %-10s %10.2f %10.2f %10.2f\n", "", name, cli_per_second(t->tokens, middle), cli_per_second(t->tokens, t->samples[t->count - 1]),
+           cli_per_second(t->tokens, t->samples[0]));
+}
+
+static int report(measure *m, const cli_llm *llm, const measure_device *on, test *tests, size_t count) {
+    int code = CLI_OK;
+    if (!m->json) printf("%-24s %-10s %10s %10s %10s  tokens/s\n", llm->info.weight_types, "test", "median", "least", "most");
+    for (size_t i = 0; i < count && !code; i++) {
+        if (tests[i].count == 0) continue; /* ended early */
+        code = write_row(m, llm, on, &tests[i]);
+        if (!m->json) print_test(&tests[i]);
+    }
+    return code;
+}
+
+/* ---- the rounds ---- */
+
+static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const int32_t *tokens, test *tests, size_t count, uint64_t rounds) {
+    size_t order[2];
+    for (uint64_t round = 0; round <= rounds; round++) { /* the first one makes plans and compiles kernels */
+        statistics_shuffle(order, count, &m->seed);
+        for (size_t i = 0; i < count && !measure_is_ended(); i++) {
+            test *t = &tests[order[i]];
+            uint64_t ns;
+            if (round_of(llm, t, tokens, &ns)) return cli_session_fail(&llm->cli, NULL);
+            if (round == 0) t->first_ns = ns;
+            else t->samples[t->count++] = ns;
+            *(round == 0 ? &t->before : &t->after) = machine_read(&on->sensor);
+        }
+    }
+    return measure_is_ended() ? measure_end_early(m) : CLI_OK;
+}
+
+static int bench(const cli_args *args, measure *m, cli_llm *llm, test *tests, size_t count, uint64_t rounds) {
     uint64_t most = 1;
     for (size_t i = 0; i < count; i++)
-        if (measures[i].tokens + measures[i].depth > most) most = measures[i].tokens + measures[i].depth;
+        if (tests[i].tokens + tests[i].depth > most) most = tests[i].tokens + tests[i].depth;
     int32_t *tokens = calloc(most, sizeof *tokens);
     if (!tokens) return cli_fail(args->command, "no memory is left");
     fill(tokens, most, llm->info.vocabulary);
     if (!cli_get(args, "--context") || llm->desc.context < most) llm->desc.context = (uint32_t)most;
     int code = cli_llm_load(llm);
-    for (uint64_t round = 0; round <= rounds && !code; round++) /* the first one warms up: plans are made, kernels compiled */
-        for (size_t i = 0; i < count && !code; i++) {
-            double rate;
-            if (round_of(llm, &measures[i], tokens, &rate)) code = cli_session_fail(&llm->cli, NULL);
-            else if (round > 0) measures[i].rates[round - 1] = rate;
-        }
+    if (!code) {
+        const hd_device_info *info = hd_device_get_info(hd_session_device(llm->session));
+        const measure_device on = { hd_session_device(llm->session), *info, machine_sensor_of(&m->machine, info) };
+        const int reached = run_rounds(m, llm, &on, tokens, tests, count, rounds);
+        code = report(m, llm, &on, tests, count);
+        if (reached) code = reached;
+    }
     free(tokens);
-    return code ? code : print(llm, measures, count, rounds, cli_get(args, "--json") != NULL);
+    return code;
 }
 
 static int run(const cli_args *args) {
     cli_llm llm = { 0 };
+    measure m;
     uint64_t prompt, answer, rounds, depth;
     if (!cli_get_number(args, "-p", 0, 1u << 20, 512, &prompt) || !cli_get_number(args, "-n", 0, 1u << 20, 128, &answer) ||
         !cli_get_number(args, "-d", 0, 1u << 20, 0, &depth) || !cli_get_number(args, "-r", 1, MOST_ROUNDS, 5, &rounds)) return CLI_USAGE;
     if (prompt + answer == 0) return cli_usage(args->command, "-p and -n are both 0: nothing to measure");
-    measure *measures = calloc(2, sizeof *measures);
+    test *tests = calloc(2, sizeof *tests);
     size_t count = 0;
-    if (!measures) return cli_fail(args->command, "no memory is left");
-    if (prompt) measures[count++] = (measure){ .name = "pp", .tokens = prompt, .depth = depth };
-    if (answer) measures[count++] = (measure){ .name = "tg", .tokens = answer, .depth = depth };
-    int code = cli_llm_open(args, &llm);
+    if (!tests) return cli_fail(args->command, "no memory is left");
+    if (prompt) tests[count++] = (test){ .name = "pp", .tokens = prompt, .depth = depth };
+    if (answer) tests[count++] = (test){ .name = "tg", .tokens = answer, .depth = depth };
+    int code = measure_begin(args, "llm", &m);
+    if (!code) code = cli_llm_open(args, &llm);
     if (!code) code = cli_llm_prepare(args, &llm);
-    if (!code) code = bench(args, &llm, measures, count, rounds);
+    if (!code) {
+        measure_use(&m, &llm.cli);
+        code = bench(args, &m, &llm, tests, count, rounds);
+    }
     cli_llm_close(&llm);
-    free(measures);
+    measure_end(&m);
+    free(tests);
     return code;
 }
 
@@ -111,7 +144,7 @@ static const cli_option options[] = {
     { "-d", "N", "tokens that the sequence holds before; default: 0" },
     { "-r", "N", "rounds, after one that warms up; default: 5" },
     CLI_SESSION_OPTIONS,
-    CLI_OPTION_JSON,
+    MEASURE_ROW_OPTIONS,
 };
 
 const cli_command cli_bench_llm = {

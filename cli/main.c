@@ -7,13 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_llm,
+static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_threshold, &cli_bench_ops,
+                                               &cli_bench_transfer, &cli_bench_batch, &cli_bench_llm,
                                                &cli_devices, &cli_run, &cli_explain, &cli_exec };
 
 static void overview(void) {
     printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    printf("  %-10s %s\n\n", "help", "this, or `heddle help COMMAND`");
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
+    printf("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
     printf("environment:\n"
            "  HEDDLE_BACKEND     look at this back end only: vulkan, opencl, cpu or null\n"
            "  HEDDLE_DEVICE      the device to take where none is named\n"

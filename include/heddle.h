@@ -320,6 +320,9 @@ typedef struct hd_device_stats {
     uint64_t direct_bytes;        /* part of the above that needed no staging copy */
     uint64_t device_bytes, device_bytes_peak; /* memory held on the device */
     uint64_t allocations;         /* allocations alive */
+    uint64_t plan_requests, plan_hits;     /* plans asked for; those taken whole from ended ones of the same structure */
+    uint64_t kernel_requests, kernel_hits; /* kernels that new plans asked for; those that the device had loaded already */
+    uint64_t staging_requests, staging_hits; /* pieces that travelled through staging memory; those that found it made already */
 } hd_device_stats;
 /** Reads the counters. Statuses: NULL_POINTER. Any thread. */
 HD_API hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats);

@@ -167,8 +167,10 @@ hd_status hdi_device_kernel(hd_device *device, const hdi_module *module, const h
     uint64_t hash = module->spirv ? module->spirv->hash : 0;
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
+    device->stats.kernel_requests++;
     for (uint32_t i = 0; i < device->kernel_count && !status; i++)
         if (same_kernel(&device->kernels[i], hash, module, kernel)) {
+            device->stats.kernel_hits++;
             *out_kernel = device->kernels[i].loaded;
             hdi_mutex_unlock(&device->lock);
             return HD_OK;

@@ -67,8 +67,11 @@ static hd_status submit_copy(hd_device *device, hdi_slot from, hdi_slot to, uint
 /* A free chunk: waits for the submission that still uses it. */
 static hd_status take_chunk(hd_device *device, int direction, uint32_t *out_chunk, hd_error *error) {
     hdi_mutex_lock(&device->lock);
+    const bool made = device->stage && device->stage->memory[direction];
     hd_status status = open_ring(device, direction, error);
     uint64_t ticket = 0;
+    device->stats.staging_requests++;
+    device->stats.staging_hits += made;
     if (!status) {
         *out_chunk = device->stage->next[direction]++ % CHUNKS;
         ticket = device->stage->tickets[direction][*out_chunk];

@@ -116,6 +116,10 @@ hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_p
     uint64_t key = key_of(device, desc, program_hash);
     hdi_core *core = take_idle(device, key);
     hd_status status;
+    hdi_mutex_lock(&device->lock);
+    device->stats.plan_requests++;
+    device->stats.plan_hits += core != NULL;
+    hdi_mutex_unlock(&device->lock);
     if (core) {
         status = clear_states(core, error);
         if (status) hdi_core_end(core);

@@ -137,6 +137,10 @@ static void the_same_batch_again_builds_nothing(void **state) {
         hd_plan_destroy(plan);
         assert_int_equal(after.submissions - before.submissions, 2);
         assert_int_equal(after.uploads - before.uploads, 2);
+        assert_int_equal(after.plan_requests - before.plan_requests, 1);
+        assert_int_equal(after.plan_hits - before.plan_hits, round > 0);
+        assert_int_equal(after.kernel_requests - before.kernel_requests, round == 0);
+        assert_int_equal(after.staging_requests - after.staging_hits, 0); /* the CPU's memory needs none */
         if (round == 0) continue;
         assert_int_equal(after.kernels_compiled + after.kernels_from_cache, before.kernels_compiled + before.kernels_from_cache);
         assert_int_equal(after.commands_recorded, before.commands_recorded);

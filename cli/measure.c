@@ -1,0 +1,278 @@
+/* measure.c: the runner of `heddle bench`. A sample is one call, timed by the host's monotonic clock; where it is short, the
+ * same call runs once before, untimed, so that caches and clocks are as in a row of such calls. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/measure.h"
+#include "cli/llm.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
+#define SHORT_NS UINT64_C(50000000)
+
+/* ---- beginning ---- */
+
+int measure_begin(const cli_args *args, const char *bench, measure *m) {
+    *m = (measure){ .command = args->command, .bench = bench, .csv_path = cli_get(args, "--csv"), .json = cli_get(args, "--json") != NULL,
+                    .threads = NAN, .seed = cli_now_ns() };
+    double seconds;
+    if (!cli_get_number(args, "--samples", 1, MOST_SAMPLES, 11, &m->samples) || !cli_get_fraction(args, "--seconds", 0.001, 86400, 1, &seconds)) return CLI_USAGE;
+    m->most_ns = (uint64_t)(seconds * 1e9);
+    if (m->csv_path && !(m->csv = fopen(m->csv_path, "we")))
+        return cli_fail(m->command, "%s cannot be written: %s; check the path", m->csv_path, strerror(errno));
+    machine_open(&m->machine, cli_get(args, "--machine"));
+    cli_interrupts_catch(true);
+    if (m->csv && !table_write_heading(m->csv)) return cli_fail(m->command, "%s cannot be written: %s", m->csv_path, strerror(errno));
+    return CLI_OK;
+}
+
+void measure_use(measure *m, cli_session *session) {
+    char text[8192];
+    m->session = session;
+    if (!session->context) return;
+    if (hd_device_caps_text(session->context, "cpu", text, sizeof text, NULL)) cli_session_forget(session); /* HEDDLE_BACKEND may leave it out */
+    else {
+        const char *threads = strstr(text, "\nthreads ");
+        if (threads) m->threads = strtod(threads + strlen("\nthreads "), NULL);
+    }
+}
+
+/* Opens the device that `id` names, unless it is open. */
+static int open_device(measure *m, const char *id) {
+    const hd_device_desc desc = { .id = id };
+    hd_device *device;
+    if (m->device_count == MEASURE_MOST_DEVICES) return cli_usage(m->command, "measures on at most %d devices", MEASURE_MOST_DEVICES);
+    if (hd_device_open(m->session->context, &desc, &device)) return cli_session_fail(m->session, id);
+    const hd_device_info *info = hd_device_get_info(device);
+    for (size_t i = 0; i < m->device_count; i++)
+        if (strcmp(m->devices[i].info.id, info->id) == 0) {
+            hd_device_close(device);
+            return CLI_OK;
+        }
+    const measure_device opened = { device, *info, machine_sensor_of(&m->machine, info) };
+    const size_t at = info->kind == HD_DEVICE_CPU ? 0 : m->device_count;
+    memmove(&m->devices[at + 1], &m->devices[at], (m->device_count - at) * sizeof opened);
+    m->devices[at] = opened;
+    m->device_count++;
+    return CLI_OK;
+}
+
+static int open_every_device(measure *m) {
+    hd_device_info infos[MEASURE_MOST_DEVICES];
+    size_t count = CLI_COUNT(infos);
+    const hd_status status = hd_devices(m->session->context, infos, &count);
+    if (status && status != HD_STATUS_LIMIT) return cli_session_fail(m->session, NULL);
+    if (status) count = CLI_COUNT(infos);
+    cli_session_forget(m->session);
+    const bool strict = hd_context_strict(m->session->context);
+    for (size_t i = 0; i < count; i++) {
+        if (infos[i].kind == HD_DEVICE_NULL || (strict && infos[i].kind == HD_DEVICE_SOFTWARE)) continue;
+        const int code = open_device(m, infos[i].id);
+        if (code) return code;
+    }
+    return m->device_count > 0 ? CLI_OK : cli_fail(m->command, "there is no device to measure on; run `heddle devices` to see why");
+}
+
+int measure_open(const cli_args *args, measure *m) {
+    const char *list = cli_get(args, "--devices");
+    char id[64];
+    int code = cli_session_open(args->command, &m->own);
+    measure_use(m, &m->own);
+    if (code || !list) return code ? code : open_every_device(m);
+    for (size_t at = 0; !code && measure_next_item(list, &at, id, sizeof id);) code = open_device(m, id);
+    if (code) return code;
+    return m->device_count > 0 ? CLI_OK : cli_usage(m->command, "--devices names none");
+}
+
+bool measure_is_ended(void) { return cli_interrupts_count() > 0; }
+
+int measure_end_early(const measure *m) { return cli_fail(m->command, "ended by Ctrl-C; what was measured until then is told"); }
+
+void measure_end(measure *m) {
+    for (size_t i = 0; i < m->device_count; i++) hd_device_close(m->devices[i].device);
+    if (m->csv) fclose(m->csv); /* every row was flushed */
+    machine_close(&m->machine);
+    if (m->own.context) cli_session_close(&m->own);
+    m->csv = NULL;
+    m->device_count = 0;
+}
+
+/* ---- rows ---- */
+
+table_row measure_row(const measure *m, const measure_device *device) {
+    table_row row = table_row_empty();
+    row.bench = m->bench;
+    row.time = m->machine.time;
+    row.heddle = hd_version();
+    row.machine = m->machine.name;
+    row.os = m->machine.os;
+    row.cpu = m->machine.cpu;
+    row.threads = m->threads;
+    row.device = device->info.id;
+    row.device_name = device->info.name;
+    row.kind = cli_kind_name(device->info.kind);
+    row.backend = device->info.backend;
+    row.driver = device->info.driver;
+    row.synthetic = 0;
+    return row;
+}
+
+int measure_write(const measure *m, const table_row *row) {
+    if (m->csv && !table_write_csv(m->csv, row)) return cli_fail(m->command, "%s cannot be written: %s", m->csv_path, strerror(errno));
+    if (m->json && !table_write_json(stdout, row)) return cli_fail(m->command, "standard output cannot be written: %s", strerror(errno));
+    return CLI_OK;
+}
+
+int measure_fail(const measure *m, const table_row *row) {
+    cli_cell about;
+    snprintf(about, sizeof about, "%.30s %.20s %.60s on %.60s", row->op, row->type, row->size, row->device);
+    return cli_session_fail(m->session, about);
+}
+
+void measure_tell(uint64_t *samples, size_t count, uint64_t first_ns, table_row *row) {
+    row->samples = (double)count;
+    row->first_ns = (double)first_ns;
+    if (count == 0) return;
+    const statistics s = statistics_of(samples, count);
+    row->median_ns = (double)s.median_ns;
+    row->p90_ns = (double)s.p90_ns;
+    row->min_ns = (double)s.min_ns;
+    row->max_ns = (double)s.max_ns;
+}
+
+/* ---- rounds ---- */
+
+static void add_hits(measure_case *c, const hd_device_stats *before, const hd_device_stats *after) {
+    c->hits.staging_requests += after->staging_requests - before->staging_requests;
+    c->hits.staging_hits += after->staging_hits - before->staging_hits;
+    c->hits.plan_requests += after->plan_requests - before->plan_requests;
+    c->hits.plan_hits += after->plan_hits - before->plan_hits;
+    c->hits.kernel_requests += after->kernel_requests - before->kernel_requests;
+    c->hits.kernel_hits += after->kernel_hits - before->kernel_hits;
+}
+
+static hd_status take_sample(measure_case *c) {
+    hd_device_stats before = { 0 }, after = { 0 };
+    hd_status status = HD_OK;
+    const uint64_t entered = cli_now_ns();
+    if (c->count == 0 || c->samples[c->count - 1] < SHORT_NS) status = c->sample(c->user);
+    if (c->count == 0) c->before = machine_read(&c->device->sensor);
+    hd_device_get_stats(c->device->device, &before);
+    const uint64_t began = cli_now_ns();
+    if (!status) status = c->sample(c->user);
+    const uint64_t ended = cli_now_ns();
+    hd_device_get_stats(c->device->device, &after);
+    c->after = machine_read(&c->device->sensor);
+    if (status) return status;
+    add_hits(c, &before, &after);
+    c->samples[c->count++] = ended - began;
+    c->spent_ns += ended - entered;
+    return HD_OK;
+}
+
+/* Whether the case has had its time: three samples at least, but for one that is longer than all of it. */
+static bool has_had_its_time(const measure *m, const measure_case *c) {
+    return c->spent_ns > m->most_ns && (c->count >= LEAST_SAMPLES || (c->count > 0 && c->samples[c->count - 1] > m->most_ns));
+}
+
+static int run_round(measure *m, measure_case *cases, size_t count, size_t *order) {
+    int code = CLI_OK;
+    statistics_shuffle(order, count, &m->seed);
+    for (size_t i = 0; i < count && !measure_is_ended(); i++) {
+        measure_case *c = &cases[order[i]];
+        if (c->failed || has_had_its_time(m, c) || !take_sample(c)) continue;
+        c->failed = true;
+        code = measure_fail(m, &c->row);
+    }
+    return code;
+}
+
+static void tell_case(measure_case *c) {
+    measure_tell(c->samples, c->count, (uint64_t)c->row.first_ns, &c->row);
+    machine_tell(&c->before, &c->after, &c->row);
+    c->row.staging_hits = (double)c->hits.staging_hits;
+    c->row.staging_requests = (double)c->hits.staging_requests;
+    c->row.plan_hits = (double)c->hits.plan_hits;
+    c->row.plan_requests = (double)c->hits.plan_requests;
+    c->row.kernel_hits = (double)c->hits.kernel_hits;
+    c->row.kernel_requests = (double)c->hits.kernel_requests;
+}
+
+int measure_run(measure *m, measure_case *cases, size_t count) {
+    const bool shows = isatty(STDERR_FILENO) != 0;
+    int code = CLI_OK;
+    size_t *order = calloc(count + 1, sizeof *order);
+    bool memory = order != NULL;
+    for (size_t i = 0; i < count && memory; i++) memory = (cases[i].samples = calloc(m->samples, sizeof *cases[i].samples)) != NULL;
+    for (uint64_t round = 0; round < m->samples && memory && !measure_is_ended(); round++) {
+        if (shows) fprintf(stderr, "\rheddle %s: round %llu of %llu\033[K", m->command->name, (unsigned long long)round + 1, (unsigned long long)m->samples);
+        const int failed = run_round(m, cases, count, order);
+        if (failed) code = failed;
+    }
+    if (shows) fprintf(stderr, "\r\033[K");
+    for (size_t i = 0; i < count; i++)
+        if (cases[i].count > 0) tell_case(&cases[i]);
+    free(order);
+    if (!memory) return cli_fail(m->command, "no memory is left");
+    return measure_is_ended() ? measure_end_early(m) : code;
+}
+
+void measure_cases_free(measure_case *cases, size_t count) {
+    for (size_t i = 0; i < count && cases; i++) free(cases[i].samples);
+    free(cases);
+}
+
+/* ---- words ---- */
+
+const char *measure_device_name(const measure *m, const measure_device *device) {
+    for (size_t i = 0; i < m->device_count; i++)
+        if (&m->devices[i] != device && strcmp(m->devices[i].info.backend, device->info.backend) == 0) return device->info.id;
+    return device->info.backend;
+}
+
+bool measure_next_item(const char *list, size_t *at, char *out, size_t room) {
+    while (list[*at] == ',') ++*at;
+    const size_t length = strcspn(list + *at, ",");
+    snprintf(out, room, "%.*s", (int)(length < room ? length : room), list + *at);
+    *at += length;
+    return length > 0;
+}
+
+int measure_types(const cli_args *args, const char *fallback, hd_dtype out_types[HD_DTYPE_COUNT], size_t *out_count) {
+    const char *list = cli_get(args, "--types"), *names[HD_DTYPE_COUNT];
+    char name[32];
+    *out_count = 0;
+    for (size_t at = 0; measure_next_item(list ? list : fallback, &at, name, sizeof name);) {
+        const hd_dtype type = hd_dtype_parse(name);
+        bool known = false;
+        if (type == HD_DTYPE_NONE) {
+            for (int i = 1; i < HD_DTYPE_COUNT; i++) names[i] = hd_dtype_name((hd_dtype)i);
+            const char *near = cli_nearest(name, names + 1, HD_DTYPE_COUNT - 1);
+            return cli_usage(args->command, "no type \"%s\"%s%s; types are f32, f16, bf16, i32, u8 and the quantised ones of docs/ops.md", name, near ? "; did you mean " : "", near ? near : "");
+        }
+        for (size_t i = 0; i < *out_count; i++) known = known || out_types[i] == type;
+        if (!known) out_types[(*out_count)++] = type;
+    }
+    return *out_count > 0 ? CLI_OK : cli_usage(args->command, "--types names none");
+}
+
+char *measure_count(double count, cli_cell out) {
+    char digits[32];
+    const int length = snprintf(digits, sizeof digits, "%.0f", count);
+    int at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = 0;
+    return out;
+}
+
+char *measure_rate(double rate, cli_cell out) {
+    if (!(rate >= 0 && rate < 1e15)) snprintf(out, CLI_CELL, "-");
+    else if (rate >= 100) measure_count(rate, out);
+    else snprintf(out, CLI_CELL, rate >= 10 ? "%.1f" : rate >= 0.995 ? "%.2f" : "%.3f", rate);
+    return out;
+}

@@ -1,0 +1,277 @@
+/* table.c: rows of measurements as CSV and JSON lines. The text of a file is cut into cells in place. */
+#include "cli/table.h"
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 256, MOST_ROWS = 1000000, LONGEST_NUMBER = 40 };
+
+typedef struct column {
+    const char *name;
+    size_t      offset; /* in a table_row */
+    bool        number;
+} column;
+
+static const column columns[] = {
+#define TEXT(name)   { #name, offsetof(table_row, name), false },
+#define NUMBER(name) { #name, offsetof(table_row, name), true },
+    TABLE_COLUMNS(TEXT, NUMBER)
+#undef TEXT
+#undef NUMBER
+};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static const char **text_of(table_row *row, const column *c) { return (const char **)(void *)((char *)row + c->offset); }
+static double *number_of(table_row *row, const column *c) { return (double *)(void *)((char *)row + c->offset); }
+
+table_row table_row_empty(void) {
+    table_row row;
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (columns[i].number) *number_of(&row, &columns[i]) = NAN;
+        else *text_of(&row, &columns[i]) = "";
+    }
+    return row;
+}
+
+/* Bytes of the UTF-8 character at `at`, of which `room` bytes are there; 0: it is none. */
+static size_t character_bytes(const unsigned char *at, size_t room) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : (at[0] & 0xF0) == 0xE0 ? 3 : at[0] >= 0xF0 && at[0] < 0xF5 ? 4 : 0;
+    if (bytes == 0 || bytes > room) return 0;
+    if (bytes == 1) return 1;
+    uint32_t code = at[0] & (0x7Fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xC0) != 0x80) return 0;
+        code = code << 6 | (at[i] & 0x3Fu);
+    }
+    return code >= least[bytes] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF) ? bytes : 0;
+}
+
+/* ---- writing ---- */
+
+/* `quoted` is what stands for a quote within quotes. */
+static void put_text(FILE *file, const char *text, const char *quoted, bool json) {
+    size_t left = strlen(text);
+    fputc('"', file);
+    while (left > 0) {
+        const unsigned char first = (unsigned char)*text;
+        const size_t bytes = character_bytes((const unsigned char *)text, left);
+        if (bytes == 0) fputc('?', file);
+        else if (first < ' ' || first == 0x7F) fputc(' ', file);
+        else if (first == '"') fputs(quoted, file);
+        else if (first == '\\' && json) fputs("\\\\", file);
+        else fwrite(text, 1, bytes, file);
+        text += bytes ? bytes : 1;
+        left -= bytes ? bytes : 1;
+    }
+    fputc('"', file);
+}
+
+/* Whether CSV may leave the quotes out. */
+static bool is_plain(const char *text) {
+    for (; *text; text++)
+        if (*text < ' ' || *text >= 0x7F || *text == '"' || *text == ',') return false;
+    return true;
+}
+
+/* The shortest digits that read back as the same number. */
+static void put_number(FILE *file, double number) {
+    char digits[LONGEST_NUMBER];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, number);
+        if (strtod(digits, NULL) == number) break;
+    }
+    fputs(digits, file);
+}
+
+bool table_write_heading(FILE *file) {
+    for (size_t i = 0; i < COLUMNS; i++) fprintf(file, "%s%s", i > 0 ? "," : "", columns[i].name);
+    fputs("\r\n", file);
+    return fflush(file) == 0 && !ferror(file);
+}
+
+bool table_write_csv(FILE *file, const table_row *row) {
+    table_row copy = *row;
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (i > 0) fputc(',', file);
+        if (columns[i].number) {
+            if (isfinite(*number_of(&copy, &columns[i]))) put_number(file, *number_of(&copy, &columns[i]));
+            continue;
+        }
+        const char *text = *text_of(&copy, &columns[i]);
+        if (is_plain(text)) fputs(text, file);
+        else put_text(file, text, "\"\"", false);
+    }
+    fputs("\r\n", file);
+    return fflush(file) == 0 && !ferror(file);
+}
+
+bool table_write_json(FILE *file, const table_row *row) {
+    table_row copy = *row;
+    for (size_t i = 0; i < COLUMNS; i++) {
+        fprintf(file, "%s\"%s\": ", i > 0 ? ", " : "{", columns[i].name);
+        if (!columns[i].number) put_text(file, *text_of(&copy, &columns[i]), "\\\"", true);
+        else if (isfinite(*number_of(&copy, &columns[i]))) put_number(file, *number_of(&copy, &columns[i]));
+        else fputs("null", file);
+    }
+    fputs("}\n", file);
+    return fflush(file) == 0 && !ferror(file);
+}
+
+/* ---- reading ---- */
+
+typedef struct reader {
+    char  *at, *end;
+    size_t line;
+    char  *why;
+} reader;
+
+typedef enum cell_end { CELL_BAD, CELL_MORE, CELL_LAST } cell_end;
+
+static cell_end refuse(const reader *r, const char *what) {
+    snprintf(r->why, TABLE_WHY, "line %zu: %s", r->line, what);
+    return CELL_BAD;
+}
+
+static bool check_text(reader *r) {
+    for (size_t bytes; r->at < r->end; r->at += bytes) {
+        const unsigned char first = (unsigned char)*r->at;
+        bytes = character_bytes((const unsigned char *)r->at, (size_t)(r->end - r->at));
+        if (bytes == 0) return refuse(r, "bytes that are no UTF-8 text"), false;
+        if ((first < ' ' && first != '\t' && first != '\n' && first != '\r') || first == 0x7F) return refuse(r, "a control character"), false;
+        r->line += first == '\n';
+    }
+    return true;
+}
+
+/* Takes one cell and what ends it. The zero behind the cell may overwrite what ended it. */
+static cell_end next_cell(reader *r, char **out_cell) {
+    char *put = r->at;
+    *out_cell = put;
+    if (r->at < r->end && *r->at == '"') {
+        const reader began = *r;
+        for (r->at++;; *put++ = *r->at++) {
+            if (r->at >= r->end) return refuse(&began, "a quote that does not end");
+            r->line += *r->at == '\n';
+            if (*r->at != '"') continue;
+            r->at++;
+            if (r->at >= r->end || *r->at != '"') break;
+        }
+    } else {
+        put += strcspn(put, "\",\r\n");
+        r->at = put;
+    }
+    if (r->at < r->end && *r->at == '\r' && (r->at + 1 == r->end || r->at[1] == '\n')) r->at++;
+    const char after = r->at < r->end ? *r->at : '\n';
+    if (after != ',' && after != '\n') return refuse(r, "a quote or a carriage return within a cell");
+    if (r->at < r->end) r->at++;
+    *put = 0;
+    if (after == ',') return CELL_MORE;
+    r->line++;
+    return CELL_LAST;
+}
+
+/* Digits with an optional sign, fraction and exponent; empty is NaN. */
+static bool read_number(const char *text, double *out) {
+    static const char digits[] = "0123456789";
+    const char *at = text + (*text == '-');
+    *out = NAN;
+    if (!*text) return true;
+    const size_t whole = strspn(at, digits);
+    at += whole;
+    if (whole > 0 && *at == '.') at += 1 + strspn(at + 1, digits);
+    if (whole > 0 && (*at == 'e' || *at == 'E')) {
+        at += at[1] == '+' || at[1] == '-' ? 2 : 1;
+        const size_t exponent = strspn(at, digits);
+        if (exponent == 0) return false;
+        at += exponent;
+    }
+    if (whole == 0 || *at || at - text > LONGEST_NUMBER) return false;
+    *out = strtod(text, NULL);
+    return isfinite(*out);
+}
+
+/* The columns of the file, in its order: NULL for one that is not known. */
+static bool read_heading(reader *r, const column *found[MOST_COLUMNS], size_t *out_count) {
+    static const char *const needed[] = { "bench", "device", "op", "median_ns" };
+    bool seen[COLUMNS] = { false };
+    size_t count = 0;
+    for (cell_end end = CELL_MORE; end == CELL_MORE; count++) {
+        char *cell;
+        if ((end = next_cell(r, &cell)) == CELL_BAD) return false;
+        if (count >= MOST_COLUMNS) return refuse(r, "too many columns"), false;
+        found[count] = NULL;
+        for (size_t i = 0; i < COLUMNS; i++) {
+            if (strcmp(cell, columns[i].name) != 0) continue;
+            if (seen[i]) return snprintf(r->why, TABLE_WHY, "the column %s stands twice", columns[i].name), false;
+            seen[i] = true;
+            found[count] = &columns[i];
+        }
+    }
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        for (size_t k = 0; k < COLUMNS; k++)
+            if (strcmp(columns[k].name, needed[i]) == 0 && !seen[k])
+                return snprintf(r->why, TABLE_WHY, "there is no column %s; give a file that `heddle bench` wrote", needed[i]), false;
+    *out_count = count;
+    return true;
+}
+
+static bool read_row(reader *r, const column *const *found, size_t count, table_row *out_row) {
+    const size_t line = r->line;
+    size_t at = 0;
+    *out_row = table_row_empty();
+    for (cell_end end = CELL_MORE; end == CELL_MORE; at++) {
+        char *cell;
+        if ((end = next_cell(r, &cell)) == CELL_BAD) return false;
+        if (at >= count || !found[at]) continue;
+        if (!found[at]->number) *text_of(out_row, found[at]) = cell;
+        else if (!read_number(cell, number_of(out_row, found[at])))
+            return snprintf(r->why, TABLE_WHY, "line %zu: %s is \"%.40s\", which is no number", line, found[at]->name, cell), false;
+    }
+    if (at != count) return snprintf(r->why, TABLE_WHY, "line %zu has %zu cells, and the heading has %zu", line, at, count), false;
+    return true;
+}
+
+static bool room_for_one(table *t, size_t *capacity, const reader *r) {
+    if (t->row_count >= MOST_ROWS) return refuse(r, "too many rows"), false;
+    if (t->row_count < *capacity) return true;
+    const size_t more = *capacity > 0 ? *capacity * 2 : 64;
+    table_row *rows = realloc(t->rows, more * sizeof *rows);
+    if (!rows) return refuse(r, "no memory is left"), false;
+    t->rows = rows;
+    *capacity = more;
+    return true;
+}
+
+static bool read_rows(reader *r, table *out) {
+    const column *found[MOST_COLUMNS];
+    size_t count = 0, capacity = 0;
+    if (!read_heading(r, found, &count)) return false;
+    while (r->at < r->end) {
+        const size_t blank = strspn(r->at, "\r\n"); /* an empty line is no row */
+        for (size_t i = 0; i < blank; i++) r->line += *r->at++ == '\n';
+        if (r->at >= r->end) break;
+        if (!room_for_one(out, &capacity, r) || !read_row(r, found, count, &out->rows[out->row_count])) return false;
+        out->row_count++;
+    }
+    return true;
+}
+
+bool table_parse(char *text, size_t bytes, table *out_table, char why[TABLE_WHY]) {
+    const size_t mark = bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark, as spreadsheets write it */
+    reader check = { text + mark, text + bytes, 1, why }, r = check;
+    *out_table = (table){ .text = text };
+    why[0] = 0;
+    if (check_text(&check) && read_rows(&r, out_table)) return true;
+    table_free(out_table);
+    return false;
+}
+
+void table_free(table *t) {
+    free(t->rows);
+    free(t->text);
+    t->rows = NULL;
+    t->text = NULL;
+    t->row_count = 0;
+}
