@@ -166,15 +166,17 @@
 #define HDI_REDUCE_OP      16 /* HDI_REDUCE_... */
 #define HDI_REDUCE_TYPE    17 /* of x */
 #define HDI_REDUCE_FORM    18 /* 0: row, inner = 1, a workgroup each; 1: column, an invocation each */
-#define HDI_REDUCE_STAGE   19 /* 0: all at once; 1: partial results of parts of HDI_REDUCE_PART; 2: over partial results */
+#define HDI_REDUCE_STAGE   19 /* 0: all at once; 1: partial results of parts of a row; 2: over partial results */
 #define HDI_REDUCE_SUM    0
 #define HDI_REDUCE_MEAN   1
 #define HDI_REDUCE_MAX    2
 #define HDI_REDUCE_MIN    3
 #define HDI_REDUCE_ARGMAX 4
 #define HDI_REDUCE_DOT    5
-#define HDI_REDUCE_PART   65536u
-/* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] n of the whole row (mean).
+#define HDI_REDUCE_PART      65536u /* of a sum: its order is part of the result */
+#define HDI_REDUCE_PICK_PART 4096u  /* of what is picked from few rows */
+/* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] n of the whole row (mean),
+ * [5] elements of a part (stage 1).
  * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part; argmax: the value's word and
  * the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
  * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. A row of more than a part: each part so,

@@ -191,10 +191,11 @@ static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c)
     if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
     c->tile_m = (uint32_t)p->m;
     c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / UNIT * UNIT, hdi_divide_up(p->k, UNIT) * UNIT);
-    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it. */
-    const bool is_long = p->k >= LONG_K, narrow = b->dtype != HD_Q8_0 && b->dtype != HD_Q6_K;
+    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it; two
+     * columns a subgroup leave registers for enough subgroups, and enough workgroups for all units. */
+    const bool is_long = p->k >= LONG_K;
     const uint32_t subgroups = is_long ? 16 : 8;
-    c->part_n = is_long && (p->m > 1 || !narrow) ? 2 : 4;
+    c->part_n = p->m == 1 || is_long ? 2 : 4;
     c->tile_n = subgroups * c->part_n;
     c->subgroup = (uint32_t)caps->subgroup;
     c->workgroup = subgroups * c->subgroup;
@@ -205,9 +206,12 @@ static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c)
 
 /* ---- matrix units ---- */
 
-/* Tiles of matmul_matrix and how much of the largest one's rate each reaches, in percent. */
+/* Tiles of matmul_matrix and how much of the largest ones' rate each reaches, in percent. Their chunks of 8 halves are a
+ * multiple of their invocations. */
 static const struct { uint32_t tile_m, tile_n, part_m, part_n, rate; } matrix_tiles[] = {
+    { 128, 160, 32, 80, 100 },
     { 128, 128, 64, 32, 100 },
+    { 128, 80, 32, 80, 70 },
     { 64, 128, 32, 32, 70 },
     { 64, 64, 32, 32, 55 },
     { 32, 64, 16, 32, 35 },
@@ -252,6 +256,11 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
     return hdi_chain_fits(out_chain, out, p->request->caps);
 }
 
+/* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
+static uint64_t matrix_shared_bytes(uint32_t tile) {
+    return (uint64_t)(matrix_tiles[tile].tile_m + matrix_tiles[tile].tile_n) * 2 * (HDI_MM_DEPTH + 8);
+}
+
 /* The tile and the parts of K that are done first: rounds of workgroups over the device's units, each as long as its tile
  * is large and its part deep, and the sum of the parts behind them. */
 static void choose_matrix_tile(const product *p, const hdi_caps *caps, choice *c) {
@@ -259,6 +268,7 @@ static void choose_matrix_tile(const product *p, const hdi_caps *caps, choice *c
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < HDI_COUNT(matrix_tiles); i++)
         for (uint32_t parts = 1; parts <= MOST_PARTS; parts++) {
+            if (matrix_shared_bytes(i) > caps->shared_bytes) break;
             hdi_chain chain;
             hdi_tensor out;
             if (parts > 1 && (p->k / parts < LEAST_PART || sums * parts > UINT32_MAX || !chain_of_parts(p, parts, 0, &chain, &out))) break;
@@ -289,15 +299,15 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
     if (caps->subgroup != 32 && !caps->subgroup_control) return false;
     if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
-    if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256 || caps->shared_bytes < 36864) return false;
+    if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256) return false;
     c->subgroup = 32;
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
-    /* What many tiles would convert is worth a launch that does it once. */
+    /* What many tiles would convert is worth a launch that does so once. */
     const uint64_t b_bytes = 2 * hd_shape_elements(b->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
     c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && is_gapless(b) && b_bytes <= most;
     choose_matrix_tile(p, caps, c);
-    return true;
+    return c->parts != 0;
 }
 
 /* ---- vector and tiled forms ---- */

@@ -29,19 +29,20 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
         else if (i < axis) outer *= length;
         else inner *= length;
     }
-    const uint64_t elements = outer * n * inner;
+    const bool picks = op == HDI_REDUCE_MAX || op == HDI_REDUCE_MIN || op == HDI_REDUCE_ARGMAX;
+    const uint64_t elements = outer * n * inner, part = picks && outer < request->caps->compute_units ? HDI_REDUCE_PICK_PART : HDI_REDUCE_PART;
     hdi_rows_launch launch = { .module = HDI_MODULE_REDUCE, .inputs = { x, &inputs[operands - 1] }, .input_count = 2, .out = &request->out,
                                .spec = { op, (uint32_t)x->dtype, inner != 1, 0 }, .spec_count = 4,
-                               .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1, (uint32_t)n }, .push_count = 5,
+                               .push = { (uint32_t)outer, (uint32_t)n, (uint32_t)inner, 1, (uint32_t)n, (uint32_t)part }, .push_count = 6,
                                .groups = outer, .flops = elements * operands, .because = "a workgroup for each row" };
     if (inner != 1) {
         launch.groups = hdi_divide_up(outer * inner, hdi_rows_workgroup(request->caps));
         launch.because = "neighbouring columns are read together: an invocation for each";
     }
-    if (inner != 1 || n <= HDI_REDUCE_PART) return hdi_rows_add(request, &launch, lowering, error);
+    if (inner != 1 || n <= part) return hdi_rows_add(request, &launch, lowering, error);
 
     /* A long row: its parts first, then what they came to. */
-    const uint64_t parts = hdi_divide_up(n, HDI_REDUCE_PART);
+    const uint64_t parts = hdi_divide_up(n, part);
     const hd_dtype computing = x->dtype == HD_I32 ? HD_I32 : HD_F32;
     hdi_tensor partial;
     hd_status status = hdi_rows_temporary(lowering, computing, HD_SHAPE((int64_t)outer, (int64_t)parts, op == HDI_REDUCE_ARGMAX ? 2 : 1),
@@ -52,7 +53,7 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     launch.spec[3] = 1;
     launch.push[3] = (uint32_t)parts;
     launch.groups = outer * parts;
-    launch.because = "long rows: a workgroup for each part of 65536";
+    launch.because = "long rows: a workgroup for each part";
     status = hdi_rows_add(request, &launch, lowering, error);
     if (status != HD_OK) return status;
     launch.inputs[0] = launch.inputs[1] = &partial;

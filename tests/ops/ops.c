@@ -30,13 +30,16 @@ static struct suite {
     char        name[64];
     unsigned    flags;
     uint32_t    part; /* of a group that was split, from 1 on */
+    uint32_t    group_cases; /* in it, also those that do not run */
     hd_program *program;
     input      *inputs;  uint32_t input_count, input_capacity;
     output     *outputs; uint32_t output_count, output_capacity;
+    bool           *needed;  /* by node: an output depends on it */
     void          **bits;    /* by node: the reference's bytes */
     oracle_tensor  *exactly; /* by node: float64 */
     /* results */
-    uint32_t cases[HDI_OP_COUNT], case_count;
+    uint32_t every; /* n-th case runs */
+    uint32_t cases[HDI_OP_COUNT], case_count, run_count;
     uint64_t comparisons, beyond_bound, different_bits, broken_guards, failures;
     double   worst[ORACLE_MODES];
     char     worst_at[ORACLE_MODES][96];
@@ -82,7 +85,7 @@ void ops_begin(const char *name, unsigned flags) {
     snprintf(suite.name, sizeof suite.name, "%s", name);
     suite.flags = flags;
     suite.part = 1;
-    suite.input_count = suite.output_count = 0;
+    suite.input_count = suite.output_count = suite.group_cases = 0;
     suite.program = hd_program_create(suite.places[0].context);
     must(suite.program != NULL, "no program");
     ops_seed(name);
@@ -114,21 +117,23 @@ void ops_case_of(hdi_op op, hd_value value) {
     const hdi_node *node = hdi_program_node(suite.program, value);
     must(node != NULL || hd_program_check(suite.program) == HD_OK, "the operation was refused: ");
     must(node != NULL, "no such value");
+    suite.cases[op]++;
+    suite.group_cases++;
+    if (suite.case_count++ % suite.every) return;
+    suite.run_count++;
     must(hdi_grow(&hdi_default_allocator, &suite.outputs, &suite.output_capacity, suite.output_count + 1, sizeof *suite.outputs), "no memory");
     output *out = &suite.outputs[suite.output_count++];
     snprintf(out->name, sizeof out->name, "o%u", suite.output_count);
     *out = (output){ .value = value, .op = op, .size = node_bytes(node) };
     snprintf(out->name, sizeof out->name, "o%u", suite.output_count);
     hd_output(suite.program, out->name, value);
-    suite.cases[op]++;
-    suite.case_count++;
 }
 void ops_case(hd_value value) {
     const hdi_node *node = hdi_program_node(suite.program, value);
     ops_case_of(node ? node->op : HDI_OP_NONE, value);
 }
 void ops_split(uint32_t cases) {
-    if (suite.output_count < cases) return;
+    if (suite.group_cases < cases) return;
     const uint32_t part = suite.part + 1;
     char name[sizeof suite.name];
     snprintf(name, sizeof name, "%.*s, part %u", (int)HDI_MIN(strcspn(suite.name, ","), 40u), suite.name, part);
@@ -138,6 +143,15 @@ void ops_split(uint32_t cases) {
 }
 
 /* ---- what is right ---- */
+
+/* Cases that do not run leave nodes that nothing needs. */
+static void find_needed(void) {
+    const hd_program *program = suite.program;
+    for (uint32_t i = 0; i < suite.output_count; i++) suite.needed[suite.outputs[i].value - 1] = true;
+    for (uint32_t i = program->node_count; i-- > 0;)
+        for (uint32_t k = 0; suite.needed[i] && k < program->nodes[i].operand_count; k++)
+            if (program->nodes[i].operands[k]) suite.needed[program->nodes[i].operands[k] - 1] = true;
+}
 
 static void compute_node(uint32_t index) {
     const hdi_node *node = &suite.program->nodes[index];
@@ -335,16 +349,20 @@ static void run_everywhere(void) {
 static void judge_group(void) {
     must(hd_program_check(suite.program) == HD_OK, "bad program: ");
     const uint32_t nodes = suite.program->node_count;
+    suite.needed = calloc(nodes, sizeof *suite.needed);
     suite.bits = calloc(nodes, sizeof *suite.bits);
     suite.exactly = calloc(nodes, sizeof *suite.exactly);
-    must(suite.bits != NULL && suite.exactly != NULL, "no memory");
-    for (uint32_t i = 0; i < nodes; i++) compute_node(i);
+    must(suite.needed != NULL && suite.bits != NULL && suite.exactly != NULL, "no memory");
+    find_needed();
+    for (uint32_t i = 0; i < nodes; i++)
+        if (suite.needed[i]) compute_node(i);
     for (uint32_t i = 0; i < suite.output_count; i++) judge("reference", suite.outputs[i].value, suite.bits[suite.outputs[i].value - 1], ORACLE_EXACT);
     run_everywhere();
     for (uint32_t i = 0; i < nodes; i++) {
         free(suite.bits[i]);
         oracle_free(&suite.exactly[i]);
     }
+    free(suite.needed);
     free(suite.bits);
     free(suite.exactly);
 }
@@ -385,16 +403,26 @@ static void check_counts(void) {
     }
 }
 
-int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc, char **argv) {
-    static const char *const usual[] = { "cpu:1", "cpu:2", "cpu:8", "vulkan" };
-    const uint64_t start = hdi_now_ns();
-    const bool named = argc > 1;
-    suite.family = family;
-    for (int i = 0; i < (named ? argc - 1 : (int)HDI_COUNT(usual)) && suite.place_count < MAX_DEVICES; i++) {
-        const char *wanted = named ? argv[i + 1] : usual[i];
+/* The devices that the arguments name, or the usual ones as far as they are here. */
+static void open_places(int argc, char **argv) {
+    static const char *const usual[] = { "cpu:1", "cpu:2", "cpu:8", "vulkan" }, *const usual_short[] = { "cpu:2", "vulkan", "opencl" };
+    const bool is_short = argc > 1 && strcmp(argv[1], "--short") == 0, named = argc > 1 + is_short;
+    const char *const *list = is_short ? usual_short : usual;
+    const int count = named ? argc - 1 - is_short : is_short ? (int)HDI_COUNT(usual_short) : (int)HDI_COUNT(usual);
+    suite.every = 1;
+    for (uint32_t i = 0; is_short && i < ops_share_rows; i++)
+        if (strcmp(ops_shares[i].family, suite.family) == 0) suite.every = ops_shares[i].every;
+    for (int i = 0; i < count && suite.place_count < MAX_DEVICES; i++) {
+        const char *wanted = named ? argv[i + 1 + is_short] : list[i];
         if (!open_place(wanted) && (named || strncmp(wanted, "cpu", 3) == 0)) report("%s cannot be opened", wanted);
     }
     must(suite.place_count > 0, "no device");
+}
+
+int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc, char **argv) {
+    const uint64_t start = hdi_now_ns();
+    suite.family = family;
+    open_places(argc, argv);
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t failures = suite.failures;
         suite.reports = 0;
@@ -403,7 +431,7 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
     }
     suite.reports = 0;
     check_counts();
-    printf("%s: %u cases on", family, suite.case_count);
+    printf("%s: %u of %u cases on", family, suite.run_count, suite.case_count);
     for (uint32_t i = 0; i < suite.place_count; i++) printf("%s %s", i ? "," : "", suite.places[i].name);
     printf("; %llu comparisons; worst error/bound fast %.3f (%s), exact %.3f (%s); %llu beyond; %llu differing; %llu guard bytes; %.1f s\n",
            (unsigned long long)suite.comparisons, suite.worst[ORACLE_FAST], suite.worst_at[ORACLE_FAST], suite.worst[ORACLE_EXACT],

@@ -5,7 +5,9 @@
  *
  *   int main(int argc, char **argv) { return ops_main("rows", tests, count, argc, argv); }
  *
- * Arguments name the devices ("cpu:8", "vulkan"); without any they are cpu:1, cpu:2, cpu:8 and, where there, vulkan. */
+ * Arguments name the devices ("cpu:8", "vulkan"); without any they are cpu:1, cpu:2, cpu:8 and, where there, vulkan. With
+ * --short before them every n-th case runs, as case_table.inc says, for devices whose compiler takes its time; without
+ * names they then are cpu:2 and, where there, vulkan and opencl. */
 #ifndef TESTS_OPS_H
 #define TESTS_OPS_H
 
@@ -52,7 +54,7 @@ typedef struct ops_test {
 } ops_test;
 int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc, char **argv);
 
-/* Every case there is, by operation (case_table.inc). */
+/* Every case there is, by operation, and of how many one is in the short run (case_table.inc). */
 typedef struct ops_count {
     const char *family;
     hdi_op      op;
@@ -60,4 +62,10 @@ typedef struct ops_count {
 } ops_count;
 extern const ops_count ops_counts[];
 extern const uint32_t ops_count_rows;
+typedef struct ops_share {
+    const char *family;
+    uint32_t    every;
+} ops_share;
+extern const ops_share ops_shares[];
+extern const uint32_t ops_share_rows;
 #endif

@@ -12,13 +12,57 @@
 #include "device/backend.h"
 #include "spirv/spirv.h"
 
-typedef struct hdcl_cl {
-#define HDCL_FUNCTION(need, name) __typeof__(cl##name) *name;
+/* What OpenCL's calls may return, with the status that it comes to (API: the function's own, from functions.inc). */
+#define HDCL_RESULT_LIST(X) \
+    X(OUT_OF_HOST_MEMORY,            OUT_OF_HOST_MEMORY,   "out of host memory") \
+    X(OUT_OF_RESOURCES,              OUT_OF_DEVICE_MEMORY, "out of resources") \
+    X(MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_DEVICE_MEMORY, "out of device memory") \
+    X(INVALID_BUFFER_SIZE,           OUT_OF_DEVICE_MEMORY, "larger than the device takes") \
+    X(DEVICE_NOT_FOUND,              API,                  "no such device") \
+    X(DEVICE_NOT_AVAILABLE,          DEVICE_LOST,          "the device is not available") \
+    X(BUILD_PROGRAM_FAILURE,         API,                  "the compiler refuses the program") \
+    X(COMPILER_NOT_AVAILABLE,        API,                  "there is no compiler") \
+    X(INVALID_BINARY,                API,                  "the program is not this device's") \
+    X(INVALID_WORK_GROUP_SIZE,       UNSUPPORTED,          "a workgroup of that size does not fit the device") \
+    X(INVALID_WORK_ITEM_SIZE,        UNSUPPORTED,          "a workgroup of that shape does not fit the device") \
+    X(PROFILING_INFO_NOT_AVAILABLE,  API,                  "times were not taken")
+typedef enum hdcl_result_row {
+#define HDCL_RESULT_ROW(code, status, text) HDCL_ROW_##code,
+    HDCL_RESULT_LIST(HDCL_RESULT_ROW)
+#undef HDCL_RESULT_ROW
+    HDCL_ROW_COUNT
+} hdcl_result_row;
+cl_int hdcl_result_of(hdcl_result_row row);
+
+typedef enum hdcl_function {
+#define HDCL_FUNCTION(need, name, status, results) HDCL_FN_##name,
 #include "device/opencl/functions.inc"
-#undef HDCL_FUNCTION
+    HDCL_FN_COUNT
+} hdcl_function;
+typedef struct hdcl_function_facts {
+    const char *name; /* with "cl" in front */
+    bool        required;
+    hd_status   status;
+    uint32_t    results; /* a bit for each hdcl_result_row */
+    size_t      offset;  /* in hdcl_cl */
+} hdcl_function_facts;
+const hdcl_function_facts *hdcl_function_get(hdcl_function function);
+
+typedef struct hdcl_cl {
+#define HDCL_FUNCTION(need, name, status, results) __typeof__(cl##name) *name;
+#include "device/opencl/functions.inc"
 } hdcl_cl;
 /* The functions, or NULL with the reason and its mend. The loader stays in the process. */
 const char *hdcl_load(hdcl_cl *cl, const char **out_mend);
+
+/* ---- for tests ---- */
+/* Asked before every fallible call; what is not CL_SUCCESS is returned in the driver's place. NULL: nobody is asked. */
+typedef cl_int (*hdcl_fault_fn)(hdcl_function function);
+void hdcl_fault_set(hdcl_fault_fn fault);
+cl_int hdcl_fault(hdcl_function function);
+/* Parts that later probes and opens take for absent; all of them together: OpenCL 1.2 as it is. */
+enum { HDCL_HIDE_SHARED = 1 };
+void hdcl_hide_set(uint32_t parts);
 
 /* Facts of a device that are not caps. */
 typedef struct hdcl_facts {
@@ -30,9 +74,8 @@ typedef struct hdcl_facts {
     bool           keeps_subnormals, rounds_division, is_pocl;
 } hdcl_facts;
 /* The devices of all platforms that can be used, in the platforms' order; at most `room`. */
-uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, uint32_t room);
+uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_found, uint32_t room);
 void hdcl_probe(const hdi_host *host, hdi_probe *out_probe);
-void hdcl_describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_found);
 
 struct hdi_memory {
     hdi_link link;        /* in the device's list of living or of dead memory */
@@ -68,16 +111,26 @@ struct hdi_backend_device {
     hdi_link         memories, dead, kernels;
     uint64_t         submitted, done;
     hdcl_job         jobs[HDCL_JOBS]; /* of ticket t: jobs[t % HDCL_JOBS] */
-    bool             lost;
-    const char      *function;        /* called last */
-    cl_int           result;
+    bool             lost;            /* for good: `lost_text` says where */
+    bool             abandoned;       /* work on it may not have ended: what it uses is left to the driver */
+    hdcl_function    function;        /* called last */
+    cl_int           result;          /* of it */
+    char             lost_text[192];
 };
 
 /* Calls a function that gives an error code; true when it succeeded. */
 #define HDCL_CALL(device, name, ...) \
-    ((device)->function = "cl" #name, (device)->result = (device)->cl.name(__VA_ARGS__), (device)->result == CL_SUCCESS)
+    ((device)->function = HDCL_FN_##name, (device)->result = hdcl_fault(HDCL_FN_##name), \
+     (device)->result = (device)->result != CL_SUCCESS ? (device)->result : (device)->cl.name(__VA_ARGS__), (device)->result == CL_SUCCESS)
+/* Calls a function that makes something, with the place for its error code as last argument; NULL where it failed. */
+#define HDCL_MAKE(device, name, ...) \
+    ((device)->function = HDCL_FN_##name, (device)->result = hdcl_fault(HDCL_FN_##name), \
+     (device)->result != CL_SUCCESS ? NULL : (device)->cl.name(__VA_ARGS__, &(device)->result))
 /* Says what the last call came to. */
 hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
+/* DEVICE_LOST, with what was known when it happened. */
+hd_status hdcl_lost(const hdi_backend_device *device, hd_error *error);
+hd_status hdcl_no_memory(hd_error *error, const char *what); /* OUT_OF_HOST_MEMORY of our own */
 
 /* memory.c */
 hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
@@ -88,15 +141,11 @@ void hdcl_bury(hdi_backend_device *device, bool all); /* gives back dead memory 
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-/* cache.c: programs on disk, by what they are compiled from. A file is moved into place whole; what is damaged or of another
- * device is taken for absent. */
-uint64_t hdcl_cache_key(const hdi_backend_device *device, const hdi_text *source, const char *options);
-void *hdcl_cache_read(const hdi_backend_device *device, uint64_t key, size_t *out_bytes); /* to be freed, or NULL */
-void hdcl_cache_write(const hdi_backend_device *device, uint64_t key, const void *bytes, size_t count);
 /* submit.c */
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
 hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+bool hdcl_rest(hdi_backend_device *device); /* waits until nothing runs any more, at most wait_ns; true when so */
 void hdcl_end_jobs(hdi_backend_device *device);
 #endif

@@ -1,5 +1,6 @@
 /* kernel.c: SPIR-V and constants to a program: printed as OpenCL C, compiled by the driver, kept on disk. */
 #include "device/opencl/cl.h"
+#include "device/cache.h"
 #include <stdio.h>
 
 /* Every kernel may be exact: what a device rounds by itself it rounds right where it can. */
@@ -28,9 +29,9 @@ static hd_status print(hdi_backend_device *device, const hdi_module *module, con
 static void log_build(hdi_backend_device *device, const hdi_module *module, cl_program program) {
     char words[1024] = "";
     size_t bytes = 0;
-    if (device->cl.GetProgramBuildInfo(program, device->facts.id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) != CL_SUCCESS || bytes == 0) return;
+    if (!HDCL_CALL(device, GetProgramBuildInfo, program, device->facts.id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) || bytes == 0) return;
     char *all = hdi_alloc(device->host->allocator, bytes + 1);
-    if (all && device->cl.GetProgramBuildInfo(program, device->facts.id, CL_PROGRAM_BUILD_LOG, bytes, all, NULL) == CL_SUCCESS)
+    if (all && HDCL_CALL(device, GetProgramBuildInfo, program, device->facts.id, CL_PROGRAM_BUILD_LOG, bytes, all, NULL))
         snprintf(words, sizeof words, "%.1000s", all);
     hdi_free(device->host->allocator, all, bytes + 1);
     hdi_log_line(device->host->log, HD_LOG_WARNING, "opencl", "kernel %s: %s", module->name, words);
@@ -41,15 +42,27 @@ static bool build(hdi_backend_device *device, const hdi_module *module, cl_progr
     const cl_int result = device->result;
     log_build(device, module, program);
     device->result = result;
-    device->function = "clBuildProgram";
+    device->function = HDCL_FN_BuildProgram;
     return false;
 }
 
+/* ---- kept on disk ---- */
+
+static hdi_cache cache_of(const hdi_backend_device *device) {
+    return (hdi_cache){ device->host, "opencl", hdi_hash(HDI_HASH_START, device->facts.identity, strlen(device->facts.identity)) };
+}
+
+/* Of the text, not of the module: a changed printer is never taken for an old one. */
+static uint64_t cache_key(const hdi_text *source, const char *options) {
+    return hdi_hash(hdi_hash(HDI_HASH_START, source->bytes, source->count), options, strlen(options));
+}
+
 static void keep(hdi_backend_device *device, uint64_t key, cl_program program) {
+    const hdi_cache cache = cache_of(device);
     size_t bytes = 0;
-    if (!device->host->cache_dir || device->cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS) return;
+    if (!device->host->cache_dir || !HDCL_CALL(device, GetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL)) return;
     unsigned char *binary = bytes ? hdi_alloc(device->host->allocator, bytes) : NULL;
-    if (binary && device->cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) hdcl_cache_write(device, key, binary, bytes);
+    if (binary && HDCL_CALL(device, GetProgramInfo, program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) hdi_cache_write(&cache, key, binary, bytes);
     hdi_free(device->host->allocator, binary, bytes);
 }
 
@@ -57,11 +70,11 @@ static void keep(hdi_backend_device *device, uint64_t key, cl_program program) {
 static cl_program load_cached(hdi_backend_device *device, const hdi_module *module, uint64_t key, const char *options) {
     size_t bytes;
     cl_int binary_result = CL_SUCCESS;
-    unsigned char *binary = hdcl_cache_read(device, key, &bytes);
+    const hdi_cache cache = cache_of(device);
+    unsigned char *binary = hdi_cache_read(&cache, key, &bytes);
     if (!binary) return NULL;
     const unsigned char *given = binary;
-    device->function = "clCreateProgramWithBinary";
-    cl_program program = device->cl.CreateProgramWithBinary(device->context, 1, &device->facts.id, &bytes, &given, &binary_result, &device->result);
+    cl_program program = HDCL_MAKE(device, CreateProgramWithBinary, device->context, 1, &device->facts.id, &bytes, &given, &binary_result);
     hdi_free(device->host->allocator, binary, bytes);
     if (program && binary_result == CL_SUCCESS && build(device, module, program, options)) return program;
     if (program) device->cl.ReleaseProgram(program);
@@ -71,8 +84,7 @@ static cl_program load_cached(hdi_backend_device *device, const hdi_module *modu
 static hd_status compile(hdi_backend_device *device, const hdi_module *module, const hdi_text *text, const char *options,
                          cl_program *out_program, hd_error *error) {
     const char *source = text->bytes;
-    device->function = "clCreateProgramWithSource";
-    *out_program = device->cl.CreateProgramWithSource(device->context, 1, &source, &text->count, &device->result);
+    *out_program = HDCL_MAKE(device, CreateProgramWithSource, device->context, 1, &source, &text->count);
     if (*out_program && build(device, module, *out_program, options)) return HD_OK;
     return hdcl_fail(device, error, "compiling kernel %s", module->name);
 }
@@ -91,7 +103,7 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     const char *options = options_for(device, kernel);
     hd_status status = print(device, module, kernel, &text, &loaded->printed, error);
     if (!status) {
-        const uint64_t key = hdcl_cache_key(device, &text, options);
+        const uint64_t key = cache_key(&text, options);
         loaded->program = load_cached(device, module, key, options);
         *out_from_cache = loaded->program != NULL;
         if (!loaded->program) {
@@ -101,16 +113,16 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     }
     hdi_text_free(&text);
     if (status) return status;
-    device->function = "clCreateKernel";
-    loaded->kernel = device->cl.CreateKernel(loaded->program, HDI_SPIRV_PRINTED_ENTRY, &device->result);
+    loaded->kernel = HDCL_MAKE(device, CreateKernel, loaded->program, HDI_SPIRV_PRINTED_ENTRY);
     return loaded->kernel ? HD_OK : hdcl_fail(device, error, "kernel %s", module->name);
 }
 
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+    if (device->lost) return hdcl_lost(device, error);
     if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
-    if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
+    if (!loaded) return hdcl_no_memory(error, "a kernel");
     hdi_list_add(&device->kernels, &loaded->link);
     *out_from_cache = false;
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);

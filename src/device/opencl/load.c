@@ -5,13 +5,20 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+static const hdcl_function_facts functions[] = {
+#define HDCL_FUNCTION(need, name, status, results) { "cl" #name, need, HD_STATUS_##status, results, offsetof(hdcl_cl, name) },
+#include "device/opencl/functions.inc"
+};
+const hdcl_function_facts *hdcl_function_get(hdcl_function function) { return &functions[function]; }
+
+static hdcl_fault_fn fault_now;
+void hdcl_fault_set(hdcl_fault_fn fault) { fault_now = fault; }
+static uint32_t hidden_now;
+void hdcl_hide_set(uint32_t parts) { hidden_now = parts; }
+cl_int hdcl_fault(hdcl_function function) { return fault_now ? fault_now(function) : CL_SUCCESS; }
+
 const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
     static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL" };
-    static const struct { const char *name; size_t offset; bool required; } functions[] = {
-#define HDCL_FUNCTION(need, name) { "cl" #name, offsetof(hdcl_cl, name), need },
-#include "device/opencl/functions.inc"
-#undef HDCL_FUNCTION
-    };
     void *library = NULL;
     *out_mend = "install an OpenCL loader (Debian: ocl-icd-libopencl1) and a driver";
     for (size_t i = 0; i < HDI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -21,49 +28,72 @@ const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
         memcpy((char *)cl + functions[i].offset, &symbol, sizeof symbol);
         if (!symbol && functions[i].required) return "the OpenCL loader is older than version 1.2";
     }
+    if (hidden_now & HDCL_HIDE_SHARED) cl->SVMAlloc = NULL;
     return NULL;
 }
 
 /* ---- failures ---- */
 
-static const struct { cl_int code; hd_status status; const char *text; } results[] = {
-    { CL_OUT_OF_HOST_MEMORY, HD_STATUS_OUT_OF_HOST_MEMORY, "out of host memory" },
-    { CL_OUT_OF_RESOURCES, HD_STATUS_OUT_OF_DEVICE_MEMORY, "out of resources" },
-    { CL_MEM_OBJECT_ALLOCATION_FAILURE, HD_STATUS_OUT_OF_DEVICE_MEMORY, "out of device memory" },
-    { CL_INVALID_BUFFER_SIZE, HD_STATUS_OUT_OF_DEVICE_MEMORY, "larger than the device takes" },
-    { CL_DEVICE_NOT_AVAILABLE, HD_STATUS_DEVICE_LOST, "the device is not available" },
-    { CL_BUILD_PROGRAM_FAILURE, HD_STATUS_API, "the compiler refuses the program" },
-    { CL_INVALID_BINARY, HD_STATUS_API, "the program is not this device's" },
-    { CL_INVALID_WORK_GROUP_SIZE, HD_STATUS_UNSUPPORTED, "a workgroup of that size does not fit the device" },
+static const struct { cl_int code; hd_status status; const char *text; } rows[] = {
+#define RESULT_ROW(code, status, text) { CL_##code, HD_STATUS_##status, text },
+    HDCL_RESULT_LIST(RESULT_ROW)
+#undef RESULT_ROW
 };
+cl_int hdcl_result_of(hdcl_result_row row) { return rows[row].code; }
+
+hd_status hdcl_lost(const hdi_backend_device *device, hd_error *error) {
+    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, "opencl", device->result, "the device was lost %s", device->lost_text);
+}
+
+hd_status hdcl_no_memory(hd_error *error, const char *what) {
+    return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "opencl", 0, "no host memory for %s", what);
+}
 
 hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) {
-    char what[192];
+    const hdcl_function_facts *facts = &functions[device->function];
+    char what[128];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     hd_status status = HD_STATUS_API;
     const char *text = "it failed";
-    for (size_t i = 0; i < HDI_COUNT(results); i++)
-        if (results[i].code == device->result) {
-            status = results[i].status;
-            text = results[i].text;
+    for (size_t i = 0; i < HDI_COUNT(rows); i++)
+        if (rows[i].code == device->result) {
+            status = rows[i].status;
+            text = rows[i].text;
         }
-    if (status == HD_STATUS_DEVICE_LOST) device->lost = true;
-    return hdi_fail_native(error, status, "opencl", device->result, "%s: %s: %s (%d)", what, device->function, text, (int)device->result);
+    if (status == HD_STATUS_API) status = facts->status;
+    if (status == HD_STATUS_DEVICE_LOST) {
+        device->lost = true;
+        snprintf(device->lost_text, sizeof device->lost_text, "in %s, %s", facts->name, what);
+        return hdcl_lost(device, error);
+    }
+    return hdi_fail_native(error, status, "opencl", device->result, "%s: %s: %s (%d)", what, facts->name, text, (int)device->result);
 }
 
 /* ---- devices ---- */
 
-static uint64_t number(const hdcl_cl *cl, cl_device_id id, cl_device_info what, size_t bytes) {
-    uint64_t value = 0; /* little-endian, as all hosts of OpenCL are */
-    return cl->GetDeviceInfo(id, what, bytes, &value, NULL) == CL_SUCCESS ? value : 0;
+/* Questions about one device; one that fails spoils the rest, as a device that is known in part cannot be used. */
+typedef struct question {
+    const hdcl_cl *cl;
+    cl_device_id   id;
+    bool           failed;
+} question;
+
+static void ask(question *q, cl_device_info what, size_t bytes, void *out) {
+    q->failed = q->failed || hdcl_fault(HDCL_FN_GetDeviceInfo) != CL_SUCCESS || q->cl->GetDeviceInfo(q->id, what, bytes, out, NULL) != CL_SUCCESS;
+    if (q->failed) memset(out, 0, bytes);
 }
 
-static void text(const hdcl_cl *cl, cl_device_id id, cl_device_info what, char *out, size_t room) {
-    out[0] = 0;
-    if (cl->GetDeviceInfo(id, what, room, out, NULL) != CL_SUCCESS) out[0] = 0;
+static uint64_t number(question *q, cl_device_info what, size_t bytes) {
+    uint64_t value = 0; /* little-endian, as all hosts of OpenCL are */
+    ask(q, what, bytes, &value);
+    return value;
+}
+
+static void text(question *q, cl_device_info what, char *out, size_t room) {
+    ask(q, what, room, out);
     out[room - 1] = 0;
 }
 
@@ -81,66 +111,75 @@ static uint32_t version_of(const char *text_of_version) { /* "OpenCL 3.0 ..." */
 }
 
 static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
-    char version[128], name[128], driver[64], extensions[8192];
-    cl_device_id id = facts->id;
-    text(cl, id, CL_DEVICE_VERSION, version, sizeof version);
-    text(cl, id, CL_DEVICE_NAME, name, sizeof name);
-    text(cl, id, CL_DRIVER_VERSION, driver, sizeof driver);
-    text(cl, id, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
-    bool usable = version_of(version) >= 12 && number(cl, id, CL_DEVICE_AVAILABLE, sizeof(cl_bool)) &&
-                  number(cl, id, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) && number(cl, id, CL_DEVICE_ENDIAN_LITTLE, sizeof(cl_bool));
-    uint64_t rounding = number(cl, id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof(cl_device_fp_config));
+    question q = { cl, facts->id, false };
+    char version[128], name[128], driver[64], extensions[16384];
+    text(&q, CL_DEVICE_VERSION, version, sizeof version);
+    text(&q, CL_DEVICE_NAME, name, sizeof name);
+    text(&q, CL_DRIVER_VERSION, driver, sizeof driver);
+    text(&q, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
+    bool usable = version_of(version) >= 12 && number(&q, CL_DEVICE_AVAILABLE, sizeof(cl_bool)) &&
+                  number(&q, CL_DEVICE_COMPILER_AVAILABLE, sizeof(cl_bool)) && number(&q, CL_DEVICE_ENDIAN_LITTLE, sizeof(cl_bool));
+    if (!usable) return false;
+    uint64_t rounding = number(&q, CL_DEVICE_SINGLE_FP_CONFIG, sizeof(cl_device_fp_config));
+    uint64_t svm = version_of(version) >= 20 ? number(&q, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities)) : 0;
     facts->is_pocl = strstr(version, "PoCL") != NULL || strstr(version, "pocl") != NULL;
     facts->keeps_subnormals = rounding & CL_FP_DENORM;
     facts->rounds_division = rounding & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    facts->shares = cl->SVMAlloc && cl->SVMFree && version_of(version) >= 20 &&
-                    number(cl, id, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities)) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
+    facts->shares = cl->SVMAlloc && cl->SVMFree && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
     facts->offers = (has_word(extensions, "cl_khr_fp64") ? HDI_SPIRV_OFFERS_FP64 : 0) |
                     (has_word(extensions, "cl_khr_fp16") ? HDI_SPIRV_OFFERS_FP16 : 0) |
                     (has_word(extensions, "cl_khr_int64_base_atomics") && has_word(extensions, "cl_khr_int64_extended_atomics")
                          ? HDI_SPIRV_OFFERS_INT64_ATOMICS : 0);
     snprintf(facts->identity, sizeof facts->identity, "%.100s, %.60s, %.60s", name, version, driver);
-    return usable;
+    return !q.failed;
 }
 
-uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, uint32_t room) {
-    cl_platform_id platforms[16];
-    cl_uint platform_count = 0, device_count = 0;
-    uint32_t count = 0;
-    if (cl->GetPlatformIDs(HDI_COUNT(platforms), platforms, &platform_count) != CL_SUCCESS) return 0;
-    for (cl_uint i = 0; i < platform_count && i < HDI_COUNT(platforms); i++) {
-        cl_device_id devices[16];
-        if (cl->GetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, HDI_COUNT(devices), devices, &device_count) != CL_SUCCESS) continue;
-        for (cl_uint k = 0; k < device_count && k < HDI_COUNT(devices) && count < room; k++) {
-            hdcl_facts facts = { .platform = platforms[i], .id = devices[k] };
-            if (read_facts(cl, &facts)) out_facts[count++] = facts;
-        }
-    }
-    return count;
-}
-
-void hdcl_describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_found) {
-    cl_device_id id = facts->id;
+/* The device as the seam describes it; false where a question failed. */
+static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_found) {
+    question q = { cl, facts->id, false };
     hd_device_info *info = &out_found->info;
-    uint64_t type = number(cl, id, CL_DEVICE_TYPE, sizeof(cl_device_type)), memory = number(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
-    uint64_t units = number(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)), mhz = number(cl, id, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
-    bool software = type & CL_DEVICE_TYPE_CPU, unified = number(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool));
-    size_t sizes[3] = { 0 };
-    cl->GetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes, NULL);
-    text(cl, id, CL_DEVICE_NAME, info->name, sizeof info->name);
-    text(cl, id, CL_DEVICE_VERSION, info->driver, sizeof info->driver);
+    uint64_t type = number(&q, CL_DEVICE_TYPE, sizeof(cl_device_type)), memory = number(&q, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+    uint64_t units = number(&q, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)), mhz = number(&q, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
+    bool software = type & CL_DEVICE_TYPE_CPU, unified = number(&q, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool));
+    size_t sizes[3];
+    ask(&q, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes);
+    text(&q, CL_DEVICE_NAME, info->name, sizeof info->name);
+    text(&q, CL_DEVICE_VERSION, info->driver, sizeof info->driver);
     snprintf(info->backend, sizeof info->backend, "opencl");
     info->kind = software ? HD_DEVICE_SOFTWARE : type & CL_DEVICE_TYPE_GPU ? unified ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU : HD_DEVICE_OTHER;
     info->memory_bytes = memory;
     out_found->caps = (hdi_caps){
-        .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0, .max_allocation_bytes = number(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
+        .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0, .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
         .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
-        .max_workgroup = number(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0], .max_groups_x = INT32_MAX,
-        .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(cl, id, CL_DEVICE_LOCAL_MEM_SIZE, 8), .f16_storage = 1,
+        .max_workgroup = number(&q, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0], .max_groups_x = INT32_MAX,
+        .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8), .f16_storage = 1,
         .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .timestamps = 1, .dispatch_base = 1, .compute_units = units,
         .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)), .gbytes_s = software ? 10 : 100, .software = software };
     out_found->caps.max_binding_bytes = out_found->caps.max_allocation_bytes;
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);
+    return !q.failed;
+}
+
+uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_found, uint32_t room) {
+    cl_platform_id platforms[16];
+    cl_uint platform_count = 0, device_count = 0;
+    uint32_t count = 0;
+    if (hdcl_fault(HDCL_FN_GetPlatformIDs) != CL_SUCCESS || cl->GetPlatformIDs(HDI_COUNT(platforms), platforms, &platform_count) != CL_SUCCESS) return 0;
+    for (cl_uint i = 0; i < platform_count && i < HDI_COUNT(platforms); i++) {
+        cl_device_id devices[16];
+        if (hdcl_fault(HDCL_FN_GetDeviceIDs) != CL_SUCCESS ||
+            cl->GetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, HDI_COUNT(devices), devices, &device_count) != CL_SUCCESS) continue;
+        for (cl_uint k = 0; k < device_count && k < HDI_COUNT(devices) && count < room; k++) {
+            hdcl_facts facts = { .platform = platforms[i], .id = devices[k] };
+            hdi_found *found = &out_found[count];
+            memset(found, 0, sizeof *found);
+            if (!read_facts(cl, &facts) || !describe(cl, &facts, found)) continue;
+            found->index = count;
+            snprintf(found->info.id, sizeof found->info.id, "opencl:%08x", (unsigned)(hdi_hash(HDI_HASH_START, facts.identity, strlen(facts.identity)) + count));
+            out_facts[count++] = facts;
+        }
+    }
+    return count;
 }
 
 void hdcl_probe(const hdi_host *host, hdi_probe *out_probe) {
@@ -150,15 +189,8 @@ void hdcl_probe(const hdi_host *host, hdi_probe *out_probe) {
     const char *mend;
     memset(out_probe, 0, sizeof *out_probe);
     const char *reason = hdcl_load(&cl, &mend);
-    uint32_t count = reason ? 0 : hdcl_list(&cl, facts, HDI_COUNT(facts));
-    for (uint32_t i = 0; i < count; i++) {
-        hdi_found *found = &out_probe->found[i];
-        hdcl_describe(&cl, &facts[i], found);
-        found->index = i;
-        snprintf(found->info.id, sizeof found->info.id, "opencl:%08x", (unsigned)(hdi_hash(HDI_HASH_START, facts[i].identity, strlen(facts[i].identity)) + i));
-    }
-    out_probe->found_count = count;
-    if (count) return;
+    if (!reason) out_probe->found_count = hdcl_list(&cl, facts, out_probe->found, HDI_COUNT(facts));
+    if (out_probe->found_count) return;
     snprintf(out_probe->reason, sizeof out_probe->reason, "%s", reason ? reason : "no OpenCL device of version 1.2 or newer");
     snprintf(out_probe->mend, sizeof out_probe->mend, "%s", mend);
 }

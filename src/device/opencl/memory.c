@@ -4,9 +4,11 @@
 
 static void release(hdi_backend_device *device, hdi_memory *memory) {
     hdi_list_remove(&memory->link);
-    if (memory->buffer) device->cl.ReleaseMemObject(memory->buffer);
-    if (memory->shared) device->cl.SVMFree(device->context, memory->host);
-    else hdi_free(device->host->allocator, memory->host, (size_t)memory->bytes);
+    if (!device->abandoned) {
+        if (memory->buffer) device->cl.ReleaseMemObject(memory->buffer);
+        if (memory->shared) device->cl.SVMFree(device->context, memory->host);
+        else hdi_free(device->host->allocator, memory->host, (size_t)memory->bytes);
+    }
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
 
@@ -28,27 +30,35 @@ static bool clear(hdi_backend_device *device, hdi_memory *memory) {
     return HDCL_CALL(device, EnqueueFillBuffer, device->queue, memory->buffer, &zero, 1, 0, (size_t)memory->bytes, 0, NULL, NULL);
 }
 
+/* Memory that host and device share, or NULL. */
+static void *new_shared(hdi_backend_device *device, size_t bytes) {
+    device->function = HDCL_FN_SVMAlloc;
+    device->result = hdcl_fault(HDCL_FN_SVMAlloc);
+    void *shared = device->result ? NULL : device->cl.SVMAlloc(device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, 64);
+    if (!shared) device->result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    return shared;
+}
+
 hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    if (device->lost) return hdcl_lost(device, error);
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
-    if (!memory) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a buffer");
+    if (!memory) return hdcl_no_memory(error, "a buffer");
     memory->bytes = (desc->bytes + 3) / 4 * 4; /* kernels write whole words */
     hdi_list_add(&device->memories, &memory->link);
-    device->function = "clCreateBuffer";
+    device->function = HDCL_FN_CreateBuffer;
     device->result = CL_INVALID_BUFFER_SIZE;
     bool fits = desc->bytes <= device->found.caps.max_allocation_bytes;
     if (fits && device->facts.shares) {
-        memory->host = device->cl.SVMAlloc(device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, (size_t)memory->bytes, 64);
-        memory->shared = memory->host != NULL;
-        device->result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-        fits = memory->shared;
+        memory->host = new_shared(device, (size_t)memory->bytes);
+        fits = memory->shared = memory->host != NULL;
     } else if (fits && desc->use != HD_BUFFER_STORAGE) {
         memory->host = hdi_alloc(device->host->allocator, (size_t)memory->bytes);
         device->result = CL_OUT_OF_HOST_MEMORY;
         fits = memory->host != NULL;
     }
     if (fits)
-        memory->buffer = device->cl.CreateBuffer(device->context, CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u), (size_t)memory->bytes,
-                                                 memory->shared ? memory->host : NULL, &device->result);
+        memory->buffer = HDCL_MAKE(device, CreateBuffer, device->context, CL_MEM_READ_WRITE | (memory->shared ? CL_MEM_USE_HOST_PTR : 0u),
+                                   (size_t)memory->bytes, memory->shared ? memory->host : NULL);
     if (!memory->buffer || !clear(device, memory)) {
         hd_status status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
         release(device, memory);

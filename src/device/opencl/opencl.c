@@ -1,13 +1,12 @@
 /* opencl.c: the back end's table, and opening and closing a device. */
 #include "device/opencl/cl.h"
 
+/* Where work may still run, what it uses is left to the driver. */
 static void device_close(hdi_backend_device *device) {
-    hd_error ignored = { 0 };
-    bool idle = true;
-    if (device->queue) idle = device->submitted <= device->done || hdcl_wait(device, device->submitted, device->host->wait_ns, &ignored) == HD_OK;
+    device->abandoned = device->abandoned || !hdcl_rest(device);
     hdcl_end_jobs(device);
-    while (idle && !hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
-    if (idle) hdcl_bury(device, true);
+    while (!hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
+    hdcl_bury(device, true);
     while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     if (device->queue) device->cl.ReleaseCommandQueue(device->queue);
     if (device->context) device->cl.ReleaseContext(device->context);
@@ -16,13 +15,12 @@ static void device_close(hdi_backend_device *device) {
 
 /* The device that was found, by its place in the list and its id. */
 static hd_status find_again(hdi_backend_device *device, const hdi_found *found, hd_error *error) {
-    hdi_probe probe;
+    hdi_found now[HDI_MAX_FOUND];
     hdcl_facts facts[HDI_MAX_FOUND];
     const char *mend;
-    hdcl_probe(device->host, &probe);
-    bool there = found->index < probe.found_count && strcmp(probe.found[found->index].info.id, found->info.id) == 0 && !hdcl_load(&device->cl, &mend);
-    there = there && found->index < hdcl_list(&device->cl, facts, HDI_COUNT(facts));
-    if (!there) return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "opencl", 0, "device %s is no longer there", found->info.id);
+    uint32_t count = hdcl_load(&device->cl, &mend) ? 0 : hdcl_list(&device->cl, facts, now, HDI_COUNT(now));
+    if (found->index >= count || strcmp(now[found->index].info.id, found->info.id) != 0)
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, "opencl", 0, "device %s is no longer there", found->info.id);
     device->facts = facts[found->index];
     return HD_OK;
 }
@@ -30,7 +28,7 @@ static hd_status find_again(hdi_backend_device *device, const hdi_found *found, 
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for an OpenCL device");
+    if (!device) return hdcl_no_memory(error, "an OpenCL device");
     device->host = host;
     device->found = *found;
     hdi_list_init(&device->memories);
@@ -38,20 +36,13 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->kernels);
     hd_status status = find_again(device, found, error);
     if (!status) {
-        device->function = "clCreateContext";
-        device->context = device->cl.CreateContext(NULL, 1, &device->facts.id, NULL, NULL, &device->result);
-        if (device->context) {
-            device->function = "clCreateCommandQueue";
-            device->queue = device->cl.CreateCommandQueue(device->context, device->facts.id, CL_QUEUE_PROFILING_ENABLE, &device->result);
-        }
+        device->context = HDCL_MAKE(device, CreateContext, NULL, 1, &device->facts.id, NULL, NULL);
+        if (device->context) device->queue = HDCL_MAKE(device, CreateCommandQueue, device->context, device->facts.id, CL_QUEUE_PROFILING_ENABLE);
         if (!device->queue) status = hdcl_fail(device, error, "opening %s", found->info.id);
     }
-    if (status) {
-        device_close(device);
-        return status;
-    }
-    *out_device = device;
-    return HD_OK;
+    if (status) device_close(device);
+    else *out_device = device;
+    return status;
 }
 
 static void forget(hdi_backend_device *device, hdi_recording *recording) {

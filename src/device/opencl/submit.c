@@ -1,6 +1,7 @@
 /* submit.c: commands become calls on the in-order queue, each time anew; a marker at the end tells when the ticket is done. */
 #define _GNU_SOURCE
 #include "device/opencl/cl.h"
+#include <stdio.h>
 #include <time.h>
 
 /* ---- ranges ---- */
@@ -112,7 +113,7 @@ static hd_status take_job(hdi_backend_device *device, uint64_t ticket, const hdi
     end_job(device, job);
     const size_t marks = submission->timestamps ? submission->cmds->cmd_count + 1u : 0;
     if (!hdi_grow(device->host->allocator, &job->marks, &job->mark_capacity, marks, sizeof *job->marks))
-        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a submission");
+        return hdcl_no_memory(error, "a submission");
     *out_job = job;
     return HD_OK;
 }
@@ -148,18 +149,30 @@ static bool enqueue(hdi_backend_device *device, const hdi_submission *submission
            HDCL_CALL(device, Flush, device->queue);
 }
 
+/* A submission failed on the way. What was handed over before may still use the caller's memory: it is waited for; where even
+ * that fails the device is given up. */
+static void settle(hdi_backend_device *device, hdcl_job *job) {
+    hd_error ignored = { 0 };
+    bool marked = job->done || HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done);
+    if (!marked || !HDCL_CALL(device, Flush, device->queue) || hdcl_wait(device, job->ticket, device->host->wait_ns, &ignored)) {
+        device->lost = device->abandoned = true;
+        snprintf(device->lost_text, sizeof device->lost_text, "in %s, when a submission that had failed was waited for", hdcl_function_get(device->function)->name);
+    }
+    device->done = job->ticket;
+    end_job(device, job);
+}
+
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     const uint64_t ticket = device->submitted + 1;
     hdcl_job *job = NULL;
+    if (device->lost) return hdcl_lost(device, error);
     hd_status status = take_job(device, ticket, submission, &job, error);
     if (status) return status;
     for (uint32_t i = 0; i < submission->cmds->slot_count; i++) submission->slots[i].memory->last_ticket = ticket;
     job->ticket = device->submitted = *out_ticket = ticket;
     if (!enqueue(device, submission, job)) {
         status = hdcl_fail(device, error, "a submission of %u commands", submission->cmds->cmd_count);
-        device->cl.Finish(device->queue); /* what was handed over before may still use the caller's memory */
-        end_job(device, job);
-        device->done = ticket;
+        settle(device, job);
         return status;
     }
     submission->recorded_out = submission->cmds->cmd_count;
@@ -175,18 +188,18 @@ static void note_done(hdi_backend_device *device, uint64_t ticket) {
 }
 
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
+    const hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
     *out_done = ticket <= device->done;
-    hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
-    if (*out_done || job->ticket != ticket) { /* a later job has its place: it was waited for */
-        *out_done = true;
-        return HD_OK;
-    }
+    if (*out_done) return HD_OK;
+    if (device->lost) return hdcl_lost(device, error);
     cl_int state = CL_QUEUED;
     if (!HDCL_CALL(device, GetEventInfo, job->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL))
         return hdcl_fail(device, error, "submission %llu", (unsigned long long)ticket);
     if (state < 0) {
         device->lost = true;
-        return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, "opencl", state, "submission %llu failed on the device (%d)", (unsigned long long)ticket, (int)state);
+        device->result = state;
+        snprintf(device->lost_text, sizeof device->lost_text, "in submission %llu, which failed on the device (%d)", (unsigned long long)ticket, (int)state);
+        return hdcl_lost(device, error);
     }
     *out_done = state == CL_COMPLETE;
     if (*out_done) note_done(device, ticket);
@@ -205,6 +218,18 @@ hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
                                    (unsigned long long)(timeout_ns / 1000000));
         const uint64_t nap = HDI_MIN(HDI_MIN(spent / 8 + 10000, UINT64_C(1000000)), timeout_ns - spent); /* at most an eighth too long */
         nanosleep(&(struct timespec){ .tv_nsec = (long)nap }, NULL);
+    }
+}
+
+bool hdcl_rest(hdi_backend_device *device) {
+    const uint64_t begun = hdi_now_ns();
+    const hdcl_job *last = &device->jobs[device->submitted % HDCL_JOBS];
+    if (device->submitted <= device->done) return true;
+    for (;;) { /* on a lost device too: what fails has ended, and the queue is in order */
+        cl_int state = CL_QUEUED;
+        if (HDCL_CALL(device, GetEventInfo, last->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) && state <= CL_COMPLETE) return true;
+        if (hdi_now_ns() - begun >= device->host->wait_ns) return false;
+        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
     }
 }
 

@@ -1,7 +1,8 @@
 /* kernel.c: SPIR-V and constants to a pipeline. Bindings are storage buffers 0.. of set 0, push constants begin at 0;
  * layouts follow from their numbers alone. Every pipeline may be launched from any first group. What the driver
- * compiled is kept on disk (pipeline_cache.c). */
+ * compiled is kept on disk. */
 #include "device/vulkan/vk.h"
+#include "device/cache.h"
 #include "spirv/spirv.h"
 
 static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, VkDescriptorSetLayout *out_layout, hd_error *error) {
@@ -93,8 +94,32 @@ static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *m
     return hdvk_fail(vk, error, "compiling kernel %s", module->name);
 }
 
+/* ---- kept on disk ---- */
+
+/* Names a compiled kernel: its module, constants and layout. */
+static uint64_t cache_key(const hdi_blob *blob, const hdi_kernel *kernel) {
+    const char *entry = blob->entry ? blob->entry : "main";
+    uint64_t key = hdi_hash(HDI_HASH_START, &blob->hash, sizeof blob->hash);
+    key = hdi_hash(key, blob->words, blob->word_count * 4); /* the digest names the sources; the words are what counts */
+    key = hdi_hash(key, entry, strlen(entry));
+    key = hdi_hash(key, kernel->spec, HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC) * sizeof *kernel->spec);
+    key = hdi_hash(key, &kernel->spec_count, sizeof kernel->spec_count);
+    key = hdi_hash(key, &kernel->subgroup, sizeof kernel->subgroup);
+    key = hdi_hash(key, &kernel->keep_subnormals, sizeof kernel->keep_subnormals);
+    key = hdi_hash(key, &kernel->binding_count, sizeof kernel->binding_count);
+    return hdi_hash(key, &kernel->push_bytes, sizeof kernel->push_bytes);
+}
+
+static hdi_cache cache_of(const hdi_backend_device *device) {
+    const VkPhysicalDeviceProperties *properties = &device->facts.properties;
+    uint64_t identity = hdi_hash(HDI_HASH_START, &properties->vendorID, sizeof properties->vendorID);
+    identity = hdi_hash(identity, &properties->deviceID, sizeof properties->deviceID);
+    identity = hdi_hash(identity, &properties->driverVersion, sizeof properties->driverVersion);
+    return (hdi_cache){ device->host, "vulkan", hdi_hash(identity, properties->pipelineCacheUUID, VK_UUID_SIZE) };
+}
+
 /* Keeps what the driver compiled; without it everything works, only slower the next time. */
-static void keep(hdi_backend_device *device, uint64_t key, VkPipelineCache cache) {
+static void keep(hdi_backend_device *device, const hdi_cache *files, uint64_t key, VkPipelineCache cache) {
     hdvk_vk *vk = &device->vk;
     size_t bytes = 0;
     void *data = NULL;
@@ -102,7 +127,7 @@ static void keep(hdi_backend_device *device, uint64_t key, VkPipelineCache cache
         data = hdi_alloc(device->host->allocator, bytes);
     size_t written = bytes;
     if (data && HDVK_CALL(vk, GetPipelineCacheData, vk->device, cache, &written, data) == VK_SUCCESS)
-        hdvk_cache_write(device, key, data, HDI_MIN(written, bytes));
+        hdi_cache_write(files, key, data, HDI_MIN(written, bytes));
     else if (bytes || vk->result)
         hdi_log_line(vk->log, HD_LOG_INFO, "vulkan", "a compiled kernel is not kept (%d)", (int)vk->result);
     hdi_free(device->host->allocator, data, bytes);
@@ -113,8 +138,9 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
     hdvk_vk *vk = &device->vk;
     if (!device->host->cache_dir) return create_pipeline(device, module, kernel, shader, VK_NULL_HANDLE, loaded, error);
     size_t bytes = 0;
-    const uint64_t key = hdvk_cache_key(device, module->spirv, kernel);
-    void *data = hdvk_cache_read(device, key, &bytes);
+    const hdi_cache files = cache_of(device);
+    const uint64_t key = cache_key(module->spirv, kernel);
+    void *data = hdi_cache_read(&files, key, &bytes);
     const VkPipelineCacheCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, .initialDataSize = bytes, .pInitialData = data,
     };
@@ -124,7 +150,7 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
         status = hdvk_fail(vk, error, "the cache of kernel %s", module->name);
     } else {
         status = create_pipeline(device, module, kernel, shader, cache, loaded, error);
-        if (status == HD_OK && !data) keep(device, key, cache);
+        if (status == HD_OK && !data) keep(device, &files, key, cache);
         HDVK_END(vk, DestroyPipelineCache, cache);
     }
     *out_from_cache = status == HD_OK && data;

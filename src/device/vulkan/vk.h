@@ -322,18 +322,12 @@ void *hdvk_map(hdi_backend_device *device, hdi_memory *memory);
 void hdvk_memory_collect(hdi_backend_device *device, bool all);
 void hdvk_memory_trim(hdi_backend_device *device);
 
-/* kernel.c, pipeline_cache.c */
+/* kernel.c */
 hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdvk_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
 void hdvk_kernel_collect(hdi_backend_device *device, bool all);
 void hdvk_kernel_close(hdi_backend_device *device);
-/* Names a compiled kernel: module, constants, device and driver. */
-uint64_t hdvk_cache_key(const hdi_backend_device *device, const hdi_blob *blob, const hdi_kernel *kernel);
-/* The bytes kept under `key`, or NULL; *out_bytes of them, to be freed with hdi_free. */
-void *hdvk_cache_read(const hdi_backend_device *device, uint64_t key, size_t *out_bytes);
-/* Keeps bytes under `key`; a failure is only logged, the kernel works without. */
-void hdvk_cache_write(const hdi_backend_device *device, uint64_t key, const void *bytes, size_t count);
 
 /* encode.c */
 /* Encodes the commands into the take. What goes wrong leaves it invalid, to be encoded anew. */

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest cb0606732902987d. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest f41915f78524a7d4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -966,4 +966,4 @@ static const uint32_t words[] = {
 0x000000de,0x000000b0,0x00000f92,0x000200f9,0x000006af,0x000200f8,0x000006af,0x000200f9,
 0x000006a3,0x000200f8,0x000006a3,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xcb0606732902987d), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xf41915f78524a7d4), NULL };

@@ -4,7 +4,7 @@
 
 typedef struct reduction {
     uint32_t op, type, out_type, stage;
-    uint32_t n, inner, parts, whole;
+    uint32_t n, inner, parts, whole, part;
     const void *x, *second;
     void *y;
 } reduction;
@@ -105,8 +105,8 @@ static void reduce_row(const reduction *r, uint32_t group) {
     uint32_t begin = 0, count = r->n;
     uint64_t first = (uint64_t)group * r->n;
     if (r->stage == 1) {
-        begin = group % r->parts * HDI_REDUCE_PART;
-        count = HDI_MIN(HDI_REDUCE_PART, r->n - begin);
+        begin = group % r->parts * r->part;
+        count = HDI_MIN(r->part, r->n - begin);
         first = (uint64_t)(group / r->parts) * r->n + begin;
     }
     if (!picks(r)) store(r, group, add_row(r, first, count));
@@ -168,7 +168,7 @@ HDCPU_KERNEL(reduce) {
     (void)group_z;
     const uint32_t *spec = call->spec, *push = call->push;
     const reduction r = { spec[HDI_REDUCE_OP], spec[HDI_REDUCE_TYPE], spec[HDI_SPEC_OUT_TYPE], spec[HDI_REDUCE_STAGE],
-                          push[1], push[2], push[3], push[4], call->bindings[0], call->bindings[1], call->bindings[2] };
+                          push[1], push[2], push[3], push[4], push[5], call->bindings[0], call->bindings[1], call->bindings[2] };
     const uint32_t group = group_number(group_x, group_y), outer = push[0];
     if (spec[HDI_REDUCE_FORM] == 0) {
         if (group < outer * (r.stage == 1 ? r.parts : 1)) reduce_row(&r, group);

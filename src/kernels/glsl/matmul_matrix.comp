@@ -25,7 +25,8 @@ const uint A_STRIDE = (A_ALONG_K ? DEPTH : TILE_M) / 8 + 1, B_STRIDE = (B_ALONG_
 const uint A_CHUNKS = (A_ALONG_K ? TILE_M : DEPTH) * A_STRIDE, B_CHUNKS = (B_ALONG_K ? TILE_N : DEPTH) * B_STRIDE;
 const uint UNITS_M = PART_M / UNIT, UNITS_N = PART_N / UNIT; // of a subgroup
 const uint SUBGROUPS_N = TILE_N / PART_N;
-shared uvec4 tiles[A_CHUNKS + B_CHUNKS]; // at the end: sums on their way to C, UNIT rows of each subgroup
+const uint SUM_CHUNKS = WORKGROUP / LANES * UNIT * PART_N / 4; // sums on their way to C: UNIT rows of each subgroup
+shared uvec4 tiles[A_CHUNKS + B_CHUNKS > SUM_CHUNKS ? A_CHUNKS + B_CHUNKS : SUM_CHUNKS];
 
 // Line (x) and depth (y) of the first element of the invocation's i-th chunk.
 uvec2 chunk_place(uint i, uint lines, bool along_k) {

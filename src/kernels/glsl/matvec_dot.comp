@@ -154,8 +154,8 @@ void fetch_columns(uint b0, uint unit, out uvec4 raw[COLUMNS][RAW]) {
         fetch(column_first(b0, j), unit, raw[j]);
     }
 }
-// Adds its products with A, whose runs in shared memory begin at unit `unit0`.
-void add_unit(uint b0, uint unit, uint unit0, uvec4 raw[COLUMNS][RAW], inout float sums[SUMS]) {
+// Adds its products with A, whose runs in shared memory begin at unit `unit0`, if they are `wanted`.
+void add_unit(uint b0, uint unit, uint unit0, uvec4 raw[COLUMNS][RAW], bool wanted, inout float sums[SUMS]) {
     const uvec2 places = unit_runs(unit - unit0);
     [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
         uvec4 x, y;
@@ -165,7 +165,8 @@ void add_unit(uint b0, uint unit, uint unit0, uvec4 raw[COLUMNS][RAW], inout flo
             vec2 first = a_facts[m * RUNS + places.x], second = a_facts[m * RUNS + places.y];
             float p = scale.x * small_float(dot_codes(x, a_codes[m * RUNS + places.x])) - less.x * first.y;
             float q = scale.y * small_float(dot_codes(y, a_codes[m * RUNS + places.y])) - less.y * second.y;
-            sums[m * COLUMNS + j] += first.x * p + second.x * q;
+            float more = first.x * p + second.x * q;
+            sums[m * COLUMNS + j] += wanted ? more : 0.0;
         }
     }
 }
@@ -184,10 +185,11 @@ void main() {
             [[unroll]] for (uint m = 0u; m < TILE_M; m++)
                 square[m] += store_run(m, run, a0 + m * push[HDI_MM_PUSH_A_ROW] + k0 + run * RUN, k0 + run * RUN);
         barrier();
-        for (uint unit = unit0 + lane; unit < end; unit += gl_SubgroupSize) {
+        for (uint first = unit0; first < end; first += gl_SubgroupSize) { // all lanes take all rounds: they meet again below
+            const uint unit = min(first + lane, end - 1u);
             uvec4 raw[COLUMNS][RAW];
             fetch_columns(b0, unit, raw);
-            add_unit(b0, unit, unit0, raw, sums);
+            add_unit(b0, unit, unit0, raw, first + lane < end, sums);
         }
     }
     [[unroll]] for (uint i = 0u; i < SUMS; i++) {

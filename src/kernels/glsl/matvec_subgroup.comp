@@ -73,8 +73,8 @@ void unit_weights(uint first, uint unit, out vec4 x, out vec4 y) {
         b_eight(first + 8u * unit, x, y);
     }
 }
-// Rows of A at a unit, normalised but for the scale, whose sums of squares go on.
-void a_unit(uint first, uint unit, inout float sums[SUMS], out vec4 x[TILE_M], out vec4 y[TILE_M]) {
+// Rows of A at a unit, normalised but for the scale, whose sums of squares go on if they are `wanted`.
+void a_unit(uint first, uint unit, bool wanted, inout float sums[SUMS], out vec4 x[TILE_M], out vec4 y[TILE_M]) {
     uvec2 place = unit_place(unit);
     vec4 x_weight = vec4(1.0), y_weight = vec4(1.0);
     if (NORM == HDI_MM_NORM_WEIGHTED) {
@@ -85,7 +85,8 @@ void a_unit(uint first, uint unit, inout float sums[SUMS], out vec4 x[TILE_M], o
         x[m] = a_four(first + m * push[HDI_MM_PUSH_A_ROW] + place.x);
         y[m] = a_four(first + m * push[HDI_MM_PUSH_A_ROW] + place.y);
         if (NORM != HDI_MM_NORM_NONE) {
-            sums[SQUARES + m] = dot_fused(y[m], y[m], dot_fused(x[m], x[m], sums[SQUARES + m]));
+            float squares = dot_fused(y[m], y[m], dot_fused(x[m], x[m], sums[SQUARES + m]));
+            sums[SQUARES + m] = wanted ? squares : sums[SQUARES + m];
             x[m] *= x_weight;
             y[m] *= y_weight;
         }
@@ -105,9 +106,12 @@ void main() {
 
     float sums[SUMS];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
-    for (uint unit = lane; unit < K / 8u; unit += WORKGROUP) {
+    const uint units = K / 8u;
+    for (uint first = 0u; first < units; first += WORKGROUP) { // all lanes take all rounds: they meet again below
+        const uint unit = min(first + lane, units - 1u);
+        const bool wanted = first + lane < units;
         vec4 x[TILE_M], y[TILE_M];
-        a_unit(a0, unit, sums, x, y);
+        a_unit(a0, unit, wanted, sums, x, y);
         [[unroll]] for (uint j = 0u; j < PRODUCTS * TILE_N; j++) {
             uint n = min(n0 + j % TILE_N, N - 1u); // the last tile computes its last column again
             vec4 low, high;
@@ -115,7 +119,8 @@ void main() {
             unit_weights(b0 + n * push[HDI_MM_PUSH_B_COL], unit, low, high);
             [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
                 uint i = m * PRODUCTS * TILE_N + j;
-                sums[i] = dot_fused(high, y[m], dot_fused(low, x[m], sums[i]));
+                float sum = dot_fused(high, y[m], dot_fused(low, x[m], sums[i]));
+                sums[i] = wanted ? sum : sums[i];
             }
         }
     }

@@ -6,7 +6,7 @@ layout(constant_id = HDI_REDUCE_OP) const uint OP = HDI_REDUCE_SUM;
 layout(constant_id = HDI_REDUCE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_REDUCE_FORM) const uint FORM = 0u;
 layout(constant_id = HDI_REDUCE_STAGE) const uint STAGE = 0u;
-layout(push_constant) uniform Push { uint outer, n, inner, parts, whole; } push;
+layout(push_constant) uniform Push { uint outer, n, inner, parts, whole, part; } push;
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Second { uint second[]; };
 layout(std430, binding = 2) buffer Y { uint y[]; };
@@ -47,8 +47,8 @@ void reduce_row(uint group) {
     uint begin = 0u, count = push.n, first = group * push.n;
     if (STAGE == 1u) {
         uint line = group / push.parts;
-        begin = (group - line * push.parts) * HDI_REDUCE_PART;
-        count = min(HDI_REDUCE_PART, push.n - begin);
+        begin = (group - line * push.parts) * push.part;
+        count = min(push.part, push.n - begin);
         first = line * push.n + begin;
     }
     bool pairs = OP == HDI_REDUCE_ARGMAX && STAGE == 2u; // a value and an index for each part

@@ -1,0 +1,66 @@
+/* cache.c: a file is written beside its place and then moved there, so that a reader in another process sees the old one,
+ * the new one or none. Nothing here can make a load fail. */
+#define _GNU_SOURCE
+#include "device/cache.h"
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CACHE_MAGIC      0x43444548u /* "HEDC" */
+#define CACHE_VERSION    1u
+#define CACHE_MOST_BYTES (UINT64_C(64) << 20)
+
+typedef struct cache_head {
+    uint32_t magic, version;
+    uint64_t key, identity, bytes, checksum;
+} cache_head;
+_Static_assert(sizeof(cache_head) == 40, "no padding goes to disk");
+
+static bool path_of(const hdi_cache *cache, uint64_t key, const char *ending, char *out_path, size_t room) {
+    const uint64_t name = hdi_hash(key, &cache->identity, sizeof cache->identity); /* devices do not push out each other's */
+    const int used = snprintf(out_path, room, "%s/%s-%016llx%s", cache->host->cache_dir, cache->backend, (unsigned long long)name, ending);
+    return used > 0 && (size_t)used < room;
+}
+
+static cache_head head_of(const hdi_cache *cache, uint64_t key, const void *bytes, size_t count) {
+    return (cache_head){ CACHE_MAGIC, CACHE_VERSION, key, cache->identity, count, hdi_hash(HDI_HASH_START, bytes, count) };
+}
+
+void *hdi_cache_read(const hdi_cache *cache, uint64_t key, size_t *out_bytes) {
+    const hd_allocator *allocator = cache->host->allocator;
+    char path[1024];
+    cache_head head;
+    *out_bytes = 0;
+    if (!cache->host->cache_dir || !path_of(cache, key, ".bin", path, sizeof path)) return NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    const bool headed = fread(&head, sizeof head, 1, file) == 1 && head.bytes > 0 && head.bytes <= CACHE_MOST_BYTES;
+    void *data = headed ? hdi_alloc(allocator, (size_t)head.bytes) : NULL;
+    bool good = data && fread(data, (size_t)head.bytes, 1, file) == 1 && fgetc(file) == EOF;
+    fclose(file);
+    if (good) {
+        const cache_head wanted = head_of(cache, key, data, (size_t)head.bytes);
+        good = memcmp(&wanted, &head, sizeof head) == 0;
+    }
+    if (good) {
+        *out_bytes = (size_t)head.bytes;
+        return data;
+    }
+    if (headed) hdi_free(allocator, data, (size_t)head.bytes);
+    hdi_log_line(cache->host->log, HD_LOG_INFO, cache->backend, "%s is damaged and is made anew", path);
+    return NULL;
+}
+
+void hdi_cache_write(const hdi_cache *cache, uint64_t key, const void *bytes, size_t count) {
+    char path[1024], beside[1024], ending[64];
+    if (!cache->host->cache_dir) return;
+    const cache_head head = head_of(cache, key, bytes, count);
+    snprintf(ending, sizeof ending, ".%ld-%p", (long)getpid(), (const void *)&head); /* no two writers at once share a file */
+    if (!path_of(cache, key, ".bin", path, sizeof path) || !path_of(cache, key, ending, beside, sizeof beside)) return;
+    FILE *file = fopen(beside, "wb");
+    bool good = file && fwrite(&head, sizeof head, 1, file) == 1 && fwrite(bytes, count, 1, file) == 1;
+    if (file && fclose(file) != 0) good = false;
+    if (good && rename(beside, path) == 0) return;
+    hdi_log_line(cache->host->log, HD_LOG_INFO, cache->backend, "%s could not be written (%d)", path, errno);
+    if (file) remove(beside);
+}
