@@ -26,26 +26,24 @@ NUMBER_COLUMN(first_ns) NUMBER_COLUMN(samples) NUMBER_COLUMN(temperature_c)
 
 static void write_machine(const bench_set *set, const bench_row *row, text *to) { text_add(to, "%s", bench_machine(set, row)); }
 
-/* `count` in a nanosecond is as many G in a second. */
-static void per_ns(double count, double ns, text *to) {
-    if (count > 0) text_add(to, "%.4g", count / ns);
+static void giga(double per_second, text *to) {
+    if (per_second > 0) text_add(to, "%.4g", per_second / 1e9);
 }
-static void write_gflops(const bench_set *set, const bench_row *row, text *to) { (void)set; per_ns(row->cells->flops, row->cells->median_ns, to); }
-static void write_gbytes(const bench_set *set, const bench_row *row, text *to) { (void)set; per_ns(row->cells->bytes, row->cells->median_ns, to); }
+static void write_gflops(const bench_set *set, const bench_row *row, text *to) { (void)set; giga(bench_per_second(row->cells->flops, row->cells->median_ns), to); }
+static void write_gbytes(const bench_set *set, const bench_row *row, text *to) { (void)set; giga(bench_per_second(row->cells->bytes, row->cells->median_ns), to); }
 
-/* Of the roof above the operation: arithmetic or memory, whichever is lower there. */
+/* Of the roof above the operation: arithmetic or memory, whichever takes longer there by the device's measured peaks. */
 static void write_of_roof(const bench_set *set, const bench_row *row, text *to) {
     const table_row *cells = row->cells;
     (void)set;
-    double least_ns = 0; /* that the device needs by its measured peaks */
-    if (cells->flops > 0 && cells->peak_flops_per_s > 0) least_ns = cells->flops * 1e9 / cells->peak_flops_per_s;
-    if (cells->bytes > 0 && cells->peak_bytes_per_s > 0) least_ns = fmax(least_ns, cells->bytes * 1e9 / cells->peak_bytes_per_s);
-    if (least_ns > 0) text_add(to, "%.1f%%", 100 * least_ns / cells->median_ns);
+    const double share = fmax(bench_per_second(cells->flops, cells->median_ns) / cells->peak_flops_per_s, bench_per_second(cells->bytes, cells->median_ns) / cells->peak_bytes_per_s);
+    if (share > 0 && isfinite(share)) text_add(to, share < 100 ? "%.1f%%" : "%.3g%%", 100 * share);
 }
 
 static void write_tokens(const bench_set *set, const bench_row *row, text *to) {
+    const double rate = row->kind->form == BENCH_TOKENS ? bench_y(row, row->cells->median_ns) : (double)NAN;
     (void)set;
-    if (row->kind->form == BENCH_TOKENS && row->cells->elements > 0) text_add(to, "%.4g", row->cells->elements * 1e9 / row->cells->median_ns);
+    if (rate > 0) text_add(to, "%.4g", rate);
 }
 
 static void hits(double found, double asked, text *to) {

@@ -59,8 +59,9 @@ void bench_describe(const void *source, text *to) {
     if (!isnan(cells->min_ns)) text_add(to, ", min %s", chart_number(cells->min_ns, CHART_TIME, 4, number));
     if (!isnan(cells->p90_ns)) text_add(to, ", P90 %s", chart_number(cells->p90_ns, CHART_TIME, 4, number));
     if (!isnan(cells->samples)) text_add(to, ", %.0f samples", cells->samples);
-    if (cells->flops > 0) text_add(to, ", %sFLOP/s", chart_number(cells->flops * 1e9 / cells->median_ns, CHART_COUNT, 4, number));
-    if (cells->bytes > 0) text_add(to, ", %sB/s", chart_number(cells->bytes * 1e9 / cells->median_ns, CHART_COUNT, 4, number));
+    const double flops = bench_per_second(cells->flops, cells->median_ns), bytes = bench_per_second(cells->bytes, cells->median_ns);
+    if (flops > 0) text_add(to, ", %s FLOP/s", chart_number(flops, CHART_COUNT, 4, number));
+    if (bytes > 0) text_add(to, ", %s B/s", chart_number(bytes, CHART_COUNT, 4, number));
     if (row->fastest) text_add(to, "; the fastest here");
     if (row->doubtful) text_add(to, "; doubtful: the clock moved or was held down");
     if (row->synthetic) text_add(to, "; synthetic: not measured");

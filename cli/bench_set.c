@@ -74,14 +74,17 @@ bool bench_same_work(const bench_row *a, const bench_row *b) { return compare(a,
 
 /* ---- numbers ---- */
 
-static double per_second(double count, double ns) { return count > 0 ? count * 1e9 / ns : (double)NAN; }
+/* NaN also where it is more than a number can hold. */
+static double ratio(double a, double b) { return a > 0 && b > 0 && a / b > 0 && isfinite(a / b) ? a / b : (double)NAN; }
+
+double bench_per_second(double count, double ns) { return ratio(count, ns * 1e-9); }
 
 double bench_x(const bench_row *row) {
     const table_row *cells = row->cells;
     switch (row->kind->form) {
-    case BENCH_ROOFLINE: return cells->flops > 0 && cells->bytes > 0 ? cells->flops / cells->bytes : (double)NAN;
+    case BENCH_ROOFLINE: return ratio(cells->flops, cells->bytes);
     case BENCH_OVER_SIZE:
-    case BENCH_RATE: return cells->elements > 0 ? cells->elements : (double)NAN;
+    case BENCH_RATE: return ratio(cells->elements, 1);
     case BENCH_CASES:
     case BENCH_TOKENS: break;
     }
@@ -91,9 +94,9 @@ double bench_x(const bench_row *row) {
 double bench_y(const bench_row *row, double ns) {
     if (!(ns > 0)) return NAN;
     switch (row->kind->form) {
-    case BENCH_ROOFLINE: return per_second(row->cells->flops, ns);
+    case BENCH_ROOFLINE: return bench_per_second(row->cells->flops, ns);
     case BENCH_RATE:
-    case BENCH_TOKENS: return per_second(row->cells->elements, ns);
+    case BENCH_TOKENS: return bench_per_second(row->cells->elements, ns);
     case BENCH_OVER_SIZE:
     case BENCH_CASES: break;
     }

@@ -56,6 +56,7 @@ bool bench_same_work(const bench_row *a, const bench_row *b); /* the same on the
 /* The row's place on the axes with `ns` as its time; NaN where the file does not say enough. */
 double bench_x(const bench_row *row);
 double bench_y(const bench_row *row, double ns);
+double bench_per_second(double count, double ns);
 bool bench_is_cpu(const bench_row *row);
 
 #endif

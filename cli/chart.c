@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a 12 unit sans-serif text; a little more than most fonts need, so that estimated labels do not touch. */
-#define CHARACTER 7.0
+/* Of a 12 unit sans-serif text: a digit of DejaVu Sans, the widest one in common use, so that estimated labels do not touch. */
+#define CHARACTER 7.7
 enum { HEIGHT = 290, ABOVE = 36, BELOW = 44, ROW_HEIGHT = 36, ROW_LINE = 24, LONGEST_LABEL = 15, LONGEST_ROW = 52, LONGEST_POINT = 18, LABEL_GAP = 15, BOXES = 256 };
 
 typedef struct box {
@@ -82,7 +82,7 @@ static double y_at(const panel *p, const chart_point *point) {
 static double left_room(const chart *c, double low, double high) {
     double ticks[CHART_TICKS], room = 0;
     char number[CHART_NUMBER];
-    if (c->rows) return 12;
+    if (c->rows) return 24; /* half a tick's label */
     const chart_scale scale = chart_scale_of(low, high, 0, 1);
     const size_t count = chart_ticks(&scale, c->y_unit, 8, ticks);
     for (size_t i = 0; i < count; i++) room = fmax(room, width_of(chart_number(ticks[i], c->y_unit, 4, number), CHART_NUMBER));
@@ -91,7 +91,7 @@ static double left_room(const chart *c, double low, double high) {
 
 static double right_room(const chart *c) {
     double room = 0;
-    if (c->rows) return 12;
+    if (c->rows) return 24; /* half a tick's label */
     for (size_t i = 0; i < c->line_count; i++) {
         room = fmax(room, width_of(c->lines[i].name, LONGEST_LABEL));
         if (c->lines[i].made_up) room = fmax(room, width_of("synthetic", LONGEST_LABEL));
