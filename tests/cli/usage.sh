@@ -4,7 +4,7 @@
 expect 0 '^heddle [0-9]+\.[0-9]+\.[0-9]+$' "" "$heddle" --version
 expect 0 '^usage: heddle COMMAND' "" "$heddle" help
 expect 0 '^usage: heddle COMMAND' "" "$heddle" --help
-for command in generate chat info tokenize fit "bench threshold" "bench ops" "bench transfer" "bench batch" "bench llm" devices run explain exec; do
+for command in generate chat info tokenize fit "bench threshold" "bench ops" "bench transfer" "bench batch" "bench llm" "bench report" "bench compare" devices run explain exec; do
     expect 0 "^usage: heddle $command" "" "$heddle" $command --help
     cp out help
     expect 0 "^usage: heddle $command" "" "$heddle" help $command
