@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { COLUMNS = 8, PEAK_RUNS = 5 };
+enum { COLUMNS = 7, PEAK_RUNS = 5 };
 #define PEAK_LONG_NS UINT64_C(20000000)  /* a run in which its hand-over no longer counts */
 #define PEAK_TIME_NS UINT64_C(200000000) /* for the runs of one size */
 #define OPS "copy,vecadd,gelu,transpose,sum,softmax,rms_norm,matvec,matmul,attention"
@@ -88,17 +88,16 @@ static bool add_line(lines *all, const char *const texts[COLUMNS]) {
 }
 
 static bool add_case(lines *all, const table_row *row) {
-    cli_cell median, p90, flops, bytes, share;
-    static const char *const heads[COLUMNS] = { "OPERATION", "TYPE", "SIZE", "MEDIAN", "P90", "GFLOP/s", "GB/s", "OF ROOF" };
+    cli_cell median, flops, bytes, share;
+    static const char *const heads[COLUMNS] = { "OPERATION", "TYPE", "SIZE", "MEDIAN", "GFLOP/s", "GB/s", "OF ROOF" };
     if (all->count == 0 && !add_line(all, heads)) return false;
     cli_time((uint64_t)row->median_ns, median);
-    cli_time((uint64_t)row->p90_ns, p90);
     measure_rate(row->flops / row->median_ns, flops);
     measure_rate(row->bytes / row->median_ns, bytes);
     const double percent = share_of_roof(row);
     if (isnan(percent)) snprintf(share, CLI_CELL, "-");
     else snprintf(share, CLI_CELL, "%.*f%%", percent < 9.95, percent);
-    return add_line(all, (const char *const[COLUMNS]){ row->op, row->type, row->size, median, p90, row->flops > 0 ? flops : "-", bytes, share });
+    return add_line(all, (const char *const[COLUMNS]){ row->op, row->type, row->size, median, row->flops > 0 ? flops : "-", bytes, share });
 }
 
 static int visit(measure *m, points *p, void *user) {
@@ -127,11 +126,11 @@ static void print(const measure *m, const points_wanted *wanted, const report *r
             if (!isnan(flops)) printf(", matmul %s %s GFLOP/s", hd_dtype_name(wanted->types[i]), measure_rate(flops / 1e9, rate));
         }
         printf("\n");
-        cli_table(all->cells[0], all->count, COLUMNS, 0xF8);
+        cli_table(all->cells[0], all->count, COLUMNS, 0x78);
         printf("\n");
     }
-    printf("Times are medians of up to %llu samples, with the hand-over of each run. The roof is the\nlower one of the two peaks for "
-           "the operation; above 100%%: data came from caches.\n", (unsigned long long)m->samples);
+    printf("Times are medians of up to %llu samples, with the hand-over of each run. The roof\nis the lower one of the two peaks for the operation; above it data came from\n"
+           "caches. P90, least and most are in the rows: --csv, --json.\n", (unsigned long long)m->samples);
 }
 
 static int measure_all(measure *m, const points_wanted *wanted) {

@@ -41,7 +41,7 @@ static int print_device(const measure *m, const points *p, size_t device) {
         print_gain(p, device, size, POINTS_TRANSFERS, row[5]);
         print_time(points_at(p, device, size, POINTS_COMPUTE)->row.first_ns, row[6]);
     }
-    printf("%s %s: the CPU against %s, %s\n", p->op->name, hd_dtype_name(p->type), measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    printf("%s %s: the CPU against %s, %.40s\n", p->op->name, hd_dtype_name(p->type), measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], p->size_count + 1, COLUMNS, (1u << COLUMNS) - 1);
     printf("\n");
     free(cells);

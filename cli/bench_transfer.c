@@ -149,7 +149,7 @@ static int print_device(const measure *m, const transfers *all, size_t device) {
         for (size_t way = 0; way < WAYS; way++) {
             const table_row *row = &all->cases[(device * all->size_count + size) * WAYS + way].row;
             if (isnan(row->median_ns)) snprintf(cells[size + 1][1 + way], CLI_CELL, "-");
-            else snprintf(cells[size + 1][1 + way], CLI_CELL, "%.20s %6.8s", cli_time((uint64_t)row->median_ns, median), measure_rate(row->bytes / row->median_ns, rate));
+            else snprintf(cells[size + 1][1 + way], CLI_CELL, "%.20s %5.8s", cli_time((uint64_t)row->median_ns, median), measure_rate(row->bytes / row->median_ns, rate));
         }
     }
     printf("%s: %s; median, and GB/s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);

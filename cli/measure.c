@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
-#define SHORT_NS UINT64_C(50000000)
+#define SHORT_NS UINT64_C(50000000) /* a sample below it has an untimed run before it, */
+#define LONG_NS  1e9                /* as has the first one, whose length is not known, but where the first run was very long */
 
 /* ---- beginning ---- */
 
@@ -157,7 +158,7 @@ static hd_status take_sample(measure_case *c) {
     hd_device_stats before = { 0 }, after = { 0 };
     hd_status status = HD_OK;
     const uint64_t entered = cli_now_ns();
-    if (c->count == 0 || c->samples[c->count - 1] < SHORT_NS) status = c->sample(c->user);
+    if (c->count > 0 ? c->samples[c->count - 1] < SHORT_NS : c->row.first_ns < LONG_NS) status = c->sample(c->user);
     if (c->count == 0) c->before = machine_read(&c->device->sensor);
     hd_device_get_stats(c->device->device, &before);
     const uint64_t began = cli_now_ns();

@@ -42,7 +42,7 @@ for line, row in zip(lines, rows):
     for k, v in line.items(): assert row[k] == '' if v is None else str(v) == row[k], (k, v, row[k])"
 
 # ops, transfer, batch, llm.
-expect 0 '^matmul +f32 +m=64 n=64 k=64 +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +[0-9.,]+ +[0-9.,]+ +[0-9.]+%$' - \
+expect 0 '^matmul +f32 +m=64 n=64 k=64 +[0-9.]+ [mun]?s +[0-9.,]+ +[0-9.,]+ +[0-9.]+%$' - \
     "$heddle" bench ops --op vecadd,matmul --types f32 --min 64 --max 64 --devices cpu $short --csv c.csv
 matches out '^peaks: copy [0-9.,]+ GB/s, matmul f32 [0-9.,]+ GFLOP/s$' ops
 rows c.csv 2 "float(r['peak_bytes_per_s']) > 0 and float(r['peak_flops_per_s']) > 0 and int(r['flops']) == (64 if r['op'] == 'vecadd' else 2 * 64 ** 3)"
