@@ -1,7 +1,7 @@
 /* machine.c: facts and clocks of the machine, from /proc and /sys and from NVIDIA's management library, which is opened at run
  * time: neither its header nor the library is needed to build or to run. */
 #define _POSIX_C_SOURCE 200809L
-#include "cli/machine.h"
+#include "machine.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef CLI_MACHINE_H
 #define CLI_MACHINE_H
 
-#include "cli/table.h"
+#include "table.h"
 #include <heddle.h>
 
 typedef struct machine_nvml machine_nvml;
