@@ -78,10 +78,38 @@ static int read_option(const cli_command *command, int count, char **words, int 
     return CLI_OK;
 }
 
+/* How many operands a command takes, by what its table says of them. */
+static size_t most_operands(const char *operand) {
+    const size_t length = operand ? strlen(operand) : 0;
+    if (length == 0) return 0;
+    if (length > 4 && strcmp(operand + length - 4, " ...") == 0) return SIZE_MAX;
+    size_t words = 1;
+    for (const char *at = operand; *at; at++) words += *at == ' ';
+    return words;
+}
+
+static int take_operand(const cli_command *command, const char *word, cli_args *args) {
+    const size_t most = most_operands(command->operand);
+    if (most == 0) return cli_usage(command, "takes no \"%s\"", word);
+    if (args->operand_count == most)
+        return most == 1 ? cli_usage(command, "takes one %s, and \"%s\" is a second", command->operand, word)
+                         : cli_usage(command, "takes %s, and \"%s\" is one too many", command->operand, word);
+    if (args->operand_count == 0) args->operand = word;
+    args->operands[args->operand_count++] = word;
+    return CLI_OK;
+}
+
+static int check_operands(const cli_command *command, const cli_args *args) {
+    const size_t most = most_operands(command->operand), least = most == SIZE_MAX ? 1 : most;
+    if (most == 0 || command->operand[0] == '[' || args->operand_count >= least) return CLI_OK;
+    return cli_usage(command, "needs %s", command->operand);
+}
+
 int cli_args_read(const cli_command *command, int count, char **words, cli_args *out_args) {
     *out_args = (cli_args){ .command = command };
     out_args->given = calloc((size_t)count + 1, sizeof *out_args->given);
-    if (!out_args->given) return cli_fail(command, "no memory is left");
+    out_args->operands = calloc((size_t)count + 1, sizeof *out_args->operands);
+    if (!out_args->given || !out_args->operands) return cli_fail(command, "no memory is left");
     bool options = true;
     for (int at = 0; at < count; at++) {
         const char *word = words[at];
@@ -92,16 +120,17 @@ int cli_args_read(const cli_command *command, int count, char **words, cli_args 
         } else if (options && word[0] == '-' && word[1]) {
             int code = read_option(command, count, words, &at, out_args);
             if (code) return code;
-        } else if (!command->operand) return cli_usage(command, "takes no \"%s\"", word);
-        else if (out_args->operand) return cli_usage(command, "takes one %s, and \"%s\" is a second", command->operand, word);
-        else out_args->operand = word;
+        } else {
+            int code = take_operand(command, word, out_args);
+            if (code) return code;
+        }
     }
-    if (command->operand && command->operand[0] != '[' && !out_args->operand) return cli_usage(command, "needs %s", command->operand);
-    return CLI_OK;
+    return check_operands(command, out_args);
 }
 
 void cli_args_free(cli_args *args) {
     free(args->given);
+    free(args->operands);
     *args = (cli_args){ 0 };
 }
 

@@ -32,7 +32,8 @@ typedef struct cli_option {
 struct cli_args;
 typedef struct cli_command {
     const char *name, *summary, *usage;
-    const char *operand;   /* "FILE.hd": exactly one is needed; "[FILE.hd]": at most one is taken; NULL: none is taken */
+    const char *operand;   /* "FILE.hd": exactly one is needed; "[FILE.hd]": at most one is taken; NULL: none is taken;
+                            * "A.csv B.csv": exactly two are needed; "FILE.csv ...": one or more */
     const cli_option *options;
     size_t      option_count;
     const char *notes;     /* lines below the options, or NULL */
@@ -47,7 +48,9 @@ typedef struct cli_given {
 
 typedef struct cli_args {
     const cli_command *command;
-    const char        *operand;
+    const char        *operand;       /* the first one, or NULL */
+    const char       **operands;
+    size_t             operand_count;
     cli_given         *given;
     size_t             given_count;
 } cli_args;
@@ -159,6 +162,6 @@ int cli_job_report(cli_job *job);
 
 /* ---- the commands ---- */
 extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch, cli_bench_llm,
-    cli_devices, cli_run, cli_explain, cli_exec;
+    cli_bench_report, cli_bench_compare, cli_devices, cli_run, cli_explain, cli_exec;
 
 #endif

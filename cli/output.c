@@ -69,14 +69,15 @@ static int width_of(const char *text) {
 }
 
 void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right) {
+    int widths[32] = { 0 }; /* as many as `right` has bits */
+    for (size_t i = 0; i < rows * columns; i++) {
+        int own = width_of(cells[i]);
+        if (own > widths[i % columns]) widths[i % columns] = own;
+    }
     for (size_t row = 0; row < rows; row++) {
         int behind = 0; /* spaces that are due only if something follows */
         for (size_t column = 0; column < columns; column++) {
-            int width = 0, own = width_of(cells[row * columns + column]);
-            for (size_t other = 0; other < rows; other++) {
-                int there = width_of(cells[other * columns + column]);
-                if (there > width) width = there;
-            }
+            int width = widths[column], own = width_of(cells[row * columns + column]);
             int before = right >> column & 1 ? width - own : 0;
             if (own > 0) printf("%*s%s", behind + before, "", cells[row * columns + column]);
             behind = (own > 0 ? width - own - before : behind + width) + 2;

@@ -1,0 +1,17 @@
+/* bench_figure.h: rows as charts: one figure is one or more panels on the same axes. */
+#ifndef CLI_BENCH_FIGURE_H
+#define CLI_BENCH_FIGURE_H
+
+#include "cli/bench_set.h"
+#include "cli/text.h"
+
+/* The figure of rows[begin] to rows[end - 1] as HTML: its panels and what their signs mean. */
+void bench_figure_draw(const bench_set *set, size_t begin, size_t end, text *to);
+/* What a panel shows that the figure's other panels do not: what was counted, the operation, the machine. Plain text. */
+void bench_panel_name(const bench_set *set, const bench_row *row, text *to);
+/* The machine's name, or the file's where it is not known. */
+const char *bench_machine(const bench_set *set, const bench_row *row);
+/* One row as a sentence with its numbers as the CSV has them; `source` is a bench_row. Plain text. */
+void bench_describe(const void *source, text *to);
+
+#endif

@@ -1,0 +1,82 @@
+/* bench_report.c: `heddle bench report`: CSV files as one page with charts, and a summary in Markdown beside it. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/bench_page.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Puts the text under the path; a file that could not be written whole does not stay. */
+static int save(const cli_command *command, const char *path, const text *page) {
+    if (page->failed || !page->data) return cli_fail(command, "no memory is left for %s", path);
+    FILE *file = fopen(path, "wb");
+    if (!file) return cli_fail(command, "%s cannot be written: %s", path, strerror(errno));
+    const bool written = fwrite(page->data, 1, page->length, file) == page->length && fflush(file) == 0;
+    const int why = errno;
+    struct stat info;
+    const bool regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
+    if (fclose(file) == 0 && written) return CLI_OK;
+    if (regular) remove(path);
+    return cli_fail(command, "%s cannot be written: %s", path, strerror(why));
+}
+
+/* Whether `path` is one of the files that are read, under whatever name. */
+static bool is_input(const cli_args *args, const char *path) {
+    struct stat out, in;
+    if (stat(path, &out) != 0) return false;
+    for (size_t i = 0; i < args->operand_count; i++)
+        if (stat(args->operands[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) return true;
+    return false;
+}
+
+/* "report.md" for "report.html": free() it. */
+static char *summary_path(const char *path) {
+    const size_t length = strlen(path), stem = length > 5 && strcmp(path + length - 5, ".html") == 0 ? length - 5 : length;
+    char *out = malloc(stem + 4);
+    if (out) memcpy(out, path, stem), memcpy(out + stem, ".md", 4);
+    return out;
+}
+
+/* Both texts are whole before the first file is opened. */
+static int write_both(const cli_args *args, const bench_set *set, const char *path, const char *beside) {
+    text page = { 0 }, summary = { 0 };
+    size_t panels = 0;
+    for (size_t i = 0; i < set->count; i++) panels += i == 0 || !bench_same_panel(&set->rows[i - 1], &set->rows[i]);
+    if (panels > BENCH_MOST_PANELS) return cli_fail(args->command, "these rows would make %zu charts, and more than %d are no help; give fewer", panels, (int)BENCH_MOST_PANELS);
+    bench_page_write(set, &page);
+    bench_summary_write(set, &summary);
+    int code = save(args->command, path, &page);
+    if (!code) code = save(args->command, beside, &summary);
+    text_free(&page);
+    text_free(&summary);
+    return code;
+}
+
+static int run(const cli_args *args) {
+    const char *path = cli_get(args, "-o");
+    if (!path || !*path) return cli_usage(args->command, "needs -o FILE.html, the page to write");
+    char *beside = summary_path(path);
+    if (!beside) return cli_fail(args->command, "no memory is left");
+    bench_set set;
+    int code = CLI_USAGE;
+    if (is_input(args, path)) cli_usage(args->command, "%s is one of the files to read", path);
+    else if (is_input(args, beside)) cli_usage(args->command, "the summary would go to %s, which is one of the files to read", beside);
+    else {
+        code = bench_set_read(args->command, args->operands, args->operand_count, &set);
+        if (!code) code = write_both(args, &set, path, beside);
+        bench_set_free(&set);
+    }
+    free(beside);
+    return code;
+}
+
+static const cli_option options[] = {
+    { "-o", "FILE.html", "the page; the summary goes beside it, as FILE.md" },
+};
+
+const cli_command cli_bench_report = {
+    "bench report", "draws measurements: one page with charts, winners and tables", "bench report FILE.csv [FILE.csv ...] -o FILE.html", "FILE.csv ...", options, CLI_COUNT(options),
+    "Files of several machines or devices are shown beside each other. The page loads nothing from elsewhere.\n"
+    "Rows marked synthetic are drawn dashed and never win; rows whose clock moved are ringed.\n",
+    "  heddle bench report cpu.csv gpu.csv -o report.html\n", run,
+};

@@ -1,0 +1,34 @@
+/* text.h: text that grows while it is written: pages, pictures and tables before they go to a file. Knows nothing of heddle. */
+#ifndef CLI_TEXT_H
+#define CLI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#  define TEXT_PRINTF __attribute__((format(printf, 2, 3)))
+#else
+#  define TEXT_PRINTF
+#endif
+
+/* {0} is an empty text. After a failed allocation it takes nothing more and `failed` says so: one check at the end. */
+typedef struct text {
+    char  *data;    /* ends with a zero that `length` does not count; NULL while nothing was added */
+    size_t length, capacity;
+    bool   failed;
+} text;
+
+void text_add(text *to, const char *format, ...) TEXT_PRINTF;
+void text_append(text *to, const char *bytes, size_t count);
+/* Adds a name from outside as HTML or SVG content: markup characters escaped, control characters and bytes that are no
+ * UTF-8 replaced by U+FFFD, at most `most` characters and then an ellipsis. */
+void text_add_html(text *to, const char *name, size_t most);
+/* Adds a name from outside into a cell of a Markdown table, where it starts no markup and ends no cell. */
+void text_add_markdown(text *to, const char *name);
+/* Adds the shortest digits that read back as the same number: as a CSV of heddle has it. */
+void text_add_number(text *to, double number);
+/* The characters of a UTF-8 text; a byte that belongs to none counts as one. */
+size_t text_characters(const char *name);
+void text_free(text *of);
+
+#endif
