@@ -189,6 +189,16 @@ void machine_close(machine *m) {
     m->nvml = NULL;
 }
 
+double machine_free_bytes(void) {
+    char line[128];
+    double kib = NAN;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && isnan(kib) && fgets(line, sizeof line, file))
+        if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtod(line + 13, NULL);
+    if (file) fclose(file);
+    return kib * 1024;
+}
+
 machine_sensor machine_sensor_of(const machine *m, const hd_device_info *device) {
     static const char *const cpu_monitors[] = { "coretemp", "k10temp", "zenpower", "cpu_thermal" };
     machine_sensor sensor = { .machine = m, .cpu = device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE };

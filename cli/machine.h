@@ -18,6 +18,9 @@ typedef struct machine {
 void machine_open(machine *out_machine, const char *name);
 void machine_close(machine *m);
 
+/* Host memory that can be taken without pushing others out, in bytes; NaN where the system does not tell. */
+double machine_free_bytes(void);
+
 /* Where a device's clock and heat are read. */
 typedef struct machine_sensor {
     const machine *machine;
