@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CASES = 48, MOST_LABELLED = 64, CASE_NAME = 64, MARK_NAME = 48 };
+enum { MOST_CASES = 48, MOST_LABELLED = 64, CASE_NAME = 64, MARK_NAME = 48, MOST_LOOKED_AT = 500 };
 
 /* One panel as it is gathered: points of all lines one after the other. */
 typedef struct panel {
@@ -44,6 +44,7 @@ void bench_panel_name(const bench_set *set, const bench_row *row, text *to) {
     if (row->kind->op_parts_panels) text_add(to, "%s", row->cells->op);
     else if (strcmp(counted, "compute") == 0) text_add(to, "data on the device");
     else if (strcmp(counted, "transfers") == 0) text_add(to, "transfers counted");
+    else if (strcmp(counted, "plan") == 0) text_add(to, "transfers and planning counted");
     else text_add(to, "%s", counted);
     if (!one_machine) text_add(to, "%s%s", to->length ? ", " : "", bench_machine(set, row));
 }
@@ -52,7 +53,7 @@ void bench_describe(const void *source, text *to) {
     const bench_row *row = source;
     const table_row *cells = row->cells;
     char number[CHART_NUMBER];
-    text_add(to, "%s: %s%s%s%s%s, median %s (", cells->device, cells->op, *cells->type ? " " : "", cells->type, *cells->size ? " " : "", cells->size,
+    text_add(to, "%s: %s%s%s%s%s, median %s (", row->device, cells->op, *cells->type ? " " : "", cells->type, *cells->size ? " " : "", cells->size,
              chart_number(cells->median_ns, CHART_TIME, 4, number));
     text_add_number(to, cells->median_ns);
     text_add(to, " ns)");
@@ -118,7 +119,7 @@ static chart_point point_of(const bench_row *row, double place) {
 /* The rows of a panel begin with a device's: rows[at] to rows[end - 1] are one line. */
 static chart_line line_of(const bench_row *row) {
     const bool roofed = row->kind->form == BENCH_ROOFLINE && row->cells->peak_flops_per_s > 0 && row->cells->peak_bytes_per_s > 0;
-    return (chart_line){ .name = row->cells->device, .style = row->style, .made_up = row->synthetic, .joined = row->kind->form == BENCH_OVER_SIZE || row->kind->form == BENCH_RATE,
+    return (chart_line){ .name = row->device, .style = row->style, .made_up = row->synthetic, .joined = row->kind->form == BENCH_OVER_SIZE || row->kind->form == BENCH_RATE,
                          .roof = roofed ? row->cells->peak_flops_per_s : (double)NAN, .slope = roofed ? row->cells->peak_bytes_per_s : (double)NAN };
 }
 
@@ -154,16 +155,14 @@ static void gather_lines(const bench_set *set, size_t begin, size_t end, panel *
 
 /* ---- cases ---- */
 
-static void name_case(const bench_row *row, bool sized, char out[CASE_NAME]) {
-    const double submissions = row->cells->submissions;
-    int at = snprintf(out, CASE_NAME, "%s", row->cells->op);
-    if (at < CASE_NAME && sized && *row->cells->size) at += snprintf(out + at, CASE_NAME - (size_t)at, " %s", row->cells->size);
-    if (at < CASE_NAME && submissions > 0) snprintf(out + at, CASE_NAME - (size_t)at, " \xC3\x97%.0f", submissions);
+void bench_case_name(const bench_row *row, bool sized, text *to) {
+    text_add(to, "%s", row->cells->op);
+    if (sized && *row->cells->size) text_add(to, " %s", row->cells->size);
+    if (row->kind->form == BENCH_CASES && row->cells->submissions > 1) text_add(to, " in %.0f", row->cells->submissions);
 }
 
-/* Whether any two works of the panel are of the same operation and as many submissions, so that only the size tells them apart. */
-static bool needs_sizes(const bench_set *set, size_t begin, size_t end) {
-    for (size_t i = begin; i < end && i < begin + BENCH_MOST_ROWS / 100; i++)
+bool bench_needs_sizes(const bench_set *set, size_t begin, size_t end) {
+    for (size_t i = begin; i < end && i < begin + MOST_LOOKED_AT; i++)
         for (size_t k = begin; k < i; k++) {
             const bench_row *a = set->by_work[i], *b = set->by_work[k];
             if (strcmp(a->cells->op, b->cells->op) == 0 && strcmp(a->cells->size, b->cells->size) != 0) return true;
@@ -172,13 +171,16 @@ static bool needs_sizes(const bench_set *set, size_t begin, size_t end) {
 }
 
 static void gather_cases(const bench_set *set, size_t begin, size_t end, panel *p) {
-    const bool sized = needs_sizes(set, begin, end);
+    const bool sized = bench_needs_sizes(set, begin, end);
     size_t stops[MOST_CASES], count = 0;
     for (size_t at = begin; at < end; count++) {
         size_t stop = at + 1;
         while (stop < end && bench_same_work(set->by_work[at], set->by_work[stop])) stop++;
         if ((p->cut = count == MOST_CASES)) break;
-        name_case(set->by_work[at], sized, p->case_names[count]);
+        text name = { 0 };
+        bench_case_name(set->by_work[at], sized, &name);
+        snprintf(p->case_names[count], CASE_NAME, "%s", name.data ? name.data : "");
+        text_free(&name);
         p->cases[count] = p->case_names[count];
         stops[count] = at = stop;
     }
@@ -213,7 +215,7 @@ static void mark_crossings(const bench_set *set, size_t begin, size_t end, panel
         const bench_crossing crossing = bench_find_crossing(set, begin, end, row);
         if (!crossing.from || crossing.always) continue;
         char *name = p->mark_names[p->chart.mark_count], number[CHART_NUMBER];
-        snprintf(name, MARK_NAME, "%.24s from %s", row->cells->device, chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
+        snprintf(name, MARK_NAME, "%.24s from %s", row->device, chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
         size_t at = p->chart.mark_count++;
         for (; at > 0 && p->marks[at - 1].x > crossing.from->cells->elements; at--) p->marks[at] = p->marks[at - 1]; /* from the left to the right */
         p->marks[at] = (chart_mark){ crossing.from->cells->elements, row->style, name };

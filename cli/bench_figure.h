@@ -11,6 +11,10 @@ void bench_figure_draw(const bench_set *set, size_t begin, size_t end, text *to)
 void bench_panel_name(const bench_set *set, const bench_row *row, text *to);
 /* The machine's name, or the file's where it is not known. */
 const char *bench_machine(const bench_set *set, const bench_row *row);
+/* Whether only the size tells some works of by_work[begin] to by_work[end - 1] apart; what a work is called, with its size or
+ * without. Plain text. */
+bool bench_needs_sizes(const bench_set *set, size_t begin, size_t end);
+void bench_case_name(const bench_row *row, bool sized, text *to);
 /* One row as a sentence with its numbers as the CSV has them; `source` is a bench_row. Plain text. */
 void bench_describe(const void *source, text *to);
 

@@ -117,9 +117,11 @@ static int visit(measure *m, points *p, void *user) {
 
 static void print(const measure *m, const points_wanted *wanted, const report *r) {
     cli_cell rate;
+    bool any = false;
     for (size_t device = 0; device < m->device_count; device++) {
         const lines *all = &r->lines[device];
         if (all->count == 0) continue;
+        any = true;
         printf("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]), m->devices[device].info.name, measure_rate(r->bytes_per_s[device] / 1e9, rate));
         for (size_t i = 0; i < wanted->type_count; i++) {
             const double flops = r->flops_per_s[device][wanted->types[i]];
@@ -129,6 +131,7 @@ static void print(const measure *m, const points_wanted *wanted, const report *r
         cli_table(all->cells[0], all->count, COLUMNS, 0x78);
         printf("\n");
     }
+    if (!any) return;
     printf("Times are medians of up to %llu samples, with the hand-over of each run. The roof\nis the lower one of the two peaks for the operation; above it data came from\n"
            "caches. P90, least and most are in the rows: --csv, --json.\n", (unsigned long long)m->samples);
 }

@@ -21,14 +21,14 @@ static void cell(const char *name, text *to) {
 static void who(const bench_row *row, text *to) {
     text_add(to, "<span class=\"who\">");
     chart_draw_key(row->style, row->synthetic, to);
-    text_add_html(to, row->cells->device, 60);
+    text_add_html(to, row->device, 60);
     text_add(to, "</span>");
 }
 
 /* ---- machines ---- */
 
 static bool same_place(const bench_row *a, const bench_row *b) {
-    return a->style == b->style && a->synthetic == b->synthetic && strcmp(a->cells->machine, b->cells->machine) == 0;
+    return strcmp(a->cells->device, b->cells->device) == 0 && a->synthetic == b->synthetic && strcmp(a->cells->machine, b->cells->machine) == 0;
 }
 
 /* One line for each device of each machine. */
@@ -52,10 +52,15 @@ static void write_machines(const bench_set *set, text *to) {
         }
         text_add(to, "</td><td>");
         who(row, to);
+        if (strcmp(row->device, row->cells->device) != 0) {
+            text_add(to, "<br><span class=\"gain\">");
+            text_add_html(to, row->cells->device, 60);
+            text_add(to, "</span>");
+        }
         text_add(to, "</td>");
         cell(*row->cells->device_name ? row->cells->device_name : row->cells->kind, to);
         cell(row->cells->driver, to);
-        text_add(to, "<td>");
+        text_add(to, "<td class=\"who\">");
         text_add_html(to, row->synthetic ? "synthetic" : row->cells->time, 40);
         text_add(to, "</td></tr>\n");
     }
@@ -63,18 +68,6 @@ static void write_machines(const bench_set *set, text *to) {
 }
 
 /* ---- winners ---- */
-
-void bench_sizes_write(const bench_row *first, const bench_row *last, text *to) {
-    const chart_unit unit = first->kind->form == BENCH_RATE ? CHART_BYTES : CHART_COUNT;
-    char number[CHART_NUMBER];
-    if (first->kind->form != BENCH_OVER_SIZE && first->kind->form != BENCH_RATE) {
-        text_add(to, "%s %s", first->cells->op, first->cells->size);
-        if (first->cells->submissions > 0) text_add(to, " \xC3\x97%.0f", first->cells->submissions);
-        return;
-    }
-    text_add(to, "%s", chart_number(first->cells->elements, unit, 3, number));
-    if (last != first) text_add(to, " to %s", chart_number(last->cells->elements, unit, 3, number));
-}
 
 static void write_winner(const bench_stretch *stretch, text *to) {
     if (!stretch->winner) {
@@ -130,12 +123,13 @@ static void write_subject(const bench_set *set, const bench_row *row, text *to) 
 static void write_panel_winners(const bench_set *set, size_t begin, size_t end, text *to) {
     bench_stretch stretch;
     text sizes = { 0 };
+    const bool sized = bench_needs_sizes(set, begin, end);
     text_add(to, "<div>");
     write_subject(set, &set->rows[begin], to);
     text_add(to, "<div class=\"scroll\"><table>\n");
     for (size_t at = begin; bench_next_stretch(set, &at, end, &stretch);) {
         sizes.length = 0;
-        bench_sizes_write(stretch.first, stretch.last, &sizes);
+        bench_stretch_name(&stretch, sized, &sizes);
         text_add(to, "<tr><td>");
         text_add_html(to, sizes.data ? sizes.data : "", 80);
         text_add(to, "</td>");
@@ -158,7 +152,7 @@ static size_t end_of(const bench_set *set, size_t at, size_t end, bool (*same)(c
 static void write_winners(const bench_set *set, size_t begin, size_t end, text *to) {
     text_add(to, "<h3>Winners</h3>\n<p class=\"note\">2\xC3\x97: the next device takes twice as long. ");
     if (set->rows[begin].kind->form == BENCH_OVER_SIZE)
-        text_add(to, "A device overtakes the CPU at the least size from which on its median is at most 90%% of the CPU's, at every size that both measured.");
+        text_add(to, "A device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes.");
     bool doubtful = false;
     for (size_t i = begin; i < end; i++) doubtful = doubtful || (set->rows[i].fastest && set->rows[i].doubtful);
     if (doubtful) text_add(to, " <b class=\"sign ring\"></b> 1 of 4: at so many of them the winner's clock moved or was held down.");

@@ -15,7 +15,4 @@ void bench_data_write(const bench_set *set, size_t begin, size_t end, text *to);
 void bench_summary_write(const bench_set *set, text *to);
 /* The rules of its style, one line each, NULL behind the last (bench_style.c). */
 extern const char *const bench_style[];
-/* "1k to 64k" or "1M": the sizes of a stretch, or a case's name. Plain text. */
-void bench_sizes_write(const bench_row *first, const bench_row *last, text *to);
-
 #endif

@@ -10,7 +10,7 @@ static const bench_kind kinds[] = {
     { "threshold", "Time by size", "Which device is fastest at which size. Bars reach from the least sample to the 90th percentile, points are medians.", BENCH_OVER_SIZE, true, false },
     { "ops", "Roofline", "How near each operation comes to what its device can do: below the slope memory is the limit, below the flat roof arithmetic. Both roofs were measured in the same run.", BENCH_ROOFLINE, false, false },
     { "transfer", "Transfers", "Bytes a second between the host's memory and a device's.", BENCH_RATE, false, true },
-    { "batch", "Batches", "Mixes of tasks, handed over together.", BENCH_CASES, false, false },
+    { "batch", "Batches", "Mixes of tasks, handed over in one submission; \"in 4\": in four.", BENCH_CASES, false, false },
     { "llm", "Language models", "Tokens a second for a prompt and for an answer.", BENCH_TOKENS, false, false },
     { "", "Other measurements", "Rows of benchmarks that this version of heddle does not know.", BENCH_CASES, false, false },
 };
@@ -35,7 +35,8 @@ static int by_number(double a, double b) {
 
 static int by_line(const bench_row *a, const bench_row *b) {
     if (a->style != b->style) return a->style < b->style ? -1 : 1;
-    return (int)a->synthetic - (int)b->synthetic;
+    const int order = strcmp(a->cells->device, b->cells->device); /* names that were cut may be alike */
+    return order ? order : (int)a->synthetic - (int)b->synthetic;
 }
 
 static int by_size(const bench_row *a, const bench_row *b) {
@@ -54,7 +55,8 @@ static int compare(const bench_row *a, const bench_row *b, depth to, bool work_f
     if (a->kind->op_parts_figures) order = strcmp(a->cells->op, b->cells->op);
     if (!order) order = strcmp(a->cells->type, b->cells->type);
     if (order || to == FIGURE) return order;
-    if (a->kind->op_parts_panels) order = -strcmp(a->cells->op, b->cells->op); /* upload stands before download */
+    if (a->kind->op_parts_panels) order = (a->cells->op[0] < b->cells->op[0]) - (a->cells->op[0] > b->cells->op[0]); /* upload before download, */
+    if (!order && a->kind->op_parts_panels) order = strcmp(a->cells->op, b->cells->op);                               /* upload-pinned behind it */
     if (!order) order = strcmp(a->cells->counted, b->cells->counted);
     if (!order) order = strcmp(a->cells->machine, b->cells->machine);
     if (order || to == PANEL) return order;
@@ -128,23 +130,68 @@ static int read_file(const cli_command *command, const char *path, table *out_ta
     return table_parse(data, bytes, out_table, why) ? CLI_OK : cli_fail(command, "%s: %s", path, why);
 }
 
-/* Gives each device its style, the CPUs first, so that they look the same in every report. */
-static int give_styles(const cli_command *command, bench_set *set) {
-    enum { MOST_DEVICES = 256 };
-    const char *devices[MOST_DEVICES];
-    size_t known = 0;
+/* ---- devices ---- */
+
+enum { MOST_DEVICES = 256 };
+
+typedef struct bench_device {
+    const char *machine, *id;
+    bool        cpu;
+    char        name[64];
+    unsigned    style;
+} bench_device;
+
+static bool same_device(const bench_device *a, const table_row *cells) { return strcmp(a->id, cells->device) == 0 && strcmp(a->machine, cells->machine) == 0; }
+
+/* Bytes of the id's first word: "vulkan" of "vulkan:10005-0000-67fe6652". */
+static size_t first_word(const char *id) { return strcspn(id, ":"); }
+
+static void name_device(const bench_device *devices, size_t count, bench_device *device) {
+    const size_t word = first_word(device->id);
+    bool alone = word > 0;
+    for (size_t i = 0; i < count && alone; i++) {
+        const bench_device *other = &devices[i];
+        alone = other == device || strcmp(other->machine, device->machine) != 0 || first_word(other->id) != word || strncmp(other->id, device->id, word) != 0;
+    }
+    snprintf(device->name, sizeof device->name, "%.*s", alone && word < sizeof device->name ? (int)word : (int)sizeof device->name - 1, device->id);
+}
+
+/* One style for each name, the CPUs' first, so that a device looks the same in every panel. */
+static void give_styles(bench_device *devices, size_t count) {
+    unsigned styles = 0;
     for (int cpus = 1; cpus >= 0; cpus--)
-        for (size_t i = 0; i < set->count; i++) {
-            bench_row *row = &set->rows[i];
-            if (bench_is_cpu(row) != (cpus == 1)) continue;
-            size_t at = 0;
-            while (at < known && strcmp(devices[at], row->cells->device) != 0) at++;
-            if (at == MOST_DEVICES) return cli_fail(command, "%s: more than %d devices", set->paths[row->file], (int)MOST_DEVICES);
-            if (at == known) devices[known++] = row->cells->device;
-            row->style = (unsigned)at;
+        for (size_t i = 0; i < count; i++) {
+            if (devices[i].cpu != (cpus == 1)) continue;
+            size_t same = 0;
+            while (same < count && (same == i || strcmp(devices[same].name, devices[i].name) != 0 || devices[same].style == UINT32_MAX)) same++;
+            devices[i].style = same < count ? devices[same].style : styles++;
         }
+}
+
+/* Lists the devices, names them, and tells each row. */
+static int know_devices(const cli_command *command, bench_set *set) {
+    size_t count = 0;
+    set->devices = calloc(MOST_DEVICES, sizeof *set->devices);
+    if (!set->devices) return cli_fail(command, "no memory is left");
+    for (size_t i = 0; i < set->count; i++) {
+        const bench_row *row = &set->rows[i];
+        size_t at = 0;
+        while (at < count && !same_device(&set->devices[at], row->cells)) at++;
+        if (at == MOST_DEVICES) return cli_fail(command, "%s: more than %d devices", set->paths[row->file], (int)MOST_DEVICES);
+        if (at == count) set->devices[count++] = (bench_device){ .machine = row->cells->machine, .id = row->cells->device, .cpu = bench_is_cpu(row), .style = UINT32_MAX };
+    }
+    for (size_t i = 0; i < count; i++) name_device(set->devices, count, &set->devices[i]);
+    give_styles(set->devices, count);
+    for (size_t i = 0; i < set->count; i++) {
+        size_t at = 0;
+        while (!same_device(&set->devices[at], set->rows[i].cells)) at++;
+        set->rows[i].device = set->devices[at].name;
+        set->rows[i].style = set->devices[at].style;
+    }
     return CLI_OK;
 }
+
+/* ---- reading all ---- */
 
 static int collect(const cli_command *command, bench_set *set) {
     set->rows = calloc(set->count + 1, sizeof *set->rows);
@@ -161,7 +208,7 @@ static int collect(const cli_command *command, bench_set *set) {
             const int code = check_row(command, set->paths[file], row);
             if (code) return code;
         }
-    return give_styles(command, set);
+    return know_devices(command, set);
 }
 
 /* Marks the fastest of each work; synthetic rows are passed over, and one device alone wins nothing. */
@@ -208,5 +255,6 @@ void bench_set_free(bench_set *set) {
     free(set->tables);
     free(set->rows);
     free(set->by_work);
+    free(set->devices);
     *set = (bench_set){ 0 };
 }

@@ -26,7 +26,8 @@ typedef struct bench_row {
     const table_row  *cells;
     const bench_kind *kind;
     size_t            file, number; /* where it was read: the file, and the row below its heading, from 1 */
-    unsigned          style;        /* of its device in charts: CPUs first, then in the order of the files */
+    const char       *device;       /* its short name: the back end's, where a machine has one device of it; else the id */
+    unsigned          style;        /* of that name in charts: CPUs first, then in the order of the files */
     bool              synthetic;    /* made up */
     bool              doubtful;     /* clocks moved, or the device said that it was throttled */
     bool              fastest;      /* of at least two devices that were measured at this work */
@@ -39,6 +40,7 @@ typedef struct bench_set {
     bench_row  *rows;            /* ordered as drawn: chapter, figure, panel, device, size */
     bench_row **by_work;         /* ordered as compared: chapter, figure, panel, size, device */
     size_t      count;
+    struct bench_device *devices; /* those that rows name */
 } bench_set;
 
 enum { BENCH_MOST_ROWS = 50000 }; /* of all files; a page of more would be of no use */

@@ -21,7 +21,7 @@ const char *const bench_style[] = {
     "a{color:inherit;text-decoration-color:var(--axis);text-underline-offset:3px}",
     "nav{display:flex;flex-wrap:wrap;gap:4px 18px;margin:12px 0 0;font-size:.9rem}",
     ".figures{display:flex;flex-wrap:wrap;gap:20px;margin-top:24px}figure{flex:1 1 100%;min-width:0;margin:0;padding:14px 16px;background:var(--card);border:1px solid var(--line);border-radius:10px}",
-    "figure.single{flex:0 1 518px}",
+    "figure.single{flex:1 1 400px;max-width:518px}",
     ".panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,360px),1fr));gap:16px 28px}.panel{min-width:0}",
     /* charts */
     ".chart{display:block;width:100%;max-width:520px;height:auto;overflow:visible}",
@@ -44,7 +44,7 @@ const char *const bench_style[] = {
     "details{margin-top:10px;font-size:.9rem}summary{cursor:pointer;color:var(--soft)}",
     "details td,details th{white-space:nowrap;padding:2px 14px 2px 0}tr.begins td{padding-top:7px}",
     ".fastest td{background:var(--win)}.fastest td:last-child{color:var(--win-ink);font-weight:600}.synthetic td{color:var(--soft);font-style:italic}",
-    ".contests{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,320px),1fr));gap:18px 28px;margin-top:12px}.contests>div{min-width:0;border-top:1px solid var(--line);padding-top:8px}",
+    ".contests{columns:320px;column-gap:28px;margin-top:12px}.contests>div{break-inside:avoid;margin-bottom:18px;border-top:1px solid var(--line);padding-top:8px}",
     ".contests p{margin:0;font-size:.9rem}.contests .scroll{margin:2px 0}.contests td{white-space:nowrap}.contests .overtakes{font-size:.85rem}.overtakes>.who{display:inline-block;margin-right:12px}",
     /* small screens, and paper */
     "@media(max-width:600px){main{padding-top:20px}figure{padding:12px 10px;margin-left:-6px;margin-right:-6px}h1{font-size:1.45rem}}",

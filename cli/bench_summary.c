@@ -10,7 +10,7 @@ static void write_winner(const bench_stretch *stretch, text *to) {
         text_add(to, "one device only");
         return;
     }
-    text_add_markdown(to, stretch->winner->cells->device);
+    text_add_markdown(to, stretch->winner->device);
     if (stretch->most >= stretch->least * 1.05) text_add(to, ", %.3g to %.3g times", stretch->least, stretch->most);
     else text_add(to, ", %.3g times", stretch->most);
     if (stretch->doubtful) text_add(to, " (doubtful at %zu of %zu)", stretch->doubtful, stretch->works);
@@ -26,7 +26,7 @@ static void write_crossings(const bench_set *set, size_t begin, size_t end, text
         if (crossing.compared == 0) continue;
         if (any) text_add(to, "; ");
         any = true;
-        text_add_markdown(to, row->cells->device);
+        text_add_markdown(to, row->device);
         if (!crossing.from) text_add(to, ": none");
         else text_add(to, ": from %s", chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
     }
@@ -38,6 +38,7 @@ static void write_panel(const bench_set *set, size_t begin, size_t end, text *to
     bench_stretch stretch;
     text name = { 0 };
     size_t at = begin;
+    const bool sized = bench_needs_sizes(set, begin, end);
     bool again = false;
     bench_panel_name(set, row, &name);
     while (bench_next_stretch(set, &at, end, &stretch)) {
@@ -51,7 +52,7 @@ static void write_panel(const bench_set *set, size_t begin, size_t end, text *to
         text_add(to, " | ");
         if (!again && name.data) text_add_markdown(to, name.data);
         text_add(to, " | ");
-        bench_sizes_write(stretch.first, stretch.last, &sizes);
+        bench_stretch_name(&stretch, sized, &sizes);
         if (sizes.data) text_add_markdown(to, sizes.data);
         text_add(to, " | ");
         write_winner(&stretch, to);
@@ -92,5 +93,5 @@ void bench_summary_write(const bench_set *set, text *to) {
         for (end = at; end < set->count && bench_same_chapter(&set->rows[at], &set->rows[end]); end++) contest = contest || set->rows[end].fastest;
         if (contest) write_chapter(set, at, end, to);
     }
-    text_add(to, "\nA device overtakes the CPU at the least size from which on its median is at most 90%% of the CPU's, at every size that both measured.\n");
+    text_add(to, "\nA device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes.\n");
 }

@@ -104,6 +104,7 @@ static int make_case(measure *m, transfers *all, size_t index, place *p, uint64_
 static int make_cases(measure *m, transfers *all) {
     int code = CLI_OK;
     const uint64_t most = all->sizes[all->size_count - 1];
+    if (measure_fits(m, "the largest size", (double)most, 3 * (double)most)) return CLI_FAILED;
     all->case_count = m->device_count * all->size_count * WAYS;
     all->cases = calloc(all->case_count, sizeof *all->cases);
     all->all = calloc(all->case_count, sizeof *all->all);

@@ -1,5 +1,8 @@
 /* bench_winner.c: walks the rows in the order of the work that they did. */
 #include "cli/bench_winner.h"
+#include "cli/bench_figure.h"
+#include "cli/chart_scale.h"
+#include "cli/statistics.h"
 
 static size_t end_of_work(const bench_set *set, size_t at, size_t end) {
     size_t next = at + 1;
@@ -42,9 +45,24 @@ bool bench_next_stretch(const bench_set *set, size_t *at, size_t end, bench_stre
     return true;
 }
 
+void bench_stretch_name(const bench_stretch *stretch, bool sized, text *to) {
+    const bench_row *first = stretch->first, *last = stretch->last;
+    const chart_unit unit = first->kind->form == BENCH_RATE ? CHART_BYTES : CHART_COUNT;
+    char number[CHART_NUMBER];
+    if (first->kind->form != BENCH_OVER_SIZE && first->kind->form != BENCH_RATE) {
+        bench_case_name(first, sized, to);
+        return;
+    }
+    text_add(to, "%s", chart_number(first->cells->elements, unit, 3, number));
+    if (last != first) text_add(to, " to %s", chart_number(last->cells->elements, unit, 3, number));
+}
+
 bench_crossing bench_find_crossing(const bench_set *set, size_t begin, size_t end, const bench_row *line) {
-    bench_crossing found = { 0 };
-    for (size_t at = begin, next; at < end; at = next) {
+    enum { MOST_SIZES = 4096 };
+    const bench_row *rows[MOST_SIZES];
+    bool wins[MOST_SIZES] = { false };
+    size_t count = 0;
+    for (size_t at = begin, next; at < end && count < MOST_SIZES; at = next) {
         const bench_row *cpu = NULL, *device = NULL;
         next = end_of_work(set, at, end);
         for (size_t i = at; i < next; i++) {
@@ -54,13 +72,9 @@ bench_crossing bench_find_crossing(const bench_set *set, size_t begin, size_t en
             else if (bench_is_cpu(row) && (!cpu || row->cells->median_ns < cpu->cells->median_ns)) cpu = row;
         }
         if (!cpu || !device) continue;
-        const bool overtakes = device->cells->median_ns <= 0.9 * cpu->cells->median_ns;
-        found.compared++;
-        if (!overtakes) found.from = NULL;
-        else if (!found.from) {
-            found.from = device;
-            found.always = found.compared == 1;
-        }
+        rows[count] = device;
+        wins[count++] = device->cells->median_ns < cpu->cells->median_ns;
     }
-    return found;
+    const size_t at = statistics_crossing(wins, count);
+    return (bench_crossing){ .from = at < count ? rows[at] : NULL, .always = at == 0 && count > 0, .compared = count };
 }

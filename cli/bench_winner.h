@@ -3,6 +3,7 @@
 #define CLI_BENCH_WINNER_H
 
 #include "cli/bench_set.h"
+#include "cli/text.h"
 
 /* Neighbouring works of one panel with the same winner: over sizes a stretch of them, else one case. */
 typedef struct bench_stretch {
@@ -15,12 +16,14 @@ typedef struct bench_stretch {
 /* The stretch that begins at set->by_work[*at]; moves *at behind it. False at `end`. */
 bool bench_next_stretch(const bench_set *set, size_t *at, size_t end, bench_stretch *out_stretch);
 
-/* The 90% rule: the device overtakes the CPU at the least measured size from which on, at every size that both measured, its
- * median is at most 90% of the CPU's. */
+/* "1k to 64k", or a case's name as bench_case_name has it. Plain text. */
+void bench_stretch_name(const bench_stretch *stretch, bool sized, text *to);
+
+/* By the 90% rule of statistics.h, over the sizes that both the CPU and the device measured. */
 typedef struct bench_crossing {
-    const bench_row *from;     /* the device's row at that size; NULL: it does not overtake */
-    bool             always;   /* that is the least size that both measured */
-    size_t           compared; /* sizes that both measured */
+    const bench_row *from;     /* the device's row at the crossing; NULL: it does not overtake the CPU */
+    bool             always;   /* that is the least size of all */
+    size_t           compared; /* sizes */
 } bench_crossing;
 
 /* Of the device of `line`, within the panel by_work[begin] to by_work[end - 1]. */

@@ -6,7 +6,7 @@
 
 /* Of a 12 unit sans-serif text: a digit of DejaVu Sans, the widest one in common use, so that estimated labels do not touch. */
 #define CHARACTER 7.7
-enum { HEIGHT = 290, ABOVE = 36, BELOW = 44, ROW_HEIGHT = 36, ROW_LINE = 24, LONGEST_LABEL = 15, LONGEST_ROW = 52, LONGEST_POINT = 18, LABEL_GAP = 15, BOXES = 256 };
+enum { HEIGHT = 290, ABOVE = 36, BELOW = 44, ROW_HEIGHT = 40, ROW_LINE = 26, LANE = 6, LONGEST_LABEL = 15, LONGEST_ROW = 52, LONGEST_POINT = 18, LABEL_GAP = 15, BOXES = 256 };
 
 typedef struct box {
     double x0, y0, x1, y1;
@@ -74,8 +74,11 @@ static double width_of(const char *name, size_t most) {
 
 static double x_at(const panel *p, double value) { return chart_place(&p->x, value); }
 
-static double y_at(const panel *p, const chart_point *point) {
-    return p->chart->rows ? p->plot.y0 + point->y * ROW_HEIGHT + ROW_LINE : chart_place(&p->y, point->y);
+/* On a chart of rows each line has a lane of its own, so that error bars do not hide each other. */
+static double y_at(const panel *p, const chart_line *line, const chart_point *point) {
+    if (!p->chart->rows) return chart_place(&p->y, point->y);
+    const double lines = (double)p->chart->line_count, lane = lines > 1 ? fmin(LANE, (ROW_HEIGHT - ROW_LINE) / (lines - 1)) : 0;
+    return p->plot.y0 + point->y * ROW_HEIGHT + ROW_LINE + lane * ((double)(line - p->chart->lines) - (lines - 1) / 2);
 }
 
 /* The widest label of the y axis. */
@@ -199,7 +202,7 @@ static void draw_bars(panel *p, const chart_line *line) {
     for (size_t i = 0; i < line->count; i++) {
         const chart_point *point = &line->points[i];
         if (isnan(point->low) || isnan(point->high)) continue;
-        const double x = x_at(p, point->x), y = y_at(p, point);
+        const double x = x_at(p, point->x), y = y_at(p, line, point);
         if (!any) text_add(p->to, "<path class=\"bars\" d=\"");
         any = true;
         if (p->chart->rows) {
@@ -214,7 +217,7 @@ static void draw_bars(panel *p, const chart_line *line) {
 }
 
 static void draw_point(panel *p, const chart_line *line, const chart_point *point) {
-    const double x = x_at(p, point->x), y = y_at(p, point);
+    const double x = x_at(p, point->x), y = y_at(p, line, point);
     text_add(p->to, "<g>");
     if (p->chart->describe) {
         text tip = { 0 };
@@ -235,7 +238,7 @@ static void draw_line(panel *p, const chart_line *line) {
     if (is_roofed(p, line)) draw_roof(p, line);
     if (line->joined && line->count > 1) {
         text_add(p->to, "<path class=\"stroke\" d=\"");
-        for (size_t i = 0; i < line->count; i++) text_add(p->to, "%s%.1f %.1f", i ? "L" : "M", x_at(p, line->points[i].x), y_at(p, &line->points[i]));
+        for (size_t i = 0; i < line->count; i++) text_add(p->to, "%s%.1f %.1f", i ? "L" : "M", x_at(p, line->points[i].x), y_at(p, line, &line->points[i]));
         text_add(p->to, "\"/>");
     }
     draw_bars(p, line);
@@ -255,7 +258,7 @@ static void draw_line_names(panel *p) {
         const chart_line *line = &p->chart->lines[i];
         const bool roofed = is_roofed(p, line);
         if (line->count == 0 && !roofed) continue;
-        const double end = roofed ? chart_place(&p->y, fmin(line->roof, line->slope * p->x.high)) : y_at(p, &line->points[line->count - 1]);
+        const double end = roofed ? chart_place(&p->y, fmin(line->roof, line->slope * p->x.high)) : y_at(p, line, &line->points[line->count - 1]);
         size_t at = count++;
         for (; at > 0 && ends[at - 1] > end; at--) { /* in the order of their ends */
             ends[at] = ends[at - 1];
@@ -285,7 +288,7 @@ static void draw_line_names(panel *p) {
 /* Whether the same name stands so near already that it says enough. */
 static bool is_named_near(const panel *p, const chart_point *point) {
     for (size_t i = 0; i < p->named_count; i++)
-        if (strcmp(p->named[i]->label, point->label) == 0 && hypot(x_at(p, p->named[i]->x) - x_at(p, point->x), y_at(p, p->named[i]) - y_at(p, point)) < 40) return true;
+        if (strcmp(p->named[i]->label, point->label) == 0 && hypot(x_at(p, p->named[i]->x) - x_at(p, point->x), chart_place(&p->y, p->named[i]->y) - chart_place(&p->y, point->y)) < 40) return true;
     return false;
 }
 
@@ -295,7 +298,7 @@ static void draw_point_label(panel *p, const chart_point *point) {
         { 7, 0, "start", 0 }, { -7, 0, "end", 1 }, { 0, -12, "middle", 0.5 }, { 0, 13, "middle", 0.5 },
         { 5, 11, "start", 0 }, { 5, -11, "start", 0 }, { -5, -11, "end", 1 }, { -5, 11, "end", 1 },
     };
-    const double x = x_at(p, point->x), y = y_at(p, point), width = width_of(point->label, LONGEST_POINT);
+    const double x = x_at(p, point->x), y = chart_place(&p->y, point->y), width = width_of(point->label, LONGEST_POINT);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const double left = x + places[i].dx - places[i].share * width, middle = y + places[i].dy;
         if (!claim(p, (box){ left, middle - 6.5, left + width, middle + 6.5 })) continue;
@@ -310,7 +313,7 @@ static void draw_point_label(panel *p, const chart_point *point) {
 static void draw_point_labels(panel *p) {
     for (size_t i = 0; i < p->chart->line_count; i++)
         for (size_t k = 0; k < p->chart->lines[i].count; k++) {
-            const double x = x_at(p, p->chart->lines[i].points[k].x), y = y_at(p, &p->chart->lines[i].points[k]);
+            const double x = x_at(p, p->chart->lines[i].points[k].x), y = chart_place(&p->y, p->chart->lines[i].points[k].y);
             take(p, (box){ x - 4, y - 4, x + 4, y + 4 });
         }
     for (size_t i = 0; i < p->chart->line_count; i++)

@@ -47,7 +47,7 @@ static bool even_steps(const chart_scale *scale, double step, size_t most, doubl
 /* From the finest ticks to the coarsest: the first that are not too many. */
 size_t chart_ticks(const chart_scale *scale, chart_unit unit, size_t most, double out_ticks[CHART_TICKS]) {
     static const double one[] = { 1 }, one_three[] = { 1, 3 }, one_two_five[] = { 1, 2, 5 };
-    static const int doublings[] = { 1, 2, 4, 10, 20, 40, 80, 160, 320, 640 };
+    static const int doublings[] = { 1, 2, 4, 5, 10, 20, 40, 80, 160, 320, 640 };
     static const double shares[] = { 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5 };
     size_t count = 0;
     if (most > CHART_TICKS) most = CHART_TICKS;

@@ -1,7 +1,7 @@
 /* machine.c: facts and clocks of the machine, from /proc and /sys and from NVIDIA's management library, which is opened at run
  * time: neither its header nor the library is needed to build or to run. */
 #define _POSIX_C_SOURCE 200809L
-#include "cli/machine.h"
+#include "machine.h"
 #include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
@@ -187,6 +187,16 @@ void machine_close(machine *m) {
     dlclose(m->nvml->library);
     free(m->nvml);
     m->nvml = NULL;
+}
+
+double machine_free_bytes(void) {
+    char line[128];
+    double kib = NAN;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && isnan(kib) && fgets(line, sizeof line, file))
+        if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtod(line + 13, NULL);
+    if (file) fclose(file);
+    return kib * 1024;
 }
 
 machine_sensor machine_sensor_of(const machine *m, const hd_device_info *device) {

@@ -3,7 +3,7 @@
 #ifndef CLI_MACHINE_H
 #define CLI_MACHINE_H
 
-#include "cli/table.h"
+#include "table.h"
 #include <heddle.h>
 
 typedef struct machine_nvml machine_nvml;
@@ -17,6 +17,9 @@ typedef struct machine {
 /* `name` NULL: the host's name. */
 void machine_open(machine *out_machine, const char *name);
 void machine_close(machine *m);
+
+/* Host memory that can be taken without pushing others out, in bytes; NaN where the system does not tell. */
+double machine_free_bytes(void);
 
 /* Where a device's clock and heat are read. */
 typedef struct machine_sensor {

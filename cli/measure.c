@@ -126,6 +126,17 @@ int measure_write(const measure *m, const table_row *row) {
     return CLI_OK;
 }
 
+int measure_fits(const measure *m, const char *what, double shared, double each) {
+    const double free_bytes = machine_free_bytes();
+    double needed = shared;
+    cli_cell needed_text, free_text;
+    for (size_t i = 0; i < m->device_count; i++)
+        if (m->devices[i].info.kind == HD_DEVICE_SOFTWARE || m->devices[i].info.kind == HD_DEVICE_INTEGRATED_GPU || m->devices[i].info.kind == HD_DEVICE_NULL) needed += each;
+    if (!(needed > free_bytes)) return CLI_OK;
+    return cli_fail(m->command, "%s needs %s of memory, and %s are free; give a smaller --max or fewer --devices", what, cli_bytes((uint64_t)needed, needed_text),
+                    cli_bytes((uint64_t)free_bytes, free_text));
+}
+
 int measure_fail(const measure *m, const table_row *row) {
     cli_cell about;
     snprintf(about, sizeof about, "%.30s %.20s %.60s on %.60s", row->op, row->type, row->size, row->device);

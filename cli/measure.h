@@ -60,6 +60,9 @@ void measure_end(measure *m);
 table_row measure_row(const measure *m, const measure_device *device);
 /* Writes a row to where the options say. CLI_OK or CLI_FAILED after a message. */
 int measure_write(const measure *m, const table_row *row);
+/* Whether so many bytes of host memory are there: `shared` for all, and `each` for every device that lives in it and does not compute in
+ * place. CLI_OK, or CLI_FAILED after a message: a system that runs out ends programs instead of refusing them memory. */
+int measure_fits(const measure *m, const char *what, double shared, double each);
 /* Reports that the row's case failed, with the context's error; returns CLI_FAILED. */
 int measure_fail(const measure *m, const table_row *row);
 /* Figures of samples, which are sorted. */

@@ -55,11 +55,18 @@ static int measure_points(measure *m, points *p) {
     p->texts = calloc(p->case_count / p->ways, sizeof *p->texts);
     if (!p->cases || !p->jobs || !p->texts) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < p->case_count; i++) p->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
-    hd_program *largest = workload_program(m->session->context, p->op, p->type, p->sizes[p->size_count - 1], text, &row);
-    if (!largest) return cli_session_fail(m->session, p->op->name);
-    const bool held = workload_data_hold(&p->data, largest);
+    double all_sizes = 0;
+    hd_program *largest = NULL;
+    for (size_t size = 0; size < p->size_count; size++) {
+        hd_program_destroy(largest);
+        largest = workload_program(m->session->context, p->op, p->type, p->sizes[size], text, &row);
+        if (!largest) return cli_session_fail(m->session, p->op->name);
+        all_sizes += row.bytes;
+    }
+    code = measure_fits(m, p->op->name, row.bytes, all_sizes);
+    const bool held = code || workload_data_hold(&p->data, largest);
     hd_program_destroy(largest);
-    if (!held) return cli_fail(m->command, "%s %s %s: no memory is left; give a smaller --max", row.op, row.type, row.size);
+    if (code || !held) return code ? code : cli_fail(m->command, "no memory is left for %s; give a smaller --max", row.op);
     for (size_t size = 0; size < p->size_count; size++)
         for (size_t device = 0; device < m->device_count && !measure_is_ended(); device++) {
             const int made = make_job(m, p, device, size);
@@ -72,6 +79,12 @@ static int measure_points(measure *m, points *p) {
             p->cases[i + POINTS_TRANSFERS].row.counted = "transfers";
         }
     return measured ? measured : code;
+}
+
+static bool has_samples(const points *p) {
+    for (size_t i = 0; i < p->case_count && p->cases; i++)
+        if (p->cases[i].count > 0) return true;
+    return false;
 }
 
 int points_write(const measure *m, const points *p) {
@@ -150,7 +163,7 @@ int points_each(measure *m, const points_wanted *w, int (*visit)(measure *m, poi
             if (!workload_takes(p.op, p.type)) continue;
             p.size_count = choose_sizes(w, p.op, p.type, p.sizes);
             const int measured = measure_points(m, &p);
-            const int visited = p.cases ? visit(m, &p, user) : CLI_OK;
+            const int visited = has_samples(&p) ? visit(m, &p, user) : CLI_OK;
             if (measured || visited) code = measured ? measured : visited;
             points_free(&p);
         }

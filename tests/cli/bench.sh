@@ -78,6 +78,7 @@ refuse 1 'no device is called "nosuch"' "$heddle" bench transfer --devices cpu,n
 refuse 1 'there is no device besides the CPU' "$heddle" bench threshold --devices cpu,cpu
 refuse 1 'compares with the CPU' "$heddle" bench threshold --devices null
 refuse 1 'no/x.csv cannot be written: No such file' "$heddle" bench ops --csv no/x.csv
+[ ! -r /proc/meminfo ] || refuse 1 'vecadd needs [0-9.]+ [GT]iB of memory, and .* are free; give a smaller --max' "$heddle" bench ops --op vecadd --types f32 --max 4294967296 --min 4294967296 --devices null
 [ -e /dev/full ] && refuse 1 '/dev/full cannot be written' "$heddle" bench ops --csv /dev/full
 
 # Ctrl-C leaves what was sampled until then.

@@ -61,6 +61,12 @@ needs_numpy() {
 
 has_vulkan() { HEDDLE_BACKEND=vulkan "$heddle" devices | grep -q 'software'; }
 
+# list_commands: the names of all commands, one a line, into the file `commands`.
+list_commands() {
+    "$heddle" help | sed -n '/^commands:/,/^$/s/^  \(.\{15\}\) .*/\1/p' | grep -vx 'help *' >commands
+    [ "$(wc -l <commands)" -ge 10 ] || fail "no commands found in help"
+}
+
 done_here() {
     [ $failures = 0 ] && echo ok
     exit $((failures > 0))

@@ -5,7 +5,8 @@ man=$sources/docs/heddle.1
 same() { # same WHAT A B: two lists are equal
     cmp -s "$2" "$3" || { fail "$1 differ"; diff "$2" "$3"; }
 }
-for command in generate chat info tokenize fit "bench threshold" "bench ops" "bench transfer" "bench batch" "bench llm" "bench report" "bench compare" devices run explain exec; do "$heddle" help $command; done | sed -nE 's/^  (-[-a-z]*).*/\1/p' | sort -u >help.options
+list_commands
+while read -r command; do "$heddle" help $command; done <commands | sed -nE 's/^  (-[-a-z]*).*/\1/p' | sort -u >help.options
 sed -nE 's/^\.It Fl (-?[-a-z]+).*/-\1/p' "$man" | grep -vx -e --version | sort -u >man.options
 [ -s help.options ] || fail "no options found in --help"
 same "options in --help and in the manual" help.options man.options

@@ -4,7 +4,8 @@
 expect 0 '^heddle [0-9]+\.[0-9]+\.[0-9]+$' "" "$heddle" --version
 expect 0 '^usage: heddle COMMAND' "" "$heddle" help
 expect 0 '^usage: heddle COMMAND' "" "$heddle" --help
-for command in generate chat info tokenize fit "bench threshold" "bench ops" "bench transfer" "bench batch" "bench llm" "bench report" "bench compare" devices run explain exec; do
+list_commands
+while read -r command; do
     expect 0 "^usage: heddle $command" "" "$heddle" $command --help
     cp out help
     expect 0 "^usage: heddle $command" "" "$heddle" help $command
@@ -12,7 +13,7 @@ for command in generate chat info tokenize fit "bench threshold" "bench ops" "be
     [ "$(wc -l <help)" -le 40 ] || fail "$command --help is longer than a screen"
     tail -n 1 help | grep -q '^ .*' && grep -q '^example:' help || fail "$command --help has no example"
     [ "$(awk 'length > 120' help)" = "" ] || fail "$command --help is wider than a screen"
-done
+done <commands
 
 refuse 2 'heddle: no command is given' "$heddle"
 refuse 2 'no command "devcies"; did you mean devices\?' "$heddle" devcies

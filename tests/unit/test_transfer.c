@@ -1,0 +1,75 @@
+/* test_transfer.c: bytes to and from memory that the host does not see: they go through the ring of staging chunks. The CPU back end
+ * stands in for a device, with a map that hides the device's own memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "device/device.h"
+
+#define CHUNK (UINT64_C(4) << 20) /* as in transfer.c */
+
+static hdi_memory *hidden[8];
+static size_t hidden_count;
+
+static hd_status alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    const hd_status status = hdi_backend_cpu.alloc(device, desc, out_memory, error);
+    if (!status && desc->use == HD_BUFFER_STORAGE) hidden[hidden_count++] = *out_memory;
+    return status;
+}
+
+static void *map(hdi_backend_device *device, hdi_memory *memory) {
+    for (size_t i = 0; i < hidden_count; i++)
+        if (hidden[i] == memory) return NULL;
+    return hdi_backend_cpu.map(device, memory);
+}
+
+static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    (void)user;
+    (void)old_bytes;
+    if (new_bytes == 0) return free(old), NULL;
+    return realloc(old, new_bytes);
+}
+
+static void through_the_ring(void **state) {
+    (void)state;
+    const hd_allocator allocator = { .resize = resize };
+    const hdi_log log = { 0 };
+    const hdi_host host = { .allocator = &allocator, .log = &log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000) };
+    hdi_backend backend = hdi_backend_cpu;
+    hdi_probe probe = { 0 };
+    hd_error error = { 0 };
+    hd_device *device;
+    hdi_memory *memory;
+    backend.alloc = alloc;
+    backend.map = map;
+    backend.probe(&host, &probe);
+    assert_int_equal(hdi_device_open(&host, &backend, &probe.found[0], NULL, &device, &error), HD_OK);
+    const uint64_t room = 5 * CHUNK + 1000;
+    const hdi_alloc_desc desc = { .bytes = room, .use = HD_BUFFER_STORAGE };
+    assert_int_equal(hdi_device_alloc(device, &desc, &memory, &error), HD_OK);
+    unsigned char *data = malloc(room), *back = malloc(room);
+    assert_true(data && back);
+    for (uint64_t i = 0; i < room; i++) data[i] = (unsigned char)(i * 2654435761u >> 13);
+    /* All of it: more chunks than the ring has; then some bytes at an odd place, of which only they change. */
+    uint64_t ticket = 0;
+    assert_int_equal(hdi_device_write(device, memory, 0, data, room, &ticket, &error), HD_OK);
+    assert_int_equal(hdi_device_read(device, memory, 0, back, room, ticket, &error), HD_OK);
+    assert_memory_equal(data, back, room);
+    assert_true(device->stats.staging_requests == 12 && device->stats.staging_hits == 10); /* each way makes its ring once */
+    memset(data + CHUNK - 3, 7, 9);
+    assert_int_equal(hdi_device_write(device, memory, CHUNK - 3, data + CHUNK - 3, 9, &ticket, &error), HD_OK);
+    assert_int_equal(hdi_device_read(device, memory, 0, back, room, ticket, &error), HD_OK);
+    assert_memory_equal(data, back, room);
+    assert_true(device->stats.staging_requests == 19 && device->stats.staging_hits == 17);
+    assert_true(device->stats.direct_bytes == 0 && device->stats.upload_bytes == room + 9 && device->stats.download_bytes == 2 * room);
+    free(data);
+    free(back);
+    hdi_device_free(device, memory, room);
+    hdi_device_close(device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(through_the_ring) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
