@@ -12,7 +12,7 @@ static lines opencl_core = {
     "#define MAY_ALIAS __attribute__((may_alias))",
     "typedef u8 u8_any MAY_ALIAS; typedef u16 u16_any MAY_ALIAS; typedef u32 u32_any MAY_ALIAS;",
     "typedef u64 u64_any MAY_ALIAS; typedef f32 f32_any MAY_ALIAS;",
-    "#define INLINE static inline __attribute__((overloadable))",
+    "#define INLINE static inline __attribute__((overloadable, always_inline))", /* PoCL 3.1: __local arguments of calls are shared by threads */
     "#define GLOBAL __global",
     "#define LOCAL __local",
     "#define PRIVATE __private",
