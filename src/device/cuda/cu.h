@@ -32,6 +32,7 @@ enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 
     X(NOT_INITIALIZED,   3,   NOT_INITIALIZED,      "the driver is not initialised") \
     X(DEINITIALIZED,     4,   DEINITIALIZED,        "the driver shut down") \
     X(NO_DEVICE,         100, NO_DEVICE,            "there is no device") \
+    X(INVALID_DEVICE,    101, NO_DEVICE,            "there is no such device") \
     X(NO_BINARY,         209, API,                  "the code is not this device's") \
     X(ECC,               214, DEVICE_LOST,          "memory has an error that cannot be corrected") \
     X(NVLINK,            220, DEVICE_LOST,          "a link has an error that cannot be corrected") \
@@ -101,7 +102,7 @@ struct hdcu_flavour {
     bool        is_hip;                            /* which column of the lists */
     hdi_spirv_dialect dialect;
     const char *const *drivers, *const *compilers; /* libraries, tried in order, ended by NULL */
-    const char *no_driver, *driver_mend, *compiler_mend;
+    const char *no_driver, *driver_mend, *device_mend, *compiler_mend;
     const char *arch_option;                       /* "--gpu-architecture=" */
     const char *const *exact_options, *const *fast_options; /* ended by NULL */
     /* Names the code's architecture and adds the caps that follow from it. False: not a device to use. */
@@ -117,6 +118,7 @@ extern const hdcu_flavour hdcu_cuda, hdcu_hip;
 /* load.c */
 /* Fills the table in; NULL, or the reason why there is no driver. The libraries stay in the process. */
 const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char **out_mend);
+void hdcu_load_compiler(hdcu_api *api); /* api->compiles tells */
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function);
 /* Says what the last call came to; `status` where its result says little. A loss stays. */
 hd_status hdcu_fail(hdcu_api *api, hd_status status, hd_error *error, const char *format, ...) HDI_PRINTF(4, 5);

@@ -50,6 +50,7 @@ static hd_status find_again(hdi_backend_device *device, const hdcu_flavour *flav
     const char *mend, *reason = hdcu_load(flavour, &device->api, &mend);
     if (reason) return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, flavour->backend, 0, "%s: %s", reason, mend);
     if (!HDCU_CALL(&device->api, Init, 0)) return hdcu_fail(&device->api, HD_STATUS_DEVICE_CREATION, error, "opening %s", device->found.info.id);
+    hdcu_load_compiler(&device->api);
     if (!hdcu_describe(&device->api, (int)device->found.index, &device->facts, &again) || strcmp(again.info.id, device->found.info.id) != 0)
         return hdi_fail_native(error, HD_STATUS_NO_DEVICE, flavour->backend, 0, "device %s is no longer there", device->found.info.id);
     return HD_OK;

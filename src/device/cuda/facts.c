@@ -88,10 +88,12 @@ void hdcu_probe(const hdcu_flavour *flavour, hdi_probe *out_probe) {
     if (!reason && (!HDCU_CALL(&api, Init, 0) || !HDCU_CALL(&api, DeviceGetCount, &count))) {
         hdcu_fail(&api, HD_STATUS_NO_DEVICE, &error, "looking for devices");
         reason = error.text;
+        mend = flavour->device_mend;
     }
+    if (count > 0) hdcu_load_compiler(&api);
     for (int i = 0; i < count && out_probe->found_count < HDI_MAX_FOUND; i++)
         out_probe->found_count += hdcu_describe(&api, i, &facts, &out_probe->found[out_probe->found_count]);
     if (out_probe->found_count) return;
     snprintf(out_probe->reason, sizeof out_probe->reason, "%.191s", reason ? reason : "the driver names no device that can be used");
-    snprintf(out_probe->mend, sizeof out_probe->mend, "%s", mend);
+    snprintf(out_probe->mend, sizeof out_probe->mend, "%s", reason ? mend : flavour->device_mend);
 }

@@ -4,11 +4,11 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-typedef enum library { DRIVER, COMPILER } library;
+typedef enum owner { DRIVER, COMPILER } owner;
 typedef struct function_row {
     const char *cuda, *hip;
     size_t      offset; /* in hdcu_api */
-    library     library;
+    owner       owner;
     bool        required;
 } function_row;
 static const function_row functions[HDCU_FN_COUNT] = {
@@ -28,10 +28,10 @@ static void *open_first(const char *const *names) {
 }
 
 /* All functions of one library; false where a required one is missing. */
-static bool fill(hdcu_api *api, library which, void *handle) {
+static bool fill(hdcu_api *api, owner which, void *handle) {
     for (size_t i = 0; i < HDI_COUNT(functions); i++) {
         const char *name = api->flavour->is_hip ? functions[i].hip : functions[i].cuda;
-        if (functions[i].library != which) continue;
+        if (functions[i].owner != which) continue;
         void *symbol = name ? dlsym(handle, name) : NULL;
         memcpy((char *)api + functions[i].offset, &symbol, sizeof symbol);
         if (!symbol && functions[i].required) return false;
@@ -45,9 +45,12 @@ const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char
     void *driver = open_first(flavour->drivers);
     if (!driver) return flavour->no_driver;
     if (!fill(out_api, DRIVER, driver)) return "the driver is too old: a function is missing";
-    void *compiler = open_first(flavour->compilers);
-    out_api->compiles = compiler && fill(out_api, COMPILER, compiler);
     return NULL;
+}
+
+void hdcu_load_compiler(hdcu_api *api) {
+    void *compiler = open_first(api->flavour->compilers);
+    api->compiles = compiler && fill(api, COMPILER, compiler);
 }
 
 /* ---- faults of tests ---- */
@@ -75,7 +78,7 @@ hd_status hdcu_fail(hdcu_api *api, hd_status status, hd_error *error, const char
     vsnprintf(doing, sizeof doing, format, args);
     va_end(args);
     const char *text = "it failed";
-    const bool of_driver = functions[api->function].library == DRIVER;
+    const bool of_driver = functions[api->function].owner == DRIVER;
     for (size_t i = 0; i < HDI_COUNT(results) && of_driver; i++)
         if (results[i].result == api->result) {
             if (results[i].status != HD_STATUS_API) status = results[i].status;
