@@ -48,7 +48,7 @@ static bool find(void *library, const char *name, void *out_function) {
 }
 
 static bool load(void) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *compiler = dlopen("libnvrtc.so.12", RTLD_NOW);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *compiler = dlopen("libnvrtc.so.13", RTLD_NOW);
     bool all = true;
 #define FIND_IN_DRIVER(name, parameters) all &= find(driver, #name, &api.name);
 #define FIND_IN_COMPILER(name, parameters) all &= find(compiler, #name, &api.name);
