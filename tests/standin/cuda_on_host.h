@@ -218,11 +218,49 @@ struct standin_half {
 
 // ---- PTX: the run-time compiler writes asm("instruction" : "=r"(a) : "r"(b)) as standin_ptx("instruction", a, b) ----
 
-STANDIN_INLINE bool standin_is(const char *instruction, const char *name) {
-    return __builtin_strncmp(instruction, name, __builtin_strlen(name)) == 0;
-}
 STANDIN_INLINE void standin_ptx(const char *, float &r, unsigned short h) { r = standin_of_half(h); }
 STANDIN_INLINE void standin_ptx(const char *, unsigned short &r, float x) { r = standin_to_half(x); }
+
+// Matrices of 16 x 16 held by a warp: lane l has row l / 2, columns l % 2 * 8 and up, one in each of eight registers.
+#define STANDIN_EIGHT(T, r) T r##0, T r##1, T r##2, T r##3, T r##4, T r##5, T r##6, T r##7
+STANDIN_INLINE unsigned long long standin_element(const char *instruction, unsigned i, unsigned stride) {
+    unsigned row = standin_now->lane / 2u, column = standin_now->lane % 2u * 8u + i;
+    bool by_columns = __builtin_strstr(instruction, ".aligned.col");
+    return by_columns ? (unsigned long long)column * stride + row : (unsigned long long)row * stride + column;
+}
+STANDIN_INLINE void standin_ptx(const char *instruction, STANDIN_EIGHT(unsigned &, r), const void *p, unsigned stride) {
+    unsigned *const r[] = { &r0, &r1, &r2, &r3, &r4, &r5, &r6, &r7 };
+    for (unsigned i = 0; i < 8; i++) *r[i] = ((const unsigned short *)p)[standin_element(instruction, i, stride)];
+}
+STANDIN_INLINE void standin_ptx(const char *instruction, STANDIN_EIGHT(float &, r), const void *p, unsigned stride) {
+    float *const r[] = { &r0, &r1, &r2, &r3, &r4, &r5, &r6, &r7 };
+    for (unsigned i = 0; i < 8; i++) *r[i] = ((const float *)p)[standin_element(instruction, i, stride)];
+}
+STANDIN_INLINE void standin_ptx(const char *instruction, STANDIN_EIGHT(float, r), void *p, unsigned stride) {
+    const float r[] = { r0, r1, r2, r3, r4, r5, r6, r7 };
+    for (unsigned i = 0; i < 8; i++) ((float *)p)[standin_element(instruction, i, stride)] = r[i];
+}
+struct standin_factors { float a[8], b[8]; };
+static void standin_multiply(const standin_factors &own, float *sums) {
+    const standin_meeting *met = standin_uses_warp((unsigned long long)&own);
+    standin_check(0xFFFFFFFFu, met->active);
+    unsigned lane = standin_now->lane;
+    for (unsigned k = 0; k < 16; k++) {
+        float a = ((const standin_factors *)met->values[lane / 2u * 2u + k / 8u])->a[k % 8u];
+        const float *b = ((const standin_factors *)met->values[k * 2u + lane % 2u])->b;
+        for (unsigned i = 0; i < 8; i++) sums[i] += a * b[i];
+    }
+    standin_uses_warp(0); // nobody's factors go before all have read them
+}
+STANDIN_INLINE void standin_ptx(const char *, STANDIN_EIGHT(float &, d), STANDIN_EIGHT(unsigned, a), STANDIN_EIGHT(unsigned, b), STANDIN_EIGHT(float, c)) {
+    float *const d[] = { &d0, &d1, &d2, &d3, &d4, &d5, &d6, &d7 };
+    const unsigned a[] = { a0, a1, a2, a3, a4, a5, a6, a7 }, b[] = { b0, b1, b2, b3, b4, b5, b6, b7 };
+    float sums[] = { c0, c1, c2, c3, c4, c5, c6, c7 };
+    standin_factors own;
+    for (unsigned i = 0; i < 8; i++) own.a[i] = standin_of_half((unsigned short)a[i]), own.b[i] = standin_of_half((unsigned short)b[i]);
+    standin_multiply(own, sums);
+    for (unsigned i = 0; i < 8; i++) *d[i] = sums[i];
+}
 
 // ---- kernels as the driver calls them; the run-time compiler writes STANDIN_KERNEL for every __global__ function ----
 

@@ -32,7 +32,7 @@ STANDIN_ENTRY(cuInit, hipInit)(unsigned flags) {
     return STANDIN_OK;
 }
 STANDIN_ENTRY(cuDriverGetVersion, hipDriverGetVersion)(int *version) {
-    *version = STANDIN_PICK(12040, 60300000);
+    *version = STANDIN_PICK(13000, 70000000);
     return STANDIN_OK;
 }
 STANDIN_ENTRY(cuDeviceGetCount, hipGetDeviceCount)(int *count) {
@@ -86,11 +86,12 @@ STANDIN_ENTRY(cuDeviceGetAttribute, hipDeviceGetAttribute)(int *value, int attri
 }
 
 #if defined(STANDIN_HIP)
-/* Of the many facts the one that no other call gives. */
-__attribute__((visibility("default"))) int hipGetDeviceProperties(char *properties, int device) {
+/* What stands where in the struct changes from version to version; the architecture's name is what it is asked for. */
+STANDIN_ENTRY(none, hipGetDeviceProperties)(char *properties, int device) {
     READY();
     NEEDS(device == 0, STANDIN_INVALID_DEVICE);
-    memcpy(properties + 396, "gfx1100", sizeof "gfx1100");
+    memset(properties, 0, 1024);
+    memcpy(properties + 640, "gfx1100", 8);
     return STANDIN_OK;
 }
 #endif
