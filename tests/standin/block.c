@@ -2,10 +2,8 @@
  * own, and a worker runs one until it waits, then the next; else they are a plain loop. Workers, one for each core, take
  * the blocks in turn. */
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE /* its longjmp takes another fiber's stack for a mistake */
 #include "standin.h"
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +11,30 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+/* A place to go on at: the compiler's own kind is a few instructions, while the C library's looks at every step whether
+ * the stack is the right one. Not every compiler has it for every machine. */
+#if defined(__x86_64__)
+typedef void *jump[5];
+#define leave_from(place) __builtin_setjmp(place)
+_Noreturn __attribute__((noinline)) static void go_on_at(void **place) { __builtin_longjmp(place, 1); }
+#else
+#include <setjmp.h>
+typedef jmp_buf jump;
+#define leave_from(place) _setjmp(place)
+#define go_on_at(place) _longjmp(place, 1)
+#endif
+/* Other fibers run before such a function returns: no register that it does not use may be counted on. */
+#if defined(__clang__)
+#define SWITCHES __attribute__((noinline))
+#else
+#define SWITCHES __attribute__((noipa))
+#endif
+
 enum { STACK_BYTES = 1 << 17, GUARD_BYTES = 1 << 14 };
 
 typedef enum state { READY, AT_BARRIER, IN_WARP, DONE } state;
 typedef struct fiber {
-    jmp_buf            at;
+    jump               at;
     bool               begun;
     state              state;
     standin_dim3       thread;
@@ -27,20 +44,20 @@ typedef struct fiber {
 typedef struct worker {
     standin_place         place;
     const standin_launch *launch;
-    jmp_buf               back;
+    jump                  back;
     fiber                *current;
     char                 *stacks;
     fiber                 fibers[STANDIN_MAX_THREADS];
     standin_meeting       meetings[STANDIN_MAX_THREADS / STANDIN_WARP];
 } worker;
 
-static _Thread_local worker *self;
+static _Thread_local worker *self __attribute__((tls_model("initial-exec")));
 static pthread_key_t         worker_key;
 
 /* ---- fibers ---- */
 
-static void leave(void) {
-    if (!_setjmp(self->current->at)) _longjmp(self->back, 1);
+SWITCHES static void leave(void) {
+    if (!leave_from(self->current->at)) go_on_at(self->back);
 }
 
 static void fiber_main(void) {
@@ -51,7 +68,7 @@ static void fiber_main(void) {
     }
 }
 
-static void begin(worker *w, fiber *f) {
+SWITCHES static void begin(worker *w, fiber *f) {
     ucontext_t context;
     f->begun = true;
     getcontext(&context);
@@ -61,13 +78,13 @@ static void begin(worker *w, fiber *f) {
     setcontext(&context);
 }
 
-static void resume(worker *w, fiber *f) {
+SWITCHES static void resume(worker *w, fiber *f) {
     w->current = f;
     w->place.thread = f->thread;
     w->place.lane = (unsigned)(f - w->fibers) % STANDIN_WARP;
-    if (_setjmp(w->back)) return;
+    if (leave_from(w->back)) return;
     if (!f->begun) begin(w, f);
-    _longjmp(f->at, 1);
+    go_on_at(f->at);
 }
 
 static void wait_at_barrier(void) {
@@ -116,10 +133,7 @@ static bool run_warp(worker *w, unsigned first, unsigned count) {
 static void run_fibers(worker *w) {
     const standin_dim3 size = w->launch->block;
     const unsigned count = size.x * size.y * size.z;
-    for (unsigned i = 0; i < count; i++) {
-        w->fibers[i].state = READY;
-        w->fibers[i].thread = (standin_dim3){ i % size.x, i / size.x % size.y, i / size.x / size.y };
-    }
+    for (unsigned i = 0; i < count; i++) w->fibers[i].state = READY;
     for (bool at_barrier = true; at_barrier;) {
         at_barrier = false;
         for (unsigned first = 0; first < count; first += STANDIN_WARP)
@@ -189,9 +203,12 @@ typedef struct job {
 
 static void work(job *j) {
     worker *w = worker_of_thread();
+    const standin_dim3 size = j->launch->block;
     w->launch = j->launch;
-    w->place.block_size = j->launch->block;
+    w->place.block_size = size;
     w->place.grid_size = j->launch->grid;
+    for (unsigned i = 0; i < size.x * size.y * size.z; i++)
+        w->fibers[i].thread = (standin_dim3){ i % size.x, i / size.x % size.y, i / size.x / size.y };
     for (uint64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->blocks;) run_block(w, i);
 }
 
