@@ -223,6 +223,9 @@ STANDIN_INLINE void standin_ptx(const char *, unsigned short &r, float x) { r = 
 
 // Matrices of 16 x 16 held by a warp: lane l has row l / 2, columns l % 2 * 8 and up, one in each of eight registers.
 #define STANDIN_EIGHT(T, r) T r##0, T r##1, T r##2, T r##3, T r##4, T r##5, T r##6, T r##7
+STANDIN_INLINE void standin_aligned(const void *p, unsigned long long row_bytes) {
+    if ((unsigned long long)p % 16u || row_bytes % 16u) standin_now->fault("a matrix or its rows do not begin at multiples of 16 bytes");
+}
 STANDIN_INLINE unsigned long long standin_element(const char *instruction, unsigned i, unsigned stride) {
     unsigned row = standin_now->lane / 2u, column = standin_now->lane % 2u * 8u + i;
     bool by_columns = __builtin_strstr(instruction, ".aligned.col");
@@ -230,14 +233,17 @@ STANDIN_INLINE unsigned long long standin_element(const char *instruction, unsig
 }
 STANDIN_INLINE void standin_ptx(const char *instruction, STANDIN_EIGHT(unsigned &, r), const void *p, unsigned stride) {
     unsigned *const r[] = { &r0, &r1, &r2, &r3, &r4, &r5, &r6, &r7 };
+    standin_aligned(p, stride * 2ull);
     for (unsigned i = 0; i < 8; i++) *r[i] = ((const unsigned short *)p)[standin_element(instruction, i, stride)];
 }
 STANDIN_INLINE void standin_ptx(const char *instruction, STANDIN_EIGHT(float &, r), const void *p, unsigned stride) {
     float *const r[] = { &r0, &r1, &r2, &r3, &r4, &r5, &r6, &r7 };
+    standin_aligned(p, stride * 4ull);
     for (unsigned i = 0; i < 8; i++) *r[i] = ((const float *)p)[standin_element(instruction, i, stride)];
 }
 STANDIN_INLINE void standin_ptx(const char *instruction, STANDIN_EIGHT(float, r), void *p, unsigned stride) {
     const float r[] = { r0, r1, r2, r3, r4, r5, r6, r7 };
+    standin_aligned(p, stride * 4ull);
     for (unsigned i = 0; i < 8; i++) ((float *)p)[standin_element(instruction, i, stride)] = r[i];
 }
 struct standin_factors { float a[8], b[8]; };
