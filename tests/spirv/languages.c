@@ -22,6 +22,7 @@ static const char *const programs[] = {
     /* positions, attention */
     "x = input f32[2,6,4,32] \"x\"\np = input i32[6] \"p\"\nr = rope x p\noutput r \"r\"",
     "q = input f32[1,5,8,64] \"q\"\nk = input f16[1,40,2,64] \"k\"\nv = input f16[1,40,2,64] \"v\"\na = attention q k v\noutput a \"a\"",
+    "q = input f32[1,200,8,64] \"q\"\nk = input f16[1,200,2,64] \"k\"\nv = input f16[1,200,2,64] \"v\"\na = attention q k v\noutput a \"a\"",
 };
 
 /* C = A x B for every weight type, one row and many, with an epilogue. */
@@ -38,7 +39,7 @@ static hdi_caps caps_of(bool large) {
                       .gflops = 50000, .gbytes_s = 3000 };
     if (large) {
         caps.subgroup = 32;
-        caps.subgroup_arithmetic = caps.subgroup_control = caps.f16_arithmetic = caps.i8_arithmetic = caps.integer_dot = 1;
+        caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.f16_arithmetic = caps.i8_arithmetic = caps.integer_dot = 1;
         caps.matrix_f16 = caps.memory_model = 1;
     }
     return caps;
