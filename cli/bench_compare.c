@@ -22,7 +22,7 @@ typedef struct comparison {
     size_t   changes[CHANGES], only_old, only_new;
 } comparison;
 
-enum { COLUMNS = 9 };
+enum { COLUMNS = 10 };
 
 /* ---- cases ---- */
 
@@ -84,8 +84,9 @@ static void add_row(comparison *c, const bench_row *old, const bench_row *new, c
     snprintf(row[4], CLI_CELL, "%s", cells->counted);
     cli_time((uint64_t)fmin(old->cells->median_ns, 1e18), row[5]);
     cli_time((uint64_t)fmin(cells->median_ns, 1e18), row[6]);
-    snprintf(row[7], CLI_CELL, "%+.1f%% of %.1f%%", 100 * (cells->median_ns / old->cells->median_ns - 1), 100 * fmax(c->limit, noise_of_both(old, new)));
-    snprintf(row[8], CLI_CELL, "%s", change_names[found]);
+    snprintf(row[7], CLI_CELL, "%+.1f%%", 100 * (cells->median_ns / old->cells->median_ns - 1));
+    snprintf(row[8], CLI_CELL, "%.1f%%", 100 * noise_of_both(old, new));
+    snprintf(row[9], CLI_CELL, "%s", change_names[found]);
     for (size_t i = 0; i < COLUMNS; i++) /* names come from a file; a terminal obeys some characters */
         for (char *at = row[i]; *at; at++)
             if ((unsigned char)*at < ' ' || *at == 0x7F) *at = ' ';
@@ -112,7 +113,7 @@ static int finish(const comparison *c) {
     for (size_t i = 0; i < CHANGES; i++) compared += c->changes[i];
     if (compared == 0) return cli_fail(c->command, "no case stands in both files: machine, device, operation, type, size and what is counted must be the same");
     if (c->row_count > 1) {
-        cli_table(c->cells, c->row_count, COLUMNS, 1u << 5 | 1u << 6 | 1u << 7);
+        cli_table(c->cells, c->row_count, COLUMNS, 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8);
         printf("\n");
     }
     printf("%zu cases: %zu the same within the noise, %zu faster, %zu slower, %zu doubtful, %zu synthetic; %zu only in the old file, %zu only in the new one\n", compared,
@@ -122,7 +123,7 @@ static int finish(const comparison *c) {
 }
 
 static int compare(comparison *c, const side *old, const side *new, bool all) {
-    static const char *const heads[COLUMNS] = { "DEVICE", "OPERATION", "TYPE", "SIZE", "COUNTED", "OLD", "NEW", "CHANGE OF NOISE", "" };
+    static const char *const heads[COLUMNS] = { "DEVICE", "OPERATION", "TYPE", "SIZE", "COUNTED", "OLD", "NEW", "CHANGE", "NOISE", "" };
     const size_t most = old->set.count < new->set.count ? old->set.count : new->set.count;
     c->cells = calloc((most + 1) * COLUMNS, sizeof *c->cells);
     if (!c->cells) return cli_fail(c->command, "no memory is left");

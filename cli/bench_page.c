@@ -62,6 +62,11 @@ static void write_machines(const bench_set *set, text *to) {
         cell(row->cells->driver, to);
         text_add(to, "<td class=\"who\">");
         text_add_html(to, row->synthetic ? "synthetic" : row->cells->time, 40);
+        if (*row->cells->heddle) {
+            text_add(to, "<br><span class=\"gain\">heddle ");
+            text_add_html(to, row->cells->heddle, 20);
+            text_add(to, "</span>");
+        }
         text_add(to, "</td></tr>\n");
     }
     text_add(to, "</table></div>\n");

@@ -203,7 +203,7 @@ static int collect(const cli_command *command, bench_set *set) {
             const table_row *cells = &set->tables[file].rows[i];
             bench_row *row = &set->rows[at++];
             *row = (bench_row){ .cells = cells, .kind = kind_of(cells->bench), .file = file, .number = i + 1 };
-            row->synthetic = !isnan(cells->synthetic) && cells->synthetic != 0;
+            row->synthetic = (!isnan(cells->synthetic) && cells->synthetic != 0) || strcmp(cells->kind, "null") == 0;
             row->doubtful = *cells->flag || cells->throttled > 0;
             const int code = check_row(command, set->paths[file], row);
             if (code) return code;

@@ -28,7 +28,7 @@ typedef struct bench_row {
     size_t            file, number; /* where it was read: the file, and the row below its heading, from 1 */
     const char       *device;       /* its short name: the back end's, where a machine has one device of it; else the id */
     unsigned          style;        /* of that name in charts: CPUs first, then in the order of the files */
-    bool              synthetic;    /* made up */
+    bool              synthetic;    /* made up, or of the null device, which computes nothing */
     bool              doubtful;     /* clocks moved, or the device said that it was throttled */
     bool              fastest;      /* of at least two devices that were measured at this work */
 } bench_row;

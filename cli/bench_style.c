@@ -45,7 +45,7 @@ const char *const bench_style[] = {
     "details td,details th{white-space:nowrap;padding:2px 14px 2px 0}tr.begins td{padding-top:7px}",
     ".fastest td{background:var(--win)}.fastest td:last-child{color:var(--win-ink);font-weight:600}.synthetic td{color:var(--soft);font-style:italic}",
     ".contests{columns:320px;column-gap:28px;margin-top:12px}.contests>div{break-inside:avoid;margin-bottom:18px;border-top:1px solid var(--line);padding-top:8px}",
-    ".contests p{margin:0;font-size:.9rem}.contests .scroll{margin:2px 0}.contests td{white-space:nowrap}.contests .overtakes{font-size:.85rem}.overtakes>.who{display:inline-block;margin-right:12px}",
+    ".contests p{margin:0;font-size:.9rem}.contests .scroll{margin:2px 0}.contests td{white-space:nowrap;padding-right:10px}.contests .overtakes{font-size:.85rem}.overtakes>.who{display:inline-block;margin-right:12px}",
     /* small screens, and paper */
     "@media(max-width:600px){main{padding-top:20px}figure{padding:12px 10px;margin-left:-6px;margin-right:-6px}h1{font-size:1.45rem}}",
     "@media print{details{display:none}figure{break-inside:avoid}}",

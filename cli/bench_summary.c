@@ -72,7 +72,7 @@ static void write_panel(const bench_set *set, size_t begin, size_t end, text *to
 static void write_chapter(const bench_set *set, size_t begin, size_t end, text *to) {
     const bench_kind *kind = set->rows[begin].kind;
     const bool crossings = kind->form == BENCH_OVER_SIZE;
-    text_add(to, "\n## %s\n\n| operation | of it | %s | fastest, and how many times as long the next takes |%s\n|---|---|---|---|%s\n", kind->heading,
+    text_add(to, "\n## %s\n\n| operation | details | %s | fastest, and how many times as long the next takes |%s\n|---|---|---|---|%s\n", kind->heading,
              crossings ? "elements" : kind->form == BENCH_RATE ? "bytes" : "case", crossings ? " overtakes the CPU |" : "", crossings ? "---|" : "");
     for (size_t at = begin, stop; at < end; at = stop) {
         for (stop = at + 1; stop < end && bench_same_panel(&set->rows[at], &set->rows[stop]);) stop++;

@@ -122,7 +122,7 @@ uint32_t hdi_processor_count(void); /* that this process may use */
 /* ---- options (options.c): the one place that reads the environment ---- */
 /* X(FIELD, "HEDDLE_NAME", "default", "help") */
 #define HDI_OPTION_LIST(X) \
-    X(BACKEND,    "HEDDLE_BACKEND",    "all",     "look at this back end only: cpu, vulkan, opencl or null") \
+    X(BACKEND,    "HEDDLE_BACKEND",    "all",     "look at this back end only: vulkan, cuda, hip, opencl, cpu or null") \
     X(DEVICE,     "HEDDLE_DEVICE",     "best",    "device id or index, as `heddle devices` prints them") \
     X(STRICT,     "HEDDLE_STRICT",     "0",       "1: no fall-back, no software device, no null device") \
     X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \

@@ -105,5 +105,6 @@ typedef struct hdi_backend {
     void (*trim)(hdi_backend_device *device);
 } hdi_backend;
 
-extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_opencl;
+extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,
+                         hdi_backend_opencl;
 #endif

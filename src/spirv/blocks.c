@@ -99,7 +99,7 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
         bool loop = hdi_spirv_opcode(m, block->merge_inst) == SpvOpLoopMerge;
         if (opcode != SpvOpBranchConditional && opcode != (loop ? SpvOpBranch : SpvOpSwitch))
             return hdi_spirv_bad(m, inst, "it does not go with the merge before it");
-    } else if (opcode == SpvOpSwitch) {
+    } else if (opcode == SpvOpSwitch && !m->checked) { /* what variant.c left of a block has none */
         return hdi_spirv_bad(m, inst, "a switch needs a merge before it");
     }
     if (opcode == SpvOpBranchConditional && m->version >= 0x10600 && words[2] == words[3])

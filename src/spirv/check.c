@@ -165,6 +165,10 @@ static const char *stage_name(uint32_t model) {
 static bool check_entry(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     char name[64];
+    if (m->checked) {
+        m->entries[m->entry_count++] = inst;
+        return true;
+    }
     hdi_spirv_quote(words + 3, name, sizeof name);
     if (words[1] != SpvExecutionModelGLCompute)
         return hdi_spirv_bad(m, inst, "entry point \"%s\" is a %s shader; only compute shaders are taken", name, stage_name(words[1]));
@@ -253,6 +257,7 @@ bool hdi_spirv_check(hdi_spirv_module *m) {
     for (uint32_t i = 0; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
+        if (m->checked && opcode == SpvOpFunction) break; /* from there on, nothing but checks */
         place = next_place(place, row->section);
         if (place == 0) return hdi_spirv_bad(m, i, "it stands in the wrong place of the module");
         if (row->capability && !hdi_spirv_has(m, row->capability))

@@ -78,6 +78,8 @@ static bool member_flag_fits(const hdi_spirv_module *m, uint32_t flag) {
 static bool decorate(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target), flag = flag_of(words[2]);
+    m->no_contraction |= flag == HDI_SPIRV_NO_CONTRACTION;
+    if (!target) return true; /* variant.c has left it out, or comes back for it */
     hdi_spirv_decor *decor = decor_for(m, target);
     if (flag) {
         if (!flag_fits(m, flag, opcode)) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
@@ -472,10 +474,17 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
 
 /* ---- all of it ---- */
 
+bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first) {
+    for (uint32_t i = 0; hdi_spirv_opcode(m, i) != SpvOpFunction; i++)
+        if (hdi_spirv_opcode(m, i) == SpvOpDecorate && hdi_spirv_find(m, hdi_spirv_words(m, i)[1]) >= def_first && !decorate(m, i)) return false;
+    return true;
+}
+
 static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     size_t decorations = 1, types = 1, values = 1;
     for (uint32_t i = 0; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
+        if (opcode == SpvOpFunction) break;
         decorations += opcode == SpvOpDecorate || opcode == SpvOpMemberDecorate;
         types += hdi_spirv_is_type(opcode);
         values += hdi_spirv_is_constant(opcode);
@@ -501,6 +510,7 @@ bool hdi_spirv_declare(hdi_spirv_module *m) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const uint32_t *words = hdi_spirv_words(m, i);
         in_function |= opcode == SpvOpFunction;
+        if (in_function && m->checked) break;
         bool fine = true;
         if (opcode == SpvOpDecorate) fine = decorate(m, i);
         else if (opcode == SpvOpMemberDecorate) fine = decorate_member(m, i);

@@ -37,12 +37,22 @@ static void hang_below(hdi_spirv_tree *tree, uint32_t block, uint32_t parent) {
     tree->jump[block] = even ? tree->jump[far] : parent;
 }
 
+/* Of a branch on a constant, in a module that was checked before, the one target that is taken: what most variants of a
+ * kernel leave out need not be looked at. */
+static uint32_t taken(const hdi_spirv_module *m, uint32_t block, uint32_t n) {
+    uint64_t value;
+    uint32_t inst = m->blocks[block].inst_end;
+    bool one = m->checked && hdi_spirv_opcode(m, inst) == SpvOpBranchConditional && hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), &value);
+    if (!one) return hdi_spirv_target(m, block, n);
+    return n == 0 ? hdi_spirv_target(m, block, value ? 0 : 1) : HDI_SPIRV_NONE;
+}
+
 /* Target `n` of a block; with `structural`, its merge and continue blocks come first. */
 static uint32_t target(const hdi_spirv_module *m, bool structural, uint32_t block, uint32_t n) {
     const hdi_spirv_block *b = &m->blocks[block];
     uint32_t extra = structural ? (uint32_t)(b->merge != HDI_SPIRV_NONE) + (b->continue_to != HDI_SPIRV_NONE) : 0;
     if (n < extra) return n == 0 ? b->merge : b->continue_to;
-    return hdi_spirv_target(m, block, n - extra);
+    return taken(m, block, n - extra);
 }
 
 /* Reverse post-order of one function from `end` backwards; returns where it begins. `next` has a zero for each block. */
@@ -122,8 +132,9 @@ static bool find_headers(hdi_spirv_module *m, structure *s) {
                 return hdi_spirv_bad(m, block->merge_inst, "its continue block is another loop's already");
             s->continue_of[block->continue_to] = b;
         }
-        bool below = hdi_spirv_dominates(&m->structure, b, block->merge) &&
-                     (!is_loop(m, b) || hdi_spirv_dominates(&m->structure, b, block->continue_to));
+        bool below = m->checked ||
+                     (hdi_spirv_dominates(&m->structure, b, block->merge) &&
+                      (!is_loop(m, b) || hdi_spirv_dominates(&m->structure, b, block->continue_to)));
         if (!below) return hdi_spirv_bad(m, block->merge_inst, "it does not dominate its merge and continue blocks");
     }
     return true;
@@ -219,6 +230,16 @@ static bool check_ways(hdi_spirv_module *m, structure *s) {
     return true;
 }
 
+/* What check_ways leaves behind. */
+static bool find_falls(hdi_spirv_module *m, structure *s) {
+    for (uint32_t b = 0; b < m->block_count; b++)
+        for (uint32_t n = 0, to; m->structure.place[b] != HDI_SPIRV_NONE && (to = target(m, false, b, n)) != HDI_SPIRV_NONE; n++) {
+            bool leaves;
+            if (way_is_allowed(m, s, b, to, &leaves) && !leaves) (void)fall_is_allowed(m, b, to);
+        }
+    return true;
+}
+
 /* ---- uses lie below definitions ---- */
 
 static bool reaches(const hdi_spirv_module *m, uint32_t def, uint32_t block) {
@@ -305,5 +326,5 @@ static bool check_uses(hdi_spirv_module *m) {
 bool hdi_spirv_flow(hdi_spirv_module *m) {
     structure s = { 0 };
     return grow_tree(m, false, &m->tree) && grow_tree(m, true, &m->structure) && find_headers(m, &s) && nest_blocks(m, &s) &&
-           check_ways(m, &s) && check_uses(m);
+           (m->checked ? find_falls(m, &s) : check_ways(m, &s) && check_uses(m));
 }

@@ -261,8 +261,8 @@ static void fold_function(hdi_spirv_printer *p, const hdi_spirv_function *functi
 
 void hdi_spirv_fold(hdi_spirv_printer *p, uint32_t entry_function) {
     const hdi_spirv_module *m = p->m;
-    for (uint32_t def = 0; def < m->def_count; def++) {
-        p->same[def] = def;
+    for (uint32_t def = 0; def < m->def_count; def++) p->same[def] = def;
+    for (uint32_t def = 1; def < m->functions[0].def; def++) { /* constants stand before all functions */
         uint64_t bits;
         if (hdi_spirv_type_of(m, def)->count == 1 && hdi_spirv_known(m, def, &bits)) know(p, def, bits);
     }

@@ -3,7 +3,7 @@
  *   read.c   words -> instructions and result ids      declare.c  decorations, types, constants, variables
  *   check.c  the module as a whole                      blocks.c   functions and their blocks
  *   flow.c   dominance, structured control flow         typing.c, memory.c  operand types inside of functions
- *   reflect.c what one entry point needs
+ *   reflect.c what one entry point needs       variant.c  the same of a module that was checked before, sooner
  *   print.h   and from there on, other languages
  * A *def* is the index of a result id's record in module->defs, in order of definition; 0 stands for "none". */
 #ifndef HDI_SPIRV_MODULE_H
@@ -40,7 +40,13 @@ typedef struct hdi_spirv_op {
     const char *operands, *types;
     uint32_t    capability, minor;
 } hdi_spirv_op;
-const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode); /* NULL: outside of the subset */
+/* The table: by opcode, one more than its row; looked at many times for each instruction. */
+#define HDI_SPIRV_MAX_OPCODE 6035u
+extern const hdi_spirv_op hdi_spirv_ops[];
+extern const uint8_t      hdi_spirv_row_of[HDI_SPIRV_MAX_OPCODE + 1];
+static inline const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode) { /* NULL: outside of the subset */
+    return opcode <= HDI_SPIRV_MAX_OPCODE && hdi_spirv_row_of[opcode] ? &hdi_spirv_ops[hdi_spirv_row_of[opcode] - 1] : NULL;
+}
 
 typedef struct hdi_spirv_def {
     uint32_t id;
@@ -121,7 +127,9 @@ typedef struct hdi_spirv_module {
     hdi_arena           arena;  /* of everything here */
     hd_error           *error;  /* NULL is fine */
     hd_status           status; /* the first failure */
-    uint32_t           *words, word_count;
+    bool                checked; /* before, with these constants: only facts are looked for (variant.c) */
+    const uint32_t     *words;
+    uint32_t            word_count;
     uint32_t            version, bound;
     uint32_t           *insts, inst_count;     /* first word of each instruction */
     uint32_t           *def_of_id;             /* `bound` of them */
@@ -136,6 +144,7 @@ typedef struct hdi_spirv_module {
     uint32_t            entries[HDI_SPIRV_MAX_ENTRIES], entry_count; /* OpEntryPoint instructions */
     uint8_t             capabilities[1024]; /* a bit for each number below 8192 */
     uint32_t            extensions;         /* a bit for each one in check.c's list */
+    bool                no_contraction;     /* some instruction is decorated so */
     uint32_t            glsl_set;           /* def of the import of GLSL.std.450, or 0 */
     const uint32_t     *spec_ids, *spec_values; /* given from outside; borrowed while the module is read */
     uint32_t            spec_count;
@@ -146,6 +155,10 @@ typedef struct hdi_spirv_module {
 hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,
                                 const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
                                 hdi_spirv_module *out_module, hd_error *error);
+/* The same for a module that was checked before, which is borrowed. */
+hd_status hdi_spirv_module_read_checked(const hd_allocator *allocator, const void *bytes, size_t byte_count,
+                                        const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                                        hdi_spirv_module *out_module, hd_error *error);
 void hdi_spirv_module_free(hdi_spirv_module *module);
 
 /* ---- looking around; all take any number and answer "none" for what is not there ---- */
@@ -217,8 +230,11 @@ const char *hdi_spirv_mode_operands(uint32_t mode);
 
 /* ---- the steps; false: refused, m->status says how ---- */
 bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count);
+bool hdi_spirv_index(hdi_spirv_module *m, const void *bytes, size_t byte_count); /* read's parts: instructions */
+bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end); /* and results, more at each call */
 bool hdi_spirv_check(hdi_spirv_module *m);
 bool hdi_spirv_declare(hdi_spirv_module *m);
+bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first); /* ids that were not defined yet when declare saw them */
 bool hdi_spirv_blocks(hdi_spirv_module *m);
 bool hdi_spirv_flow(hdi_spirv_module *m);
 bool hdi_spirv_typing(hdi_spirv_module *m);

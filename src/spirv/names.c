@@ -8,24 +8,19 @@ enum {
     ROW_COUNT
 };
 
-static const hdi_spirv_op rows[ROW_COUNT] = {
+const hdi_spirv_op hdi_spirv_ops[ROW_COUNT] = {
 #define OP(number, name, section, operands, types, capability, minor) \
     { number, #name, section, operands, types, (uint32_t)(capability), minor },
 #include "spirv/op_table.inc"
 #undef OP
 };
 
-/* By opcode, one more than its row; this is asked many times for each instruction. */
-static const uint8_t row_of[] = {
+const uint8_t hdi_spirv_row_of[HDI_SPIRV_MAX_OPCODE + 1] = {
 #define OP(number, name, section, operands, types, capability, minor) [number] = ROW_##name + 1,
 #include "spirv/op_table.inc"
 #undef OP
 };
 _Static_assert(ROW_COUNT < UINT8_MAX, "rows are numbered in bytes");
-
-const hdi_spirv_op *hdi_spirv_op_row(uint32_t opcode) {
-    return opcode < HDI_COUNT(row_of) && row_of[opcode] ? &rows[row_of[opcode] - 1] : NULL;
-}
 
 const char *hdi_spirv_op_name(uint32_t opcode) {
     switch (opcode) {

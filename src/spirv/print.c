@@ -197,19 +197,13 @@ static void sum_shared(hdi_spirv_printer *p) {
     p->printed->shared_bytes = (uint32_t)HDI_MIN(bytes, (uint64_t)UINT32_MAX / 2);
 }
 
-static bool has_no_contraction(const hdi_spirv_module *m) {
-    for (uint32_t i = 1; i < m->decor_count; i++)
-        if (m->decors[i].flags & HDI_SPIRV_NO_CONTRACTION) return true;
-    return false;
-}
-
 /* Body, globals, then everything in its order into `out`. */
 static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, hdi_text *body, hdi_text *out) {
     uint32_t function = p->m->defs[hdi_spirv_find(p->m, hdi_spirv_words(p->m, entry)[2])].detail;
     hdi_spirv_scope scope = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE };
     hdi_spirv_fold(p, function);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_CORE);
-    if (has_no_contraction(p->m)) hdi_spirv_use_part(p, HDI_SPIRV_PART_NO_CONTRACTION);
+    if (p->m->no_contraction) hdi_spirv_use_part(p, HDI_SPIRV_PART_NO_CONTRACTION);
     p->text = body;
     p->indent = 1;
     if (!hdi_spirv_put_function(p, function, &scope)) return false;
@@ -228,19 +222,33 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     return !p->stop;
 }
 
+/* Of a module that was read; ends it. */
+static hd_status print_module(hdi_spirv_module *m, hd_status status, const char *entry, const hdi_spirv_print_target *target,
+                              hdi_text *out_text, hdi_spirv_printed *out_printed) {
+    hdi_spirv_printer p = { .m = m, .target = target, .spelling = hdi_spirv_spelling_of(target), .printed = out_printed };
+    hdi_text globals = { .allocator = m->arena.allocator }, body = globals;
+    uint32_t chosen = 0;
+    *out_printed = (hdi_spirv_printed){ 0 };
+    if (status == HD_OK) status = hdi_spirv_reflect(m, entry, &out_printed->info, &chosen);
+    if (status == HD_OK && !(allocate(&p) && check_modes(&p, chosen) && put_kernel(&p, chosen, &globals, &body, out_text))) status = m->status;
+    hdi_text_free(&globals);
+    hdi_text_free(&body);
+    hdi_spirv_module_free(m);
+    return status;
+}
+
 hd_status hdi_spirv_print(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
                           const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
                           const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
-    *out_printed = (hdi_spirv_printed){ 0 };
     hdi_spirv_module m;
-    hdi_spirv_printer p = { .m = &m, .target = target, .spelling = hdi_spirv_spelling_of(target), .printed = out_printed };
-    hdi_text globals = { .allocator = allocator }, body = { .allocator = allocator };
-    uint32_t chosen = 0;
     hd_status status = hdi_spirv_module_read(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    if (status == HD_OK) status = hdi_spirv_reflect(&m, entry, &out_printed->info, &chosen);
-    if (status == HD_OK && !(allocate(&p) && check_modes(&p, chosen) && put_kernel(&p, chosen, &globals, &body, out_text))) status = m.status;
-    hdi_text_free(&globals);
-    hdi_text_free(&body);
-    hdi_spirv_module_free(&m);
-    return status;
+    return print_module(&m, status, entry, target, out_text, out_printed);
+}
+
+hd_status hdi_spirv_print_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                                  const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
+    hdi_spirv_module m;
+    hd_status status = hdi_spirv_module_read_checked(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
+    return print_module(&m, status, entry, target, out_text, out_printed);
 }

@@ -47,9 +47,6 @@ enum hdi_spirv_fact {
     HDI_SPIRV_FAR = 4     /* also outside of its own block: declared at the top of its function */
 };
 
-/* What the text needs of a type; a matrix's layout is a part of its type in some dialects. */
-enum hdi_spirv_type_need { HDI_SPIRV_DECLARED = 1, HDI_SPIRV_LOADED_BY_ROWS = 2, HDI_SPIRV_LOADED_BY_COLUMNS = 4 };
-
 /* A construct being printed; the ones around it by `outer`. */
 typedef struct hdi_spirv_scope {
     char     kind; /* 'i' selection, 's' switch, 'l' loop, 'f' function */
@@ -84,7 +81,7 @@ typedef struct hdi_spirv_printer {
     /* by function, by type */
     uint8_t   *called;
     uint32_t  *calls, call_count; /* functions that were not looked at yet */
-    uint8_t   *declared; /* of types by number: hdi_spirv_type_need */
+    bool      *declared; /* of types by number: the text needs a declaration */
     uint8_t    vectors[36]; /* by kind, width and count: vector types that the text needs */
     uint32_t   parts;    /* a bit for each part of the prelude */
     uint32_t   has_length; /* a bit for each binding whose length is asked for */

@@ -152,10 +152,9 @@ void hdi_spirv_put_matrix_type(hdi_spirv_printer *p, uint32_t type_def) {
     uint64_t size[3];
     sizes(p, type_def, size);
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, hdi_spirv_type_at(p->m, type_def)->element);
-    uint8_t layouts = p->declared[p->m->defs[type_def].detail];
     hdi_spirv_put(p, "typedef matrix_%c<", "abc"[size[2]]);
     hdi_spirv_put_scalar_name(p, type, false);
-    hdi_spirv_put(p, ", %s> t%u;\n", layouts & HDI_SPIRV_LOADED_BY_COLUMNS ? "by_columns" : "by_rows", type_def);
+    hdi_spirv_put(p, "> t%u;\n", type_def);
 }
 
 /* A x B + C of the sizes and types that matrix units have wherever there are some: 16 x 16 x 16, halves, sums of f32. */
@@ -178,10 +177,6 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     if (layout > 1 || length <= at + 1) return hdi_spirv_unsupported(p->m, inst, "a layout other than by rows or columns with a stride");
     uint32_t behind_bytes = behind->width / 8 * behind->count;
     bool sums = hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_def_words(m, m->defs[matrix].type)[6]), &use) && use == 2;
-    uint8_t *seen = &p->declared[m->defs[type->alike].detail];
-    if (!store && !sums) *seen |= layout ? HDI_SPIRV_LOADED_BY_COLUMNS : HDI_SPIRV_LOADED_BY_ROWS;
-    if ((*seen & (HDI_SPIRV_LOADED_BY_ROWS | HDI_SPIRV_LOADED_BY_COLUMNS)) == (HDI_SPIRV_LOADED_BY_ROWS | HDI_SPIRV_LOADED_BY_COLUMNS))
-        return hdi_spirv_unsupported(p->m, inst, "matrices of one type are loaded by rows and by columns");
     if (store) hdi_spirv_line(p);
     hdi_spirv_put(p, store ? "matrix_store(" : sums ? "matrix_load_sums<%t>(" : "matrix_load<%t>(", m->defs[matrix].type);
     if (!hdi_spirv_put_pointer(p, pointer, "", type->width == 16 ? "f16" : "f32")) return false;
@@ -189,6 +184,16 @@ static bool put_matrix_access(hdi_spirv_printer *p, uint32_t inst, const uint32_
     hdi_spirv_put(p, ", %v * %uu / %uu, %s)", hdi_spirv_find(m, words[at + 1]), behind_bytes, type->width / 8, layout ? "true" : "false");
     if (store) hdi_spirv_end(p);
     return true;
+}
+
+/* Sums of f32 lie alike in all matrices of their kind, so their elements meet where they lie. */
+static bool put_matrix_of_two(hdi_spirv_printer *p, uint32_t inst, const uint32_t *words, const char *name) {
+    uint64_t size[3];
+    const uint32_t type_def = hdi_spirv_find(p->m, words[1]);
+    sizes(p, type_def, size);
+    if (size[2] != 2) return hdi_spirv_unsupported(p->m, inst, "it has no form for cooperative matrices but sums");
+    hdi_spirv_put(p, "matrix_%s(%v, %v)", name, def_at(p, words, 3), def_at(p, words, 4));
+    return is_taken(p, inst, type_def);
 }
 
 bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
@@ -207,6 +212,10 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     case SpvOpConstantComposite: case SpvOpSpecConstantComposite: case SpvOpCompositeConstruct:
         hdi_spirv_put(p, "matrix_fill<%t>(%v)", hdi_spirv_find(m, words[1]), def_at(p, words, 3));
         return is_taken(p, inst, hdi_spirv_find(m, words[1]));
+    case SpvOpFAdd: return put_matrix_of_two(p, inst, words, "add");
+    case SpvOpFSub: return put_matrix_of_two(p, inst, words, "sub");
+    case SpvOpFMul: return put_matrix_of_two(p, inst, words, "mul");
+    case SpvOpFDiv: return put_matrix_of_two(p, inst, words, "div");
     default: return hdi_spirv_unsupported(p->m, inst, "it has no form for cooperative matrices");
     }
 }

@@ -101,7 +101,7 @@ static void put_type(hdi_spirv_printer *p, uint32_t type_def) {
     } else if (type->kind == 'v') {
         hdi_spirv_put(p, "void");
     } else {
-        p->declared[p->m->defs[type->alike].detail] |= HDI_SPIRV_DECLARED;
+        p->declared[p->m->defs[type->alike].detail] = true;
         hdi_spirv_put(p, "t%u", type->alike);
     }
 }
@@ -263,7 +263,7 @@ void hdi_spirv_find_types(hdi_spirv_printer *p) {
             const hdi_spirv_type *part_type = hdi_spirv_type_at(m, part);
             if (!part_type->kind) continue;
             if (hdi_spirv_is_vector(part_type)) p->vectors[vector_number(part_type)] = 1;
-            else if (strchr("masc", part_type->kind)) p->declared[m->defs[part_type->alike].detail] |= HDI_SPIRV_DECLARED;
+            else if (strchr("masc", part_type->kind)) p->declared[m->defs[part_type->alike].detail] = true;
             if (part_type->kind == 'f' && part_type->width == 64) hdi_spirv_use_part(p, HDI_SPIRV_PART_DOUBLE);
             if (part_type->kind == 'f' && part_type->width == 16) hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
         }

@@ -158,9 +158,9 @@ static bool read_header(hdi_spirv_module *m, const void *bytes, size_t byte_coun
     if (byte_count < HEADER_WORDS * 4 || byte_count % 4)
         return hdi_spirv_bad(m, HDI_SPIRV_NONE, "%zu bytes are no module: it has a header of 20 and whole words of 4", byte_count);
     m->word_count = (uint32_t)(byte_count / 4);
-    m->words = hdi_arena_alloc(&m->arena, byte_count);
-    if (!m->words) return hdi_spirv_no_memory(m);
-    memcpy(m->words, bytes, byte_count);
+    uint32_t *copy = m->checked ? NULL : hdi_arena_alloc(&m->arena, byte_count);
+    if (!m->checked && !copy) return hdi_spirv_no_memory(m);
+    m->words = m->checked ? bytes : memcpy(copy, bytes, byte_count);
     if (m->words[0] == 0x03022307u)
         return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is byte-swapped: it was made for the other byte order");
     if (m->words[0] != SpvMagicNumber)
@@ -202,24 +202,32 @@ static bool index_instructions(hdi_spirv_module *m) {
     if (!m->insts) return hdi_spirv_no_memory(m);
     for (uint32_t at = HEADER_WORDS; at < m->word_count; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
     if (count == 0) return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is empty");
-    uint32_t results = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !m->checked; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
         if (!row) return hdi_spirv_bad(m, i, "opcode %u: %s", opcode, advice(opcode));
         if (row->minor > (m->version >> 8 & 0xFF))
             return hdi_spirv_bad(m, i, "it needs version 1.%u, the module is of 1.%u", row->minor, m->version >> 8 & 0xFF);
-        results += row->operands[0] == 'r' || (row->operands[0] == 't' && row->operands[1] == 'r');
     }
-    m->defs = hdi_arena_alloc(&m->arena, ((size_t)results + 1) * sizeof *m->defs);
-    m->def_of_id = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *m->def_of_id);
-    if (!m->defs || !m->def_of_id) return hdi_spirv_no_memory(m);
-    m->def_count = 1;
     return true;
 }
 
-static bool define_ids(hdi_spirv_module *m) {
-    for (uint32_t i = 0; i < m->inst_count; i++) {
+bool hdi_spirv_index(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
+    return read_header(m, bytes, byte_count) && index_instructions(m);
+}
+
+static bool has_result(const char *operands) { return operands[0] == 'r' || (operands[0] == 't' && operands[1] == 'r'); }
+
+bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end) {
+    uint32_t results = 0, before = HDI_MAX(m->def_count, 1u);
+    for (uint32_t i = inst_first; i < inst_end; i++) results += has_result(hdi_spirv_op_row(hdi_spirv_opcode(m, i))->operands);
+    hdi_spirv_def *defs = hdi_arena_alloc(&m->arena, ((size_t)before + results) * sizeof *defs);
+    if (!m->def_of_id) m->def_of_id = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *m->def_of_id);
+    if (!defs || !m->def_of_id) return hdi_spirv_no_memory(m);
+    if (m->def_count) memcpy(defs, m->defs, m->def_count * sizeof *defs);
+    m->defs = defs;
+    m->def_count = before;
+    for (uint32_t i = inst_first; i < inst_end; i++) {
         const char *operands = hdi_spirv_op_row(hdi_spirv_opcode(m, i))->operands;
         uint32_t at = operands[0] == 'r' ? 1 : operands[0] == 't' && operands[1] == 'r' ? 2 : 0;
         if (at == 0) continue;
@@ -294,7 +302,7 @@ static bool check_operands(hdi_spirv_module *m) {
 }
 
 bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
-    return read_header(m, bytes, byte_count) && index_instructions(m) && define_ids(m) && check_operands(m);
+    return hdi_spirv_index(m, bytes, byte_count) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
 }
 
 hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,

@@ -184,6 +184,7 @@ static bool note_variables(hdi_spirv_module *m, uint32_t entry, reach *r, hdi_sp
 
 static bool note_constants(hdi_spirv_module *m, hdi_spirv_info *info, uint32_t *out_workgroup_size) {
     for (uint32_t def = 1; def < m->def_count; def++) {
+        if (!m->defs[def].decor) continue;
         uint32_t inst = m->defs[def].inst, opcode = hdi_spirv_opcode(m, inst);
         const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, def);
         if (hdi_spirv_is_constant(opcode) && decor->builtin != HDI_SPIRV_NONE) {

@@ -91,6 +91,12 @@ hd_status hdi_spirv_print(const hd_allocator *allocator, const void *module, siz
                           const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
                           const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
 
+/* The same, sooner, of a module that hdi_spirv_inspect has found sound with these constants, or that is heddle's own: it is not
+ * checked again, and what the constants make unreachable is not looked at. The text is the same but for numbers in names. */
+hd_status hdi_spirv_print_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
+                                  const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {
     const hd_allocator *allocator;

@@ -18,7 +18,7 @@ expect 0 '^2 cases: 2 the same' "" "$heddle" bench compare old.csv old.csv
 run new.csv "1049 1060 1040 - 0" "500 600 450 - 0" # 4.9%: below the limit
 compare 0 '^2 cases: 2 the same within the noise, 0 faster, 0 slower' ""
 run new.csv "1060 1070 1050 - 0" "500 600 450 - 0" # 6%, and the noise is 4%
-compare 1 'add .*n=1 .*\+6.0% of 5.0%  SLOWER' '1 of 2 cases became slower'
+compare 1 'add .*n=1 .*\+6.0% +4.0%  SLOWER' '1 of 2 cases became slower'
 run new.csv "1000 1030 990 - 0" "640 700 600 - 0" # 28%, but the old row's noise is 30%
 compare 0 '2 the same' ""
 run new.csv "1000 1030 990 - 0" "660 700 600 - 0" # 32%
@@ -26,7 +26,7 @@ compare 1 'n=2 .*SLOWER' '1 of 2'
 run new.csv "1000 1030 990 - 0" "660 900 600 - 0" # 32%, but the new row's noise is 45%
 compare 0 '2 the same' ""
 run new.csv "900 910 890 - 0" "500 600 450 - 0" # 11% faster
-compare 0 'n=1 .*-10.0% of 5.0%  faster' ""
+compare 0 'n=1 .*-10.0% +4.0%  faster' ""
 run new.csv "2000 2010 1990 clocks 0" "500 600 450 - 0"
 compare 0 'n=1 .*doubtful' ""
 run new.csv "1000 1030 990 - 0" "2000 2010 1990 - 0" "1 1 1 - 0"

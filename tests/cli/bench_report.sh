@@ -51,6 +51,12 @@ grep -q 'Not everything fits' many.html || fail "no word about devices that are 
 awk 'BEGIN { print "bench,device,op,median_ns,elements"; for (i = 1; i <= 50000; i++) print "threshold,cpu,add," i "," i }' >long.csv
 expect 0 "" "" "$heddle" bench report long.csv -o long.html
 
+# The null device computes nothing, so it wins nothing.
+printf 'bench,device,kind,op,median_ns,elements\nthreshold,cpu,CPU,add,500,7\nthreshold,null,null,add,1,7\n' >null.csv
+expect 0 "" "" "$heddle" bench report null.csv -o null.html
+grep -q 'class="fastest' null.html && fail "the null device has won"
+grep -q 'class="line s1 made-up"' null.html || fail "the null device is not marked"
+
 # What is read is not written over, and what cannot be written is a failure.
 cp "$loom" mine.csv
 refuse 2 'mine.csv is one of the files to read' "$heddle" bench report mine.csv -o mine.csv

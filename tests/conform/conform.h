@@ -437,6 +437,44 @@ static bool test_barriers(conform *c) {
     return true;
 }
 
+/* Many commands between two barriers, which may run at once, each on its own part; then each part from another's. */
+static bool test_side_by_side(conform *c) {
+    enum { PARTS = 20, STAGES = 4, COUNT = PARTS * CONFORM_WIDTH };
+    uint32_t expected[COUNT], data[COUNT];
+    hdi_loaded_kernel *kernel = kernel_new(c, 2);
+    hdi_memory *x = memory_new(c, sizeof data, HD_BUFFER_STORAGE), *y = memory_new(c, sizeof data, HD_BUFFER_STORAGE);
+    hdi_recording *recording = NULL;
+    uint64_t ticket;
+    for (uint32_t i = 0; i < COUNT; i++) expected[i] = data[i] = i * 2654435761u;
+    CONFORM_CHECK(c, kernel && x && y && put(c, x, 0, data, sizeof data));
+    conform_list list;
+    list_begin(&list);
+    list_kernel(&list, kernel, 2);
+    list_slot(&list, x, 0, sizeof data);
+    list_slot(&list, y, 0, sizeof data);
+    for (uint32_t stage = 0; stage < STAGES; stage++) {
+        const uint32_t from = stage % 2;
+        for (uint32_t part = 0; part < PARTS; part++) {
+            hdi_binding *bindings = &list.binding[list.cmds.binding_count];
+            list_dispatch(&list, from, 1 - from, CONFORM_WIDTH, stage, 0, 1);
+            bindings[0].range.offset = (uint64_t)(PARTS - 1 - part) * CONFORM_WIDTH * 4;
+            bindings[1].range.offset = (uint64_t)part * CONFORM_WIDTH * 4;
+        }
+        list_barrier(&list, false);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t stage = 0; stage < STAGES; stage++) {
+            for (uint32_t i = 0; i < COUNT; i++) data[(PARTS - 1 - i / CONFORM_WIDTH) * CONFORM_WIDTH + i % CONFORM_WIDTH] = expected[i] * 2 + stage;
+            memcpy(expected, data, sizeof data);
+        }
+        CONFORM_OK(c, submit(c, &list, &recording, &ticket, NULL));
+    }
+    CONFORM_OK(c, c->backend->wait(c->device, ticket, c->host.wait_ns, &c->error));
+    CONFORM_CHECK(c, get(c, x, 0, data, sizeof data) && memcmp(data, expected, sizeof data) == 0);
+    c->backend->forget(c->device, recording);
+    return true;
+}
+
 static bool test_cuts(conform *c) {
     chain_work chain;
     uint64_t ticket;
@@ -739,7 +777,7 @@ typedef struct conform_test {
 static const conform_test conform_tests[] = {
     { "probe", test_probe }, { "open_close", test_open_close }, { "alloc_zeroed", test_alloc_zeroed }, { "map", test_map },
     { "copy_offsets", test_copy_offsets }, { "fill_offsets", test_fill_offsets }, { "dispatch_counts", test_dispatch_counts },
-    { "dispatch_first", test_dispatch_first }, { "slot_offsets", test_slot_offsets }, { "barriers", test_barriers }, { "cuts", test_cuts },
+    { "dispatch_first", test_dispatch_first }, { "slot_offsets", test_slot_offsets }, { "barriers", test_barriers }, { "side_by_side", test_side_by_side }, { "cuts", test_cuts },
     { "thousand_in_flight", test_thousand_in_flight }, { "replay", test_replay }, { "replay_changed_slots", test_replay_changed_slots },
     { "tickets", test_tickets }, { "profile", test_profile }, { "many_alloc_free", test_many_alloc_free },
     { "half_gigabyte", test_half_gigabyte }, { "transfer_and_compute", test_transfer_and_compute }, { "free_in_flight", test_free_in_flight },

@@ -63,6 +63,10 @@ static void print_everywhere(const uint8_t *data, size_t size) {
         must(status != HD_OK || (text.count > 100 && strlen(text.bytes) == text.count && text.bytes[text.count - 1] == '\n'));
         must(printed.buffer_count <= HDI_SPIRV_MAX_BINDINGS && printed.length_count <= printed.buffer_count);
         hdi_text_free(&text);
+        if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
+        hdi_text again = { .allocator = &hdi_default_allocator }; /* a checked module is not checked again, and comes to the same */
+        must(hdi_spirv_print_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &targets[i], &again, &printed, &error) == status);
+        hdi_text_free(&again);
     }
 }
 

@@ -2,6 +2,7 @@
  * buffer, apart from each other, with a pattern between them that must still be there afterwards. The program of a
  * context is made from the printed text of the first one's, so printing and parsing are used on the way. */
 #include "ops_data.h"
+#include "results.h"
 #include "kernels/kernel.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ typedef struct place {
     char        name[48]; /* "cpu x8" */
     hd_context *context;
     hd_device  *device;
+    ops_results results;
 } place;
 
 typedef struct input { char name[16]; void *bytes; uint64_t size; uint64_t offset; } input;
@@ -44,6 +46,7 @@ static struct suite {
     double   worst[ORACLE_MODES];
     char     worst_at[ORACLE_MODES][96];
     uint32_t reports;
+    const char *results_path;
 } suite;
 
 /* ---- saying what is wrong ---- */
@@ -297,14 +300,29 @@ static bool write_inputs(const place *p, hd_plan *plan, bool states_only) {
     return done;
 }
 
+/* Counts a case: right where nothing was reported since there were `before` failures. */
+static void count_case(place *p, const output *out, uint64_t before) {
+    const hd_dtype type = ops_result_type(suite.program, hdi_program_node(suite.program, out->value));
+    ops_result_add(&p->results, out->op, type, suite.failures == before ? OPS_RIGHT : OPS_WRONG);
+}
+static void count_refused(place *p) {
+    for (uint32_t i = 0; i < suite.output_count; i++) {
+        const output *out = &suite.outputs[i];
+        ops_result_add(&p->results, out->op, ops_result_type(suite.program, hdi_program_node(suite.program, out->value)), OPS_REFUSED);
+    }
+}
+
 /* Exact runs bind what they write and run twice, the second time as a replay; fast ones read by name. */
-static void run_plan(const place *p, const hd_program *program, int mode, bool unfused) {
+static void run_plan(place *p, const hd_program *program, int mode, bool unfused) {
     const hd_plan_desc desc = { .math = mode == ORACLE_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .no_fusion = unfused };
     hd_plan *plan = NULL;
     hd_buffer *buffer = NULL;
     uint64_t bytes = 0;
     uint8_t *all = NULL;
-    if (!fine(p, hd_plan_create(p->device, program, &desc, &plan), "plan")) return;
+    if (!fine(p, hd_plan_create(p->device, program, &desc, &plan), "plan")) {
+        count_refused(p);
+        return;
+    }
     bool done = mode == ORACLE_FAST || (buffer = bind_guarded(p, plan, &bytes)) != NULL;
     done = done && write_inputs(p, plan, false);
     if (done) done = fine(p, hd_plan_run(plan, NULL), "run");
@@ -314,16 +332,21 @@ static void run_plan(const place *p, const hd_program *program, int mode, bool u
         done = write_inputs(p, plan, true) && fine(p, hd_plan_run(plan, NULL), "replay") && fine(p, hd_buffer_read(buffer, 0, all, bytes), "read");
         if (done) check_guards(p->name, all, bytes);
         for (uint32_t i = 0; i < suite.output_count && done; i++) {
+            const uint64_t before = suite.failures;
             judge_bits(p->name, suite.outputs[i].value, all + suite.outputs[i].offset);
+            count_case(p, &suite.outputs[i], before);
             suite.comparisons += suite.outputs[i].size;
         }
     }
     for (uint32_t i = 0; i < suite.output_count && done && mode == ORACLE_FAST; i++) {
+        const uint64_t before = suite.failures;
         void *got = malloc(suite.outputs[i].size);
         must(got != NULL, "no memory");
         if (fine(p, hd_plan_read(plan, suite.outputs[i].name, got, suite.outputs[i].size), "read")) judge(p->name, suite.outputs[i].value, got, mode);
+        count_case(p, &suite.outputs[i], before);
         free(got);
     }
+    if (!done) count_refused(p);
     free(all);
     hd_plan_destroy(plan);
     hd_buffer_destroy(buffer);
@@ -335,7 +358,7 @@ static void run_everywhere(void) {
     char *text = malloc(needed + 1);
     must(text != NULL && needed > 0 && hd_program_print(suite.program, text, needed + 1, &needed) == HD_OK, "the program cannot be printed: ");
     for (uint32_t i = 0; i < suite.place_count; i++) {
-        const place *p = &suite.places[i];
+        place *p = &suite.places[i];
         hd_program *program = NULL;
         if (!fine(p, hd_program_parse(p->context, text, strlen(text), &program), "parse")) continue;
         run_plan(p, program, ORACLE_EXACT, false);
@@ -406,14 +429,21 @@ static void check_counts(void) {
 /* The devices that the arguments name, or the usual ones as far as they are here. */
 static void open_places(int argc, char **argv) {
     static const char *const usual[] = { "cpu:1", "cpu:2", "cpu:8", "vulkan" }, *const usual_short[] = { "cpu:2", "vulkan", "opencl" };
-    const bool is_short = argc > 1 && strcmp(argv[1], "--short") == 0, named = argc > 1 + is_short;
+    bool is_short = false;
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        if (strcmp(argv[at], "--short") == 0) is_short = true;
+        else if (strcmp(argv[at], "--results") == 0 && at + 1 < argc) suite.results_path = argv[++at];
+        else must(false, "arguments are [--short] [--results FILE] [DEVICE ...]");
+    }
+    const bool named = at < argc;
     const char *const *list = is_short ? usual_short : usual;
-    const int count = named ? argc - 1 - is_short : is_short ? (int)HDI_COUNT(usual_short) : (int)HDI_COUNT(usual);
+    const int count = named ? argc - at : is_short ? (int)HDI_COUNT(usual_short) : (int)HDI_COUNT(usual);
     suite.every = 1;
     for (uint32_t i = 0; is_short && i < ops_share_rows; i++)
         if (strcmp(ops_shares[i].family, suite.family) == 0) suite.every = ops_shares[i].every;
     for (int i = 0; i < count && suite.place_count < MAX_DEVICES; i++) {
-        const char *wanted = named ? argv[i + 1 + is_short] : list[i];
+        const char *wanted = named ? argv[at + i] : list[i];
         if (!open_place(wanted) && (named || strncmp(wanted, "cpu", 3) == 0)) report("%s cannot be opened", wanted);
     }
     must(suite.place_count > 0, "no device");
@@ -438,7 +468,9 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
            suite.worst_at[ORACLE_EXACT], (unsigned long long)suite.beyond_bound, (unsigned long long)suite.different_bits,
            (unsigned long long)suite.broken_guards, (double)(hdi_now_ns() - start) / 1e9);
     for (uint32_t i = 0; i < suite.place_count; i++) {
-        hd_context_destroy(suite.places[i].context);
+        const place *p = &suite.places[i];
+        if (suite.results_path && !ops_results_write(suite.results_path, hd_device_get_info(p->device), &p->results)) report("%s cannot be written", suite.results_path);
+        hd_context_destroy(p->context);
     }
     hdi_free(&hdi_default_allocator, suite.inputs, suite.input_capacity * sizeof *suite.inputs);
     hdi_free(&hdi_default_allocator, suite.outputs, suite.output_capacity * sizeof *suite.outputs);

@@ -22,6 +22,7 @@ static const char *const programs[] = {
     /* positions, attention */
     "x = input f32[2,6,4,32] \"x\"\np = input i32[6] \"p\"\nr = rope x p\noutput r \"r\"",
     "q = input f32[1,5,8,64] \"q\"\nk = input f16[1,40,2,64] \"k\"\nv = input f16[1,40,2,64] \"v\"\na = attention q k v\noutput a \"a\"",
+    "q = input f32[1,200,8,64] \"q\"\nk = input f16[1,200,2,64] \"k\"\nv = input f16[1,200,2,64] \"v\"\na = attention q k v\noutput a \"a\"",
 };
 
 /* C = A x B for every weight type, one row and many, with an epilogue. */
@@ -38,7 +39,7 @@ static hdi_caps caps_of(bool large) {
                       .gflops = 50000, .gbytes_s = 3000 };
     if (large) {
         caps.subgroup = 32;
-        caps.subgroup_arithmetic = caps.subgroup_control = caps.f16_arithmetic = caps.i8_arithmetic = caps.integer_dot = 1;
+        caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.subgroup_control = caps.f16_arithmetic = caps.i8_arithmetic = caps.integer_dot = 1;
         caps.matrix_f16 = caps.memory_model = 1;
     }
     return caps;
@@ -98,8 +99,8 @@ char *print_kernel(const hdi_kernel *kernel, hdi_spirv_dialect dialect, hdi_spir
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
     *out_error = (hd_error){ 0 };
-    const hd_status status = hdi_spirv_print(&hdi_default_allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                             kernel->spec_count, &target, &text, out_printed, out_error);
+    const hd_status status = hdi_spirv_print_checked(&hdi_default_allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
+                                                     kernel->spec_count, &target, &text, out_printed, out_error);
     if (!status) return text.bytes;
     hdi_text_free(&text);
     return NULL;

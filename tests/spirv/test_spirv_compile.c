@@ -159,7 +159,7 @@ static void print_all(void) {
                 count++;
                 bytes += strlen(text);
                 most = HDI_MAX(most, strlen(text));
-            } else if (dialect != HDI_SPIRV_CUDA && strstr(error.text, "cooperative matrices")) {
+            } else if (dialect != HDI_SPIRV_CUDA && (strstr(error.text, "cooperative matrices") || strstr(error.text, "the device has no subgroups"))) {
                 refused++;
             } else {
                 fprintf(stderr, "%s %s: %s\n", names[dialect], kernel_label(&chosen.kernels[i], label, sizeof label), error.text);
@@ -168,7 +168,7 @@ static void print_all(void) {
             free(text);
         }
         qsort(times, count, sizeof *times, compare_times);
-        printf("%s: %u kernels printed, %u with cooperative matrices refused; median %.2f ms, worst %.2f ms; %zu bytes on average, %zu at most\n",
+        printf("%s: %u kernels printed, %u with cooperative matrices or subgroups refused; median %.2f ms, worst %.2f ms; %zu bytes on average, %zu at most\n",
                names[dialect], count, refused, times[count / 2], times[count ? count - 1 : 0], bytes / HDI_MAX(count, 1u), most);
     }
 }

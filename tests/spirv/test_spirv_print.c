@@ -3,6 +3,7 @@
 #include "languages.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 #include "../unit/spirv_fixtures.h"
@@ -122,6 +123,62 @@ static void test_refusals(void **state) {
 }
 
 /* The n-th allocation fails: said, nothing lost. */
+/* Names made of letters and a number are numbered anew, by their first occurrence. */
+static char *renumbered(const char *from) {
+    static uint32_t numbers[1 << 16];
+    uint32_t known = 0;
+    char *out = malloc(2 * strlen(from) + 1), *at = out;
+    memset(numbers, 0, sizeof numbers);
+    for (const char *word = from; *word;) {
+        const size_t letters = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"), digits = strspn(word + letters, "0123456789");
+        const size_t plain = letters + digits ? letters + digits : 1;
+        const unsigned long number = digits && digits < 6 ? strtoul(word + letters, NULL, 10) : 0;
+        const bool name = letters == 1 ? strchr("vl", *word) != NULL : (letters == 4 && strncmp(word, "left", 4) == 0) || (letters == 5 && strncmp(word, "again", 5) == 0);
+        if (name && number && number < HDI_COUNT(numbers)) {
+            if (!numbers[number]) numbers[number] = ++known;
+            at += sprintf(at, "%.*s%u", (int)letters, word, numbers[number]);
+        } else {
+            memcpy(at, word, plain);
+            at += plain;
+        }
+        word += plain;
+    }
+    *at = 0;
+    return out;
+}
+
+/* A module that was checked is read in another way, and comes to the same text. */
+static void test_checked(void **state) {
+    (void)state;
+    const hdi_spirv_print_target targets[] = { { HDI_SPIRV_OPENCL_C, 0xFF, 0, true, true }, { HDI_SPIRV_CUDA, 0, 0, false, false } };
+    static chosen_kernels chosen;
+    choose_kernels(&chosen);
+    uint32_t ids[HDI_MAX_SPEC];
+    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    for (size_t k = 0; k < chosen.count + HDI_COUNT(user_kernels); k++) {
+        const bool own = k < chosen.count;
+        const hdi_kernel *kernel = &chosen.kernels[own ? k : 0];
+        const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
+        const void *words = own ? blob->words : user_kernels[k - chosen.count].words;
+        const size_t bytes = own ? blob->word_count * 4 : user_kernels[k - chosen.count].bytes;
+        const hdi_spirv_print_target *target = &targets[k % 2];
+        hdi_text first = { .allocator = &hdi_default_allocator }, second = first;
+        hdi_spirv_printed one, other;
+        const hd_status status = hdi_spirv_print(&hdi_default_allocator, words, bytes, NULL, ids, kernel->spec, own ? kernel->spec_count : 0, target, &first, &one, &error);
+        assert_int_equal(hdi_spirv_print_checked(&hdi_default_allocator, words, bytes, NULL, ids, kernel->spec, own ? kernel->spec_count : 0, target, &second, &other, &error), status);
+        if (status == HD_OK) {
+            char *a = renumbered(first.bytes), *b = renumbered(second.bytes);
+            assert_string_equal(a, b);
+            assert_memory_equal(one.buffers, other.buffers, sizeof one.buffers);
+            assert_int_equal(one.argument_words, other.argument_words);
+            free(a);
+            free(b);
+        }
+        hdi_text_free(&first);
+        hdi_text_free(&second);
+    }
+}
+
 typedef struct counter { uint32_t left; int64_t bytes; } counter;
 static void *failing(void *user, void *old, size_t old_bytes, size_t new_bytes) {
     counter *c = user;
@@ -149,7 +206,7 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     hdi_text_free(&text);

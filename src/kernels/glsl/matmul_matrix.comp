@@ -165,8 +165,8 @@ void main() {
         STAGE
         barrier();
     }
-    // Whole units of plain sums go straight to C.
-    if (CHAIN == 0u && OUT_TYPE == HDI_TYPE_F32 && m0 + TILE_M <= M && n0 + TILE_N <= N) {
+    // Whole units of plain sums go straight to C, where its rows are aligned as such stores need it.
+    if (CHAIN == 0u && OUT_TYPE == HDI_TYPE_F32 && N % 4u == 0u && m0 + TILE_M <= M && n0 + TILE_N <= N) {
         [[unroll]] for (uint i = 0u; i < UNITS_M * UNITS_N; i++) {
             uint m = m0 + own_m + i / UNITS_N * UNIT, n = n0 + own_n + i % UNITS_N * UNIT;
             coopMatStore(sums[i], c, c_element(gl_WorkGroupID.z, m, n), N, gl_CooperativeMatrixLayoutRowMajor);

@@ -1,0 +1,163 @@
+/* device.c: opening and closing a device, and the tables of the two back ends. The device's context is that of the whole
+ * process (the primary one); it is current only during a call, since the caller may use the API too. */
+#include "device/cuda/cu.h"
+#include <stdio.h>
+
+static void enter(hdi_backend_device *device) {
+    if (device->context) device->api.CtxPushCurrent(device->context);
+}
+static void leave(hdi_backend_device *device) {
+    hdcu_context ours;
+    if (device->context) device->api.CtxPopCurrent(&ours);
+}
+
+/* ---- opening and closing ---- */
+
+/* Everything that is left on the device, in the order of who uses whom. */
+static void end_objects(hdi_backend_device *device) {
+    while (!hdi_list_empty(&device->recordings)) hdcu_forget(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
+    hdcu_take_collect(device, true);
+    while (!hdi_list_empty(&device->kernels)) hdcu_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    hdcu_kernel_collect(device, true);
+    while (!hdi_list_empty(&device->memories)) hdcu_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
+    hdcu_memory_collect(device, true);
+    hdcu_memory_trim(device);
+    hdcu_jobs_end(device);
+}
+
+static void device_close(hdi_backend_device *device) {
+    hd_error ignored = { 0 };
+    enter(device);
+    if (device->stream && device->submitted > device->done && hdcu_wait(device, device->submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
+        device->abandoned = true;
+    if (device->stream && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
+    end_objects(device);
+    HDCU_END(device, StreamDestroy, device->stream);
+    leave(device);
+    if (device->context && !device->abandoned) device->api.PrimaryCtxRelease(device->facts.device);
+    hdi_free(device->host->allocator, device, sizeof *device);
+}
+
+static void init_lists(hdi_backend_device *device) {
+    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels, &device->recordings, &device->dead_takes };
+    for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
+    for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++) hdi_list_init(&device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES]);
+}
+
+/* The device that was found, by its number and its id. */
+static hd_status find_again(hdi_backend_device *device, const hdcu_flavour *flavour, hd_error *error) {
+    hdi_found again;
+    const char *mend, *reason = hdcu_load(flavour, &device->api, &mend);
+    if (reason) return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, flavour->backend, 0, "%s: %s", reason, mend);
+    if (!HDCU_CALL(&device->api, Init, 0)) return hdcu_fail(&device->api, HD_STATUS_DEVICE_CREATION, error, "opening %s", device->found.info.id);
+    hdcu_load_compiler(&device->api);
+    if (!hdcu_describe(&device->api, (int)device->found.index, &device->facts, &again) || strcmp(again.info.id, device->found.info.id) != 0)
+        return hdi_fail_native(error, HD_STATUS_NO_DEVICE, flavour->backend, 0, "device %s is no longer there", device->found.info.id);
+    return HD_OK;
+}
+
+static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, const hdi_found *found, hdi_backend_device **out_device, hd_error *error) {
+    hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
+    if (!device) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, flavour->backend, 0, "no memory for a device");
+    hdcu_api *api = &device->api;
+    device->host = host;
+    device->found = *found;
+    init_lists(device);
+    hd_status status = find_again(device, flavour, error);
+    if (!status) {
+        if (!HDCU_CALL(api, PrimaryCtxRetain, &device->context, device->facts.device)) device->context = NULL;
+        enter(device);
+        if (!device->context || !HDCU_CALL(api, StreamCreate, &device->stream, HDCU_STREAM_NON_BLOCKING)) {
+            device->stream = NULL;
+            status = hdcu_fail(api, HD_STATUS_DEVICE_CREATION, error, "opening %s", found->info.id);
+        }
+        leave(device);
+    }
+    if (status) {
+        device_close(device);
+        return status;
+    }
+    device->cache = (hdi_cache){ host, flavour->backend, hdi_hash(HDI_HASH_START, device->facts.code, strlen(device->facts.code)) };
+    if (!api->compiles)
+        hdi_log_line(host->log, HD_LOG_WARNING, flavour->backend, "there is no %s, so only kernels in the cache can be used: %s", flavour->compiler_name,
+                     flavour->compiler_mend);
+    *out_device = device;
+    return HD_OK;
+}
+
+/* ---- the tables: each call with the device's context ---- */
+
+#define WITHIN(device, status, call) \
+    enter(device); \
+    hd_status status = (call); \
+    leave(device); \
+    return status
+
+static hd_status alloc_memory(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    WITHIN(device, status, hdcu_alloc(device, desc, out_memory, error));
+}
+static void free_memory(hdi_backend_device *device, hdi_memory *memory) {
+    enter(device);
+    hdcu_free(device, memory);
+    leave(device);
+}
+static void *map(hdi_backend_device *device, hdi_memory *memory) {
+    (void)device;
+    return memory->host;
+}
+static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel,
+                             bool *out_from_cache, hd_error *error) {
+    WITHIN(device, status, hdcu_kernel_load(device, module, kernel, out_kernel, out_from_cache, error));
+}
+static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    enter(device);
+    hdcu_kernel_free(device, kernel);
+    leave(device);
+}
+static hd_status submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+    WITHIN(device, status, hdcu_submit(device, submission, out_ticket, error));
+}
+static void forget(hdi_backend_device *device, hdi_recording *recording) {
+    enter(device);
+    hdcu_forget(device, recording);
+    leave(device);
+}
+static hd_status poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
+    WITHIN(device, status, hdcu_poll(device, ticket, out_done, error));
+}
+static hd_status await(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
+    WITHIN(device, status, hdcu_wait(device, ticket, timeout_ns, error));
+}
+static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+    WITHIN(device, status, hdcu_profile(device, ticket, out_ns, room, out_count, error));
+}
+static void *native(hdi_backend_device *device) { return device->context; }
+static void trim(hdi_backend_device *device) {
+    enter(device);
+    hdcu_memory_trim(device);
+    leave(device);
+}
+
+#define TABLE(backend, probe_function, open_function) \
+    { .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = backend, .probe = probe_function, .open = open_function, \
+      .close = device_close, .alloc = alloc_memory, .free = free_memory, .map = map, .kernel_load = kernel_load, .kernel_free = kernel_free, \
+      .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, .trim = trim }
+
+static void probe_cuda(const hdi_host *host, hdi_probe *out_probe) {
+    (void)host;
+    hdcu_probe(&hdcu_cuda, out_probe);
+}
+static void probe_hip(const hdi_host *host, hdi_probe *out_probe) {
+    (void)host;
+    hdcu_probe(&hdcu_hip, out_probe);
+}
+static hd_status open_cuda(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+    (void)foreign;
+    return device_open(&hdcu_cuda, host, found, out_device, error);
+}
+static hd_status open_hip(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+    (void)foreign;
+    return device_open(&hdcu_hip, host, found, out_device, error);
+}
+const hdi_backend hdi_backend_cuda = TABLE("cuda", probe_cuda, open_cuda);
+const hdi_backend hdi_backend_hip = TABLE("hip", probe_hip, open_hip);

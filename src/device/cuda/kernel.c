@@ -1,0 +1,185 @@
+/* kernel.c: SPIR-V and constants to a kernel: printed as CUDA C++ or HIP C++, compiled for the device's architecture, kept
+ * on disk. What the cache holds needs no compiler. */
+#include "device/cuda/cu.h"
+#include <stdio.h>
+
+static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
+                       hdi_spirv_printed *out_printed, hd_error *error) {
+    const char *backend = device->found.info.backend;
+    const uint32_t offers = device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0;
+    const hdi_spirv_print_target target = { device->api.flavour->dialect, offers, device->facts.warp, false, false };
+    const hdi_blob *blob = module->spirv;
+    uint32_t ids[HDI_MAX_SPEC];
+    hd_error refused = { 0 };
+    if (kernel->subgroup && kernel->subgroup != device->facts.warp)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0, "kernel %s wants subgroups of %u, the device has %u", module->name,
+                               kernel->subgroup, device->facts.warp);
+    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    hd_status status = hdi_spirv_print(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
+                                       HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), &target, out_text, out_printed, &refused);
+    if (status) return hdi_fail_native(error, status, backend, 0, "kernel %s: %s", module->name, refused.text);
+    for (uint32_t i = 0; i < out_printed->buffer_count; i++)
+        if (out_printed->buffers[i] >= kernel->binding_count)
+            return hdi_fail_native(error, HD_STATUS_MODULE, backend, 0, "kernel %s uses binding %u of %u", module->name, out_printed->buffers[i],
+                                   kernel->binding_count);
+    return HD_OK;
+}
+
+/* ---- compiling ---- */
+
+/* The architecture to compile for. A device newer than the compiler gets the code of an older one of its family, else
+ * text that the driver compiles. */
+static hd_status choose_arch(hdi_backend_device *device, char *out, size_t room, bool *out_text, hd_error *error) {
+    enum { ROOM = 64, FAMILY = 10 };
+    hdcu_api *api = &device->api;
+    const int arch = device->facts.arch;
+    int archs[ROOM], count = 0, best = 0;
+    *out_text = false;
+    snprintf(out, room, "%s%s", api->flavour->arch_option, device->facts.code);
+    if (!api->GetArchs || !api->GetArchCount || !HDCU_CALL(api, GetArchCount, &count) || count > ROOM || !HDCU_CALL(api, GetArchs, archs)) return HD_OK;
+    for (int i = 0; i < count; i++)
+        if (archs[i] <= arch) best = HDI_MAX(best, archs[i]);
+    if (!best)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, device->found.info.backend, 0, "this %s no longer compiles for %s: install an older one",
+                               api->flavour->compiler_name, device->facts.code);
+    *out_text = best / FAMILY != arch / FAMILY && api->GetText && api->GetTextSize;
+    snprintf(out, room, "%s%s%d", api->flavour->arch_option, *out_text ? "compute_" : "sm_", best);
+    return HD_OK;
+}
+
+/* The compiler's own words, in the log. */
+static void log_compiler(hdi_backend_device *device, const char *name, hdcu_program program) {
+    char words[1024] = "";
+    size_t bytes = 0;
+    hdcu_api *api = &device->api;
+    if (!HDCU_CALL(api, GetLogSize, program, &bytes) || bytes == 0) return;
+    char *all = hdi_alloc(device->host->allocator, bytes + 1);
+    if (all && HDCU_CALL(api, GetLog, program, all)) snprintf(words, sizeof words, "%.1000s", all);
+    hdi_free(device->host->allocator, all, bytes + 1);
+    hdi_log_line(device->host->log, HD_LOG_WARNING, device->found.info.backend, "kernel %s: %s", name, words);
+}
+
+static bool compile_with(hdi_backend_device *device, const char *name, hdcu_program program, const char *arch, bool exact) {
+    const hdcu_flavour *flavour = device->api.flavour;
+    const char *options[8] = { arch };
+    int count = 1;
+    for (const char *const *more = exact ? flavour->exact_options : flavour->fast_options; *more && count < (int)HDI_COUNT(options); more++)
+        options[count++] = *more;
+    if (HDCU_CALL(&device->api, CompileProgram, program, count, options)) return true;
+    const int result = device->api.result;
+    log_compiler(device, name, program);
+    device->api.function = HDCU_FN_CompileProgram;
+    device->api.result = result;
+    return false;
+}
+
+static bool get_code(hdi_backend_device *device, hdcu_program program, bool as_text, void **out_code, size_t *out_bytes) {
+    hdcu_api *api = &device->api;
+    size_t bytes = 0;
+    if (!(as_text ? HDCU_CALL(api, GetTextSize, program, &bytes) : HDCU_CALL(api, GetCodeSize, program, &bytes))) return false;
+    char *code = hdi_alloc(device->host->allocator, HDI_MAX(bytes, (size_t)1));
+    if (code && (as_text ? HDCU_CALL(api, GetText, program, code) : HDCU_CALL(api, GetCode, program, code))) {
+        *out_code = code;
+        *out_bytes = HDI_MAX(bytes, (size_t)1);
+        return true;
+    }
+    hdi_free(device->host->allocator, code, HDI_MAX(bytes, (size_t)1));
+    return false;
+}
+
+/* `*out_code` is yours, of `*out_bytes`. */
+static hd_status compile(hdi_backend_device *device, const char *name, const char *text, bool exact, void **out_code, size_t *out_bytes, hd_error *error) {
+    hdcu_api *api = &device->api;
+    hdcu_program program = NULL;
+    char arch[128];
+    bool as_text;
+    *out_code = NULL;
+    if (!api->compiles)
+        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0, "kernel %s is not in the cache and there is no %s: %s", name,
+                               api->flavour->compiler_name, api->flavour->compiler_mend);
+    hd_status status = choose_arch(device, arch, sizeof arch, &as_text, error);
+    if (status) return status;
+    if (!HDCU_CALL(api, CreateProgram, &program, text, name, 0, NULL, NULL)) return hdcu_fail(api, HD_STATUS_PIPELINE_CREATION, error, "kernel %s", name);
+    if (!compile_with(device, name, program, arch, exact)) status = hdcu_fail(api, HD_STATUS_PIPELINE_CREATION, error, "compiling kernel %s", name);
+    else if (!get_code(device, program, as_text, out_code, out_bytes)) {
+        if (api->result) status = hdcu_fail(api, HD_STATUS_PIPELINE_CREATION, error, "the code of kernel %s", name);
+        else status = hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", name);
+    }
+    api->DestroyProgram(&program);
+    return status;
+}
+
+/* ---- kernels ---- */
+
+static bool load_code(hdi_backend_device *device, const void *code, hdi_loaded_kernel *loaded) {
+    hdcu_api *api = &device->api;
+    if (!HDCU_CALL(api, ModuleLoadData, &loaded->module, code)) loaded->module = NULL;
+    else if (HDCU_CALL(api, ModuleGetFunction, &loaded->kernel, loaded->module, HDI_SPIRV_PRINTED_ENTRY)) return true;
+    HDCU_END(device, ModuleUnload, loaded->module);
+    loaded->module = NULL;
+    return false;
+}
+
+static uint64_t key_of(const hdcu_flavour *flavour, const hdi_text *text, bool exact) {
+    uint64_t key = hdi_hash(HDI_HASH_START, text->bytes, text->count);
+    for (const char *const *option = exact ? flavour->exact_options : flavour->fast_options; *option; option++) key = hdi_hash(key, *option, strlen(*option));
+    return key;
+}
+
+/* From the cache, or compiled; a cached kernel that the driver does not take is compiled anew. */
+static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel *loaded,
+                      bool *out_from_cache, hd_error *error) {
+    const hd_allocator *allocator = device->host->allocator;
+    hdi_text text = { .allocator = allocator };
+    size_t bytes = 0;
+    hd_status status = print(device, module, kernel, &text, &loaded->printed, error);
+    const uint64_t key = status ? 0 : key_of(device->api.flavour, &text, kernel->keep_subnormals);
+    void *code = status ? NULL : hdi_cache_read(&device->cache, key, &bytes);
+    *out_from_cache = code && load_code(device, code, loaded);
+    if (!status && !*out_from_cache) {
+        hdi_free(allocator, code, bytes);
+        code = NULL;
+        status = compile(device, module->name, text.bytes, kernel->keep_subnormals, &code, &bytes, error);
+        if (!status && !load_code(device, code, loaded)) status = hdcu_fail(&device->api, HD_STATUS_PIPELINE_CREATION, error, "loading kernel %s", module->name);
+        if (!status) hdi_cache_write(&device->cache, key, code, bytes);
+    }
+    hdi_free(allocator, code, bytes);
+    hdi_text_free(&text);
+    return status;
+}
+
+static void release(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    hdi_list_remove(&kernel->link);
+    HDCU_END(device, ModuleUnload, kernel->module);
+    hdi_free(device->host->allocator, kernel, sizeof *kernel);
+}
+
+hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                           hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+    const char *backend = device->found.info.backend;
+    *out_from_cache = false;
+    if (device->api.lost) return hdcu_lost(&device->api, error);
+    if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
+    hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
+    if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
+    hdi_list_add(&device->kernels, &loaded->link);
+    hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
+    if (status) release(device, loaded);
+    else *out_kernel = loaded;
+    return status;
+}
+
+void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    if (!kernel) return;
+    hdi_list_remove(&kernel->link);
+    hdi_list_add(&device->dead_kernels, &kernel->link);
+    hdcu_kernel_collect(device, false);
+}
+
+void hdcu_kernel_collect(hdi_backend_device *device, bool all) {
+    for (hdi_link *at = device->dead_kernels.next, *next; at != &device->dead_kernels; at = next) {
+        next = at->next;
+        hdi_loaded_kernel *kernel = HDI_OBJECT(at, hdi_loaded_kernel, link);
+        if (all || kernel->last_ticket <= device->done) release(device, kernel);
+    }
+}

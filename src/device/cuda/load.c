@@ -1,0 +1,90 @@
+/* load.c: opens the driver and the run-time compiler, fills the table in, and says what a failure means. */
+#define _GNU_SOURCE
+#include "device/cuda/cu.h"
+#include <dlfcn.h>
+#include <stdio.h>
+
+typedef enum owner { DRIVER, COMPILER } owner;
+typedef struct function_row {
+    const char *cuda, *hip;
+    size_t      offset; /* in hdcu_api */
+    owner       owner;
+    bool        required;
+} function_row;
+static const function_row functions[HDCU_FN_COUNT] = {
+#define HDCU_FUNCTION(library, need, name, cuda, hip, parameters) { cuda, hip, offsetof(hdcu_api, name), library, need },
+#include "device/cuda/functions.inc"
+};
+
+const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function) {
+    const char *name = flavour->is_hip ? functions[function].hip : functions[function].cuda;
+    return name ? name : "a function that is not there";
+}
+
+static void *open_first(const char *const *names) {
+    void *library = NULL;
+    for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    return library;
+}
+
+/* All functions of one library; false where a required one is missing. */
+static bool fill(hdcu_api *api, owner which, void *handle) {
+    for (size_t i = 0; i < HDI_COUNT(functions); i++) {
+        const char *name = api->flavour->is_hip ? functions[i].hip : functions[i].cuda;
+        if (functions[i].owner != which) continue;
+        void *symbol = name ? dlsym(handle, name) : NULL;
+        memcpy((char *)api + functions[i].offset, &symbol, sizeof symbol);
+        if (!symbol && functions[i].required) return false;
+    }
+    return true;
+}
+
+const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char **out_mend) {
+    *out_api = (hdcu_api){ .flavour = flavour };
+    *out_mend = flavour->driver_mend;
+    void *driver = open_first(flavour->drivers);
+    if (!driver) return flavour->no_driver;
+    if (!fill(out_api, DRIVER, driver)) return "the driver is too old: a function is missing";
+    return NULL;
+}
+
+void hdcu_load_compiler(hdcu_api *api) {
+    void *compiler = open_first(api->flavour->compilers);
+    api->compiles = compiler && fill(api, COMPILER, compiler);
+}
+
+/* ---- faults of tests ---- */
+
+static hdcu_fault_fn fault;
+void hdcu_fault_set(hdcu_fault_fn ask) { fault = ask; }
+int hdcu_fault(hdcu_function function) { return fault ? fault(function) : HDCU_SUCCESS; }
+
+/* ---- failures ---- */
+
+static const struct { int result; hd_status status; const char *text; } results[] = {
+#define RESULT_ROW(name, number, status, text) { HDCU_##name, HD_STATUS_##status, text },
+    HDCU_RESULT_LIST(RESULT_ROW)
+#undef RESULT_ROW
+};
+
+hd_status hdcu_lost(const hdcu_api *api, hd_error *error) {
+    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, api->flavour->backend, 0, "the device was lost and has to be opened anew");
+}
+
+hd_status hdcu_fail(hdcu_api *api, hd_status status, hd_error *error, const char *format, ...) {
+    char doing[192];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(doing, sizeof doing, format, args);
+    va_end(args);
+    const char *text = "it failed";
+    const bool of_driver = functions[api->function].owner == DRIVER;
+    for (size_t i = 0; i < HDI_COUNT(results) && of_driver; i++)
+        if (results[i].result == api->result) {
+            if (results[i].status != HD_STATUS_API) status = results[i].status;
+            text = results[i].text;
+        }
+    if (status == HD_STATUS_DEVICE_LOST) api->lost = true;
+    return hdi_fail_native(error, status, api->flavour->backend, api->result, "%s: %s: %s (%d)", doing,
+                           hdcu_function_name(api->flavour, api->function), text, api->result);
+}

@@ -1,0 +1,105 @@
+/* memory.c: memory of the device, and of the host where both see it; each has one address for the device's and the host's
+ * calls alike. Small memory is taken in powers of two and kept for the next of its size: drivers take long for it. What is
+ * freed while work uses it waits among the dead. */
+#include "device/cuda/cu.h"
+
+#define UNIT_BYTES      UINT64_C(256) /* kernels may read 16 bytes at a time up to the end */
+#define MOST_SMALL      (UNIT_BYTES << (HDCU_SPARE_CLASSES - 1))
+
+/* The list of spares that the memory belongs to; NULL: it is too large. */
+static hdi_link *spares_of(hdi_backend_device *device, uint64_t bytes, bool of_host) {
+    uint32_t class = 0;
+    while (class < HDCU_SPARE_CLASSES && UNIT_BYTES << class < bytes) class++;
+    return class < HDCU_SPARE_CLASSES ? &device->spares[of_host][class] : NULL;
+}
+
+static bool round_bytes(uint64_t wanted, uint64_t *out_bytes) {
+    if (wanted > MOST_SMALL) return hdi_pad_u64(wanted, UNIT_BYTES, out_bytes);
+    for (*out_bytes = UNIT_BYTES; *out_bytes < wanted;) *out_bytes *= 2;
+    return true;
+}
+
+static bool take_new(hdi_backend_device *device, hdi_memory *memory, bool of_host) {
+    hdcu_api *api = &device->api;
+    if (!of_host) return HDCU_CALL(api, MemAlloc, &memory->address, (size_t)memory->bytes);
+    if (!HDCU_CALL(api, MemHostAlloc, &memory->host, (size_t)memory->bytes, HDCU_HOST_PORTABLE | HDCU_HOST_MAPPED)) {
+        memory->host = NULL;
+        return false;
+    }
+    memory->address = (uint64_t)(uintptr_t)memory->host;
+    return true;
+}
+
+static void release(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_list_remove(&memory->link);
+    if (memory->host) HDCU_END(device, MemFreeHost, memory->host);
+    else HDCU_END(device, MemFree, memory->address);
+    hdi_free(device->host->allocator, memory, sizeof *memory);
+}
+
+/* Zeros; on the device by the stream, before all that is handed over later. */
+static bool clear(hdi_backend_device *device, const hdi_memory *memory) {
+    if (!memory->host) return HDCU_CALL(&device->api, MemsetD32Async, memory->address, 0, (size_t)(memory->bytes / 4), device->stream);
+    memset(memory->host, 0, (size_t)memory->bytes);
+    return true;
+}
+
+hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
+    const bool of_host = desc->use != HD_BUFFER_STORAGE;
+    const uint64_t most = device->found.caps.max_allocation_bytes;
+    uint64_t bytes;
+    if (device->api.lost) return hdcu_lost(&device->api, error);
+    if (desc->bytes > most || !round_bytes(desc->bytes, &bytes))
+        return hdi_fail_native(error, HD_STATUS_LIMIT, device->found.info.backend, 0, "%llu bytes wanted, one allocation has at most %llu",
+                               (unsigned long long)desc->bytes, (unsigned long long)most);
+    hdi_link *spares = spares_of(device, bytes, of_host);
+    hdi_memory *memory = NULL;
+    if (spares && !hdi_list_empty(spares)) {
+        memory = HDI_OBJECT(spares->next, hdi_memory, link);
+        hdi_list_remove(&memory->link);
+    } else {
+        memory = hdi_alloc(device->host->allocator, sizeof *memory);
+        if (!memory) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a buffer");
+        memory->bytes = bytes;
+        hdi_list_init(&memory->link);
+    }
+    if ((!memory->address && !take_new(device, memory, of_host)) || !clear(device, memory)) {
+        hd_status status = hdcu_fail(&device->api, HD_STATUS_API, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
+        release(device, memory);
+        return status;
+    }
+    memory->serial = ++device->serial;
+    memory->last_ticket = 0;
+    hdi_list_add(&device->memories, &memory->link);
+    *out_memory = memory;
+    return HD_OK;
+}
+
+void hdcu_free(hdi_backend_device *device, hdi_memory *memory) {
+    if (!memory) return;
+    hdi_list_remove(&memory->link);
+    hdi_list_add(&device->dead_memories, &memory->link);
+    hdcu_memory_collect(device, false);
+}
+
+void hdcu_memory_collect(hdi_backend_device *device, bool all) {
+    for (hdi_link *at = device->dead_memories.next, *next; at != &device->dead_memories; at = next) {
+        next = at->next;
+        hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
+        if (!all && memory->last_ticket > device->done) continue;
+        hdi_link *spares = all ? NULL : spares_of(device, memory->bytes, memory->host != NULL);
+        if (!spares) {
+            release(device, memory);
+            continue;
+        }
+        hdi_list_remove(&memory->link);
+        hdi_list_add(spares, &memory->link);
+    }
+}
+
+void hdcu_memory_trim(hdi_backend_device *device) {
+    for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++) {
+        hdi_link *spares = &device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES];
+        while (!hdi_list_empty(spares)) release(device, HDI_OBJECT(spares->next, hdi_memory, link));
+    }
+}

@@ -1,0 +1,151 @@
+/* submit.c: handing work over, tickets, waiting. Tickets count the submissions of the one stream; an event at each one's end
+ * tells when it is done. Every wait has a deadline. */
+#define _GNU_SOURCE
+#include "device/cuda/cu.h"
+#include <sched.h>
+#include <time.h>
+
+/* ---- what is done ---- */
+
+static void note_done(hdi_backend_device *device, uint64_t ticket) {
+    device->done = HDI_MAX(device->done, ticket);
+    hdcu_take_collect(device, false);
+    hdcu_kernel_collect(device, false);
+    hdcu_memory_collect(device, false);
+}
+
+hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
+    const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
+    *out_done = ticket <= device->done;
+    if (*out_done) return HD_OK;
+    if (device->api.lost) return hdcu_lost(&device->api, error);
+    if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0, "ticket %llu was never given out", (unsigned long long)ticket);
+    *out_done = HDCU_CALL(&device->api, EventQuery, job->done);
+    if (*out_done) note_done(device, ticket);
+    else if (device->api.result != HDCU_NOT_READY) return hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "submission %llu", (unsigned long long)ticket);
+    return HD_OK;
+}
+
+/* Between two looks at work that has gone on for `spent`: short work is watched, long work at most a 32nd too long. */
+static void nap(uint64_t spent_ns, uint64_t left_ns) {
+    enum { WATCHED_NS = 2000000, LONGEST_NS = 1000000 };
+    const uint64_t ns = HDI_MIN(HDI_MIN(spent_ns / 32, (uint64_t)LONGEST_NS), left_ns);
+    if (spent_ns < WATCHED_NS) sched_yield();
+    else nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+}
+
+hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
+    const uint64_t begun = hdi_now_ns();
+    for (;;) {
+        bool done;
+        hd_status status = hdcu_poll(device, ticket, &done, error);
+        if (status || done) return status;
+        const uint64_t now = hdi_now_ns();
+        if (now - begun >= timeout_ns)
+            return hdi_fail_native(error, HD_STATUS_TIMEOUT, device->found.info.backend, 0, "submission %llu is not done after %llu ms",
+                                   (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
+        nap(now - device->jobs[ticket % HDCU_JOBS].begun_ns, timeout_ns - (now - begun));
+    }
+}
+
+bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns) {
+    const uint64_t begun = hdi_now_ns();
+    for (;;) {
+        const uint64_t spent = hdi_now_ns() - begun;
+        if (device->api.StreamQuery(device->stream) != HDCU_NOT_READY) return true; /* a device that failed runs nothing more */
+        if (spent >= timeout_ns) return false;
+        nap(spent, timeout_ns - spent);
+    }
+}
+
+/* ---- jobs ---- */
+
+static void end_marks(hdi_backend_device *device, hdcu_job *job) {
+    for (uint32_t i = 0; i < job->mark_count; i++) HDCU_END(device, EventDestroy, job->marks[i]);
+    job->mark_count = 0;
+}
+
+void hdcu_jobs_end(hdi_backend_device *device) {
+    for (int i = 0; i < HDCU_JOBS; i++) {
+        hdcu_job *job = &device->jobs[i];
+        end_marks(device, job);
+        HDCU_END(device, EventDestroy, job->done);
+        hdi_free(device->host->allocator, job->marks, job->mark_capacity * sizeof *job->marks);
+    }
+}
+
+/* The place for the next ticket's job; the one that was there is waited for. */
+static hd_status take_job(hdi_backend_device *device, const hdi_submission *submission, hdcu_job **out_job, hd_error *error) {
+    hdcu_job *job = &device->jobs[(device->submitted + 1) % HDCU_JOBS];
+    const size_t marks = submission->timestamps ? submission->cmds->cmd_count + 1u : 0;
+    hd_status status = job->ticket > device->done ? hdcu_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+    if (status) return status;
+    end_marks(device, job);
+    if (!job->done && !HDCU_CALL(&device->api, EventCreate, &job->done, HDCU_EVENT_NO_TIMING)) {
+        job->done = NULL;
+        return hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "an event");
+    }
+    if (!hdi_grow(device->host->allocator, &job->marks, &job->mark_capacity, marks, sizeof *job->marks))
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a submission");
+    *out_job = job;
+    return HD_OK;
+}
+
+/* ---- handing over ---- */
+
+/* Notes the ticket on everything that the submission uses. */
+static void take_off(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hdcu_take *take) {
+    const uint64_t ticket = ++device->submitted;
+    job->ticket = ticket;
+    if (take) take->last_ticket = ticket;
+    for (uint32_t i = 0; i < submission->cmds->slot_count; i++)
+        if (submission->slots[i].memory) submission->slots[i].memory->last_ticket = ticket;
+    for (uint32_t i = 0; i < submission->cmds->kernel_count; i++)
+        if (submission->kernels[i]) submission->kernels[i]->last_ticket = ticket;
+}
+
+/* What was handed over in part must come to rest, since no ticket stands for it; work that does not is given up. */
+static void come_to_rest(hdi_backend_device *device) {
+    if (device->api.lost) return;
+    device->abandoned = device->api.lost = !hdcu_drain(device, device->host->wait_ns);
+    if (!device->api.lost) note_done(device, device->submitted);
+}
+
+hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+    hdcu_api *api = &device->api;
+    hdcu_take *take = NULL;
+    hdcu_job *job = NULL;
+    bool encoded = true;
+    if (api->lost) return hdcu_lost(api, error);
+    hd_status status = take_job(device, submission, &job, error);
+    if (!status && submission->recording && !submission->timestamps) status = hdcu_take_of(device, submission, &take, &encoded, error);
+    if (status) return status;
+    job->begun_ns = hdi_now_ns();
+    if (!take) status = hdcu_enqueue(device, submission, job, error);
+    else if (!HDCU_CALL(api, GraphLaunch, take->exec, device->stream)) status = hdcu_fail(api, HD_STATUS_QUEUE, error, "replaying %u commands", submission->cmds->cmd_count);
+    if (!status && !HDCU_CALL(api, EventRecord, job->done, device->stream)) status = hdcu_fail(api, HD_STATUS_QUEUE, error, "the end of a submission");
+    if (status) {
+        come_to_rest(device);
+        end_marks(device, job);
+        return status;
+    }
+    take_off(device, submission, job, take);
+    *out_ticket = device->submitted;
+    submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
+    submission->pieces_out = 1;
+    return HD_OK;
+}
+
+hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+    const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
+    *out_count = 0;
+    if (job->ticket != ticket)
+        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, device->found.info.backend, 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+    for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++) {
+        float ms = 0;
+        if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, job->marks[i - 1], job->marks[i]))
+            return hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "the times of submission %llu", (unsigned long long)ticket);
+        out_ns[(*out_count)++] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    }
+    return HD_OK;
+}
