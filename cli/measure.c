@@ -126,12 +126,14 @@ int measure_write(const measure *m, const table_row *row) {
     return CLI_OK;
 }
 
+static bool shares_host_memory(hd_device_kind kind) { return kind == HD_DEVICE_SOFTWARE || kind == HD_DEVICE_INTEGRATED_GPU || kind == HD_DEVICE_NULL; }
+
 int measure_fits(const measure *m, const char *what, double shared, double each) {
     const double free_bytes = machine_free_bytes();
     double needed = shared;
     cli_cell needed_text, free_text;
     for (size_t i = 0; i < m->device_count; i++)
-        if (m->devices[i].info.kind == HD_DEVICE_SOFTWARE || m->devices[i].info.kind == HD_DEVICE_INTEGRATED_GPU || m->devices[i].info.kind == HD_DEVICE_NULL) needed += each;
+        if (shares_host_memory(m->devices[i].info.kind)) needed += each;
     if (!(needed > free_bytes)) return CLI_OK;
     return cli_fail(m->command, "%s needs %s of memory, and %s are free; give a smaller --max or fewer --devices", what, cli_bytes((uint64_t)needed, needed_text),
                     cli_bytes((uint64_t)free_bytes, free_text));

@@ -167,5 +167,5 @@ int points_each(measure *m, const points_wanted *w, int (*visit)(measure *m, poi
             if (measured || visited) code = measured ? measured : visited;
             points_free(&p);
         }
-    return code;
+    return !code && measure_is_ended() ? measure_end_early(m) : code;
 }
