@@ -1,10 +1,13 @@
-/* test_conform_opencl.c: the seam's suite on OpenCL, as the device is. Then what only OpenCL has: programs on disk. */
+/* test_conform_opencl.c: the seam's suite on OpenCL, as the device is and as if it were of OpenCL 1.2: no memory shared by
+ * host and device, no command buffers. Then what only OpenCL has: programs on disk. */
 #define _GNU_SOURCE
 #include "conform/conform.h"
 #include <dirent.h>
 #include <unistd.h>
 
 #if defined(HEDDLE_OPENCL)
+#include "device/opencl/cl.h"
+
 static void print_line(void *user, hd_log_level level, const char *part, const char *line) {
     (void)user;
     if (level <= HD_LOG_WARNING) fprintf(stderr, "[%s] %s\n", part, line);
@@ -12,11 +15,11 @@ static void print_line(void *user, hd_log_level level, const char *part, const c
 
 static char    cache_dir[] = "/tmp/heddle-conform-XXXXXX";
 static hdi_log test_log = { print_line, NULL, HD_LOG_WARNING };
-static const conform_reason not_yet[] = {
-    { "replay", "commands are handed over anew each time; cl_khr_command_buffer is not used yet" },
+static const conform_reason never[] = {
+    { "replay", "commands are handed over anew each time without cl_khr_command_buffer" },
     { NULL, NULL },
 };
-static conform opencl = { .backend = &hdi_backend_opencl, .not_yet = not_yet };
+static conform opencl = { .backend = &hdi_backend_opencl };
 
 static void open_device(void) {
     hdi_probe probe;
@@ -110,7 +113,16 @@ int main(void) {
         return 0;
     }
     printf("%s, %s\n", probe.found[0].info.name, probe.found[0].info.driver);
-    int failures = conform_run(&opencl, "opencl");
+    hdcl_facts facts[HDI_MAX_FOUND];
+    hdcl_cl cl;
+    const char *mend;
+    const bool records = !hdcl_load(&cl, &mend) && hdcl_list(&cl, facts, probe.found, HDI_COUNT(facts)) && facts[0].records;
+    opencl.never = records ? NULL : never;
+    int failures = conform_run(&opencl, records ? "opencl, recording" : "opencl");
+    hdcl_hide_set(HDCL_HIDE_SHARED | HDCL_HIDE_RECORDING);
+    opencl.never = never;
+    failures += conform_run(&opencl, "opencl 1.2");
+    hdcl_hide_set(0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_bad_modules) };
     failures += cmocka_run_group_tests_name("opencl only", tests, NULL, NULL);
     rmdir(cache_dir);

@@ -1,7 +1,8 @@
 /* cl.h: what the files of the OpenCL back end share. Every driver function is a member of hdcl_cl, made from the one list in
  * functions.inc. OpenCL 1.2 is enough; where host and device share memory by fine-grained SVM, it is used as it is, else
- * memory that the host sees is a copy that is brought up to date around the commands that touch it. Kernels are printed
- * from SPIR-V (spirv.h). The queue is in order: barriers need no commands. */
+ * memory that the host sees is a copy that is brought up to date around the commands that touch it; where there are command
+ * buffers, replays use them (record.c). Kernels are printed from SPIR-V (spirv.h). The queue is in order: barriers need no
+ * commands. */
 #ifndef HDCL_CL_H
 #define HDCL_CL_H
 
@@ -34,6 +35,20 @@ typedef enum hdcl_result_row {
 } hdcl_result_row;
 cl_int hdcl_result_of(hdcl_result_row row);
 
+/* Command buffers as versions 0.9.0 to 0.9.4 of their extension have them; later ones take other arguments. */
+typedef struct hdcl_command_buffer *hdcl_command_buffer;
+typedef hdcl_command_buffer (CL_API_CALL *hdcl_create_command_buffer)(cl_uint, const cl_command_queue *, const cl_ulong *, cl_int *);
+typedef cl_int (CL_API_CALL *hdcl_end_command_buffer)(hdcl_command_buffer);
+typedef cl_int (CL_API_CALL *hdcl_enqueue_command_buffer)(cl_uint, cl_command_queue *, hdcl_command_buffer, cl_uint, const cl_event *, cl_event *);
+typedef cl_int (CL_API_CALL *hdcl_command_kernel)(hdcl_command_buffer, cl_command_queue, const void *, cl_kernel, cl_uint, const size_t *, const size_t *,
+                                                  const size_t *, cl_uint, const cl_uint *, cl_uint *, void *);
+typedef cl_int (CL_API_CALL *hdcl_command_copy)(hdcl_command_buffer, cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
+typedef cl_int (CL_API_CALL *hdcl_command_fill)(hdcl_command_buffer, cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
+enum { /* of their header, which may be older */
+    HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES = 0x12A9, HDCL_DEVICE_COMMAND_BUFFER_QUEUE = 0x12AA, HDCL_COMMAND_BUFFER_FLAGS = 0x1293,
+    HDCL_COMMAND_BUFFER_SIMULTANEOUS = 1, HDCL_CAPABILITY_SIMULTANEOUS = 4
+};
+
 typedef enum hdcl_function {
 #define HDCL_FUNCTION(need, name, status, results) HDCL_FN_##name,
 #include "device/opencl/functions.inc"
@@ -50,6 +65,7 @@ const hdcl_function_facts *hdcl_function_get(hdcl_function function);
 
 typedef struct hdcl_cl {
 #define HDCL_FUNCTION(need, name, status, results) __typeof__(cl##name) *name;
+#define HDCL_EXTENSION(name, type, status, results) type name;
 #include "device/opencl/functions.inc"
 } hdcl_cl;
 /* The functions, or NULL with the reason and its mend. The loader stays in the process. */
@@ -61,7 +77,7 @@ typedef cl_int (*hdcl_fault_fn)(hdcl_function function);
 void hdcl_fault_set(hdcl_fault_fn fault);
 cl_int hdcl_fault(hdcl_function function);
 /* Parts that later probes and opens take for absent; all of them together: OpenCL 1.2 as it is. */
-enum { HDCL_HIDE_SHARED = 1 };
+enum { HDCL_HIDE_SHARED = 1, HDCL_HIDE_RECORDING = 2 };
 void hdcl_hide_set(uint32_t parts);
 
 /* Facts of a device that are not caps. */
@@ -71,6 +87,7 @@ typedef struct hdcl_facts {
     char           identity[256]; /* of device and driver, for the cache */
     uint32_t       offers;        /* hdi_spirv_offer */
     bool           shares;        /* fine-grained SVM */
+    bool           records;       /* command buffers that may be under way several times at once */
     bool           keeps_subnormals, rounds_division, is_pocl;
 } hdcl_facts;
 /* The devices of all platforms that can be used, in the platforms' order; at most `room`. */
@@ -83,6 +100,7 @@ struct hdi_memory {
     void    *host;        /* what the host sees; NULL: nothing */
     bool     shared;      /* `host` is the buffer's own memory */
     uint64_t bytes, last_ticket;
+    uint64_t serial;      /* never given out again */
 };
 
 struct hdi_loaded_kernel {
@@ -90,6 +108,22 @@ struct hdi_loaded_kernel {
     cl_program program;
     cl_kernel  kernel;
     hdi_spirv_printed printed;
+};
+
+/* What a submission is recorded for, and the recording of one. */
+typedef struct hdcl_place { uint64_t serial, offset; } hdcl_place;
+typedef struct hdcl_take {
+    hdcl_command_buffer commands; /* NULL: nothing */
+    uint64_t    ticket;           /* that used it last */
+    hdcl_place *places;
+    cl_kernel  *kernels;          /* of the dispatches */
+    uint32_t    place_count, place_capacity, kernel_count, kernel_capacity;
+} hdcl_take;
+enum { HDCL_TAKES = 2 };
+struct hdi_recording {
+    hdi_link  link;
+    uint64_t  last_ticket;
+    hdcl_take takes[HDCL_TAKES];
 };
 
 /* A submission under way, or one whose times are still asked for. */
@@ -108,7 +142,8 @@ struct hdi_backend_device {
     hdi_found        found;
     cl_context       context;
     cl_command_queue queue;
-    hdi_link         memories, dead, kernels;
+    hdi_link         memories, dead, kernels, recordings, dead_recordings;
+    uint64_t         serials;
     uint64_t         submitted, done;
     hdcl_job         jobs[HDCL_JOBS]; /* of ticket t: jobs[t % HDCL_JOBS] */
     bool             lost;            /* for good: `lost_text` says where */
@@ -141,7 +176,20 @@ void hdcl_bury(hdi_backend_device *device, bool all); /* gives back dead memory 
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
+/* record.c */
+void hdcl_load_recording(hdi_backend_device *device);
+/* The recording of a submission, made now where there was none; NULL where there can be none. */
+hdcl_take *hdcl_take_of(hdi_backend_device *device, hdi_submission *submission, bool *out_recorded);
+void hdcl_forget(hdi_backend_device *device, hdi_recording *recording);
+void hdcl_bury_recordings(hdi_backend_device *device, bool all);
 /* submit.c */
+typedef struct hdcl_range {
+    hdi_memory *memory;
+    size_t      offset, bytes;
+} hdcl_range;
+hdcl_range hdcl_range_of(const hdi_submission *submission, hdi_range at);
+void hdcl_grid(const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, size_t *out_global, size_t *out_local);
+bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, cl_kernel kernel);
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);

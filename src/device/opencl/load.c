@@ -110,6 +110,18 @@ static uint32_t version_of(const char *text_of_version) { /* "OpenCL 3.0 ..." */
     return major * 10 + minor;
 }
 
+/* Command buffers of a version whose functions are known here, on any queue. */
+static bool offers_recording(question *q, const char *extensions, uint32_t version) {
+    cl_name_version list[256] = { { 0 } };
+    bool known = false;
+    if (version < 30 || !has_word(extensions, "cl_khr_command_buffer")) return false;
+    ask(q, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof list, list);
+    for (size_t i = 0; i < HDI_COUNT(list); i++)
+        known |= strncmp(list[i].name, "cl_khr_command_buffer", sizeof list[i].name) == 0 && list[i].version < CL_MAKE_VERSION(0, 9, 5);
+    return known && number(q, HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES, 8) & HDCL_CAPABILITY_SIMULTANEOUS &&
+           (number(q, HDCL_DEVICE_COMMAND_BUFFER_QUEUE, 8) & ~(uint64_t)CL_QUEUE_PROFILING_ENABLE) == 0;
+}
+
 static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
     question q = { cl, facts->id, false };
     char version[128], name[128], driver[64], extensions[16384];
@@ -130,6 +142,7 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
                     (has_word(extensions, "cl_khr_fp16") ? HDI_SPIRV_OFFERS_FP16 : 0) |
                     (has_word(extensions, "cl_khr_int64_base_atomics") && has_word(extensions, "cl_khr_int64_extended_atomics")
                          ? HDI_SPIRV_OFFERS_INT64_ATOMICS : 0);
+    facts->records = !(hidden_now & HDCL_HIDE_RECORDING) && offers_recording(&q, extensions, version_of(version));
     snprintf(facts->identity, sizeof facts->identity, "%.100s, %.60s, %.60s", name, version, driver);
     return !q.failed;
 }

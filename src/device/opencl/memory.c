@@ -43,6 +43,7 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     if (device->lost) return hdcl_lost(device, error);
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdcl_no_memory(error, "a buffer");
+    memory->serial = ++device->serials;
     memory->bytes = (desc->bytes + 3) / 4 * 4; /* kernels write whole words */
     hdi_list_add(&device->memories, &memory->link);
     device->function = HDCL_FN_CreateBuffer;

@@ -5,6 +5,7 @@
 static void device_close(hdi_backend_device *device) {
     device->abandoned = device->abandoned || !hdcl_rest(device);
     hdcl_end_jobs(device);
+    hdcl_bury_recordings(device, true);
     while (!hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
     hdcl_bury(device, true);
     while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
@@ -34,20 +35,18 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->memories);
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
+    hdi_list_init(&device->recordings);
+    hdi_list_init(&device->dead_recordings);
     hd_status status = find_again(device, found, error);
     if (!status) {
         device->context = HDCL_MAKE(device, CreateContext, NULL, 1, &device->facts.id, NULL, NULL);
         if (device->context) device->queue = HDCL_MAKE(device, CreateCommandQueue, device->context, device->facts.id, CL_QUEUE_PROFILING_ENABLE);
-        if (!device->queue) status = hdcl_fail(device, error, "opening %s", found->info.id);
+        if (device->queue) hdcl_load_recording(device);
+        else status = hdcl_fail(device, error, "opening %s", found->info.id);
     }
     if (status) device_close(device);
     else *out_device = device;
     return status;
-}
-
-static void forget(hdi_backend_device *device, hdi_recording *recording) {
-    (void)device;
-    (void)recording; /* there are none */
 }
 
 static void *native(hdi_backend_device *device) { return device->context; }
@@ -56,6 +55,6 @@ static void trim(hdi_backend_device *device) { hdcl_bury(device, false); }
 const hdi_backend hdi_backend_opencl = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "opencl", .probe = hdcl_probe, .open = device_open,
     .close = device_close, .alloc = hdcl_alloc, .free = hdcl_free, .map = hdcl_map, .kernel_load = hdcl_kernel_load,
-    .kernel_free = hdcl_kernel_free, .submit = hdcl_submit, .forget = forget, .poll = hdcl_poll, .wait = hdcl_wait,
+    .kernel_free = hdcl_kernel_free, .submit = hdcl_submit, .forget = hdcl_forget, .poll = hdcl_poll, .wait = hdcl_wait,
     .profile = hdcl_profile, .native = native, .trim = trim,
 };

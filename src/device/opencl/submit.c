@@ -1,4 +1,5 @@
-/* submit.c: commands become calls on the in-order queue, each time anew; a marker at the end tells when the ticket is done. */
+/* submit.c: commands become calls on the in-order queue, each time anew where record.c has no recording of them; an event at
+ * the end tells when the ticket is done. */
 #define _GNU_SOURCE
 #include "device/opencl/cl.h"
 #include <stdio.h>
@@ -6,43 +7,38 @@
 
 /* ---- ranges ---- */
 
-typedef struct range {
-    hdi_memory *memory;
-    size_t      offset, bytes;
-} range;
-
-static range range_of(const hdi_submission *submission, hdi_range at) {
+hdcl_range hdcl_range_of(const hdi_submission *submission, hdi_range at) {
     const hdi_slot *slot = &submission->slots[at.slot];
-    return (range){ slot->memory, (size_t)(slot->offset + at.offset), (size_t)at.bytes };
+    return (hdcl_range){ slot->memory, (size_t)(slot->offset + at.offset), (size_t)at.bytes };
 }
 
-static bool has_copy(const range *r) { return r->memory->host && !r->memory->shared; }
+static bool has_copy(const hdcl_range *r) { return r->memory->host && !r->memory->shared; }
 
 /* The host's copy to the buffer, before a command reads it; and back, after one wrote it. */
-static bool bring(hdi_backend_device *device, const range *r) {
+static bool bring(hdi_backend_device *device, const hdcl_range *r) {
     return !has_copy(r) || HDCL_CALL(device, EnqueueWriteBuffer, device->queue, r->memory->buffer, CL_FALSE, r->offset, r->bytes,
                                      (char *)r->memory->host + r->offset, 0, NULL, NULL);
 }
-static bool fetch(hdi_backend_device *device, const range *r) {
+static bool fetch(hdi_backend_device *device, const hdcl_range *r) {
     return !has_copy(r) || HDCL_CALL(device, EnqueueReadBuffer, device->queue, r->memory->buffer, CL_FALSE, r->offset, r->bytes,
                                      (char *)r->memory->host + r->offset, 0, NULL, NULL);
 }
 
 /* ---- commands ---- */
 
-static bool copy(hdi_backend_device *device, const range *from, const range *to) {
+static bool copy(hdi_backend_device *device, const hdcl_range *from, const hdcl_range *to) {
     return bring(device, from) &&
            HDCL_CALL(device, EnqueueCopyBuffer, device->queue, from->memory->buffer, to->memory->buffer, from->offset, to->offset, to->bytes, 0, NULL, NULL) &&
            fetch(device, to);
 }
 
-static bool fill(hdi_backend_device *device, const range *to, uint32_t value) {
+static bool fill(hdi_backend_device *device, const hdcl_range *to, uint32_t value) {
     return HDCL_CALL(device, EnqueueFillBuffer, device->queue, to->memory->buffer, &value, sizeof value, to->offset, to->bytes, 0, NULL, NULL) &&
            fetch(device, to);
 }
 
 /* All arguments, as spirv.h describes them. */
-static bool set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, const hdi_loaded_kernel *loaded) {
+bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, cl_kernel kernel) {
     const hdi_spirv_printed *printed = &loaded->printed;
     const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
     uint32_t words[3 + HDI_MAX_PUSH_WORDS + 4 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
@@ -50,17 +46,24 @@ static bool set_arguments(hdi_backend_device *device, const hdi_submission *subm
     memcpy(words, cmd->as.dispatch.first, 3 * sizeof *words);
     if (given) memcpy(words + 3, submission->cmds->push + cmd->as.dispatch.push_first, HDI_MIN(given, printed->push_words) * sizeof *words);
     for (uint32_t i = 0; i < printed->buffer_count; i++) {
-        const range r = range_of(submission, bindings[printed->buffers[i]].range);
+        const hdcl_range r = hdcl_range_of(submission, bindings[printed->buffers[i]].range);
         words[at++] = (uint32_t)r.offset;
         words[at++] = (uint32_t)((uint64_t)r.offset >> 32);
-        if (!HDCL_CALL(device, SetKernelArg, loaded->kernel, i, sizeof(cl_mem), &r.memory->buffer)) return false;
+        if (!HDCL_CALL(device, SetKernelArg, kernel, i, sizeof(cl_mem), &r.memory->buffer)) return false;
     }
     for (uint32_t i = 0; i < printed->length_count; i++) {
         const uint64_t bytes = bindings[printed->lengths[i]].range.bytes;
         words[at++] = (uint32_t)bytes;
         words[at++] = (uint32_t)(bytes >> 32);
     }
-    return HDCL_CALL(device, SetKernelArg, loaded->kernel, printed->buffer_count, at * sizeof *words, words);
+    return HDCL_CALL(device, SetKernelArg, kernel, printed->buffer_count, at * sizeof *words, words);
+}
+
+void hdcl_grid(const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, size_t *out_global, size_t *out_local) {
+    for (int i = 0; i < 3; i++) {
+        out_local[i] = loaded->printed.info.workgroup[i];
+        out_global[i] = out_local[i] * cmd->as.dispatch.groups[i];
+    }
 }
 
 static bool dispatch(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd) {
@@ -68,18 +71,15 @@ static bool dispatch(hdi_backend_device *device, const hdi_submission *submissio
     const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
     size_t global[3], local[3];
     bool fine = true;
-    for (int i = 0; i < 3; i++) {
-        local[i] = loaded->printed.info.workgroup[i];
-        global[i] = local[i] * cmd->as.dispatch.groups[i];
-    }
+    hdcl_grid(cmd, loaded, global, local);
     for (uint32_t i = 0; i < cmd->as.dispatch.binding_count && fine; i++) { /* what is only written may be written in part */
-        const range r = range_of(submission, bindings[i].range);
+        const hdcl_range r = hdcl_range_of(submission, bindings[i].range);
         fine = bring(device, &r);
     }
-    fine = fine && set_arguments(device, submission, cmd, loaded) &&
+    fine = fine && hdcl_set_arguments(device, submission, cmd, loaded, loaded->kernel) &&
            HDCL_CALL(device, EnqueueNDRangeKernel, device->queue, loaded->kernel, 3, NULL, global, local, 0, NULL, NULL);
     for (uint32_t i = 0; i < cmd->as.dispatch.binding_count && fine; i++) {
-        const range r = range_of(submission, bindings[i].range);
+        const hdcl_range r = hdcl_range_of(submission, bindings[i].range);
         if (bindings[i].access & HDI_WRITE) fine = fetch(device, &r);
     }
     return fine;
@@ -129,12 +129,12 @@ static bool enqueue(hdi_backend_device *device, const hdi_submission *submission
         switch (cmd->kind) {
         case HDI_CMD_DISPATCH: fine = dispatch(device, submission, cmd); break;
         case HDI_CMD_COPY: {
-            const range from = range_of(submission, cmd->as.copy.from), to = range_of(submission, cmd->as.copy.to);
+            const hdcl_range from = hdcl_range_of(submission, cmd->as.copy.from), to = hdcl_range_of(submission, cmd->as.copy.to);
             fine = copy(device, &from, &to);
             break;
         }
         case HDI_CMD_FILL: {
-            const range to = range_of(submission, cmd->as.fill.to);
+            const hdcl_range to = hdcl_range_of(submission, cmd->as.fill.to);
             fine = fill(device, &to, cmd->as.fill.value);
             break;
         }
@@ -162,6 +162,10 @@ static void settle(hdi_backend_device *device, hdcl_job *job) {
     end_job(device, job);
 }
 
+static bool replay(hdi_backend_device *device, const hdcl_take *take, hdcl_job *job) {
+    return HDCL_CALL(device, EnqueueCommandBufferKHR, 0, NULL, take->commands, 0, NULL, &job->done) && HDCL_CALL(device, Flush, device->queue);
+}
+
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     const uint64_t ticket = device->submitted + 1;
     hdcl_job *job = NULL;
@@ -170,12 +174,15 @@ hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, ui
     if (status) return status;
     for (uint32_t i = 0; i < submission->cmds->slot_count; i++) submission->slots[i].memory->last_ticket = ticket;
     job->ticket = device->submitted = *out_ticket = ticket;
-    if (!enqueue(device, submission, job)) {
+    bool recorded = false;
+    hdcl_take *take = hdcl_take_of(device, submission, &recorded);
+    if (take) take->ticket = (*submission->recording)->last_ticket = ticket;
+    if (!(take ? replay(device, take, job) : enqueue(device, submission, job))) {
         status = hdcl_fail(device, error, "a submission of %u commands", submission->cmds->cmd_count);
         settle(device, job);
         return status;
     }
-    submission->recorded_out = submission->cmds->cmd_count;
+    submission->recorded_out = take && !recorded ? 0 : submission->cmds->cmd_count;
     submission->pieces_out = 1;
     return HD_OK;
 }
@@ -185,6 +192,7 @@ hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, ui
 static void note_done(hdi_backend_device *device, uint64_t ticket) {
     device->done = HDI_MAX(device->done, ticket);
     hdcl_bury(device, false);
+    hdcl_bury_recordings(device, false);
 }
 
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
