@@ -63,6 +63,25 @@ static int print_backends(const cli_command *command, const inventory *all) {
     return CLI_OK;
 }
 
+/* What several APIs reach is one GPU: its address on the PCI bus tells. */
+static void print_routes(const inventory *all) {
+    for (size_t i = 0; i < all->device_count; i++) {
+        const char *pci = all->devices[i].pci;
+        size_t routes = 0;
+        bool told = false;
+        for (size_t k = 0; k < all->device_count && pci[0]; k++) {
+            const bool same = strcmp(all->devices[k].pci, pci) == 0;
+            told = told || (same && k < i);
+            routes += same;
+        }
+        if (told || routes < 2) continue;
+        printf("One GPU, at %s:", pci);
+        for (size_t k = i; k < all->device_count; k++)
+            if (strcmp(all->devices[k].pci, pci) == 0) printf("%s %s", k > i ? "," : "", all->devices[k].id);
+        printf("\n");
+    }
+}
+
 static int print_devices(const cli_command *command, const inventory *all) {
     static const char *const heads[] = { "RANK", "ID", "NAME", "KIND", "MEMORY", "DRIVER" };
     cli_cell *cells = calloc((all->device_count + 1) * CLI_COUNT(heads), sizeof *cells);
@@ -83,6 +102,7 @@ static int print_devices(const cli_command *command, const inventory *all) {
     printf("\n");
     cli_table(cells, all->device_count + 1, CLI_COUNT(heads), 1u << 0 | 1u << 4);
     if (software) printf("* a GPU driver that computes on the CPU: taken only when it is named\n");
+    print_routes(all);
     if (all->device_count == 0) printf("none: see above for each back end's reason\n");
     free(cells);
     return CLI_OK;

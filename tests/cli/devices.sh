@@ -26,6 +26,11 @@ fi
 expect 0 '^vulkan +(yes +0 +[^ ]|no)' "" env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent "$heddle" devices
 grep -qE '^ {20,}[^ ]' out || fail "no mend below the reason"
 
+# The stand-in for GPUs is one to CUDA and to HIP.
+if [ -d "$standin" ]; then
+    expect 0 '^One GPU, at 0000:01:00.0: cuda:[0-9a-f]{8}, hip:[0-9a-f]{8}$' "" env LD_LIBRARY_PATH="$standin" "$heddle" devices
+fi
+
 expect 0 '^   0  cpu' "" env HEDDLE_BACKEND=cpu "$heddle" devices
 matches out '^vulkan +(yes|no) +0 +not ' "HEDDLE_BACKEND=cpu"
 refuse 1 'no back end is called "nosuch": there are vulkan, cuda, hip, opencl, cpu' env HEDDLE_BACKEND=nosuch "$heddle" devices

@@ -2,6 +2,7 @@
 # is here: Mandelbrot, a histogram with atomics in shared memory, a step of n bodies; each against NumPy.
 . "$2/tests/cli/lib.sh"
 needs_numpy
+[ -d "$standin" ] && export LD_LIBRARY_PATH="$standin"
 
 python "
 import re, struct

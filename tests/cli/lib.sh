@@ -1,13 +1,14 @@
 # lib.sh: read by every script here, which runs as `sh SCRIPT HEDDLE SOURCES`: a folder of its own to work in, only
-# lavapipe as Vulkan driver (so that a machine with a GPU gives the same answers), and expectations.
+# lavapipe as Vulkan driver and no GPU of CUDA or HIP (so that a machine with a GPU gives the same answers), and expectations.
 set -u
 # shellcheck disable=SC2034 # read by the scripts
 heddle=$1 sources=$2
+standin=$(dirname "$heddle")/../tests/standin/lib # drivers of CUDA and HIP without a GPU, where they were built
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset HEDDLE_BACKEND HEDDLE_DEVICE HEDDLE_STRICT HEDDLE_LOG HEDDLE_VALIDATION HEDDLE_THREADS HEDDLE_WAIT_MS
-export HEDDLE_CACHE=none
+export HEDDLE_CACHE=none CUDA_VISIBLE_DEVICES='' HIP_VISIBLE_DEVICES=''
 for file in /usr/share/vulkan/icd.d/lvp_icd*.json; do
     [ -e "$file" ] && export VK_DRIVER_FILES="$file" VK_ICD_FILENAMES="$file"
 done

@@ -66,12 +66,13 @@ typedef enum hdcu_attribute {
 #define HDCU_ATTRIBUTE_ENUM(name, cuda, hip) HDCU_##name,
     HDCU_ATTRIBUTE_LIST(HDCU_ATTRIBUTE_ENUM)
 #undef HDCU_ATTRIBUTE_ENUM
+    HDCU_ATTRIBUTE_COUNT
 } hdcu_attribute;
 
 /* ---- the table ---- */
 
 typedef enum hdcu_function {
-#define HDCU_FUNCTION(library, need, name, cuda, hip, parameters) HDCU_FN_##name,
+#define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) HDCU_FN_##name,
 #include "device/cuda/functions.inc"
     HDCU_FN_COUNT
 } hdcu_function;
@@ -79,11 +80,12 @@ typedef enum hdcu_function {
 typedef struct hdcu_flavour hdcu_flavour;
 /* The functions, and what the last fallible call came to. */
 typedef struct hdcu_api {
-#define HDCU_FUNCTION(library, need, name, cuda, hip, parameters) int (*name) parameters;
+#define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) int (*name) parameters;
 #include "device/cuda/functions.inc"
     const hdcu_flavour *flavour;
     bool          compiles; /* there is a run-time compiler */
-    bool          lost;     /* a failure that the device does not come back from */
+    bool          lost;     /* a failure that the device does not come back from, */
+    char          lost_text[192]; /* in these words */
     hdcu_function function; /* called last */
     int           result;
 } hdcu_api;
@@ -91,8 +93,8 @@ typedef struct hdcu_api {
 /* Facts of a device that are not caps. */
 typedef struct hdcu_facts {
     int      device;   /* the driver's number */
+    int      values[HDCU_ATTRIBUTE_COUNT];
     int      arch;     /* 90 for compute capability 9.0 */
-    uint32_t warp;
     char     code[96]; /* the architecture that code is made for: "sm_90", "gfx90a:sramecc+:xnack-" */
 } hdcu_facts;
 
@@ -120,8 +122,9 @@ extern const hdcu_flavour hdcu_cuda, hdcu_hip;
 const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char **out_mend);
 void hdcu_load_compiler(hdcu_api *api); /* api->compiles tells */
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function);
-/* Says what the last call came to; `status` where its result says little. A loss stays. */
-hd_status hdcu_fail(hdcu_api *api, hd_status status, hd_error *error, const char *format, ...) HDI_PRINTF(4, 5);
+/* Says what the last call came to. A loss stays. */
+hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
+bool hdcu_is_loss(const hdcu_api *api); /* did the last call tell of one? */
 hd_status hdcu_lost(const hdcu_api *api, hd_error *error);
 /* For tests: asked before every fallible call; what is not 0 is returned in the library's place. NULL: nobody is asked. */
 typedef int (*hdcu_fault_fn)(hdcu_function function);
@@ -129,7 +132,6 @@ void hdcu_fault_set(hdcu_fault_fn ask);
 int  hdcu_fault(hdcu_function function);
 
 /* facts.c */
-int  hdcu_ask(hdcu_api *api, int device, hdcu_attribute attribute); /* 0 where it is not known */
 bool hdcu_describe(hdcu_api *api, int ordinal, hdcu_facts *out_facts, hdi_found *out_found);
 void hdcu_probe(const hdcu_flavour *flavour, hdi_probe *out_probe);
 

@@ -10,7 +10,7 @@ static bool refine(hdcu_api *api, hdcu_facts *facts, hdi_caps *caps) {
     caps->subgroup_control = 1; /* there is one size, and it may be demanded */
     caps->integer_dot = facts->arch >= FIRST_DOT;
     caps->matrix_f16 = facts->arch >= FIRST_MATRIX;
-    return facts->arch >= OLDEST && facts->warp == 32;
+    return facts->arch >= OLDEST && caps->subgroup == 32;
 }
 
 static const char *const drivers[] = { "libcuda.so.1", "libcuda.so", NULL };

@@ -49,7 +49,7 @@ static hd_status find_again(hdi_backend_device *device, const hdcu_flavour *flav
     hdi_found again;
     const char *mend, *reason = hdcu_load(flavour, &device->api, &mend);
     if (reason) return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, flavour->backend, 0, "%s: %s", reason, mend);
-    if (!HDCU_CALL(&device->api, Init, 0)) return hdcu_fail(&device->api, HD_STATUS_DEVICE_CREATION, error, "opening %s", device->found.info.id);
+    if (!HDCU_CALL(&device->api, Init, 0)) return hdcu_fail(&device->api, error, "opening %s", device->found.info.id);
     hdcu_load_compiler(&device->api);
     if (!hdcu_describe(&device->api, (int)device->found.index, &device->facts, &again) || strcmp(again.info.id, device->found.info.id) != 0)
         return hdi_fail_native(error, HD_STATUS_NO_DEVICE, flavour->backend, 0, "device %s is no longer there", device->found.info.id);
@@ -69,7 +69,7 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
         enter(device);
         if (!device->context || !HDCU_CALL(api, StreamCreate, &device->stream, HDCU_STREAM_NON_BLOCKING)) {
             device->stream = NULL;
-            status = hdcu_fail(api, HD_STATUS_DEVICE_CREATION, error, "opening %s", found->info.id);
+            status = hdcu_fail(api, error, "opening %s", found->info.id);
         }
         leave(device);
     }

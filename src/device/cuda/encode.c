@@ -119,7 +119,7 @@ static bool encode(encoder *e) {
 
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error) {
     encoder e = { .device = device, .submission = submission, .job = submission->timestamps ? job : NULL };
-    return encode(&e) ? HD_OK : hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "handing %u commands over", submission->cmds->cmd_count);
+    return encode(&e) ? HD_OK : hdcu_fail(&device->api, error, "handing %u commands over", submission->cmds->cmd_count);
 }
 
 /* ---- takes ---- */
@@ -172,10 +172,10 @@ static bool capture(hdi_backend_device *device, const hdi_submission *submission
     const bool encoded = encode(&e);
     const hdcu_function function = api->function;
     const int result = api->result;
-    const bool ended = api->StreamEndCapture(device->stream, &graph) == HDCU_SUCCESS && graph;
+    const int ended = api->StreamEndCapture(device->stream, &graph);
     api->function = encoded ? HDCU_FN_StreamEndCapture : function;
-    api->result = encoded ? HDCU_UNKNOWN : result;
-    const bool fine = encoded && ended && HDCU_CALL(api, GraphInstantiate, &take->exec, graph, 0);
+    api->result = encoded ? ended : result;
+    const bool fine = encoded && ended == HDCU_SUCCESS && HDCU_CALL(api, GraphInstantiate, &take->exec, graph, 0);
     if (!fine) take->exec = NULL;
     if (graph) api->GraphDestroy(graph);
     return fine;
@@ -196,7 +196,7 @@ static hd_status new_take(hdi_backend_device *device, const hdi_submission *subm
         recording->take_count++;
         return HD_OK;
     }
-    hd_status status = hdcu_fail(&device->api, HD_STATUS_COMMAND_BUFFER, error, "recording %u commands", submission->cmds->cmd_count);
+    hd_status status = hdcu_fail(&device->api, error, "recording %u commands", submission->cmds->cmd_count);
     end_take(device, take);
     return status;
 }

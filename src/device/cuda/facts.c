@@ -5,36 +5,36 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int hdcu_ask(hdcu_api *api, int device, hdcu_attribute attribute) {
+/* Asks for all attributes; a device that does not know them all is not described. */
+static bool read_values(hdcu_api *api, hdcu_facts *facts) {
     static const int numbers[][2] = {
 #define ATTRIBUTE_ROW(name, cuda, hip) { cuda, hip },
         HDCU_ATTRIBUTE_LIST(ATTRIBUTE_ROW)
 #undef ATTRIBUTE_ROW
     };
-    int value = 0;
-    return HDCU_CALL(api, DeviceGetAttribute, &value, numbers[attribute][api->flavour->is_hip], device) ? value : 0;
+    bool fine = true;
+    for (size_t i = 0; i < HDI_COUNT(numbers) && fine; i++)
+        fine = HDCU_CALL(api, DeviceGetAttribute, &facts->values[i], numbers[i][api->flavour->is_hip], facts->device);
+    facts->arch = facts->values[HDCU_MAJOR] * 10 + facts->values[HDCU_MINOR];
+    return fine;
 }
 
-static uint64_t ask(hdcu_api *api, int device, hdcu_attribute attribute) {
-    const int value = hdcu_ask(api, device, attribute);
-    return value > 0 ? (uint64_t)value : 0;
-}
+static uint64_t value(const hdcu_facts *facts, hdcu_attribute attribute) { return (uint64_t)HDI_MAX(facts->values[attribute], 0); }
 
-static void fill_caps(hdcu_api *api, const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) {
+static void fill_caps(const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) {
     enum { LANES_A_UNIT = 128 };
-    const int device = facts->device;
     const uint64_t host = (uint64_t)HDI_MAX(sysconf(_SC_PHYS_PAGES), 0L) * (uint64_t)HDI_MAX(sysconf(_SC_PAGESIZE), 0L);
     *caps = (hdi_caps){
         .memory_bytes = memory, .host_bytes = host, .max_allocation_bytes = memory, .max_binding_bytes = memory, .binding_align = 64,
-        .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = ask(api, device, HDCU_MOST_THREADS),
-        .max_workgroup_x = ask(api, device, HDCU_MOST_BLOCK_X), .max_groups_x = ask(api, device, HDCU_MOST_GRID_X),
-        .max_groups_y = ask(api, device, HDCU_MOST_GRID_Y), .max_groups_z = ask(api, device, HDCU_MOST_GRID_Z),
-        .shared_bytes = ask(api, device, HDCU_SHARED_BYTES), .subgroup = facts->warp, .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
+        .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = value(facts, HDCU_MOST_THREADS),
+        .max_workgroup_x = value(facts, HDCU_MOST_BLOCK_X), .max_groups_x = value(facts, HDCU_MOST_GRID_X),
+        .max_groups_y = value(facts, HDCU_MOST_GRID_Y), .max_groups_z = value(facts, HDCU_MOST_GRID_Z),
+        .shared_bytes = value(facts, HDCU_SHARED_BYTES), .subgroup = value(facts, HDCU_WARP), .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
         .f16_storage = 1, .u8_storage = 1, .f16_arithmetic = 1, .i8_arithmetic = 1, .memory_model = 1, .timestamps = 1, .dispatch_base = 1,
-        .compute_units = ask(api, device, HDCU_UNITS) };
+        .compute_units = value(facts, HDCU_UNITS) };
     /* Kilohertz; a lane adds and multiplies at once, memory moves twice a clock. */
-    caps->gflops = HDI_MAX(caps->compute_units * LANES_A_UNIT * 2 * ask(api, device, HDCU_CLOCK_KHZ) / 1000000, UINT64_C(100));
-    caps->gbytes_s = HDI_MAX(2 * ask(api, device, HDCU_MEMORY_KHZ) * ask(api, device, HDCU_MEMORY_BITS) / 8 / 1000000, UINT64_C(10));
+    caps->gflops = HDI_MAX(caps->compute_units * LANES_A_UNIT * 2 * value(facts, HDCU_CLOCK_KHZ) / 1000000, UINT64_C(100));
+    caps->gbytes_s = HDI_MAX(2 * value(facts, HDCU_MEMORY_KHZ) * value(facts, HDCU_MEMORY_BITS) / 8 / 1000000, UINT64_C(10));
 }
 
 static void fill_driver(hdcu_api *api, char *out, size_t room) {
@@ -59,19 +59,17 @@ bool hdcu_describe(hdcu_api *api, int ordinal, hdcu_facts *out_facts, hdi_found 
     if (!HDCU_CALL(api, DeviceGet, &facts->device, ordinal) || !HDCU_CALL(api, DeviceTotalMem, &memory, facts->device) ||
         !HDCU_CALL(api, DeviceGetName, info->name, sizeof info->name, facts->device) || !HDCU_CALL(api, DeviceGetUuid, &uuid, facts->device))
         return false;
-    if (hdcu_ask(api, facts->device, HDCU_MODE) == HDCU_MODE_PROHIBITED) return false;
-    facts->arch = hdcu_ask(api, facts->device, HDCU_MAJOR) * 10 + hdcu_ask(api, facts->device, HDCU_MINOR);
-    facts->warp = (uint32_t)hdcu_ask(api, facts->device, HDCU_WARP);
-    fill_caps(api, facts, memory, &out_found->caps);
+    if (!read_values(api, facts) || facts->values[HDCU_MODE] == HDCU_MODE_PROHIBITED) return false;
+    fill_caps(facts, memory, &out_found->caps);
     if (!api->flavour->refine(api, facts, &out_found->caps)) return false;
     const uint64_t hash = hdi_hash(HDI_HASH_START, uuid.bytes, sizeof uuid.bytes); /* as Vulkan's ids end */
     info->name[sizeof info->name - 1] = 0;
     snprintf(info->id, sizeof info->id, "%s:%08x", api->flavour->backend, (uint32_t)(hash ^ hash >> 32));
     snprintf(info->backend, sizeof info->backend, "%s", api->flavour->backend);
-    snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.0", hdcu_ask(api, facts->device, HDCU_PCI_DOMAIN) & 0xffff,
-             hdcu_ask(api, facts->device, HDCU_PCI_BUS) & 0xff, hdcu_ask(api, facts->device, HDCU_PCI_DEVICE) & 0xff);
+    snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.0", facts->values[HDCU_PCI_DOMAIN] & 0xffff,
+             facts->values[HDCU_PCI_BUS] & 0xff, facts->values[HDCU_PCI_DEVICE] & 0xff);
     fill_driver(api, info->driver, sizeof info->driver);
-    info->kind = hdcu_ask(api, facts->device, HDCU_INTEGRATED) ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU;
+    info->kind = facts->values[HDCU_INTEGRATED] ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU;
     info->memory_bytes = memory;
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);
     return true;
@@ -86,7 +84,7 @@ void hdcu_probe(const hdcu_flavour *flavour, hdi_probe *out_probe) {
     memset(out_probe, 0, sizeof *out_probe);
     const char *reason = hdcu_load(flavour, &api, &mend);
     if (!reason && (!HDCU_CALL(&api, Init, 0) || !HDCU_CALL(&api, DeviceGetCount, &count))) {
-        hdcu_fail(&api, HD_STATUS_NO_DEVICE, &error, "looking for devices");
+        hdcu_fail(&api, &error, "looking for devices");
         reason = error.text;
         mend = flavour->device_mend;
     }

@@ -6,14 +6,14 @@
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
                        hdi_spirv_printed *out_printed, hd_error *error) {
     const char *backend = device->found.info.backend;
-    const uint32_t offers = device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0;
-    const hdi_spirv_print_target target = { device->api.flavour->dialect, offers, device->facts.warp, false, false };
+    const uint32_t warp = (uint32_t)device->found.caps.subgroup, offers = device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0;
+    const hdi_spirv_print_target target = { device->api.flavour->dialect, offers, warp, false, false };
     const hdi_blob *blob = module->spirv;
     uint32_t ids[HDI_MAX_SPEC];
     hd_error refused = { 0 };
-    if (kernel->subgroup && kernel->subgroup != device->facts.warp)
+    if (kernel->subgroup && kernel->subgroup != warp)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0, "kernel %s wants subgroups of %u, the device has %u", module->name,
-                               kernel->subgroup, device->facts.warp);
+                               kernel->subgroup, warp);
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
     hd_status status = hdi_spirv_print(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
                                        HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), &target, out_text, out_printed, &refused);
@@ -99,10 +99,10 @@ static hd_status compile(hdi_backend_device *device, const char *name, const cha
                                api->flavour->compiler_name, api->flavour->compiler_mend);
     hd_status status = choose_arch(device, arch, sizeof arch, &as_text, error);
     if (status) return status;
-    if (!HDCU_CALL(api, CreateProgram, &program, text, name, 0, NULL, NULL)) return hdcu_fail(api, HD_STATUS_PIPELINE_CREATION, error, "kernel %s", name);
-    if (!compile_with(device, name, program, arch, exact)) status = hdcu_fail(api, HD_STATUS_PIPELINE_CREATION, error, "compiling kernel %s", name);
+    if (!HDCU_CALL(api, CreateProgram, &program, text, name, 0, NULL, NULL)) return hdcu_fail(api, error, "kernel %s", name);
+    if (!compile_with(device, name, program, arch, exact)) status = hdcu_fail(api, error, "compiling kernel %s", name);
     else if (!get_code(device, program, as_text, out_code, out_bytes)) {
-        if (api->result) status = hdcu_fail(api, HD_STATUS_PIPELINE_CREATION, error, "the code of kernel %s", name);
+        if (api->result) status = hdcu_fail(api, error, "the code of kernel %s", name);
         else status = hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", name);
     }
     api->DestroyProgram(&program);
@@ -136,11 +136,12 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     const uint64_t key = status ? 0 : key_of(device->api.flavour, &text, kernel->keep_subnormals);
     void *code = status ? NULL : hdi_cache_read(&device->cache, key, &bytes);
     *out_from_cache = code && load_code(device, code, loaded);
+    if (code && !*out_from_cache && hdcu_is_loss(&device->api)) status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
     if (!status && !*out_from_cache) {
         hdi_free(allocator, code, bytes);
         code = NULL;
         status = compile(device, module->name, text.bytes, kernel->keep_subnormals, &code, &bytes, error);
-        if (!status && !load_code(device, code, loaded)) status = hdcu_fail(&device->api, HD_STATUS_PIPELINE_CREATION, error, "loading kernel %s", module->name);
+        if (!status && !load_code(device, code, loaded)) status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
         if (!status) hdi_cache_write(&device->cache, key, code, bytes);
     }
     hdi_free(allocator, code, bytes);

@@ -9,10 +9,11 @@ typedef struct function_row {
     const char *cuda, *hip;
     size_t      offset; /* in hdcu_api */
     owner       owner;
+    hd_status   status;
     bool        required;
 } function_row;
 static const function_row functions[HDCU_FN_COUNT] = {
-#define HDCU_FUNCTION(library, need, name, cuda, hip, parameters) { cuda, hip, offsetof(hdcu_api, name), library, need },
+#define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) { cuda, hip, offsetof(hdcu_api, name), library, HD_STATUS_##status, need },
 #include "device/cuda/functions.inc"
 };
 
@@ -61,30 +62,40 @@ int hdcu_fault(hdcu_function function) { return fault ? fault(function) : HDCU_S
 
 /* ---- failures ---- */
 
-static const struct { int result; hd_status status; const char *text; } results[] = {
+static const struct result_row { int result; hd_status status; const char *text; } results[] = {
 #define RESULT_ROW(name, number, status, text) { HDCU_##name, HD_STATUS_##status, text },
     HDCU_RESULT_LIST(RESULT_ROW)
 #undef RESULT_ROW
 };
 
-hd_status hdcu_lost(const hdcu_api *api, hd_error *error) {
-    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, api->flavour->backend, 0, "the device was lost and has to be opened anew");
+/* The row of the last call's result; NULL: the function's own status says more. */
+static const struct result_row *row_of(const hdcu_api *api) {
+    for (size_t i = 0; i < HDI_COUNT(results) && functions[api->function].owner == DRIVER; i++)
+        if (results[i].result == api->result) return &results[i];
+    return NULL;
 }
 
-hd_status hdcu_fail(hdcu_api *api, hd_status status, hd_error *error, const char *format, ...) {
-    char doing[192];
+bool hdcu_is_loss(const hdcu_api *api) {
+    const struct result_row *row = row_of(api);
+    return row && row->status == HD_STATUS_DEVICE_LOST;
+}
+
+hd_status hdcu_lost(const hdcu_api *api, hd_error *error) {
+    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, api->flavour->backend, 0, "the device was lost (%s) and has to be opened anew", api->lost_text);
+}
+
+hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) {
+    char doing[128];
     va_list args;
     va_start(args, format);
     vsnprintf(doing, sizeof doing, format, args);
     va_end(args);
-    const char *text = "it failed";
-    const bool of_driver = functions[api->function].owner == DRIVER;
-    for (size_t i = 0; i < HDI_COUNT(results) && of_driver; i++)
-        if (results[i].result == api->result) {
-            if (results[i].status != HD_STATUS_API) status = results[i].status;
-            text = results[i].text;
-        }
-    if (status == HD_STATUS_DEVICE_LOST) api->lost = true;
-    return hdi_fail_native(error, status, api->flavour->backend, api->result, "%s: %s: %s (%d)", doing,
-                           hdcu_function_name(api->flavour, api->function), text, api->result);
+    const struct result_row *row = row_of(api);
+    const char *text = row ? row->text : "it failed", *name = hdcu_function_name(api->flavour, api->function);
+    const hd_status status = row && row->status != HD_STATUS_API ? row->status : functions[api->function].status;
+    if (status == HD_STATUS_DEVICE_LOST && !api->lost) {
+        api->lost = true;
+        snprintf(api->lost_text, sizeof api->lost_text, "%.60s, %s: %s", doing, name, text);
+    }
+    return hdi_fail_native(error, status, api->flavour->backend, api->result, "%s: %s: %s (%d)", doing, name, text, api->result);
 }

@@ -64,7 +64,7 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         hdi_list_init(&memory->link);
     }
     if ((!memory->address && !take_new(device, memory, of_host)) || !clear(device, memory)) {
-        hd_status status = hdcu_fail(&device->api, HD_STATUS_API, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
+        hd_status status = hdcu_fail(&device->api, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
         release(device, memory);
         return status;
     }

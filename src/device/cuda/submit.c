@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "device/cuda/cu.h"
 #include <sched.h>
+#include <stdio.h>
 #include <time.h>
 
 /* ---- what is done ---- */
@@ -22,7 +23,7 @@ hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0, "ticket %llu was never given out", (unsigned long long)ticket);
     *out_done = HDCU_CALL(&device->api, EventQuery, job->done);
     if (*out_done) note_done(device, ticket);
-    else if (device->api.result != HDCU_NOT_READY) return hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "submission %llu", (unsigned long long)ticket);
+    else if (device->api.result != HDCU_NOT_READY) return hdcu_fail(&device->api, error, "submission %llu", (unsigned long long)ticket);
     return HD_OK;
 }
 
@@ -83,7 +84,7 @@ static hd_status take_job(hdi_backend_device *device, const hdi_submission *subm
     end_marks(device, job);
     if (!job->done && !HDCU_CALL(&device->api, EventCreate, &job->done, HDCU_EVENT_NO_TIMING)) {
         job->done = NULL;
-        return hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "an event");
+        return hdcu_fail(&device->api, error, "an event");
     }
     if (!hdi_grow(device->host->allocator, &job->marks, &job->mark_capacity, marks, sizeof *job->marks))
         return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a submission");
@@ -106,9 +107,11 @@ static void take_off(hdi_backend_device *device, const hdi_submission *submissio
 
 /* What was handed over in part must come to rest, since no ticket stands for it; work that does not is given up. */
 static void come_to_rest(hdi_backend_device *device) {
-    if (device->api.lost) return;
-    device->abandoned = device->api.lost = !hdcu_drain(device, device->host->wait_ns);
-    if (!device->api.lost) note_done(device, device->submitted);
+    hdcu_api *api = &device->api;
+    if (api->lost) return;
+    device->abandoned = api->lost = !hdcu_drain(device, device->host->wait_ns);
+    if (api->lost) snprintf(api->lost_text, sizeof api->lost_text, "work that was handed over in part does not end");
+    else note_done(device, device->submitted);
 }
 
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -122,8 +125,8 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     if (status) return status;
     job->begun_ns = hdi_now_ns();
     if (!take) status = hdcu_enqueue(device, submission, job, error);
-    else if (!HDCU_CALL(api, GraphLaunch, take->exec, device->stream)) status = hdcu_fail(api, HD_STATUS_QUEUE, error, "replaying %u commands", submission->cmds->cmd_count);
-    if (!status && !HDCU_CALL(api, EventRecord, job->done, device->stream)) status = hdcu_fail(api, HD_STATUS_QUEUE, error, "the end of a submission");
+    else if (!HDCU_CALL(api, GraphLaunch, take->exec, device->stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
+    if (!status && !HDCU_CALL(api, EventRecord, job->done, device->stream)) status = hdcu_fail(api, error, "the end of a submission");
     if (status) {
         come_to_rest(device);
         end_marks(device, job);
@@ -144,7 +147,7 @@ hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
     for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++) {
         float ms = 0;
         if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, job->marks[i - 1], job->marks[i]))
-            return hdcu_fail(&device->api, HD_STATUS_QUEUE, error, "the times of submission %llu", (unsigned long long)ticket);
+            return hdcu_fail(&device->api, error, "the times of submission %llu", (unsigned long long)ticket);
         out_ns[(*out_count)++] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
     }
     return HD_OK;

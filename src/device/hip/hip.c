@@ -22,7 +22,7 @@ static bool refine(hdcu_api *api, hdcu_facts *facts, hdi_caps *caps) {
     caps->max_groups_x = HDI_MIN(caps->max_groups_x, UINT32_MAX / HDI_MAX(caps->max_workgroup_x, UINT64_C(1)));
     caps->max_groups_y = HDI_MIN(caps->max_groups_y, (uint64_t)UINT16_MAX);
     caps->max_groups_z = HDI_MIN(caps->max_groups_z, (uint64_t)UINT16_MAX);
-    return (facts->warp == 32 || facts->warp == 64) && find_arch(api, facts->device, facts->code, sizeof facts->code);
+    return (caps->subgroup == 32 || caps->subgroup == 64) && find_arch(api, facts->device, facts->code, sizeof facts->code);
 }
 
 static const char *const drivers[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", NULL };

@@ -85,6 +85,7 @@ typedef struct hdcl_facts {
     cl_platform_id platform;
     cl_device_id   id;
     char           identity[256]; /* of device and driver, for the cache */
+    char           pci[16];       /* "0000:01:00.0", or "" */
     uint32_t       offers;        /* hdi_spirv_offer */
     bool           shares;        /* fine-grained SVM */
     bool           records;       /* command buffers that may be under way several times at once */

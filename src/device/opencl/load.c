@@ -122,6 +122,28 @@ static bool offers_recording(question *q, const char *extensions, uint32_t versi
            (number(q, HDCL_DEVICE_COMMAND_BUFFER_QUEUE, 8) & ~(uint64_t)CL_QUEUE_PROFILING_ENABLE) == 0;
 }
 
+/* The numbers of two extensions, which older headers lack. */
+#define PCI_BUS_INFO_KHR  0x410Fu
+#define PCI_BUS_ID_NV     0x4008u
+#define PCI_SLOT_ID_NV    0x4009u
+#define PCI_DOMAIN_ID_NV  0x400Au
+
+/* Where the device is on the PCI bus, by which the same one is known through other APIs; "" where the driver does not say. */
+static void read_pci(question *q, const char *extensions, char *out, size_t room) {
+    cl_uint at[4] = { 0 }; /* domain, bus, device, function */
+    out[0] = 0;
+    if (has_word(extensions, "cl_khr_pci_bus_info")) {
+        ask(q, PCI_BUS_INFO_KHR, sizeof at, at);
+    } else if (has_word(extensions, "cl_nv_device_attribute_query")) {
+        const uint64_t slot = number(q, PCI_SLOT_ID_NV, sizeof(cl_uint));
+        at[0] = (cl_uint)number(q, PCI_DOMAIN_ID_NV, sizeof(cl_uint));
+        at[1] = (cl_uint)number(q, PCI_BUS_ID_NV, sizeof(cl_uint));
+        at[2] = (cl_uint)slot >> 3;
+        at[3] = (cl_uint)slot & 7;
+    } else return;
+    snprintf(out, room, "%04x:%02x:%02x.%x", at[0] & 0xffffu, at[1] & 0xffu, at[2] & 0xffu, at[3] & 0xfu);
+}
+
 static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
     question q = { cl, facts->id, false };
     char version[128], name[128], driver[64], extensions[16384];
@@ -143,6 +165,7 @@ static bool read_facts(const hdcl_cl *cl, hdcl_facts *facts) {
                     (has_word(extensions, "cl_khr_int64_base_atomics") && has_word(extensions, "cl_khr_int64_extended_atomics")
                          ? HDI_SPIRV_OFFERS_INT64_ATOMICS : 0);
     facts->records = !(hidden_now & HDCL_HIDE_RECORDING) && offers_recording(&q, extensions, version_of(version));
+    read_pci(&q, extensions, facts->pci, sizeof facts->pci);
     snprintf(facts->identity, sizeof facts->identity, "%.100s, %.60s, %.60s", name, version, driver);
     return !q.failed;
 }
@@ -159,6 +182,7 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
     text(&q, CL_DEVICE_NAME, info->name, sizeof info->name);
     text(&q, CL_DEVICE_VERSION, info->driver, sizeof info->driver);
     snprintf(info->backend, sizeof info->backend, "opencl");
+    snprintf(info->pci, sizeof info->pci, "%s", facts->pci);
     info->kind = software ? HD_DEVICE_SOFTWARE : type & CL_DEVICE_TYPE_GPU ? unified ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU : HD_DEVICE_OTHER;
     info->memory_bytes = memory;
     out_found->caps = (hdi_caps){
