@@ -205,18 +205,9 @@ PART_OF part_q8_0(PART_ARGUMENTS) {
         MEET(dot_signed(load(x + at + WIDE), codes, load(x + at)), vector)
     }
 }
-/* The scales and the mins of the 8 parts of 32 of a q4_k block, as whole numbers. */
-static inline void q4_k_scales(const uint8_t *block, __m256 *out_scales, __m256 *out_mins) {
-    uint32_t words[3];
-    memcpy(words, block + 4, sizeof words);
-    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
-    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
-    *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales))), _mm256_set1_ps(hdcpu_f16_at(block)));
-    *out_mins = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins))), _mm256_set1_ps(hdcpu_f16_at(block + 2)));
-}
 PART_OF part_q4_k(PART_ARGUMENTS, __m256 *less) {
     __m256 scales, mins;
-    q4_k_scales(blocks, &scales, &mins);
+    hdcpu_q4_k_parts(blocks, &scales, &mins);
     for (uint32_t r = 0; r < rows; r++) less[r] = _mm256_fmadd_ps(mins, _mm256_loadu_ps((const void *)(part + r * row_bytes + 3 * PART)), less[r]);
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
