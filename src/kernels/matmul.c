@@ -332,7 +332,8 @@ static bool choose_vector(const product *p, const hdi_caps *caps, choice *c) {
 
 static bool choose_amx(const product *p, const hdi_caps *caps, choice *c) {
     const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
-    if (is_exact(p) || !caps->matrix_bf16 || p->m <= FEW_ROWS || p->k < 32 || p->b.tensor->dtype == HD_F32 || !columns) return false;
+    if (is_exact(p) || !caps->matrix_bf16 || p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH ||
+        p->b.tensor->dtype == HD_F32 || !columns) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
     c->tile_n = HDCPU_AMX_TILE_N;
     while (c->tile_n > 32 && tiles_of(p, c->tile_m, c->tile_n) < 4 * HDI_MAX(caps->threads, 1)) c->tile_n /= 2;

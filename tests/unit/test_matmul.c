@@ -357,11 +357,11 @@ static void bf16_tiles(void **state) {
     const uint32_t levels = hdcpu_level() == 3 && !found.found[0].caps.matrix_bf16 ? 3 : hdcpu_level() + 1;
     caps.matrix_bf16 = 1;
     seed = 5;
-    for (uint32_t i = 0; i < 2 * HDI_COUNT(sizes); i++) {
+    for (uint32_t i = 0; i < 2 * (HDI_COUNT(b_types) - 1); i++) {
         problem p;
-        options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[1 + i % 7], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
+        options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[1 + i % 14], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
         if (sizes[i % 6].k % 256 != 0) o.b = i % 2 ? HD_F16 : HD_BF16;
-        if (i % 7 == 0) o = (options){ .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
+        if (i % 9 == 0) o = (options){ .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
         make(&p, sizes[i % 6].m, sizes[i % 6].n, sizes[i % 6].k / hdi_dtype(o.b).block_elements * hdi_dtype(o.b).block_elements, o);
         p.request.caps = &caps;
         lower_packed(&p);

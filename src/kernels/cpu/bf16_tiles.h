@@ -6,7 +6,7 @@
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/rows.h"
 
-enum { TILE_LINES = 16, TILE_DEPTH = 32, TILE_WORDS = TILE_LINES * TILE_DEPTH / 2 };
+enum { TILE_LINES = 16, TILE_DEPTH = 32, TILE_WORDS = TILE_LINES * TILE_DEPTH / 2, PAIR_WORDS = 2 * TILE_WORDS };
 
 /* 32 values along K, rounded, as 16 words. */
 static inline void bf16_words(const float *from, uint32_t *out) {

@@ -98,14 +98,23 @@ static inline bytes dot_signed(bytes words, bytes codes, bytes x) { return dot(w
  * end: each 32's scale times the sum of its activations, for types with a min. */
 
 static int offset_of(uint32_t type) {
-    return type == HDI_TYPE_Q4_0 ? 8 : type == HDI_TYPE_Q8_0 ? SIGNED_OFFSET : type == HDI_TYPE_Q6_K ? 32 : type == HDI_TYPE_TQ2_0 ? 1 : 0;
+    switch (type) {
+    case HDI_TYPE_Q4_0:  return 8;
+    case HDI_TYPE_Q8_0:  return SIGNED_OFFSET;
+    case HDI_TYPE_Q3_K:  return 4;
+    case HDI_TYPE_Q6_K:  return 32;
+    case HDI_TYPE_TQ2_0: return 1;
+    default:             return 0;
+    }
 }
 /* The element, within a part, that run `run` of vector `vector` begins with. */
 static uint32_t element_of(uint32_t type, uint32_t vector, uint32_t run) {
     const uint32_t pair = (vector / 2 * WIDE + RUN * run), four = vector / 4 * WIDE + RUN * run; /* code bytes before it */
     switch (type) {
     case HDI_TYPE_Q4_0:  return 2 * pair + 16 * (vector & 1);
-    case HDI_TYPE_Q4_K:  return 64 * (pair / 32) + pair % 32 + 32 * (vector & 1);
+    case HDI_TYPE_Q4_K:
+    case HDI_TYPE_Q5_K:  return 64 * (pair / 32) + pair % 32 + 32 * (vector & 1);
+    case HDI_TYPE_Q3_K:
     case HDI_TYPE_TQ2_0: return 128 * (four / 32) + four % 32 + 32 * (vector & 3);
     default:             return WIDE * vector + RUN * run;
     }
@@ -205,59 +214,86 @@ PART_OF part_q8_0(PART_ARGUMENTS) {
         MEET(dot_signed(load(x + at + WIDE), codes, load(x + at)), vector)
     }
 }
-/* The scales and the mins of the 8 parts of 32 of a q4_k block, as whole numbers. */
-static inline void q4_k_scales(const uint8_t *block, __m256 *out_scales, __m256 *out_mins) {
-    uint32_t words[3];
-    memcpy(words, block + 4, sizeof words);
-    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
-    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
-    *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales))), _mm256_set1_ps(hdcpu_f16_at(block)));
-    *out_mins = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins))), _mm256_set1_ps(hdcpu_f16_at(block + 2)));
+/* 32 bytes moved right by `low`, and at a width of 64 again by `high`. */
+static inline bytes shifted_halves(const uint8_t *p, uint32_t low, uint32_t high) {
+#if HDCPU_LEVEL >= 2
+    const bytes twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)p));
+    return _mm512_srlv_epi32(twice, _mm512_inserti64x4(_mm512_set1_epi32((int)low), _mm256_set1_epi32((int)high), 1));
+#else
+    (void)high;
+    return shifted(load(p), low);
+#endif
 }
-PART_OF part_q4_k(PART_ARGUMENTS, __m256 *less) {
+/* q4_k, and q5_k with a fifth bit of each code in 32 bytes before the others. */
+PART_OF part_q4_k(PART_ARGUMENTS, const bool five, __m256 *less) {
     __m256 scales, mins;
-    q4_k_scales(blocks, &scales, &mins);
+    hdcpu_q4_k_parts(blocks, &scales, &mins);
     for (uint32_t r = 0; r < rows; r++) less[r] = _mm256_fmadd_ps(mins, _mm256_loadu_ps((const void *)(part + r * row_bytes + 3 * PART)), less[r]);
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
-        const bytes codes = shifted(load(blocks + 16 + vector / 2 * WIDE), 4 * (vector & 1)) & all(15);
+        const uint32_t first = WIDE / 32 * (vector & ~1u) + (vector & 1); /* part of 32, followed by first + 2 */
+        bytes codes = shifted(load(blocks + (five ? 48 : 16) + vector / 2 * WIDE), 4 * (vector & 1)) & all(15);
+        if (five) codes |= shifted_left(shifted_halves(blocks + 16, first, first + 2) & all(1), 4);
 #if HDCPU_LEVEL >= 2
-        const int first = (int)(4 * (vector / 2) + (vector & 1));
-        const __m512i index = _mm512_inserti64x4(_mm512_set1_epi32(first), _mm256_set1_epi32(first + 2), 1);
+        const __m512i index = _mm512_inserti64x4(_mm512_set1_epi32((int)first), _mm256_set1_epi32((int)first + 2), 1);
         const floats scale = _mm512_permutexvar_ps(index, _mm512_castps256_ps512(scales));
 #else
-        const floats scale = _mm256_permutevar8x32_ps(scales, _mm256_set1_epi32((int)vector));
+        const floats scale = _mm256_permutevar8x32_ps(scales, _mm256_set1_epi32((int)first));
 #endif
         MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
     }
 }
-PART_OF part_q6_k(PART_ARGUMENTS) {
-    const __m128i whole_scales = _mm_loadu_si128((const void *)(blocks + 192));
-    float scales[16];
+/* 16 whole scales times the block's own. */
+static inline void scale_sixteen(__m128i whole, float d, float *out_scales) {
     for (int i = 0; i < 16; i += LANES) {
 #if HDCPU_LEVEL >= 2
-        const floats whole = to_floats(_mm512_cvtepi8_epi32(whole_scales));
+        const floats some = to_floats(_mm512_cvtepi8_epi32(whole));
 #else
-        const floats whole = to_floats(_mm256_cvtepi8_epi32(i == 0 ? whole_scales : _mm_srli_si128(whole_scales, 8)));
+        const floats some = to_floats(_mm256_cvtepi8_epi32(i == 0 ? whole : _mm_srli_si128(whole, 8)));
 #endif
-        const floats scaled = times(whole, splat(hdcpu_f16_at(blocks + 208)));
-        memcpy(scales + i, &scaled, sizeof scaled);
+        const floats scaled = times(some, splat(d));
+        memcpy(out_scales + i, &scaled, sizeof scaled);
     }
+}
+/* Scales of the runs of 16 at a vector's lanes: two from `low` on, and at a width of 64 two from `high` on. */
+static inline floats scales_of_runs(const float *low, const float *high) {
+#if HDCPU_LEVEL >= 2
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const __m128 four = _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const void *)low), (const void *)high);
+    return _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(four));
+#else
+    (void)high;
+    return _mm256_set_m128(_mm_set1_ps(low[1]), _mm_set1_ps(low[0]));
+#endif
+}
+PART_OF part_q3_k(PART_ARGUMENTS) {
+    uint64_t nibbles;
+    uint32_t twos;
+    memcpy(&nibbles, blocks + 96, sizeof nibbles);
+    memcpy(&twos, blocks + 104, sizeof twos);
+    const uint64_t high0 = (twos & 0x03030303u) | (uint64_t)(twos >> 2 & 0x03030303u) << 32;
+    const uint64_t high1 = (twos >> 4 & 0x03030303u) | (uint64_t)(twos >> 6 & 0x03030303u) << 32;
+    const uint64_t low0 = nibbles & 0x0F0F0F0F0F0F0F0Fu, low1 = nibbles >> 4 & 0x0F0F0F0F0F0F0F0Fu;
+    const __m128i codes_of_scales = _mm_set_epi64x((long long)(low1 | high1 << 4), (long long)(low0 | high0 << 4));
+    float scales[16];
+    scale_sixteen(_mm_sub_epi8(codes_of_scales, _mm_set1_epi8(32)), hdcpu_f16_at(blocks + 108), scales);
+    for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
+        const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
+        const bytes low = shifted(load(blocks + 32 + vector / 4 * WIDE), 2 * (vector & 3)) & all(3);
+        const bytes codes = low | shifted_left(shifted_halves(blocks, vector, vector + 4) & all(1), 2);
+        const floats scale = scales_of_runs(scales + 2 * vector, scales + 2 * vector + 8);
+        MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
+    }
+}
+PART_OF part_q6_k(PART_ARGUMENTS) {
+    float scales[16];
+    scale_sixteen(_mm_loadu_si128((const void *)(blocks + 192)), hdcpu_f16_at(blocks + 208), scales);
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
         const uint32_t half = vector / (128 / WIDE), group = vector * (WIDE / 32) & 3; /* the first of WIDE / 32 groups */
         const bytes low = shifted(load(blocks + 64 * half + (WIDE == 32 ? 32 * (group & 1) : 0)), 4 * (group >> 1)) & all(15);
-#if HDCPU_LEVEL >= 2
-        const bytes twice = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)(blocks + 128 + 32 * half)));
-        const int shift = (int)(2 * group);
-        const bytes high = _mm512_srlv_epi32(twice, _mm512_inserti64x4(_mm512_set1_epi32(shift), _mm256_set1_epi32(shift + 2), 1));
-        const __m512i lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        const floats scale = _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_loadu_ps(scales + 4 * vector)));
-#else
-        const bytes high = shifted(load(blocks + 128 + 32 * half), 2 * group);
-        const floats scale = _mm256_set_m128(_mm_set1_ps(scales[2 * vector + 1]), _mm_set1_ps(scales[2 * vector]));
-#endif
-        const bytes codes = low | shifted_left(high & all(3), 4);
+        const bytes codes = low | shifted_left(shifted_halves(blocks + 128 + 32 * half, 2 * group, 2 * group + 2) & all(3), 4);
+        const floats scale = scales_of_runs(scales + WIDE / 16 * vector, scales + WIDE / 16 * vector + 2);
         MEET(dot(load(x + at + WIDE), codes, load(x + at)), vector)
     }
 }
@@ -274,7 +310,9 @@ PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
     switch (type) {
     case HDI_TYPE_Q4_0: part_q4_0(blocks, part, row_bytes, rows, sums); break;
     case HDI_TYPE_Q8_0: part_q8_0(blocks, part, row_bytes, rows, sums); break;
-    case HDI_TYPE_Q4_K: part_q4_k(blocks, part, row_bytes, rows, sums, less); break;
+    case HDI_TYPE_Q4_K: part_q4_k(blocks, part, row_bytes, rows, sums, false, less); break;
+    case HDI_TYPE_Q5_K: part_q4_k(blocks, part, row_bytes, rows, sums, true, less); break;
+    case HDI_TYPE_Q3_K: part_q3_k(blocks, part, row_bytes, rows, sums); break;
     case HDI_TYPE_Q6_K: part_q6_k(blocks, part, row_bytes, rows, sums); break;
     default:            part_tq2_0(blocks, part, row_bytes, rows, sums); break;
     }
@@ -300,7 +338,7 @@ PART_OF columns_of(const uint32_t type, const uint8_t *columns, uint64_t column_
         }
         for (uint32_t r = 0; r < rows; r++) {
             float sum = sum_of(sums[r][0] + sums[r][1]);
-            if (type == HDI_TYPE_Q4_K)
+            if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K)
                 for (int lane = 0; lane < 8; lane++) sum -= less[r][lane];
             out[r * out_stride + j] = sum;
         }
@@ -314,14 +352,18 @@ void hdcpu_int8_columns(uint32_t type, const uint8_t *columns, uint64_t column_b
     switch (type * 16 + rows) {
     COLUMNS_OF_TYPE(HDI_TYPE_Q4_0)
     COLUMNS_OF_TYPE(HDI_TYPE_Q8_0)
+    COLUMNS_OF_TYPE(HDI_TYPE_Q3_K)
     COLUMNS_OF_TYPE(HDI_TYPE_Q4_K)
+    COLUMNS_OF_TYPE(HDI_TYPE_Q5_K)
     COLUMNS_OF_TYPE(HDI_TYPE_Q6_K)
     COLUMNS_OF_TYPE(HDI_TYPE_TQ2_0)
     default: break;
     }
 }
 
-bool hdcpu_int8_takes(uint32_t type) { return type >= HDI_TYPE_Q4_0 && type <= HDI_TYPE_TQ2_0; }
+bool hdcpu_int8_takes(uint32_t type) {
+    return (type >= HDI_TYPE_Q4_0 && type <= HDI_TYPE_TQ2_0) || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q5_K;
+}
 #else
 typedef int hdcpu_no_dot_int8; /* the portable level has no such vectors: ISO C wants a declaration */
 #endif

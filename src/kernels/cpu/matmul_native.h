@@ -43,12 +43,17 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
 
 /* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's
  * columns and all sums stay in the second cache. */
-enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 1280 };
+enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };
 static inline uint32_t hdcpu_amx_rows(uint32_t m) { return (m + 31u) / 32u * 32u; }
 static inline uint32_t hdcpu_amx_depth_tiles(uint32_t k) { return k / 32u + (k % 32u != 0); }
 static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) { return (uint64_t)hdcpu_amx_rows(m) * hdcpu_amx_depth_tiles(k) * 64u; }
+/* Where, in words, the packed tiles of a pair of 16 rows from row m on begin, those of the block from k0 on. */
+static inline uint64_t hdcpu_amx_packed_at(uint32_t m_all, uint32_t k_all, uint32_t m, uint32_t k0) {
+    const uint32_t depth = HDI_MIN(k_all - k0, (uint32_t)HDCPU_AMX_DEPTH);
+    return ((uint64_t)hdcpu_amx_rows(m_all) * (k0 / 32u) + (uint64_t)m * hdcpu_amx_depth_tiles(depth)) * 16u;
+}
 static inline uint64_t hdcpu_amx_scratch_bytes(uint32_t tile_m, uint32_t tile_n) {
-    const uint64_t line = 16 * HDCPU_AMX_TILE_N, columns = HDCPU_AMX_TILE_N * HDCPU_AMX_DEPTH / 2;
+    const uint64_t line = 16 * HDCPU_AMX_TILE_N, columns = 2 * 32 * HDCPU_AMX_DEPTH / 2;
     return (line + columns + (uint64_t)hdcpu_amx_rows(tile_m) * hdcpu_amx_rows(tile_n)) * sizeof(float);
 }
 #endif

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__AVX2__)
 #  include <immintrin.h>
 #endif
 
@@ -67,6 +67,17 @@ static inline void hdcpu_q4_k_part(const uint8_t *block, int part, float *out_sc
     *out_scale = hdcpu_f16_at(block) * (float)scale;
     *out_min = hdcpu_f16_at(block + 2) * (float)min;
 }
+#if defined(__AVX2__)
+/* Those of all 8 parts. */
+static inline void hdcpu_q4_k_parts(const uint8_t *block, __m256 *out_scales, __m256 *out_mins) {
+    uint32_t words[3];
+    memcpy(words, block + 4, sizeof words);
+    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
+    *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales))), _mm256_set1_ps(hdcpu_f16_at(block)));
+    *out_mins = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins))), _mm256_set1_ps(hdcpu_f16_at(block + 2)));
+}
+#endif
 static inline void hdcpu_block_q4_k(const uint8_t *block, float *restrict out) {
     for (int part = 0; part < 8; part += 2) {
         const uint8_t *codes = block + 16 + 16 * part;
