@@ -18,6 +18,11 @@ static const hdi_registered all[] = {
 #else
     { NULL, "opencl", NULL },
 #endif
+#if defined(HEDDLE_LEVELZERO)
+    { &hdi_backend_levelzero, "levelzero", NULL },
+#else
+    { NULL, "levelzero", NULL },
+#endif
     { &hdi_backend_cpu, "cpu", NULL },
     { &hdi_backend_null, "null", NULL },
 };
@@ -61,7 +66,7 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
         row->backend->probe(host, row->probe);
         for (uint32_t d = 0; d < row->probe->found_count; d++) registry->ranked[registry->ranked_count++] = &row->probe->found[d];
     }
-    if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, cpu and null", only);
+    if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, cpu and null", only);
     rank_devices(registry);
     return HD_OK;
 }

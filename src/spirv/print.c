@@ -10,8 +10,7 @@ static uint32_t storage_of(const hdi_spirv_printer *p, uint32_t def) {
     return hdi_spirv_def_opcode(p->m, def) == SpvOpVariable ? hdi_spirv_type_of(p->m, def)->storage : UINT32_MAX;
 }
 
-/* The arguments that the printed body needs. */
-static void find_arguments(hdi_spirv_printer *p) {
+void hdi_spirv_find_arguments(hdi_spirv_printer *p) {
     hdi_spirv_printed *out = p->printed;
     uint32_t bindings = p->has_length;
     for (uint32_t def = 1; def < p->m->def_count; def++) {
@@ -187,7 +186,9 @@ static bool allocate(hdi_spirv_printer *p) {
     return all || hdi_spirv_no_memory(p->m);
 }
 
-static void sum_shared(hdi_spirv_printer *p) {
+bool hdi_spirv_begin(hdi_spirv_printer *p, uint32_t entry) { return allocate(p) && check_modes(p, entry); }
+
+void hdi_spirv_sum_shared(hdi_spirv_printer *p) {
     uint64_t bytes = 0;
     for (uint32_t def = 1; def < p->m->def_count; def++) {
         if (!is_used(p, def) || storage_of(p, def) != SpvStorageClassWorkgroup) continue;
@@ -208,9 +209,9 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     p->indent = 1;
     if (!hdi_spirv_put_function(p, function, &scope)) return false;
     p->text = globals;
-    sum_shared(p);
+    hdi_spirv_sum_shared(p);
     if (!put_globals(p)) return false;
-    find_arguments(p);
+    hdi_spirv_find_arguments(p);
     hdi_spirv_find_types(p);
     if (!check_offers(p) || !choose_subgroup(p)) return false;
     p->text = out;
@@ -230,7 +231,7 @@ static hd_status print_module(hdi_spirv_module *m, hd_status status, const char 
     uint32_t chosen = 0;
     *out_printed = (hdi_spirv_printed){ 0 };
     if (status == HD_OK) status = hdi_spirv_reflect(m, entry, &out_printed->info, &chosen);
-    if (status == HD_OK && !(allocate(&p) && check_modes(&p, chosen) && put_kernel(&p, chosen, &globals, &body, out_text))) status = m->status;
+    if (status == HD_OK && !(hdi_spirv_begin(&p, chosen) && put_kernel(&p, chosen, &globals, &body, out_text))) status = m->status;
     hdi_text_free(&globals);
     hdi_text_free(&body);
     hdi_spirv_module_free(m);

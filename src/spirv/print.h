@@ -1,6 +1,7 @@
 /* print.h: a module that was read becomes text in a language of the C family. Internal to src/spirv/. In this order:
  *   fold.c         with the constants given: which values are known, which blocks are reached, what is still needed
  *   uniform.c      for devices without subgroups: do all invocations come along?
+ *   place.c        where pointers lead
  *   print_flow.c   functions: constructs, branches, phis, calls inlined
  *   print_ops.c    instructions on values: a table of templates; print_glsl.c and print_groups.c are parts of it
  *   print_memory.c pointers, loads, stores, atomics
@@ -87,6 +88,11 @@ typedef struct hdi_spirv_printer {
     uint32_t   has_length; /* a bit for each binding whose length is asked for */
 } hdi_spirv_printer;
 
+/* ---- print.c: what both outputs begin and end with ---- */
+bool hdi_spirv_begin(hdi_spirv_printer *p, uint32_t entry_inst); /* room, and no execution mode that is not honoured */
+void hdi_spirv_find_arguments(hdi_spirv_printer *p);             /* buffers, words and lengths that the kernel is given */
+void hdi_spirv_sum_shared(hdi_spirv_printer *p);
+
 /* ---- fold.c ---- */
 void hdi_spirv_fold(hdi_spirv_printer *p, uint32_t entry_function);
 static inline bool hdi_spirv_is_known(const hdi_spirv_printer *p, uint32_t def) { return p->facts[p->same[def]] & HDI_SPIRV_KNOWN; }
@@ -97,6 +103,33 @@ uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n);
 /* ---- uniform.c ---- */
 /* Does every invocation of a workgroup reach each instruction about subgroups? Else UNSUPPORTED. */
 bool hdi_spirv_check_uniform(hdi_spirv_printer *p);
+
+/* ---- place.c ---- */
+/* Where a pointer leads. */
+typedef struct hdi_spirv_place {
+    uint32_t root;      /* the variable */
+    uint32_t storage;
+    uint32_t type;      /* of what is there */
+    uint32_t index_count, index[HDI_SPIRV_MAX_TYPE_DEPTH + 4]; /* from the root on */
+    /* of a buffer or push constants: the offset is `bytes` + the sum of index * stride */
+    uint64_t bytes;
+    uint32_t term_count, term[HDI_SPIRV_MAX_TYPE_DEPTH + 4], stride[HDI_SPIRV_MAX_TYPE_DEPTH + 4];
+    uint32_t align;           /* what divides every such offset, up to BUFFER_ALIGN */
+    uint32_t matrix_stride;   /* of the matrix that this is or is in */
+    bool     by_rows, is_volatile;
+    uint32_t step;            /* bytes from one component to the next; 0: as wide as they are */
+} hdi_spirv_place;
+/* Buffers and push constants are bytes; what is in another storage class is a variable of its type. */
+static inline bool hdi_spirv_is_bytes(uint32_t storage) {
+    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform || storage == SpvStorageClassPushConstant;
+}
+bool hdi_spirv_find_place(hdi_spirv_printer *p, uint32_t pointer, hdi_spirv_place *at);
+/* May a vector be moved as a whole, `more` bytes on? */
+bool hdi_spirv_is_whole(const hdi_spirv_place *at, const hdi_spirv_type *type, uint64_t more);
+/* How many numbers a value of the type is made of; at most limit + 1. */
+uint32_t hdi_spirv_number_count(const hdi_spirv_module *m, uint32_t type, uint32_t limit);
+/* Offset of part `i` of what is at the place, from its beginning; the matrix facts go with it. */
+uint64_t hdi_spirv_part_offset(const hdi_spirv_module *m, hdi_spirv_place *at, uint32_t i);
 
 /* ---- print_types.c ---- */
 /* Adds to the text: %s text, %u number, %U 64-bit number, %x hexadecimal, %v a value (def), %t a type's name (def),

@@ -3,103 +3,9 @@
  * are read and written number by number, or a vector at a time where its alignment is sure. */
 #include "spirv/print.h"
 
-enum { BUFFER_ALIGN = 16 }; /* of a buffer's first byte */
+typedef hdi_spirv_place place;
 
-/* Where a pointer leads. */
-typedef struct place {
-    uint32_t root;      /* the variable */
-    uint32_t storage;
-    uint32_t type;      /* of what is there */
-    uint32_t index_count, index[HDI_SPIRV_MAX_TYPE_DEPTH + 4]; /* from the root on */
-    /* of a buffer or push constants: the offset is `bytes` + the sum of index * stride */
-    uint64_t bytes;
-    uint32_t term_count, term[HDI_SPIRV_MAX_TYPE_DEPTH + 4], stride[HDI_SPIRV_MAX_TYPE_DEPTH + 4];
-    uint32_t align;           /* what divides every such offset, up to BUFFER_ALIGN */
-    uint32_t matrix_stride;   /* of the matrix that this is or is in */
-    bool     by_rows, is_volatile;
-    uint32_t step;            /* bytes from one component to the next; 0: as wide as they are */
-} place;
-
-static bool is_bytes(uint32_t storage) {
-    return storage == SpvStorageClassStorageBuffer || storage == SpvStorageClassUniform || storage == SpvStorageClassPushConstant;
-}
 static bool is_push(const place *at) { return at->storage == SpvStorageClassPushConstant; }
-
-/* ---- following a pointer ---- */
-
-static void add_term(hdi_spirv_printer *p, place *at, uint32_t index, uint64_t stride) {
-    if (hdi_spirv_is_known(p, index)) {
-        at->bytes += hdi_spirv_bits(p, index) * stride; /* wraps for wild constants only */
-    } else {
-        at->term[at->term_count] = index;
-        at->stride[at->term_count++] = (uint32_t)stride;
-    }
-    uint64_t known = hdi_spirv_is_known(p, index) ? hdi_spirv_bits(p, index) * stride : stride;
-    while (at->align > 1 && known % at->align) at->align /= 2;
-}
-
-/* One index further into a laid-out type. */
-static void step_bytes(hdi_spirv_printer *p, place *at, uint32_t index) {
-    const hdi_spirv_module *m = p->m;
-    const hdi_spirv_type *type = hdi_spirv_type_at(m, at->type);
-    const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, at->type);
-    uint64_t number = 0;
-    switch (type->kind) {
-    case 's': {
-        hdi_spirv_known(m, index, &number);
-        const hdi_spirv_member *member = &decor->members[number];
-        at->bytes += member->offset;
-        while (at->align > 1 && member->offset % at->align) at->align /= 2;
-        at->matrix_stride = member->matrix_stride;
-        at->by_rows = member->flags & HDI_SPIRV_ROW_MAJOR;
-        at->is_volatile |= (member->flags & (HDI_SPIRV_VOLATILE | HDI_SPIRV_COHERENT)) != 0;
-        break;
-    }
-    case 'm':
-        add_term(p, at, index, at->by_rows ? type->width / 8 : at->matrix_stride);
-        if (at->by_rows) at->step = at->matrix_stride;
-        break;
-    case 'a': case 'r': add_term(p, at, index, decor->array_stride); break;
-    default: add_term(p, at, index, at->step ? at->step : type->width / 8); break; /* a vector's component */
-    }
-    at->type = hdi_spirv_part_type(m, at->type, number);
-}
-
-static void note_access(hdi_spirv_printer *p, place *at) {
-    const hdi_spirv_decor *decor = hdi_spirv_decor_of(p->m, at->root);
-    at->is_volatile |= (decor->flags & (HDI_SPIRV_VOLATILE | HDI_SPIRV_COHERENT)) != 0;
-}
-
-static bool find_place(hdi_spirv_printer *p, uint32_t pointer, place *at) {
-    const hdi_spirv_module *m = p->m;
-    *at = (place){ .align = BUFFER_ALIGN, .matrix_stride = HDI_SPIRV_NONE };
-    uint32_t reversed[HDI_COUNT(at->index)], inst = m->defs[pointer].inst;
-    for (;; pointer = hdi_spirv_find(m, hdi_spirv_def_words(m, pointer)[3])) {
-        pointer = p->same[pointer]; /* a parameter's argument */
-        uint32_t opcode = hdi_spirv_def_opcode(m, pointer);
-        if (opcode != SpvOpAccessChain && opcode != SpvOpInBoundsAccessChain && opcode != SpvOpCopyObject) break;
-        for (uint32_t i = hdi_spirv_length(m, m->defs[pointer].inst); i-- > 4;) {
-            if (at->index_count == HDI_COUNT(reversed)) return hdi_spirv_unsupported(p->m, inst, "too many indices");
-            reversed[at->index_count++] = hdi_spirv_find(m, hdi_spirv_def_words(m, pointer)[i]);
-        }
-    }
-    at->root = pointer;
-    at->storage = hdi_spirv_type_of(m, pointer)->storage;
-    at->type = hdi_spirv_type_of(m, pointer)->element;
-    note_access(p, at);
-    for (uint32_t i = 0; i < at->index_count; i++) {
-        uint32_t index = reversed[at->index_count - 1 - i];
-        uint64_t number = 0;
-        at->index[i] = index;
-        if (is_bytes(at->storage)) {
-            step_bytes(p, at, index);
-        } else {
-            hdi_spirv_known(m, index, &number);
-            at->type = hdi_spirv_part_type(m, at->type, hdi_spirv_type_at(m, at->type)->kind == 's' ? number : 0);
-        }
-    }
-    return true;
-}
 
 /* ---- variables ---- */
 
@@ -108,7 +14,7 @@ static void put_name(hdi_spirv_printer *p, uint32_t variable) {
 }
 
 static const char *space_of(const place *at) {
-    return is_bytes(at->storage) ? "GLOBAL" : at->storage == SpvStorageClassWorkgroup ? "LOCAL" : "PRIVATE";
+    return hdi_spirv_is_bytes(at->storage) ? "GLOBAL" : at->storage == SpvStorageClassWorkgroup ? "LOCAL" : "PRIVATE";
 }
 
 /* The C expression of a place in a variable. A component by an unknown index goes through a pointer to scalars. */
@@ -204,44 +110,12 @@ static bool put_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_ty
     return true;
 }
 
-/* May a vector be moved as a whole? */
-static bool is_whole(const place *at, const hdi_spirv_type *type, uint64_t more) {
-    uint32_t bytes = type->width / 8 * type->count;
-    return !is_push(at) && at->step == 0 && !at->is_volatile && type->count != 3 && bytes <= BUFFER_ALIGN && at->align % bytes == 0 && more % bytes == 0;
-}
-
-static uint32_t number_count(const hdi_spirv_module *m, uint32_t type_def, uint32_t limit) {
-    const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
-    if (strchr("fib", type->kind)) return type->count;
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < type->count && sum <= limit; i++) {
-        uint32_t part = number_count(m, hdi_spirv_part_type(m, type_def, i), limit);
-        if (type->kind != 's') return (uint32_t)HDI_MIN((uint64_t)part * type->count, (uint64_t)limit + 1);
-        sum += part;
-    }
-    return (uint32_t)HDI_MIN(sum, (uint64_t)limit + 1);
-}
-
-/* Offset of part `i` of what is at the place, from its beginning; the matrix facts go with it. */
-static uint64_t part_offset(const hdi_spirv_module *m, place *at, uint32_t i) {
-    const hdi_spirv_type *type = hdi_spirv_type_at(m, at->type);
-    const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, at->type);
-    if (type->kind == 'm') {
-        if (at->by_rows) at->step = at->matrix_stride;
-        return (uint64_t)i * (at->by_rows ? type->width / 8 : at->matrix_stride);
-    }
-    if (type->kind != 's') return (uint64_t)i * (type->kind == 'a' ? decor->array_stride : at->step ? at->step : type->width / 8);
-    at->matrix_stride = decor->members[i].matrix_stride;
-    at->by_rows = decor->members[i].flags & HDI_SPIRV_ROW_MAJOR;
-    return decor->members[i].offset;
-}
-
 /* The value at the place as an expression. Types nest at most HDI_SPIRV_MAX_TYPE_DEPTH deep. */
 static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
     bool vector = hdi_spirv_is_vector(type), array = type->kind == 'a' || type->kind == 'm';
     if (type->count == 1 && strchr("fi", type->kind)) return put_number(p, at, type, more);
-    if (vector && is_whole(at, type, more)) {
+    if (vector && hdi_spirv_is_whole(at, type, more)) {
         hdi_spirv_put(p, "AT(%t, ", at->type);
         put_address(p, at, more);
         hdi_spirv_put(p, ")");
@@ -250,7 +124,7 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
     hdi_spirv_put(p, vector ? "make_%t(" : array ? "(NEW(%t){{" : "(NEW(%t){", at->type);
     for (uint32_t i = 0; i < type->count && !p->stop; i++) {
         place part = *at;
-        uint64_t offset = part_offset(p->m, &part, i);
+        uint64_t offset = hdi_spirv_part_offset(p->m, &part, i);
         part.type = hdi_spirv_part_type(p->m, at->type, i);
         if (i) hdi_spirv_put(p, ", ");
         if (!put_read(p, &part, more + offset)) return false;
@@ -278,7 +152,7 @@ static void extend(path *to, const hdi_spirv_type *type, uint32_t i) {
 static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, uint32_t value, const path *from) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
     bool vector = hdi_spirv_is_vector(type), number = type->count == 1 && strchr("fi", type->kind);
-    if (number || (vector && is_whole(at, type, more))) {
+    if (number || (vector && hdi_spirv_is_whole(at, type, more))) {
         hdi_spirv_line(p);
         if (number) put_number(p, at, type, more);
         else hdi_spirv_put(p, "AT(%t, ", at->type);
@@ -288,7 +162,7 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, uint
     }
     for (uint32_t i = 0; i < type->count && !p->stop; i++) {
         place part = *at;
-        uint64_t offset = part_offset(p->m, &part, i);
+        uint64_t offset = hdi_spirv_part_offset(p->m, &part, i);
         part.type = hdi_spirv_part_type(p->m, at->type, i);
         if (vector) { /* components are named by letters, of values that may be no variables */
             hdi_spirv_line(p);
@@ -307,8 +181,8 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, uint
 /* ---- loads and stores ---- */
 
 static bool read_value(hdi_spirv_printer *p, uint32_t inst, const place *at) {
-    if (is_bytes(at->storage)) {
-        if (number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
+    if (hdi_spirv_is_bytes(at->storage)) {
+        if (hdi_spirv_number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
             return hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers out of a buffer at once", HDI_SPIRV_MAX_COPIED);
         return put_read(p, at, 0);
     }
@@ -319,7 +193,7 @@ static bool read_value(hdi_spirv_printer *p, uint32_t inst, const place *at) {
 static bool load(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     place at;
-    if (!find_place(p, hdi_spirv_find(p->m, words[3]), &at)) return false;
+    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[3]), &at)) return false;
     at.is_volatile |= words[0] >> 16 > 4 && words[4] & 0x11; /* volatile, or made visible */
     hdi_spirv_put_result(p, hdi_spirv_find(p->m, words[2]));
     bool fine = read_value(p, inst, &at);
@@ -331,10 +205,10 @@ static bool store(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t value = hdi_spirv_find(p->m, words[2]);
     place at;
-    if (!find_place(p, hdi_spirv_find(p->m, words[1]), &at)) return false;
+    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &at)) return false;
     at.is_volatile |= words[0] >> 16 > 3 && words[3] & 9;
-    if (is_bytes(at.storage)) {
-        if (number_count(p->m, at.type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
+    if (hdi_spirv_is_bytes(at.storage)) {
+        if (hdi_spirv_number_count(p->m, at.type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
             return hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers into a buffer at once", HDI_SPIRV_MAX_COPIED);
         return put_write(p, &at, 0, value, &(path){ .length = 0 });
     }
@@ -348,8 +222,8 @@ static bool store(hdi_spirv_printer *p, uint32_t inst) {
 static bool copy(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     place to, from;
-    if (!find_place(p, hdi_spirv_find(p->m, words[1]), &to) || !find_place(p, hdi_spirv_find(p->m, words[2]), &from)) return false;
-    if (is_bytes(to.storage)) return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer");
+    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &to) || !hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[2]), &from)) return false;
+    if (hdi_spirv_is_bytes(to.storage)) return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer");
     hdi_spirv_line(p);
     put_lvalue(p, &to);
     hdi_spirv_put(p, " = ");
@@ -363,7 +237,7 @@ static bool array_length(hdi_spirv_printer *p, uint32_t inst) {
     const hdi_spirv_module *m = p->m;
     const uint32_t *words = hdi_spirv_words(m, inst);
     place at;
-    if (!find_place(p, hdi_spirv_find(m, words[3]), &at)) return false;
+    if (!hdi_spirv_find_place(p, hdi_spirv_find(m, words[3]), &at)) return false;
     uint32_t binding = hdi_spirv_decor_of(m, at.root)->binding, array = hdi_spirv_part_type(m, at.type, words[4]);
     p->has_length |= 1u << binding;
     hdi_spirv_put(p, "(u32)((length%u - %uu) / %uu)", binding, hdi_spirv_decor_of(m, at.type)->members[words[4]].offset,
@@ -382,9 +256,9 @@ bool hdi_spirv_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
 
 bool hdi_spirv_put_pointer(hdi_spirv_printer *p, uint32_t pointer, const char *qualifier, const char *type) {
     place at;
-    if (!find_place(p, pointer, &at)) return false;
+    if (!hdi_spirv_find_place(p, pointer, &at)) return false;
     hdi_spirv_put(p, "(%s%s %s *)(", qualifier, space_of(&at), type);
-    if (is_bytes(at.storage)) {
+    if (hdi_spirv_is_bytes(at.storage)) {
         put_address(p, &at, 0);
     } else {
         hdi_spirv_put(p, "&");

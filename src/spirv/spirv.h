@@ -59,7 +59,8 @@ enum hdi_spirv_offer {
     HDI_SPIRV_OFFERS_FP16 = 2,          /* OpenCL: cl_khr_fp16; without it halves are converted by integer code */
     HDI_SPIRV_OFFERS_INT64_ATOMICS = 4, /* OpenCL: cl_khr_int64_base_atomics and _extended_atomics */
     HDI_SPIRV_OFFERS_SUBGROUPS = 8,     /* OpenCL: cl_khr_subgroups; without them they go through shared memory */
-    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16  /* CUDA: sm_70 or newer */
+    HDI_SPIRV_OFFERS_MATRIX_UNITS = 16, /* CUDA: sm_70 or newer */
+    HDI_SPIRV_OFFERS_INTEGER_DOT = 32   /* OpenCL's SPIR-V: SPV_KHR_integer_dot_product */
 };
 typedef struct hdi_spirv_print_target {
     hdi_spirv_dialect dialect;
@@ -96,6 +97,13 @@ hd_status hdi_spirv_print(const hd_allocator *allocator, const void *module, siz
 hd_status hdi_spirv_print_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
                                   const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
                                   const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+
+/* The same as a module of OpenCL's flavour (flavour.c): physical addresses of 64 bits, arguments without offsets, an entry
+ * point of the same name; `out_module` holds its words. Version 1.2, or 1.3 where the kernel has subgroups; their lanes are
+ * `subgroup` where it is not 0. Drivers give f16 and f64 as they are: without the offer they are refused. */
+hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
+                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
 
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {

@@ -1,0 +1,115 @@
+/* kernel.c: SPIR-V and constants to a module of OpenCL's flavour, compiled by the driver, kept on disk as the device's code. */
+#include "device/levelzero/ze.h"
+#include <stdio.h>
+
+static hd_status translate(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_module,
+                           hdi_spirv_printed *out_printed, hd_error *error) {
+    const hdi_blob *blob = module->spirv;
+    uint32_t ids[HDI_MAX_SPEC];
+    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    hd_error refused = { 0 };
+    const uint32_t lanes = kernel->subgroup ? kernel->subgroup : (uint32_t)device->found.caps.subgroup;
+    hd_status status = hdi_spirv_kernel_module(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
+                                               HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), device->facts.offers, lanes, out_module, out_printed, &refused);
+    if (status) return hdi_fail_native(error, status, "levelzero", 0, "kernel %s: %s", module->name, refused.text);
+    for (uint32_t i = 0; i < out_printed->buffer_count; i++)
+        if (out_printed->buffers[i] >= kernel->binding_count)
+            return hdi_fail_native(error, HD_STATUS_MODULE, "levelzero", 0, "kernel %s uses binding %u of %u", module->name, out_printed->buffers[i], kernel->binding_count);
+    return HD_OK;
+}
+
+/* The compiler's own words, in the log. */
+static void log_build(hdi_backend_device *device, const char *name, ze_module_build_log_handle_t build_log) {
+    size_t bytes = 0;
+    if (device->ze.ModuleBuildLogGetString(build_log, &bytes, NULL) != ZE_RESULT_SUCCESS || bytes == 0) return;
+    char *words = hdi_alloc(device->host->allocator, bytes + 1);
+    if (words && device->ze.ModuleBuildLogGetString(build_log, &bytes, words) == ZE_RESULT_SUCCESS)
+        hdi_log_line(device->host->log, HD_LOG_WARNING, "levelzero", "kernel %s: %.1000s", name, words);
+    hdi_free(device->host->allocator, words, bytes + 1);
+}
+
+/* Module and kernel of these bytes; false with nothing made. */
+static bool build(hdi_backend_device *device, const char *name, ze_module_format_t format, const void *bytes, size_t count, hdi_loaded_kernel *loaded) {
+    const ze_module_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_MODULE_DESC, .format = format, .inputSize = count, .pInputModule = bytes };
+    const ze_kernel_desc_t kernel = { .stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = HDI_SPIRV_PRINTED_ENTRY };
+    const uint32_t *size = loaded->printed.info.workgroup;
+    ze_module_build_log_handle_t build_log = NULL;
+    bool fine = HDZE_CALL(device, ModuleCreate, device->context, device->facts.device, &desc, &loaded->module, &build_log);
+    if (!fine) {
+        if (build_log) log_build(device, name, build_log);
+        loaded->module = NULL;
+    }
+    if (build_log) device->ze.ModuleBuildLogDestroy(build_log);
+    if (fine && !HDZE_CALL(device, KernelCreate, loaded->module, &kernel, &loaded->kernel)) {
+        loaded->kernel = NULL;
+        fine = false;
+    }
+    fine = fine && HDZE_CALL(device, KernelSetGroupSize, loaded->kernel, size[0], size[1], size[2]);
+    if (fine) return true;
+    HDZE_END(device, KernelDestroy, loaded->kernel);
+    HDZE_END(device, ModuleDestroy, loaded->module);
+    return false;
+}
+
+static void keep(hdi_backend_device *device, uint64_t key, const hdi_loaded_kernel *loaded) {
+    size_t bytes = 0;
+    if (!device->host->cache_dir || device->ze.ModuleGetNativeBinary(loaded->module, &bytes, NULL) != ZE_RESULT_SUCCESS || bytes == 0) return;
+    uint8_t *code = hdi_alloc(device->host->allocator, bytes);
+    size_t given = bytes;
+    if (code && device->ze.ModuleGetNativeBinary(loaded->module, &given, code) == ZE_RESULT_SUCCESS) hdi_cache_write(&device->cache, key, code, HDI_MIN(given, bytes));
+    hdi_free(device->host->allocator, code, bytes);
+}
+
+/* From the cache, or compiled; the key is of the translated module, so that a changed translation is never taken for an old one. */
+static hd_status load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel *loaded,
+                      bool *out_from_cache, hd_error *error) {
+    hdi_text translated = { .allocator = device->host->allocator };
+    size_t bytes = 0;
+    hd_status status = translate(device, module, kernel, &translated, &loaded->printed, error);
+    const uint64_t key = status ? 0 : hdi_hash(HDI_HASH_START, translated.bytes, translated.count);
+    void *code = status ? NULL : hdi_cache_read(&device->cache, key, &bytes);
+    *out_from_cache = code && build(device, module->name, ZE_MODULE_FORMAT_NATIVE, code, bytes, loaded);
+    if (!status && !*out_from_cache) {
+        if (!build(device, module->name, ZE_MODULE_FORMAT_IL_SPIRV, translated.bytes, translated.count, loaded)) status = hdze_fail(device, error, "kernel %s", module->name);
+        else keep(device, key, loaded);
+    }
+    hdi_free(device->host->allocator, code, bytes);
+    hdi_text_free(&translated);
+    return status;
+}
+
+static void release(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    hdi_list_remove(&kernel->link);
+    HDZE_END(device, KernelDestroy, kernel->kernel);
+    HDZE_END(device, ModuleDestroy, kernel->module);
+    hdi_free(device->host->allocator, kernel, sizeof *kernel);
+}
+
+hd_status hdze_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                           hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+    *out_from_cache = false;
+    if (device->lost) return hdze_lost(device, error);
+    if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "levelzero", 0, "kernel %s has no form for a GPU", module->name);
+    hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
+    if (!loaded) return hdze_no_memory(error, "a kernel");
+    hdi_list_add(&device->kernels, &loaded->link);
+    hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
+    if (status) release(device, loaded);
+    else *out_kernel = loaded;
+    return status;
+}
+
+void hdze_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    if (!kernel) return;
+    hdi_list_remove(&kernel->link);
+    hdi_list_add(&device->dead_kernels, &kernel->link);
+    hdze_kernel_collect(device, false);
+}
+
+void hdze_kernel_collect(hdi_backend_device *device, bool all) {
+    for (hdi_link *at = device->dead_kernels.next, *next; at != &device->dead_kernels; at = next) {
+        next = at->next;
+        hdi_loaded_kernel *kernel = HDI_OBJECT(at, hdi_loaded_kernel, link);
+        if (all || kernel->last_ticket <= device->done) release(device, kernel);
+    }
+}

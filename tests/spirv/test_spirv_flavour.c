@@ -1,0 +1,183 @@
+/* test_spirv_flavour.c: kernels as SPIR-V of OpenCL's flavour. Every kernel that the planner can choose, and those of users, are
+ * valid by spirv-val, and a translator takes them (llvm-spirv) where one is installed; what cannot be said is refused by name;
+ * equal input gives equal words, and every allocation may fail. */
+#define _GNU_SOURCE
+#include "languages.h"
+#include "../unit/spirv_fixtures.h"
+#include "user_kernels.h"
+#include <fcntl.h>
+#include <spirv/unified1/spirv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EVERYTHING = HDI_SPIRV_OFFERS_FP64 | HDI_SPIRV_OFFERS_FP16 | HDI_SPIRV_OFFERS_INT64_ATOMICS | HDI_SPIRV_OFFERS_SUBGROUPS | HDI_SPIRV_OFFERS_INTEGER_DOT };
+static chosen_kernels chosen;
+static int failures;
+static char folder[] = "/tmp/heddle-flavour-XXXXXX";
+
+static void check(bool fine, const char *what) {
+    if (fine) return;
+    fprintf(stderr, "failed: %s\n", what);
+    failures++;
+}
+
+/* ---- programs of others ---- */
+
+/* Runs a program with up to four arguments; what it says goes where ours does. 127: it is not installed. */
+static int run(const char *program, bool quiet, const char *a, const char *b, const char *c, const char *d) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (quiet) dup2(open("/dev/null", O_WRONLY), 1), dup2(1, 2);
+        execlp(program, program, a, b, c, d, (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static const char *installed(const char *const *names) {
+    for (; *names; names++)
+        if (run(*names, true, "--version", NULL, NULL, NULL) != 127) return *names;
+    return NULL;
+}
+
+typedef struct tools { const char *validator, *translator; char module[64], bitcode[64]; uint32_t valid, translated, refused; } tools;
+
+static bool has(const uint32_t *words, size_t count, uint32_t capability) {
+    for (size_t i = 5; i < count && (words[i] & 0xFFFF) == SpvOpCapability; i += 2)
+        if (words[i + 1] == capability) return true;
+    return false;
+}
+
+/* One module through both. The translator of LLVM 15 has no integer dot products. */
+static void examine(tools *t, const hdi_text *module, const char *label) {
+    const uint32_t *words = (const uint32_t *)(const void *)module->bytes;
+    FILE *file = fopen(t->module, "wb");
+    const bool written = file && fwrite(module->bytes, 1, module->count, file) == module->count;
+    check(file && fclose(file) == 0 && written, "writing a module");
+    /* OpenCL 2.2's core has neither halves nor version 1.3, which kernels with subgroups are of. */
+    const char *environment = words[1] > 0x00010200 ? "spv1.3" : has(words, module->count / 4, SpvCapabilityFloat16) ? "spv1.2" : "opencl2.2";
+    if (t->validator && run(t->validator, false, "--target-env", environment, t->module, NULL) == 0) t->valid++;
+    else if (t->validator) check(false, label);
+    if (!t->translator || has(words, module->count / 4, SpvCapabilityDotProductKHR)) return;
+    if (run(t->translator, false, "-r", "-o", t->bitcode, t->module) == 0) t->translated++;
+    else check(false, label);
+}
+
+/* ---- every kernel ---- */
+
+static hd_status make(const hdi_kernel *kernel, hdi_text *out, hdi_spirv_printed *out_printed, hd_error *error) {
+    const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
+    uint32_t ids[HDI_MAX_SPEC];
+    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    *out = (hdi_text){ .allocator = &hdi_default_allocator };
+    return hdi_spirv_kernel_module(&hdi_default_allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec, kernel->spec_count, EVERYTHING,
+                                   kernel->subgroup, out, out_printed, error);
+}
+
+static void test_own(tools *t) {
+    size_t most = 0;
+    for (uint32_t i = 0; i < chosen.count; i++) {
+        char label[256];
+        hdi_text module, again;
+        hdi_spirv_printed printed, printed_again;
+        hd_error error = { 0 };
+        kernel_label(&chosen.kernels[i], label, sizeof label);
+        if (make(&chosen.kernels[i], &module, &printed, &error)) {
+            if (strstr(error.text, "cooperative matrices")) t->refused++;
+            else fprintf(stderr, "%s: %s\n", label, error.text), failures++;
+            hdi_text_free(&module);
+            continue;
+        }
+        check(make(&chosen.kernels[i], &again, &printed_again, &error) == HD_OK && again.count == module.count &&
+              memcmp(again.bytes, module.bytes, module.count) == 0, "equal input, equal words");
+        examine(t, &module, label);
+        most = HDI_MAX(most, module.count);
+        hdi_text_free(&module);
+        hdi_text_free(&again);
+    }
+    printf("%u kernels, %u with cooperative matrices refused; at most %zu bytes\n", chosen.count, t->refused, most);
+}
+
+static void test_users(tools *t) {
+    for (size_t i = 0; i < HDI_COUNT(user_kernels); i++) {
+        hdi_text module = { .allocator = &hdi_default_allocator };
+        hdi_spirv_printed printed;
+        hd_error error = { 0 };
+        if (hdi_spirv_kernel_module(&hdi_default_allocator, user_kernels[i].words, user_kernels[i].bytes, NULL, NULL, NULL, 0, EVERYTHING, 0, &module, &printed, &error))
+            fprintf(stderr, "%s: %s\n", user_kernels[i].name, error.text), failures++;
+        else examine(t, &module, user_kernels[i].name);
+        hdi_text_free(&module);
+    }
+}
+
+/* ---- refusals and memory ---- */
+
+static void refused(const void *words, size_t bytes, uint32_t offers, hd_status status, const char *why) {
+    hdi_text module = { .allocator = &hdi_default_allocator };
+    hdi_spirv_printed printed;
+    hd_error error = { 0 };
+    check(hdi_spirv_kernel_module(&hdi_default_allocator, words, bytes, NULL, NULL, NULL, 0, offers, 0, &module, &printed, &error) == status && strstr(error.text, why), why);
+    check(module.count == 0, "nothing is written where it is refused");
+    hdi_text_free(&module);
+}
+
+static void test_refusals(void) {
+    refused(fixture_matrix, sizeof fixture_matrix, EVERYTHING, HD_STATUS_UNSUPPORTED, "OpenCL has no cooperative matrices here");
+    refused(fixture_subgroup, sizeof fixture_subgroup, 0, HD_STATUS_UNSUPPORTED, "the device has no subgroups");
+    refused(fixture_add, 100, EVERYTHING, HD_STATUS_MODULE, "SPIR-V");
+    refused(fixture_uniform_buffer, sizeof fixture_uniform_buffer, EVERYTHING, HD_STATUS_MODULE, "uniform buffer");
+    for (size_t i = 0; i < HDI_COUNT(user_kernels); i++)
+        if (strcmp(user_kernels[i].name, "types, -O") == 0) refused(user_kernels[i].words, user_kernels[i].bytes, 0, HD_STATUS_UNSUPPORTED, "f16, which the device does not have");
+}
+
+typedef struct counter { uint32_t left; int64_t bytes; } counter;
+static void *failing(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    counter *c = user;
+    if (new_bytes && c->left-- == 0) return c->left = 0, NULL;
+    void *now = hdi_default_allocator.resize(NULL, old, old_bytes, new_bytes);
+    c->bytes += (int64_t)new_bytes - (int64_t)old_bytes;
+    return now;
+}
+
+static void test_memory(void) {
+    for (uint32_t n = 0; n < 10000; n++) {
+        counter c = { n, 0 };
+        const hd_allocator allocator = { failing, &c };
+        hdi_text out = { .allocator = &allocator };
+        hdi_spirv_printed printed;
+        hd_error error = { 0 };
+        const hd_status status = hdi_spirv_kernel_module(&allocator, kernel_ways_plain, sizeof kernel_ways_plain, NULL, NULL, NULL, 0, EVERYTHING, 0, &out, &printed, &error);
+        hdi_text_free(&out);
+        check(c.bytes == 0, "all memory is given back");
+        if (status == HD_OK) return;
+        check(status == HD_STATUS_OUT_OF_HOST_MEMORY, "out of memory is said");
+    }
+    check(false, "it ends");
+}
+
+int main(void) {
+    static const char *const validators[] = { "spirv-val", NULL }, *const translators[] = { "llvm-spirv-15", "llvm-spirv-14", "llvm-spirv", NULL };
+    if (!mkdtemp(folder)) return 1;
+    tools t = { installed(validators), installed(translators), "", "", 0, 0, 0 };
+    snprintf(t.module, sizeof t.module, "%s/k.spv", folder);
+    snprintf(t.bitcode, sizeof t.bitcode, "%s/k.bc", folder);
+    choose_kernels(&chosen);
+    check(chosen.count >= 60, "the planner chooses many kernels");
+    test_own(&t);
+    test_users(&t);
+    test_refusals();
+    test_memory();
+    if (t.validator) printf("%u modules valid by %s\n", t.valid, t.validator);
+    else printf("skipped, no spirv-val: modules are not validated\n");
+    if (t.translator) printf("%u modules taken by %s\n", t.translated, t.translator);
+    else printf("skipped, no llvm-spirv: modules are not translated\n");
+    remove(t.module);
+    remove(t.bitcode);
+    rmdir(folder);
+    return failures != 0;
+}
