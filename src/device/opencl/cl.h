@@ -95,6 +95,9 @@ typedef struct hdcl_facts {
 uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_found, uint32_t room);
 void hdcl_probe(const hdi_host *host, hdi_probe *out_probe);
 
+/* The part of a memory that was carried last between host and device, and in which pass over a submission's commands. */
+typedef struct hdcl_carried { uint64_t pass; size_t offset, bytes; } hdcl_carried;
+
 struct hdi_memory {
     hdi_link link;        /* in the device's list of living or of dead memory */
     cl_mem   buffer;
@@ -102,6 +105,8 @@ struct hdi_memory {
     bool     shared;      /* `host` is the buffer's own memory */
     uint64_t bytes, last_ticket;
     uint64_t serial;      /* never given out again */
+    uint64_t written_ticket; /* the last submission that writes it on the device; of memory with a copy for the host */
+    hdcl_carried carried;
 };
 
 struct hdi_loaded_kernel {
@@ -144,7 +149,7 @@ struct hdi_backend_device {
     cl_context       context;
     cl_command_queue queue;
     hdi_link         memories, dead, kernels, recordings, dead_recordings;
-    uint64_t         serials;
+    uint64_t         serials, passes;
     uint64_t         submitted, done;
     hdcl_job         jobs[HDCL_JOBS]; /* of ticket t: jobs[t % HDCL_JOBS] */
     bool             lost;            /* for good: `lost_text` says where */

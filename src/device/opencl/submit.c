@@ -12,29 +12,58 @@ hdcl_range hdcl_range_of(const hdi_submission *submission, hdi_range at) {
     return (hdcl_range){ slot->memory, (size_t)(slot->offset + at.offset), (size_t)at.bytes };
 }
 
-static bool has_copy(const hdcl_range *r) { return r->memory->host && !r->memory->shared; }
+/* ---- the host's copies ----
+ * Where host and device do not share memory, what the host sees is a copy. It goes to the buffer before the first command and
+ * comes back behind the last one: a driver may take the host's bytes as soon as it is asked to, so that carrying them between
+ * two commands could put old ones over what the first of them writes. */
 
-/* The host's copy to the buffer, before a command reads it; and back, after one wrote it. */
-static bool bring(hdi_backend_device *device, const hdcl_range *r) {
-    return !has_copy(r) || HDCL_CALL(device, EnqueueWriteBuffer, device->queue, r->memory->buffer, CL_FALSE, r->offset, r->bytes,
-                                     (char *)r->memory->host + r->offset, 0, NULL, NULL);
+typedef enum direction { TO_DEVICE, TO_HOST } direction;
+
+/* Is it carried already, in this pass? */
+static bool was_carried(const hdi_backend_device *device, hdi_memory *memory, const hdcl_range *r) {
+    const hdcl_carried *last = &memory->carried;
+    if (last->pass == device->passes && last->offset <= r->offset && r->offset + r->bytes <= last->offset + last->bytes) return true;
+    memory->carried = (hdcl_carried){ device->passes, r->offset, r->bytes };
+    return false;
 }
-static bool fetch(hdi_backend_device *device, const hdcl_range *r) {
-    return !has_copy(r) || HDCL_CALL(device, EnqueueReadBuffer, device->queue, r->memory->buffer, CL_FALSE, r->offset, r->bytes,
-                                     (char *)r->memory->host + r->offset, 0, NULL, NULL);
+
+static bool carry(hdi_backend_device *device, const hdi_submission *submission, hdi_range at, direction way, uint64_t ticket) {
+    const hdcl_range r = hdcl_range_of(submission, at);
+    hdi_memory *memory = r.memory;
+    if (!memory->host || memory->shared) return true;
+    if (way == TO_DEVICE && memory->written_ticket > device->done) return true; /* work under way makes it: the copy is the older one */
+    if (way == TO_HOST) memory->written_ticket = ticket;
+    if (was_carried(device, memory, &r)) return true;
+    char *host = (char *)memory->host + r.offset;
+    if (way == TO_DEVICE) return HDCL_CALL(device, EnqueueWriteBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host, 0, NULL, NULL);
+    return HDCL_CALL(device, EnqueueReadBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host, 0, NULL, NULL);
+}
+
+/* Carries all that the commands read (what they write may be written in part), or all that they wrote. */
+static bool carry_all(hdi_backend_device *device, const hdi_submission *submission, direction way, uint64_t ticket) {
+    const hdi_cmds *cmds = submission->cmds;
+    bool fine = true;
+    device->passes++;
+    for (uint32_t i = 0; i < cmds->cmd_count && fine; i++) {
+        const hdi_cmd *cmd = &cmds->cmds[i];
+        if (cmd->kind == HDI_CMD_COPY) fine = carry(device, submission, way == TO_DEVICE ? cmd->as.copy.from : cmd->as.copy.to, way, ticket);
+        if (cmd->kind == HDI_CMD_FILL && way == TO_HOST) fine = carry(device, submission, cmd->as.fill.to, way, ticket);
+        if (cmd->kind != HDI_CMD_DISPATCH) continue;
+        const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
+        for (uint32_t k = 0; k < cmd->as.dispatch.binding_count && fine; k++)
+            if (way == TO_DEVICE || bindings[k].access & HDI_WRITE) fine = carry(device, submission, bindings[k].range, way, ticket);
+    }
+    return fine;
 }
 
 /* ---- commands ---- */
 
 static bool copy(hdi_backend_device *device, const hdcl_range *from, const hdcl_range *to) {
-    return bring(device, from) &&
-           HDCL_CALL(device, EnqueueCopyBuffer, device->queue, from->memory->buffer, to->memory->buffer, from->offset, to->offset, to->bytes, 0, NULL, NULL) &&
-           fetch(device, to);
+    return HDCL_CALL(device, EnqueueCopyBuffer, device->queue, from->memory->buffer, to->memory->buffer, from->offset, to->offset, to->bytes, 0, NULL, NULL);
 }
 
 static bool fill(hdi_backend_device *device, const hdcl_range *to, uint32_t value) {
-    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, to->memory->buffer, &value, sizeof value, to->offset, to->bytes, 0, NULL, NULL) &&
-           fetch(device, to);
+    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, to->memory->buffer, &value, sizeof value, to->offset, to->bytes, 0, NULL, NULL);
 }
 
 /* All arguments, as spirv.h describes them. */
@@ -68,21 +97,10 @@ void hdcl_grid(const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, size_t *out_
 
 static bool dispatch(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd) {
     const hdi_loaded_kernel *loaded = submission->kernels[cmd->as.dispatch.kernel];
-    const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
     size_t global[3], local[3];
-    bool fine = true;
     hdcl_grid(cmd, loaded, global, local);
-    for (uint32_t i = 0; i < cmd->as.dispatch.binding_count && fine; i++) { /* what is only written may be written in part */
-        const hdcl_range r = hdcl_range_of(submission, bindings[i].range);
-        fine = bring(device, &r);
-    }
-    fine = fine && hdcl_set_arguments(device, submission, cmd, loaded, loaded->kernel) &&
+    return hdcl_set_arguments(device, submission, cmd, loaded, loaded->kernel) &&
            HDCL_CALL(device, EnqueueNDRangeKernel, device->queue, loaded->kernel, 3, NULL, global, local, 0, NULL, NULL);
-    for (uint32_t i = 0; i < cmd->as.dispatch.binding_count && fine; i++) {
-        const hdcl_range r = hdcl_range_of(submission, bindings[i].range);
-        if (bindings[i].access & HDI_WRITE) fine = fetch(device, &r);
-    }
-    return fine;
 }
 
 /* ---- jobs ---- */
@@ -123,7 +141,7 @@ static bool mark(hdi_backend_device *device, hdcl_job *job) {
 }
 
 static bool enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcl_job *job) {
-    bool fine = true, marked = false;
+    bool fine = carry_all(device, submission, TO_DEVICE, job->ticket), marked = false;
     for (uint32_t i = 0; i < submission->cmds->cmd_count && fine; i++) {
         const hdi_cmd *cmd = &submission->cmds->cmds[i];
         switch (cmd->kind) {
@@ -145,7 +163,7 @@ static bool enqueue(hdi_backend_device *device, const hdi_submission *submission
             break;
         }
     }
-    return fine && (!marked || mark(device, job)) && HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done) &&
+    return fine && (!marked || mark(device, job)) && carry_all(device, submission, TO_HOST, job->ticket) && HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done) &&
            HDCL_CALL(device, Flush, device->queue);
 }
 
