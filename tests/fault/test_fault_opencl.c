@@ -2,9 +2,8 @@
  * OpenCL allows it, one at a time, and every host allocation too (life.h). The faults are put in above the driver
  * (HDCL_CALL). Then what a driver says of commands that failed on the device, and work that never ends. */
 #define _GNU_SOURCE
-#include "fault/life.h"
-
 #if defined(HEDDLE_OPENCL)
+#include "fault/life.h"
 #include "device/opencl/cl.h"
 
 /* ---- what OpenCL's calls may return ---- */
@@ -196,6 +195,8 @@ int main(int argc, char **argv) {
     return failures;
 }
 #else
+#include <stdio.h>
+
 int main(void) {
     printf("skipped: built without OpenCL headers\n");
     return 0;
