@@ -15,8 +15,8 @@ static hd_status print(hdi_backend_device *device, const hdi_module *module, con
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0, "kernel %s wants subgroups of %u, the device has %u", module->name,
                                kernel->subgroup, warp);
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
-    hd_status status = hdi_spirv_print(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                       HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), &target, out_text, out_printed, &refused);
+    hd_status status = hdi_spirv_print_checked(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
+                                               HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), &target, out_text, out_printed, &refused);
     if (status) return hdi_fail_native(error, status, backend, 0, "kernel %s: %s", module->name, refused.text);
     for (uint32_t i = 0; i < out_printed->buffer_count; i++)
         if (out_printed->buffers[i] >= kernel->binding_count)
