@@ -66,6 +66,9 @@ uint32_t hdi_flavour_component(hdi_flavour *w, const hdi_spirv_type *type, uint3
 /* An integer made `width` bits wide, without regard to its sign. */
 uint32_t hdi_flavour_widen(hdi_flavour *w, const hdi_spirv_type *type, uint32_t value, uint32_t width);
 
+/* Floats of another width, number by number: those of vectors are library functions, which are not everywhere for halves. */
+uint32_t hdi_flavour_convert(hdi_flavour *w, uint32_t count, uint32_t value, uint32_t from_width, uint32_t width);
+
 /* ---- flavour_memory.c ---- */
 uint32_t hdi_flavour_load(hdi_flavour *w, uint32_t inst);
 void hdi_flavour_store(hdi_flavour *w, uint32_t inst); /* and copies */

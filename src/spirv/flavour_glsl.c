@@ -83,8 +83,8 @@ static uint32_t unpack(hdi_flavour *w, const packing *kind, uint32_t word) {
 
 static uint32_t halves(hdi_flavour *w, bool packs, uint32_t operand) {
     const uint32_t half = hdi_flavour_vector(w, 'f', 16, 2);
-    if (packs) return HDI_FLAVOUR_MAKE(w, SpvOpBitcast, hdi_flavour_scalar(w, 'i', 32), HDI_FLAVOUR_MAKE(w, SpvOpFConvert, half, operand));
-    return HDI_FLAVOUR_MAKE(w, SpvOpFConvert, hdi_flavour_vector(w, 'f', 32, 2), HDI_FLAVOUR_MAKE(w, SpvOpBitcast, half, operand));
+    if (packs) return HDI_FLAVOUR_MAKE(w, SpvOpBitcast, hdi_flavour_scalar(w, 'i', 32), hdi_flavour_convert(w, 2, operand, 32, 16));
+    return hdi_flavour_convert(w, 2, HDI_FLAVOUR_MAKE(w, SpvOpBitcast, half, operand), 16, 32);
 }
 
 /* ---- bits ---- */

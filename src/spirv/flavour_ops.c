@@ -186,8 +186,17 @@ static uint32_t extended(hdi_flavour *w, uint32_t opcode, uint32_t type_def, con
 /* Rounded to half and back. */
 static uint32_t quantize(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def);
-    const uint32_t half = HDI_FLAVOUR_MAKE(w, SpvOpFConvert, hdi_flavour_vector(w, 'f', 16, type->count), value_at(w, words, 3));
-    return HDI_FLAVOUR_MAKE(w, SpvOpFConvert, hdi_flavour_type(w, type_def), half);
+    return hdi_flavour_convert(w, type->count, hdi_flavour_convert(w, type->count, value_at(w, words, 3), type->width, 16), 16, type->width);
+}
+
+static uint32_t convert(hdi_flavour *w, uint32_t inst, uint32_t type_def, const uint32_t *words) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def);
+    const uint32_t rounding = hdi_spirv_decor_of(w->m, hdi_spirv_find(w->m, words[2]))->rounding;
+    if (rounding != HDI_SPIRV_NONE && rounding != SpvFPRoundingModeRTE) {
+        w->stop = !hdi_spirv_unsupported(w->m, inst, "a rounding mode other than to nearest even");
+        return 0;
+    }
+    return hdi_flavour_convert(w, type->count, value_at(w, words, 3), type_at(w, words, 3)->width, type->width);
 }
 
 static uint32_t dot(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
@@ -279,6 +288,7 @@ static uint32_t made(hdi_flavour *w, uint32_t inst, uint32_t opcode, uint32_t ty
     case SpvOpBitFieldInsert: case SpvOpBitFieldSExtract: case SpvOpBitFieldUExtract: return bit_field(w, opcode, type_def, words);
     case SpvOpBitReverse: return bit_reverse(w, type_def, words);
     case SpvOpBitCount: return bit_count(w, type_def, words);
+    case SpvOpFConvert: return convert(w, inst, type_def, words);
     case SpvOpQuantizeToF16: return quantize(w, type_def, words);
     case SpvOpIAddCarry: case SpvOpISubBorrow: case SpvOpUMulExtended: case SpvOpSMulExtended: return extended(w, opcode, type_def, words);
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
@@ -340,10 +350,7 @@ void hdi_flavour_instruction(hdi_flavour *w, uint32_t inst) {
     } else if (needed && is_group(opcode)) {
         group(w, inst, opcode);
     } else if (needed) {
-        const uint32_t type = hdi_spirv_find(w->m, words[1]), rounding = hdi_spirv_decor_of(w->m, def)->rounding;
-        if (opcode == SpvOpFConvert && rounding != HDI_SPIRV_NONE && rounding != SpvFPRoundingModeRTE)
-            w->stop = !hdi_spirv_unsupported(w->m, inst, "a rounding mode other than to nearest even");
-        const uint32_t id = w->stop ? 0 : made(w, inst, opcode, type);
+        const uint32_t id = made(w, inst, opcode, hdi_spirv_find(w->m, words[1]));
         if (id) settle(w, def, id);
         else if (!w->stop) copy(w, inst);
     }

@@ -170,3 +170,13 @@ uint32_t hdi_flavour_widen(hdi_flavour *w, const hdi_spirv_type *type, uint32_t 
     if (type->width == width) return value;
     return HDI_FLAVOUR_MAKE(w, SpvOpUConvert, hdi_flavour_vector(w, 'i', width, type->count), value);
 }
+
+uint32_t hdi_flavour_convert(hdi_flavour *w, uint32_t count, uint32_t value, uint32_t from_width, uint32_t width) {
+    const hdi_spirv_type from = { .kind = 'f', .width = from_width, .count = count };
+    uint32_t parts[4];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t part = hdi_flavour_component(w, &from, value, i);
+        parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpFConvert, hdi_flavour_scalar(w, 'f', width), part);
+    }
+    return count == 1 ? parts[0] : hdi_flavour_compose(w, hdi_flavour_vector(w, 'f', width, count), parts, count);
+}
