@@ -3,6 +3,7 @@
 set -u
 # shellcheck disable=SC2034 # read by the scripts
 heddle=$1 sources=$2
+# shellcheck disable=SC2034 # likewise
 standin=$(dirname "$heddle")/../tests/standin/lib # drivers of CUDA and HIP without a GPU, where they were built
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
