@@ -35,7 +35,7 @@ static struct fault {
     uint32_t at;     /* number of the fallible call, from 1; 0: none */
     uint32_t row, function; /* function: the first that failed */
     int      mode;
-    uint32_t calls;
+    uint32_t calls, previous, equal; /* previous: the last function, equal: how often it was called before in a row */
     bool     hit, lost, in_void; /* in_void: within a call of the seam that returns no status */
     hdi_backend_device *device;
     bool     in[256];   /* functions that failed; in a burst there may be several */
@@ -46,8 +46,10 @@ static bool allows(uint32_t function, uint32_t row) { return row < driver->row_c
 
 /* The code that this call is to give in the driver's place; 0: the call is made. */
 static int32_t life_inject(uint32_t function) {
-    fault.calls++;
-    if (fault.calls < HDI_COUNT(fault.trace)) fault.trace[fault.calls] = (uint8_t)function;
+    enum { LOOKS = 16 }; /* equal calls in a row beyond these are looks at work under way: how many depends on the machine */
+    fault.equal = function == fault.previous ? fault.equal + 1 : 0;
+    fault.previous = function;
+    if (fault.equal < LOOKS && ++fault.calls < HDI_COUNT(fault.trace)) fault.trace[fault.calls] = (uint8_t)function;
     if (fault.lost && allows(function, driver->lost_row)) return driver->code(driver->lost_row);
     /* Which call is the n-th depends a little on how fast the device is: the first one from there on that may fail so. */
     const bool now = fault.hit ? fault.mode == BURST : fault.at && fault.calls >= fault.at;
