@@ -43,7 +43,8 @@ typedef struct generator {
     uint64_t state;
     data     data;
     double   low, high;
-    bool     marked; /* WHOLE: each 32 hold +-127, so that 8 bits and one scale hold them all */
+    bool     sized;  /* each 67 are of a size of their own */
+    bool     marked; /* WHOLE: each 16 hold +-127, so that 8 bits and one scale hold them all */
 } generator;
 
 static uint32_t random_below(generator *g, uint32_t below) {
@@ -58,8 +59,9 @@ static double number(generator *g, uint64_t index) {
     static const float specials[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0x1.fffffep127f, -0x1p-126f, 65504.0f, 0x1p-14f, 88.0f };
     if (g->data == SPECIAL && random_below(g, 8) == 0) return (double)specials[random_below(g, (uint32_t)HDI_COUNT(specials))];
     if (g->data == TINY) return ldexp(between(g, -1, 1), random_below(g, 4) ? -(int)(120 + random_below(g, 28)) : -(int)random_below(g, 24));
-    if (g->data != WHOLE) return between(g, g->low, g->high);
-    if (index % 32 == 7 && g->marked) return index % 64 == 7 ? 127 : -127;
+    const double size = g->sized ? ldexp(1 + 0.37 * (double)(index / 67 % 3), (int)(index / 67 % 9) - 6) : 1;
+    if (g->data != WHOLE) return between(g, g->low, g->high) * size;
+    if (index % 16 == 7 && g->marked) return index % 32 == 7 ? 127 : -127;
     return floor(between(g, g->low, g->high) + 0.5);
 }
 
@@ -148,7 +150,7 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 
 static void fill_input(run *r, const hdi_node *node, uint64_t seed, uint8_t *out) {
     const bool integer = node->dtype == HD_I32 || node->dtype == HD_U8, whole = r->data == WHOLE;
-    generator g = { (seed + 1) * UINT64_C(0x9E3779B97F4A7C15), r->data, whole ? -127 : -4, whole ? 127 : 4, node->name[0] == 'a' };
+    generator g = { (seed + 1) * UINT64_C(0x9E3779B97F4A7C15), r->data, whole ? -127 : -4, whole ? 127 : 4, node->name[0] == 'n', node->name[0] == 'a' };
     if (integer) { g.low = node->dtype == HD_U8 ? 0 : -100; g.high = node->dtype == HD_U8 ? 255 : 100; }
     const char *range = strchr(node->name, ' ');
     float low, high;

@@ -4,7 +4,8 @@
  * the result of a program (other shapes and values than the known answers have) beyond its bound; then, with known answers
  * on, the same program has to give the right result, or to be refused by the kernel's name. Mutants that change no result
  * are counted apart, and so are those that crash the driver. Of a fast plan only the fast form is changed, so that there
- * is a right one left; of an exact plan both. "test_fault_kernels all" takes more of lavapipe. */
+ * is a right one left; of an exact plan both. "test_fault_kernels all" takes more of lavapipe,
+ * "test_fault_kernels 13 1" one mutant of it. */
 #define _GNU_SOURCE
 #include "front/front.h"
 #include "kernels/exact.h"
@@ -369,6 +370,11 @@ static void verdicts_are_kept(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(wrong_kernels_are_found), cmocka_unit_test(wrong_spirv_is_found),
                                         cmocka_unit_test(flushed_subnormals), cmocka_unit_test(verdicts_are_kept) };
+    if (argc == 3) { /* one of lavapipe: its program, its number */
+        static const char *const names[OUTCOMES] = { "avoided", "refused", "changes nothing", "no such mutant", "missed", "crashed" };
+        printf("%s\n", names[try_mutant("vulkan", &works[(size_t)atoi(argv[1]) % HDI_COUNT(works)], (uint32_t)atoi(argv[2]))]);
+        return 0;
+    }
     all = argc > 1 && strcmp(argv[1], "all") == 0;
     return cmocka_run_group_tests_name("wrong kernels", tests, NULL, NULL);
 }
