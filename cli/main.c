@@ -9,7 +9,7 @@
 
 static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_threshold, &cli_bench_ops,
                                                &cli_bench_transfer, &cli_bench_batch, &cli_bench_llm,
-                                               &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_run, &cli_explain, &cli_exec };
+                                               &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_verify, &cli_run, &cli_explain, &cli_exec };
 
 /* Whether the command's name is two words of which this is the first one. */
 static bool is_of_family(const cli_command *command, const char *word) {
@@ -29,7 +29,8 @@ static void overview(void) {
            "  HEDDLE_VALIDATION  1: the driver's validation layers, in the log\n"
            "  HEDDLE_THREADS     number of CPU threads\n"
            "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
-           "  HEDDLE_WAIT_MS     longest wait for a device\n\n"
+           "  HEDDLE_WAIT_MS     longest wait for a device\n"
+           "  HEDDLE_VERIFY      known answers before a kernel's first use: 0 never, 1 on GPUs, 2 everywhere\n\n"
            "exit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
            "examples:\n  heddle generate -p \"In the beginning\"\n  heddle chat model.gguf\n");
 }

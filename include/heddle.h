@@ -221,6 +221,8 @@ typedef struct hd_context_desc {
     uint32_t     cpu_threads;   /* HEDDLE_THREADS=n; default: the processors this process may use */
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
+    int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device (hd_device_verify):
+                                   -1 never, 1 on GPUs (the default), 2 also on software devices and the CPU */
 } hd_context_desc;
 
 /** Makes a context. @param desc NULL for defaults. @param out_context yours; hd_context_destroy.
@@ -306,6 +308,25 @@ HD_API void hd_device_close(hd_device *device);
 HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
 /** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
 HD_API const char *hd_device_selection(const hd_device *device);
+
+/** What the known answers of a kernel variant came to: of one kernel over one data type or operation, in fast or exact mode. */
+typedef struct hd_verdict {
+    const char *kernel;  /* "matvec_dot"; static storage. "arithmetic": f32 as exact mode needs it */
+    char        form[32];/* "q4_0", "sum f32", "exp floats" */
+    bool        exact;   /* in exact mode: the bits must be the reference's */
+    bool        wrong;   /* it is not used on this device */
+    uint32_t    answers; /* small programs that were run and compared */
+    double      worst;   /* largest error as a share of what docs/ops.md allows; infinite where it gave no result */
+} hd_verdict;
+/** Receives one verdict; must not call heddle. */
+typedef void (*hd_verdict_fn)(void *user, const hd_verdict *verdict);
+/** Runs every kernel variant that plans for the device may hold on small known answers and compares it with the reference.
+ *  Those that are wrong are avoided by every later plan on the device, which takes the next best; where none is left such a
+ *  plan fails (UNSUPPORTED, naming the kernel). Verdicts are kept on disk for the device, its driver and this version of the kernels.
+ *  Plans do the same by themselves for what they use first (hd_context_desc.verify). Plans that exist are not changed.
+ *  Takes seconds. @param report called for each variant, may be NULL. @param out_wrong how many are wrong, may be NULL.
+ *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST. Any thread. */
+HD_API hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong);
 
 /** Counters of a device since it was opened. */
 typedef struct hd_device_stats {

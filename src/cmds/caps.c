@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct caps_field {
@@ -15,6 +16,7 @@ static const caps_field fields[] = {
     HDI_CAPS_LIST(FIELD)
 #undef FIELD
 };
+static const char *const modes[] = { "fast", "exact" };
 
 void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
     if (caps->name[0]) hdi_text_add(out, "name %s\n", caps->name);
@@ -23,6 +25,20 @@ void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
         memcpy(&value, (const char *)caps + fields[i].offset, sizeof value);
         hdi_text_add(out, "%s %" PRIu64 "\n", fields[i].name, value);
     }
+    for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++)
+        if (caps->wrong[i / 2][i % 2]) hdi_text_add(out, "wrong.%u.%s %" PRIu64 "\n", i / 2, modes[i % 2], caps->wrong[i / 2][i % 2]);
+}
+
+/* Where a fact is kept; NULL where no fact is called so. */
+static uint64_t *find_field(hdi_caps *caps, const char *name) {
+    for (size_t i = 0; i < HDI_COUNT(fields); i++)
+        if (strcmp(fields[i].name, name) == 0) return (uint64_t *)(void *)((char *)caps + fields[i].offset);
+    for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++) {
+        char wrong[32];
+        snprintf(wrong, sizeof wrong, "wrong.%u.%s", i / 2, modes[i % 2]);
+        if (strcmp(wrong, name) == 0) return &caps->wrong[i / 2][i % 2];
+    }
+    return NULL;
 }
 
 /* One line "name value" without its end; `number` counts from 1. */
@@ -40,16 +56,14 @@ static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi
         memcpy(caps->name, value, strlen(value) + 1);
         return HD_OK;
     }
-    for (size_t i = 0; i < HDI_COUNT(fields); i++) {
-        if (strcmp(fields[i].name, text) != 0) continue;
-        errno = 0;
-        uint64_t parsed = strtoull(value, NULL, 10);
-        if (strspn(value, "0123456789") != strlen(value) || errno)
-            return hdi_fail(error, HD_STATUS_PARSE, "line %u: %s is not a whole number of 64 bits", number, text);
-        memcpy((char *)caps + fields[i].offset, &parsed, sizeof parsed);
-        return HD_OK;
-    }
-    return hdi_fail(error, HD_STATUS_PARSE, "line %u: no fact is called %s", number, text);
+    uint64_t *field = find_field(caps, text);
+    if (!field) return hdi_fail(error, HD_STATUS_PARSE, "line %u: no fact is called %s", number, text);
+    errno = 0;
+    const uint64_t parsed = strtoull(value, NULL, 10);
+    if (strspn(value, "0123456789") != strlen(value) || errno)
+        return hdi_fail(error, HD_STATUS_PARSE, "line %u: %s is not a whole number of 64 bits", number, text);
+    *field = parsed;
+    return HD_OK;
 }
 
 hd_status hdi_caps_parse(const char *text, size_t bytes, hdi_caps *out_caps, hd_error *error) {

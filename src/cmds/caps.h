@@ -41,13 +41,19 @@
     X(simd_bytes,            "width of the CPU's vectors") \
     X(gflops,                "estimated f32 rate, for cutting long work") \
     X(gbytes_s,              "estimated memory rate, likewise") \
-    X(software,              "1: a GPU driver that computes on the CPU")
+    X(software,              "1: a GPU driver that computes on the CPU") \
+    X(inexact,               "1: a known answer showed that f32 is not rounded, or subnormals not kept, as exact mode needs")
+
+/* Kernel variants that a known answer showed to be wrong: for each module of the kernels room, in fast [0] and exact [1]
+ * arithmetic, a bit for each of its forms. They are never chosen. */
+#define HDI_CAPS_MODULES 32
 
 typedef struct hdi_caps {
     char name[128];
 #define HDI_CAPS_FIELD(field, text) uint64_t field;
     HDI_CAPS_LIST(HDI_CAPS_FIELD)
 #undef HDI_CAPS_FIELD
+    uint64_t wrong[HDI_CAPS_MODULES][2];
 } hdi_caps;
 
 void hdi_caps_print(const hdi_caps *caps, hdi_text *out_text);

@@ -48,6 +48,7 @@ typedef struct hdi_burial {
 } hdi_burial;
 
 typedef struct hdi_stage hdi_stage; /* transfer.c */
+typedef struct hdi_verdicts hdi_verdicts; /* front/verify.c */
 
 struct hd_device {
     hd_context         *context;   /* opaque here */
@@ -56,6 +57,7 @@ struct hd_device {
     const hdi_backend  *backend;
     hdi_found           found;
     char                selection[512];
+    hdi_verdicts       *verdicts;  /* the front's: which kernels are right on it */
     hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */
     hdi_mutex           lock;      /* guards the back end's device and everything below */
     hdi_backend_device *handle;

@@ -112,6 +112,23 @@ static uint64_t key_of(const hd_device *device, const hd_plan_desc *desc, uint64
     return hdi_hash(HDI_HASH_START, facts, sizeof facts);
 }
 
+hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error) {
+    hdi_core *core = hdi_alloc(device->host->allocator, sizeof *core);
+    if (!core) {
+        hdi_plan_free(plan);
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
+    }
+    hdi_list_init(&core->link);
+    core->device = device;
+    core->plan = plan;
+    hd_status status = wrap_user_kernels(core, error);
+    if (!status) status = load_kernels(core, error);
+    if (!status) status = allocate(core, error);
+    if (status) hdi_core_end(core);
+    else *out_core = core;
+    return status;
+}
+
 hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, hdi_core **out_core, hd_error *error) {
     uint64_t key = key_of(device, desc, program_hash);
     hdi_core *core = take_idle(device, key);
@@ -126,18 +143,11 @@ hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_p
         else *out_core = core;
         return status;
     }
-    core = hdi_alloc(device->host->allocator, sizeof *core);
-    if (!core) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
-    hdi_list_init(&core->link);
-    core->device = device;
-    core->key = key;
-    hdi_plan_options options = hdi_plan_options_of(desc);
-    status = hdi_plan_make(device->host->allocator, program, &device->found.caps, &options, &core->plan, error);
-    if (!status) status = wrap_user_kernels(core, error);
-    if (!status) status = load_kernels(core, error);
-    if (!status) status = allocate(core, error);
-    if (status) hdi_core_end(core);
-    else *out_core = core;
+    const hdi_plan_options options = hdi_plan_options_of(desc);
+    hdi_plan *plan = NULL;
+    status = hdi_verdicts_plan(device, program, &options, &plan, error);
+    if (!status) status = hdi_core_of_plan(device, plan, out_core, error);
+    if (!status) (*out_core)->key = key;
     return status;
 }
 

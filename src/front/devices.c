@@ -78,6 +78,12 @@ hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_
     hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign, out_device, error);
     if (status) return status;
     (*out_device)->context = context;
+    status = hdi_verdicts_open(*out_device, error);
+    if (status) {
+        hdi_device_close(*out_device);
+        *out_device = NULL;
+        return status;
+    }
     (*out_device)->relieve = relieve;
     (*out_device)->relieve_user = *out_device;
     snprintf((*out_device)->selection, sizeof (*out_device)->selection, "%s", why);
@@ -131,6 +137,7 @@ void hd_device_close(hd_device *device) {
         if (buffer->device == device) hdi_buffer_end(buffer);
     }
     hdi_context_remove(context, &device->link);
+    hdi_verdicts_close(device);
     hdi_device_close(device);
 }
 

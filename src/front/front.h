@@ -14,6 +14,7 @@ struct hd_context {
     hdi_log      log;
     hdi_host     host;
     bool         strict;
+    uint32_t     verify;        /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
     char         backend[16], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_mutex    lock;          /* guards everything below */
@@ -97,6 +98,8 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error);
 /* ---- core.c ---- */
+/* A plan made real; it belongs to the core from then on, or is ended. */
+hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error);
 hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, hdi_core **out_core, hd_error *error);
 /* Ends the core once the device is done with it. */
 void hdi_core_end(hdi_core *core);
@@ -108,6 +111,25 @@ hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, u
 /* Makes the memory of a named slot, where the caller bound none. */
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
 hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records, hd_error *error);
+/* ---- verify.c: which kernel variants are right on a device, judged once and kept beside the compiled kernels ---- */
+hd_status hdi_verdicts_open(hd_device *device, hd_error *error);
+void hdi_verdicts_close(hd_device *device);
+/* The device's facts, with what is known to be wrong. */
+void hdi_verdicts_caps(hd_device *device, hdi_caps *out_caps);
+/* A plan of variants that are not known to be wrong; those that were never judged are judged first, where the context asks for it. */
+hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
+/* ---- known_answers.c: small programs, run on a device and in plain C ---- */
+typedef struct hdi_judgement {
+    uint32_t answers; /* that were compared; 0: no plan for the device has this variant */
+    double   worst;   /* largest error as a share of its bound; above 1: wrong */
+} hdi_judgement;
+/* Compares the answers for one form of a variant, on a device with these facts. The statuses are those of a device that
+ * cannot answer; a kernel that it does not take counts as wrong. */
+hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement *out, hd_error *error);
+/* Are f32 sums and products rounded, and subnormals kept, as exact mode needs? */
+hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error);
+/* Changes with the answers: verdicts of others are not taken over. */
+uint64_t hdi_known_answers_hash(void);
 /* ---- plan.c ---- */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);

@@ -80,7 +80,9 @@ hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const h
     hd_error error = { 0 };
     hdi_plan *plan = NULL;
     hdi_plan_options options = hdi_plan_options_of(desc ? desc : &defaults);
-    hd_status status = hdi_plan_make(device->host->allocator, program, &device->found.caps, &options, &plan, &error);
+    hdi_caps caps;
+    hdi_verdicts_caps(device, &caps);
+    hd_status status = hdi_plan_make(device->host->allocator, program, &caps, &options, &plan, &error);
     if (status) return hdi_context_keep(device->context, &error);
     *out_memory = plan->memory;
     hdi_plan_free(plan);

@@ -153,6 +153,11 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
 
 /* ---- the choice ---- */
 
+/* Is a fast form, over keys like these, known to be wrong on the device? */
+static bool is_wrong(const attention *a, hdi_module_id module) {
+    return hdi_variant_is_wrong(a->request->caps, (hdi_variant){ module, false, UINT64_C(1) << a->k->dtype });
+}
+
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const bool has_past = hdi_rows_has(request, 3);
     hdi_tensor operands[4];
@@ -175,7 +180,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
                           .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                           .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
     parted p;
-    if (takes_matrix(&a)) return lower_matrix(&a, lowering, error);
-    if (choose_parted(&a, &p)) return lower_parted(&a, &p, lowering, error);
+    if (takes_matrix(&a) && !is_wrong(&a, HDI_MODULE_ATTENTION_MATRIX)) return lower_matrix(&a, lowering, error);
+    if (choose_parted(&a, &p) && !is_wrong(&a, HDI_MODULE_ATTENTION_SUBGROUP)) return lower_parted(&a, &p, lowering, error);
     return lower_plain(&a, lowering, error);
 }

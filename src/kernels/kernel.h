@@ -17,6 +17,25 @@ typedef enum hdi_module_id {
 } hdi_module_id;
 const hdi_module *hdi_module_get(uint32_t id); /* NULL outside of the table */
 
+/* ---- variants (variant.c): what is judged as one, and avoided as one where a known answer shows it to be wrong ---- */
+
+/* A module in fast or exact arithmetic, with a bit for each of its forms that a kernel has: the steps of an element-wise
+ * chain (steps.h); operation and type of a reduction or of rows; else the type of the weights, the keys or the table. */
+typedef struct hdi_variant {
+    uint32_t module;
+    bool     exact;
+    uint64_t forms;
+} hdi_variant;
+hdi_variant hdi_variant_of(const hdi_kernel *kernel); /* of a built-in module */
+static inline bool hdi_variant_is_wrong(const hdi_caps *caps, hdi_variant variant) {
+    return (caps->wrong[variant.module % HDI_CAPS_MODULES][variant.exact] & variant.forms) != 0;
+}
+/* The data type of a form (of the first one), HD_DTYPE_NONE for a step. */
+hd_dtype hdi_variant_type(hdi_variant variant);
+/* "matvec_dot q4_0, fast" of the first form; returns `out`. */
+#define HDI_VARIANT_TEXT 64
+char *hdi_variant_text(hdi_variant variant, char *out);
+
 /* ---- what the planner asks for ---- */
 
 /* A tensor as a kernel sees it: a view of a storage. Storages are numbered by the planner. */
@@ -114,8 +133,9 @@ bool hdi_op_step(hdi_op op, const hdi_attrs *attrs, hdi_step *out_step, float *o
 /* A one-dimensional grid (abi.h). */
 void hdi_launch_grid(hdi_launch *launch, uint64_t groups);
 
-/* Lowers one request: the family's rules choose the table's row that fits caps, types, sizes and math.
- * UNSUPPORTED names what the device lacks. */
+/* Lowers one request: the family's rules choose the table's row that fits caps, types, sizes and math, and leave out the
+ * variants that are wrong on the device; where fast mode has none left, the exact form takes its place. UNSUPPORTED names
+ * what the device lacks, or the last kernel that was left and is wrong. */
 hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 /* May this operand come as a view with any strides? Otherwise the planner copies it to a dense one first. */
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand);

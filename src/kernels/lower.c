@@ -1,7 +1,7 @@
 /* lower.c: sends a request to its family's rules, and says what each family takes besides dense operands. */
 #include "kernels/kernel.h"
 
-hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+static hd_status lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     switch (request->op) {
     case HDI_OP_COPY: return hdi_lower_elementwise(request, lowering, error);
     case HDI_OP_MATMUL: return hdi_lower_matmul(request, lowering, error);
@@ -19,6 +19,32 @@ hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, 
     }
     const char *name = hdi_op_get(request->op).name;
     return hdi_fail(error, HD_STATUS_INTERNAL, "no kernel family computes `%s`", name ? name : "?");
+}
+
+/* The first kernel from launch `first` on that is wrong on the device, or NULL. */
+static const hdi_kernel *find_wrong(const hdi_lowering *lowering, uint32_t first, const hdi_caps *caps) {
+    for (uint32_t i = first; i < lowering->count; i++)
+        if (hdi_variant_is_wrong(caps, hdi_variant_of(&lowering->launches[i].kernel))) return &lowering->launches[i].kernel;
+    return NULL;
+}
+
+hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t first = lowering->count;
+    hd_status status = lower(request, lowering, error);
+    const hdi_kernel *wrong = status ? NULL : find_wrong(lowering, first, request->caps);
+    if (wrong && request->math != HD_MATH_EXACT) {
+        hdi_request exact = *request;
+        exact.math = HD_MATH_EXACT;
+        lowering->count = first;
+        status = lower(&exact, lowering, error);
+        wrong = status ? NULL : find_wrong(lowering, first, request->caps);
+    }
+    if (!wrong) return status;
+    const hdi_variant variant = hdi_variant_of(wrong);
+    char text[HDI_VARIANT_TEXT];
+    const uint64_t found = variant.forms & request->caps->wrong[variant.module % HDI_CAPS_MODULES][variant.exact];
+    return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel %s gives wrong results on %s, as a known answer showed, and no other computes this; run `heddle verify`",
+                    hdi_variant_text((hdi_variant){ variant.module, variant.exact, found }, text), request->caps->name);
 }
 
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand) {

@@ -147,6 +147,10 @@ typedef struct choice {
 } choice;
 
 static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
+/* Is the module, over weights like these, known to be wrong on the device? */
+static bool is_wrong(const product *p, hdi_module_id module) {
+    return hdi_variant_is_wrong(p->request->caps, (hdi_variant){ module, is_exact(p), UINT64_C(1) << p->b.tensor->dtype });
+}
 static uint64_t most_invocations(const hdi_caps *caps) { return HDI_MIN(caps->max_workgroup, caps->max_workgroup_x); }
 static uint64_t tiles_of(const product *p, uint64_t tile_m, uint64_t tile_n) {
     return hdi_divide_up(p->m, tile_m) * hdi_divide_up(p->n, tile_n) * p->batch;
@@ -305,7 +309,7 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     /* What many tiles would convert is worth a launch that does so once. */
     const uint64_t b_bytes = 2 * hd_shape_elements(b->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
-    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && is_gapless(b) && b_bytes <= most;
+    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && is_gapless(b) && b_bytes <= most && !is_wrong(p, HDI_MODULE_HALVES);
     choose_matrix_tile(p, caps, c);
     return c->parts != 0;
 }
@@ -332,7 +336,8 @@ static bool choose_vector(const product *p, const hdi_caps *caps, choice *c) {
 
 static bool choose_amx(const product *p, const hdi_caps *caps, choice *c) {
     const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
-    if (is_exact(p) || !caps->matrix_bf16 || p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH ||
+    const hdi_variant packs = { HDI_MODULE_PACK_BF16, false, UINT64_C(1) << p->a.tensor->dtype };
+    if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH ||
         p->b.tensor->dtype == HD_F32 || !columns) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
     c->tile_n = HDCPU_AMX_TILE_N;
@@ -398,6 +403,7 @@ static bool choose(const product *p, choice *out_choice) {
     const bool merged = p->request->a_norm.present || p->request->pair;
     for (uint32_t i = 0; i < HDI_COUNT(rows); i++) {
         if ((caps->native_kernels && !rows[i].native) || (merged && !rows[i].merges)) continue;
+        if (i + 1 < HDI_COUNT(rows) && is_wrong(p, rows[i].module)) continue; /* the last one's turn is for hdi_kernels_lower */
         *out_choice = (choice){ .module = rows[i].module, .merges = rows[i].merges };
         if (rows[i].choose(p, caps, out_choice)) return true;
     }

@@ -61,6 +61,8 @@ static hdi_plan *new_plan(const hd_allocator *allocator, const hdi_caps *caps, c
 hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
                         const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
     hd_status status = hdi_program_check(program, error);
+    if (!status && caps->inexact && options->math == HD_MATH_EXACT)
+        status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s does not round f32 or keep subnormals as exact mode needs, as a known answer showed; plan in fast mode", caps->name);
     for (int tight = 0; !status && tight < 2; tight++) {
         hdi_plan *plan = new_plan(allocator, caps, options, tight);
         if (!plan) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");

@@ -18,6 +18,7 @@ static void assert_round_trip(const hdi_caps *caps) {
 #define SAME(field, meaning) assert_true(again.field == caps->field);
     HDI_CAPS_LIST(SAME)
 #undef SAME
+    assert_memory_equal(again.wrong, caps->wrong, sizeof caps->wrong);
     hdi_text_free(&text);
 }
 
@@ -29,6 +30,7 @@ static void test_round_trip(void **state) {
 #define SET(field, meaning) caps.field = value--;
     HDI_CAPS_LIST(SET)
 #undef SET
+    for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++) caps.wrong[i / 2][i % 2] = value--;
     assert_round_trip(&caps);
 }
 
@@ -39,6 +41,7 @@ static void test_refusals(void **state) {
         { "# a remark\nthread 1", "line 2: no fact is called thread" }, { "threads -1", "line 1: threads is not a whole number" },
         { "threads 1x", "line 1: threads is not" }, { "threads  1", "line 1: threads is not" },
         { "threads 18446744073709551616", "line 1: threads is not" },
+        { "wrong.0 1", "line 1: no fact" }, { "wrong.32.fast 1", "line 1: no fact" }, { "wrong.01.fast 1", "line 1: no fact" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hdi_caps caps;

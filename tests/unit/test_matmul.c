@@ -472,6 +472,44 @@ static void batches(void **state) {
     drop(&p);
 }
 
+/* What a known answer showed to be wrong is left out: the next row, then the exact form, then a refusal that names it. */
+static void wrong_kernels(void **state) {
+    (void)state;
+    hdi_lowering lowering = { .allocator = &hdi_default_allocator };
+    hd_error error = { 0 };
+    problem p;
+    make(&p, 4, 64, 64, (options){ .a = HD_F32, .b = HD_F32 });
+    hdi_caps caps = gpu_caps;
+    memcpy(caps.name, "a device", sizeof "a device");
+    p.request.caps = &caps;
+    p.request.math = HD_MATH_FAST;
+    assert_int_equal(hdi_kernels_lower(&p.request, &lowering, &error), HD_OK);
+    const uint64_t form = UINT64_C(1) << HD_F32;
+    const uint32_t first = lowering.launches[0].kernel.module;
+    assert_int_not_equal(first, HDI_MODULE_MATMUL_TILED);
+    caps.wrong[first][0] = ~form; /* other forms do not matter */
+    lowering.count = 0;
+    assert_int_equal(hdi_kernels_lower(&p.request, &lowering, &error), HD_OK);
+    assert_int_equal(lowering.launches[0].kernel.module, first);
+    for (uint32_t i = 0; i < HDI_MODULE_COUNT; i++)
+        if (i != HDI_MODULE_MATMUL_TILED) caps.wrong[i][0] = form;
+    lowering.count = 0;
+    assert_int_equal(hdi_kernels_lower(&p.request, &lowering, &error), HD_OK);
+    assert_int_equal(lowering.launches[0].kernel.module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(lowering.launches[0].kernel.spec[HDI_SPEC_EXACT], 0);
+    caps.wrong[HDI_MODULE_MATMUL_TILED][0] = form;
+    lowering.count = 0;
+    assert_int_equal(hdi_kernels_lower(&p.request, &lowering, &error), HD_OK);
+    assert_int_equal(lowering.launches[0].kernel.module, HDI_MODULE_MATVEC);
+    assert_int_equal(lowering.launches[0].kernel.spec[HDI_SPEC_EXACT], 1);
+    caps.wrong[HDI_MODULE_MATVEC][1] = caps.wrong[HDI_MODULE_MATMUL_TILED][1] = form;
+    lowering.count = 0;
+    assert_int_equal(hdi_kernels_lower(&p.request, &lowering, &error), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "matmul_tiled f32, exact gives wrong results on a device"));
+    hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);
+    drop(&p);
+}
+
 static void refusals(void **state) {
     (void)state;
     hdi_lowering lowering = { .allocator = &hdi_default_allocator };
@@ -496,7 +534,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles),
         cmocka_unit_test(exact_order), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

@@ -1,0 +1,75 @@
+/* variant.c: what a kernel's code paths hang on, as far as they are judged apart. Pure: all is in the kernel's constants. */
+#include "kernels/kernel.h"
+#include "kernels/steps.h"
+#include <stdio.h>
+
+_Static_assert((int)HDI_MODULE_COUNT <= HDI_CAPS_MODULES, "caps have room for every module");
+_Static_assert(HDI_FORM_I32_TO_U8 < 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64, "a form is a bit of 64");
+
+enum { OPERATION = 8 }; /* forms of reductions and rows: operation * 8 + type */
+
+static bool has_operations(uint32_t module) {
+    return module == HDI_MODULE_REDUCE || module == HDI_MODULE_SOFTMAX || module == HDI_MODULE_NORM;
+}
+
+hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
+    const uint32_t *spec = kernel->spec;
+    hdi_variant variant = { .module = kernel->module, .exact = spec[HDI_SPEC_EXACT] != 0 };
+    switch (kernel->module) {
+    case HDI_MODULE_ELEMENTWISE:
+        for (uint32_t i = 0; i < spec[HDI_SPEC_CHAIN] && i < HDI_CHAIN_STEPS; i++) variant.forms |= UINT64_C(1) << (spec[HDI_SPEC_STEP + i] & 63u);
+        break;
+    case HDI_MODULE_REDUCE: case HDI_MODULE_SOFTMAX: case HDI_MODULE_NORM:
+        variant.forms = UINT64_C(1) << ((spec[HDI_ROW_OP] * OPERATION + spec[HDI_ROW_TYPE]) & 63u);
+        break;
+    case HDI_MODULE_GATHER: case HDI_MODULE_SCATTER_ADD: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE:
+        variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
+        break;
+    default: variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY + 1] & 63u); /* of B, of keys and values */
+    }
+    return variant;
+}
+
+static uint32_t first_form(hdi_variant variant) {
+    uint32_t form = 0;
+    while (form < 63 && !(variant.forms >> form & 1)) form++;
+    return form;
+}
+
+hd_dtype hdi_variant_type(hdi_variant variant) {
+    const uint32_t form = first_form(variant);
+    if (variant.module == HDI_MODULE_ELEMENTWISE) return HD_DTYPE_NONE;
+    return (hd_dtype)(has_operations(variant.module) ? form % OPERATION : form);
+}
+
+/* The operation whose step has the form. */
+static const char *step_name(uint32_t form) {
+    static const hdi_attrs none;
+    const uint32_t code = form >= HDI_FORM_F32_TO_I32 ? HDI_STEP_CAST : form % HDI_FORM_I32;
+    for (uint32_t op = 1; op < HDI_OP_COUNT; op++) {
+        hdi_step step;
+        float attrs[2];
+        uint32_t attr_count;
+        if (hdi_op_step((hdi_op)op, &none, &step, attrs, &attr_count) && step.code == code) return hdi_op_get((hdi_op)op).name;
+    }
+    return "?";
+}
+
+static const char *form_name(hdi_variant variant) {
+    static const char *const reductions[] = { "sum", "mean", "max", "min", "argmax", "dot" };
+    static const char *const rows[] = { "softmax", "log_softmax", "cross_entropy", "rms_norm", "layer_norm" };
+    const uint32_t form = first_form(variant);
+    if (variant.module == HDI_MODULE_ELEMENTWISE) return step_name(form);
+    if (!has_operations(variant.module)) return "";
+    if (variant.module == HDI_MODULE_REDUCE) return form / OPERATION < HDI_COUNT(reductions) ? reductions[form / OPERATION] : "?";
+    return form / OPERATION < HDI_COUNT(rows) ? rows[form / OPERATION] : "?";
+}
+
+char *hdi_variant_text(hdi_variant variant, char *out) {
+    const hdi_module *module = hdi_module_get(variant.module);
+    const uint32_t form = first_form(variant);
+    const bool step = variant.module == HDI_MODULE_ELEMENTWISE;
+    const char *name = form_name(variant), *type = !step ? hd_dtype_name(hdi_variant_type(variant)) : form >= HDI_FORM_I32 ? "integers" : "floats";
+    snprintf(out, HDI_VARIANT_TEXT, "%s %s%s%s, %s", module ? module->name : "?", name, name[0] ? " " : "", type, variant.exact ? "exact" : "fast");
+    return out;
+}
