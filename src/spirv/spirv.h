@@ -104,6 +104,10 @@ hd_status hdi_spirv_print_checked(const hd_allocator *allocator, const void *mod
 hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
                                   const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
                                   hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
+/* Likewise, sooner, as hdi_spirv_print_checked. */
+hd_status hdi_spirv_kernel_module_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
+                                          const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
+                                          hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
 
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {

@@ -19,6 +19,10 @@ static void make_kernel_modules(const uint8_t *data, size_t size) {
         must(status == HD_OK || status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_HOST_MEMORY);
         must(status == HD_OK ? module.count > 100 && module.count % 4 == 0 : module.count == 0);
         hdi_text_free(&module);
+        if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
+        hdi_text again = { .allocator = &hdi_default_allocator };
+        must(hdi_spirv_kernel_module_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &again, &printed, &error) == status);
+        hdi_text_free(&again);
     }
 }
 

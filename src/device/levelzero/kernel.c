@@ -9,8 +9,8 @@ static hd_status translate(hdi_backend_device *device, const hdi_module *module,
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
     hd_error refused = { 0 };
     const uint32_t lanes = kernel->subgroup ? kernel->subgroup : (uint32_t)device->found.caps.subgroup;
-    hd_status status = hdi_spirv_kernel_module(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                               HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), device->facts.offers, lanes, out_module, out_printed, &refused);
+    hd_status status = hdi_spirv_kernel_module_checked(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
+                                                       HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), device->facts.offers, lanes, out_module, out_printed, &refused);
     if (status) return hdi_fail_native(error, status, "levelzero", 0, "kernel %s: %s", module->name, refused.text);
     for (uint32_t i = 0; i < out_printed->buffer_count; i++)
         if (out_printed->buffers[i] >= kernel->binding_count)
