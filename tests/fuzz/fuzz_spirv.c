@@ -7,25 +7,6 @@
 #include "../spirv/user_kernels.h"
 #include "../unit/spirv_fixtures.h"
 
-/* In OpenCL's flavour too: a module of whole words, or a reason. */
-static void make_kernel_modules(const uint8_t *data, size_t size) {
-    static const uint32_t offers[] = { 0, HDI_SPIRV_OFFERS_FP64 | HDI_SPIRV_OFFERS_FP16 | HDI_SPIRV_OFFERS_INT64_ATOMICS | HDI_SPIRV_OFFERS_SUBGROUPS | HDI_SPIRV_OFFERS_INTEGER_DOT };
-    for (size_t i = 0; i < HDI_COUNT(offers); i++) {
-        hdi_text module = { .allocator = &hdi_default_allocator };
-        hdi_spirv_printed printed;
-        hd_error error = { 0 };
-        hd_status status = hdi_spirv_kernel_module(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &module, &printed, &error);
-        must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
-        must(status == HD_OK || status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_HOST_MEMORY);
-        must(status == HD_OK ? module.count > 100 && module.count % 4 == 0 : module.count == 0);
-        hdi_text_free(&module);
-        if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
-        hdi_text again = { .allocator = &hdi_default_allocator };
-        must(hdi_spirv_kernel_module_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &again, &printed, &error) == status);
-        hdi_text_free(&again);
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -85,6 +66,25 @@ static void print_everywhere(const uint8_t *data, size_t size) {
         if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
         hdi_text again = { .allocator = &hdi_default_allocator }; /* a checked module is not checked again, and comes to the same */
         must(hdi_spirv_print_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &targets[i], &again, &printed, &error) == status);
+        hdi_text_free(&again);
+    }
+}
+
+/* In OpenCL's flavour too: a module of whole words, or a reason. */
+static void make_kernel_modules(const uint8_t *data, size_t size) {
+    static const uint32_t offers[] = { 0, HDI_SPIRV_OFFERS_FP64 | HDI_SPIRV_OFFERS_FP16 | HDI_SPIRV_OFFERS_INT64_ATOMICS | HDI_SPIRV_OFFERS_SUBGROUPS | HDI_SPIRV_OFFERS_INTEGER_DOT };
+    for (size_t i = 0; i < HDI_COUNT(offers); i++) {
+        hdi_text module = { .allocator = &hdi_default_allocator };
+        hdi_spirv_printed printed;
+        hd_error error = { 0 };
+        hd_status status = hdi_spirv_kernel_module(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &module, &printed, &error);
+        must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
+        must(status == HD_OK || status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_HOST_MEMORY);
+        must(status == HD_OK ? module.count > 100 && module.count % 4 == 0 : module.count == 0);
+        hdi_text_free(&module);
+        if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
+        hdi_text again = { .allocator = &hdi_default_allocator };
+        must(hdi_spirv_kernel_module_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &again, &printed, &error) == status);
         hdi_text_free(&again);
     }
 }
