@@ -30,7 +30,7 @@ static void overview(void) {
            "  HEDDLE_THREADS     number of CPU threads\n"
            "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
            "  HEDDLE_WAIT_MS     longest wait for a device\n"
-           "  HEDDLE_VERIFY      known answers before a kernel's first use: 0 never, 1 on GPUs, 2 everywhere\n\n"
+           "  HEDDLE_VERIFY      known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere\n\n"
            "exit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
            "examples:\n  heddle generate -p \"In the beginning\"\n  heddle chat model.gguf\n");
 }

@@ -130,7 +130,7 @@ uint32_t hdi_processor_count(void); /* that this process may use */
     X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads") \
     X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
     X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds") \
-    X(VERIFY,     "HEDDLE_VERIFY",     "1",       "known answers before a kernel's first use: 0 never, 1 on GPUs, 2 everywhere")
+    X(VERIFY,     "HEDDLE_VERIFY",     "0",       "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere")
 typedef enum hdi_option {
 #define HDI_OPTION_ENUM(field, name, value, help) HDI_OPTION_##field,
     HDI_OPTION_LIST(HDI_OPTION_ENUM)

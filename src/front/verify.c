@@ -61,7 +61,7 @@ hd_status hdi_verdicts_open(hd_device *device, hd_error *error) {
     }
     verdicts->at_once = device->context->verify >= wanted;
     device->verdicts = verdicts;
-    if (device->context->verify > 0) load(device);
+    load(device);
     return HD_OK;
 }
 
