@@ -222,7 +222,8 @@ typedef struct hd_context_desc {
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
     int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device: -1 none, 1 on GPUs,
-                                   2 also on software devices and the CPU; default: none. Kept verdicts (hd_device_verify) count in any case */
+                                   2 also on software devices and the CPU; default: none, but through Level Zero, which was never run
+                                   on hardware. Kept verdicts (hd_device_verify) count in any case */
 } hd_context_desc;
 
 /** Makes a context. @param desc NULL for defaults. @param out_context yours; hd_context_destroy.
