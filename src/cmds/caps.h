@@ -42,7 +42,8 @@
     X(gflops,                "estimated f32 rate, for cutting long work") \
     X(gbytes_s,              "estimated memory rate, likewise") \
     X(software,              "1: a GPU driver that computes on the CPU") \
-    X(inexact,               "1: a known answer showed that f32 is not rounded, or subnormals not kept, as exact mode needs")
+    X(inexact,               "1: a known answer showed that f32 is not rounded, or subnormals not kept, as exact mode needs") \
+    X(unproven,              "1: a back end that was never run on hardware: known answers come before a kernel's first use")
 
 /* Kernel variants that a known answer showed to be wrong: for each module of the kernels room, in fast [0] and exact [1]
  * arithmetic, a bit for each of its forms. They are never chosen. */

@@ -59,8 +59,7 @@ hd_status hdi_verdicts_open(hd_device *device, hd_error *error) {
         hdi_free(device->host->allocator, verdicts, sizeof *verdicts);
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
     }
-    /* Level Zero was never run on hardware: what it computes is shown to be right before it is used, asked for or not. */
-    verdicts->at_once = device->context->verify >= wanted || strcmp(device->found.info.backend, "levelzero") == 0;
+    verdicts->at_once = device->context->verify >= wanted || device->found.caps.unproven;
     device->verdicts = verdicts;
     load(device);
     return HD_OK;

@@ -333,6 +333,14 @@ static inline int life_in_child(void (*body)(void)) {
     return waitpid(child, &result, 0) == child ? result : 1;
 }
 
+/* What a child came to that gave up a device whose work never ends. */
+static int given_up_result;
+
+static void test_given_up(void **state) {
+    (void)state;
+    assert_int_equal(given_up_result, 0);
+}
+
 /* ---- the sweeps ---- */
 
 /* Makes every call fail in every way, for once and, where that may help, until the call of the seam returns. Gives the faults. */

@@ -143,13 +143,6 @@ static void give_up(void) {
     }
 }
 
-static int given_up_result;
-
-static void test_given_up(void **state) {
-    (void)state;
-    assert_int_equal(given_up_result, 0);
-}
-
 static void print_validation(void *user, hd_log_level level, const char *part, const char *line) {
     (void)user;
     (void)level;
