@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-static void print_line(void *user, hd_log_level level, const char *part, const char *line) {
+static inline void print_line(void *user, hd_log_level level, const char *part, const char *line) {
     (void)user;
     if (level <= HD_LOG_WARNING) fprintf(stderr, "[%s] %s\n", part, line);
 }
@@ -16,7 +16,7 @@ static char    cache_dir[] = "/tmp/heddle-conform-XXXXXX";
 static hdi_log test_log = { print_line, NULL, HD_LOG_WARNING };
 static conform subject; /* the back end under test, and its device */
 
-static void open_device(void) {
+static inline void open_device(void) {
     hdi_probe probe;
     subject.backend->probe(&subject.host, &probe);
     assert_true(probe.found_count > 0);
@@ -27,7 +27,7 @@ static void open_device(void) {
 /* ---- the cache ---- */
 
 /* The one file of compiled code, opened; or the number of files. */
-static FILE *cache_file(const char *mode, int *out_count) {
+static inline FILE *cache_file(const char *mode, int *out_count) {
     FILE *file = NULL;
     DIR *folder = opendir(cache_dir);
     assert_non_null(folder);
@@ -45,16 +45,23 @@ static FILE *cache_file(const char *mode, int *out_count) {
     return file;
 }
 
-static bool load_from_cache(uint32_t factor) {
+static inline hd_status load(uint32_t factor, bool *out_cached, hd_error *error) {
     const hdi_kernel kernel = conform_kernel(factor);
     hdi_loaded_kernel *loaded = NULL;
-    bool cached = false;
-    assert_int_equal(subject.backend->kernel_load(subject.device, &conform_module, &kernel, &loaded, &cached, NULL), HD_OK);
+    *error = (hd_error){ 0 };
+    const hd_status status = subject.backend->kernel_load(subject.device, &conform_module, &kernel, &loaded, out_cached, error);
     subject.backend->kernel_free(subject.device, loaded);
+    return status;
+}
+
+static inline bool load_from_cache(uint32_t factor) {
+    hd_error error;
+    bool cached = false;
+    assert_int_equal(load(factor, &cached, &error), HD_OK);
     return cached;
 }
 
-static void test_cache(void **state) {
+static inline void test_cache(void **state) {
     (void)state;
     int count;
     cache_file("remove", &count);
@@ -75,7 +82,7 @@ static void test_cache(void **state) {
     subject.host.cache_dir = NULL;
 }
 
-static void test_cache_damage(void **state) {
+static inline void test_cache_damage(void **state) {
     (void)state;
     int count;
     subject.host.cache_dir = cache_dir;
@@ -105,7 +112,7 @@ static void test_cache_damage(void **state) {
     subject.host.cache_dir = NULL;
 }
 
-static void test_cache_unwritable(void **state) {
+static inline void test_cache_unwritable(void **state) {
     (void)state;
     subject.host.cache_dir = "/proc/heddle-is-not-there";
     open_device();
@@ -113,6 +120,23 @@ static void test_cache_unwritable(void **state) {
     assert_false(load_from_cache(5));
     subject.backend->close(subject.device);
     subject.host.cache_dir = NULL;
+}
+
+/* A module that ends in the middle of its header is refused before the driver sees it. */
+static inline void test_cut_module(void **state) {
+    (void)state;
+    open_device();
+    uint32_t words[HDI_COUNT(conform_words)];
+    memcpy(words, conform_words, sizeof words);
+    hdi_blob blob = { words, 4, 1, NULL };
+    const hdi_module module = { "bad", &blob, NULL };
+    const hdi_kernel kernel = conform_kernel(2);
+    hdi_loaded_kernel *loaded = NULL;
+    hd_error error = { 0 };
+    bool cached;
+    assert_int_equal(subject.backend->kernel_load(subject.device, &module, &kernel, &loaded, &cached, &error), HD_STATUS_MODULE);
+    assert_non_null(strstr(error.text, "kernel bad: SPIR-V"));
+    subject.backend->close(subject.device);
 }
 
 #endif

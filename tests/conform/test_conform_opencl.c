@@ -10,22 +10,6 @@ static const conform_reason never[] = {
     { NULL, NULL },
 };
 
-static void test_bad_modules(void **state) {
-    (void)state;
-    open_device();
-    uint32_t words[HDI_COUNT(conform_words)];
-    memcpy(words, conform_words, sizeof words);
-    hdi_blob blob = { words, 4, 1, NULL };
-    const hdi_module module = { "bad", &blob, NULL };
-    const hdi_kernel kernel = conform_kernel(2);
-    hdi_loaded_kernel *loaded = NULL;
-    hd_error error = { 0 };
-    bool cached;
-    assert_int_equal(subject.backend->kernel_load(subject.device, &module, &kernel, &loaded, &cached, &error), HD_STATUS_MODULE);
-    assert_non_null(strstr(error.text, "kernel bad: SPIR-V"));
-    subject.backend->close(subject.device);
-}
-
 int main(void) {
     subject.backend = &hdi_backend_opencl;
     subject.host = (hdi_host){ .allocator = &hdi_default_allocator, .log = &test_log, .cpu_threads = 1, .wait_ns = UINT64_C(60000000000) };
@@ -48,7 +32,7 @@ int main(void) {
     failures += conform_run(&subject, "opencl 1.2");
     hdcl_hide_set(0);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_damage), cmocka_unit_test(test_cache_unwritable),
-                                        cmocka_unit_test(test_bad_modules) };
+                                        cmocka_unit_test(test_cut_module) };
     failures += cmocka_run_group_tests_name("opencl only", tests, NULL, NULL);
     rmdir(cache_dir);
     return failures;
