@@ -482,6 +482,12 @@ HD_API hd_value hd_min(hd_program *p, hd_value x, int axis);  /**< smallest; NaN
 HD_API hd_value hd_argmax(hd_program *p, hd_value x, int axis); /**< i32 index of the first largest; NaN wins */
 HD_API hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis); /**< sum of a * b, shapes equal */
 
+#define HD_MAX_TOP_K 256
+/** i32 indices of the k largest along the last axis, largest first: [..., n] of float or i32 gives [..., k]. Of equal ones
+ *  the smaller index comes first; -0 equals +0; NaN comes before all others. The same on every device.
+ *  @param k 1 to HD_MAX_TOP_K, at most n. hd_take_along gives the elements themselves. */
+HD_API hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k);
+
 /* Normalising along an axis. */
 HD_API hd_value hd_softmax(hd_program *p, hd_value x, int axis);     /**< e^(x - max) / sum */
 HD_API hd_value hd_log_softmax(hd_program *p, hd_value x, int axis); /**< x - max - log(sum e^(x - max)) */
@@ -502,6 +508,9 @@ HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t f
 /** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
  *  row of zeros. */
 HD_API hd_value hd_gather(hd_program *p, hd_value table, hd_value indices);
+/** Elements along the last axis by index: x [..., n] and i32 [..., k], all axes before the last equal, give [..., k] with
+ *  y[..., i] = x[..., indices[..., i]]. x is of any type but a quantised one. An index outside of 0..n-1 gives zero. */
+HD_API hd_value hd_take_along(hd_program *p, hd_value x, hd_value indices);
 /** base with updates[i] added to row indices[i], in the order of i: [R,n], i32 [I], [I,n] give [R,n]. Indices outside
  *  are left out. */
 HD_API hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates);

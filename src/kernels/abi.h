@@ -183,6 +183,19 @@
  * then their sums as a row. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order -inf .. -0, +0 .. inf, with NaN
  * the largest and the least; for argmax -0 equals +0. */
 
+/* ---- top_k. Bindings: x, y. A group takes a row, or a part of a long one; it gives indices, or pairs (key, index) that a
+ * later launch merges. A key is an element as an unsigned number of the same order: NaN above all, -0 as +0. Of equal keys
+ * the smaller index is first. A part of fewer than k elements is filled up with pairs (0, 2^32 - 1), which are behind all.
+ * Push words: [0] rows, [1] n (pairs a row where pairs are read), [2] k, [3] parts a row, [4] elements of a part, [5] bits that
+ * a position is shifted by to be one of HDI_TOP_K_DIGITS. ---- */
+#define HDI_TOP_K_TYPE  16 /* of x, also where pairs are read */
+#define HDI_TOP_K_STAGE 17 /* bit 0: gives pairs; bit 1: reads pairs */
+#define HDI_TOP_K_DIGITS 2048u
+#define HDI_TOP_K_KEPT 512u /* at most, to be put in order: HD_MAX_TOP_K - 1, and all that share a digit of the position */
+#define HDI_TOP_K_PART   4096u
+#define HDI_TOP_K_WHOLE  8192u  /* elements of a row that a group takes alone, */
+#define HDI_TOP_K_MOST   65536u /* and where there are rows for all compute units */
+
 /* ---- rows: softmax, log_softmax, rms_norm, layer_norm, cross_entropy over the last axis ----
  * softmax module: bindings x, targets (cross entropy; else x again), y. norm module: x, weight, bias (x again where
  * absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. With m the largest of the row and
@@ -199,10 +212,14 @@
 #define HDI_ROW_LAYER_NORM    4
 /* Push words: [0] rows, [1] n, [2] eps as float bits. */
 
-/* ---- gather: y[i] = table[index[i]]; with HDI_GATHER_ALL the whole table in order (cast of a quantised tensor) ----
- * Bindings: table, indices, y. Push words: [0] rows of the table, [1] n, [2] count of indices. */
+/* ---- gather: y[i] = table[index[i]]; ALL: the whole table in order (cast of a quantised tensor); ALONG: y[r, i] =
+ * table[r, index[r, i]]. Bindings: table, indices, y. Push words: [0] rows of the table, [1] n, [2] count of indices, ALONG: in
+ * a row. ---- */
 #define HDI_GATHER_TYPE 16 /* of the table */
-#define HDI_GATHER_ALL  17
+#define HDI_GATHER_FORM 17
+#define HDI_GATHER_ROWS  0
+#define HDI_GATHER_ALL   1
+#define HDI_GATHER_ALONG 2
 
 /* ---- scatter_add. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. Sums in f32 in
  * the order of the indices, from base on; rounded to the type once. ---- */

@@ -1,4 +1,4 @@
-/* gather.c: lowers gather, scatter_add and write_rows, and the cast of a quantised tensor, which is a gather of
+/* gather.c: lowers gather, take_along, scatter_add and write_rows, and the cast of a quantised tensor, which is a gather of
  * all of its rows. */
 #include "kernels/rows.h"
 
@@ -8,15 +8,16 @@ static uint32_t type_bytes(hd_dtype dtype) { return (uint32_t)hd_dtype_bytes(dty
 static uint64_t row_elements(const hdi_tensor *tensor) { return hd_shape_elements(tensor->shape) / (uint64_t)tensor->shape.dims[0]; }
 
 static hd_status lower_gather(const hdi_request *request, const hdi_tensor *table, const hdi_tensor *indices, hdi_lowering *lowering, hd_error *error) {
-    const bool all = indices == NULL;
+    const bool all = indices == NULL, along = request->op == HDI_OP_TAKE_ALONG;
+    const uint32_t form = all ? HDI_GATHER_ALL : along ? HDI_GATHER_ALONG : HDI_GATHER_ROWS;
     const hd_shape shape = table->shape;
     const uint64_t n = shape.rank == 0 ? 1 : (uint64_t)shape.dims[shape.rank - 1];
-    const uint64_t count = hd_shape_elements(request->out.shape);
+    const uint64_t count = hd_shape_elements(request->out.shape), rows = hd_shape_elements(shape) / n;
     /* On a CPU a group is a call: more words for each make fewer of them. */
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
     const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup, .inputs = { table, all ? table : indices },
-                                     .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, all }, .spec_count = 2,
-                                     .push = { (uint32_t)(hd_shape_elements(shape) / n), (uint32_t)n, (uint32_t)(count / n) }, .push_count = 3,
+                                     .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, form }, .spec_count = 2,
+                                     .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) }, .push_count = 3,
                                      .groups = hdi_divide_up(hdi_divide_up(count * type_bytes(request->out.dtype), 4), workgroup),
                                      .flops = count, .because = "an invocation for each word of the result" };
     return hdi_rows_add(request, &launch, lowering, error);
@@ -53,7 +54,7 @@ hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, h
         if (status != HD_OK) return status;
     }
     switch (request->op) {
-    case HDI_OP_GATHER:      return lower_gather(request, &operands[0], &operands[1], lowering, error);
+    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
     case HDI_OP_SCATTER_ADD: return lower_scatter(request, operands, lowering, error);
     case HDI_OP_WRITE_ROWS:  return lower_write(request, operands, lowering, error);
     default:                 return lower_gather(request, &operands[0], NULL, lowering, error); /* cast of a quantised tensor */

@@ -150,9 +150,10 @@ bool hdi_matmul_takes_source(const hdi_tensor *view);
 hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+hd_status hdi_lower_top_k(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and log_softmax, cross_entropy */
 hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and scatter_add, write_rows */
+hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and take_along, scatter_add, write_rows */
 hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 /* What each pair turns a position, as 64-bit fractions of a turn (abi.h): dims / 2 pairs of words. The same bits on every
  * host. False where one is not finite, or more than 2^31 turns. 0 for theta and frequency_scale means their defaults. */

@@ -7,10 +7,11 @@ static hd_status lower(const hdi_request *request, hdi_lowering *lowering, hd_er
     case HDI_OP_MATMUL: return hdi_lower_matmul(request, lowering, error);
     case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT:
         return hdi_lower_reduce(request, lowering, error);
+    case HDI_OP_TOP_K: return hdi_lower_top_k(request, lowering, error);
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CROSS_ENTROPY:
         return hdi_lower_softmax(request, lowering, error);
     case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return hdi_lower_norm(request, lowering, error);
-    case HDI_OP_GATHER: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS:
+    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS:
     case HDI_OP_CAST: /* of a quantised tensor; other casts are element-wise */
         return hdi_lower_gather(request, lowering, error);
     case HDI_OP_ROPE: return hdi_lower_rope(request, lowering, error);

@@ -249,6 +249,16 @@ static void write_rows(const reference *r) {
     }
 }
 
+static void take_along(const reference *r) {
+    const hd_shape from = r->operands[0].shape, to = r->node->shape;
+    const uint64_t n = (uint64_t)from.dims[from.rank - 1], k = (uint64_t)to.dims[to.rank - 1], count = hd_shape_elements(to);
+    memset(r->out->data, 0, hd_tensor_bytes(r->out->dtype, to));
+    for (uint64_t i = 0; i < count; i++) {
+        const int32_t at = ((const int32_t *)r->operands[1].data)[i];
+        if (at >= 0 && (uint64_t)at < n) move(r, i, 0, i / k * n + (uint64_t)at);
+    }
+}
+
 /* ---- the choice ---- */
 
 static hd_status compute(const reference *r, hd_error *error) {
@@ -266,6 +276,8 @@ static hd_status compute(const reference *r, hd_error *error) {
         else reference_reduce_i32(r);
         return HD_OK;
     case HDI_OP_ARGMAX: reference_argmax(r); return HD_OK;
+    case HDI_OP_TOP_K: reference_top_k(r); return HD_OK;
+    case HDI_OP_TAKE_ALONG: take_along(r); return HD_OK;
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: reference_softmax(r); return HD_OK;
     case HDI_OP_CROSS_ENTROPY: reference_cross_entropy(r); return HD_OK;
     case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: reference_norm(r); return HD_OK;
@@ -284,7 +296,7 @@ static hd_status compute(const reference *r, hd_error *error) {
 /* Operations whose float results are written as they are, not rounded from f32. */
 static bool moves_bytes(hdi_op op) {
     return op == HDI_OP_WHERE || op == HDI_OP_PERMUTE || op == HDI_OP_RESHAPE || op == HDI_OP_SLICE || op == HDI_OP_CONCAT ||
-           op == HDI_OP_PAD || op == HDI_OP_COPY || op == HDI_OP_WRITE_ROWS;
+           op == HDI_OP_PAD || op == HDI_OP_COPY || op == HDI_OP_TAKE_ALONG || op == HDI_OP_WRITE_ROWS;
 }
 
 hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out, hd_error *error) {

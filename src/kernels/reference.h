@@ -37,6 +37,7 @@ float reference_block_sum(const float *a, uint64_t a_stride, const float *b, uin
 
 void reference_reduce(const reference *r);
 void reference_argmax(const reference *r);
+void reference_top_k(const reference *r);
 void reference_reduce_i32(const reference *r);
 void reference_softmax(const reference *r); /* and log_softmax */
 void reference_cross_entropy(const reference *r);

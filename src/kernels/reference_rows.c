@@ -86,6 +86,12 @@ void reference_reduce_i32(const reference *r) {
         }
 }
 
+/* The element's place in argmax's order. */
+static int32_t pick_key(const reference *r, uint64_t at) {
+    const int32_t key = r->x[0] ? key_of(r->x[0][at]) : ((const int32_t *)r->data[0])[at];
+    return r->x[0] && key == -1 ? 0 : key;
+}
+
 /* The first of the largest; NaN is larger than all, -0 as large as +0. */
 void reference_argmax(const reference *r) {
     const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
@@ -94,14 +100,29 @@ void reference_argmax(const reference *r) {
             int32_t best = 0, best_at = 0;
             for (uint64_t j = 0; j < axis.n; j++) {
                 const uint64_t at = (o * axis.n + j) * axis.inner + i;
-                int32_t key = r->x[0] ? key_of(r->x[0][at]) : ((const int32_t *)r->data[0])[at];
-                if (r->x[0] && key == -1) key = 0;
+                const int32_t key = pick_key(r, at);
                 if (j > 0 && key <= best) continue;
                 best = key;
                 best_at = (int32_t)j;
             }
             ((int32_t *)r->out->data)[o * axis.inner + i] = best_at;
         }
+}
+
+/* Each element in turn goes behind those of the list that are as large or larger; what falls off its end is out. */
+void reference_top_k(const reference *r) {
+    const hd_shape shape = r->operands[0].shape;
+    const uint64_t n = (uint64_t)shape.dims[shape.rank - 1], rows = hd_shape_elements(shape) / n, k = (uint64_t)r->node->attrs.ints[0];
+    for (uint64_t row = 0; row < rows; row++) {
+        int32_t *list = (int32_t *)r->out->data + row * k;
+        for (uint64_t j = 0; j < n; j++) {
+            const int32_t key = pick_key(r, row * n + j);
+            uint64_t at = HDI_MIN(j, k);
+            for (; at > 0 && pick_key(r, row * n + (uint64_t)list[at - 1]) < key; at--)
+                if (at < k) list[at] = list[at - 1];
+            if (at < k) list[at] = (int32_t)j;
+        }
+    }
 }
 
 /* ---- softmax and its kin ---- */

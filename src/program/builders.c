@@ -142,6 +142,7 @@ hd_value hd_mean(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_
 hd_value hd_max(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MAX, &x, 1, axis); }
 hd_value hd_min(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MIN, &x, 1, axis); }
 hd_value hd_argmax(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_ARGMAX, &x, 1, axis); }
+hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k) { return add(p, HDI_OP_TOP_K, &x, 1, &(hdi_attrs){ .ints = { k } }); }
 hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis) {
     return reduce(p, HDI_OP_DOT, (hd_value[]){ a, b }, 2, axis);
 }
@@ -162,6 +163,7 @@ hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags) {
     return add(p, HDI_OP_MATMUL, (hd_value[]){ a, b }, 2, &(hdi_attrs){ .ints = { flags } });
 }
 hd_value hd_gather(hd_program *p, hd_value table, hd_value indices) { return binary(p, HDI_OP_GATHER, table, indices); }
+hd_value hd_take_along(hd_program *p, hd_value x, hd_value indices) { return binary(p, HDI_OP_TAKE_ALONG, x, indices); }
 hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates) {
     return add(p, HDI_OP_SCATTER_ADD, (hd_value[]){ base, indices, updates }, 3, NULL);
 }

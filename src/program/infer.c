@@ -269,6 +269,22 @@ static hd_status argmax(inference *in) {
     return give(in, HD_I32, in->node->shape);
 }
 
+static hd_status top_k(inference *in) {
+    const int64_t k = in->node->attrs.ints[0];
+    hd_shape shape = in->x[0]->shape;
+    const hd_status status = has_rank(in, 0, 1, HD_MAX_RANK);
+    if (status) return status;
+    int64_t *length = &shape.dims[shape.rank - 1];
+    if (*length > INT32_MAX)
+        return fail(in, HD_STATUS_LIMIT, "an axis of %lld elements has indices that i32 does not hold", (long long)*length);
+    if (k < 1 || k > HD_MAX_TOP_K)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "k is %lld, it must be 1 to %d", (long long)k, HD_MAX_TOP_K);
+    if (k > *length)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "k is %lld, but the last axis of %s has fewer elements", (long long)k, TEXT(in->x[0]->shape));
+    *length = k;
+    return give(in, HD_I32, shape);
+}
+
 static hd_status dot(inference *in) {
     hd_status status = same_type(in, 0, 1);
     if (!status) status = has_shape(in, 1, "operand 2", in->x[0]->shape);
@@ -332,6 +348,17 @@ static hd_status gather(inference *in) {
         return fail(in, HD_STATUS_LIMIT, "indices %s leave no axis for the rows: at most %d axes", TEXT(shape), HD_MAX_RANK - 1);
     shape.dims[shape.rank++] = in->x[0]->shape.dims[1];
     return give(in, hdi_dtype_is_quantised(table) ? HD_F32 : table, shape);
+}
+
+static hd_status take_along(inference *in) {
+    hd_shape shape = in->x[0]->shape;
+    hd_status status = takes(in, 1, I32);
+    if (!status) status = has_rank(in, 0, 1, HD_MAX_RANK);
+    if (!status) status = has_rank(in, 1, shape.rank, shape.rank);
+    if (status) return status;
+    shape.dims[shape.rank - 1] = in->x[1]->shape.dims[shape.rank - 1];
+    status = has_shape(in, 1, "indices", shape);
+    return status ? status : give(in, in->x[0]->dtype, shape);
 }
 
 static hd_status scatter_add(inference *in) {
@@ -507,6 +534,7 @@ static const struct {
     [HDI_OP_GATHER] = { gather, ANY },          [HDI_OP_SCATTER_ADD] = { scatter_add, FLOATS },
     [HDI_OP_WRITE_ROWS] = { write_rows, PLAIN },[HDI_OP_ROPE] = { rope, FLOATS },
     [HDI_OP_ATTENTION] = { attention, FLOATS }, [HDI_OP_CROSS_ENTROPY] = { cross_entropy, FLOATS },
+    [HDI_OP_TOP_K] = { top_k, NUMBERS },        [HDI_OP_TAKE_ALONG] = { take_along, PLAIN },
     [HDI_OP_DISPATCH] = { dispatch, 0 },
 };
 

@@ -23,6 +23,7 @@ static const hdi_attr attrs[] = {
     { "magnitude",       HDI_ATTR_FLOAT,   2, true,  0 },
     { "scale",           HDI_ATTR_FLOAT,   0, true,  0 },
     { "axis",            HDI_ATTR_INT,     0, false, 0 },
+    { "k",               HDI_ATTR_INT,     0, false, 0 },
     { "dims",            HDI_ATTR_INT,     0, true,  0 },
     { "pairing",         HDI_ATTR_PAIRING, 1, true,  0 },
     { "axes",            HDI_ATTR_LIST,    0, false, 0 },

@@ -42,6 +42,7 @@ static const work works[] = {
     BOTH(REDUCE, 1e-4, X("[5,2000]") "v9 = sum v1 axis=1" Y),
     BOTH(REDUCE, 1e-4, X("[40,77,3]") "v9 = mean v1 axis=1" Y),
     BOTH(REDUCE, 1e-6, X("[12,401]") "v9 = argmax v1 axis=1" Y),
+    BOTH(TOP_K, 0, X("[5,9000]") "v9 = top_k v1 k=40" Y),
     BOTH(GATHER, 0, "heddle 1\nv1 = input q4_0[20,64] \"x\"\nv2 = input i32[7] \"i\"\nv9 = gather v1 v2" Y),
     BOTH(SCATTER_ADD, 1e-5, X("[9,70]") "v2 = input i32[20] \"i\"\nv3 = input f32[20,70] \"u\"\nv9 = scatter_add v1 v2 v3" Y),
     BOTH(WRITE_ROWS, 0, "heddle 1\nv1 = state f32[12,40] \"s\"\nv2 = input f32[3,40] \"x\"\nv3 = input i32[1] \"i\"\nv9 = write_rows v1 v2 v3" Y),

@@ -396,6 +396,14 @@ static void gather(const oracle_tensor *const *operands, oracle_tensor *out) {
     }
 }
 
+static void take_along(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint64_t n = (uint64_t)operands[0]->shape.dims[out->shape.rank - 1], k = (uint64_t)out->shape.dims[out->shape.rank - 1];
+    for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) {
+        const double at = operands[1]->value[i];
+        if (at >= 0 && at < (double)n) copy_element(out, i, operands[0], i / k * n + (uint64_t)at);
+    }
+}
+
 static void scatter_add(const oracle_tensor *const *operands, oracle_tensor *out) {
     const uint64_t rows = (uint64_t)out->shape.dims[0], n = (uint64_t)out->shape.dims[1], updates = (uint64_t)operands[1]->shape.dims[0];
     for (uint64_t at = 0; at < rows * n; at++) {
@@ -457,9 +465,11 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
         return;
     case HDI_OP_MATMUL: matmul(node, operands, out); return;
     case HDI_OP_GATHER: gather(operands, out); return;
+    case HDI_OP_TAKE_ALONG: take_along(operands, out); return;
     case HDI_OP_WRITE_ROWS: write_rows(operands, out); return;
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
     case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: oracle_reduce(node, operands, out); break;
+    case HDI_OP_TOP_K: oracle_top_k(operands, out); break;
     case HDI_OP_SCATTER_ADD: scatter_add(operands, out); break;
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: oracle_softmax(node, operands, out); break;
     case HDI_OP_CROSS_ENTROPY: oracle_cross_entropy(operands, out); break;

@@ -1,6 +1,7 @@
 /* oracle_rows.c: float64 references of what sums along an axis, of rope and of attention. See oracle.h. */
 #include "oracle.h"
 #include <math.h>
+#include <stdlib.h>
 
 /* Elements before, along and after an axis. */
 typedef struct axis { uint64_t outer, n, inner; } axis;
@@ -61,6 +62,29 @@ void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, o
             }
         }
     }
+}
+
+/* All of a row sorted: NaN, then the larger, then who stands first. */
+static const double *sorted_row;
+static int by_rank(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    const double v = sorted_row[x], w = sorted_row[y];
+    if (isnan(v) != isnan(w)) return isnan(v) ? -1 : 1;
+    if (v > w || v < w) return v > w ? -1 : 1;
+    return x < y ? -1 : 1;
+}
+void oracle_top_k(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const uint32_t last = out->shape.rank - 1;
+    const uint64_t n = (uint64_t)operands[0]->shape.dims[last], k = (uint64_t)out->shape.dims[last];
+    uint64_t *order = malloc(n * sizeof *order);
+    if (!order) abort();
+    for (uint64_t row = 0; row < hd_shape_elements(out->shape) / k; row++) {
+        for (uint64_t i = 0; i < n; i++) order[i] = i;
+        sorted_row = operands[0]->value + row * n;
+        qsort(order, n, sizeof *order, by_rank);
+        for (uint64_t i = 0; i < k; i++) out->value[row * k + i] = (double)order[i];
+    }
+    free(order);
 }
 
 /* ---- softmax and its kin ---- */

@@ -12,6 +12,8 @@ static const char *const programs[] = {
     /* sums and the like, along the last axis and along others */
     "x = input f32[6,300,5] \"x\"\ns = sum x axis=1\nm = max x axis=2\ni = argmax x axis=2\nn = mean x axis=0\noutput s \"s\"\noutput m \"m\"\noutput i \"i\"\noutput n \"n\"",
     "x = input bf16[4,1000] \"x\"\ns = sum x axis=1\nk = min x axis=1\noutput s \"s\"\noutput k \"k\"",
+    "x = input f32[3,20000] \"x\"\nk = top_k x k=128\ns = take_along x k\noutput k \"k\"\noutput s \"s\"",
+    "x = input bf16[3,200] \"x\"\nk = top_k x k=5\ns = take_along x k\noutput k \"k\"\noutput s \"s\"",
     /* rows */
     "x = input f32[9,777] \"x\"\nw = input f32[777] \"w\"\nb = input f32[777] \"b\"\ns = softmax x axis=1\nl = log_softmax x axis=1\nr = rms_norm x w eps=1e-5\nn = layer_norm x w b eps=1e-5\noutput s \"s\"\noutput l \"l\"\noutput r \"r\"\noutput n \"n\"",
     "x = input f16[9,64] \"x\"\nw = input f16[64] \"w\"\nr = rms_norm x w eps=1e-6\ns = softmax x axis=1\noutput r \"r\"\noutput s \"s\"",

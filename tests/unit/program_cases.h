@@ -74,7 +74,7 @@ static inline void test_every_op(hd_program *p) {
     v = hd_slice(p, v, (const int64_t[]){ 0, -2, 3 }, (const int64_t[]){ 2, 2, -3 }, 3);
     v = hd_pad(p, v, (const int64_t[]){ 0, 1, 0 }, (const int64_t[]){ 0, 0, 2 }, 3, -0.0f);
     v = hd_sum(p, hd_mean(p, hd_max(p, hd_min(p, v, 2), 1), 0), HD_ALL_AXES);
-    hd_value best = hd_argmax(p, x, 0), dots = hd_dot(p, x, x, 1);
+    hd_value best = hd_argmax(p, x, 0), dots = hd_dot(p, x, x, 1), picked = hd_take_along(p, x, hd_top_k(p, x, 2));
     v = hd_log_softmax(p, hd_softmax(p, x, 0), -1);
     v = hd_layer_norm(p, hd_rms_norm(p, hd_rms_norm(p, v, y, 1e-6f), 0, 0), 0, y, 1e-5f);
     v = hd_layer_norm(p, hd_layer_norm(p, v, 0, 0, 1), y, y, 1);
@@ -95,6 +95,7 @@ static inline void test_every_op(hd_program *p) {
     hd_output(p, "rows", rows);
     hd_output(p, "best", best);
     hd_output(p, "dots", dots);
+    hd_output(p, "picked", picked);
     hd_output(p, "attended", heads);
     hd_output(p, "loss", loss);
 }

@@ -36,6 +36,9 @@ typedef struct infer_case {
                    BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16 or bf16")
 #define NUMBERS(op) SAME(op), GOOD(op " i", "i32[2,3]"), BAD(TYPE, op " u", "operand 1 is u8, it must be f32, f16, bf16 or i32"), \
                     BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16 or i32")
+#define NUMBERS_K(op, k) GOOD(op " f " k, "i32[2,3]"), GOOD(op " h " k, "i32[2,3]"), GOOD(op " b " k, "i32[2,3]"), GOOD(op " i " k, "i32[2,3]"), \
+                         BAD(TYPE, op " u " k, "operand 1 is u8, it must be f32, f16, bf16 or i32"), \
+                         BAD(TYPE, op " q " k, "operand 1 is q4_0, it must be f32, f16, bf16 or i32")
 #define PLAIN(op) SAME(op), GOOD(op " i", "i32[2,3]"), GOOD(op " u", "u8[2,3]"), \
                   BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8")
 #define PAIRS(op, type) GOOD(op " f f3", type "[2,3]"), GOOD(op " f21 f3", type "[2,3]"), GOOD(op " f0 f", type "[2,3]"), \
@@ -105,6 +108,15 @@ static const infer_case cases[] = {
     GOOD("argmax i axis=1", "i32[2,1]"), BAD(TYPE, "mean i axis=0", "operand 1 is i32, it must be f32, f16 or bf16"),
     BAD(TYPE, "sum u axis=0", NULL), BAD(TYPE, "min q axis=0", NULL),
     BAD(LIMIT, "argmax long axis=0", "an axis of 2147483648 elements has indices that i32 does not hold"),
+    NUMBERS_K("top_k", "k=3"), GOOD("top_k f223 k=1", "i32[2,2,1]"), GOOD("top_k f3 k=2", "i32[2]"),
+    BAD(SHAPE, "top_k f0 k=1", "operand 1 is [], it needs at least 1 axes"), BAD(INVALID_ARGUMENT, "top_k f64 k=0", "k is 0, it must be 1 to 256"),
+    BAD(INVALID_ARGUMENT, "top_k f64 k=257", "k is 257, it must be 1 to 256"), BAD(INVALID_ARGUMENT, "top_k f64 k=-9223372036854775808", NULL),
+    BAD(INVALID_ARGUMENT, "top_k f64 k=65", "k is 65, but the last axis of [4,64] has fewer elements"),
+    BAD(LIMIT, "top_k long k=1", "an axis of 2147483648 elements has indices that i32 does not hold"),
+    GOOD("take_along f i", "f32[2,3]"), GOOD("take_along h i", "f16[2,3]"), GOOD("take_along u i", "u8[2,3]"), GOOD("take_along f5 i4", "f32[4]"),
+    BAD(TYPE, "take_along q i", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8"), BAD(TYPE, "take_along f f", "operand 2 is f32, it must be i32"),
+    BAD(SHAPE, "take_along f i2", "operand 2 is [2], the number of its axes must be 2"), BAD(SHAPE, "take_along f0 i0", "operand 1 is [], it needs at least 1 axes"),
+    BAD(SHAPE, "take_along f32 i", "indices is [2,3], it must be [3,3] to go with [3,2]"),
     GOOD("dot f f axis=1", "f32[2,1]"), BAD(TYPE, "dot f h axis=0", "operands 1 and 2 are f32 and f16: cast one of them"),
     BAD(SHAPE, "dot f f21 axis=0", "operand 2 is [2,1], it must be [2,3] to go with [2,3]"),
     BAD(TYPE, "dot i i axis=0", NULL), BAD(INVALID_ARGUMENT, "dot f f axis=2", "axis 2 is outside of [2,3]"),

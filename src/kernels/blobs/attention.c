@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 1e1a2a66416022b6. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest bb650e012885d05c. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -942,4 +942,4 @@ static const uint32_t words[] = {
 0x00000868,0x00000e96,0x0000010b,0x000200f9,0x000007f0,0x000200f8,0x000007f2,0x000200f9,
 0x0000086d,0x000200f8,0x0000086d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x1e1a2a66416022b6), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xbb650e012885d05c), NULL };

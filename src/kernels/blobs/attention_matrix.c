@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest 849872c325b32896. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest 23555f9ae337fae5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -1520,4 +1520,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000599,0x000200f8,0x0000059b,0x000200f9,0x0000069b,0x000200f8,0x0000069b,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x849872c325b32896), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x23555f9ae337fae5), NULL };

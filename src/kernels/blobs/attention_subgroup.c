@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest bb70e0def24f9963. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 3004f48156059d52. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1338,4 +1338,4 @@ static const uint32_t words[] = {
 0x00000006,0x000009d1,0x00000ed7,0x000000e4,0x000200f9,0x00000957,0x000200f8,0x00000959,
 0x000200f9,0x000009db,0x000200f8,0x000009db,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xbb70e0def24f9963), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x3004f48156059d52), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope.comp, digest a1c458e89c618cef. Do not edit. */
+/* Made by tools/blobs from glsl/rope.comp, digest 98b77cec25a0801b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope;
 static const uint32_t words[] = {
@@ -1026,4 +1026,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000006,0x00000785,0x000012bc,0x00000783,0x000200f9,0x00000731,0x000200f8,
 0x00000733,0x000200f9,0x00000786,0x000200f8,0x00000786,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0xa1c458e89c618cef), NULL };
+const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x98b77cec25a0801b), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/write_rows.comp, digest 6178eddafa2bbae0. Do not edit. */
+/* Made by tools/blobs from glsl/write_rows.comp, digest 487f6de120126cab. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_write_rows;
 static const uint32_t words[] = {
@@ -199,4 +199,4 @@ static const uint32_t words[] = {
 0x000001de,0x000200f9,0x000001d2,0x000200f8,0x000001d2,0x000200f9,0x000001ee,0x000200f8,
 0x000001ee,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x6178eddafa2bbae0), NULL };
+const hdi_blob hdi_blob_write_rows = { words, sizeof words / 4, UINT64_C(0x487f6de120126cab), NULL };
