@@ -46,11 +46,30 @@ static void end(answer *a) {
 
 static hd_status choose(answer *a, int32_t *out_token) {
     if (!a->sampler) return hd_session_best(a->session, a->desc->sequence, out_token);
-    const float *logits;
-    hd_status status = hd_session_logits(a->session, a->desc->sequence, &logits);
+    const uint32_t sequence = a->desc->sequence;
+    int32_t ids[HDL_CANDIDATES];
+    float scores[HDL_CANDIDATES];
+    uint32_t count = 0;
+    hd_status status = HD_OK;
+    if (hdl_sampler_needs_only(a->sampler, a->session->last_candidates)) status = hdl_session_candidates(a->session, sequence, ids, scores, &count);
     if (status) return status;
-    status = keep(a, hdl_sampler_draw(a->sampler, logits, out_token, &a->error));
+    if (count) {
+        status = keep(a, hdl_sampler_draw_from(a->sampler, ids, scores, count, out_token, &a->error));
+    } else {
+        const float *logits;
+        if ((status = hd_session_logits(a->session, sequence, &logits))) return status;
+        status = keep(a, hdl_sampler_draw(a->sampler, logits, out_token, &a->error));
+    }
     if (!status) hdl_sampler_accept(a->sampler, *out_token);
+    return status;
+}
+
+/* Feeds the token; the device picks candidates where the next one can be drawn from them. */
+static hd_status feed(answer *a, int32_t token) {
+    const uint32_t candidates = hdl_candidates(a->session->model);
+    a->session->candidates = a->sampler && hdl_sampler_needs_only(a->sampler, candidates) ? candidates : 0;
+    const hd_status status = hd_session_feed(a->session, a->desc->sequence, &token, 1);
+    a->session->candidates = 0;
     return status;
 }
 
@@ -101,7 +120,7 @@ static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
         if ((status = tell(a, token))) return status;
         if (!a->stop && result->token_count == desc->max_tokens) a->stop = HD_STOP_LENGTH;
         if (sequence->position == session->layout.context) a->stop = a->stop ? a->stop : HD_STOP_CONTEXT;
-        else if ((status = hd_session_feed(session, desc->sequence, &token, 1))) return status;
+        else if ((status = feed(a, token))) return status;
     }
     return tell_last(a);
 }

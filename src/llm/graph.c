@@ -120,6 +120,10 @@ static void give_logits(const graph *g, hd_value x, hd_value embedding) {
     hd_output(p, "logits", logits);
     hd_output(p, "best", hd_reshape(p, hd_argmax(p, logits, -1), HD_SHAPE(g->size.sequences)));
     hd_output(p, "peak", hd_reshape(p, hd_max(p, logits, -1), HD_SHAPE(g->size.sequences)));
+    if (!g->size.candidates) return;
+    const hd_value candidates = hd_top_k(p, logits, g->size.candidates);
+    hd_output(p, "candidates", candidates);
+    hd_output(p, "scores", hd_take_along(p, logits, candidates));
 }
 
 hd_shape hdl_cache_shape(const hd_model *model, hdl_size size) {

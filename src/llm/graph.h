@@ -14,16 +14,23 @@
  *          names in the file
  * States   "keys.<layer>", "values.<layer>": [bucket,Hkv,D] in f16, or [sequences,bucket,Hkv,D] for more than one
  * Outputs  "logits" f32 [sequences,V] and "best" i32 [sequences], the index of the largest, and "peak" f32
- *          [sequences], that largest, NaN where one is (or "next") */
+ *          [sequences], that largest, NaN where one is; where candidates are wanted, "candidates" i32 [sequences,candidates], the indices of so
+ *          many largest, the largest first, and "scores" f32, what these are (or "next") */
 typedef struct hdl_part {
     uint32_t first_layer, layer_count;
     bool     embeds, heads;     /* the embedding before, the logits after */
     bool     nameless;          /* one layer that stands for all like it: its weights and cache are called without a number */
 } hdl_part;
+enum { HDL_CANDIDATES = 128 };
 typedef struct hdl_size {
     uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */
     uint32_t bucket;            /* tokens that a sequence's cache has room for in this program */
+    uint32_t candidates;        /* for the sampler, of each sequence; 0: none */
 } hdl_size;
+/* How many candidates a plan gives where they are wanted. */
+static inline uint32_t hdl_candidates(const hd_model *model) {
+    return model->figures.vocabulary < HDL_CANDIDATES ? model->figures.vocabulary : HDL_CANDIDATES;
+}
 
 /* The program; failures wait on the model's context. Yours; hd_program_destroy. */
 hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hd_program **out_program);

@@ -39,19 +39,27 @@ static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_
     return HD_OK;
 }
 
+/* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
+static hd_status decode_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint32_t bucket, uint64_t *inout_bytes) {
+    const uint64_t before = *inout_bytes;
+    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, 0 }, inout_bytes);
+    if (part.heads) *inout_bytes += *inout_bytes - before + 2 * hdl_aligned(hdl_candidates(model) * sizeof(float));
+    return status;
+}
+
 /* The same of all plans that a session may come to make. */
 static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
     const uint32_t sequences = layout->sequences;
     hd_status status = HD_OK;
     *out_bytes = 0;
-    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows }, out_bytes);
+    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows, 0 }, out_bytes);
     for (uint32_t bucket = sequences > 1 ? layout->rows : hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
-        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket }, out_bytes);
+        status = decode_bytes(model, device, layout, part, bucket, out_bytes);
         last = bucket;
         bucket = hdl_layout_bucket(layout, bucket);
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows }, out_bytes);
+        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, 0 }, out_bytes);
     return status;
 }
 

@@ -16,6 +16,7 @@ struct hdl_sampler {
     uint32_t *said;       /* how often each token was said lately; NULL: no penalties */
     int32_t  *lately;     /* a ring of penalty_window ids */
     uint64_t  said_count; /* so many were put into the ring */
+    size_t    said_tokens; /* so many different ones are in it */
     uint64_t  digits[DIGITS];
 };
 
@@ -148,14 +149,15 @@ void hdl_sampler_accept(hdl_sampler *sampler, int32_t id) {
     if (!sampler->said || id < 0 || (size_t)id >= sampler->vocab) return;
     const uint32_t window = sampler->sampling.penalty_window;
     int32_t *place = &sampler->lately[sampler->said_count % window];
-    if (sampler->said_count >= window) sampler->said[*place]--;
+    if (sampler->said_count >= window) sampler->said_tokens -= --sampler->said[*place] == 0;
     *place = id;
-    sampler->said[id]++;
+    sampler->said_tokens += sampler->said[id]++ == 0;
     sampler->said_count++;
 }
 
 void hdl_sampler_reset(hdl_sampler *sampler) {
     sampler->draws = sampler->said_count = 0;
+    sampler->said_tokens = 0;
     if (sampler->said) memset(sampler->said, 0, sampler->vocab * sizeof *sampler->said);
 }
 
@@ -168,14 +170,40 @@ static float penalised(const hd_sampling *s, float logit, uint32_t said) {
     return counted - s->presence_penalty;
 }
 
-/* All tokens' keys, and the largest. */
-static hd_status begin(hdl_sampler *s, const float *logits, uint64_t *out_best, hd_error *error) {
-    uint64_t best = 0;
-    for (size_t i = 0; i < s->vocab; i++) {
-        if (logits[i] != logits[i]) return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: the logit of token %zu is not a number", i);
-        s->keys[i] = key_of(s->said ? penalised(&s->sampling, logits[i], s->said[i]) : logits[i], i);
-        if (s->keys[i] > best) best = s->keys[i];
+/* A token's key, after penalties. */
+static hd_status key_for(const hdl_sampler *s, size_t id, float logit, uint64_t *out_key, hd_error *error) {
+    if (logit != logit) return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: the logit of token %zu is not a number", id);
+    *out_key = key_of(s->said ? penalised(&s->sampling, logit, s->said[id]) : logit, id);
+    return HD_OK;
+}
+
+/* All tokens' keys. */
+static hd_status take_row(hdl_sampler *s, const float *logits, hd_error *error) {
+    hd_status status = HD_OK;
+    for (size_t i = 0; i < s->vocab && !status; i++) status = key_for(s, i, logits[i], &s->keys[i], error);
+    return status;
+}
+
+/* Those of some, in the order of their ids too. */
+static hd_status take_some(hdl_sampler *s, const int32_t *ids, const float *logits, size_t count, hd_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = 0;
+        if (ids[i] < 0 || (size_t)ids[i] >= s->vocab)
+            return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: token %d of a vocabulary of %zu", ids[i], s->vocab);
+        const hd_status status = key_for(s, (size_t)ids[i], logits[i], &key, error);
+        if (status) return status;
+        size_t at = i;
+        for (; at > 0 && id_of(s->keys[at - 1]) > ids[i]; at--) s->keys[at] = s->keys[at - 1];
+        s->keys[at] = key;
     }
+    return HD_OK;
+}
+
+/* The largest of the first `count` keys. */
+static hd_status find_best(const hdl_sampler *s, size_t count, uint64_t *out_best, hd_error *error) {
+    uint64_t best = 0;
+    for (size_t i = 0; i < count; i++)
+        if (s->keys[i] > best) best = s->keys[i];
     if (best >> 32 == key_of(-INFINITY, 0) >> 32)
         return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: the logits of all tokens are -infinity");
     *out_best = best;
@@ -224,17 +252,16 @@ static size_t keep(hdl_sampler *s, size_t count, uint64_t cut, bool weighed, uin
     return left;
 }
 
-hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id, hd_error *error) {
-    if (!s || !logits || !out_id) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits or place for the token");
+/* A draw from the first `count` keys. */
+static hd_status draw(hdl_sampler *s, size_t count, int32_t *out_id, hd_error *error) {
     const hd_sampling *wish = &s->sampling;
     uint64_t best = 0;
-    const hd_status status = begin(s, logits, &best, error);
+    const hd_status status = find_best(s, count, &best, error);
     if (status) return status;
     const uint64_t random = hdl_random(wish->seed, s->draws++);
     *out_id = id_of(best);
     if (wish->temperature == 0) return HD_OK;
 
-    size_t count = s->vocab;
     if (wish->top_k && wish->top_k < count) count = keep(s, count, find_cut(s, count, wish->top_k, false), false, 0);
     if (wish->top_p < 1 || wish->min_p > 0) {
         const uint64_t total = weigh(s, count, logit_of(best), 1);
@@ -251,4 +278,24 @@ hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id,
     while (left >= s->weights[i]) left -= s->weights[i++];
     *out_id = id_of(s->keys[i]);
     return HD_OK;
+}
+
+hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id, hd_error *error) {
+    if (!s || !logits || !out_id) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits or place for the token");
+    const hd_status status = take_row(s, logits, error);
+    return status ? status : draw(s, s->vocab, out_id, error);
+}
+
+bool hdl_sampler_needs_only(const hdl_sampler *s, size_t count) {
+    const hd_sampling *wish = &s->sampling;
+    const uint64_t left = wish->temperature == 0 ? 1 : wish->top_k;
+    const bool only_lowers = wish->repeat_penalty >= 1 && wish->frequency_penalty >= 0 && wish->presence_penalty >= 0;
+    return count >= s->vocab || (left && only_lowers && left + s->said_tokens <= count);
+}
+
+hd_status hdl_sampler_draw_from(hdl_sampler *s, const int32_t *ids, const float *logits, size_t count, int32_t *out_id, hd_error *error) {
+    if (!s || !ids || !logits || !out_id) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, candidates or place for the token");
+    if (!count || count > s->vocab) return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: %zu candidates of a vocabulary of %zu", count, s->vocab);
+    const hd_status status = take_some(s, ids, logits, count, error);
+    return status ? status : draw(s, count, out_id, error);
 }

@@ -68,7 +68,7 @@ static hd_status prepare(hd_session *session) {
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
         hd_plan *plan;
         hd_plan_stats stats;
-        const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0) };
+        const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0), 0 };
         status = hdl_stage_plan(&session->stages[i], size, l->parts[i].first_layer, 0, &plan);
         if (status || hd_plan_get_stats(plan, &stats)) continue;
         const uint32_t times = session->stages[i].streamed ? l->parts[i].layer_count : 1;
@@ -132,6 +132,7 @@ static hd_status run_stages(hd_session *session, hdl_size size, uint32_t sequenc
     }
     session->last_plan = plan;
     session->last_sequences = size.sequences;
+    session->last_candidates = size.candidates;
     return HD_OK;
 }
 
@@ -168,7 +169,8 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
     }
     const bool alone = session->layout.sequences == 1;
     const uint32_t bucket = padded == 1 && alone ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
-    hd_status status = run_stages(session, (hdl_size){ 1, padded, bucket }, sequence, &past, &last);
+    const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
+    hd_status status = run_stages(session, (hdl_size){ 1, padded, bucket, candidates }, sequence, &past, &last);
     if (!status) status = read_best(session, &s->best, 1);
     if (status) return status;
     s->position += count;
@@ -231,7 +233,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
         session->tokens[s] = steps[i].token;
         past[s] = session->positions[s] = (int32_t)session->sequences[s].position;
     }
-    status = run_stages(session, (hdl_size){ all, 1, session->layout.rows }, 0, past, NULL);
+    status = run_stages(session, (hdl_size){ all, 1, session->layout.rows, 0 }, 0, past, NULL);
     if (!status) status = read_best(session, best, all);
     if (status) return status;
     for (size_t i = 0; i < count; i++) {
@@ -279,6 +281,16 @@ hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float 
     session->logits_run = session->run;
     *out_logits = session->logits + s->row * vocabulary;
     return HD_OK;
+}
+
+hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count) {
+    const uint32_t count = session->sequences[sequence].run == session->run && session->last_plan ? session->last_candidates : 0;
+    *out_count = 0;
+    if (!count) return HD_OK;
+    hd_status status = hd_plan_read(session->last_plan, "candidates", ids, count * sizeof *ids);
+    if (!status) status = hd_plan_read(session->last_plan, "scores", scores, count * sizeof *scores);
+    if (!status) *out_count = count;
+    return status;
 }
 
 uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {

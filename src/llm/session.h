@@ -39,10 +39,14 @@ struct hd_session {
     float        *logits;              /* of the last run, when asked for */
     uint64_t      hidden_bytes, logits_bytes;
     hd_plan      *last_plan;           /* holds the outputs of the last run */
-    uint32_t      last_sequences;
+    uint32_t      last_sequences, last_candidates;
+    uint32_t      candidates;          /* that decode steps give, while an answer is drawn from them */
     uint64_t      run, logits_run;
     hd_session_stats stats;
 };
+
+/* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run gave none. */
+hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count);
 
 /* ---- layout.c ---- */
 /* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known to be

@@ -235,6 +235,7 @@ static hd_status reserve_plan(hdl_stage *stage) {
 
 hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hd_plan **out_plan) {
     hdl_sized *sized = NULL;
+    if (!stage->part.heads) size.candidates = 0;
     for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
         hdl_sized *one = &stage->plans[i];
         if (memcmp(&one->size, &size, sizeof size) == 0 && (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer))) sized = one;

@@ -123,6 +123,78 @@ static void equals_the_twin(void **state) {
     }
 }
 
+/* ---- some of the tokens in place of all ---- */
+
+static const float *ranked_logits;
+/* As hd_top_k: NaN first, then the larger, then the smaller id. */
+static int by_rank(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    const float v = ranked_logits[x], w = ranked_logits[y];
+    if (isnan(v) != isnan(w)) return isnan(v) ? -1 : 1;
+    if (v > w || v < w) return v > w ? -1 : 1;
+    return x < y ? -1 : 1;
+}
+
+/* The candidates give the token, or the failure and its text, that the whole row gives, wherever they say that they do; they say
+ * so often, and where they do not, they would be wrong now and then. */
+static void candidates_equal_the_row(void **state) {
+    (void)state;
+    enum { MOST = 3000, SOME = 128 };
+    static float logits[MOST], scores[SOME];
+    static int32_t order[MOST];
+    uint32_t enough = 0, failures = 0, wrong = 0;
+    for (int round = 0; round < 12000; round++) {
+        const size_t vocab = below(20) ? 1 + below(400) : 1 + below(MOST);
+        const size_t count = below(3) ? SOME < vocab ? SOME : vocab : 1 + below((uint32_t)(vocab < SOME ? vocab : SOME));
+        const uint32_t form = below(8);
+        for (size_t i = 0; i < vocab; i++) logits[i] = some_logit(form);
+        if (below(20) == 0) for (size_t i = 0; i < vocab; i++) logits[i] = -INFINITY;
+        else if (below(20) == 0) for (uint32_t i = 0; i < 3; i++) logits[below((uint32_t)vocab)] = i ? NAN : -NAN;
+        hd_sampling s = { .seed = below(9), .temperature = below(6) ? (float)(1 + below(30)) / 10 : 0, .top_k = below(5) ? 1 + below(100) : below(200) };
+        if (below(2)) s.top_p = (float)below(101) / 100;
+        if (below(2)) s.min_p = (float)below(101) / 100;
+        if (below(2)) s.repeat_penalty = (float)(below(4) ? 10 + below(20) : 5 + below(5)) / 10;
+        if (below(3) == 0) s.frequency_penalty = (float)below(20) / 10 - (below(4) ? 0.0f : 1.0f);
+        if (below(3) == 0) s.presence_penalty = (float)below(20) / 10 - (below(4) ? 0.0f : 1.0f);
+        if (below(2)) s.penalty_window = 1 + below(90);
+        for (size_t i = 0; i < vocab; i++) order[i] = (int32_t)i;
+        ranked_logits = logits;
+        qsort(order, vocab, sizeof *order, by_rank);
+        for (size_t i = 0; i < count; i++) scores[i] = logits[order[i]];
+        hdl_sampler *whole = make(&s, vocab), *some = make(&s, vocab);
+        for (uint32_t said = below(200); said > 0; said--) { /* the best ones mostly: these are who penalties move */
+            const int32_t id = order[below((uint32_t)(below(3) ? count : vocab))];
+            hdl_sampler_accept(whole, id);
+            hdl_sampler_accept(some, id);
+        }
+        const bool told = hdl_sampler_needs_only(some, count);
+        for (int index = 0; index < 2; index++) {
+            int32_t a = -1, b = -1;
+            hd_error x = { 0 }, y = { 0 };
+            const hd_status v = hdl_sampler_draw(whole, logits, &a, &x), w = hdl_sampler_draw_from(some, order, scores, count, &b, &y);
+            const bool same = v == w && a == b && strcmp(x.text, y.text) == 0;
+            if (told && !same) fail_msg("round %d: token %d (%s) of the row, %d (%s) of %zu candidates", round, a, x.text, b, y.text, count);
+            failures += told && v;
+            wrong += !same;
+        }
+        enough += told;
+        hdl_sampler_destroy(whole);
+        hdl_sampler_destroy(some);
+    }
+    print_message("%u of 12000 rows need only their candidates, of %u the answer is a failure; %u draws of others differ\n", enough, failures, wrong);
+    assert_true(enough > 4000 && failures > 200 && wrong > 500);
+    hdl_sampler *sampler = make(&(hd_sampling){ .temperature = 1, .top_k = 2 }, 5);
+    const int32_t bad[] = { 1, 5 }, below_all[] = { -1 };
+    const float two[] = { 1, 0 };
+    int32_t id;
+    assert_int_equal(hdl_sampler_draw_from(sampler, bad, two, 2, &id, NULL), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hdl_sampler_draw_from(sampler, below_all, two, 1, &id, NULL), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hdl_sampler_draw_from(sampler, bad, two, 0, &id, NULL), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hdl_sampler_draw_from(sampler, bad, two, 6, &id, NULL), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hdl_sampler_draw_from(sampler, NULL, two, 1, &id, NULL), HD_STATUS_NULL_POINTER);
+    hdl_sampler_destroy(sampler);
+}
+
 /* ---- numbers ---- */
 
 static void weights(void **state) {
@@ -323,7 +395,7 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_twin), cmocka_unit_test(weights),   cmocka_unit_test(distribution),
+        cmocka_unit_test(equals_the_twin), cmocka_unit_test(candidates_equal_the_row), cmocka_unit_test(weights),   cmocka_unit_test(distribution),
         cmocka_unit_test(edges),           cmocka_unit_test(penalties), cmocka_unit_test(draws_depend_on_seed_and_number),
         cmocka_unit_test(refusals),        cmocka_unit_test(memory_runs_out),
     };
