@@ -608,12 +608,29 @@ typedef struct hd_plan_desc {
     int      failover;     /* 1: keep host copies, and finish on the next best device when this one is lost */
     int      timestamps;   /* 1: time every dispatch on the device, for hd_plan_timings */
     uint32_t slice_us;     /* longest estimated piece handed to the device at once; 0: 100,000; watchdogs stay asleep */
+    hd_device  *beside;    /* a second device of the context, on which operations may run too; NULL: none */
+    const char *route;     /* where they run; borrowed for the call. NULL or "device": all on the device; "beside": all on the second;
+                              "auto": where they are fastest; or a list such as "matmul=beside,v3-v9=device,rest=beside" of an
+                              operation's name, a value as hd_program_print shows it or a range of such, or "rest". The first that fits
+                              counts, and what none fits is on the device */
 } hd_plan_desc;
+
+/* PLANS ON TWO DEVICES (hd_plan_desc.beside)
+ *   A route cuts the program into segments that each run on one device; a value that one needs of the other crosses over by the
+ *   host. Everything below works on the whole by name: an input that both devices read is written to both.
+ *   - All that touches a state is on one device: where the route names it, else where most of it is. A route that names both is
+ *     refused. Kernels of your own go to the device that runs them.
+ *   - Segments that do not wait for each other run at the same time. hd_plan_submit hands over what can be without waiting;
+ *     hd_ticket_poll and hd_ticket_wait hand over what comes next, and so do the plan's own calls, which wait for all of it
+ *     first. A ticket of such a plan is therefore used by the plan's thread. Ending the plan leaves segments out that were not
+ *     handed over yet; their ticket says WRONG_STATE.
+ *   - The budget holds on each device by itself. Fail-over is refused. */
 
 /** Decides how `program` runs on `device` and compiles what it needs. A program of the same structure that was planned
  *  before and is idle again is taken from the cache whole: nothing is built, compiled or recorded.
  *  @param desc NULL for defaults. @param out_plan yours; hd_plan_destroy.
- *  Statuses: those of hd_program_check, UNSUPPORTED, OVER_BUDGET, OUT_OF_DEVICE_MEMORY, PIPELINE_CREATION. */
+ *  Statuses: those of hd_program_check, UNSUPPORTED, OVER_BUDGET, OUT_OF_DEVICE_MEMORY, PIPELINE_CREATION; for the route PARSE,
+ *  INVALID_ARGUMENT (no second device) and LIMIT (more than 1024 segments). */
 HD_API hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan);
 /** Ends the plan. Never waits. NULL is fine. */
 HD_API void hd_plan_destroy(hd_plan *plan);
@@ -635,7 +652,8 @@ HD_API hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_mem
  *  Statuses: NULL_POINTER, NAME_NOT_FOUND, SHAPE (wrong size), DEVICE_LOST, TIMEOUT. */
 HD_API hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint64_t bytes);
 /** Uses the caller's buffer, from `offset` on, in place of the plan's own memory for an input, state or output; offset
- *  is a multiple of 256. The buffer must outlive its use. Statuses: NAME_NOT_FOUND, LIMIT, INVALID_ARGUMENT. */
+ *  is a multiple of 256. The buffer must outlive its use. Statuses: NAME_NOT_FOUND, LIMIT, INVALID_ARGUMENT, UNSUPPORTED (with
+ *  fail-over; what both devices of the plan use). */
 HD_API hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset);
 /** Wishes for a run. */
 typedef struct hd_run_desc {
@@ -663,10 +681,12 @@ typedef struct hd_plan_stats {
     uint64_t runs, records;       /* runs so far; how often commands had to be recorded */
     uint64_t last_submit_ns;      /* host time of the last hand-over */
     uint64_t failovers;           /* times the plan moved to another device */
+    uint32_t segments;            /* 1 where the plan is on one device */
+    uint64_t crossing_bytes;      /* that travel between its two devices in one run */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);
-/** The device that the plan runs on now; another than at first after a fail-over. */
+/** The device that the plan was made on; another one after a fail-over. */
 HD_API hd_device *hd_plan_device(const hd_plan *plan);
 
 /** One dispatch's time on the device in the last run. */

@@ -44,9 +44,9 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
 static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
     const hdi_plan_slot *slot = &core->plan->slots[at];
     hdi_core_slot *own = &core->slots[at];
-    if (own->memory || own->bound) return HD_OK;
+    if (own->memory || own->bound || own->home) return HD_OK; /* a home's was made when its segment was handed over */
     bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= SMALL_BYTES;
-    bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read;
+    bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
     hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch", NULL };
     hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
     if (!status) own->memory_bytes = slot->bytes;
@@ -188,8 +188,8 @@ void hdi_core_retire(hdi_core *core, bool reusable) {
         return;
     }
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        core->slots[i].bound = NULL;
-        core->slots[i].written = false;
+        const hdi_core_slot *own = &core->slots[i];
+        core->slots[i] = (hdi_core_slot){ .memory = own->memory, .memory_bytes = own->memory_bytes, .shadow = own->shadow };
     }
     hdi_core *oldest = NULL;
     hdi_mutex_lock(&context->lock);
@@ -224,7 +224,7 @@ void hdi_core_drop_idle(hd_context *context, const hd_device *device) {
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         const hdi_plan_slot *slot = &core->plan->slots[i];
-        if (slot->name && (kinds >> slot->kind & 1) && strcmp(slot->name, name) == 0) {
+        if (slot->name && (kinds >> slot->kind & 1) && !core->slots[i].inside && strcmp(slot->name, name) == 0) {
             *out_slot = i;
             return &core->slots[i];
         }
@@ -234,12 +234,23 @@ hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, u
 
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error) { return ensure_memory(core, slot, error); }
 
-static hd_status bind_all(hdi_core *core, hd_error *error) {
+/* The slot whose memory it is. */
+static hdi_core_slot *home_of(const hdi_core *core, uint32_t slot) { return core->slots[slot].home ? core->slots[slot].home : &core->slots[slot]; }
+
+hd_status hdi_core_check_inputs(const hdi_core *core, hd_error *error) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        hdi_core_slot *own = &core->slots[i];
         const hdi_plan_slot *slot = &core->plan->slots[i];
+        const hdi_core_slot *own = home_of(core, i);
         if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound)
             return hdi_fail(error, HD_STATUS_WRONG_STATE, "input \"%s\" was never written", slot->name);
+    }
+    return HD_OK;
+}
+
+static hd_status bind_all(hdi_core *core, hd_error *error) {
+    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
+        const hdi_core_slot *own = home_of(core, i);
+        const hdi_plan_slot *slot = &core->plan->slots[i];
         hd_status status = ensure_memory(core, i, error);
         if (status) return status;
         core->bindings[i] = own->bound ? (hdi_slot){ own->bound->memory, own->bound_offset, slot->bytes } : (hdi_slot){ own->memory, 0, slot->bytes };
@@ -255,6 +266,6 @@ hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records
     if (status) return status;
     *out_records = submission.recorded_out;
     for (uint32_t i = 0; i < core->plan->slot_count; i++)
-        if (core->slots[i].bound) atomic_store(&core->slots[i].bound->last_ticket, core->last_ticket);
+        if (home_of(core, i)->bound) atomic_store(&home_of(core, i)->bound->last_ticket, core->last_ticket);
     return HD_OK;
 }

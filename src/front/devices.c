@@ -116,6 +116,12 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     return status ? hdi_context_keep(context, &error) : HD_OK;
 }
 
+static bool uses(const hd_plan *plan, const hd_device *device) {
+    bool used = plan->device == device;
+    for (uint32_t p = 0; p < plan->part_count; p++) used |= plan->parts[p].core->device == device;
+    return used;
+}
+
 void hd_device_close(hd_device *device) {
     if (!device) return;
     hd_context *context = device->context;
@@ -123,12 +129,12 @@ void hd_device_close(hd_device *device) {
     for (hdi_link *at = context->tickets.next, *next; at != &context->tickets; at = next) {
         next = at->next;
         hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, link);
-        if (ticket->device == device) hdi_ticket_end(ticket);
+        if (ticket->last[0].device == device || ticket->last[1].device == device) hdi_ticket_end(ticket);
     }
     for (hdi_link *at = context->plans.next, *next; at != &context->plans; at = next) {
         next = at->next;
         hd_plan *plan = HDI_OBJECT(at, hd_plan, link);
-        if (plan->core->device == device) hdi_plan_end(plan);
+        if (uses(plan, device)) hdi_plan_end(plan);
     }
     hdi_core_drop_idle(context, device);
     for (hdi_link *at = context->buffers.next, *next; at != &context->buffers; at = next) {

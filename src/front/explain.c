@@ -6,18 +6,24 @@ static void print_device(const hdi_caps *caps, const char *id, const char *selec
     if (selection) hdi_text_add(out, "%s\n", selection);
 }
 
-static void print_all(const hdi_text *program, const hdi_plan *plan, const char *id, const char *selection, hdi_text *out) {
-    hdi_text_add(out, "program\n%s\nplan\n", program->bytes ? program->bytes : "");
+static void print_plan(const hdi_plan *plan, hdi_text *out) {
+    hdi_text_add(out, "\nplan\n");
     hdi_plan_print(plan, out);
     hdi_text_add(out, "\ncmds\n");
     hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, out);
-    print_device(&plan->caps, id, selection, out);
 }
 
 hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed) {
     if (!plan) return HD_STATUS_NULL_POINTER;
     hdi_text text = { .allocator = &plan->context->allocator };
-    print_all(&plan->program_text, plan->core->plan, plan->core->device->found.info.id, plan->core->device->selection, &text);
+    hdi_text_add(&text, "program\n%s", plan->program_text.bytes);
+    if (plan->segments_text.count > 0) hdi_text_add(&text, "\nsegments\n%s", plan->segments_text.bytes);
+    for (uint32_t p = 0; p < plan->part_count; p++) {
+        const hdi_core *core = plan->parts[p].core;
+        if (plan->segments_text.count > 0) hdi_text_add(&text, "\nsegment %u\n", p);
+        print_plan(core->plan, &text);
+        print_device(&core->plan->caps, core->device->found.info.id, core->device->selection, &text);
+    }
     hd_status status = hdi_text_out(&text, out_text, room, out_needed);
     hdi_text_free(&text);
     return status;
@@ -29,36 +35,34 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
     hd_error error = { 0 };
     hdi_caps caps;
     hdi_plan *plan = NULL;
-    hdi_plan_options options = hdi_plan_options_of(desc ? desc : &defaults);
+    if (!desc) desc = &defaults;
+    if (desc->beside || desc->route) return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "a described device runs a program alone; for a route take hd_plan_explain");
+    hdi_plan_options options = hdi_plan_options_of(desc);
     hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, &error);
     if (!status) status = hdi_plan_make(&context->allocator, program, &caps, &options, &plan, &error);
     if (status) return hdi_context_keep(context, &error);
-    hdi_text program_text = { .allocator = &context->allocator }, text = { .allocator = &context->allocator };
-    hdi_program_print(program, &program_text);
-    print_all(&program_text, plan, "described", NULL, &text);
+    hdi_text text = { .allocator = &context->allocator };
+    hdi_text_add(&text, "program\n");
+    hdi_program_print(program, &text);
+    print_plan(plan, &text);
+    print_device(&plan->caps, "described", NULL, &text);
     status = hdi_text_out(&text, out_text, room, out_needed);
-    hdi_text_free(&program_text);
     hdi_text_free(&text);
     hdi_plan_free(plan);
     return status;
 }
 
-hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) {
-    if (!plan || !count) return HD_STATUS_NULL_POINTER;
-    hdi_core *core = plan->core;
+/* The times of one segment's steps, as far as there is room for them. */
+static hd_status part_timings(const hd_plan *plan, const hdi_part *part, hd_timing *out_timings, size_t room, hd_error *error) {
+    const hdi_core *core = part->core;
     const hdi_plan *made = core->plan;
-    if (!plan->desc.timestamps || !plan->ran)
-        return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
-    size_t room = *count;
-    *count = made->step_count;
-    if (!out_timings) return HD_OK;
-    hd_error error = { 0 };
     uint32_t got = 0;
+    if (made->step_count == 0) return HD_OK;
     uint64_t *ns = hdi_alloc(&plan->context->allocator, made->step_count * sizeof *ns);
-    hd_status status = ns ? hdi_device_wait(core->device, core->last_ticket, 0, &error) : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
+    hd_status status = ns ? hdi_device_wait(core->device, part->ticket, 0, error) : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
     if (!status) {
         hdi_mutex_lock(&core->device->lock);
-        status = core->device->backend->profile(core->device->handle, core->last_ticket, ns, made->step_count, &got, &error);
+        status = core->device->backend->profile(core->device->handle, part->ticket, ns, made->step_count, &got, error);
         hdi_mutex_unlock(&core->device->lock);
     }
     for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
@@ -67,6 +71,23 @@ hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) 
         out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
     }
     hdi_free(&plan->context->allocator, ns, made->step_count * sizeof *ns);
+    return status;
+}
+
+hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) {
+    if (!plan || !count) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = hdi_drive(plan, true, 0, &error);
     if (status) return hdi_context_keep(plan->context, &error);
-    return room < made->step_count ? HD_STATUS_LIMIT : HD_OK;
+    if (!plan->desc.timestamps || !plan->ran)
+        return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
+    const size_t room = *count;
+    size_t at = 0;
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) {
+        if (out_timings && at < room) status = part_timings(plan, &plan->parts[p], out_timings + at, room - at, &error);
+        at += plan->parts[p].core->plan->step_count;
+    }
+    *count = at;
+    if (status) return hdi_context_keep(plan->context, &error);
+    return out_timings && room < at ? HD_STATUS_LIMIT : HD_OK;
 }

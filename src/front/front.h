@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "program/segments.h"
 #include "spirv/spirv.h"
 #include <stdatomic.h>
 
@@ -52,6 +53,10 @@ typedef struct hdi_core_slot {
     uint64_t    bound_offset;
     bool        written;  /* an input that has its bytes */
     void       *shadow;   /* host copy, for fail-over */
+    /* Among the segments of a plan: */
+    struct hdi_core_slot *home; /* of an earlier segment on the device: the memory is that one's; else NULL */
+    bool        shared;   /* it is such a home */
+    bool        inside;   /* of a value that crosses between segments: not the caller's */
 } hdi_core_slot;
 
 /* A plan on one device with its memory, kernels and recording: what moves on a fail-over and what is kept for reuse. */
@@ -69,22 +74,50 @@ typedef struct hdi_core {
     uint64_t        last_ticket;
 } hdi_core;
 
+/* A segment of a plan. A plan on one device has one. */
+typedef struct hdi_part {
+    hdi_core *core;
+    uint64_t  ticket; /* of its last run */
+} hdi_part;
+
+/* A value that travels from the device where it was made to the other one, into the first segment there that reads it. */
+typedef struct hdi_crossing {
+    uint32_t from, from_slot, to, to_slot; /* parts, and slots of theirs */
+    uint64_t bytes;
+    void    *host; /* on its way, where neither device's memory is mapped; made when it is needed first */
+} hdi_crossing;
+
 struct hd_plan {
     hd_context  *context;
     hdi_link     link;
-    hdi_core    *core;
+    hd_device   *device;       /* the caller's, or where the plan moved to */
+    hdi_part    *parts;        /* in the order in which they run */
+    uint32_t     part_count;
+    hdi_crossing *crossings;   /* by the part that they go to */
+    uint32_t     crossing_count, crossing_capacity;
+    uint32_t     begun;        /* parts of the last run that were handed over: less than all while later ones wait for values */
+    uint32_t     crossed;      /* crossings of the last run that are done */
     hd_plan_desc desc;
+    hd_plan_memory memory;
     hdi_text     program_text; /* explains, and is planned anew on a fail-over */
+    hdi_text     segments_text;
     hd_plan_stats stats;
     bool         ran;          /* outputs can be read */
 };
 
+/* The last submission of a run on a device; device NULL: none. */
+typedef struct hdi_last {
+    hd_device *device;
+    uint64_t   ticket;
+} hdi_last;
+
 struct hd_ticket {
     hd_context *context;
     hdi_link    link;
-    hd_device  *device;
     hd_plan    *plan;          /* NULL once the plan was ended */
-    uint64_t    ticket;
+    bool        open;          /* segments of its run are not handed over yet; then `last` says nothing */
+    hd_status   failed;        /* why they never will be */
+    hdi_last    last[2];
 };
 
 /* ---- context.c ---- */
@@ -107,7 +140,10 @@ void hdi_core_end(hdi_core *core);
 void hdi_core_retire(hdi_core *core, bool reusable);
 /* Ends all idle cores (of one device; NULL: of all). */
 void hdi_core_drop_idle(hd_context *context, const hd_device *device);
+/* The slot of one of these kinds that the caller knows by this name, or NULL. */
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot);
+/* Does every input have its bytes? WRONG_STATE names the one that lacks them. */
+hd_status hdi_core_check_inputs(const hdi_core *core, hd_error *error);
 /* Makes the memory of a named slot, where the caller bound none. */
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
 hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records, hd_error *error);
@@ -130,7 +166,26 @@ hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant
 hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error);
 /* Changes with the answers: verdicts of others are not taken over. */
 uint64_t hdi_known_answers_hash(void);
-/* ---- plan.c ---- */
+/* ---- parts.c: the segments of a plan, made ---- */
+/* Makes plan->parts by desc.route, all that hangs on them, and plan->memory. What was made is the plan's in any case. */
+hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t program_hash, hd_error *error);
+/* The same memory without taking it. */
+hd_status hdi_parts_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory, hd_error *error);
+/* Ends or retires all of it. */
+void hdi_parts_end(hd_plan *plan, bool reusable);
+/* ---- drive.c: a run, from segment to segment ---- */
+/* Begins a run, after an earlier one was handed over in full, and hands over what can be without waiting. */
+hd_status hdi_drive_start(hd_plan *plan, hd_error *error);
+/* Hands over the next segments of the run: as far as values are there, or, with `wait`, all. After a TIMEOUT the run goes on;
+ * any other failure ends it. */
+hd_status hdi_drive(hd_plan *plan, bool wait, uint64_t timeout_ns, hd_error *error);
+/* Waits until the run is done. */
+hd_status hdi_drive_wait(hd_plan *plan, uint64_t timeout_ns, hd_error *error);
+/* The last submissions of the plan on each device. */
+void hdi_drive_last(const hd_plan *plan, hdi_last out_last[2]);
+/* Gives a run that will not go on up: its tickets say `status`. */
+void hdi_drive_stop(hd_plan *plan, hd_status status);
+/* ---- plans.c ---- */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 void hdi_plan_end(hd_plan *plan);

@@ -1,4 +1,5 @@
-/* plans.c: the caller's view of a plan: write, run, read, by name; and moving it to another device when one is lost. */
+/* plans.c: the caller's view of a plan: write, run, read, by name, whatever its segments; and moving it to another device
+ * when one is lost. */
 #include "front/front.h"
 #include <stdio.h>
 
@@ -14,18 +15,27 @@ static hd_status done(hd_context *context, hd_status status, const hd_error *err
 /* ---- making and ending ---- */
 
 static void fill_stats(hd_plan *plan) {
-    const hdi_plan *made = plan->core->plan;
     hd_plan_stats *stats = &plan->stats;
-    stats->dispatches = stats->copies = stats->fills = stats->barriers = 0;
-    for (uint32_t i = 0; i < made->cmds.cmd_count; i++) {
-        hdi_cmd_kind kind = made->cmds.cmds[i].kind;
-        stats->dispatches += kind == HDI_CMD_DISPATCH;
-        stats->copies += kind == HDI_CMD_COPY;
-        stats->fills += kind == HDI_CMD_FILL;
-        stats->barriers += kind == HDI_CMD_BARRIER;
+    stats->dispatches = stats->copies = stats->fills = stats->barriers = stats->levels = stats->kernels = 0;
+    stats->segments = plan->part_count;
+    for (uint32_t p = 0; p < plan->part_count; p++) {
+        const hdi_plan *made = plan->parts[p].core->plan;
+        for (uint32_t i = 0; i < made->cmds.cmd_count; i++) {
+            hdi_cmd_kind kind = made->cmds.cmds[i].kind;
+            stats->dispatches += kind == HDI_CMD_DISPATCH;
+            stats->copies += kind == HDI_CMD_COPY;
+            stats->fills += kind == HDI_CMD_FILL;
+            stats->barriers += kind == HDI_CMD_BARRIER;
+        }
+        stats->levels += made->level_count;
+        stats->kernels += made->cmds.kernel_count;
     }
-    stats->levels = made->level_count;
-    stats->kernels = made->cmds.kernel_count;
+}
+
+static void free_plan(hd_plan *plan, bool reusable) {
+    hdi_parts_end(plan, reusable);
+    hdi_text_free(&plan->program_text);
+    hdi_free(&plan->context->allocator, plan, sizeof *plan);
 }
 
 hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan) {
@@ -41,15 +51,16 @@ hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_
     if (!status && !plan) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
     if (status) return hdi_context_keep(context, &error);
     plan->context = context;
+    plan->device = device;
     plan->desc = *desc;
-    plan->program_text.allocator = &context->allocator;
+    plan->program_text.allocator = plan->segments_text.allocator = &context->allocator;
     hdi_program_print(program, &plan->program_text);
     if (plan->program_text.failed) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the program's text");
     uint64_t hash = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
-    if (!status) status = hdi_core_make(device, program, desc, hash, &plan->core, &error);
+    if (!status) status = hdi_parts_make(plan, program, hash, &error);
+    plan->desc.route = NULL; /* borrowed for the call */
     if (status) {
-        hdi_text_free(&plan->program_text);
-        hdi_free(&context->allocator, plan, sizeof *plan);
+        free_plan(plan, false);
         return hdi_context_keep(context, &error);
     }
     fill_stats(plan);
@@ -60,14 +71,13 @@ hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_
 
 void hdi_plan_end(hd_plan *plan) {
     hd_context *context = plan->context;
+    hdi_drive_stop(plan, HD_STATUS_WRONG_STATE);
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next)
         if (HDI_OBJECT(at, hd_ticket, link)->plan == plan) HDI_OBJECT(at, hd_ticket, link)->plan = NULL;
     hdi_mutex_unlock(&context->lock);
     hdi_context_remove(context, &plan->link);
-    hdi_core_retire(plan->core, !plan->desc.failover);
-    hdi_text_free(&plan->program_text);
-    hdi_free(&context->allocator, plan, sizeof *plan);
+    free_plan(plan, !plan->desc.failover);
 }
 
 void hd_plan_destroy(hd_plan *plan) {
@@ -78,20 +88,14 @@ hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const h
     const hd_plan_desc defaults = { 0 };
     if (!device || !program || !out_memory) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hdi_plan *plan = NULL;
-    hdi_plan_options options = hdi_plan_options_of(desc ? desc : &defaults);
-    hdi_caps caps;
-    hdi_verdicts_caps(device, &caps);
-    hd_status status = hdi_plan_make(device->host->allocator, program, &caps, &options, &plan, &error);
-    if (status) return hdi_context_keep(device->context, &error);
-    *out_memory = plan->memory;
-    hdi_plan_free(plan);
-    return HD_OK;
+    hd_status status = hdi_program_check(program, &error);
+    if (!status) status = hdi_parts_estimate(device, program, desc ? desc : &defaults, out_memory, &error);
+    return done(device->context, status, &error);
 }
 
 hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory) {
     if (!plan || !out_memory) return HD_STATUS_NULL_POINTER;
-    *out_memory = plan->core->plan->memory;
+    *out_memory = plan->memory;
     return HD_OK;
 }
 
@@ -101,21 +105,31 @@ hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats) {
     return HD_OK;
 }
 
-hd_device *hd_plan_device(const hd_plan *plan) { return plan ? plan->core->device : NULL; }
+hd_device *hd_plan_device(const hd_plan *plan) { return plan ? plan->device : NULL; }
 
 /* ---- names ---- */
 
-static hd_status find(hd_plan *plan, const char *name, uint32_t kinds, uint64_t bytes, uint32_t *out_slot, hd_error *error) {
-    if (!hdi_core_find(plan->core, name, kinds, out_slot))
+/* The first part at or after `from` that has a memory of its own for the name; part_count: none. */
+static uint32_t find_part(const hd_plan *plan, uint32_t from, const char *name, uint32_t kinds, uint32_t *out_slot) {
+    for (uint32_t p = from; p < plan->part_count; p++) {
+        const hdi_core_slot *slot = hdi_core_find(plan->parts[p].core, name, kinds, out_slot);
+        if (slot && !slot->home) return p;
+    }
+    return plan->part_count;
+}
+
+static hd_status find(hd_plan *plan, const char *name, uint32_t kinds, uint64_t bytes, uint32_t *out_part, uint32_t *out_slot, hd_error *error) {
+    *out_part = find_part(plan, 0, name, kinds, out_slot);
+    if (*out_part == plan->part_count)
         return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"", kinds == (KIND(OUTPUT) | KIND(STATE)) ? "output or state" : "input or state", name);
-    uint64_t wanted = plan->core->plan->slots[*out_slot].tensor_bytes;
+    uint64_t wanted = plan->parts[*out_part].core->plan->slots[*out_slot].tensor_bytes;
     if (bytes != wanted) return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)wanted, (unsigned long long)bytes);
     return HD_OK;
 }
 
 /* The memory behind a slot, and the ticket that guards it. */
-static hdi_memory *memory_of(hdi_core *core, uint32_t slot, uint64_t *out_offset) {
-    hdi_core_slot *own = &core->slots[slot];
+static hdi_memory *memory_of(const hdi_core *core, uint32_t slot, uint64_t *out_offset) {
+    const hdi_core_slot *own = &core->slots[slot];
     *out_offset = own->bound ? own->bound_offset : 0;
     return own->bound ? own->bound->memory : own->memory;
 }
@@ -145,10 +159,12 @@ static bool may_move(const hd_plan *plan, hd_status status) { return status == H
 hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint64_t bytes) {
     if (!plan || !name || !data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    uint32_t slot;
-    hd_status status = find(plan, name, KIND(INPUT) | KIND(STATE), bytes, &slot, &error);
-    if (!status && plan->desc.failover) status = keep_shadow(plan->core, slot, data, &error);
-    if (!status) status = write_slot(plan->core, slot, data, &error);
+    uint32_t part, slot;
+    hd_status status = find(plan, name, KIND(INPUT) | KIND(STATE), bytes, &part, &slot, &error);
+    if (!status) status = hdi_drive(plan, true, 0, &error); /* segments that were not handed over yet may read it */
+    if (!status && plan->desc.failover) status = keep_shadow(plan->parts[part].core, slot, data, &error);
+    for (; !status && part < plan->part_count; part = find_part(plan, part + 1, name, KIND(INPUT) | KIND(STATE), &slot))
+        status = write_slot(plan->parts[part].core, slot, data, &error);
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error); /* writes all shadows, this one too */
@@ -158,19 +174,26 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
 
 hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset) {
     if (!plan || !name || !buffer) return HD_STATUS_NULL_POINTER;
+    const uint32_t kinds = KIND(INPUT) | KIND(STATE) | KIND(OUTPUT);
     hd_context *context = plan->context;
-    uint32_t slot;
-    if (!hdi_core_find(plan->core, name, KIND(INPUT) | KIND(STATE) | KIND(OUTPUT), &slot))
-        return hdi_context_fail(context, HD_STATUS_NAME_NOT_FOUND, "no input, state or output is called \"%s\"", name);
-    uint64_t bytes = plan->core->plan->slots[slot].bytes, end;
+    hd_error error = { 0 };
+    uint32_t slot, other;
+    const uint32_t part = find_part(plan, 0, name, kinds, &slot);
+    if (part == plan->part_count) return hdi_context_fail(context, HD_STATUS_NAME_NOT_FOUND, "no input, state or output is called \"%s\"", name);
+    hdi_core *core = plan->parts[part].core;
+    uint64_t bytes = core->plan->slots[slot].bytes, end;
     if (plan->desc.failover) return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "\"%s\": a plan with fail-over keeps its own memory", name);
-    if (buffer->device != plan->core->device) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", name);
+    if (find_part(plan, part + 1, name, kinds, &other) < plan->part_count)
+        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "\"%s\" is used on both devices of the plan; write it instead", name);
+    if (buffer->device != core->device) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", name);
     if (offset % 256 != 0) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", name, (unsigned long long)offset);
     if (!hdi_add_u64(offset, bytes, &end) || end > ((buffer->bytes + 3) & ~UINT64_C(3)))
         return hdi_context_fail(context, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", name, (unsigned long long)offset,
                                 (unsigned long long)bytes, (unsigned long long)buffer->bytes);
-    plan->core->slots[slot].bound = buffer;
-    plan->core->slots[slot].bound_offset = offset;
+    hd_status status = hdi_drive(plan, true, 0, &error);
+    if (status) return hdi_context_keep(context, &error);
+    core->slots[slot].bound = buffer;
+    core->slots[slot].bound_offset = offset;
     return HD_OK;
 }
 
@@ -178,7 +201,7 @@ hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint6
 
 /* After a run with fail-over, the states are what a later move needs. */
 static hd_status keep_states(hd_plan *plan, hd_error *error) {
-    hdi_core *core = plan->core;
+    hdi_core *core = plan->parts[0].core;
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         if (core->plan->slots[i].kind != HDI_STORAGE_STATE) continue;
         hd_status status = keep_shadow(core, i, NULL, error);
@@ -188,20 +211,9 @@ static hd_status keep_states(hd_plan *plan, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status submit(hd_plan *plan, hd_error *error) {
-    uint64_t began = hdi_now_ns(), recorded = 0;
-    hd_status status = hdi_core_submit(plan->core, plan->desc.timestamps, &recorded, error);
-    if (status) return status;
-    plan->stats.last_submit_ns = hdi_now_ns() - began;
-    plan->stats.runs++;
-    plan->stats.records += recorded > 0;
-    plan->ran = true;
-    return HD_OK;
-}
-
 static hd_status run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    hd_status status = submit(plan, error);
-    if (!status) status = hdi_device_wait(plan->core->device, plan->core->last_ticket, timeout_ns, error);
+    hd_status status = hdi_drive_start(plan, error);
+    if (!status) status = hdi_drive_wait(plan, timeout_ns, error);
     if (!status && plan->desc.failover) status = keep_states(plan, error);
     return status;
 }
@@ -226,24 +238,28 @@ hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc) {
     return done(plan->context, status, &error);
 }
 
+static hd_status read_slot(const hdi_core *core, uint32_t slot, void *out_data, hd_error *error) {
+    uint64_t offset;
+    hdi_memory *memory = memory_of(core, slot, &offset);
+    return hdi_device_read(core->device, memory, offset, out_data, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
+}
+
 hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes) {
     if (!plan || !name || !out_data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    uint32_t slot;
-    uint64_t offset;
-    hd_status status = find(plan, name, KIND(OUTPUT) | KIND(STATE), bytes, &slot, &error);
-    if (!status && plan->core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT && !plan->ran)
+    uint32_t part, slot;
+    hd_status status = find(plan, name, KIND(OUTPUT) | KIND(STATE), bytes, &part, &slot, &error);
+    if (!status) status = hdi_drive(plan, true, 0, &error);
+    if (!status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT && !plan->ran)
         status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
-    if (!status) status = hdi_core_memory(plan->core, slot, &error);
+    if (!status) status = hdi_core_memory(plan->parts[part].core, slot, &error);
     if (status) return hdi_context_keep(plan->context, &error);
-    hdi_memory *memory = memory_of(plan->core, slot, &offset);
-    status = hdi_device_read(plan->core->device, memory, offset, out_data, bytes, plan->core->last_ticket, &error);
+    status = read_slot(plan->parts[part].core, slot, out_data, &error);
     if (may_move(plan, status)) { /* lost after the run was handed over: do the run again elsewhere */
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);
         if (!status && plan->ran) status = run_somewhere(plan, 0, &error);
-        if (!status) memory = memory_of(plan->core, slot, &offset);
-        if (!status) status = hdi_device_read(plan->core->device, memory, offset, out_data, bytes, plan->core->last_ticket, &error);
+        if (!status) status = read_slot(plan->parts[part].core, slot, out_data, &error);
     }
     return done(plan->context, status, &error);
 }
@@ -290,7 +306,7 @@ hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
     hd_device *device;
     hd_program *program;
     hdi_core *core;
-    hd_status status = next_device(context, plan->core->device, &device, error);
+    hd_status status = next_device(context, plan->device, &device, error);
     if (status) return status;
     status = hd_program_parse(context, plan->program_text.bytes, plan->program_text.count, &program);
     if (status) return hdi_fail(error, status, "the program could not be read again for another device");
@@ -298,9 +314,11 @@ hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
     status = hdi_core_make(device, program, &plan->desc, hash, &core, error);
     hd_program_destroy(program);
     if (status) return status;
-    hdi_core *old = plan->core;
+    hdi_core *old = plan->parts[0].core; /* the only one */
     status = move_bytes(old, core, error);
-    plan->core = core;
+    plan->device = device;
+    plan->parts[0] = (hdi_part){ core, 0 };
+    plan->memory = core->plan->memory;
     plan->stats.failovers++;
     fill_stats(plan);
     hdi_log_line(&context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s", old->device->found.info.id, device->found.info.id);
@@ -317,42 +335,53 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
     hd_error error = { 0 };
     hd_ticket *ticket = hdi_alloc(&context->allocator, sizeof *ticket);
     if (!ticket) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
-    hd_status status = submit(plan, &error);
+    hd_status status = hdi_drive_start(plan, &error);
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);
-        if (!status) status = submit(plan, &error);
+        if (!status) status = hdi_drive_start(plan, &error);
     }
     if (status) {
         hdi_free(&context->allocator, ticket, sizeof *ticket);
         return hdi_context_keep(context, &error);
     }
     ticket->context = context;
-    ticket->device = plan->core->device;
     ticket->plan = plan;
-    ticket->ticket = plan->core->last_ticket;
+    ticket->open = plan->begun < plan->part_count;
+    hdi_drive_last(plan, ticket->last);
     hdi_context_add(context, &context->tickets, &ticket->link);
     *out_ticket = ticket;
     return HD_OK;
 }
 
+/* Carries an open ticket's run on; fails where it never will be done. */
+static hd_status drive_ticket(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_error *error) {
+    hd_status status = ticket->open ? hdi_drive(ticket->plan, wait, timeout_ns, error) : HD_OK;
+    if (!status && ticket->failed) status = hdi_fail(error, ticket->failed, "the run ended before its last segment: it failed, or its plan was ended");
+    return status;
+}
+
 hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
     if (!ticket || !out_done) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = hdi_device_poll(ticket->device, ticket->ticket, out_done, &error);
+    hd_status status = drive_ticket(ticket, false, 0, &error);
+    *out_done = !ticket->open;
+    for (uint32_t d = 0; d < 2 && !status && *out_done; d++)
+        if (ticket->last[d].device) status = hdi_device_poll(ticket->last[d].device, ticket->last[d].ticket, out_done, &error);
     return done(ticket->context, status, &error);
 }
 
 hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
     if (!ticket) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = hdi_device_wait(ticket->device, ticket->ticket, timeout_ns, &error);
+    hd_status status = drive_ticket(ticket, true, timeout_ns, &error);
+    for (uint32_t d = 0; d < 2 && !status; d++)
+        if (ticket->last[d].device) status = hdi_device_wait(ticket->last[d].device, ticket->last[d].ticket, timeout_ns, &error);
     if (ticket->plan && may_move(ticket->plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(ticket->plan, &error);
         if (!status) status = run_somewhere(ticket->plan, timeout_ns, &error);
-        ticket->device = ticket->plan->core->device;
-        ticket->ticket = ticket->plan->core->last_ticket;
+        hdi_drive_last(ticket->plan, ticket->last);
     }
     return done(ticket->context, status, &error);
 }

@@ -12,13 +12,13 @@ static hd_status new_slot(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes,
     return status;
 }
 
-static uint64_t alignment(const hdi_plan *plan) { return HDI_MAX(plan->caps.binding_align, UINT64_C(256)); }
+uint64_t hdi_plan_alignment(const hdi_plan *plan) { return HDI_MAX(plan->caps.binding_align, UINT64_C(256)); }
 
 /* The largest single piece of memory that one binding can see whole. */
 static uint64_t slab_limit(const hdi_plan *plan) {
     uint64_t limit = UINT64_MAX;
     if (plan->caps.max_allocation_bytes) limit = HDI_MIN(limit, plan->caps.max_allocation_bytes);
-    return limit & ~(alignment(plan) - 1);
+    return limit & ~(hdi_plan_alignment(plan) - 1);
 }
 
 static void find_lifetimes(hdi_plan *plan) {
@@ -43,7 +43,7 @@ static hd_status place_named(hdi_plan *plan, hd_error *error) {
         if (new_slot(plan, storage->kind, bytes, storage->bytes, storage->name, &storage->slot))
             return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slot");
         plan->slots[storage->slot].read = storage->read;
-        uint64_t padded = (bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
+        uint64_t padded = (bytes + hdi_plan_alignment(plan) - 1) & ~(hdi_plan_alignment(plan) - 1);
         if (storage->kind == HDI_STORAGE_INPUT) plan->memory.input_bytes += padded;
         if (storage->kind == HDI_STORAGE_STATE) plan->memory.state_bytes += padded;
         if (storage->kind == HDI_STORAGE_OUTPUT) plan->memory.output_bytes += padded;
@@ -56,7 +56,7 @@ static hd_status place_constants(hdi_plan *plan, hd_error *error) {
     for (uint32_t i = 0; i < plan->storage_count; i++)
         if (plan->storages[i].kind == HDI_STORAGE_CONSTANT) {
             plan->storages[i].offset = total;
-            total += (plan->storages[i].bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
+            total += (plan->storages[i].bytes + hdi_plan_alignment(plan) - 1) & ~(hdi_plan_alignment(plan) - 1);
         }
     plan->memory.constant_bytes = total;
     if (total == 0) return HD_OK;
@@ -111,7 +111,7 @@ static uint64_t lowest_offset(hdi_storage *const *placed, uint32_t placed_count,
 
 static hd_status place_one(hdi_plan *plan, hdi_storage **sorted, uint32_t at, uint32_t first_slab, hd_error *error) {
     hdi_storage *storage = sorted[at];
-    uint64_t align = alignment(plan), bytes = (storage->bytes + align - 1) & ~(align - 1);
+    uint64_t align = hdi_plan_alignment(plan), bytes = (storage->bytes + align - 1) & ~(align - 1);
     if (bytes > slab_limit(plan))
         return hdi_fail(error, HD_STATUS_LIMIT, "an intermediate has %llu bytes and the device allocates at most %llu at once",
                         (unsigned long long)storage->bytes, (unsigned long long)slab_limit(plan));
@@ -135,7 +135,7 @@ static hd_status place_scratch(hdi_plan *plan, hd_error *error) {
     for (uint32_t i = 0; i < plan->storage_count; i++)
         if (is_scratch(&plan->storages[i])) {
             sorted[count++] = &plan->storages[i];
-            plan->memory.unshared_bytes += (plan->storages[i].bytes + alignment(plan) - 1) & ~(alignment(plan) - 1);
+            plan->memory.unshared_bytes += (plan->storages[i].bytes + hdi_plan_alignment(plan) - 1) & ~(hdi_plan_alignment(plan) - 1);
         }
     if (count > 0) qsort(sorted, count, sizeof *sorted, by_size);
     hd_status status = HD_OK;

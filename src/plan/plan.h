@@ -95,6 +95,8 @@ hd_status hdi_plan_emit(hdi_plan *plan, hd_error *error);
 
 /* A new storage; HDI_NO_INDEX without memory. */
 uint32_t hdi_plan_storage(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes, const char *name);
+/* What named values and intermediates begin at a multiple of. */
+uint64_t hdi_plan_alignment(const hdi_plan *plan);
 /* Follows parts to the whole storage; adds up their offsets. */
 uint32_t hdi_plan_root(const hdi_plan *plan, uint32_t storage, uint64_t *inout_offset);
 #endif

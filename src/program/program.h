@@ -65,6 +65,7 @@ typedef struct hdi_node {
     const char *name; /* of an input or state, else NULL */
     bool      overwritten; /* a state's value that a later write_rows replaced: may not be used any more */
     bool      is_output;   /* named by hd_output: may not be overwritten any more */
+    hd_value  whole;       /* in a segment: its value in the program that was cut (segments.h); else 0 */
 } hdi_node;
 
 typedef struct hdi_output {

@@ -1,0 +1,247 @@
+/* segments.c: a program cut into programs that each run on one device. Every operation is numbered with the first segment
+ * that it can be in, which makes segments as large and as few as the places allow; then each segment is built. */
+#include "program/segments.h"
+#include <stdio.h>
+
+#define NO_SEGMENT UINT32_MAX
+
+typedef struct cut_value {
+    uint32_t segment;     /* of an operation: the one that computes it; of a source: the first that reads it */
+    uint32_t last_reader; /* the last segment that reads it, where that is a later one */
+    hd_value state;       /* the state that it is, or 0 */
+    hd_value here;        /* its id in the segment under construction, */
+    uint32_t here_in;     /* where that is this segment + 1 */
+    bool     alive;       /* an output, a written state, or needed for one */
+    bool     crosses;
+} cut_value;
+
+typedef struct cutting {
+    const hd_program *program;
+    const uint8_t    *places;
+    cut_value        *values;  /* by id */
+    hd_value         *ordered; /* living operations by segment */
+    hdi_segments     *segments;
+    hd_error         *error;
+} cutting;
+
+static bool is_source(const hdi_node *node) { return node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE; }
+
+static const hdi_node *node_of(const cutting *c, hd_value value) { return &c->program->nodes[value - 1]; }
+
+/* ---- which segment ---- */
+
+static void find_alive(cutting *c) {
+    for (uint32_t i = 0; i < c->program->output_count; i++) c->values[c->program->outputs[i].value].alive = true;
+    for (hd_value v = c->program->node_count; v > 0; v--) {
+        const hdi_node *node = node_of(c, v);
+        if (node->op == HDI_OP_WRITE_ROWS) c->values[v].alive = true;
+        for (uint32_t k = 0; k < node->operand_count && c->values[v].alive; k++) c->values[node->operands[k]].alive = true;
+    }
+}
+
+/* Numbers the segments where the first one is on device `start`; returns how many there are. Even ones are on `start`. */
+static uint32_t number(cutting *c, uint32_t start) {
+    uint32_t count = 1;
+    for (hd_value v = 1; v <= c->program->node_count; v++) c->values[v].last_reader = 0;
+    for (hd_value v = 1; v <= c->program->node_count; v++) {
+        const hdi_node *node = node_of(c, v);
+        cut_value *value = &c->values[v];
+        value->segment = NO_SEGMENT;
+        if (is_source(node) || !value->alive) continue;
+        uint32_t segment = 0;
+        for (uint32_t k = 0; k < node->operand_count; k++) {
+            const cut_value *operand = &c->values[node->operands[k]];
+            if (node->operands[k] && operand->segment != NO_SEGMENT) segment = HDI_MAX(segment, operand->segment);
+        }
+        /* Rows are overwritten when all who read the old ones are done. */
+        if (node->op == HDI_OP_WRITE_ROWS) segment = HDI_MAX(segment, c->values[node->operands[0]].last_reader);
+        segment += (segment & 1) != ((c->places[v - 1] & 1) ^ start);
+        for (uint32_t k = 0; k < node->operand_count; k++) {
+            cut_value *operand = &c->values[node->operands[k]];
+            operand->last_reader = HDI_MAX(operand->last_reader, segment);
+        }
+        value->segment = segment;
+        count = HDI_MAX(count, segment + 1);
+    }
+    return count;
+}
+
+/* What crosses, and where each source is read first; those that nothing reads are in the first segment. */
+static void find_crossings(cutting *c) {
+    for (hd_value v = 1; v <= c->program->node_count; v++) {
+        const hdi_node *node = node_of(c, v);
+        if (node->op == HDI_OP_STATE) c->values[v].state = v;
+        if (node->op == HDI_OP_WRITE_ROWS) c->values[v].state = c->values[node->operands[0]].state;
+        if (is_source(node) || !c->values[v].alive) continue;
+        for (uint32_t k = 0; k < node->operand_count; k++) {
+            const hd_value id = node->operands[k];
+            cut_value *operand = &c->values[id];
+            if (id == 0) continue;
+            if (is_source(node_of(c, id))) operand->segment = HDI_MIN(operand->segment, c->values[v].segment);
+            else if (operand->state == 0 && operand->segment != c->values[v].segment) operand->crosses = true;
+        }
+    }
+    for (hd_value v = 1; v <= c->program->node_count; v++)
+        if (is_source(node_of(c, v)) && c->values[v].segment == NO_SEGMENT) c->values[v].segment = 0;
+}
+
+/* Sorts the living operations by segment, in their order within each; `out_first` has count + 1 entries. */
+static void sort_by_segment(cutting *c, uint32_t count, uint32_t *out_first) {
+    memset(out_first, 0, ((size_t)count + 1) * sizeof *out_first);
+    for (int pass = 0; pass < 2; pass++) {
+        for (hd_value v = 1; v <= c->program->node_count; v++) {
+            if (is_source(node_of(c, v)) || !c->values[v].alive) continue;
+            const uint32_t segment = c->values[v].segment;
+            if (pass == 0) out_first[segment + 1]++;
+            else c->ordered[out_first[segment]++] = v;
+        }
+        for (uint32_t s = 0; pass == 0 && s < count; s++) out_first[s + 1] += out_first[s];
+    }
+    memmove(out_first + 1, out_first, count * sizeof *out_first); /* each was moved to the next one's beginning */
+    out_first[0] = 0;
+}
+
+/* ---- building ---- */
+
+/* A name for a crossing value that no port of the whole program has: "v12", else "v12.1", "v12.2", ... */
+static void name_crossing(const hd_program *program, hd_value value, char out[32]) {
+    snprintf(out, 32, "v%lu", (unsigned long)value);
+    for (unsigned long k = 1; hdi_names_find(&program->names, out, strlen(out)); k++) snprintf(out, 32, "v%lu.%lu", (unsigned long)value, k);
+}
+
+static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, const hd_value *operands, const char *name) {
+    const hdi_node *node = node_of(c, whole);
+    const bool source = op == HDI_OP_INPUT || op == HDI_OP_STATE;
+    hd_value value = hdi_program_add(part, op, operands, source ? 0 : node->operand_count, source ? NULL : &node->attrs, node->dtype, node->shape, name);
+    if (value) part->nodes[value - 1].whole = whole;
+    return value;
+}
+
+/* The value's id in segment `s`: what was made there, or what it begins with. */
+static hd_value here(cutting *c, uint32_t s, hd_value whole) {
+    hd_program *part = c->segments->items[s].program;
+    cut_value *value = &c->values[whole];
+    char name[32];
+    if (whole == 0 || value->here_in == s + 1) return value->here;
+    if (value->state && value->state != whole) value->here = here(c, s, value->state); /* what an earlier segment left in it */
+    else if (is_source(node_of(c, whole))) value->here = add(c, part, whole, node_of(c, whole)->op, NULL, node_of(c, whole)->name);
+    else {
+        name_crossing(c->program, whole, name);
+        value->here = add(c, part, whole, HDI_OP_INPUT, NULL, name);
+    }
+    value->here_in = s + 1;
+    return value->here;
+}
+
+static void add_outputs(cutting *c, uint32_t s, const hd_value *operations, uint32_t count) {
+    hd_program *part = c->segments->items[s].program;
+    char name[32];
+    for (uint32_t i = 0; i < c->program->output_count; i++) {
+        const hdi_output *output = &c->program->outputs[i];
+        if (c->values[output->value].segment == s) hdi_program_add_output(part, output->name, here(c, s, output->value));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!c->values[operations[i]].crosses) continue;
+        name_crossing(c->program, operations[i], name);
+        hdi_program_add_output(part, name, c->values[operations[i]].here);
+    }
+}
+
+static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *operations, uint32_t count) {
+    hd_program *part = hdi_program_new(c->program->allocator, c->program->context);
+    if (!part) return hdi_fail(c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a segment");
+    c->segments->items[s] = (hdi_segment){ device, part };
+    if (s == 0) /* sources that nothing reads too: the caller may write them */
+        for (hd_value v = 1; v <= c->program->node_count; v++)
+            if (is_source(node_of(c, v)) && c->values[v].segment == 0) here(c, s, v);
+    for (uint32_t i = 0; i < count && !part->error.status; i++) {
+        const hdi_node *node = node_of(c, operations[i]);
+        hd_value operands[HDI_MAX_OPERANDS];
+        for (uint32_t k = 0; k < node->operand_count; k++) operands[k] = here(c, s, node->operands[k]);
+        c->values[operations[i]].here = add(c, part, operations[i], node->op, operands, NULL);
+        c->values[operations[i]].here_in = s + 1;
+    }
+    add_outputs(c, s, operations, count);
+    if (part->error.status && c->error) *c->error = part->error;
+    return part->error.status;
+}
+
+static hd_status cut(cutting *c, uint32_t *first, uint32_t count, uint32_t start) {
+    hd_status status = HD_OK;
+    sort_by_segment(c, count, first);
+    c->segments->count = count;
+    for (uint32_t s = 0; s < count && !status; s++) status = build(c, s, (s & 1) ^ start, c->ordered + first[s], first[s + 1] - first[s]);
+    return status;
+}
+
+hd_status hdi_segments_cut(const hd_program *program, const uint8_t *places, hdi_segments *out_segments, hd_error *error) {
+    const hd_allocator *allocator = program->allocator;
+    const size_t node_count = program->node_count;
+    uint32_t *first = hdi_alloc(allocator, (HDI_MAX_SEGMENTS + 1) * sizeof *first);
+    *out_segments = (hdi_segments){ .allocator = allocator, .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
+    cutting c = { program, places, hdi_alloc(allocator, (node_count + 1) * sizeof *c.values), hdi_alloc(allocator, (node_count + 1) * sizeof *c.ordered), out_segments, error };
+    hd_status status = HD_OK;
+    if (!first || !out_segments->items || !c.values || !c.ordered) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
+    else {
+        find_alive(&c);
+        uint32_t start = number(&c, 1) < number(&c, 0), count = number(&c, start);
+        if (count > HDI_MAX_SEGMENTS) status = hdi_fail(error, HD_STATUS_LIMIT, "these places make %u segments, and a plan has at most %d", count, HDI_MAX_SEGMENTS);
+        find_crossings(&c);
+        if (!status) status = cut(&c, first, count, start);
+    }
+    hdi_free(allocator, first, (HDI_MAX_SEGMENTS + 1) * sizeof *first);
+    hdi_free(allocator, c.values, (node_count + 1) * sizeof *c.values);
+    hdi_free(allocator, c.ordered, (node_count + 1) * sizeof *c.ordered);
+    if (status) hdi_segments_free(out_segments);
+    return status;
+}
+
+void hdi_segments_free(hdi_segments *segments) {
+    for (uint32_t s = 0; segments->items && s < segments->count; s++) hdi_program_free(segments->items[s].program);
+    hdi_free(segments->allocator, segments->items, HDI_MAX_SEGMENTS * sizeof *segments->items);
+    *segments = (hdi_segments){ .allocator = segments->allocator };
+}
+
+bool hdi_segments_is_crossing(const hd_program *whole, const hdi_node *node) {
+    return node->op == HDI_OP_INPUT && !is_source(&whole->nodes[node->whole - 1]);
+}
+
+/* ---- text ---- */
+
+/* Where a value that crosses was made, and on which devices (bits) it already is. */
+typedef struct printed_value {
+    uint32_t made_in;
+    uint8_t  there;
+} printed_value;
+
+static void print_segment(const hd_program *whole, const hdi_segments *segments, uint32_t s, const char *device, printed_value *values, hdi_text *out) {
+    const hdi_segment *segment = &segments->items[s];
+    const uint8_t bit = (uint8_t)(1u << segment->device);
+    uint32_t operations = 0;
+    hdi_text_add(out, "segment %u on %s: ", s, device);
+    for (uint32_t i = 0; i < segment->program->node_count; i++) {
+        const hdi_node *node = &segment->program->nodes[i];
+        if (is_source(node)) continue;
+        values[node->whole - 1] = (printed_value){ s, bit };
+        hdi_text_add(out, "%sv%lu %s", operations++ ? ", " : "", (unsigned long)node->whole, hdi_op_get(node->op).name);
+    }
+    hdi_text_add(out, "%s\n", operations ? "" : "no operations");
+    for (uint32_t i = 0; i < segment->program->node_count; i++) {
+        const hdi_node *node = &segment->program->nodes[i];
+        if (!hdi_segments_is_crossing(whole, node)) continue;
+        printed_value *value = &values[node->whole - 1];
+        char shape[HDI_SHAPE_TEXT];
+        hdi_text_add(out, "  takes v%lu %s%s of segment %u: ", (unsigned long)node->whole, hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape), value->made_in);
+        if (value->there & bit) hdi_text_add(out, "there already\n");
+        else hdi_text_add(out, "%llu bytes cross\n", (unsigned long long)hd_tensor_bytes(node->dtype, node->shape));
+        value->there |= bit;
+    }
+}
+
+void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const devices[2], hdi_text *out) {
+    printed_value *values = hdi_alloc(out->allocator, (size_t)whole->node_count * sizeof *values);
+    if (!values) out->failed = true;
+    else
+        for (uint32_t s = 0; s < segments->count; s++) print_segment(whole, segments, s, devices[segments->items[s].device], values, out);
+    hdi_free(out->allocator, values, (size_t)whole->node_count * sizeof *values);
+}

@@ -1,0 +1,508 @@
+/* test_two_devices.c: plans on two devices: whatever the places, a program gives the bits that it gives on one; states live on
+ * over runs; what is independent is handed over at once; misuse has its own status. The CPU stands beside itself, beside
+ * lavapipe and PoCL where they are, and beside the null device where results do not matter. */
+#include <heddle.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static hd_context *context;
+static hd_device *device, *beside;
+
+static hd_device *open_device(const char *id) {
+    hd_device *opened = NULL;
+    if (hd_device_open(context, &(hd_device_desc){ .id = id }, &opened)) hd_context_error(context);
+    return opened;
+}
+
+static int open_context(void **state) {
+    (void)state;
+    if (hd_context_create(&(hd_context_desc){ .cache_dir = "", .cpu_threads = 2 }, &context)) return -1;
+    device = open_device("cpu");
+    beside = open_device("cpu");
+    return device && beside ? 0 : -1;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    hd_device_close(beside);
+    uint64_t live = hd_context_live_objects(context);
+    hd_context_destroy(context);
+    return live == 1 ? 0 : -1;
+}
+
+static void check(hd_status status) {
+    if (status) fail_msg("%s", hd_context_error(context));
+}
+
+static hd_plan *plan_on(const hd_program *p, const char *route) {
+    hd_plan *plan = NULL;
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = beside, .route = route }, &plan));
+    return plan;
+}
+
+/* ---- programs by chance ---- */
+
+static uint32_t seed = 1;
+static uint32_t chance(uint32_t below) {
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % below;
+}
+
+enum { R = 6, C = 10, MOST = 64 };
+
+/* A program of matrices [R,C] whose operations read earlier ones by chance; `out_route`: a place for each operation that
+ * touches no state, by chance too. */
+static hd_program *any_program(void) {
+    hd_program *p = hd_program_create(context);
+    hd_value made[MOST], half = 0;
+    uint32_t count = 0;
+    made[count++] = hd_input(p, "x", HD_F32, HD_SHAPE(R, C));
+    made[count++] = hd_input(p, "v7", HD_F32, HD_SHAPE(R, C)); /* as a crossing would like to be called */
+    hd_value w = hd_input(p, "w", HD_F32, HD_SHAPE(C, C)), row = hd_input(p, "row", HD_F32, HD_SHAPE(C)), at = hd_input(p, "at", HD_I32, HD_SHAPE(1));
+    hd_value rows = hd_state(p, "rows", HD_F32, HD_SHAPE(2 * R, C));
+    const uint32_t length = 6 + chance(14);
+    for (uint32_t i = 0; i < length; i++) {
+        hd_value a = made[chance(count)], b = made[chance(count)], v = 0;
+        switch (chance(12)) {
+        case 0: v = hd_add(p, a, b); break;
+        case 1: v = hd_tanh(p, hd_mul(p, a, row)); break;
+        case 2: v = hd_matmul(p, a, w); break;
+        case 3: v = hd_softmax(p, a, -1); break;
+        case 4: v = hd_reshape(p, hd_transpose(p, hd_transpose(p, a)), HD_SHAPE(R, C)); break;
+        case 5: v = hd_where(p, hd_less(p, a, b), a, b); break; /* u8 may cross */
+        case 6: v = hd_mul(p, a, hd_cast(p, hd_argmax(p, b, -1), HD_F32)); break; /* i32 */
+        case 7: half = hd_cast(p, a, HD_F16), v = hd_cast(p, hd_neg(p, half), HD_F32); break;
+        case 8:
+            rows = hd_write_rows(p, rows, a, at);
+            v = hd_slice(p, rows, (int64_t[]){ 1, 0 }, (int64_t[]){ 1 + R, C }, 2);
+            break;
+        case 9: v = hd_sub(p, a, hd_mean(p, b, -1)); break;
+        case 10: v = hd_rms_norm(p, a, row, 1e-5f); break;
+        default: v = hd_clip(p, hd_scale(p, a, 0.5f, 1), -2, 2); break;
+        }
+        made[count++] = v;
+    }
+    hd_output(p, "y", made[count - 1]);
+    hd_output(p, "mid", made[count / 2 + 1]);
+    hd_output(p, "v9", rows); /* the state as an output */
+    check(hd_program_check(p));
+    return p;
+}
+
+/* A place for each operation by chance; for those that touch states only now and then, and for one device. */
+static void any_route(const hd_program *p, char *out, size_t room) {
+    static char text[1 << 16];
+    size_t at = 0;
+    hd_program_print(p, text, sizeof text, NULL);
+    const uint32_t bias = 1 + chance(4), state_side = chance(3);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        char word[32];
+        unsigned value;
+        if (sscanf(line, "v%u = %31s", &value, word) != 2 || strcmp(word, "input") == 0 || strcmp(word, "state") == 0) continue;
+        if (strcmp(word, "slice") == 0) continue; /* of the state */
+        if (strcmp(word, "write_rows") == 0) {
+            if (state_side < 2) at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, state_side ? "beside" : "device");
+        } else at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, chance(5) < bias ? "beside" : "device");
+    }
+    snprintf(out + at, room - at, "rest=%s", chance(2) ? "beside" : "device");
+}
+
+typedef struct results {
+    float y[2][R * C], mid[2][R * C], rows[2][2 * R * C], state[2 * R * C];
+} results;
+
+static void run_twice(hd_plan *plan, results *out) {
+    float x[R * C], other[R * C], w[C * C], row[C];
+    for (int i = 0; i < C * C; i++) w[i] = (float)((i * 7) % 11 - 5) / 8;
+    for (int i = 0; i < C; i++) row[i] = 1 - (float)i / 16;
+    check(hd_plan_write(plan, "w", w, sizeof w));
+    check(hd_plan_write(plan, "row", row, sizeof row));
+    for (int run = 0; run < 2; run++) {
+        const int32_t at = 2 + run;
+        for (int i = 0; i < R * C; i++) x[i] = (float)((i * 5 + run * 3) % 17 - 8) / 4, other[i] = (float)((i * 3 + run) % 13 - 6) / 3;
+        check(hd_plan_write(plan, "x", x, sizeof x));
+        check(hd_plan_write(plan, "v7", other, sizeof other));
+        check(hd_plan_write(plan, "at", &at, sizeof at));
+        check(hd_plan_run(plan, NULL));
+        check(hd_plan_read(plan, "y", out->y[run], sizeof out->y[run]));
+        check(hd_plan_read(plan, "mid", out->mid[run], sizeof out->mid[run]));
+        check(hd_plan_read(plan, "v9", out->rows[run], sizeof out->rows[run]));
+    }
+    check(hd_plan_read(plan, "rows", out->state, sizeof out->state));
+}
+
+static void bits_are_those_of_one_device(uint32_t programs, uint32_t places) {
+    uint32_t segments = 0, most = 0, tried = 0;
+    uint64_t crossed = 0;
+    for (uint32_t k = 0; k < programs; k++) {
+        hd_program *p = any_program();
+        results *whole = calloc(1, sizeof *whole), *parts = calloc(1, sizeof *parts);
+        hd_plan *plan = NULL;
+        check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT }, &plan));
+        run_twice(plan, whole);
+        hd_plan_destroy(plan);
+        for (uint32_t i = 0; i < places; i++) {
+            char route[4096];
+            hd_plan_stats stats;
+            any_route(p, route, sizeof route);
+            plan = plan_on(p, route);
+            memset(parts, 0, sizeof *parts);
+            run_twice(plan, parts);
+            if (memcmp(whole, parts, sizeof *whole) != 0) {
+                static char text[1 << 18];
+                hd_plan_explain(plan, text, sizeof text, NULL);
+                fail_msg("route \"%s\" gives other bits:\n%s", route, text);
+            }
+            check(hd_plan_get_stats(plan, &stats));
+            assert_true(stats.records <= stats.segments && stats.runs == 2); /* the second run is a replay */
+            segments += stats.segments;
+            crossed += stats.crossing_bytes;
+            most = stats.segments > most ? stats.segments : most;
+            tried++;
+            hd_plan_destroy(plan);
+        }
+        hd_program_destroy(p);
+        free(whole);
+        free(parts);
+    }
+    print_message("%u placements: %.1f segments each, at most %u, %.0f bytes crossing each\n", tried, (double)segments / tried, most, (double)crossed / tried);
+    assert_true(tried < 100 || (most > 5 && segments > 2 * tried));
+}
+
+static void on_the_cpu_twice(void **state) {
+    (void)state;
+    bits_are_those_of_one_device(60, 4);
+}
+
+/* Instead of the second CPU, and of the first where `first` is named. */
+static void swap_devices(const char *first, const char *second) {
+    hd_device_close(beside);
+    beside = open_device(second);
+    if (first && beside) {
+        hd_device_close(device);
+        device = open_device(first);
+    }
+    if (beside && device) return;
+    print_message("no %s here\n", beside ? first : second);
+    if (!device) device = open_device("cpu");
+    if (!beside) beside = open_device("cpu");
+    skip();
+}
+
+static void beside_vulkan(void **state) {
+    (void)state;
+    swap_devices(NULL, "vulkan");
+    bits_are_those_of_one_device(20, 11);
+}
+
+static void vulkan_beside_opencl(void **state) {
+    (void)state;
+    swap_devices("vulkan", "opencl");
+    bits_are_those_of_one_device(2, 4);
+}
+
+/* ---- one program ---- */
+
+/* y = relu(x w) w2 by way of the other device, and z = 2 x beside all of it. */
+static hd_program *small_program(int64_t n) {
+    hd_program *p = hd_program_create(context);
+    hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(n, n)), w = hd_input(p, "w", HD_F32, HD_SHAPE(n, n));
+    hd_output(p, "y", hd_matmul(p, hd_relu(p, hd_matmul(p, x, w)), w));
+    hd_output(p, "z", hd_scale(p, x, 2, 0));
+    return p;
+}
+
+/* More than what lies where the host sees it: through the staging memory of both devices. */
+static const char *driver = "opencl"; /* or as main's argument says */
+static void large_values_cross(void **state) {
+    (void)state;
+    swap_devices(driver, driver);
+    enum { N = 600 };
+    hd_program *p = hd_program_create(context);
+    float *x = calloc(N * N, sizeof *x), *y = calloc(N * N, sizeof *y);
+    for (int i = 0; i < N * N; i++) x[i] = (float)(i % 1000);
+    hd_output(p, "y", hd_neg(p, hd_abs(p, hd_neg(p, hd_input(p, "x", HD_F32, HD_SHAPE(N, N))))));
+    hd_plan *plan = plan_on(p, "abs=beside");
+    check(hd_plan_write(plan, "x", x, N * N * sizeof *x));
+    for (int run = 0; run < 2; run++) {
+        check(hd_plan_run(plan, NULL));
+        check(hd_plan_read(plan, "y", y, N * N * sizeof *y));
+        for (int i = 0; i < N * N; i++)
+            if (y[i] != -x[i]) fail_msg("element %d is %g, not %g", i, (double)y[i], (double)-x[i]);
+    }
+    hd_plan_destroy(plan);
+    hd_program_destroy(p);
+    free(x);
+    free(y);
+}
+
+static void the_same_batch_again_builds_nothing(void **state) {
+    (void)state;
+    hd_program *p = small_program(16);
+    float data[256] = { 1 };
+    hd_device_stats before[2], after[2];
+    for (int round = 0; round < 2; round++) {
+        hd_device_get_stats(device, &before[0]);
+        hd_device_get_stats(beside, &before[1]);
+        hd_plan *plan = plan_on(p, "relu=beside");
+        check(hd_plan_write(plan, "x", data, sizeof data));
+        check(hd_plan_write(plan, "w", data, sizeof data));
+        for (int run = 0; run < 3; run++) check(hd_plan_run(plan, NULL));
+        hd_plan_stats stats;
+        check(hd_plan_get_stats(plan, &stats));
+        assert_int_equal(stats.segments, 3);
+        assert_int_equal(stats.crossing_bytes, 2 * sizeof data);
+        hd_plan_destroy(plan);
+        hd_device_get_stats(device, &after[0]);
+        hd_device_get_stats(beside, &after[1]);
+        assert_int_equal(after[0].submissions - before[0].submissions, 6);
+        assert_int_equal(after[1].submissions - before[1].submissions, 3);
+        for (int d = 0; d < 2 && round == 1; d++) {
+            assert_int_equal(after[d].commands_recorded, before[d].commands_recorded);
+            assert_int_equal(after[d].allocations, before[d].allocations);
+        }
+    }
+    hd_program_destroy(p);
+}
+
+static void memory_is_counted_once(void **state) {
+    (void)state;
+    hd_program *p = small_program(16);
+    hd_plan_memory estimate, memory;
+    float data[256] = { 1 };
+    hd_device_stats before[2], after[2];
+    hd_plan_desc desc = { .math = HD_MATH_EXACT, .beside = beside, .route = "relu=beside" };
+    check(hd_plan_estimate(device, p, &desc, &estimate));
+    hd_device_get_stats(device, &before[0]);
+    hd_device_get_stats(beside, &before[1]);
+    hd_plan *plan = plan_on(p, "relu=beside");
+    check(hd_plan_get_memory(plan, &memory));
+    assert_memory_equal(&memory, &estimate, sizeof memory);
+    assert_int_equal(memory.input_bytes, 2 * sizeof data); /* x and w, on the device only, once for two segments */
+    check(hd_plan_write(plan, "x", data, sizeof data));
+    check(hd_plan_write(plan, "w", data, sizeof data));
+    check(hd_plan_run(plan, NULL));
+    hd_device_get_stats(device, &after[0]);
+    hd_device_get_stats(beside, &after[1]);
+    assert_int_equal(after[0].device_bytes - before[0].device_bytes + after[1].device_bytes - before[1].device_bytes, memory.total_bytes);
+    hd_plan_destroy(plan);
+    desc.budget_bytes = memory.total_bytes;
+    check(hd_plan_create(device, p, &desc, &plan));
+    hd_plan_destroy(plan);
+    desc.budget_bytes = 4096;
+    assert_int_equal(hd_plan_create(device, p, &desc, &plan), HD_STATUS_OVER_BUDGET);
+    assert_int_equal(hd_plan_estimate(device, p, &desc, &estimate), HD_STATUS_OVER_BUDGET);
+    hd_context_error(context);
+    hd_program_destroy(p);
+}
+
+static void misuse_has_its_own_status(void **state) {
+    (void)state;
+    hd_program *p = small_program(8);
+    hd_plan *plan = NULL;
+    float data[64] = { 1 };
+    static const struct { const char *route, *said; bool alone, failover; hd_status status; } bad[] = {
+        { "auto", "route \"auto\"", false, false, HD_STATUS_UNSUPPORTED }, { "beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT },
+        { "relu=beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT }, { "relu=besid", "byte 6", false, false, HD_STATUS_PARSE },
+        { "relu=beside", "fail-over", false, true, HD_STATUS_UNSUPPORTED },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hd_plan_desc desc = { .beside = bad[i].alone ? NULL : beside, .route = bad[i].route, .failover = bad[i].failover };
+        assert_int_equal(hd_plan_create(device, p, &desc, &plan), bad[i].status);
+        const char *said = hd_context_error(context);
+        if (!strstr(said, bad[i].said)) fail_msg("\"%s\" says \"%s\"", bad[i].route, said);
+        assert_null(plan);
+    }
+    assert_int_equal(hd_plan_create(device, p, &(hd_plan_desc){ .beside = device }, &plan), HD_STATUS_INVALID_ARGUMENT);
+    size_t needed;
+    char caps[4096];
+    check(hd_device_caps_text(context, "cpu", caps, sizeof caps, NULL));
+    assert_int_equal(hd_explain(context, p, caps, &(hd_plan_desc){ .beside = beside }, NULL, 0, &needed), HD_STATUS_UNSUPPORTED);
+    hd_context_error(context);
+    plan = plan_on(p, "relu=beside,scale=beside");
+    assert_int_equal(hd_plan_write(plan, "v3", data, sizeof data), HD_STATUS_NAME_NOT_FOUND); /* a crossing's name is not the caller's */
+    assert_int_equal(hd_plan_read(plan, "v3", data, sizeof data), HD_STATUS_NAME_NOT_FOUND);
+    assert_int_equal(hd_plan_read(plan, "y", data, sizeof data), HD_STATUS_WRONG_STATE);
+    assert_int_equal(hd_plan_write(plan, "x", data, 60), HD_STATUS_SHAPE);
+    check(hd_plan_write(plan, "x", data, sizeof data));
+    hd_context_error(context);
+    hd_device_stats stats;
+    hd_device_get_stats(device, &stats);
+    const uint64_t submissions = stats.submissions;
+    assert_int_equal(hd_plan_run(plan, NULL), HD_STATUS_WRONG_STATE);
+    assert_non_null(strstr(hd_context_error(context), "\"w\" was never written"));
+    hd_device_get_stats(device, &stats);
+    assert_int_equal(stats.submissions, submissions); /* found before anything ran */
+    hd_plan_destroy(plan);
+    hd_program_destroy(p);
+}
+
+static void buffers_are_bound_where_the_value_lives(void **state) {
+    (void)state;
+    hd_program *p = small_program(8);
+    hd_plan *plan = plan_on(p, "relu=beside,scale=beside");
+    hd_buffer *here, *there;
+    float x[64], y[64], w[64] = { 0 };
+    for (int i = 0; i < 64; i++) x[i] = (float)i, w[i] = i % 9 == 0;
+    check(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = 1024 }, &here));
+    check(hd_buffer_create(beside, &(hd_buffer_desc){ .bytes = 1024 }, &there));
+    assert_int_equal(hd_plan_bind(plan, "x", here, 0), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(hd_context_error(context), "both devices"));
+    assert_int_equal(hd_plan_bind(plan, "w", there, 0), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_plan_bind(plan, "v3", here, 0), HD_STATUS_NAME_NOT_FOUND);
+    hd_context_error(context);
+    check(hd_plan_bind(plan, "w", here, 256)); /* two segments read it */
+    check(hd_plan_bind(plan, "z", there, 512));
+    check(hd_buffer_write(here, 256, w, sizeof w));
+    check(hd_plan_write(plan, "x", x, sizeof x));
+    check(hd_plan_run(plan, NULL));
+    check(hd_plan_read(plan, "y", y, sizeof y));
+    assert_memory_equal(x, y, sizeof y); /* w is the identity */
+    check(hd_buffer_read(there, 512, y, sizeof y));
+    for (int i = 0; i < 64; i++) assert_true(y[i] == 2 * x[i]);
+    hd_plan_destroy(plan);
+    hd_buffer_destroy(here);
+    hd_buffer_destroy(there);
+    hd_program_destroy(p);
+}
+
+static void all_may_be_on_either(void **state) {
+    (void)state;
+    hd_program *p = small_program(8);
+    static const char *const routes[] = { NULL, "device", "beside", "rest=beside", "rest=device" };
+    float data[64] = { 3 };
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        hd_device_stats before, after;
+        hd_plan_stats stats;
+        hd_device_get_stats(beside, &before);
+        hd_plan *plan = plan_on(p, routes[i]);
+        check(hd_plan_write(plan, "x", data, sizeof data));
+        check(hd_plan_write(plan, "w", data, sizeof data));
+        check(hd_plan_run(plan, NULL));
+        check(hd_plan_get_stats(plan, &stats));
+        hd_device_get_stats(beside, &after);
+        assert_int_equal(stats.segments, 1);
+        assert_int_equal(stats.crossing_bytes, 0);
+        assert_int_equal(after.submissions - before.submissions, i == 2 || i == 3);
+        hd_plan_destroy(plan);
+    }
+    hd_program_destroy(p);
+}
+
+/* ---- runs under way ---- */
+
+/* Segments that do not wait for each other are handed over before anybody waits, though the first takes its time; one that does
+ * wait is handed over later. The null device is beside the CPU. */
+static void independent_segments_are_under_way_at_once(void **state) {
+    (void)state;
+    swap_devices(NULL, "null");
+    enum { N = 512 };
+    float *data = calloc(N * N, sizeof *data);
+    for (int joined = 0; joined < 2; joined++) {
+        hd_program *p = hd_program_create(context);
+        hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(N, N)), y = x, z = hd_neg(p, x);
+        for (int i = 0; i < 8; i++) y = hd_matmul(p, y, x);
+        hd_output(p, "z", z);
+        hd_output(p, "y", joined ? hd_exp(p, y) : y);
+        hd_plan *plan = plan_on(p, joined ? "exp=beside,neg=beside" : "neg=beside");
+        hd_device_stats before, after;
+        hd_ticket *ticket;
+        bool done = false;
+        check(hd_plan_write(plan, "x", data, N * N * sizeof *data));
+        check(hd_plan_run(plan, NULL));
+        hd_device_get_stats(beside, &before);
+        check(hd_plan_submit(plan, &ticket));
+        check(hd_ticket_poll(ticket, &done));
+        hd_device_get_stats(beside, &after);
+        if (joined && done) print_message("the product was done at once: nothing is shown\n");
+        else assert_int_equal(after.submissions - before.submissions, !joined);
+        check(hd_ticket_wait(ticket, 0));
+        hd_device_get_stats(beside, &after);
+        assert_int_equal(after.submissions - before.submissions, 1);
+        hd_ticket_destroy(ticket);
+        hd_plan_destroy(plan);
+        hd_program_destroy(p);
+    }
+    free(data);
+}
+
+static void tickets_carry_runs_on(void **state) {
+    (void)state;
+    enum { N = 256 };
+    hd_program *p = small_program(N);
+    hd_plan *plan = plan_on(p, "relu=beside");
+    float *x = calloc(N * N, sizeof *x), *w = calloc(N * N, sizeof *w), *y = calloc(N * N, sizeof *y);
+    for (int i = 0; i < N * N; i++) x[i] = (float)(i % 7), w[i] = i % (N + 1) == 0;
+    check(hd_plan_write(plan, "x", x, N * N * sizeof *x));
+    check(hd_plan_write(plan, "w", w, N * N * sizeof *w));
+    hd_ticket *tickets[8];
+    for (int i = 0; i < 8; i++) check(hd_plan_submit(plan, &tickets[i]));
+    check(hd_ticket_wait(tickets[7], 0));
+    for (int i = 0; i < 8; i++) {
+        bool done = false;
+        check(hd_ticket_poll(tickets[i], &done));
+        assert_true(done);
+        hd_ticket_destroy(tickets[i]);
+    }
+    check(hd_plan_submit(plan, &tickets[0]));
+    check(hd_plan_read(plan, "y", y, N * N * sizeof *y)); /* waits for the run */
+    assert_memory_equal(x, y, N * N * sizeof *y);
+    hd_ticket_destroy(tickets[0]);
+    check(hd_plan_submit(plan, &tickets[0]));
+    hd_plan_destroy(plan); /* before its last segment, unless the others are done already */
+    hd_status status = hd_ticket_wait(tickets[0], 0);
+    assert_true(status == HD_STATUS_WRONG_STATE || status == HD_OK);
+    hd_context_error(context);
+    hd_ticket_destroy(tickets[0]);
+    /* A device that closes takes the plan along. */
+    plan = plan_on(p, "relu=beside");
+    check(hd_plan_write(plan, "x", x, N * N * sizeof *x));
+    check(hd_plan_write(plan, "w", w, N * N * sizeof *w));
+    check(hd_plan_submit(plan, &tickets[0]));
+    hd_device_close(beside);
+    beside = open_device("cpu");
+    hd_program_destroy(p);
+    free(x);
+    free(w);
+    free(y);
+}
+
+static void explain_tells_the_segments(void **state) {
+    (void)state;
+    hd_program *p = small_program(8);
+    hd_plan *plan = NULL;
+    static char text[1 << 16];
+    float data[64] = { 1 };
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = beside, .route = "relu=beside", .timestamps = 1 }, &plan));
+    check(hd_plan_explain(plan, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "\nsegments\nsegment 0 on cpu (device): v3 matmul, v6 scale\nsegment 1 on cpu (beside): v4 relu\n  takes v3 f32[8,8] of segment 0: 256 bytes cross\n"));
+    assert_non_null(strstr(text, "\nsegment 2\n\nplan\n"));
+    assert_non_null(strstr(text, " v5 matmul: ")); /* as the whole program counts */
+    check(hd_plan_write(plan, "x", data, sizeof data));
+    check(hd_plan_write(plan, "w", data, sizeof data));
+    check(hd_plan_run(plan, NULL));
+    hd_timing timings[8];
+    size_t count = 8;
+    check(hd_plan_timings(plan, timings, &count));
+    assert_int_equal(count, 4);
+    assert_non_null(strstr(timings[2].label, "v4 relu"));
+    assert_non_null(strstr(timings[3].label, "v5 matmul"));
+    hd_plan_destroy(plan);
+    hd_program_destroy(p);
+}
+
+int main(int count, char **arguments) {
+#define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_all)
+    const struct CMUnitTest tests[] = {
+        TEST(on_the_cpu_twice), TEST(beside_vulkan), TEST(vulkan_beside_opencl), TEST(large_values_cross),
+        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(misuse_has_its_own_status), TEST(buffers_are_bound_where_the_value_lives), TEST(all_may_be_on_either), TEST(independent_segments_are_under_way_at_once),
+        TEST(tickets_carry_runs_on), TEST(explain_tells_the_segments),
+    };
+    const struct CMUnitTest alone[] = { TEST(large_values_cross) };
+    if (count > 1) driver = arguments[1];
+    return count > 1 ? cmocka_run_group_tests(alone, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+}
