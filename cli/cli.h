@@ -27,6 +27,7 @@ typedef struct cli_option {
 /* Options that several commands have. */
 #define CLI_OPTION_DEVICE { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
 #define CLI_OPTION_MATH { "--math", "exact|fast", "exact: the same bits on every device; default: fast" }
+#define CLI_OPTION_ROUTE { "--route", "WHERE", "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=cpu,rest=gpu" }
 #define CLI_OPTION_JSON { "--json", NULL, "print JSON" }
 
 struct cli_args;
@@ -104,6 +105,8 @@ typedef struct cli_session {
     const cli_command *command;
     hd_context *context;
     hd_device  *device;
+    hd_device  *beside;        /* the CPU beside it, or NULL */
+    char       *route;         /* in the library's words */
     char        held[1024];    /* an error that was logged and may yet be reported */
     char        last[1024];    /* the last line that was logged */
 } cli_session;
@@ -112,6 +115,11 @@ typedef struct cli_session {
 int cli_session_open(const cli_command *command, cli_session *out_session);
 /* Opens the device (NULL: the best) and prints the start-up line on stderr. */
 int cli_session_device(cli_session *session, const char *id);
+/* Opens the devices that --device and --route ask for, and puts the route into the desc (route.c). What cannot be followed is
+ * told, and in strict mode refused. */
+int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_desc);
+/* The counters of the session's devices, added up (route.c). */
+hd_status cli_session_stats(const cli_session *session, hd_device_stats *out);
 /* Prints the context's error after `about` (NULL for none); returns CLI_FAILED. */
 int cli_session_fail(cli_session *session, const char *about);
 /* Drops an error that was expected. */

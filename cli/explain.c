@@ -46,7 +46,7 @@ static int explain_program(cli_session *session, const cli_args *args, hd_math m
         q.caps = caps = cli_read_text(session->command, caps_path, CAPS_LIMIT, &caps_bytes);
         if (!caps) code = CLI_FAILED;
     } else if (!code) {
-        code = cli_session_device(session, cli_get(args, "--device"));
+        code = cli_route(session, args, &q.desc);
         if (!code && hd_plan_create(session->device, q.program, &q.desc, &q.plan)) code = cli_session_fail(session, NULL);
     }
     if (!code) code = answer(&q);
@@ -60,6 +60,7 @@ static int explain(const cli_args *args) {
     cli_session session;
     hd_math math;
     if (cli_get(args, "--caps") && cli_get(args, "--device")) return cli_usage(args->command, "--caps and --device exclude each other; give one of them");
+    if (cli_get(args, "--caps") && cli_get(args, "--route")) return cli_usage(args->command, "--caps and --route exclude each other; a described device is alone");
     if (!cli_get_math(args, &math)) return CLI_USAGE;
     int code = cli_session_open(args->command, &session);
     if (!code) code = explain_program(&session, args, math);
@@ -71,6 +72,7 @@ static const cli_option options[] = {
     CLI_OPTION_DEVICE,
     { "--caps", "FILE", "plan for the device whose facts FILE holds; it need not be here" },
     CLI_OPTION_MATH,
+    CLI_OPTION_ROUTE,
 };
 
 const cli_command cli_explain = {

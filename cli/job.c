@@ -116,9 +116,9 @@ static int save_ports(const cli_job *job) {
 
 int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
     cli_session *session = job->session;
-    int code = cli_session_device(session, cli_get(args, "--device"));
+    hd_plan_desc desc = { .math = math, .timestamps = job->timings };
+    int code = cli_route(session, args, &desc);
     if (code) return code;
-    const hd_plan_desc desc = { .math = math, .timestamps = job->timings };
     uint64_t begin = cli_now_ns();
     if (hd_plan_create(session->device, job->program, &desc, &job->plan)) return cli_session_fail(session, NULL);
     job->plan_ns = cli_now_ns() - begin;
@@ -127,7 +127,7 @@ int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
         begin = cli_now_ns();
         if (hd_plan_run(job->plan, NULL)) code = cli_session_fail(session, NULL);
         job->run_ns[run] = cli_now_ns() - begin;
-        if (run == 0) hd_device_get_stats(session->device, &job->first);
+        if (run == 0) cli_session_stats(session, &job->first);
     }
     if (!code) code = read_ports(job);
     if (!code) code = save_ports(job);

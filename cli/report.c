@@ -59,7 +59,7 @@ static int by_size(const void *a, const void *b) {
 static int measure(cli_job *job, figures *out) {
     cli_session *session = job->session;
     *out = (figures){ 0 };
-    if (hd_device_get_stats(session->device, &out->all) || hd_plan_get_stats(job->plan, &out->plan) || hd_plan_get_memory(job->plan, &out->memory))
+    if (cli_session_stats(session, &out->all) || hd_plan_get_stats(job->plan, &out->plan) || hd_plan_get_memory(job->plan, &out->memory))
         return cli_session_fail(session, NULL);
     size_t later = (size_t)job->repeat - 1;
     if (later == 0) return CLI_OK;
@@ -92,12 +92,16 @@ static hd_timing *timings_of(cli_job *job, size_t *out_count, int *out_code) {
 static const char *s_of(uint64_t count) { return count == 1 ? "" : "s"; }
 
 static void print_figures(const cli_job *job, const figures *f) {
-    cli_cell cells[16], a, b, c;
+    cli_cell cells[20], a, b, c;
     const hd_device_info *device = hd_device_get_info(job->session->device);
     const hd_device_stats *all = &f->all;
     size_t row = 0;
 #define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
     ROW("device", "%s: %s (%s)", device->id, device->name, cli_kind_name(device->kind));
+    if (job->session->beside) {
+        ROW("beside", "%s", hd_device_get_info(job->session->beside)->id);
+        ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments, cli_bytes(f->plan.crossing_bytes, a));
+    }
     ROW("plan", "%u dispatch%s, %u kernel%s, %u barrier%s; made in %s", f->plan.dispatches, f->plan.dispatches == 1 ? "" : "es", f->plan.kernels,
         s_of(f->plan.kernels), f->plan.barriers, s_of(f->plan.barriers), cli_time(job->plan_ns, a));
     ROW("memory", "%s, of it scratch %s (%s if not shared)", cli_bytes(f->memory.total_bytes, a), cli_bytes(f->memory.scratch_bytes, b), cli_bytes(f->memory.unshared_bytes, c));
@@ -201,6 +205,7 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
         { "uploads", all->uploads }, { "upload_bytes", all->upload_bytes }, { "downloads", all->downloads }, { "download_bytes", all->download_bytes },
         { "memory_bytes", f->memory.total_bytes }, { "scratch_bytes", f->memory.scratch_bytes }, { "unshared_bytes", f->memory.unshared_bytes },
         { "commands_recorded", all->commands_recorded }, { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
+        { "segments", f->plan.segments }, { "crossing_bytes", f->plan.crossing_bytes },
         { "kernels_compiled_later", all->kernels_compiled - first->kernels_compiled },
     };
     for (size_t i = 0; i < CLI_COUNT(rows); i++) cli_put(counters, rows[i].name, whole(rows[i].value), ok);
@@ -228,6 +233,7 @@ static int report_json(cli_job *job, const figures *f, const hd_timing *timings,
     }
     cli_put(root, "heddle", cli_json_text(hd_version()), &ok);
     cli_put(root, "device", device, &ok);
+    cli_put(root, "beside", job->session->beside ? cli_json_text(hd_device_get_info(job->session->beside)->id) : json_null(), &ok);
     cli_put(root, "counters", json_counters(job, f, &ok), &ok);
     cli_put(root, "times_ms", json_times(job, f, &ok), &ok);
     cli_put(root, "outputs", outputs, &ok);

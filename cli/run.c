@@ -110,6 +110,7 @@ static const cli_option options[] = {
     { "--in", "NAME=FILE.npy", "an input's values, or a state's first ones; once for each" },
     { "--out", "NAME=FILE.npy", "save an output or a state; others are shown only" },
     CLI_OPTION_MATH,
+    CLI_OPTION_ROUTE,
     CLI_JOB_OPTIONS,
 };
 

@@ -57,8 +57,10 @@ void cli_session_forget(cli_session *session) {
 void cli_session_close(cli_session *session) {
     hd_context_destroy(session->context);
     flush_held(session);
+    free(session->route);
     session->context = NULL;
-    session->device = NULL;
+    session->device = session->beside = NULL;
+    session->route = NULL;
 }
 
 const char *cli_kind_name(hd_device_kind kind) {

@@ -9,8 +9,14 @@ expect 0 'math exact' - "$heddle" explain p.hd --math exact
 sed 's/^name .*/name another machine/' cpu.caps >other.caps
 expect 0 ' because ' "" "$heddle" explain p.hd --caps other.caps
 has_vulkan && expect 0 '^device vulkan' 'warning=' "$heddle" explain p.hd --device vulkan
+if has_vulkan; then
+    expect 0 '^segment 1 on cpu \(beside\): v3 scale$' - "$heddle" explain p.hd --device vulkan --route scale=cpu
+    matches out '^  takes v2 f32\[64\] of segment 0: 256 bytes cross$' "what crosses"
+    matches out '^device cpu' "both devices"
+fi
 
 refuse 2 '--caps and --device exclude each other' "$heddle" explain p.hd --caps cpu.caps --device cpu
+refuse 2 '--caps and --route exclude each other' "$heddle" explain p.hd --caps cpu.caps --route cpu
 refuse 1 'nosuch.caps cannot be read' "$heddle" explain p.hd --caps nosuch.caps
 refuse 1 'parse: line 1' "$heddle" explain p.hd --caps p.hd
 refuse 1 'nosuch.hd cannot be read' "$heddle" explain nosuch.hd

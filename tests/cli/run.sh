@@ -99,7 +99,20 @@ if has_vulkan; then
     python "$check"
     refuse 1 'strict mode|no real device' env HEDDLE_STRICT=1 HEDDLE_BACKEND=vulkan $run --in w=w.npy
     refuse 1 'strict: ' env HEDDLE_STRICT=1 $run --in w=w.npy --device vulkan
+    rm y.npy
+    expect 0 '^segments +3; 256 B cross between the devices in a run$' - $run --in w=w.npy --out y=y.npy --device vulkan --route add=cpu,rest=gpu --repeat 3 --timings
+    matches out '^later runs .* 0 commands recorded' "a routed run is a replay"
+    python "$check"
+    expect 0 '"segments": 2' - $run --in w=w.npy --device vulkan --route v4=gpu,rest=cpu --json
+    expect 0 '^device +vulkan' - $run --in w=w.npy --device vulkan --route gpu
+    expect 0 '^device +cpu' - $run --in w=w.npy --device vulkan --route cpu
+    expect 1 "" 'parse: route: byte 1: here stands an operation' $run --in w=w.npy --device vulkan --route matmull=gpu
 fi
+expect 0 '^device +cpu' '^heddle: --route add=gpu: the device is cpu, and no GPU: everything runs there$' $run --in w=w.npy --route add=gpu
+refuse 1 '--route gpu: the device is cpu, and no GPU; ' env HEDDLE_STRICT=1 $run --in w=w.npy --route gpu
+refuse 2 '--route is auto, cpu, gpu, or a list' $run --in w=w.npy --route add=beside
+refuse 2 '--route is auto, cpu, gpu, or a list' $run --in w=w.npy --route fast
+refuse 2 '--route is auto, cpu, gpu, or a list' $run --in w=w.npy --route add=gpu,
 expect 0 '^device +cpu' 'selected=cpu' env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent $run --in w=w.npy
 expect 0 '^device +cpu' 'selected=cpu' env HEDDLE_STRICT=1 $run --in w=w.npy
 refuse 1 'no device is called "vulkan"' env VK_DRIVER_FILES=/nonexistent VK_ICD_FILENAMES=/nonexistent $run --in w=w.npy --device vulkan

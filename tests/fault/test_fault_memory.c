@@ -77,12 +77,52 @@ static hd_status scenario(failing *f, const char *backend) {
     return status;
 }
 
-static void sweep(const char *backend, bool forever) {
+/* The same for a plan in three segments on two devices; a state is on one of them. */
+static hd_status scenario_of_two(failing *f, const char *backend) {
+    static const char text[] = "heddle 1\nv1 = input f32[4,4] \"x\"\nv2 = input i32[1] \"p\"\nv3 = state f32[6,4] \"s\"\nv4 = relu v1\nv5 = write_rows v3 v4 v2\n"
+                               "v6 = sum v5 axis=0\nv7 = neg v6\noutput v7 \"y\"\noutput v4 \"z\"\n";
+    hd_context_desc desc = { .allocator = { resize, f }, .backend = backend, .cache_dir = "", .cpu_threads = 1 };
+    hd_context *context;
+    hd_device *devices[2] = { NULL, NULL };
+    hd_program *program = NULL;
+    hd_plan *plan = NULL;
+    hd_ticket *ticket = NULL;
+    hd_plan_memory memory;
+    float data[16] = { 1 };
+    const int32_t at = 1;
+    size_t needed;
+    hd_status status = hd_context_create(&desc, &context);
+    if (status) return status;
+    for (int d = 0; d < 2 && !status; d++) status = hd_device_open(context, &(hd_device_desc){ .id = backend }, &devices[d]);
+    if (!status) status = hd_program_parse(context, text, sizeof text - 1, &program);
+    const uint64_t live = hd_context_live_objects(context);
+    for (int round = 0; round < 2 && !status; round++) { /* the second time from ended plans */
+        const hd_plan_desc plan_desc = { .beside = devices[1], .route = "sum=beside" };
+        status = hd_plan_estimate(devices[0], program, &plan_desc, &memory);
+        if (!status) status = hd_plan_create(devices[0], program, &plan_desc, &plan);
+        if (!status) status = hd_plan_write(plan, "x", data, sizeof data);
+        if (!status) status = hd_plan_write(plan, "p", &at, sizeof at);
+        if (!status) status = hd_plan_run(plan, NULL);
+        if (!status) status = hd_plan_submit(plan, &ticket);
+        if (!status) status = hd_ticket_wait(ticket, 0);
+        if (!status) status = hd_plan_read(plan, "y", data, 16);
+        if (!status) status = hd_plan_explain(plan, NULL, 0, &needed);
+        hd_ticket_destroy(ticket);
+        hd_plan_destroy(plan);
+        ticket = NULL;
+        plan = NULL;
+        assert_int_equal(hd_context_live_objects(context), live);
+    }
+    hd_context_destroy(context);
+    return status;
+}
+
+static void sweep(hd_status (*life)(failing *f, const char *backend), const char *backend, bool forever) {
     unsigned faults = 0;
     for (long long n = 0;; n++) {
         failing f = { .forever = forever };
         atomic_init(&f.left, n);
-        hd_status status = scenario(&f, backend);
+        hd_status status = life(&f, backend);
         assert_int_equal(atomic_load(&f.alive), 0);
         if (atomic_load(&f.left) >= 0 && status == HD_OK) break; /* there was no n-th allocation */
         faults++;
@@ -95,11 +135,14 @@ static void sweep(const char *backend, bool forever) {
     assert_true(faults > 20);
 }
 
-static void cpu_once(void **state) { (void)state; sweep("cpu", false); }
-static void cpu_forever(void **state) { (void)state; sweep("cpu", true); }
-static void null_once(void **state) { (void)state; sweep("null", false); }
+static void cpu_once(void **state) { (void)state; sweep(scenario, "cpu", false); }
+static void cpu_forever(void **state) { (void)state; sweep(scenario, "cpu", true); }
+static void null_once(void **state) { (void)state; sweep(scenario, "null", false); }
+static void two_once(void **state) { (void)state; sweep(scenario_of_two, "cpu", false); }
+static void two_forever(void **state) { (void)state; sweep(scenario_of_two, "null", true); }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(cpu_once), cmocka_unit_test(cpu_forever), cmocka_unit_test(null_once) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cpu_once), cmocka_unit_test(cpu_forever), cmocka_unit_test(null_once),
+                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
