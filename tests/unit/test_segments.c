@@ -87,6 +87,11 @@ static void states_stay_on_one_device(void **state) {
                         "segment 0 on B: v5 scale, v6 neg, v7 write_rows, v8 write_rows, v9 attention\nsegment 1 on A: v10 relu\n  takes v9 f32[2,3,4] of segment 0: 96 bytes cross\n");
     assert_string_equal(cut_text(cache, "attention=beside,scale=device"),
                         "unsupported: route: state \"k\": v5 is placed on the device and v9 beside it; all that touches a state is on one device\n");
+    /* Rows are not overwritten before a later segment has read the old ones. */
+    assert_string_equal(cut_text("heddle 1\nv1 = state f32[4,2] \"s\"\nv2 = input i32[1] \"p\"\nv3 = input f32[4,2] \"x\"\nv4 = neg v3\nv5 = abs v4\nv6 = add v1 v5\n"
+                                 "v7 = write_rows v1 v3 v2\noutput v6 \"y\"\n", "abs=beside"),
+                        "segment 0 on A: v4 neg\nsegment 1 on B: v5 abs\n  takes v4 f32[4,2] of segment 0: 32 bytes cross\n"
+                        "segment 2 on A: v6 add, v7 write_rows\n  takes v5 f32[4,2] of segment 1: 32 bytes cross\n");
     /* Written twice, with a way around over the other device. */
     assert_string_equal(cut_text("heddle 1\nv1 = state f32[4,2] \"s\"\nv2 = input i32[1] \"p\"\nv3 = input f32[1,2] \"x\"\nv4 = write_rows v1 v3 v2\nv5 = neg v4\nv6 = abs v5\n"
                                  "v7 = slice v6 begin=[0,0] end=[1,2]\nv8 = write_rows v4 v7 v2\nv9 = neg v8\noutput v9 \"y\"\noutput v8 \"all\"\n", "abs=beside"),

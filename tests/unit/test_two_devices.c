@@ -67,7 +67,7 @@ static hd_program *any_program(void) {
     const uint32_t length = 6 + chance(14);
     for (uint32_t i = 0; i < length; i++) {
         hd_value a = made[chance(count)], b = made[chance(count)], v = 0;
-        switch (chance(12)) {
+        switch (chance(13)) {
         case 0: v = hd_add(p, a, b); break;
         case 1: v = hd_tanh(p, hd_mul(p, a, row)); break;
         case 2: v = hd_matmul(p, a, w); break;
@@ -80,7 +80,10 @@ static hd_program *any_program(void) {
             rows = hd_write_rows(p, rows, a, at);
             v = hd_slice(p, rows, (int64_t[]){ 1, 0 }, (int64_t[]){ 1 + R, C }, 2);
             break;
-        case 9: v = hd_sub(p, a, hd_mean(p, b, -1)); break;
+        case 9: v = hd_add(p, a, hd_neg(p, hd_mean(p, b, -1))); break;
+        case 11: /* reads the old rows, later than others are written that need less */
+            v = hd_slice(p, hd_sub(p, hd_concat(p, (hd_value[]){ a, b }, 2, 0), rows), (int64_t[]){ 3, 0 }, (int64_t[]){ 3 + R, C }, 2);
+            break;
         case 10: v = hd_rms_norm(p, a, row, 1e-5f); break;
         default: v = hd_clip(p, hd_scale(p, a, 0.5f, 1), -2, 2); break;
         }
@@ -103,7 +106,7 @@ static void any_route(const hd_program *p, char *out, size_t room) {
         char word[32];
         unsigned value;
         if (sscanf(line, "v%u = %31s", &value, word) != 2 || strcmp(word, "input") == 0 || strcmp(word, "state") == 0) continue;
-        if (strcmp(word, "slice") == 0) continue; /* of the state */
+        if (strcmp(word, "slice") == 0 || strcmp(word, "sub") == 0) continue; /* of the state */
         if (strcmp(word, "write_rows") == 0) {
             if (state_side < 2) at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, state_side ? "beside" : "device");
         } else at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, chance(5) < bias ? "beside" : "device");
