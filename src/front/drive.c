@@ -70,12 +70,14 @@ void hdi_drive_stop(hd_plan *plan, hd_status status) {
 
 /* ---- handing over ---- */
 
-static uint64_t deadline(const hd_plan *plan, uint64_t timeout_ns) { return hdi_now_ns() + (timeout_ns ? timeout_ns : plan->device->host->wait_ns); }
+/* Several waits share a timeout; 0: there is one wait only, and no need of the clock. */
+static uint64_t deadline(const hd_plan *plan, uint64_t timeout_ns) {
+    return plan->part_count == 1 ? 0 : hdi_now_ns() + (timeout_ns ? timeout_ns : plan->device->host->wait_ns);
+}
 
-/* At least 1: 0 means the context's own wait. */
-static uint64_t left_ns(uint64_t until_ns) {
-    const uint64_t now_ns = hdi_now_ns();
-    return until_ns > now_ns ? until_ns - now_ns : 1;
+static uint64_t left_ns(uint64_t until_ns, uint64_t timeout_ns) {
+    const uint64_t now_ns = until_ns ? hdi_now_ns() : 0;
+    return until_ns == 0 ? timeout_ns : until_ns > now_ns ? until_ns - now_ns : 1; /* 0 would be the context's own wait */
 }
 
 /* Carries over what the part needs; `*out_ready` is false where that is not made yet and `wait` is. */
@@ -83,7 +85,7 @@ static hd_status bring(hd_plan *plan, uint32_t part, bool wait, uint64_t until_n
     *out_ready = true;
     for (; plan->crossed < plan->crossing_count && plan->crossings[plan->crossed].to == part; plan->crossed++) {
         const hdi_part *from = &plan->parts[plan->crossings[plan->crossed].from];
-        hd_status status = wait ? hdi_device_wait(from->core->device, from->ticket, left_ns(until_ns), error)
+        hd_status status = wait ? hdi_device_wait(from->core->device, from->ticket, left_ns(until_ns, 0), error)
                                 : hdi_device_poll(from->core->device, from->ticket, out_ready, error);
         if (status || !*out_ready) return status;
         status = carry(plan, &plan->crossings[plan->crossed], error);
@@ -133,6 +135,6 @@ hd_status hdi_drive_start(hd_plan *plan, hd_error *error) {
 hd_status hdi_drive_wait(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
     const uint64_t until_ns = deadline(plan, timeout_ns);
     hd_status status = hdi_drive(plan, true, timeout_ns, error);
-    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_device_wait(plan->parts[p].core->device, plan->parts[p].ticket, left_ns(until_ns), error);
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_device_wait(plan->parts[p].core->device, plan->parts[p].ticket, left_ns(until_ns, timeout_ns), error);
     return status;
 }
