@@ -32,6 +32,7 @@
     X(integer_dot,           "1: 4 x 8-bit dot products in hardware") \
     X(matrix_f16,            "1: cooperative matrix f16 x f16 + f32, 16x16x16, subgroup scope") \
     X(matrix_bf16,           "1: tiles of bf16 x bf16 + f32 for CPU kernels (AMX)") \
+    X(product_library,       "1: the device's API has a library of matrix products (cmds/library.h)") \
     X(memory_model,          "1: the Vulkan memory model") \
     X(unified_memory,        "1: host and device share all memory") \
     X(timestamps,            "1: time stamps in command streams") \

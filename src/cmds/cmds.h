@@ -37,6 +37,7 @@ typedef struct hdi_module {
     const char     *name;
     const hdi_blob *spirv; /* NULL: no GPU form */
     hdi_cpu_kernel  cpu;   /* NULL: no CPU form */
+    bool            library; /* no code: a product that the device's own library makes (library.h) */
 } hdi_module;
 
 /* A module with its constants: what a device compiles. Ids below HDI_USER_MODULE index the built-in table, the others

@@ -21,7 +21,7 @@ static hd_status wrap_user_kernels(hdi_core *core, hd_error *error) {
     for (uint32_t i = 0; i < count; i++) {
         const hdi_user_kernel *user = core->plan->kernels[i];
         core->blobs[i] = (hdi_blob){ user->words, user->word_count, user->hash, user->info.entry };
-        core->modules[i] = (hdi_module){ "user", &core->blobs[i], NULL };
+        core->modules[i] = (hdi_module){ .name = "user", .spirv = &core->blobs[i] };
     }
     return HD_OK;
 }

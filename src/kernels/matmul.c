@@ -1,6 +1,7 @@
 /* matmul.c: turns a matrix product into one launch: brings both operands to lines along K and at most three batch axes,
  * chooses the first kernel of a short list that fits device, types and sizes, and fills in its constants and words.
  * Pure; relies on abi.h for what each word means. */
+#include "cmds/library.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/rows.h"
 
@@ -224,8 +225,8 @@ static const struct { uint32_t tile_m, tile_n, part_m, part_n, rate; } matrix_ti
  * end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
 enum { MOST_PARTS = 4, LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
 
-/* The sum of the parts of K, from `partial` [batch, parts, M, N] on, and the product's chain behind it: one element-wise
- * launch over [batch, M, N]. False where a chain cannot hold them. */
+/* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's chain
+ * behind it: one element-wise launch over [batch, M, N]. False where a chain cannot hold them. */
 static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, hdi_chain *out_chain, hdi_tensor *out) {
     const hdi_chain *behind = p->request->chain;
     const hd_shape shape = HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n);
@@ -234,7 +235,7 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
     *out_chain = (hdi_chain){ .step_count = steps, .input_count = inputs };
     *out = hdi_tensor_dense(p->request->out.storage, p->request->out.dtype, shape);
     for (uint32_t i = 0; i < parts; i++) {
-        out_chain->inputs[i] = hdi_tensor_dense(partial, HD_F32, shape);
+        out_chain->inputs[i] = hdi_tensor_dense(partial, parts > 1 ? HD_F32 : p->type, shape);
         out_chain->inputs[i].strides[0] *= parts;
         out_chain->inputs[i].first = i * p->m * p->n;
     }
@@ -251,7 +252,7 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
         uint8_t *sources[] = { &step->a, &step->b, &step->c };
         for (uint32_t k = 0; k < HDI_COUNT(sources); k++) {
             if (*sources[k] == HDI_SOURCE_NONE) continue;
-            if (*sources[k] == 0) *sources[k] = (uint8_t)(HDI_CHAIN_INPUTS + adds - 1); /* the product itself */
+            if (*sources[k] == 0) *sources[k] = adds ? (uint8_t)(HDI_CHAIN_INPUTS + adds - 1) : 0; /* the product itself */
             else *sources[k] = (uint8_t)(*sources[k] + adds); /* later inputs and later steps alike */
         }
     }
@@ -298,6 +299,12 @@ static bool is_gapless(const hdi_tensor *tensor) {
     return span == hd_shape_elements(tensor->shape);
 }
 
+/* May all of B be made f16 ahead of the product? */
+static bool halves_fit(const product *p, const hdi_caps *caps) {
+    const uint64_t bytes = 2 * hd_shape_elements(p->b.tensor->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
+    return is_gapless(p->b.tensor) && bytes <= most && !is_wrong(p, HDI_MODULE_HALVES);
+}
+
 static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     const hdi_tensor *b = p->b.tensor;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
@@ -307,11 +314,37 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
     c->subgroup = 32;
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once. */
-    const uint64_t b_bytes = 2 * hd_shape_elements(b->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
-    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && is_gapless(b) && b_bytes <= most && !is_wrong(p, HDI_MODULE_HALVES);
+    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && halves_fit(p, caps);
     choose_matrix_tile(p, caps, c);
     return c->parts != 0;
+}
+
+/* ---- the device's own library ---- */
+
+/* One that the library can be told of: lines without gaps along one axis, beginning where it may rely on. */
+static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
+    const bool apart = s->along_k ? s->depth == 1 && s->line >= depths : s->line == 1 && s->depth >= lines;
+    return apart && (s->wide || s->tensor->dtype == HD_F32) && hd_dtype_bytes(s->tensor->dtype, s->first) % HDI_PRODUCT_ALIGN == 0;
+}
+
+/* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
+static bool choose_library(const product *p, const hdi_caps *caps, choice *c) {
+    enum { LEAST_SIDE = 16, LEAST_WORK = 1 << 21, UNIT = 8 };
+    const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
+    hdi_chain chain;
+    hdi_tensor out;
+    if (is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->batch * p->m * p->n * p->k < LEAST_WORK) return false;
+    if (p->lengths[0] > 1 || p->lengths[1] > 1 || p->batch * p->m * p->n > INT32_MAX) return false;
+    c->halves[0] = a != b && a != HD_F16;
+    c->halves[1] = hdi_dtype_is_quantised(b);
+    if (a != b && a != HD_F16 && a != HD_F32) return false;
+    if (a != b && b != HD_F16 && !(c->halves[1] && halves_fit(p, caps))) return false;
+    if (!c->halves[0] && !is_plain(&p->a, p->m, p->k)) return false;
+    if (!c->halves[1] && !is_plain(&p->b, p->n, p->k)) return false;
+    if (b != HD_F32 && (p->n % UNIT != 0 || p->k % UNIT != 0)) return false; /* of narrow types it takes whole vectors */
+    c->because = "many rows of A: the device's own library of matrix products";
+    return !p->request->chain || chain_of_parts(p, 1, 0, &chain, &out);
 }
 
 /* ---- vector and tiled forms ---- */
@@ -392,6 +425,7 @@ static const struct {
 } rows[] = {
     { HDI_MODULE_MATVEC_DOT,      false, true,  choose_vector_dot },
     { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup },
+    { HDI_MODULE_MATMUL_LIBRARY,  false, false, choose_library },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix },
     { HDI_MODULE_MATVEC,          true,  false, choose_vector },
     { HDI_MODULE_MATMUL_AMX,      true,  false, choose_amx },
@@ -560,12 +594,20 @@ bool hdi_matmul_fits(const hdi_request *request) {
     return read_product(request, &p, NULL) == HD_OK && check(&p, NULL) == HD_OK && choose(&p, &c);
 }
 
+/* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
+static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering, hd_error *error) {
+    hdi_chain chain;
+    hdi_tensor out;
+    if (!chain_of_parts(p, parts, partial->storage, &chain, &out)) return hdi_fail(error, HD_STATUS_INTERNAL, "what follows a product does not fit a chain");
+    const hdi_request request = { .op = HDI_OP_COPY, .attrs = p->request->attrs, .out = out, .chain = &chain, .caps = p->request->caps, .math = p->request->math };
+    return hdi_lower_elementwise(&request, lowering, error);
+}
+
 /* The product in parts of K, then their sum. */
 static hd_status launch_parts(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
     hdi_request request = *p->request;
     product bare = *p;
-    hdi_chain chain;
-    hdi_tensor partial, out;
+    hdi_tensor partial;
     hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)p->batch, c->parts, (int64_t)p->m, (int64_t)p->n), &partial, error);
     if (status) return status;
     request.out = partial;
@@ -574,10 +616,45 @@ static hd_status launch_parts(const product *p, const choice *c, hdi_lowering *l
     bare.source_count = 0;
     bare.type = HD_F32;
     status = launch_product(&bare, c, bare.a.tensor, lowering, error);
+    return status ? status : launch_chain(p, c->parts, &partial, lowering, error);
+}
+
+/* One call of the device's library, with memory for it to work in, and the chain behind it. */
+static hd_status launch_library(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
+    enum { WORKSPACE_BYTES = 32 << 20 }; /* what the makers of cuBLASLt advise for their newest devices */
+    hdi_tensor out = p->request->out, workspace;
+    hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE(WORKSPACE_BYTES), &workspace, error);
+    if (!status && p->request->chain) status = hdi_rows_temporary(lowering, p->type, HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n), &out, error);
     if (status) return status;
-    if (!chain_of_parts(p, c->parts, partial.storage, &chain, &out)) return hdi_fail(error, HD_STATUS_INTERNAL, "the parts of a product do not fit a chain");
-    request = (hdi_request){ .op = HDI_OP_COPY, .attrs = p->request->attrs, .out = out, .chain = &chain, .caps = p->request->caps, .math = p->request->math };
-    return hdi_lower_elementwise(&request, lowering, error);
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    launch->kernel = (hdi_kernel){ .module = c->module, .spec_count = HDI_PRODUCT_CONSTANTS };
+    uint32_t *spec = launch->kernel.spec;
+    spec[HDI_PRODUCT_OUT_TYPE] = (uint32_t)out.dtype;
+    spec[HDI_PRODUCT_A_TYPE] = (uint32_t)p->a.tensor->dtype;
+    spec[HDI_PRODUCT_B_TYPE] = (uint32_t)p->b.tensor->dtype;
+    spec[HDI_PRODUCT_M] = (uint32_t)p->m;
+    spec[HDI_PRODUCT_N] = (uint32_t)p->n;
+    spec[HDI_PRODUCT_K] = (uint32_t)p->k;
+    spec[HDI_PRODUCT_A_ALONG_K] = p->a.along_k;
+    spec[HDI_PRODUCT_B_ALONG_K] = p->b.along_k;
+    spec[HDI_PRODUCT_A_LINE] = (uint32_t)(p->a.along_k ? p->a.line : p->a.depth);
+    spec[HDI_PRODUCT_B_LINE] = (uint32_t)(p->b.along_k ? p->b.line : p->b.depth);
+    spec[HDI_PRODUCT_A_FIRST] = (uint32_t)p->a.first;
+    spec[HDI_PRODUCT_B_FIRST] = (uint32_t)p->b.first;
+    spec[HDI_PRODUCT_BATCH] = (uint32_t)p->batch;
+    spec[HDI_PRODUCT_A_BATCH] = (uint32_t)p->a.batch[BATCH_AXES - 1];
+    spec[HDI_PRODUCT_B_BATCH] = (uint32_t)p->b.batch[BATCH_AXES - 1];
+    spec[HDI_PRODUCT_WORKSPACE] = WORKSPACE_BYTES;
+    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, p->b.tensor, HDI_READ);
+    hdi_launch_bind(launch, &out, HDI_WRITE);
+    hdi_launch_bind(launch, &workspace, HDI_READ | HDI_WRITE);
+    for (int i = 0; i < 3; i++) launch->groups[i] = 1;
+    launch->flops = 2 * p->batch * p->m * p->n * p->k;
+    launch->bytes = side_bytes(p, &p->a, p->m) + side_bytes(p, &p->b, p->n) + hd_tensor_bytes(out.dtype, out.shape);
+    launch->because = c->because;
+    return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
 }
 
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
@@ -630,6 +707,7 @@ static hd_status lower_product(const hdi_request *request, hd_dtype type, hdi_lo
         status = launch_packing(&p, lowering, &packed, error);
         return status ? status : launch_product(&p, &c, &packed, lowering, error);
     }
+    if (!c.halves[0] && !c.halves[1] && c.module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(&p, &c, lowering, error);
     if (!c.halves[0] && !c.halves[1]) return c.parts > 1 ? launch_parts(&p, &c, lowering, error) : launch_product(&p, &c, p.a.tensor, lowering, error);
     hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
     hdi_request prepared = *request;

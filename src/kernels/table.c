@@ -26,25 +26,25 @@
 #define CPU_1(file, level) hdcpu_##file##_l0
 #endif
 static const hdi_module modules[4][HDI_MODULE_COUNT + 1] = {
-#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 0) },
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 0), !(gpu) && !(cpu) },
     {
 #include "kernels/module_table.inc"
-        { NULL, NULL, NULL } },
+        { NULL, NULL, NULL, false } },
 #undef HDI_MODULE
-#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 1) },
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 1), !(gpu) && !(cpu) },
     {
 #include "kernels/module_table.inc"
-        { NULL, NULL, NULL } },
+        { NULL, NULL, NULL, false } },
 #undef HDI_MODULE
-#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 2) },
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 2), !(gpu) && !(cpu) },
     {
 #include "kernels/module_table.inc"
-        { NULL, NULL, NULL } },
+        { NULL, NULL, NULL, false } },
 #undef HDI_MODULE
-#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 3) },
+#define HDI_MODULE(code, file, gpu, cpu) { #file, GPU_##gpu(file), CPU_##cpu(file, 3), !(gpu) && !(cpu) },
     {
 #include "kernels/module_table.inc"
-        { NULL, NULL, NULL } },
+        { NULL, NULL, NULL, false } },
 #undef HDI_MODULE
 };
 

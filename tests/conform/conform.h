@@ -32,7 +32,7 @@ static void conform_cpu(const hdi_cpu_call *call, uint32_t group_x, uint32_t gro
         if (i < count) to[i] = from[i] * factor + add;
     }
 }
-static const hdi_module conform_module = { "conform", &conform_blob, conform_cpu };
+static const hdi_module conform_module = { .name = "conform", .spirv = &conform_blob, .cpu = conform_cpu };
 enum { CONFORM_WIDTH = 64 };
 
 static hdi_kernel conform_kernel(uint32_t factor) {
@@ -748,7 +748,7 @@ static bool test_close_in_flight(conform *c) {
 }
 
 static bool test_kernel_without_form(conform *c) {
-    static const hdi_module empty = { "empty", NULL, NULL };
+    static const hdi_module empty = { .name = "empty" };
     const hdi_kernel kernel = conform_kernel(2);
     hdi_loaded_kernel *loaded = NULL;
     bool cached;

@@ -129,7 +129,7 @@ static inline void test_cut_module(void **state) {
     uint32_t words[HDI_COUNT(conform_words)];
     memcpy(words, conform_words, sizeof words);
     hdi_blob blob = { words, 4, 1, NULL };
-    const hdi_module module = { "bad", &blob, NULL };
+    const hdi_module module = { .name = "bad", .spirv = &blob };
     const hdi_kernel kernel = conform_kernel(2);
     hdi_loaded_kernel *loaded = NULL;
     hd_error error = { 0 };

@@ -77,7 +77,7 @@ static void test_bad_modules(void **state) {
     uint32_t words[HDI_COUNT(conform_words)];
     memcpy(words, conform_words, sizeof words);
     hdi_blob blob = { words, 4, 1, NULL };
-    const hdi_module module = { "bad", &blob, NULL };
+    const hdi_module module = { .name = "bad", .spirv = &blob };
     hdi_kernel kernel = conform_kernel(2);
     hdi_loaded_kernel *loaded = NULL;
     bool cached;

@@ -3,6 +3,7 @@
  * (HDCU_CALL). Then what a driver says of kernels that failed, and work that never ends. */
 #define _GNU_SOURCE
 #include "fault/life.h"
+#include "cmds/library.h"
 #include "device/cuda/cu.h"
 
 /* ---- what the calls may return: any of them may tell of an earlier kernel's failure ---- */
@@ -158,6 +159,87 @@ static void give_up(void) {
         if (memory.live != 0) _exit(5);
     }
 }
+/* ---- products of the library ---- */
+
+enum { M = 24, N = 16, K = 32 };
+static int failing;
+static int refuse(hdcu_function function) { return (int)function == failing ? HDCU_UNKNOWN : HDCU_SUCCESS; }
+
+static bool must_tell(int function) { return function != HDCU_FN_BlasDestroy && function != HDCU_FN_BlasDescDestroy && function != HDCU_FN_BlasLayoutDestroy && function != HDCU_FN_BlasSearchDestroy; }
+
+static hdi_memory *some_memory(uint64_t bytes, float **out_host) {
+    hdi_memory *made = NULL;
+    assert_int_equal(subject.backend->alloc(subject.device, &(hdi_alloc_desc){ bytes, HD_BUFFER_UPLOAD, "product", NULL }, &made, NULL), HD_OK);
+    *out_host = subject.backend->map(subject.device, made);
+    return made;
+}
+
+/* One product, recorded; the status of handing it over. */
+static hd_status multiply(const hdi_kernel *kernel, hdi_loaded_kernel *loaded, hd_error *error) {
+    static const uint64_t bytes[] = { M * K * sizeof(float), N * K * sizeof(float), M * N * sizeof(float), 1 << 16 };
+    hdi_slot slots[4];
+    float *host[4];
+    hdi_binding bindings[4];
+    hdi_cmds cmds;
+    uint32_t at, slot;
+    uint64_t ticket = 0;
+    hdi_recording *recording = NULL;
+    hdi_cmds_init(&cmds, &counted);
+    for (uint32_t i = 0; i < 4; i++) {
+        slots[i] = (hdi_slot){ some_memory(bytes[i], &host[i]), 0, bytes[i] };
+        assert_int_equal(hdi_cmds_slot(&cmds, bytes[i], &slot), HD_OK);
+        bindings[i] = (hdi_binding){ { slot, 0, bytes[i] }, i < 2 ? HDI_READ : HDI_WRITE };
+        for (uint32_t k = 0; i < 2 && k < bytes[i] / sizeof(float); k++) host[i][k] = (float)((int)(k * (i + 3) % 11) - 5);
+    }
+    assert_int_equal(hdi_cmds_kernel(&cmds, kernel, &at), HD_OK);
+    assert_int_equal(hdi_cmds_dispatch(&cmds, at, bindings, 4, NULL, (uint32_t[3]){ 0, 0, 0 }, (uint32_t[3]){ 1, 1, 1 }), HD_OK);
+    hdi_submission submission = { .cmds = &cmds, .kernels = &loaded, .slots = slots, .recording = &recording };
+    const hd_status status = subject.backend->submit(subject.device, &submission, &ticket, error);
+    if (!status) assert_int_equal(subject.backend->wait(subject.device, ticket, UINT64_C(10000000000), NULL), HD_OK);
+    for (uint32_t m = 0; m < M && !status; m++)
+        for (uint32_t n = 0; n < N; n++) {
+            float sum = 0;
+            for (uint32_t k = 0; k < K; k++) sum += host[0][m * K + k] * host[1][n * K + k];
+            assert_true(host[2][m * N + n] == sum);
+        }
+    subject.backend->forget(subject.device, recording);
+    for (uint32_t i = 0; i < 4; i++) subject.backend->free(subject.device, slots[i].memory);
+    hdi_cmds_free(&cmds);
+    return status;
+}
+
+/* Every function of the library fails once: the right status, and the next try works; without the library a clear word. */
+static void test_products(void **state) {
+    (void)state;
+    static const hdi_module module = { "matmul_library", NULL, NULL, true };
+    hdi_kernel kernel = { .module = HDI_USER_MODULE, .spec_count = HDI_PRODUCT_CONSTANTS, .binding_count = 4 };
+    const uint32_t constants[HDI_PRODUCT_CONSTANTS - HDI_PRODUCT_OUT_TYPE] = { HD_F32, HD_F32, HD_F32, M, N, K, 1, 1, K, K, 0, 0, 1, 0, 0, 1 << 16 };
+    memcpy(kernel.spec + HDI_PRODUCT_OUT_TYPE, constants, sizeof constants);
+    hdcu_fault_set(refuse);
+    for (failing = HDCU_FN_BlasCreate; failing <= (int)HDCU_FN_COUNT; failing++) {
+        hdi_loaded_kernel *loaded = NULL;
+        bool cached;
+        hd_error error = { 0 };
+        if (failing < HDCU_FN_COUNT && !must_tell(failing)) continue;
+        fault = (struct fault){ 0 };
+        assert_true(scenario_open());
+        if (failing == HDCU_FN_COUNT) subject.device->api.BlasCreate = NULL, subject.device->api.products[0] = 0;
+        hd_status status = subject.backend->kernel_load(subject.device, &module, &kernel, &loaded, &cached, &error);
+        if (!status) status = multiply(&kernel, loaded, &error);
+        assert_int_equal(status, failing == HDCU_FN_COUNT ? HD_STATUS_RUNTIME_NOT_FOUND : failing == HDCU_FN_BlasMultiply ? HD_STATUS_QUEUE : HD_STATUS_PIPELINE_CREATION);
+        assert_non_null(strstr(error.text, failing == HDCU_FN_COUNT ? "cannot be opened" : hdcu_function_name(&hdcu_cuda, (hdcu_function)failing)));
+        const int refused = failing;
+        failing = -1;
+        if (!loaded && refused < HDCU_FN_COUNT) assert_int_equal(subject.backend->kernel_load(subject.device, &module, &kernel, &loaded, &cached, NULL), HD_OK);
+        if (loaded) assert_int_equal(multiply(&kernel, loaded, NULL), HD_OK);
+        if (loaded) subject.backend->kernel_free(subject.device, loaded);
+        failing = refused;
+        subject.backend->close(subject.device);
+        assert_int_equal(memory.live, 0);
+    }
+    hdcu_fault_set(inject);
+}
+
 static int run_one(const hdi_backend *backend, int given_up) {
     hdi_probe probe;
     subject.backend = backend;
@@ -170,7 +252,9 @@ static int run_one(const hdi_backend *backend, int given_up) {
     hdcu_fault_set(inject);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_failed_work), cmocka_unit_test(test_given_up), cmocka_unit_test(sweep_host_memory),
                                         cmocka_unit_test(sweep) };
-    const int failures = _cmocka_run_group_tests(backend->name, tests, HDI_COUNT(tests), NULL, NULL);
+    const struct CMUnitTest products = cmocka_unit_test(test_products);
+    int failures = _cmocka_run_group_tests(backend->name, tests, HDI_COUNT(tests), NULL, NULL);
+    if (probe.found[0].caps.product_library) failures += _cmocka_run_group_tests("products", &products, 1, NULL, NULL);
     hdcu_fault_set(NULL);
     return failures;
 }

@@ -33,6 +33,11 @@ static standin_stream *streams;
 
 bool standin_task_copy(const standin_task *task, standin_task *out) {
     *out = *task;
+    if (task->kind == STANDIN_PRODUCT) {
+        out->product = malloc(sizeof *out->product);
+        if (out->product) *out->product = *task->product;
+        return out->product != NULL;
+    }
     if (task->kind == STANDIN_LAUNCH) return (out->launch.arguments = standin_arguments_copy(&task->launch)) != NULL;
     return true;
 }
@@ -41,6 +46,7 @@ void standin_task_end(standin_task *task) {
     for (size_t i = 0; i < task->task_count; i++) standin_task_end(&task->tasks[i]);
     free(task->tasks);
     free(task->launch.arguments);
+    free(task->product);
 }
 
 static uint64_t now_ns(void) {
@@ -71,6 +77,7 @@ static void run(const standin_task *task) {
     case STANDIN_COPY: memmove(task->to, task->from, task->bytes); break;
     case STANDIN_FILL: fill(task->to, task->value, task->bytes); break;
     case STANDIN_RECORD: record(task); break;
+    case STANDIN_PRODUCT: standin_product_run(task->product); break;
     case STANDIN_TASKS:
         for (size_t i = 0; i < task->task_count; i++) run(&task->tasks[i]);
         break;

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What the library of products calls of the driver's. */
+#define STANDIN_SHARED __attribute__((visibility("default")))
+
 typedef enum standin_status {
     STANDIN_OK = 0, STANDIN_INVALID_VALUE = 1, STANDIN_OUT_OF_MEMORY = 2, STANDIN_NOT_INITIALIZED = 3, STANDIN_INVALID_DEVICE = 101,
     STANDIN_INVALID_IMAGE = 200, STANDIN_INVALID_CONTEXT = 201, STANDIN_NO_BINARY = 209, STANDIN_INVALID_HANDLE = 400,
@@ -38,7 +41,7 @@ standin_status standin_lost(void); /* OK, or what the device was lost with */
 standin_status standin_alloc(size_t bytes, bool on_host, void **out);
 standin_status standin_free(void *memory, bool on_host);
 /* Does all of this lie in one allocation? `on_host`: in one of the host's. */
-bool standin_holds(const void *memory, size_t bytes);
+STANDIN_SHARED bool standin_holds(const void *memory, size_t bytes);
 bool standin_holds_on_host(const void *memory, size_t bytes);
 uint64_t standin_memory_bytes(void);
 uint64_t standin_memory_used(void);
@@ -74,6 +77,24 @@ void **standin_arguments_copy(const standin_launch *launch);
 
 void standin_run(const standin_launch *launch);
 
+/* ---- matrix products (product.c): along columns, D [rows,columns] = A [rows,depth] x B [depth,columns]; a transposed matrix
+ * lies as its own rows and columns say, and is read turned round ---- */
+
+typedef enum standin_number { STANDIN_F32 = 0, STANDIN_F16 = 2, STANDIN_BF16 = 14 } standin_number; /* the library's numbers */
+typedef struct standin_matrix {
+    void          *data;
+    standin_number type;
+    uint64_t       rows, columns, line, batch_offset;
+    bool           transposed;
+} standin_matrix;
+typedef struct standin_product {
+    standin_matrix a, b, d;
+    uint64_t       depth, batch;
+    void          *workspace; /* is overwritten */
+    size_t         workspace_bytes;
+} standin_product;
+void standin_product_run(const standin_product *product);
+
 /* ---- queues (queue.c): every stream is a thread that does one task after the other ---- */
 
 typedef struct standin_event standin_event;
@@ -81,8 +102,9 @@ typedef struct standin_stream standin_stream;
 typedef struct standin_graph standin_graph;
 typedef struct standin_node standin_node;
 typedef struct standin_task {
-    enum { STANDIN_LAUNCH, STANDIN_COPY, STANDIN_FILL, STANDIN_RECORD, STANDIN_TASKS } kind;
+    enum { STANDIN_LAUNCH, STANDIN_COPY, STANDIN_FILL, STANDIN_RECORD, STANDIN_TASKS, STANDIN_PRODUCT } kind;
     standin_launch launch;
+    standin_product *product;   /* owned */
     void          *to;
     const void    *from;
     size_t         bytes;
@@ -100,7 +122,7 @@ standin_status standin_stream_create(standin_stream **out);
 standin_status standin_stream_destroy(standin_stream *stream); /* what it has to do is done first */
 standin_status standin_stream_query(standin_stream *stream);
 /* Takes the task over, to be done or, while the stream is captured, to become a node. */
-standin_status standin_stream_push(standin_stream *stream, standin_task task);
+STANDIN_SHARED standin_status standin_stream_push(standin_stream *stream, standin_task task);
 void standin_wait_all(void); /* for every stream */
 
 standin_status standin_event_create(bool timed, standin_event **out);

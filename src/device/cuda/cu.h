@@ -21,6 +21,18 @@ typedef struct hdcu_graph_object   *hdcu_graph;
 typedef struct hdcu_exec_object    *hdcu_graph_exec;
 typedef struct hdcu_node_object    *hdcu_node;
 typedef struct hdcu_program_object *hdcu_program;
+typedef struct hdcu_blas_object    *hdcu_blas;
+typedef struct hdcu_desc_object    *hdcu_blas_desc;
+typedef struct hdcu_layout_object  *hdcu_blas_layout;
+typedef struct hdcu_search_object  *hdcu_blas_search;
+typedef struct hdcu_blas_algo { uint64_t words[8]; } hdcu_blas_algo;
+typedef struct hdcu_blas_found { /* an algorithm that a search found */
+    hdcu_blas_algo algo;
+    size_t         workspace_bytes;
+    int            state;
+    float          waves;
+    int            reserved[4];
+} hdcu_blas_found;
 typedef struct hdcu_uuid { uint8_t bytes[16]; } hdcu_uuid;
 
 enum { HDCU_STREAM_NON_BLOCKING = 1, HDCU_HOST_PORTABLE = 1, HDCU_HOST_MAPPED = 2, HDCU_EVENT_NO_TIMING = 2, HDCU_CAPTURE_RELAXED = 2,
@@ -84,6 +96,8 @@ typedef struct hdcu_api {
 #include "device/cuda/functions.inc"
     const hdcu_flavour *flavour;
     bool          compiles; /* there is a run-time compiler */
+    bool          multiplies; /* there is a library of matrix products, */
+    char          products[512]; /* in this file */
     bool          lost;     /* a failure that the device does not come back from, */
     char          lost_text[192]; /* in these words */
     hdcu_function function; /* called last */
@@ -103,7 +117,7 @@ struct hdcu_flavour {
     const char *backend, *compiler_name;           /* "cuda", "NVRTC" */
     bool        is_hip;                            /* which column of the lists */
     hdi_spirv_dialect dialect;
-    const char *const *drivers, *const *compilers; /* libraries, tried in order, ended by NULL */
+    const char *const *drivers, *const *compilers, *const *products; /* libraries, tried in order, ended by NULL; products: NULL for none */
     const char *no_driver, *driver_mend, *device_mend, *compiler_mend;
     const char *arch_option;                       /* "--gpu-architecture=" */
     const char *const *exact_options, *const *fast_options; /* ended by NULL */
@@ -120,7 +134,8 @@ extern const hdcu_flavour hdcu_cuda, hdcu_hip;
 /* load.c */
 /* Fills the table in; NULL, or the reason why there is no driver. The libraries stay in the process. */
 const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char **out_mend);
-void hdcu_load_compiler(hdcu_api *api); /* api->compiles tells */
+void hdcu_load_compiler(hdcu_api *api); /* api->compiles tells, and ->multiplies of the library of matrix products beside it */
+bool hdcu_load_products(hdcu_api *api); /* once that is wanted */
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function);
 /* Says what the last call came to. A loss stays. */
 hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
@@ -146,12 +161,14 @@ struct hdi_memory {
     uint64_t last_ticket;
 };
 
+typedef struct hdcu_product hdcu_product;
 struct hdi_loaded_kernel {
     hdi_link    link;
     hdcu_module module;
     hdcu_kernel kernel;
     uint64_t    last_ticket;
     hdi_spirv_printed printed;
+    hdcu_product *product; /* of the library, in place of all that; NULL: it is none */
 };
 
 /* What a slot was when a take was captured. */
@@ -189,6 +206,7 @@ struct hdi_backend_device {
     hdi_cache    cache;
     hdcu_context context;
     hdcu_stream  stream;
+    hdcu_blas    blas;            /* made with the first product */
     hdi_link     memories, dead_memories, kernels, dead_kernels, recordings, dead_takes;
     hdi_link     spares[2][HDCU_SPARE_CLASSES]; /* small memory to be used again: the device's, and the host's */
     uint64_t     submitted, done, serial;
@@ -209,6 +227,12 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
 void hdcu_kernel_collect(hdi_backend_device *device, bool all);
+/* product.c */
+/* What cmds/library.h asks for; on failure too the caller ends it. */
+hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdcu_product **out_product, hd_error *error);
+void hdcu_product_end(hdi_backend_device *device, hdcu_product *product);
+/* One call on the stream; addresses of A, B, C and of memory to work in. */
+bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, const uint64_t addresses[4], uint64_t workspace_bytes);
 /* encode.c: commands become calls on the stream, or nodes of a graph. */
 /* Hands the commands over at once; with timestamps their marks' events go into the job. */
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error);

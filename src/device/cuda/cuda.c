@@ -2,25 +2,27 @@
 #include "device/cuda/cu.h"
 #include <stdio.h>
 
-/* Kernels on an NVIDIA GPU: 8-bit dot products since 6.1, matrix units of f16 since 7.0. */
+/* Kernels on an NVIDIA GPU: 8-bit dot products since 6.1, matrix units of f16 since 7.0,
+ * from which on cuBLASLt is used too. */
 static bool refine(hdcu_api *api, hdcu_facts *facts, hdi_caps *caps) {
     enum { OLDEST = 50, FIRST_DOT = 61, FIRST_MATRIX = 70 };
-    (void)api;
     snprintf(facts->code, sizeof facts->code, "sm_%d", facts->arch);
     caps->subgroup_control = 1; /* there is one size, and it may be demanded */
     caps->integer_dot = facts->arch >= FIRST_DOT;
     caps->matrix_f16 = facts->arch >= FIRST_MATRIX;
+    caps->product_library = facts->arch >= FIRST_MATRIX && api->multiplies;
     return facts->arch >= OLDEST && caps->subgroup == 32;
 }
 
 static const char *const drivers[] = { "libcuda.so.1", "libcuda.so", NULL };
 static const char *const compilers[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL };
+static const char *const products[] = { "libcublasLt.so.13", "libcublasLt.so.12", NULL };
 /* Divisions and roots are rounded right and subnormal numbers kept unless told otherwise. */
 static const char *const exact_options[] = { "--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", NULL };
 static const char *const fast_options[] = { "--std=c++17", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", NULL };
 
 const hdcu_flavour hdcu_cuda = {
-    .backend = "cuda", .compiler_name = "NVRTC", .is_hip = false, .dialect = HDI_SPIRV_CUDA, .drivers = drivers, .compilers = compilers,
+    .backend = "cuda", .compiler_name = "NVRTC", .is_hip = false, .dialect = HDI_SPIRV_CUDA, .drivers = drivers, .compilers = compilers, .products = products,
     .no_driver = "there is no CUDA driver (libcuda.so.1)", .driver_mend = "install NVIDIA's driver (Debian: nvidia-driver, libcuda1)",
     .device_mend = "see whether nvidia-smi names the GPU", .compiler_mend = "install NVRTC (Debian: libnvrtc12) where the loader finds it", .arch_option = "--gpu-architecture=",
     .exact_options = exact_options, .fast_options = fast_options, .refine = refine,

@@ -32,6 +32,7 @@ static void device_close(hdi_backend_device *device) {
         device->abandoned = true;
     if (device->stream && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
     end_objects(device);
+    HDCU_END(device, BlasDestroy, device->blas);
     HDCU_END(device, StreamDestroy, device->stream);
     leave(device);
     if (device->context && !device->abandoned) device->api.PrimaryCtxRelease(device->facts.device);

@@ -56,6 +56,13 @@ static uint64_t address_of(const encoder *e, const hdi_range *range) {
     return slot->memory->address + slot->offset + range->offset;
 }
 
+static bool multiply(encoder *e, const hdi_cmd *cmd, const hdcu_product *product) {
+    const hdi_binding *bindings = &e->submission->cmds->bindings[cmd->as.dispatch.binding_first];
+    uint64_t addresses[4];
+    for (int i = 0; i < 4; i++) addresses[i] = address_of(e, &bindings[i].range);
+    return hdcu_product_run(e->device, product, addresses, bindings[3].range.bytes);
+}
+
 /* The arguments as spirv.h describes them. */
 static bool dispatch(encoder *e, const hdi_cmd *cmd) {
     const hdi_cmds *cmds = e->submission->cmds;
@@ -63,6 +70,7 @@ static bool dispatch(encoder *e, const hdi_cmd *cmd) {
     const hdi_spirv_printed *printed = &kernel->printed;
     const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
     const uint32_t given = HDI_MIN(cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4, printed->push_words), *groups = cmd->as.dispatch.groups;
+    if (kernel->product) return multiply(e, cmd, kernel->product);
     uint64_t addresses[HDI_SPIRV_MAX_BINDINGS];
     uint32_t words[3 + HDI_MAX_PUSH_WORDS + 2 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
     void *arguments[HDI_SPIRV_MAX_BINDINGS + 1];

@@ -152,6 +152,7 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
 static void release(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     hdi_list_remove(&kernel->link);
     HDCU_END(device, ModuleUnload, kernel->module);
+    hdcu_product_end(device, kernel->product);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
 }
 
@@ -160,11 +161,11 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
     const char *backend = device->found.info.backend;
     *out_from_cache = false;
     if (device->api.lost) return hdcu_lost(&device->api, error);
-    if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
+    if (!module->spirv && !module->library) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
     hdi_list_add(&device->kernels, &loaded->link);
-    hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
+    hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error) : load(device, module, kernel, loaded, out_from_cache, error);
     if (status) release(device, loaded);
     else *out_kernel = loaded;
     return status;

@@ -1,10 +1,11 @@
-/* load.c: opens the driver and the run-time compiler, fills the table in, and says what a failure means. */
+/* load.c: opens the driver, the run-time compiler and the library of matrix products, fills the table in, and says what a failure means. */
 #define _GNU_SOURCE
 #include "device/cuda/cu.h"
 #include <dlfcn.h>
 #include <stdio.h>
+#include <unistd.h>
 
-typedef enum owner { DRIVER, COMPILER } owner;
+typedef enum owner { DRIVER, COMPILER, PRODUCTS } owner;
 typedef struct function_row {
     const char *cuda, *hip;
     size_t      offset; /* in hdcu_api */
@@ -49,9 +50,29 @@ const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char
     return NULL;
 }
 
+/* The library of matrix products, beside the compiler as its makers put them: half a gigabyte, so it is only looked for. */
+static bool find_products(hdcu_api *api) {
+    Dl_info compiler;
+    void *symbol;
+    memcpy(&symbol, &api->CompilerVersion, sizeof symbol);
+    if (!dladdr(symbol, &compiler) || !compiler.dli_fname) return false;
+    const char *slash = strrchr(compiler.dli_fname, '/');
+    for (const char *const *name = api->flavour->products; *name; name++) {
+        const int used = snprintf(api->products, sizeof api->products, "%.*s%s", slash ? (int)(slash + 1 - compiler.dli_fname) : 0, compiler.dli_fname, *name);
+        if (used > 0 && (size_t)used < sizeof api->products && access(api->products, R_OK) == 0) return true;
+    }
+    return false;
+}
+
 void hdcu_load_compiler(hdcu_api *api) {
     void *compiler = open_first(api->flavour->compilers);
     api->compiles = compiler && fill(api, COMPILER, compiler);
+    api->multiplies = api->compiles && api->flavour->products && find_products(api);
+}
+
+bool hdcu_load_products(hdcu_api *api) {
+    void *products = dlopen(api->products, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    return products && fill(api, PRODUCTS, products);
 }
 
 /* ---- faults of tests ---- */
