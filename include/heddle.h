@@ -522,6 +522,12 @@ HD_API hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, h
  *  value; the old id may not be used by later operations. */
 HD_API hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position);
 
+/** The same into a pool of pages: state [N,R, ...], which all sequences share. Row s of the sequence goes to row s % R of
+ *  page pages[s / R] (i32 [P], read at run time); rows that would fall outside of 0..P*R-1, or onto a page that is not one
+ *  of 0..N-1, are left out. The batch form has rows [B,T, ...], position [B] and pages [B,P]; two of its sequences must not
+ *  write to the same page. R is a power of two, at least 64. */
+HD_API hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value position, hd_value pages);
+
 /** Which elements make a pair in rotary embedding. */
 typedef enum hd_rope_pairing { HD_ROPE_HALVES = 0 /* (i, i + n/2): Qwen, NeoX */, HD_ROPE_NEIGHBOURS /* (2i, 2i+1): Llama */ } hd_rope_pairing;
 /** Parameters of rotary embedding: pair i turns by position * frequency_scale * theta^(-2i/dims) / factors[i]. */
@@ -540,10 +546,13 @@ HD_API hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_
 typedef struct hd_attention_desc {
     float scale;      /* of the scores; 0: 1 / sqrt(D) */
     int   not_causal; /* 1: every query sees all past + T keys */
+    hd_value pages;   /* i32 [P], read at run time: k and v are pools of pages [N,R,Hkv,D]; 0: they are not */
 } hd_attention_desc;
 /** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv), past i32 [1] read
  *  at run time: query t stands at position past + t and sees keys 0..past+t. past 0 id: no cache, past = 0. Result as q.
- *  A leading batch axis on q, k and v (and past [B]) is allowed. In fast mode over f16 keys q and the weights may be
+ *  A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages key s lies in page pages[s / R], row
+ *  s % R, of pools k and v [N,R,Hkv,D] (hd_write_pages), so S is P * R; several sequences have pages [B,P] and share the
+ *  pools, which have no batch axis. For a page number outside of 0..N-1 the nearest one inside is read. In fast mode over f16 keys q and the weights may be
  *  rounded to f16, and a NaN or infinity in k or v may reach other queries of the same call that see less. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */

@@ -225,25 +225,31 @@
  * the order of the indices, from base on; rounded to the type once. ---- */
 #define HDI_SCATTER_TYPE 16
 
-/* ---- write_rows. Bindings: rows, position, state. Push words: [0] B, [1] T, [2] S, [3] elements a row. Rows of f32 for a
- * narrower state are rounded to nearest even. ---- */
+/* ---- pages: rows of a sequence may lie in pages of 2^PAGE rows of a pool. The table of a sequence, as many i32 as its S
+ * rows are pages, tells them; there is none where a kernel's PAGE is 0. ---- */
+
+/* ---- write_rows. Bindings: rows, position, pages (rows again where absent), state. Push words: [0] B, [1] T, [2] S,
+ * [3] elements a row, [4] pages of the pool. Rows of f32 for a narrower state are rounded to nearest even; rows onto pages
+ * outside of the pool are left out. ---- */
 #define HDI_WRITE_TYPE      16 /* of the state */
 #define HDI_WRITE_ROWS_TYPE 17 /* the same, or f32 */
+#define HDI_WRITE_PAGE      18
 
 /* ---- rope, with an rms_norm of each head before it and a cast or write_rows behind it where the planner joins them.
- * Bindings: x, positions, frequencies, the norm's weight, the rows' position (x again where absent), y. Frequencies:
+ * Bindings: x, positions, frequencies, the norm's weight, the rows' position and pages (x again where absent), y. Frequencies:
  * dims/2 pairs of words (high, low), the turns a position makes as a 64-bit fraction of 2^64. Push words: [0] tokens of
  * all sequences, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits, [6] eps' bits, and for rows of a state [7] tokens
- * and [8] rows of a sequence. With sine and cosine of bits 32..63 of position * frequency (exact_sincos_turns), each times
+ * and [8] rows of a sequence, [9] pages of the pool. With sine and cosine of bits 32..63 of position * frequency (exact_sincos_turns), each times
  * magnitude, a pair (a, b) becomes (a * cosine + b * -sine, b * cosine + a * sine). What the norm gives, and what turns,
  * is rounded to x's type, so that joined operations give the bits of separate ones. ---- */
 #define HDI_ROPE_TYPE    16
 #define HDI_ROPE_PAIRING 17 /* 0 halves, 1 neighbours */
 #define HDI_ROPE_NORM    18 /* 0 none, 1 without and 2 with a weight, of x's type */
 #define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
+#define HDI_ROPE_PAGE    20 /* as write_rows' */
 
-/* ---- attention. Bindings: q, k, v, past (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq, [4] Hkv,
- * [5] D, [6] scale's bits. Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled
+/* ---- attention. Bindings: q, k, v, past, pages (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq, [4] Hkv,
+ * [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read. Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled
  * once a tile; scores in matmul's order over D, then times scale; values and weights added key by key within a tile from
  * zero, then the tile's sum to the rescaled running sum: sum + running * exp(old maximum - new). Weights are exp(score -
  * maximum), with 0 for a maximum of -inf. Result: running values * exact_div(1, running sum). A query that sees no key
@@ -254,16 +260,17 @@
 #define HDI_ATTENTION_PAST    19
 #define HDI_ATTENTION_ROWS    20 /* query rows of a workgroup, 1.. : neighbours in (token, head of the group) order */
 #define HDI_ATTENTION_WIDTH   21 /* D rounded up to HDI_MM_BLOCK; attention_subgroup: to 8 */
+#define HDI_ATTENTION_PAGE    22
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end
- * at once. Bindings: q, k, v, past, the parts' partial results, a count of arrived parts for each unit (zero before and
- * after), y. Push words, after attention's: [7] parts, [8] keys of a part. A unit is (block of ROWS rows, batch, key
+ * at once. Bindings: q, k, v, past, pages, the parts' partial results, a count of arrived parts for each unit (zero before and
+ * after), y. Push words, after attention's: [8] parts, [9] keys of a part. A unit is (block of ROWS rows, batch, key
  * head), the last fastest, and a group's number is part * units + unit. */
-#define HDI_ATTENTION_SUBGROUP  22 /* invocations of a subgroup */
-#define HDI_ATTENTION_KEY_LANES 23 /* of them share a key: a power of two */
-#define HDI_ATTENTION_WIDE      24 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
-#define HDI_ATTENTION_KEYS      25 /* keys that an invocation reads at once */
+#define HDI_ATTENTION_SUBGROUP  23 /* invocations of a subgroup */
+#define HDI_ATTENTION_KEY_LANES 24 /* of them share a key: a power of two */
+#define HDI_ATTENTION_WIDE      25 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
+#define HDI_ATTENTION_KEYS      26 /* keys that an invocation reads at once */
 #define HDI_ATTENTION_PARTS     64u /* at most */
 /* attention_matrix, in fast mode over f16: attention's bindings and push words; WIDTH is D rounded up to 16. A group is
  * (block of rows from the last, batch, key head), the last fastest. */

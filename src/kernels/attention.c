@@ -10,9 +10,10 @@
 /* One request with its operands dense. */
 typedef struct attention {
     const hdi_request *request;
-    const hdi_tensor  *q, *k, *v, *past; /* past: q where absent */
+    const hdi_tensor  *q, *k, *v, *past, *pages; /* past, pages: q where absent */
     bool     has_past, causal;
     uint32_t B, T, S, Hq, Hkv, D;
+    uint32_t N, page;                    /* of a pool of pages: how many, and the PAGE constant; else 0 */
     uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
     float    scale;
 } attention;
@@ -46,9 +47,9 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
                         (unsigned long long)plain_shared_bytes(rows, width));
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ATTENTION, .workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps)),
-        .inputs = { a->q, a->k, a->v, a->past }, .input_count = 4, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width }, .spec_count = 6,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale) }, .push_count = 7,
+        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page }, .spec_count = 7,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
         .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
         .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
         .because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
@@ -78,7 +79,7 @@ static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
 static bool choose_parted(const attention *a, parted *out) {
     const hdi_caps *caps = a->request->caps;
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
-    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 7) return false;
+    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 8) return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
     parted p = { .width = 8 * chunks, .wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
@@ -112,9 +113,9 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     }
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ATTENTION_SUBGROUP, .workgroup = p->workgroup, .subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0,
-        .inputs = { a->q, a->k, a->v, a->past, &partial, &arrivals }, .input_count = 6, .written_from = p->parts > 1 ? 4 : 0, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 10,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), p->parts, p->part_keys }, .push_count = 9,
+        .inputs = { a->q, a->k, a->v, a->past, a->pages, &partial, &arrivals }, .input_count = 7, .written_from = p->parts > 1 ? 5 : 0, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, a->page, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 11,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N, p->parts, p->part_keys }, .push_count = 10,
         .groups = units * p->parts, .flops = 4 * a->row_count * a->pairs * a->S * a->D,
         .because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
                                 : "keys side by side, read once for several query rows" };
@@ -142,10 +143,10 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
     const bool wide = is_wide(a->k, a->D) && is_wide(a->v, a->D);
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ATTENTION_MATRIX, .workgroup = 128, .subgroup = 32,
-        .inputs = { a->q, a->k, a->v, a->past }, .input_count = 4, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16), 32, 0, wide },
-        .spec_count = 9,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale) }, .push_count = 7,
+        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16), a->page, 32, 0, wide },
+        .spec_count = 10,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
         .groups = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
         .because = "many queries over an f16 cache on a device with matrix units" };
     return hdi_rows_add(a->request, &launch, lowering, error);
@@ -159,24 +160,25 @@ static bool is_wrong(const attention *a, hdi_module_id module) {
 }
 
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    const bool has_past = hdi_rows_has(request, 3);
-    hdi_tensor operands[4];
-    for (uint32_t i = 0; i < 4; i++) {
+    const bool has_past = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4);
+    hdi_tensor operands[5];
+    for (uint32_t i = 0; i < 5; i++) {
         operands[i] = operands[0];
-        if (i == 3 && !has_past) break;
+        if (i >= 3 && !hdi_rows_has(request, i)) continue;
         const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
         if (status != HD_OK) return status;
     }
-    const hdi_tensor *q = &operands[0], *k = &operands[1];
-    const uint32_t batch_axis = q->shape.rank - 3, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
-                   Hq = hdi_rows_dim(q, batch_axis + 1), D = hdi_rows_dim(q, batch_axis + 2), S = hdi_rows_dim(k, batch_axis),
-                   Hkv = hdi_rows_dim(k, batch_axis + 1);
+    const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[4];
+    const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3, kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
+                   Hq = hdi_rows_dim(q, batch_axis + 1), D = hdi_rows_dim(q, batch_axis + 2), Hkv = hdi_rows_dim(k, kv_axis + 1),
+                   S = paged ? hdi_rows_dim(pages, pages->shape.rank - 1) << page : hdi_rows_dim(k, kv_axis);
     if (D > HDI_ATTENTION_MOST_D) return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D, HDI_ATTENTION_MOST_D);
     if (Hkv == 0 || Hq % Hkv != 0 || T > INT32_MAX / 2 || S > INT32_MAX / 2)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
     if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
-    const attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .has_past = has_past,
+    const attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages, .has_past = has_past,
                           .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S, .Hq = Hq, .Hkv = Hkv, .D = D,
+                          .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
                           .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                           .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
     parted p;

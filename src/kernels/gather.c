@@ -34,15 +34,17 @@ static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *ope
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
-/* Operands: rows and position; the result is the state itself, in place. */
+/* Operands: rows and position, and pages where the state is a pool of them; the result is the state itself, in place. */
 static hd_status lower_write(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
     const hdi_tensor *rows = &operands[0], *state = &request->out;
-    const hdi_rows_place place = hdi_write_rows_place(state->shape, rows->shape, operands[1].shape);
+    const bool paged = hdi_rows_has(request, 2);
+    const hdi_rows_place place = hdi_write_rows_place(state->shape, rows->shape, operands[1].shape, paged ? &operands[2].shape : NULL);
+    if (paged && place.S * place.n > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
     const uint64_t words = hdi_divide_up(place.T * place.n * type_bytes(state->dtype), 4) + 1; /* of a sequence: both edges may be shared */
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup, .inputs = { rows, &operands[1] }, .input_count = 2,
-                                     .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype }, .spec_count = 2,
-                                     .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S, (uint32_t)place.n }, .push_count = 4,
+    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup, .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
+                                     .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, paged ? hdi_rows_page(state) : 0 }, .spec_count = 3,
+                                     .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S, (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
                                      .groups = place.B * hdi_divide_up(words, workgroup), .because = "an invocation for each word written" };
     return hdi_rows_add(request, &launch, lowering, error);
 }

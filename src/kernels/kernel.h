@@ -85,8 +85,8 @@ typedef struct hdi_request {
     hd_math           math;    /* fast or exact */
     const hdi_attrs  *norm;    /* HDI_OP_ROPE: of the rms_norm before it; its weight is inputs[2]. NULL: none */
 } hdi_request;
-/* HDI_OP_ROPE may also be the whole step of a head: inputs x, positions, the norm's weight, and position[B] of the rows of
- * `out`, a state of any float type, that the turned heads of each token become. Absent inputs have no type. */
+/* HDI_OP_ROPE may also be the whole step of a head: inputs x, positions, the norm's weight, and position[B] and pages[B,P] of
+ * the rows of `out`, a state of any float type, that the turned heads of each token become. Absent inputs have no type. */
 
 /* ---- what comes back ---- */
 typedef struct hdi_use {

@@ -234,14 +234,22 @@ static void pad(const reference *r) {
 }
 
 static void write_rows(const reference *r) {
-    const hdi_rows_place place = hdi_write_rows_place(r->node->shape, r->operands[1].shape, r->operands[2].shape);
+    const bool paged = r->node->operand_count > 3;
+    const hdi_rows_place place = hdi_write_rows_place(r->node->shape, r->operands[1].shape, r->operands[2].shape, paged ? &r->operands[3].shape : NULL);
     const uint32_t size = hdi_dtype(r->out->dtype).block_bytes;
     memcpy(r->out->data, r->operands[0].data, hd_tensor_bytes(r->out->dtype, r->node->shape));
     for (uint64_t row = 0; row < place.B * place.T; row++) {
         const uint64_t batch = row / place.T;
         const int64_t at = ((const int32_t *)r->operands[2].data)[batch] + (int64_t)(row % place.T);
-        for (uint64_t i = 0; i < place.n && at >= 0 && at < (int64_t)place.S; i++) {
-            const uint64_t to = (batch * place.S + (uint64_t)at) * place.n + i;
+        if (at < 0 || at >= (int64_t)place.S) continue;
+        uint64_t row_to = batch * place.S + (uint64_t)at;
+        if (paged) {
+            const int32_t page = ((const int32_t *)r->operands[3].data)[row_to / place.R];
+            if (page < 0 || page >= (int64_t)place.N) continue;
+            row_to = (uint64_t)page * place.R + (uint64_t)at % place.R;
+        }
+        for (uint64_t i = 0; i < place.n; i++) {
+            const uint64_t to = row_to * place.n + i;
             hdi_reference_tensor element = { r->out->dtype, r->out->shape, (uint8_t *)r->out->data + to * size };
             if (r->operands[1].dtype == r->out->dtype) move(r, to, 1, row * place.n + i);
             else pack((const float *)r->operands[1].data + row * place.n + i, 1, &element);
@@ -302,24 +310,25 @@ static bool moves_bytes(hdi_op op) {
 hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out, hd_error *error) {
     const hd_allocator *allocator = &hdi_default_allocator;
     reference r = { .node = node, .operands = operands, .out = out };
-    float *rooms[6] = { NULL }; /* x[0..3], y, room */
-    size_t room_bytes[6] = { 0 };
+    enum { Y = REFERENCE_OPERANDS, ROOM, ROOMS };
+    float *rooms[ROOMS] = { NULL }; /* x, y, room */
+    size_t room_bytes[ROOMS] = { 0 };
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < 6 && !moves_bytes(node->op); i++) {
-        const hdi_reference_tensor *tensor = i == 4 ? out : i == 5 ? operands : &operands[i];
-        if (i < 4 && (i >= node->operand_count || !tensor->data)) continue;
-        if (i < 4) r.data[i] = tensor->data;
-        if (i < 5 && (tensor->dtype == HD_I32 || tensor->dtype == HD_U8)) continue;
+    for (uint32_t i = 0; i < ROOMS && !moves_bytes(node->op); i++) {
+        const hdi_reference_tensor *tensor = i == Y ? out : i == ROOM ? operands : &operands[i];
+        if (i < Y && (i >= node->operand_count || !tensor->data)) continue;
+        if (i < Y) r.data[i] = tensor->data;
+        if (i < ROOM && (tensor->dtype == HD_I32 || tensor->dtype == HD_U8)) continue;
         room_bytes[i] = hd_shape_elements(tensor->shape) * sizeof(float);
         rooms[i] = hdi_alloc(allocator, room_bytes[i]);
         if (!rooms[i]) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the reference");
-        else if (i < 4) unpack(tensor, hd_shape_elements(tensor->shape), rooms[i]);
+        else if (i < Y) unpack(tensor, hd_shape_elements(tensor->shape), rooms[i]);
     }
-    for (uint32_t i = 0; i < 4; i++) r.x[i] = rooms[i];
-    r.y = rooms[4];
-    r.room = rooms[5];
+    for (uint32_t i = 0; i < Y; i++) r.x[i] = rooms[i];
+    r.y = rooms[Y];
+    r.room = rooms[ROOM];
     if (!status) status = compute(&r, error);
     if (!status && r.y) pack(r.y, hd_shape_elements(out->shape), out);
-    for (uint32_t i = 0; i < 6; i++) hdi_free(allocator, rooms[i], room_bytes[i]);
+    for (uint32_t i = 0; i < ROOMS; i++) hdi_free(allocator, rooms[i], room_bytes[i]);
     return status;
 }

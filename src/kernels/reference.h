@@ -6,12 +6,13 @@
 #include "kernels/exact.h"
 #include "kernels/kernel.h"
 
+enum { REFERENCE_OPERANDS = 5 };
 /* One node under way. x[i] is NULL for an operand that is absent or an integer; data[i] is its bytes. */
 typedef struct reference {
     const hdi_node             *node;
     const hdi_reference_tensor *operands;
-    const float                *x[4];
-    const void                 *data[4];
+    const float                *x[REFERENCE_OPERANDS];
+    const void                 *data[REFERENCE_OPERANDS];
     hdi_reference_tensor       *out;
     float                      *y;    /* the result in f32, not rounded yet; NULL for integers */
     float                      *room; /* of as many floats as operand 0 has elements */

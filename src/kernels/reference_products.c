@@ -88,15 +88,29 @@ hd_status reference_rope(const reference *r, hd_error *error) {
 
 /* ---- attention ---- */
 
-/* One query over `visible` keys, which lie `step` elements apart. y is zeros at first. */
-static void attend(const float *query, const float *keys, const float *values, uint64_t step, uint64_t D, uint64_t visible,
-                   float scale, float *y) {
+/* The first element in k and v of a key of the sequence, in its head. */
+static uint64_t key_at(const reference *r, uint64_t batch, uint64_t head, uint64_t key) {
+    const hd_shape k = r->operands[1].shape;
+    const bool paged = r->data[4] != NULL;
+    const uint64_t first = paged || k.rank == 4, S = (uint64_t)k.dims[first], Hkv = (uint64_t)k.dims[first + 1], D = (uint64_t)k.dims[first + 2];
+    uint64_t run = batch; /* of S rows, or of a page's */
+    if (paged) {
+        const hd_shape table = r->operands[4].shape;
+        const int64_t page = ((const int32_t *)r->data[4])[batch * (uint64_t)table.dims[table.rank - 1] + key / S];
+        run = (uint64_t)HDI_MIN(HDI_MAX(page, 0), k.dims[0] - 1);
+    }
+    return ((run * S + key % S) * Hkv + head) * D;
+}
+
+/* One query over `visible` keys of the sequence and head. y is zeros at first. */
+static void attend(const reference *r, uint64_t batch, uint64_t head, const float *query, uint64_t D, uint64_t visible, float *y) {
+    const float *keys = r->x[1], *values = r->x[2], scale = r->node->attrs.floats[0];
     float largest = exact_from_bits(EXACT_SIGN | EXACT_INF), running_sum = 0;
     for (uint64_t first = 0; first < visible; first += HDI_ATTENTION_TILE) {
         const uint64_t count = HDI_MIN(visible - first, HDI_ATTENTION_TILE);
         float scores[HDI_ATTENTION_TILE], best = largest, sum = 0;
         for (uint64_t key = 0; key < count; key++) {
-            scores[key] = reference_block_sum(query, 1, keys + (first + key) * step, 1, D) * scale;
+            scores[key] = reference_block_sum(query, 1, keys + key_at(r, batch, head, first + key), 1, D) * scale;
             best = exact_canonical(reference_larger(best, scores[key]));
         }
         /* Where all is -inf so far the weights are to be 0, not NaN. */
@@ -110,7 +124,7 @@ static void attend(const float *query, const float *keys, const float *values, u
         running_sum = sum + running_sum * rescale;
         for (uint64_t d = 0; d < D; d++) {
             float part = 0;
-            for (uint64_t key = 0; key < count; key++) part = part + scores[key] * values[(first + key) * step + d];
+            for (uint64_t key = 0; key < count; key++) part = part + scores[key] * values[key_at(r, batch, head, first + key) + d];
             y[d] = part + y[d] * rescale;
         }
     }
@@ -122,13 +136,15 @@ void reference_attention(const reference *r) {
     const hd_shape q = r->node->shape, k = r->operands[1].shape;
     const uint32_t at = q.rank - 3;
     const uint64_t B = at ? (uint64_t)q.dims[0] : 1, T = (uint64_t)q.dims[at], Hq = (uint64_t)q.dims[at + 1], D = (uint64_t)q.dims[at + 2];
-    const uint64_t S = (uint64_t)k.dims[at], Hkv = (uint64_t)k.dims[at + 1];
+    const bool paged = r->data[4] != NULL;
+    const uint64_t rows = (uint64_t)k.dims[paged || at], Hkv = (uint64_t)k.dims[(paged || at) + 1];
+    const uint64_t S = paged ? rows * (uint64_t)r->operands[4].shape.dims[r->operands[4].shape.rank - 1] : rows;
     for (uint64_t row = 0; row < B * T * Hq; row++) {
         const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
         const int64_t past = r->data[3] ? ((const int32_t *)r->data[3])[batch] : 0;
         const int64_t seen = past + (r->node->attrs.ints[0] ? (int64_t)T : (int64_t)token + 1);
-        const uint64_t visible = (uint64_t)HDI_MIN(HDI_MAX(seen, 0), (int64_t)S), first = (batch * S * Hkv + head) * D;
+        const uint64_t visible = (uint64_t)HDI_MIN(HDI_MAX(seen, 0), (int64_t)S);
         for (uint64_t d = 0; d < D; d++) r->y[row * D + d] = 0;
-        attend(r->x[0] + row * D, r->x[1] + first, r->x[2] + first, Hkv * D, D, visible, r->node->attrs.floats[0], r->y + row * D);
+        attend(r, batch, head, r->x[0] + row * D, D, visible, r->y + row * D);
     }
 }

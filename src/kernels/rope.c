@@ -105,9 +105,9 @@ static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowe
 /* On a GPU a workgroup has a head; on a CPU a token, whose sines and cosines serve all of its heads. */
 hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const hdi_attrs *attrs = request->attrs;
-    const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3), native = request->caps->native_kernels;
-    hdi_tensor operands[4], table;
-    for (uint32_t i = 0; i < 4; i++) {
+    const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4), native = request->caps->native_kernels;
+    hdi_tensor operands[5], table;
+    for (uint32_t i = 0; i < 5; i++) {
         operands[i] = operands[0];
         if (i >= 2 && !hdi_rows_has(request, i)) continue;
         const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
@@ -121,17 +121,19 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
     const hd_status status = frequency_table(attrs, dims, lowering, &table, error);
     if (status != HD_OK) return status;
     const uint64_t sequences = to_rows ? hd_shape_elements(operands[3].shape) : 1;
-    const uint64_t rows = to_rows ? hd_shape_elements(request->out.shape) / sequences / H / D : 0;
+    const uint32_t page = paged ? hdi_rows_page(&request->out) : 0;
+    const uint64_t rows = paged ? hd_shape_elements(operands[4].shape) / sequences << page :
+                          to_rows ? hd_shape_elements(request->out.shape) / sequences / H / D : 0;
     const float magnitude = attrs->floats[2] == 0.0f ? 1.0f : attrs->floats[2];
     uint32_t workgroup = hdi_rows_workgroup(request->caps);
     while (!native && workgroup > 32 && workgroup >= D) workgroup /= 2;
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
-        .inputs = { x, &operands[1], &table, &operands[2], &operands[3] }, .input_count = 5, .out = &request->out,
+        .inputs = { x, &operands[1], &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6, .out = &request->out,
         .out_access = to_rows ? HDI_READ | HDI_WRITE : HDI_WRITE,
-        .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u, to_rows }, .spec_count = 4,
+        .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u, to_rows, page }, .spec_count = 5,
         .push = { (uint32_t)tokens, T, H, D, dims, hdi_rows_float_bits(magnitude), hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
-                  (uint32_t)(tokens / sequences), (uint32_t)rows }, .push_count = 9,
+                  (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 }, .push_count = 10,
         .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements, .scratch_bytes = 4 * (dims + 2 * D),
         .because = native ? "a group for each token, whose angles serve all heads" : "a workgroup for each head of each token" };
     return hdi_rows_add(request, &launch, lowering, error);

@@ -17,12 +17,12 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
 typedef struct hdi_rows_launch {
     uint32_t          module, workgroup, subgroup; /* subgroup: as demanded, 0: any */
-    const hdi_tensor *inputs[6];
+    const hdi_tensor *inputs[7];
     uint32_t          input_count, written_from; /* inputs from this one on are written too; 0: none are */
     const hdi_tensor *out;
     uint32_t          out_access;
-    uint32_t          spec[10], spec_count;
-    uint32_t          push[9], push_count;
+    uint32_t          spec[11], spec_count;
+    uint32_t          push[10], push_count;
     uint64_t          groups, flops;
     uint32_t          scratch_bytes;
     const char       *because;
@@ -31,6 +31,12 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch
 /* The workgroup that hdi_rows_add takes for 0. */
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
 
+/* The PAGE constant (abi.h) of a pool [N,R,...]; R is a power of two. */
+static inline uint32_t hdi_rows_page(const hdi_tensor *pool) {
+    uint32_t page = 0;
+    while (pool->shape.dims[1] >> page > 1) page++;
+    return page;
+}
 static inline uint32_t hdi_rows_dim(const hdi_tensor *tensor, uint32_t axis) { return (uint32_t)tensor->shape.dims[axis]; }
 static inline uint32_t hdi_rows_float_bits(float value) {
     uint32_t bits;

@@ -108,7 +108,8 @@ static void join_head(fusion *f, hd_value rope) {
     if (reader != 0 && node_of(f, reader)->op == HDI_OP_WRITE_ROWS && node_of(f, reader)->operands[1] == read &&
         (last == rope || node_of(f, reader)->dtype == node_of(f, read)->dtype)) {
         const hdi_node *writer = node_of(f, reader);
-        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape).n == row) last = reader;
+        const hd_shape *pages = writer->operands[3] != 0 ? &node_of(f, writer->operands[3])->shape : NULL;
+        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape, pages).n == row) last = reader;
     }
     if (first == rope && last == rope) return;
     absorb(f, first, last);
@@ -496,9 +497,9 @@ static hd_status shaped(fusion *f, hd_value value, hd_shape shape, hdi_tensor *o
 
 static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rows = f->values[id].rows != 0 ? f->values[id].rows : node->operands[1];
-    hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = 2, .values = { id }, .value_count = 1 };
+    hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = node->operand_count - 1, .values = { id }, .value_count = 1 };
     hd_status status = shaped(f, rows, node_of(f, node->operands[1])->shape, &task.inputs[0]);
-    if (!status) status = dense(f, node->operands[2], &task.inputs[1]);
+    for (uint32_t i = 2; i < node->operand_count && !status; i++) status = dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
     if (!status) status = save_old_rows(f, node->operands[0], id);
     task.out = f->values[node->operands[0]].view;
     f->values[id].view = task.out;
@@ -509,19 +510,19 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
 static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rope = f->values[id].rope, norm = f->values[rope].norm;
     const hdi_node *turn = node_of(f, rope), *before = norm != 0 ? node_of(f, norm) : NULL;
-    hdi_task task = { .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 4, .norm = before ? &before->attrs : NULL };
+    hdi_task task = { .op = HDI_OP_ROPE, .attrs = &turn->attrs, .input_count = 5, .norm = before ? &before->attrs : NULL };
     for (hd_value value = before ? norm : rope;; value = f->values[value].last_use) {
         if (node_of(f, value)->op != HDI_OP_RESHAPE) task.values[task.value_count++] = value;
         if (value == id) break;
     }
-    task.inputs[2].storage = task.inputs[3].storage = HDI_NO_INDEX;
+    task.inputs[2].storage = task.inputs[3].storage = task.inputs[4].storage = HDI_NO_INDEX;
     hd_status status = shaped(f, before ? before->operands[0] : turn->operands[0], turn->shape, &task.inputs[0]);
     if (!status) status = dense(f, turn->operands[1], &task.inputs[1]);
     if (!status && before && before->operands[1] != 0) status = dense(f, before->operands[1], &task.inputs[2]);
     if (node->op != HDI_OP_WRITE_ROWS) {
         if (!status) status = new_tensor(f, node->dtype, node->shape, &task.out);
     } else {
-        if (!status) status = dense(f, node->operands[2], &task.inputs[3]);
+        for (uint32_t i = 2; i < node->operand_count && !status; i++) status = dense(f, node->operands[i], &task.inputs[i + 1]);
         if (!status) status = save_old_rows(f, node->operands[0], id);
         task.out = f->values[node->operands[0]].view;
     }

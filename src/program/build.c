@@ -6,7 +6,7 @@
 
 #define MAX_NODES (1u << 20)
 #define MAX_NAME_BYTES 255
-#define MAX_FIXED_OPERANDS 4
+#define MAX_FIXED_OPERANDS 5
 
 hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context) {
     hd_program *program = hdi_alloc(allocator, sizeof *program);

@@ -170,6 +170,9 @@ hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value
 hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position) {
     return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position }, 3, NULL);
 }
+hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value position, hd_value pages) {
+    return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position, pages }, 4, NULL);
+}
 
 /* ---- attention and its company ---- */
 
@@ -187,7 +190,7 @@ hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_valu
     hdi_attrs attrs = { 0 };
     if (desc) attrs.floats[0] = desc->scale;
     if (desc) attrs.ints[0] = desc->not_causal != 0;
-    return add(p, HDI_OP_ATTENTION, (hd_value[]){ q, k, v, past }, 4, &attrs);
+    return add(p, HDI_OP_ATTENTION, (hd_value[]){ q, k, v, past, desc ? desc->pages : 0 }, 5, &attrs);
 }
 
 hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets) {

@@ -16,7 +16,7 @@ enum { FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, PLAIN
 typedef struct inference {
     const hd_program *program;
     hdi_node   *node;
-    const hdi_node *x[4]; /* the first operands; NULL where there is none */
+    const hdi_node *x[5]; /* the first operands; NULL where there is none */
     const char *name;
     hd_error   *error;
 } inference;
@@ -370,18 +370,56 @@ static hd_status scatter_add(inference *in) {
     return status ? status : same_as_x(in);
 }
 
-bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position) {
+/* A pool of pages [N,R,...] and the table [P] or, batched, [B,P] that goes with it. */
+static hd_status has_pages(const inference *in, uint32_t pool, uint32_t pages, int64_t batch) {
+    const hd_shape shape = in->x[pool]->shape, table = in->x[pages]->shape;
+    const hd_status status = takes(in, pages, I32);
+    if (status) return status;
+    if (shape.dims[1] < HDI_LEAST_PAGE_ROWS || (shape.dims[1] & (shape.dims[1] - 1)) != 0)
+        return fail(in, HD_STATUS_SHAPE, "pages of %lld rows in %s: a page has a power of two of rows, at least %d", (long long)shape.dims[1],
+                    TEXT(shape), HDI_LEAST_PAGE_ROWS);
+    if (table.rank != (batch > 0 ? 2 : 1) || (batch > 0 && table.dims[0] != batch))
+        return batch > 0 ? fail(in, HD_STATUS_SHAPE, "pages is %s, it must be [%lld,P]", TEXT(table), (long long)batch)
+                         : fail(in, HD_STATUS_SHAPE, "pages is %s, it must be [P]", TEXT(table));
+    if (table.dims[batch > 0] > INT32_MAX / 2 / shape.dims[1])
+        return fail(in, HD_STATUS_LIMIT, "%lld pages of %lld rows are more than a sequence can have", (long long)table.dims[batch > 0], (long long)shape.dims[1]);
+    return HD_OK;
+}
+
+bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages) {
+    if (pages) return pages->rank == 2;
     if (state.rank < 2 || state.rank != rows.rank || position.rank != 1 || state.dims[0] != rows.dims[0]) return false;
     bool rests_equal = true;
     for (uint32_t i = 1; i < state.rank; i++) rests_equal &= state.dims[i] == rows.dims[i];
     return position.dims[0] > 1 || !rests_equal;
 }
 
-hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position) {
-    const bool batched = hdi_write_rows_is_batched(state, rows, position);
-    hdi_rows_place place = { batched ? (uint64_t)state.dims[0] : 1, (uint64_t)rows.dims[batched], (uint64_t)state.dims[batched], 1 };
+hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages) {
+    const bool batched = hdi_write_rows_is_batched(state, rows, position, pages);
+    if (pages) {
+        hdi_rows_place paged = { batched ? (uint64_t)rows.dims[0] : 1, (uint64_t)rows.dims[batched], 0, 1, (uint64_t)state.dims[0], (uint64_t)state.dims[1] };
+        paged.S = (uint64_t)pages->dims[pages->rank - 1] * paged.R;
+        for (uint32_t i = 2; i < state.rank; i++) paged.n *= (uint64_t)state.dims[i];
+        return paged;
+    }
+    hdi_rows_place place = { batched ? (uint64_t)state.dims[0] : 1, (uint64_t)rows.dims[batched], (uint64_t)state.dims[batched], 1, 0, 0 };
     for (uint32_t i = batched + 1u; i < state.rank; i++) place.n *= (uint64_t)state.dims[i];
     return place;
+}
+
+/* The shapes of write_rows with pages: rows as those of the pool's pages. */
+static hd_status write_pages(inference *in) {
+    const hd_shape state = in->x[0]->shape, rows = in->x[1]->shape;
+    const bool batched = in->x[3]->shape.rank == 2;
+    hd_status status = has_rank(in, 0, 2, HD_MAX_RANK);
+    if (!status) status = has_rank(in, 1, 1u + batched, HD_MAX_RANK);
+    if (!status) status = has_pages(in, 0, 3, batched ? rows.dims[0] : 0);
+    if (status) return status;
+    hd_shape fitting = { state.rank - 1 + batched, { 0 } };
+    for (uint32_t i = 0; i < fitting.rank && i < HD_MAX_RANK; i++) fitting.dims[i] = i <= batched ? rows.dims[i] : state.dims[i + 1 - batched];
+    status = has_shape(in, 1, "rows", fitting);
+    if (!status) status = has_shape(in, 2, "position", HD_SHAPE(batched ? rows.dims[0] : 1));
+    return status ? status : same_as_x(in);
 }
 
 static hd_status write_rows(inference *in) {
@@ -395,12 +433,13 @@ static hd_status write_rows(inference *in) {
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "operand 1 is the result of %s, it must be a state", hdi_op_get(state->op).name);
     if (state->is_output)
         return fail(in, HD_STATUS_WRONG_STATE, "value %u is an output and may not be overwritten: copy it first", operands[0]);
-    if (operands[1] == operands[0] || operands[2] == operands[0])
+    if (operands[1] == operands[0] || operands[2] == operands[0] || (in->x[3] && operands[3] == operands[0]))
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "value %u would be read while it is overwritten: copy it first", operands[0]);
+    if (in->x[3]) return write_pages(in);
     status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (status) return status;
     hd_shape rows = in->x[1]->shape, fitting = state->shape;
-    const bool batched = hdi_write_rows_is_batched(state->shape, rows, in->x[2]->shape);
+    const bool batched = hdi_write_rows_is_batched(state->shape, rows, in->x[2]->shape, NULL);
     if (rows.rank > batched) fitting.dims[batched] = rows.dims[batched];
     status = has_shape(in, 1, "rows", fitting);
     if (!status) status = has_shape(in, 2, "position", HD_SHAPE(batched ? state->shape.dims[0] : 1));
@@ -444,19 +483,22 @@ static hd_status rope(inference *in) {
     return status ? status : same_as_x(in);
 }
 
-static hd_status attention(inference *in) {
+/* Shapes of attention's operands. */
+static hd_status attention_shapes(const inference *in) {
     hd_shape q = in->x[0]->shape, k = in->x[1]->shape;
-    hdi_attrs *a = &in->node->attrs;
-    hd_status status = takes(in, 1, FLOATS);
-    if (!status) status = same_type(in, 1, 2);
-    if (!status && in->x[3]) status = takes(in, 3, I32);
-    if (!status) status = has_rank(in, 0, 3, 4);
+    const bool batched = q.rank == 4, paged = in->x[4] != NULL;
+    hd_status status = has_rank(in, 0, 3, 4);
+    if (!status && paged) status = has_rank(in, 1, 4, 4);
+    if (!status && paged) status = has_pages(in, 1, 4, batched ? q.dims[0] : 0);
     if (status) return status;
     if (!hdi_shape_equal(k, in->x[2]->shape))
         return fail(in, HD_STATUS_SHAPE, "k and v differ: %s and %s", TEXT(k), TEXT(in->x[2]->shape));
-    bool batched = q.rank == 4;
-    const int64_t *q_dims = q.dims + batched, *k_dims = k.dims + batched; /* [T,Hq,D] and [S,Hkv,D] */
-    if (q.rank != k.rank || (batched && q.dims[0] != k.dims[0]) || q_dims[2] != k_dims[2])
+    if (paged) { /* what a sequence sees of the pool */
+        const hd_shape pages = in->x[4]->shape;
+        k.dims[1] *= pages.dims[pages.rank - 1];
+    }
+    const int64_t *q_dims = q.dims + batched, *k_dims = k.dims + (batched || paged); /* [T,Hq,D] and [S,Hkv,D] */
+    if (paged ? q_dims[2] != k_dims[2] : q.rank != k.rank || (batched && q.dims[0] != k.dims[0]) || q_dims[2] != k_dims[2])
         return fail(in, HD_STATUS_SHAPE, "q [T,Hq,D] and k [S,Hkv,D] do not go together: %s and %s", TEXT(q), TEXT(k));
     if (q_dims[1] % k_dims[1] != 0)
         return fail(in, HD_STATUS_SHAPE, "%lld query heads are no multiple of %lld key heads: %s and %s", (long long)q_dims[1],
@@ -464,9 +506,18 @@ static hd_status attention(inference *in) {
     if (q_dims[0] > k_dims[0])
         return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
                     (long long)k_dims[0], TEXT(q), TEXT(k));
-    if (in->x[3]) status = has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1));
+    return in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
+}
+
+static hd_status attention(inference *in) {
+    hdi_attrs *a = &in->node->attrs;
+    hd_status status = takes(in, 1, FLOATS);
+    if (!status) status = same_type(in, 1, 2);
+    if (!status && in->x[3]) status = takes(in, 3, I32);
+    if (!status) status = attention_shapes(in);
     if (status) return status;
-    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)q_dims[2]));
+    const hd_shape q = in->x[0]->shape;
+    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)q.dims[q.rank - 1]));
     if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
     if (a->ints[0] != 0 && a->ints[0] != 1)
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);

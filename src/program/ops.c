@@ -69,6 +69,6 @@ hdi_op hdi_op_find(const char *name, size_t bytes) {
 }
 
 bool hdi_op_may_lack(hdi_op op, uint32_t index) {
-    bool has_optional = op == HDI_OP_RMS_NORM || op == HDI_OP_LAYER_NORM || op == HDI_OP_ATTENTION;
+    bool has_optional = op == HDI_OP_RMS_NORM || op == HDI_OP_LAYER_NORM || op == HDI_OP_ATTENTION || op == HDI_OP_WRITE_ROWS;
     return has_optional && index >= ops[op].least_operands;
 }

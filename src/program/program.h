@@ -46,12 +46,14 @@ typedef struct hdi_attrs {
     const hdi_custom *custom;       /* dispatch; in the program's arena */
 } hdi_attrs;
 
-/* The operands of write_rows as its batch form's, B 1 for the plain form (heddle.h tells them apart). */
+/* The operands of write_rows as its batch form's, B 1 for the plain form (heddle.h tells them apart). `pages` NULL: none. */
 typedef struct hdi_rows_place {
     uint64_t B, T, S, n; /* sequences, rows written and rows there are of each, elements of a row */
+    uint64_t N, R;       /* pages of the pool and rows of a page; 0 without pages */
 } hdi_rows_place;
-bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position);
-hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position);
+bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages);
+hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages);
+#define HDI_LEAST_PAGE_ROWS 64 /* and a power of two: so that what a kernel reads at once lies in one page */
 
 #define HDI_MAX_OPERANDS 64
 
@@ -60,7 +62,7 @@ typedef struct hdi_node {
     hd_dtype  dtype; /* of the result */
     hd_shape  shape; /* of the result */
     uint32_t  operand_count;
-    const hd_value *operands; /* in the arena; absent ones are 0, and zeros follow up to the operation's most, or 4 */
+    const hd_value *operands; /* in the arena; absent ones are 0, and zeros follow up to the operation's most, or 5 */
     hdi_attrs attrs;
     const char *name; /* of an input or state, else NULL */
     bool      overwritten; /* a state's value that a later write_rows replaced: may not be used any more */

@@ -429,6 +429,21 @@ static void round_element(oracle_tensor *out, uint64_t to, const oracle_tensor *
     else out->value[to] = oracle_round(out->dtype, from->value[at]);
 }
 
+/* Rows one by one into their pages. */
+static void write_pages(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const hd_shape state = out->shape, rows = operands[1]->shape, table = operands[3]->shape;
+    const bool batched = table.rank == 2;
+    const int64_t B = batched ? table.dims[0] : 1, P = table.dims[batched], T = rows.dims[batched], N = state.dims[0], R = state.dims[1];
+    const uint64_t row = hd_shape_elements(state) / (uint64_t)N / (uint64_t)R;
+    for (uint64_t i = 0; i < hd_shape_elements(state); i++) copy_element(out, i, operands[0], i);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t t = 0; t < T; t++) {
+            const int64_t s = (int64_t)operands[2]->value[b] + t, page = s >= 0 && s < P * R ? (int64_t)operands[3]->value[b * P + s / R] : -1;
+            for (uint64_t d = 0; d < row && page >= 0 && page < N; d++)
+                round_element(out, (uint64_t)(page * R + s % R) * row + d, operands[1], (uint64_t)(b * T + t) * row + d);
+        }
+}
+
 static void write_rows(const oracle_tensor *const *operands, oracle_tensor *out) {
     const hd_shape state = out->shape, rows = operands[1]->shape;
     bool batched = operands[2]->shape.dims[0] > 1;
@@ -466,7 +481,10 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_MATMUL: matmul(node, operands, out); return;
     case HDI_OP_GATHER: gather(operands, out); return;
     case HDI_OP_TAKE_ALONG: take_along(operands, out); return;
-    case HDI_OP_WRITE_ROWS: write_rows(operands, out); return;
+    case HDI_OP_WRITE_ROWS:
+        if (operands[3]) write_pages(operands, out);
+        else write_rows(operands, out);
+        return;
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
     case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: oracle_reduce(node, operands, out); break;
     case HDI_OP_TOP_K: oracle_top_k(operands, out); break;

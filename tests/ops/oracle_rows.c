@@ -184,11 +184,21 @@ void oracle_rope(const hdi_node *node, const oracle_tensor *const *operands, ora
 
 /* ---- attention ---- */
 
+/* Where key s of a sequence of S lies: a page outside of the pool stands for the nearest one inside. */
+static uint64_t row_of_key(const oracle_tensor *pages, hd_shape k, uint64_t batch, uint64_t S, uint64_t s) {
+    if (!pages) return batch * S + s;
+    const uint64_t R = (uint64_t)k.dims[1];
+    const double page = fmin(fmax(pages->value[batch * (S / R) + s / R], 0), (double)k.dims[0] - 1);
+    return (uint64_t)page * R + s % R;
+}
+
 void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const hd_shape q = out->shape, k = operands[1]->shape;
-    const uint32_t first = q.rank - 3;
+    const oracle_tensor *pages = operands[4];
+    const uint32_t first = q.rank - 3, kv_first = pages ? 1 : first;
     const uint64_t T = (uint64_t)q.dims[first], Hq = (uint64_t)q.dims[first + 1], D = (uint64_t)q.dims[first + 2];
-    const uint64_t S = (uint64_t)k.dims[first], Hkv = (uint64_t)k.dims[first + 1], rows = hd_shape_elements(q) / D;
+    const uint64_t R = (uint64_t)k.dims[kv_first], Hkv = (uint64_t)k.dims[kv_first + 1], rows = hd_shape_elements(q) / D;
+    const uint64_t S = pages ? R * (uint64_t)pages->shape.dims[pages->shape.rank - 1] : R; /* without pages a sequence has one of its own */
     const double scale = (double)node->attrs.floats[0], deep = (double)D;
     const bool halves = operands[1]->dtype == HD_F16, q_rounds = halves && operands[0]->dtype != HD_F16; /* weights; queries too */
     oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)S));
@@ -200,7 +210,7 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
         const uint64_t visible = seen < 0 ? 0 : seen > (double)S ? S : (uint64_t)seen;
         double sizes = 0, largest, farthest = 0, slack = 0;
         for (uint64_t s = 0; s < visible; s++) {
-            const double *key = operands[1]->value + ((batch * S + s) * Hkv + head) * D, *query = operands[0]->value + row * D;
+            const double *key = operands[1]->value + (row_of_key(pages, k, batch, S, s) * Hkv + head) * D, *query = operands[0]->value + row * D;
             double size = 0, shift = 0;
             for (uint64_t d = 0; d < D && q_rounds; d++)
                 shift += fabs(key[d] * scale) * (fmax(fabs(query[d]) * 0x1p-11, 0x1p-25) + fmax(fabs(query[d]) - 65504, 0));
@@ -214,7 +224,7 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
         for (uint64_t d = 0; d < D; d++) {
             double w = visible ? 0 : (double)NAN, spread = 0, lost = 0;
             for (uint64_t s = 0; s < visible; s++) {
-                const double value = operands[2]->value[((batch * S + s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
+                const double value = operands[2]->value[(row_of_key(pages, k, batch, S, s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
                 w += term;
                 spread += fabs(term);
                 if (halves) lost += fabs(term) * 0x1p-11 + fabs(value) * 0x1p-25 * exp(-total);

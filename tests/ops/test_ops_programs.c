@@ -165,6 +165,35 @@ static void blocks(void) {
     }
 }
 
+/* The same cache in pages of a pool that three sequences share: heads that are normed, turned and written in one, values
+ * that are rounded on the way, and keys that are seen across pages. */
+static void paged_blocks(void) {
+    static const struct { hd_dtype x, cache; int32_t T, past[3]; } forms[] = {
+        { HD_F32, HD_F16, 1, { 63, 64, 100 } }, { HD_F32, HD_F16, 5, { 61, 0, 120 } }, { HD_F32, HD_F32, 3, { 5, 70, 126 } }, { HD_F16, HD_F16, 4, { 62, 128, 0 } }, { HD_BF16, HD_BF16, 2, { 0, 127, 63 } } };
+    static const int32_t table[] = { 6, 1, 3, 0, 2, 5 };
+    for (uint32_t k = 0; k < HDI_COUNT(forms); k++) {
+        const int64_t B = 3, T = forms[k].T, Hq = 4, Hkv = 2, D = 48;
+        char name[40];
+        snprintf(name, sizeof name, "pages %s %d", hd_dtype_name(forms[k].x), forms[k].T);
+        ops_begin(name, OPS_UNFUSED | OPS_UNJUDGED);
+        hd_program *p = ops_program();
+        const hd_dtype x_type = forms[k].x, cache = forms[k].cache;
+        const hd_value past = ops_given(HD_I32, HD_SHAPE(B), forms[k].past), pages = ops_given(HD_I32, HD_SHAPE(B, 2), table);
+        const hd_value weights = ops_input(x_type, HD_SHAPE(D), OPS_UNIT), where = ops_indices(HD_SHAPE(B * T), 0, 5000);
+        hd_value key = hd_rope(p, hd_rms_norm(p, ops_input(x_type, HD_SHAPE(B * T, Hkv, D), OPS_UNIT), weights, 1e-5f), where, NULL);
+        hd_value value = ops_input(x_type, HD_SHAPE(B * T, Hkv, D), OPS_UNIT);
+        key = hd_reshape(p, hd_cast(p, key, cache), HD_SHAPE(B, T, Hkv, D));
+        value = hd_reshape(p, hd_cast(p, hd_scale(p, value, 0.5f, 0), cache), HD_SHAPE(B, T, Hkv, D));
+        const hd_value keys = hd_write_pages(p, ops_state(cache, HD_SHAPE(7, 64, Hkv, D), OPS_UNIT), key, past, pages);
+        const hd_value values = hd_write_pages(p, ops_state(cache, HD_SHAPE(7, 64, Hkv, D), OPS_UNIT), value, past, pages);
+        const hd_value q = ops_input(x_type, HD_SHAPE(B, T, Hq, D), OPS_UNIT);
+        ops_case(hd_attention(p, q, keys, values, past, &(hd_attention_desc){ .pages = pages }));
+        ops_case_of(HDI_OP_WRITE_ROWS, keys);
+        ops_case_of(HDI_OP_WRITE_ROWS, values);
+        ops_end();
+    }
+}
+
 /* What a planner joins to one kernel a head: a norm, a turn, a cast and rows of a state. Each with and without the others,
  * sequences at places of their own, and once with a second reader, which keeps them apart. */
 static void heads(void) {
@@ -216,6 +245,6 @@ static void whole_models(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "chains", chains }, { "epilogues", epilogues }, { "feed-forward", programs }, { "merged", merged }, { "attention blocks", blocks }, { "heads", heads }, { "models", whole_models } };
+    static const ops_test tests[] = { { "chains", chains }, { "epilogues", epilogues }, { "feed-forward", programs }, { "merged", merged }, { "attention blocks", blocks }, { "blocks in pages", paged_blocks }, { "heads", heads }, { "models", whole_models } };
     return ops_main("programs", tests, HDI_COUNT(tests), argc, argv);
 }

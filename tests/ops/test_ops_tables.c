@@ -73,6 +73,39 @@ static void writes(void) {
     }
 }
 
+/* A table of pages [P] or [B,P] of a pool of N, none twice. Hostile: some numbers are of no page. */
+static hd_value page_table(int64_t B, int64_t P, int64_t N, bool batched, bool hostile) {
+    int32_t numbers[64], table[64];
+    for (int32_t i = 0; i < (int32_t)N; i++) numbers[i] = i;
+    for (int64_t i = 0; i < B * P; i++) {
+        const int64_t other = i + ops_random((uint32_t)(N - i));
+        table[i] = numbers[other];
+        numbers[other] = numbers[i];
+        const int32_t none[] = { -1, (int32_t)N, INT32_MIN, INT32_MAX };
+        if (hostile && ops_random(3) == 0) table[i] = none[ops_random(4)];
+    }
+    return ops_given(HD_I32, batched ? HD_SHAPE(B, P) : HD_SHAPE(P), table);
+}
+
+/* Rows across pages that lie anywhere, sequences at places of their own, tables with numbers of no page. */
+static void writes_to_pages(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(plain); t++) {
+        ops_begin(hd_dtype_name(plain[t]), 0);
+        hd_program *p = ops_program();
+        for (uint32_t k = 0; k < 12; k++) {
+            const bool batched = k % 3 != 0, deep = k % 2, wide = k % 4 == 3 && (plain[t] == HD_F16 || plain[t] == HD_BF16);
+            const int64_t R = k == 5 ? 256 : 64, B = batched ? 1 + ops_random(3) : 1, P = 1 + ops_random(3), N = B * P + ops_random(3), n = 1 + ops_random(7);
+            const int64_t T = k % 6 == 4 ? P * R : 1 + ops_random(k < 6 ? 5 : 70);
+            const hd_value state = ops_state(plain[t], deep ? HD_SHAPE(N, R, 2, n) : HD_SHAPE(N, R, n), OPS_WIDE);
+            const hd_shape one = deep ? HD_SHAPE(T, 2, n) : HD_SHAPE(T, n), several = deep ? HD_SHAPE(B, T, 2, n) : HD_SHAPE(B, T, n);
+            const hd_value rows = ops_input(wide ? HD_F32 : plain[t], batched ? several : one, OPS_WIDE);
+            const hd_value at = ops_indices(HD_SHAPE(B), k < 9 ? 0 : -3, (int32_t)(P * R + 1));
+            ops_case(hd_write_pages(p, state, rows, at, page_table(B, P, N, batched, k % 5 == 4)));
+        }
+        ops_end();
+    }
+}
+
 static void ropes(void) {
     static const int32_t sets[][4] = { { 0, 1, 2, 3 }, { 5, 4, 3, 2 }, { -1, -7, -1000, 0 }, { 4095, 32767, 131071, 1000000 }, { INT32_MAX, INT32_MIN, 1 << 30, 16777217 } };
     static const int64_t heads[] = { 2, 4, 6, 64, 66, 128, 258 };
@@ -135,6 +168,21 @@ static void attentions(void) {
                               past, k % 5 == 4 ? &(hd_attention_desc){ .not_causal = 1 } : NULL));
         ops_end();
     }
+    for (uint32_t kv = 0; kv < HDI_COUNT(floats); kv++) { /* in pages that lie anywhere, of which two sequences may share one */
+        ops_begin(hd_dtype_name(floats[kv]), 0);
+        for (uint32_t k = 0; k < 20; k++) {
+            const int64_t D = k < HDI_COUNT(sizes) ? sizes[k] : 64 + 64 * (k % 3), R = k % 4 == 3 ? 256 : 64, Hkv = 1 + ops_random(2), Hq = Hkv * (1 + ops_random(4));
+            const bool batched = k % 3 == 1;
+            const int64_t B = batched ? 1 + ops_random(3) : 1, P = 1 + ops_random(4), N = 4 * P, T = k % 5 == 2 ? 64 : 1 + ops_random(k % 2 ? 9 : 1);
+            const hd_shape pool = HD_SHAPE(N, R, Hkv, D);
+            const hd_value q = ops_input(k % 4 == 2 ? floats[kv] : HD_F32, batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), OPS_UNIT);
+            const hd_value keys = ops_input(floats[kv], pool, OPS_UNIT), values = ops_input(floats[kv], pool, OPS_UNIT);
+            const hd_value past = k % 6 == 5 ? 0 : ops_indices(HD_SHAPE(B), k % 7 == 3 ? -2 : 0, (int32_t)(P * R - T));
+            const hd_value table = k % 8 == 7 ? ops_indices(batched ? HD_SHAPE(B, P) : HD_SHAPE(P), 0, (int32_t)N - 1) : page_table(B, P, N, batched, k % 8 == 6);
+            ops_case(hd_attention(ops_program(), q, keys, values, past, &(hd_attention_desc){ .pages = table, .not_causal = k % 9 == 4 }));
+        }
+        ops_end();
+    }
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) { /* scores that are far apart, past before the start and behind the end */
         static const int32_t pasts[] = { 0, 3, 60, 1000, -2, -100 };
         ops_begin(hd_dtype_name(floats[t]), 0);
@@ -147,6 +195,6 @@ static void attentions(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter_add", scatters }, { "write_rows", writes }, { "rope", ropes }, { "attention", attentions } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter_add", scatters }, { "write_rows", writes }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

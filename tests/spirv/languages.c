@@ -24,6 +24,7 @@ static const char *const programs[] = {
     /* positions, attention */
     "x = input f32[2,6,4,32] \"x\"\np = input i32[6] \"p\"\nr = rope x p\noutput r \"r\"",
     "q = input f32[1,5,8,64] \"q\"\nk = input f16[1,40,2,64] \"k\"\nv = input f16[1,40,2,64] \"v\"\na = attention q k v\noutput a \"a\"",
+    "q = input f32[1,8,64] \"q\"\nk = input f16[4,64,2,64] \"k\"\nn = input i32[1] \"n\"\np = input i32[3] \"p\"\na = attention q k k n p\noutput a \"a\"",
     "q = input f32[1,200,8,64] \"q\"\nk = input f16[1,200,2,64] \"k\"\nv = input f16[1,200,2,64] \"v\"\na = attention q k v\noutput a \"a\"",
 };
 

@@ -20,7 +20,10 @@ static const char prelude[] =
     "k5 = input f16[9,5,16] \"k5\"\n"    "kd = input f16[9,2,8] \"kd\"\n"   "bq = input f32[2,4,6,16] \"bq\"\n"
     "bk = input f32[2,9,2,16] \"bk\"\n"  "bk3 = input f32[3,9,2,16] \"bk3\"\n" "odd = input f32[4,6,15] \"odd\"\n"
     "huge = input u8[1,1,131074] \"huge\"\n" "wide = input f32[1,1,131074] \"wide\"\n"
-    "sb = state f16[2,8,3] \"sb\"\n"    "fb = input f32[2,3,3] \"fb\"\n"  "hb = input f16[2,3,3] \"hb\"\n";
+    "sb = state f16[2,8,3] \"sb\"\n"    "fb = input f32[2,3,3] \"fb\"\n"  "hb = input f16[2,3,3] \"hb\"\n"
+    "sp = state f16[5,64,3] \"sp\"\n"   "sq = state f16[5,96,3] \"sq\"\n" "i22 = input i32[2,2] \"i22\"\n"
+    "kp = input f16[5,64,2,16] \"kp\"\n" "k32 = input f16[5,32,2,16] \"k32\"\n" "kp5 = input f16[5,64,5,16] \"kp5\"\n"
+    "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n";
 
 typedef struct infer_case {
     const char *line;
@@ -165,6 +168,16 @@ static const infer_case cases[] = {
     BAD(SHAPE, "write_rows s f0 i1", "rows is [], it must be [8,3] to go with [8,3]"),
     BAD(SHAPE, "write_rows s f i2", "position is [2], it must be [1] to go with [8,3]"),
     GOOD("write_rows sb fb i2", "f16[2,8,3]"), GOOD("write_rows sb hb i2", "f16[2,8,3]"),
+    GOOD("write_rows sp f i1 i2", "f16[5,64,3]"), GOOD("write_rows sp hb i2 i22", "f16[5,64,3]"), GOOD("write_rows sp h i1 i1", "f16[5,64,3]"),
+    BAD(SHAPE, "write_rows sp hb i1 i22", "position is [1], it must be [2] to go with [5,64,3]"),
+    BAD(SHAPE, "write_rows sp hb i2 i2", "rows is [2,3,3], it must be [2,3] to go with [5,64,3]"),
+    BAD(SHAPE, "write_rows sp f i1 i", "rows is [2,3], it must be [2,3,3] to go with [5,64,3]"),
+    BAD(SHAPE, "write_rows sp f i1 i0", "pages is [], it must be [P]"), BAD(TYPE, "write_rows sp f i1 f3", "operand 4 is f32, it must be i32"),
+    BAD(SHAPE, "write_rows sq f i1 i2", "pages of 96 rows in [5,96,3]: a page has a power of two of rows, at least 64"),
+    BAD(SHAPE, "write_rows s f i1 i2", "pages of 3 rows in [8,3]: a page has a power of two of rows, at least 64"),
+    BAD(SHAPE, "write_rows si i1 i1 i1", "operand 1 is [1], it needs at least 2 axes"),
+    BAD(INVALID_ARGUMENT, "write_rows si i1 i1 si", "value 27 would be read while it is overwritten: copy it first"),
+    BAD(LIMIT, "write_rows sp f i1 p64", "16777216 pages of 64 rows are more than a sequence can have"),
     BAD(SHAPE, "write_rows sb fb i1", "position is [1], it must be [2] to go with [2,8,3]"), GOOD("rope q4 i4", "f32[4,6,16]"),
     GOOD("rope bq i4 dims=8 pairing=neighbours factors=[1,2,3,4]", "f32[2,4,6,16]"),
     GOOD("rope odd i4 dims=14", "f32[4,6,15]"),
@@ -198,7 +211,13 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention q4 k3 k3", "4 queries have only 3 keys to see: [4,6,16] and [3,2,16]"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 scale=inf", "scale inf is no number"),
     BAD(INVALID_ARGUMENT, "attention q4 k4", "2 operands, at least 3"),
-    BAD(LIMIT, "attention q4 k4 k4 i1 i1", "5 operands, at most 4"), GOOD("cross_entropy h i2", "f32[2]"),
+    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1", "6 operands, at most 5"),
+    GOOD("attention q4 kp kp i1 i2", "f32[4,6,16]"), GOOD("attention q4 kp kp - i1", "f32[4,6,16]"), GOOD("attention bq kp kp i2 i22", "f32[2,4,6,16]"),
+    BAD(SHAPE, "attention q4 k4 k4 i1 i1", "operand 2 is [9,2,16], the number of its axes must be 4"),
+    BAD(SHAPE, "attention q4 kp kp i1 i22", "pages is [2,2], it must be [P]"), BAD(SHAPE, "attention bq kp kp i2 i2", "pages is [2], it must be [2,P]"),
+    BAD(SHAPE, "attention q4 k32 k32 i1 i1", "pages of 32 rows in [5,32,2,16]: a page has a power of two of rows, at least 64"),
+    BAD(SHAPE, "attention q4 kp5 kp5 i1 i1", NULL), BAD(TYPE, "attention q4 kp kp i1 f3", "operand 5 is f32, it must be i32"),
+    BAD(SHAPE, "attention q65 kp kp i1 i1", "65 queries have only 64 keys to see: [65,6,16] and [5,64,2,16]"), GOOD("attention q65 kp kp i1 i2", "f32[65,6,16]"), GOOD("cross_entropy h i2", "f32[2]"),
     GOOD("cross_entropy f3 i0", "f32[]"), BAD(TYPE, "cross_entropy i i2", NULL),
     BAD(TYPE, "cross_entropy f f", "operand 2 is f32, it must be i32"),
     BAD(SHAPE, "cross_entropy f i4", "targets is [4], it must be [2] to go with [2,3]"),
@@ -247,7 +266,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 46, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line 54, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }

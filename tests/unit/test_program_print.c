@@ -89,6 +89,12 @@ static void human_text_becomes_canonical(void **state) {
                              "v4 = attention v3 v3 v3 scale=0.5\n");
     free(out);
     hdi_program_free(p);
+    p = parsed("heddle 1\nx = input f32[5,2,4] \"x\"\ni = input i32[1] \"i\"\npool = state f16[3,64,2,4] \"pool\"\nw = write_rows pool x i i\na = attention x w w - i\n");
+    out = text_of(p);
+    assert_string_equal(out, "heddle 1\nv1 = input f32[5,2,4] \"x\"\nv2 = input i32[1] \"i\"\nv3 = state f16[3,64,2,4] \"pool\"\n"
+                             "v4 = write_rows v3 v1 v2 v2\nv5 = attention v1 v4 v4 - v2 scale=0.5\n");
+    free(out);
+    hdi_program_free(p);
 }
 
 static void hash_is_of_the_structure(void **state) {

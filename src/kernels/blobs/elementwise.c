@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest 37e6f2d33f18c2b0. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest 9d4b649b7df46242. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -8120,4 +8120,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00007e4d,0x000200f9,0x00007e4e,0x000200f8,0x00007e4e,0x000200f9,0x000018e2,
 0x000200f8,0x000018e2,0x000200f9,0x00001935,0x000200f8,0x00001935,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x37e6f2d33f18c2b0), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x9d4b649b7df46242), NULL };

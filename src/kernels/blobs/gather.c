@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest 169b0f03a38d0eea. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest 520328b430c6e570. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -983,4 +983,4 @@ static const uint32_t words[] = {
 0x000006d0,0x000000de,0x000000b0,0x00000fc7,0x000200f9,0x000006ce,0x000200f8,0x000006ce,
 0x000200f9,0x000006c2,0x000200f8,0x000006c2,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x169b0f03a38d0eea), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x520328b430c6e570), NULL };

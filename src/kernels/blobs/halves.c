@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest 2a9a21f8393a847e. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest 0cbf1ca14a99f4be. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -853,4 +853,4 @@ static const uint32_t words[] = {
 0x00060041,0x000003bd,0x00000517,0x00000508,0x000002c7,0x000004e9,0x0003003e,0x00000517,
 0x00000516,0x000200f9,0x00000548,0x000200f8,0x00000548,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x2a9a21f8393a847e), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x0cbf1ca14a99f4be), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest b471d2989bf36425. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest f8d0553987a8703d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -10575,4 +10575,4 @@ static const uint32_t words[] = {
 0x0000a03c,0x00000286,0x000200f9,0x000021d6,0x000200f8,0x000021d8,0x000200f9,0x0000226d,
 0x000200f8,0x0000226d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xb471d2989bf36425), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0xf8d0553987a8703d), NULL };

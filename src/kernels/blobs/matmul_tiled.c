@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest dd7c8e30696f5877. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 185982266fbee4ad. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -8278,4 +8278,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000006,0x00001dba,0x0000851f,0x00000265,0x000200f9,0x00001d60,0x000200f8,
 0x00001d62,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xdd7c8e30696f5877), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x185982266fbee4ad), NULL };

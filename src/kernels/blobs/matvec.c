@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest 90eb02a1badafa9e. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest 11bba01187f96d2f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -8138,4 +8138,4 @@ static const uint32_t words[] = {
 0x00001c71,0x00050080,0x00000006,0x00001c97,0x00008350,0x00001c95,0x000200f9,0x00001c6e,
 0x000200f8,0x00001c70,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x90eb02a1badafa9e), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0x11bba01187f96d2f), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 23961c6730e1b417. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest bd3a705c1a884f29. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -8534,4 +8534,4 @@ static const uint32_t words[] = {
 0x00000006,0x00001ecf,0x000087d0,0x00001ecd,0x000200f9,0x00001e6a,0x000200f8,0x00001e6c,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x23961c6730e1b417), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xbd3a705c1a884f29), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest e375aef7bc32b5eb. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest f59efd87deba4dd5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -9017,4 +9017,4 @@ static const uint32_t words[] = {
 0x00002027,0x00050080,0x00000006,0x0000207b,0x00008ec6,0x00002079,0x000200f9,0x00002024,
 0x000200f8,0x00002026,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xe375aef7bc32b5eb), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xf59efd87deba4dd5), NULL };

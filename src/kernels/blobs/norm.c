@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest 1eb2f8e293b30f62. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest f8230f1c11183413. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -855,4 +855,4 @@ static const uint32_t words[] = {
 0x00000000,0x00050080,0x00000006,0x000005c8,0x00000e1c,0x000005c6,0x000200f9,0x00000574,
 0x000200f8,0x00000576,0x000200f9,0x000005c9,0x000200f8,0x000005c9,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0x1eb2f8e293b30f62), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xf8230f1c11183413), NULL };

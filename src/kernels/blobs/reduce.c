@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 542feedfabf94da9. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 48215617b55d7e14. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2001,4 +2001,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000006da,0x000200f8,0x000006da,0x000200f9,0x000006b7,0x000200f8,0x000006b7,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x542feedfabf94da9), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x48215617b55d7e14), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 77dcd107af724e74. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest 7f08e2adee4ece33. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -769,4 +769,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000005f5,0x000200f8,0x000005f5,0x000200f9,0x00000689,0x000200f8,0x00000689,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x77dcd107af724e74), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x7f08e2adee4ece33), NULL };

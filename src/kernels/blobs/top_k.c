@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/top_k.comp, digest 56af3bcb4016c4df. Do not edit. */
+/* Made by tools/blobs from glsl/top_k.comp, digest 74307afa1c113a76. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_top_k;
 static const uint32_t words[] = {
@@ -991,4 +991,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000006,0x00000634,0x00000dfd,0x00000632,0x000200f9,0x00000623,0x000200f8,
 0x00000635,0x000200f9,0x0000040c,0x000200f8,0x0000040c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_top_k = { words, sizeof words / 4, UINT64_C(0x56af3bcb4016c4df), NULL };
+const hdi_blob hdi_blob_top_k = { words, sizeof words / 4, UINT64_C(0x74307afa1c113a76), NULL };

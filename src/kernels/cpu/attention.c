@@ -176,6 +176,15 @@ static state begin(const hdi_cpu_call *call) {
     return s;
 }
 
+/* The row of k and v that a key of the sequence is (glsl/pages.glsl). */
+static uint64_t row_of(const hdi_cpu_call *call, uint32_t batch, uint32_t key) {
+    const uint32_t page = call->spec[HDI_ATTENTION_PAGE], S = call->push[2];
+    if (page == 0) return (uint64_t)batch * S + key;
+    const int32_t number = ((const int32_t *)call->bindings[4])[(uint64_t)batch * (S >> page) + (key >> page)];
+    const uint64_t inside = (uint64_t)HDI_MIN(HDI_MAX(number, 0), (int32_t)call->push[7] - 1);
+    return (inside << page) + (key & ((1u << page) - 1));
+}
+
 HDCPU_KERNEL(attention) {
     (void)group_z;
     const uint32_t B = call->push[0], T = call->push[1], S = call->push[2], Hq = call->push[3], Hkv = call->push[4], D = call->push[5];
@@ -199,15 +208,16 @@ HDCPU_KERNEL(attention) {
         hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], q_first[r], D, s.query + (size_t)r * s.width);
         most = HDI_MAX(most, s.visible[r]);
     }
-    const uint64_t step = (uint64_t)Hkv * D, kv_first = ((uint64_t)batch * S * Hkv + head) * D;
-    for (uint32_t key = 0; key < most; key += TILE) {
-        load_tile(&s, call->bindings[1], call->bindings[2], kv_first + key * step, step, HDI_MIN(TILE, most - key));
+    const uint64_t step = (uint64_t)Hkv * D;
+    for (uint32_t key = 0; key < most; key += TILE) { /* a tile lies in one page */
+        const uint64_t first = row_of(call, batch, key) * step + (uint64_t)head * D;
+        load_tile(&s, call->bindings[1], call->bindings[2], first, step, HDI_MIN(TILE, most - key));
         add_tile(&s, rows, key);
     }
     for (uint32_t r = 0; r < rows; r++) {
         float *result = s.result + (size_t)r * s.width;
         const float inverse = exact_div(1.0f, s.running_sum[r]);
         for (uint32_t d = 0; d < D; d++) result[d] *= inverse;
-        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[4], q_first[r], D, result);
+        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[5], q_first[r], D, result);
     }
 }

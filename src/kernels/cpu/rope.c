@@ -64,7 +64,14 @@ HDCPU_KERNEL(rope) {
         const uint32_t batch = token / push[7];
         const int64_t row = (int64_t)((const int32_t *)call->bindings[4])[batch] + token % push[7];
         if (row < 0 || row >= (int64_t)push[8]) return;
-        to = ((uint64_t)batch * push[8] + (uint64_t)row) * H * D;
+        const uint32_t page = call->spec[HDI_ROPE_PAGE];
+        uint64_t place = (uint64_t)batch * push[8] + (uint64_t)row;
+        if (page != 0) {
+            const int32_t number = ((const int32_t *)call->bindings[5])[place >> page];
+            if (number < 0 || number >= (int64_t)push[9]) return;
+            place = ((uint64_t)number << page) + ((uint64_t)row & ((1u << page) - 1));
+        }
+        to = place * H * D;
     }
     state s = { call->spec[HDI_ROPE_TYPE], D, push[4] / 2, call->scratch, NULL, NULL, NULL };
     s.cosine = s.sine + s.half;
@@ -76,6 +83,6 @@ HDCPU_KERNEL(rope) {
         if (norm != 0) normalise(&s, norm == 2 ? call->bindings[3] : NULL, exact_from_bits(push[6]));
         turn_head(&s, call->spec[HDI_ROPE_PAIRING] == 1);
         round_floats(s.type, s.turned, D);
-        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[5], to + (uint64_t)h * D, D, s.turned);
+        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[6], to + (uint64_t)h * D, D, s.turned);
     }
 }

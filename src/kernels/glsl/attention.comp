@@ -9,12 +9,15 @@ layout(constant_id = HDI_ATTENTION_CAUSAL) const uint CAUSAL = 1u;
 layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
 layout(constant_id = HDI_ATTENTION_ROWS) const uint ROWS = 1u;
 layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 256u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale; } push;
+layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
-layout(std430, binding = 4) buffer Y { uint y[]; };
+layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
+layout(std430, binding = 5) buffer Y { uint y[]; };
+#include "pages.glsl"
 
 #define TILE HDI_ATTENTION_TILE
 const uint BLOCKS = WIDTH / HDI_MM_BLOCK;
@@ -55,16 +58,16 @@ void main() {
     }
     barrier();
     uint most = visible[rows - 1u];
-    uint kv_step = push.Hkv * push.D, kv_first = (batch * push.S * push.Hkv + head) * push.D;
+    uint kv_step = push.Hkv * push.D;
 
     for (uint begin = 0u; begin < most; begin += TILE) {
-        uint count = min(TILE, most - begin);
+        uint count = min(TILE, most - begin), tile_first = row_of(batch, page_of(batch, begin), begin) * kv_step + head * push.D;
         for (uint item = ME; item < TILE * BLOCKS; item += WORKGROUP) { // one key's block of D, for all rows
             uint key = item / BLOCKS, block = item - key * BLOCKS, d_first = block * HDI_MM_BLOCK;
             if (key >= count) continue;
             float sums[ROWS];
             [[unroll]] for (uint r = 0u; r < ROWS; r++) sums[r] = 0.0;
-            uint k_first = kv_first + (begin + key) * kv_step;
+            uint k_first = tile_first + key * kv_step;
             for (uint d = d_first; d < d_first + HDI_MM_BLOCK; d += 4u) {
                 [[unroll]] for (uint step = 0u; step < 4u; step++) {
                     if (d + step >= push.D) continue;
@@ -109,7 +112,7 @@ void main() {
             for (uint key = 0u; key < count; key += 4u) {
                 [[unroll]] for (uint step = 0u; step < 4u; step++) {
                     if (key + step >= count) continue;
-                    float element = LOAD_FLOAT(v, KV_TYPE, kv_first + (begin + key + step) * kv_step + d);
+                    float element = LOAD_FLOAT(v, KV_TYPE, tile_first + (key + step) * kv_step + d);
                     [[unroll]] for (uint r = 0u; r < ROWS; r++)
                         if (begin + key + step < visible[r]) sums[r] = add_product(sums[r], weights[r * TILE + key + step], element);
                 }

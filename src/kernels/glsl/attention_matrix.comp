@@ -18,14 +18,17 @@ layout(constant_id = HDI_ATTENTION_CAUSAL) const uint CAUSAL = 1u;
 layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
 layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 128u;
 layout(constant_id = HDI_ATTENTION_WIDE) const uint WIDE = 1u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale; } push;
+layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
 layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 2) readonly buffer WideV { uvec4 wide_v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
-layout(std430, binding = 4) buffer Y { uint y[]; };
+layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
+layout(std430, binding = 5) buffer Y { uint y[]; };
+#include "pages.glsl"
 
 // A row of a tile is WIDTH halves in chunks of 8; one chunk more spreads rows over the memory's banks.
 const uint SUBGROUPS = 4u, INVOCATIONS = 128u, UNIT = 16u, ROWS = HDI_ATTENTION_MATRIX_ROWS, KEYS = 32u;
@@ -94,7 +97,8 @@ void main() {
     }
 
     float largest = LEAST, total = 0.0;
-    const uint kv_step = push.Hkv * push.D, kv_first = (batch * push.S * push.Hkv + head) * push.D;
+    const uint kv_step = push.Hkv * push.D;
+    uint page = page_of(batch, 0u); // of the keys that are read next
     uvec4 next_keys[READS], next_values[READS];
     for (uint end = 0u; end < most + KEYS; end += KEYS) { // round `end` uses the keys before it, and reads those behind
         if (end > 0u) {
@@ -107,8 +111,10 @@ void main() {
             }
             barrier();
         }
+        const uint tile_first = row_of(batch, page, end) * kv_step + head * push.D;
+        page = page_of(batch, end + KEYS);
         [[unroll]] for (uint i = 0u; i < READS; i++) {
-            uint item = gl_LocalInvocationIndex + i * INVOCATIONS, key = end + item / CHUNKS, first = kv_first + key * kv_step;
+            uint item = gl_LocalInvocationIndex + i * INVOCATIONS, key = end + item / CHUNKS, first = tile_first + item / CHUNKS * kv_step;
             next_keys[i] = next_values[i] = uvec4(0u);
             if (key >= most || item >= KEYS * CHUNKS) continue;
             READ_HALVES(k, wide_k, first, item % CHUNKS, next_keys[i])

@@ -17,7 +17,8 @@ layout(constant_id = HDI_ATTENTION_SUBGROUP) const uint SUBGROUP = 32u;
 layout(constant_id = HDI_ATTENTION_KEY_LANES) const uint KEY_LANES = 8u;
 layout(constant_id = HDI_ATTENTION_WIDE) const uint WIDE = 0u;
 layout(constant_id = HDI_ATTENTION_KEYS) const uint KEYS = 4u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, parts, part_keys; } push;
+layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, parts, part_keys; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 0) readonly buffer WideQ { uvec4 wide_q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
@@ -25,9 +26,11 @@ layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 2) readonly buffer WideV { uvec4 wide_v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
-layout(std430, binding = 4) coherent buffer Partial { vec4 partial[]; }; // ROWS * WIDTH sums and ROWS (maximum, sum, 0, 0) a part
-layout(std430, binding = 5) coherent buffer Arrivals { uint arrivals[]; };
-layout(std430, binding = 6) buffer Y { uint y[]; };
+layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
+layout(std430, binding = 5) coherent buffer Partial { vec4 partial[]; }; // ROWS * WIDTH sums and ROWS (maximum, sum, 0, 0) a part
+layout(std430, binding = 6) coherent buffer Arrivals { uint arrivals[]; };
+layout(std430, binding = 7) buffer Y { uint y[]; };
+#include "pages.glsl"
 
 const uint CHUNKS = WIDTH / 8u, OWN_CHUNKS = (CHUNKS + KEY_LANES - 1u) / KEY_LANES; // of a head, of a lane
 const uint OWN = 2u * OWN_CHUNKS;                                                  // vectors of 4 elements
@@ -59,11 +62,14 @@ vec4 unpacked(uvec2 halves, uint type) {
 }
 #define FOUR(words, type, at, i) (IS_NARROW(type) ? unpacked((i) % 2u == 0u ? words[at + (i) / 2u].xy : words[at + (i) / 2u].zw, type) : uintBitsToFloat(words[at + (i)]))
 
-// The lane's chunks of the slot's keys of the round from `base` on. Beyond the last row of the cache that row is read, and
-// not used.
-#define READ_ROUND(base) { \
+// The lane's chunks of the slot's keys of the round from `base` on, where `page` is the one that they lie in. Beyond the last
+// row of the cache that row is read, and not used. Rounds of more keys than a page has ask for each key's page.
+const uint ROUND = SLOTS * KEYS;
+const bool ONE_PAGE = ROUND <= (PAGE == 0u ? ROUND : 1u << PAGE);
+#define READ_ROUND(base, page) { \
     [[unroll]] for (uint u = 0u; u < KEYS; u++) { \
-        uint first = kv_first + min((base) + u * SLOTS + slot, push.S - 1u) * kv_step; \
+        uint key = min((base) + u * SLOTS + slot, push.S - 1u); \
+        uint first = row_of(batch, ONE_PAGE ? page : page_of(batch, key), key) * kv_step + head * push.D; \
         [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) { \
             uint chunk = min(lane + c * KEY_LANES, CHUNKS - 1u), at = u * OWN_WORDS + c * CHUNK_WORDS; \
             READ_CHUNK(k, wide_k, KV_TYPE, first, chunk, next_key_words, at) \
@@ -131,10 +137,11 @@ void main() {
     uint pairs = push.B * push.Hkv, units = pairs * blocks, part = group_number() / units, unit = group_number() - part * units;
     if (part >= push.parts) return;
     uint batch = unit % pairs / push.Hkv, head = unit % pairs - batch * push.Hkv, row_first = unit / pairs * ROWS, rows = min(ROWS, row_count - row_first);
-    uint kv_step = push.Hkv * push.D, kv_first = (batch * push.S * push.Hkv + head) * push.D, begin = part * push.part_keys;
+    uint kv_step = push.Hkv * push.D, begin = part * push.part_keys, page = page_of(batch, begin);
     uvec4 key_words[KEYS * OWN_WORDS], value_words[KEYS * OWN_WORDS], next_key_words[KEYS * OWN_WORDS], next_value_words[KEYS * OWN_WORDS];
-    READ_ROUND(begin) // before it is known how many keys are seen: that takes as long to read
+    READ_ROUND(begin, page) // before it is known how many keys are seen: that takes as long to read
     int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
+    page = page_of(batch, begin + ROUND); // each page's number is there a round before its keys are asked for
 
     uint visible[ROWS], row_at[ROWS], most = 0u; // row_at: the row's first element in q and y
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
@@ -165,12 +172,15 @@ void main() {
         visible[r] = min(visible[r], end);
     }
 
-    for (uint base = begin; base < end; base += SLOTS * KEYS) {
+    for (uint base = begin; base < end; base += ROUND) {
         [[unroll]] for (uint w = 0u; w < KEYS * OWN_WORDS; w++) {
             key_words[w] = next_key_words[w];
             value_words[w] = next_value_words[w];
         }
-        if (base + SLOTS * KEYS < end) READ_ROUND(base + SLOTS * KEYS)
+        if (base + ROUND < end) {
+            READ_ROUND(base + ROUND, page)
+            page = page_of(batch, base + 2u * ROUND);
+        }
         float scores[ROWS * KEYS];
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
             [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = 0.0;

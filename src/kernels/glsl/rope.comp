@@ -7,13 +7,15 @@ layout(constant_id = HDI_ROPE_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_ROPE_PAIRING) const uint PAIRING = 0u;
 layout(constant_id = HDI_ROPE_NORM) const uint NORM = 0u;
 layout(constant_id = HDI_ROPE_ROWS) const uint ROWS = 0u;
-layout(push_constant) uniform Push { uint tokens, T, H, D, dims, magnitude, eps, rows_T, rows_S; } push;
+layout(constant_id = HDI_ROPE_PAGE) const uint PAGE = 0u;
+layout(push_constant) uniform Push { uint tokens, T, H, D, dims, magnitude, eps, rows_T, rows_S, rows_N; } push;
 layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer Positions { uint positions[]; };
 layout(std430, binding = 2) readonly buffer Frequencies { uint frequencies[]; };
 layout(std430, binding = 3) readonly buffer Weight { uint weight[]; };
 layout(std430, binding = 4) readonly buffer Place { int place[]; };
-layout(std430, binding = 5) buffer Y { uint y[]; };
+layout(std430, binding = 5) readonly buffer Pages { int pages[]; };
+layout(std430, binding = 6) buffer Y { uint y[]; };
 
 uint position, x_first, y_first; // of the token, of the head
 float scale;
@@ -73,7 +75,13 @@ void main() {
         uint batch = token / push.rows_T;
         int row = place[batch] + int(token - batch * push.rows_T);
         if (row < 0 || row >= int(push.rows_S)) return;
-        y_first = ((batch * push.rows_S + uint(row)) * push.H + group_number() % push.H) * push.D;
+        uint to = batch * push.rows_S + uint(row);
+        if (PAGE != 0u) {
+            int page = pages[batch * (push.rows_S >> PAGE) + (uint(row) >> PAGE)];
+            if (page < 0 || page >= int(push.rows_N)) return;
+            to = (uint(page) << PAGE) + (uint(row) & ((1u << PAGE) - 1u));
+        }
+        y_first = (to * push.H + group_number() % push.H) * push.D;
     }
     position = positions[token % push.T];
     if (NORM != 0u) scale = norm_scale();
