@@ -105,6 +105,8 @@ typedef struct hd_session_desc {
     hd_device     *device;       /* NULL: the best one, opened for the session and closed with it */
     uint32_t       context;      /* tokens a sequence can hold; 0: what the model was made for, at most 4,096 */
     uint32_t       sequences;    /* conversations side by side; 0: 1 */
+    uint64_t       cache_tokens; /* tokens that all sequences together can hold, in pages of 256 that they take and give back;
+                                    0: as many as they could, sequences * context. More is not taken */
     uint32_t       chunk;        /* most prompt tokens in one submission; 0: 512 */
     hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
     uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. Layers that do not fit are left to the CPU */
@@ -135,7 +137,7 @@ HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc,
 HD_API void hd_session_destroy(hd_session *session);
 
 /** Appends tokens to a sequence (0 .. sequences-1) and computes what comes after the last of them. Statuses: NULL_POINTER,
- *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence is full; nothing was appended), DEVICE_LOST,
+ *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence or the cache is full; nothing was appended), DEVICE_LOST,
  *  TIMEOUT. */
 HD_API hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count);
 /** One token for each of several sequences. */
@@ -154,7 +156,7 @@ HD_API hd_status hd_session_logits(hd_session *session, uint32_t sequence, const
 /** Number of tokens in a sequence. */
 HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence);
 /** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT. */
+ *  Pages of the cache that it then holds no token in are free for all sequences. Statuses: NULL_POINTER, INVALID_ARGUMENT. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
 
 /** Counters of a session. */
@@ -195,7 +197,7 @@ typedef enum hd_stop {
     HD_STOP_NONE = 0,
     HD_STOP_END,     /* the model ended it */
     HD_STOP_LENGTH,  /* max_tokens */
-    HD_STOP_CONTEXT, /* the sequence is full */
+    HD_STOP_CONTEXT, /* the sequence or the cache is full */
     HD_STOP_TEXT,    /* one of the stop texts */
     HD_STOP_CALLER   /* on_text said so */
 } hd_stop;
@@ -208,7 +210,7 @@ typedef struct hd_generate_desc {
     uint32_t       sequence;
     const int32_t *tokens;        /* the prompt, appended to what the sequence holds */
     size_t         token_count;
-    uint32_t       max_tokens;    /* 0: until the sequence is full */
+    uint32_t       max_tokens;    /* 0: until the sequence or the cache is full */
     hd_sampling    sampling;
     const char *const *stop_texts;/* the answer ends before one of these; "" is none */
     size_t         stop_count;

@@ -106,7 +106,6 @@ static hd_status tell_last(answer *a) {
 static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
     hd_session *session = a->session;
     const hd_generate_desc *desc = a->desc;
-    const hdl_sequence *sequence = &session->sequences[desc->sequence];
     while (!a->stop) {
         int32_t token;
         hd_status status = choose(a, &token);
@@ -119,7 +118,7 @@ static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
         result->token_count++;
         if ((status = tell(a, token))) return status;
         if (!a->stop && result->token_count == desc->max_tokens) a->stop = HD_STOP_LENGTH;
-        if (sequence->position == session->layout.context) a->stop = a->stop ? a->stop : HD_STOP_CONTEXT;
+        if (!hdl_session_has_room(session, desc->sequence)) a->stop = a->stop ? a->stop : HD_STOP_CONTEXT;
         else if ((status = feed(a, token))) return status;
     }
     return tell_last(a);

@@ -4,7 +4,7 @@
  *   x = x + out(attention(rope(q), rope(k), v))   of the normed x
  *   x = x + down(activation(gate) * up)           of the normed x
  *
- * All sums run in f32; the cache holds f16. */
+ * All sums run in f32; the cache holds f16, in pages that lie anywhere in a pool. */
 #include "llm/graph.h"
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ typedef struct graph {
     hd_program     *program;
     hdl_size        size;
     bool            nameless;
-    hd_value        positions, past;
+    hd_value        positions, past, pages;
 } graph;
 
 static hd_value input(const graph *g, uint32_t layer, hdl_role role) {
@@ -73,9 +73,10 @@ void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]) {
 static hd_value cached(const graph *g, hd_value x, bool values, uint32_t layer) {
     char name[HDL_CACHE_NAME];
     hdl_cache_name(g->nameless ? HDL_NO_LAYER : layer, values, name);
-    const hd_value state = hd_state(g->program, name, HD_F16, hdl_cache_shape(g->model, g->size));
-    x = by_sequence(g, hd_cast(g->program, x, HD_F16), g->model->figures.kv_heads);
-    return hd_write_rows(g->program, state, x, g->past);
+    const hdl_figures *f = &g->model->figures;
+    const hd_value state = hd_state(g->program, name, HD_F16, HD_SHAPE(g->size.pages, HDL_PAGE_TOKENS, f->kv_heads, f->head_size));
+    x = by_sequence(g, hd_cast(g->program, x, HD_F16), f->kv_heads);
+    return hd_write_pages(g->program, state, x, g->past, g->pages);
 }
 
 static hd_value attend(const graph *g, hd_value x, uint32_t layer) {
@@ -89,7 +90,7 @@ static hd_value attend(const graph *g, hd_value x, uint32_t layer) {
     q = by_sequence(g, turned(g, q, f->heads, layer, HDL_Q_NORM), f->heads);
     k = cached(g, turned(g, k, f->kv_heads, layer, HDL_K_NORM), false, layer);
     v = cached(g, hd_reshape(p, v, HD_SHAPE(rows, f->kv_heads, f->head_size)), true, layer);
-    hd_value y = hd_reshape(p, hd_attention(p, q, k, v, g->past, NULL), HD_SHAPE(rows, width));
+    hd_value y = hd_reshape(p, hd_attention(p, q, k, v, g->past, &(hd_attention_desc){ .pages = g->pages }), HD_SHAPE(rows, width));
     if (g->model->arch->sub_norm) y = norm(g, y, layer, HDL_ATTN_SUB_NORM);
     return hd_add(p, x, linear(g, y, layer, HDL_OUT, vector(g, layer, HDL_OUT_BIAS)));
 }
@@ -126,12 +127,6 @@ static void give_logits(const graph *g, hd_value x, hd_value embedding) {
     hd_output(p, "scores", hd_take_along(p, logits, candidates));
 }
 
-hd_shape hdl_cache_shape(const hd_model *model, hdl_size size) {
-    const hdl_figures *f = &model->figures;
-    if (size.sequences == 1) return HD_SHAPE(size.bucket, f->kv_heads, f->head_size);
-    return HD_SHAPE(size.sequences, size.bucket, f->kv_heads, f->head_size);
-}
-
 hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hd_program **out_program) {
     const int64_t rows = (int64_t)size.sequences * size.tokens;
     hd_program *p = *out_program = hd_program_create(model->context);
@@ -148,6 +143,8 @@ hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, h
     }
     g.positions = hd_input(p, "positions", HD_I32, HD_SHAPE(rows));
     g.past = hd_input(p, "past", HD_I32, HD_SHAPE(size.sequences));
+    const int64_t table = size.bucket / HDL_PAGE_TOKENS;
+    g.pages = hd_input(p, "pages", HD_I32, size.sequences == 1 ? HD_SHAPE(table) : HD_SHAPE(size.sequences, table));
     for (uint32_t layer = part.first_layer; layer < part.first_layer + part.layer_count; layer++) {
         x = attend(&g, x, layer);
         x = feed_forward(&g, x, layer);

@@ -3,6 +3,7 @@
 #define HDL_GRAPH_H
 
 #include "llm/model.h"
+#include "llm/pages.h"
 
 /* Which part of the model, and for how many tokens. A part that does not begin with the embedding takes "hidden" f32 [rows,H];
  * one that does not end with the logits gives "next", of the same shape.
@@ -10,9 +11,10 @@
  * A part of no layers is the embedding alone.
  *
  * Inputs   "tokens" i32 [rows] (or "hidden"), "positions" i32 [rows], "past" i32 [sequences]: tokens that each sequence holds
- *          already, "last" i32 [sequences], where tokens > 1: the row whose logits are wanted; and the weights, by their
- *          names in the file
- * States   "keys.<layer>", "values.<layer>": [bucket,Hkv,D] in f16, or [sequences,bucket,Hkv,D] for more than one
+ *          already, "last" i32 [sequences], where tokens > 1: the row whose logits are wanted; "pages" i32 [P], or
+ *          [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the weights, by their names in
+ *          the file
+ * States   "keys.<layer>", "values.<layer>": [pages,256,Hkv,D] in f16, the same for every size
  * Outputs  "logits" f32 [sequences,V] and "best" i32 [sequences], the index of the largest, and "peak" f32
  *          [sequences], that largest, NaN where one is; where candidates are wanted, "candidates" i32 [sequences,candidates], the indices of so
  *          many largest, the largest first, and "scores" f32, what these are (or "next") */
@@ -24,7 +26,8 @@ typedef struct hdl_part {
 enum { HDL_CANDIDATES = 128 };
 typedef struct hdl_size {
     uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */
-    uint32_t bucket;            /* tokens that a sequence's cache has room for in this program */
+    uint32_t bucket;            /* tokens that a sequence has room for in this program, in whole pages */
+    uint32_t pages;             /* of the cache, for all sequences */
     uint32_t candidates;        /* for the sampler, of each sequence; 0: none */
 } hdl_size;
 /* How many candidates a plan gives where they are wanted. */
@@ -37,7 +40,4 @@ hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, h
 /* The name of a layer's cache, "keys.3" or, without a number, "keys". */
 enum { HDL_CACHE_NAME = 32 };
 void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]);
-/* The shape of a cache state. */
-hd_shape hdl_cache_shape(const hd_model *model, hdl_size size);
-
 #endif

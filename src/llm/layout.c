@@ -1,7 +1,7 @@
 /* layout.c: where a model's layers go, and what that takes, in bytes, before anything is loaded. */
 #include "llm/session.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_CHUNK = 512, LEAST_BUCKET = 256, LEAST_TOKENS = 8 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_CHUNK = 512, LEAST_BUCKET = HDL_PAGE_TOKENS, LEAST_TOKENS = 8 };
 
 /* ---- sizes ---- */
 
@@ -42,34 +42,39 @@ static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_
 /* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
 static hd_status decode_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint32_t bucket, uint64_t *inout_bytes) {
     const uint64_t before = *inout_bytes;
-    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, 0 }, inout_bytes);
+    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, layout->pages, 0 }, inout_bytes);
     if (part.heads) *inout_bytes += *inout_bytes - before + 2 * hdl_aligned(hdl_candidates(model) * sizeof(float));
     return status;
 }
 
 /* The same of all plans that a session may come to make. */
 static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
-    const uint32_t sequences = layout->sequences;
+    const uint32_t sequences = layout->sequences, pages = layout->pages;
     hd_status status = HD_OK;
     *out_bytes = 0;
-    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows, 0 }, out_bytes);
-    for (uint32_t bucket = sequences > 1 ? layout->rows : hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
+    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows, pages, 0 }, out_bytes);
+    for (uint32_t bucket = hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
         status = decode_bytes(model, device, layout, part, bucket, out_bytes);
         last = bucket;
         bucket = hdl_layout_bucket(layout, bucket);
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, 0 }, out_bytes);
+        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, pages, 0 }, out_bytes);
     return status;
 }
 
 typedef struct need { uint64_t weights, cache, scratch; } need;
 static uint64_t total(need n) { return n.weights + n.cache + n.scratch; }
 
+static uint64_t table_bytes(const hdl_layout *layout) { return hdl_table_bytes(layout->sequences, layout->rows / HDL_PAGE_TOKENS); }
+
+/* What a stage takes that is not streamed. */
 static hd_status need_of(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, need *out) {
     out->weights = hdl_part_weight_bytes(model, part);
-    out->cache = hdl_cache_bytes(model, part.layer_count, layout->sequences, layout->rows);
-    return scratch_bytes(model, device, layout, part, &out->scratch);
+    out->cache = hdl_cache_bytes(model, part.layer_count, layout->pages);
+    const hd_status status = scratch_bytes(model, device, layout, part, &out->scratch);
+    out->scratch += table_bytes(layout);
+    return status;
 }
 
 /* ---- places ---- */
@@ -136,15 +141,16 @@ static hd_status stream_with(const hd_model *model, hdl_layout *layout, hd_devic
     const hdl_part one = { 0, 1, false, false, true };
     const uint64_t rows = layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
     hd_fit *fit = &layout->fit;
-    need a, b, c;
+    need a, c;
+    uint64_t each; /* of the plans for a kind of layers */
     hd_status status = need_of(model, device, layout, embedding, &a);
-    if (!status) status = need_of(model, device, layout, one, &b);
+    if (!status) status = scratch_bytes(model, device, layout, one, &each);
     if (!status) status = need_of(model, device, layout, staying, &c);
     if (status) return status;
     fit->device_layers = count, fit->streamed_layers = layers - count;
     fit->device_weight_bytes = c.weights + hdl_part_slot_bytes(model, travelling) + a.weights;
-    fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->sequences, layout->rows);
-    fit->device_scratch_bytes = a.scratch + kinds_of_layers(model, layers - count) * b.scratch + c.scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float));
+    fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->pages);
+    fit->device_scratch_bytes = a.scratch + kinds_of_layers(model, layers - count) * each + table_bytes(layout) + c.scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float));
     fit->device_bytes = fit->device_weight_bytes + fit->device_cache_bytes + fit->device_scratch_bytes;
     fit->fits = fit->device_bytes <= fit->device_memory_bytes;
     layout->stage_count = 3;
@@ -189,7 +195,10 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (desc->chunk > 1u << 16) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
     if (desc->device_layers < -1 || desc->device_layers > (int)layers) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "device_layers is -1, 0, or a number of layers that the model has");
-    out->rows = (out->context + 255) / 256 * 256;
+    const uint32_t most = (out->context + HDL_PAGE_TOKENS - 1) / HDL_PAGE_TOKENS; /* pages of a sequence */
+    const uint64_t wished = desc->cache_tokens / HDL_PAGE_TOKENS + (desc->cache_tokens % HDL_PAGE_TOKENS != 0);
+    out->rows = most * HDL_PAGE_TOKENS;
+    out->pages = wished && wished < (uint64_t)out->sequences * most ? (uint32_t)wished : out->sequences * most;
     while (out->chunk > LEAST_TOKENS && (out->chunk > out->rows || (desc->chunk && out->chunk > desc->chunk))) out->chunk /= 2;
     const uint64_t has = hd_device_get_info(device)->memory_bytes;
     out->fit.device_memory_bytes = desc->memory_bytes && desc->memory_bytes < has ? desc->memory_bytes : has;

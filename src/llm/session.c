@@ -37,7 +37,7 @@ static hd_status load(hd_session *session, const hd_session_desc *desc) {
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
         session->stages[i] = (hdl_stage){ .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
-                                          .sequences = l->sequences, .rows = l->rows, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes };
+                                          .pages = &session->pages, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes };
         status = hdl_stage_load(&session->stages[i], &loading);
     }
     if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
@@ -57,6 +57,8 @@ static hd_status make_room(hd_session *session) {
     session->logits = hdl_alloc(allocator, session->logits_bytes);
     if (!session->sequences || !session->tokens || !session->positions || !session->hidden || !session->logits)
         return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
+    if (!hdl_pages_make(allocator, l->sequences, l->rows / HDL_PAGE_TOKENS, l->pages, &session->pages))
+        return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the tables of pages");
     for (uint32_t i = 0; i < l->sequences; i++) session->sequences[i].best = HDL_NO_TOKEN;
     return HD_OK;
 }
@@ -68,8 +70,8 @@ static hd_status prepare(hd_session *session) {
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
         hd_plan *plan;
         hd_plan_stats stats;
-        const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0), 0 };
-        status = hdl_stage_plan(&session->stages[i], size, l->parts[i].first_layer, 0, &plan);
+        const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0), l->pages, 0 };
+        status = hdl_stage_plan(&session->stages[i], size, l->parts[i].first_layer, &plan);
         if (status || hd_plan_get_stats(plan, &stats)) continue;
         const uint32_t times = session->stages[i].streamed ? l->parts[i].layer_count : 1;
         session->stats.decode_levels += times * stats.levels;
@@ -112,6 +114,7 @@ void hd_session_destroy(hd_session *session) {
     hdl_free(&allocator, session->positions, rows * sizeof *session->positions);
     hdl_free(&allocator, session->hidden, session->hidden_bytes);
     hdl_free(&allocator, session->logits, session->logits_bytes);
+    hdl_pages_end(&allocator, &session->pages);
     hd_device_close(session->own_device);
     hd_device_close(session->own_cpu);
     hdl_free(&allocator, session, sizeof *session);
@@ -159,7 +162,21 @@ static hd_status check_room(const hd_session *session, uint32_t sequence, size_t
     return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %u of %u tokens, %zu more do not fit", sequence, position, session->layout.context, count);
 }
 
-/* Feeds `count` tokens, at most the size's, to one sequence. */
+/* Are so many pages free? */
+static hd_status check_pages(const hd_session *session, uint64_t needed) {
+    const hdl_pages *pages = &session->pages;
+    if (needed <= pages->free_count) return HD_OK;
+    return FAIL(session, HD_STATUS_LIMIT, "the cache is full: %llu more pages of %d tokens are needed, and %u of %u are free; rewind a sequence, or give the session more (cache_tokens)",
+                (unsigned long long)needed, HDL_PAGE_TOKENS, pages->free_count, pages->count);
+}
+
+bool hdl_session_has_room(const hd_session *session, uint32_t sequence) {
+    const uint32_t position = session->sequences[sequence].position;
+    return position < session->layout.context && hdl_pages_needed(position, 1) <= session->pages.free_count;
+}
+
+/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand behind
+ * them is written nowhere. */
 static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count, uint32_t padded) {
     hdl_sequence *s = &session->sequences[sequence];
     const int32_t past = (int32_t)s->position, last = (int32_t)count - 1;
@@ -167,10 +184,9 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
         session->tokens[i] = i < count ? tokens[i] : 0;
         session->positions[i] = past + (int32_t)i;
     }
-    const bool alone = session->layout.sequences == 1;
-    const uint32_t bucket = padded == 1 && alone ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
+    const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
     const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
-    hd_status status = run_stages(session, (hdl_size){ 1, padded, bucket, candidates }, sequence, &past, &last);
+    hd_status status = run_stages(session, (hdl_size){ 1, padded, bucket, session->layout.pages, candidates }, sequence, &past, &last);
     if (!status) status = read_best(session, &s->best, 1);
     if (status) return status;
     s->position += count;
@@ -185,9 +201,11 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
+    const hdl_sequence before = session->sequences[sequence];
+    if (!status) status = check_pages(session, hdl_pages_needed(before.position, (uint32_t)count));
     if (status) return status;
     const uint64_t began = hdl_now_ns();
-    const hdl_sequence before = session->sequences[sequence];
+    hdl_pages_take(&session->pages, sequence, before.position, (uint32_t)count);
     for (size_t at = 0; at < count && !status;) {
         const uint32_t padded = hdl_layout_tokens(&session->layout, count - at);
         const uint32_t piece = padded < count - at ? padded : (uint32_t)(count - at);
@@ -195,6 +213,7 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
         at += piece;
     }
     if (status) { /* all or nothing: what stands in the cache behind the position is written anew next time */
+        hdl_pages_give(&session->pages, sequence, before.position + (uint32_t)count, before.position);
         session->sequences[sequence] = before;
         return status;
     }
@@ -205,14 +224,16 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
 
 static hd_status check_steps(const hd_session *session, const hd_step *steps, size_t count) {
     hd_status status = count ? HD_OK : FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
+    uint64_t needed = 0;
     for (size_t i = 0; i < count && !status; i++) {
         status = check_sequence(session, steps[i].sequence);
         if (!status) status = check_room(session, steps[i].sequence, 1);
         if (!status) status = check_token(session, steps[i].token);
         for (size_t k = 0; k < i && !status; k++)
             if (steps[k].sequence == steps[i].sequence) status = FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u stands twice in one step", steps[i].sequence);
+        if (!status) needed += hdl_pages_needed(session->sequences[steps[i].sequence].position, 1);
     }
-    return status;
+    return status ? status : check_pages(session, needed);
 }
 
 hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count) {
@@ -232,9 +253,14 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
         const uint32_t s = steps[i].sequence;
         session->tokens[s] = steps[i].token;
         past[s] = session->positions[s] = (int32_t)session->sequences[s].position;
+        hdl_pages_take(&session->pages, s, session->sequences[s].position, 1);
     }
-    status = run_stages(session, (hdl_size){ all, 1, session->layout.rows, 0 }, 0, past, NULL);
+    status = run_stages(session, (hdl_size){ all, 1, session->layout.rows, session->layout.pages, 0 }, 0, past, NULL);
     if (!status) status = read_best(session, best, all);
+    for (size_t i = 0; i < count && status; i++) {
+        const uint32_t s = steps[i].sequence, position = session->sequences[s].position;
+        hdl_pages_give(&session->pages, s, position + 1, position);
+    }
     if (status) return status;
     for (size_t i = 0; i < count; i++) {
         hdl_sequence *s = &session->sequences[steps[i].sequence];
@@ -303,6 +329,7 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     if (status) return status;
     hdl_sequence *s = &session->sequences[sequence];
     if (position > s->position) return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position, position);
+    hdl_pages_give(&session->pages, sequence, s->position, position);
     s->position = position;
     s->best = HDL_NO_TOKEN;
     return HD_OK;

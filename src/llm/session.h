@@ -8,8 +8,9 @@ enum { HDL_STAGES = 3, HDL_MOST_SEQUENCES = 256 };
 
 /* A session's wishes with every default filled in, and where the layers go. */
 typedef struct hdl_layout {
-    uint32_t    context, rows;       /* tokens of a sequence; the cache's, rounded up */
+    uint32_t    context, rows;       /* tokens of a sequence; the same in whole pages */
     uint32_t    sequences, chunk;
+    uint32_t    pages;               /* of the cache, for all sequences */
     hd_math     math;
     hd_device  *devices[HDL_STAGES]; /* of each stage, in order */
     hdl_part    parts[HDL_STAGES];
@@ -34,6 +35,7 @@ struct hd_session {
     hd_device    *own_device, *own_cpu; /* opened for the session, or NULL */
     hdl_stage     stages[HDL_STAGES];
     hdl_sequence *sequences;
+    hdl_pages     pages;               /* a sequence holds those that its tokens need */
     int32_t      *tokens, *positions;  /* of one run: chunk, or sequences, of each */
     float        *hidden;              /* between two stages */
     float        *logits;              /* of the last run, when asked for */
@@ -47,6 +49,8 @@ struct hd_session {
 
 /* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run gave none. */
 hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count);
+/* Has the sequence, and the cache, room for one more token? */
+bool hdl_session_has_room(const hd_session *session, uint32_t sequence);
 
 /* ---- layout.c ---- */
 /* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known to be
@@ -54,7 +58,7 @@ hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t
 hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu, hdl_layout *out_layout);
 /* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
-/* The cache that a decode step at `position` needs: the smallest bucket. */
+/* The tokens that a decode step at `position` has room for: the smallest bucket. */
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
 
 #endif

@@ -39,10 +39,15 @@ uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part) {
     return 2 * most;
 }
 
-uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequences, uint32_t rows) {
+uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages) {
     const uint64_t row = UINT64_C(4) * model->figures.kv_heads * model->figures.head_size; /* keys and values of 2 bytes */
     uint64_t bytes;
-    return hdl_mul(row * layers, (uint64_t)sequences * rows, &bytes) && bytes < HDL_MOST_BYTES ? bytes : HDL_MOST_BYTES;
+    return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes : HDL_MOST_BYTES;
+}
+
+static uint64_t one_table_bytes(uint32_t width) { return hdl_aligned(width * sizeof(int32_t)); }
+uint64_t hdl_table_bytes(uint32_t sequences, uint32_t width) {
+    return one_table_bytes(width) + (sequences > 1 ? hdl_aligned((uint64_t)sequences * width * sizeof(int32_t)) : 0);
 }
 
 /* ---- weights ---- */
@@ -152,7 +157,8 @@ hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
     stage->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *stage->places);
     if (!stage->places) return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
     hd_status status = stage->streamed ? hdl_streamed_load(stage) : load_weights(stage, loading);
-    const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->sequences, stage->rows);
+    const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->pages->count), tables = hdl_table_bytes(stage->pages->sequences, stage->pages->width);
+    if (!status) status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = tables, .label = "tables of pages" }, &stage->tables);
     if (!status && cache) status = hd_buffer_create(stage->device, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &stage->cache);
     return status;
 }
@@ -171,16 +177,16 @@ void hdl_stage_end(hdl_stage *stage) {
 
 /* ---- plans ---- */
 
-/* Binds the cache of `sequence`; a streamed stage's plan gets that of `layer`. */
-hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t sequence) {
-    const uint64_t each = hdl_cache_bytes(stage->model, 1, 1, stage->rows) / 2; /* keys or values of one sequence */
+/* Binds the cache; a streamed stage's plan gets that of `layer`. */
+hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer) {
+    const uint64_t each = hdl_cache_bytes(stage->model, 1, stage->pages->count) / 2; /* keys or values */
     const uint32_t first = stage->streamed ? layer : stage->part.first_layer, count = stage->streamed ? 1 : stage->part.layer_count;
     hd_status status = HD_OK;
     for (uint32_t i = first; i < first + count && !status; i++)
         for (uint32_t which = 0; which < 2 && !status; which++) {
             char name[HDL_CACHE_NAME];
             hdl_cache_name(stage->streamed ? HDL_NO_LAYER : i, which, name);
-            status = hd_plan_bind(plan, name, stage->cache, ((2 * (uint64_t)(i - stage->part.first_layer) + which) * stage->sequences + sequence) * each);
+            status = hd_plan_bind(plan, name, stage->cache, (2 * (uint64_t)(i - stage->part.first_layer) + which) * each);
         }
     return status;
 }
@@ -198,7 +204,7 @@ static hd_status bind_weights(hdl_stage *stage, hd_plan *plan) {
     return status;
 }
 
-static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hdl_sized *sized) {
+static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hdl_sized *sized) {
     hd_program *program;
     const hdl_part part = stage->streamed ? (hdl_part){ layer, 1, false, false, true } : stage->part;
     hd_status status = hdl_graph_build(stage->model, part, size, &program);
@@ -208,9 +214,9 @@ static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint
     if (status) return status;
     sized->size = size;
     sized->layer = layer;
-    sized->sequence = sequence;
-    if (!stage->streamed) status = bind_weights(stage, sized->plan);
-    if (!status && !stage->streamed) status = hdl_stage_bind_cache(stage, sized->plan, layer, sequence);
+    status = hd_plan_bind(sized->plan, "pages", stage->tables, size.sequences > 1 ? one_table_bytes(stage->pages->width) : 0);
+    if (!status && !stage->streamed) status = bind_weights(stage, sized->plan);
+    if (!status && !stage->streamed) status = hdl_stage_bind_cache(stage, sized->plan, layer);
     if (status) hd_plan_destroy(sized->plan);
     return status;
 }
@@ -233,7 +239,7 @@ static hd_status reserve_plan(hdl_stage *stage) {
     return HD_OK;
 }
 
-hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hd_plan **out_plan) {
+hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_plan **out_plan) {
     hdl_sized *sized = NULL;
     if (!stage->part.heads) size.candidates = 0;
     for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
@@ -244,12 +250,8 @@ hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32
     if (!sized) {
         if ((status = reserve_plan(stage))) return status;
         sized = &stage->plans[stage->plan_count];
-        status = make_plan(stage, size, layer, sequence, sized);
+        status = make_plan(stage, size, layer, sized);
         stage->plan_count += status == HD_OK;
-    } else if (!stage->streamed && sized->sequence != sequence) {
-        sized->sequence = HDL_NO_SEQUENCE; /* until all of it is bound: a half-bound plan would mix two conversations */
-        status = hdl_stage_bind_cache(stage, sized->plan, layer, sequence);
-        if (!status) sized->sequence = sequence;
     }
     if (!status) *out_plan = sized->plan;
     return status;
@@ -257,9 +259,25 @@ hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32
 
 /* ---- running ---- */
 
-hd_status hdl_stage_write(const hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
+/* The table of pages that the run reads: it lies on the device, since every layer's attention begins with it, and is written
+ * anew only where pages were taken or given back, or it is another sequence's. */
+static hd_status write_table(hdl_stage *stage, const hdl_run *run) {
+    const hdl_pages *pages = stage->pages;
+    const bool all = run->size.sequences > 1;
+    const uint64_t row_bytes = pages->width * sizeof *pages->table;
+    hdl_table *table = all ? &stage->all : &stage->one;
+    if (table->version == pages->version && (all || table->sequence == run->sequence)) return HD_OK;
+    table->version = 0;
+    const hd_status status = all ? hd_buffer_write(stage->tables, one_table_bytes(pages->width), pages->table, pages->sequences * row_bytes)
+                                 : hd_buffer_write(stage->tables, 0, pages->table + (uint64_t)run->sequence * pages->width, row_bytes);
+    if (!status) *table = (hdl_table){ pages->version, run->sequence };
+    return status;
+}
+
+hd_status hdl_stage_write(hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
     const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens;
-    hd_status status = hd_plan_write(plan, "positions", run->positions, rows * sizeof *run->positions);
+    hd_status status = write_table(stage, run);
+    if (!status) status = hd_plan_write(plan, "positions", run->positions, rows * sizeof *run->positions);
     if (!status) status = hd_plan_write(plan, "past", run->past, run->size.sequences * sizeof *run->past);
     if (!status && stage->part.heads && run->size.tokens > 1) status = hd_plan_write(plan, "last", run->last, run->size.sequences * sizeof *run->last);
     return status;
@@ -270,7 +288,7 @@ hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_plan **out_plan
     if (stage->streamed) return hdl_streamed_run(stage, run, inout_recorded);
     hd_plan *plan;
     hd_plan_stats before, after;
-    hd_status status = hdl_stage_plan(stage, run->size, stage->part.first_layer, run->sequence, &plan);
+    hd_status status = hdl_stage_plan(stage, run->size, stage->part.first_layer, &plan);
     if (!status) status = hd_plan_get_stats(plan, &before);
     if (!status) status = hdl_stage_write(stage, run, plan);
     if (!status) status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens) : hd_plan_write(plan, "hidden", run->hidden, bytes);

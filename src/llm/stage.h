@@ -19,21 +19,27 @@ typedef struct hdl_sized {
     hdl_size  size;
     uint32_t  layer;     /* of a streamed stage: the first layer that the plan was made for; else the part's first one */
     hd_plan  *plan;
-    uint32_t  sequence;  /* whose cache is bound, where the size is for one of several sequences */
 } hdl_sized;
-#define HDL_NO_SEQUENCE UINT32_MAX
+
+/* What a table of pages on the device shows. */
+typedef struct hdl_table {
+    uint64_t version;    /* of hdl_pages; 0: nothing of use */
+    uint32_t sequence;   /* whose, where it is that of one */
+} hdl_table;
 
 typedef struct hdl_stage {
     const hd_model *model;
     hd_device  *device;
     hdl_part    part;
     hd_math     math;
-    uint32_t    sequences, rows;         /* of the cache: sequences, and tokens of each, a multiple of 256 */
+    const hdl_pages *pages;              /* the session's */
     bool        streamed;
     hdl_place  *places;                  /* of every weight of the model; of a streamed stage: within its slot */
     hd_buffer **buffers;                 /* all that places point into */
     uint32_t    buffer_count, buffer_capacity;
-    hd_buffer  *cache;                   /* [layer][keys, values][sequence][rows][Hkv][D], f16 */
+    hd_buffer  *cache;                   /* [layer][keys, values][page][256][Hkv][D], f16 */
+    hd_buffer  *tables;                  /* the pages of one sequence; from the next multiple of 256 bytes on those of all */
+    hdl_table   one, all;                /* what they show */
     hdl_sized  *plans;
     uint32_t    plan_count, plan_capacity;
     hd_buffer  *slots[2], *hidden[2];    /* of a streamed stage: weights of two layers; a layer's input and output in turn */
@@ -54,15 +60,14 @@ void hdl_stage_end(hdl_stage *stage);
 /* What a run takes in, for all stages alike; arrays as graph.h's inputs. */
 typedef struct hdl_run {
     hdl_size       size;
-    uint32_t       sequence;     /* whose cache, where the size is for one sequence */
+    uint32_t       sequence;     /* whose pages, where the size is for one sequence */
     const int32_t *tokens, *positions, *past, *last;
     float         *hidden;       /* between two stages: read at first, written at the end */
 } hdl_run;
 /* Runs a stage once. @param out_plan where the outputs are, if the part gives logits. */
 hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_plan **out_plan, uint64_t *inout_recorded);
-/* The plan for a size, made on first use, with the cache of `sequence` bound (0 where the size is for all). A streamed stage
- * has a plan for `layer`, with nothing bound. */
-hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, uint32_t sequence, hd_plan **out_plan);
+/* The plan for a size, made on first use. A streamed stage has a plan for `layer`, with neither weights nor cache bound. */
+hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_plan **out_plan);
 
 /* ---- between stage.c and streamed.c ---- */
 
@@ -72,9 +77,9 @@ static inline uint64_t hdl_aligned(uint64_t bytes) { return (bytes + HDL_ALIGN -
 hd_status hdl_stage_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buffer **out);
 /* Writes a weight into a buffer; `loading` may be NULL. */
 hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading);
-hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t sequence);
-/* Writes positions, past and last. */
-hd_status hdl_stage_write(const hdl_stage *stage, const hdl_run *run, hd_plan *plan);
+hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer);
+/* Writes positions, past, last, and the table of pages where it is another one than before. */
+hd_status hdl_stage_write(hdl_stage *stage, const hdl_run *run, hd_plan *plan);
 hd_status hdl_streamed_load(hdl_stage *stage);
 hd_status hdl_streamed_run(hdl_stage *stage, const hdl_run *run, uint64_t *inout_recorded);
 
@@ -86,7 +91,9 @@ uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part);
 uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part);
 /* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
 #define HDL_MOST_BYTES (UINT64_C(1) << 60)
-uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t sequences, uint32_t rows);
+uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages);
+/* Of the tables of pages, of which a sequence may have `width`. */
+uint64_t hdl_table_bytes(uint32_t sequences, uint32_t width);
 /* May a plan that was made for one layer run another one? */
 bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b);
 /* Is the weight number `index` needed by the part? */

@@ -35,7 +35,7 @@ static hd_status bring(hdl_stage *stage, uint32_t layer) {
     return status;
 }
 
-static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t sequence) {
+static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer) {
     hd_status status = HD_OK;
     for (int role = 0; role < HDL_LAYER_ROLES && !status; role++) {
         char name[HDL_WEIGHT_NAME];
@@ -43,7 +43,7 @@ static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t 
         hdl_weight_name(HDL_NO_LAYER, (hdl_role)role, name);
         status = hd_plan_bind(plan, name, stage->slots[layer & 1], stage->places[layer * HDL_LAYER_ROLES + (uint32_t)role].offset);
     }
-    if (!status) status = hdl_stage_bind_cache(stage, plan, layer, sequence);
+    if (!status) status = hdl_stage_bind_cache(stage, plan, layer);
     if (!status) status = hd_plan_bind(plan, "hidden", stage->hidden[layer & 1], 0);
     return status ? status : hd_plan_bind(plan, "next", stage->hidden[~layer & 1], 0);
 }
@@ -52,10 +52,10 @@ static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer, uint32_t 
 static hd_status start(hdl_stage *stage, const hdl_run *run, uint32_t layer, hd_ticket **out_ticket, uint64_t *inout_recorded) {
     hd_plan *plan;
     hd_plan_stats before, after;
-    hd_status status = hdl_stage_plan(stage, run->size, layer, run->sequence, &plan);
+    hd_status status = hdl_stage_plan(stage, run->size, layer, &plan);
     if (!status) status = hd_plan_get_stats(plan, &before);
     if (!status) status = hdl_stage_write(stage, run, plan);
-    if (!status) status = bind(stage, plan, layer, run->sequence);
+    if (!status) status = bind(stage, plan, layer);
     if (!status) status = hd_plan_submit(plan, out_ticket);
     if (!status) status = hd_plan_get_stats(plan, &after);
     if (!status) *inout_recorded += after.records - before.records;

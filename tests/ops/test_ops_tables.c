@@ -171,9 +171,10 @@ static void attentions(void) {
     for (uint32_t kv = 0; kv < HDI_COUNT(floats); kv++) { /* in pages that lie anywhere, of which two sequences may share one */
         ops_begin(hd_dtype_name(floats[kv]), 0);
         for (uint32_t k = 0; k < 20; k++) {
-            const int64_t D = k < HDI_COUNT(sizes) ? sizes[k] : 64 + 64 * (k % 3), R = k % 4 == 3 ? 256 : 64, Hkv = 1 + ops_random(2), Hq = Hkv * (1 + ops_random(4));
+            ops_split(5);
+            const int64_t D = k < HDI_COUNT(sizes) ? sizes[k] : 64 + 64 * (k % 3), R = k % 4 == 3 ? 256 : 64, Hkv = 1 + ops_random(2), Hq = Hkv * (1 + ops_random(2));
             const bool batched = k % 3 == 1;
-            const int64_t B = batched ? 1 + ops_random(3) : 1, P = 1 + ops_random(4), N = 4 * P, T = k % 5 == 2 ? 64 : 1 + ops_random(k % 2 ? 9 : 1);
+            const int64_t B = batched ? 1 + ops_random(2) : 1, P = 1 + ops_random(R == 64 ? 3 : 2), N = 2 * P + 1, T = k % 10 == 2 ? 40 : 1 + ops_random(k % 2 ? 5 : 1);
             const hd_shape pool = HD_SHAPE(N, R, Hkv, D);
             const hd_value q = ops_input(k % 4 == 2 ? floats[kv] : HD_F32, batched ? HD_SHAPE(B, T, Hq, D) : HD_SHAPE(T, Hq, D), OPS_UNIT);
             const hd_value keys = ops_input(floats[kv], pool, OPS_UNIT), values = ops_input(floats[kv], pool, OPS_UNIT);

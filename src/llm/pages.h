@@ -1,0 +1,29 @@
+/* pages.h: which pages of the cache each sequence holds. A page has room for 256 tokens in every layer, under one number in
+ * all of them. Pages are taken as a sequence grows and given back as it is rewound, so that what one sequence does not use
+ * is there for the others. */
+#ifndef HDL_PAGES_H
+#define HDL_PAGES_H
+
+#include "llm/support.h"
+
+enum { HDL_PAGE_TOKENS = 256, HDL_NO_PAGE = -1 };
+
+typedef struct hdl_pages {
+    uint32_t sequences, width; /* pages that one sequence can come to hold */
+    uint32_t count, free_count;
+    int32_t *table;            /* [sequences][width], HDL_NO_PAGE behind what a sequence holds */
+    int32_t *free;             /* numbers of the pages that nobody holds; the last one goes first */
+    uint64_t version;          /* above 0, another one whenever the table changes */
+} hdl_pages;
+
+/* All pages free. False without memory; hdl_pages_end in any case. */
+bool hdl_pages_make(const hd_allocator *allocator, uint32_t sequences, uint32_t width, uint32_t count, hdl_pages *out);
+void hdl_pages_end(const hd_allocator *allocator, hdl_pages *pages);
+/* How many more pages a sequence of `tokens` takes to hold `more` tokens beside them. */
+uint32_t hdl_pages_needed(uint32_t tokens, uint32_t more);
+/* Takes them; so many must be free. */
+void hdl_pages_take(hdl_pages *pages, uint32_t sequence, uint32_t tokens, uint32_t more);
+/* Gives back what a sequence that held `held` tokens does not need to hold `tokens`. */
+void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t tokens);
+
+#endif
