@@ -2,7 +2,8 @@
  * queries of the next, is replayed with caches of its own for every link, and the time of one link is the slope between a
  * long and a short chain. Prints a JSON line for each case: time, FLOPs (causal pairs counted once), bytes of keys and
  * values, and the largest error of sampled elements against float64, over the largest |value| of their sum's terms.
- *   bench_attention [device] [rounds] [T S past Hq Hkv D links [exact]]    without sizes: the usual ones */
+ *   bench_attention [device] [rounds] [T S past Hq Hkv D links [exact|fast [paged]]]    without sizes: the usual ones
+ * With "paged" keys and values lie in pages of 256 rows, whose table is in the device's memory, as language models have it. */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle.h>
 #include <math.h>
@@ -14,7 +15,10 @@
 typedef struct attention_case {
     int    T, S, past, Hq, Hkv, D, links;
     hd_math math;
+    bool   paged; /* S is a multiple of 256 then */
 } attention_case;
+
+enum { PAGE = 256 };
 
 static double now_us(void) {
     struct timespec t;
@@ -37,15 +41,28 @@ static unsigned short random_half(unsigned *seed, float *out_value) {
     return (unsigned short)((whole < 0 ? 0x8000 : 0) | exponent << 10 | (fraction - 1024));
 }
 
+/* The pages' numbers in order, in a buffer that lives as long as the device. */
+static int bind_table(hd_device *device, hd_plan *plan, int count) {
+    int32_t numbers[1024];
+    hd_buffer *table;
+    for (int i = 0; i < count && i < 1024; i++) numbers[i] = i;
+    const uint64_t bytes = (uint64_t)count * sizeof *numbers;
+    int status = count > 1024 || hd_buffer_create(device, &(hd_buffer_desc){ .bytes = bytes }, &table);
+    if (!status) status = hd_buffer_write(table, 0, numbers, bytes);
+    return status ? status : (int)hd_plan_bind(plan, "pages", table, 0);
+}
+
 static hd_plan *chain(hd_context *context, hd_device *device, const attention_case *c, int links, const float *q, const unsigned short *kv) {
     hd_program *p = hd_program_create(context);
     char name[16];
     hd_value v = hd_input(p, "q", HD_F32, HD_SHAPE(c->T, c->Hq, c->D)), past = hd_input(p, "past", HD_I32, HD_SHAPE(1));
+    const hd_shape cache = c->paged ? HD_SHAPE(c->S / PAGE, PAGE, c->Hkv, c->D) : HD_SHAPE(c->S, c->Hkv, c->D);
+    const hd_attention_desc desc = { .pages = c->paged ? hd_input(p, "pages", HD_I32, HD_SHAPE(c->S / PAGE)) : 0 };
     for (int i = 0; i < links; i++) {
         snprintf(name, sizeof name, "k%d", i);
-        const hd_value keys = hd_input(p, name, HD_F16, HD_SHAPE(c->S, c->Hkv, c->D));
+        const hd_value keys = hd_input(p, name, HD_F16, cache);
         snprintf(name, sizeof name, "v%d", i);
-        v = hd_attention(p, v, keys, hd_input(p, name, HD_F16, HD_SHAPE(c->S, c->Hkv, c->D)), past, NULL);
+        v = hd_attention(p, v, keys, hd_input(p, name, HD_F16, cache), past, &desc);
     }
     hd_output(p, "y", v);
     hd_plan *plan = NULL;
@@ -53,6 +70,7 @@ static hd_plan *chain(hd_context *context, hd_device *device, const attention_ca
     int status = hd_plan_create(device, p, &(hd_plan_desc){ .math = c->math }, &plan);
     if (!status) status = hd_plan_write(plan, "q", q, (size_t)c->T * (size_t)c->Hq * (size_t)c->D * 4);
     if (!status) status = hd_plan_write(plan, "past", &c->past, 4);
+    if (!status && c->paged) status = bind_table(device, plan, c->S / PAGE);
     for (int i = 0; i < 2 * links && !status; i++) {
         snprintf(name, sizeof name, "%c%d", i % 2 ? 'v' : 'k', i / 2);
         status = hd_plan_write(plan, name, kv + (i % 2 ? kv_elements : 0), kv_elements * 2);
@@ -120,8 +138,8 @@ static int bench(hd_context *context, hd_device *device, const attention_case *c
     const double flops = 4.0 * c->T * c->Hq * c->D * seen, bytes = 4.0 * (c->past + c->T) * c->Hkv * c->D;
     if (status) fprintf(stderr, "%s\n", hd_context_error(context));
     else
-        printf("{\"bench\":\"attention\",\"device\":\"%s\",\"math\":\"%s\",\"T\":%d,\"S\":%d,\"past\":%d,\"Hq\":%d,\"Hkv\":%d,\"D\":%d,\"us\":%.2f,\"gflops\":%.0f,\"kv_bytes\":%.0f,\"gbytes_s\":%.0f,\"error\":%.1e}\n",
-               hd_device_get_info(device)->id, c->math == HD_MATH_EXACT ? "exact" : "fast", c->T, c->S, c->past, c->Hq, c->Hkv, c->D, each,
+        printf("{\"bench\":\"attention\",\"device\":\"%s\",\"math\":\"%s\",\"paged\":%d,\"T\":%d,\"S\":%d,\"past\":%d,\"Hq\":%d,\"Hkv\":%d,\"D\":%d,\"us\":%.2f,\"gflops\":%.0f,\"kv_bytes\":%.0f,\"gbytes_s\":%.0f,\"error\":%.1e}\n",
+               hd_device_get_info(device)->id, c->math == HD_MATH_EXACT ? "exact" : "fast", c->paged, c->T, c->S, c->past, c->Hq, c->Hkv, c->D, each,
                flops / each * 1e-3, bytes, bytes / each * 1e-3, error_of(c, q, kv_values, y));
     fflush(stdout);
     free(kv);
@@ -133,9 +151,9 @@ static int bench(hd_context *context, hd_device *device, const attention_case *c
 
 int main(int count, char **arguments) {
     static const attention_case usual[] = {
-        { 1, 1024, 512, 32, 8, 128, 32, 0 }, { 1, 4096, 4000, 32, 8, 128, 16, 0 }, { 1, 32768, 32767, 32, 8, 128, 6, 0 },
-        { 1, 1024, 512, 32, 8, 64, 32, 0 }, { 1, 4096, 4000, 16, 2, 256, 16, 0 }, { 4, 4096, 4000, 32, 8, 128, 16, 0 },
-        { 512, 512, 0, 32, 8, 128, 8, 0 }, { 2048, 2048, 0, 32, 8, 128, 4, 0 }, { 512, 4096, 3584, 32, 8, 128, 4, 0 }, { 512, 512, 0, 16, 16, 64, 8, 0 },
+        { 1, 1024, 512, 32, 8, 128, 32, 0, 0 }, { 1, 4096, 4000, 32, 8, 128, 16, 0, 0 }, { 1, 32768, 32767, 32, 8, 128, 6, 0, 0 },
+        { 1, 1024, 512, 32, 8, 64, 32, 0, 0 }, { 1, 4096, 4000, 16, 2, 256, 16, 0, 0 }, { 4, 4096, 4000, 32, 8, 128, 16, 0, 0 },
+        { 512, 512, 0, 32, 8, 128, 8, 0, 0 }, { 2048, 2048, 0, 32, 8, 128, 4, 0, 0 }, { 512, 4096, 3584, 32, 8, 128, 4, 0, 0 }, { 512, 512, 0, 16, 16, 64, 8, 0, 0 },
     };
     const int rounds = count > 2 ? atoi(arguments[2]) : 21;
     hd_context *context = NULL;
@@ -148,7 +166,8 @@ int main(int count, char **arguments) {
     int status = 0;
     if (count > 9) {
         attention_case c = { atoi(arguments[3]), atoi(arguments[4]), atoi(arguments[5]), atoi(arguments[6]), atoi(arguments[7]), atoi(arguments[8]),
-                             atoi(arguments[9]), count > 10 && strcmp(arguments[10], "exact") == 0 ? HD_MATH_EXACT : HD_MATH_FAST };
+                             atoi(arguments[9]), count > 10 && strcmp(arguments[10], "exact") == 0 ? HD_MATH_EXACT : HD_MATH_FAST,
+                             count > 11 && strcmp(arguments[11], "paged") == 0 };
         status = bench(context, device, &c, rounds);
     }
     for (size_t i = 0; count <= 9 && i < sizeof usual / sizeof *usual && !status; i++) status = bench(context, device, &usual[i], rounds);
