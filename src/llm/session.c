@@ -201,10 +201,10 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
-    const hdl_sequence before = session->sequences[sequence];
-    if (!status) status = check_pages(session, hdl_pages_needed(before.position, (uint32_t)count));
+    if (!status) status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, (uint32_t)count));
     if (status) return status;
     const uint64_t began = hdl_now_ns();
+    const hdl_sequence before = session->sequences[sequence];
     hdl_pages_take(&session->pages, sequence, before.position, (uint32_t)count);
     for (size_t at = 0; at < count && !status;) {
         const uint32_t padded = hdl_layout_tokens(&session->layout, count - at);
