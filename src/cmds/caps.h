@@ -35,6 +35,7 @@
     X(product_library,       "1: the device's API has a library of matrix products (cmds/library.h)") \
     X(memory_model,          "1: the Vulkan memory model") \
     X(unified_memory,        "1: host and device share all memory") \
+    X(host_visible,          "1: the host writes memory of the device in place, and not only a sliver of it") \
     X(timestamps,            "1: time stamps in command streams") \
     X(dispatch_base,         "1: a dispatch may begin at any group") \
     X(compute_units,         "multiprocessors or cores") \

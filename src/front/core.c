@@ -37,15 +37,18 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
     return HD_OK;
 }
 
-/* Small inputs and outputs lie where the host sees them, if the device has such memory: a step then needs no transfer of
- * its own. Larger ones are better off in the device's own memory, reached by copies. */
-#define SMALL_BYTES (UINT64_C(1) << 20)
+/* Small inputs and outputs lie where the host sees them: a step then needs no transfer of its own. Larger ones are better off
+ * in the device's own memory, reached by copies. An input that the host cannot write there is read across the bus by every
+ * kernel that uses it, so that only what steps are told, tokens and positions and masks, counts as small; an output is written
+ * once and read by no kernel. */
+#define SMALL_BYTES  (UINT64_C(1) << 20)
+#define ACROSS_BYTES (UINT64_C(64) << 10)
 
 static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
     const hdi_plan_slot *slot = &core->plan->slots[at];
     hdi_core_slot *own = &core->slots[at];
     if (own->memory || own->bound || own->home) return HD_OK; /* a home's was made when its segment was handed over */
-    bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= SMALL_BYTES;
+    bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
     hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch", NULL };
     hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);

@@ -226,6 +226,7 @@ static bool test_probe(conform *c) {
         CONFORM_CHECK(c, caps->binding_align >= 1 && caps->binding_align <= 256 && (caps->binding_align & (caps->binding_align - 1)) == 0);
         CONFORM_CHECK(c, caps->max_bindings >= 4 && caps->max_bindings <= HDI_MAX_BINDINGS && caps->max_push_bytes >= 128);
         CONFORM_CHECK(c, caps->max_workgroup >= 128 && caps->max_groups_x >= 65535 && caps->max_allocation_bytes >= (1u << 27));
+        CONFORM_CHECK(c, !caps->unified_memory || caps->host_visible);
         CONFORM_CHECK(c, memcmp(caps, &second.found[i].caps, sizeof *caps) == 0);
     }
     return true;

@@ -1,5 +1,5 @@
-/* test_transfer.c: bytes to and from memory that the host does not see: they go through the ring of staging chunks. The CPU back end
- * stands in for a device, with a map that hides the device's own memory. */
+/* test_transfer.c: bytes to and from memory that the host does not see: they go through the ring of staging chunks; and which
+ * inputs of a plan lie in it. The CPU back end stands in for a device, with a map that hides the device's own memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -69,7 +69,44 @@ static void through_the_ring(void **state) {
     hdi_device_close(device);
 }
 
+/* What of an input of so many bytes is written without a staging copy, on a device that the host writes in place or not. */
+static uint64_t direct_bytes(bool host_visible, int64_t bytes) {
+    const hd_context_desc desc = { .backend = "cpu", .cache_dir = "" };
+    hd_context *context;
+    hd_device *device;
+    hd_plan *plan;
+    hd_device_stats stats;
+    assert_int_equal(hd_context_create(&desc, &context), HD_OK);
+    assert_int_equal(hd_device_open(context, NULL, &device), HD_OK);
+    hdi_backend backend = *device->backend;
+    backend.alloc = alloc;
+    backend.map = map;
+    device->backend = &backend;
+    device->found.caps.host_visible = host_visible;
+    hidden_count = 0;
+    hd_program *program = hd_program_create(context);
+    hd_output(program, "y", hd_relu(program, hd_input(program, "x", HD_F32, HD_SHAPE(bytes / 4))));
+    assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
+    char *x = calloc(1, (size_t)bytes);
+    assert_int_equal(hd_plan_write(plan, "x", x, (uint64_t)bytes), HD_OK);
+    free(x);
+    assert_int_equal(hd_device_get_stats(device, &stats), HD_OK);
+    assert_int_equal(stats.upload_bytes, bytes);
+    hd_context_destroy(context);
+    return stats.direct_bytes;
+}
+
+/* A device whose memory the host cannot write would read a small input across the bus: few bytes only lie there. */
+static void small_inputs_are_written_in_place(void **state) {
+    (void)state;
+    enum { ACROSS = 64 << 10, SMALL = 1 << 20 }; /* as in core.c */
+    assert_int_equal(direct_bytes(true, SMALL), SMALL);
+    assert_int_equal(direct_bytes(true, SMALL + 4), 0);
+    assert_int_equal(direct_bytes(false, ACROSS), ACROSS);
+    assert_int_equal(direct_bytes(false, ACROSS + 4), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(through_the_ring) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(through_the_ring), cmocka_unit_test(small_inputs_are_written_in_place) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

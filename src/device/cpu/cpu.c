@@ -128,7 +128,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
         .max_binding_bytes = memory, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
         .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = UINT32_MAX, .max_workgroup_x = UINT32_MAX,
         .max_groups_x = UINT32_MAX, .max_groups_y = UINT32_MAX, .max_groups_z = UINT32_MAX, .f16_storage = 1,
-        .u8_storage = 1, .matrix_bf16 = has_tiles(), .unified_memory = 1, .timestamps = 1, .dispatch_base = 1, .compute_units = threads,
+        .u8_storage = 1, .matrix_bf16 = has_tiles(), .unified_memory = 1, .host_visible = 1, .timestamps = 1, .dispatch_base = 1, .compute_units = threads,
         .threads = threads, .simd_bytes = simd_bytes(), .gflops = 20 * threads, .gbytes_s = 10 };
     snprintf(found->caps.name, sizeof found->caps.name, "%s", found->info.name);
 }

@@ -31,7 +31,7 @@ static void fill_caps(const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) 
         .max_groups_y = value(facts, HDCU_MOST_GRID_Y), .max_groups_z = value(facts, HDCU_MOST_GRID_Z),
         .shared_bytes = value(facts, HDCU_SHARED_BYTES), .subgroup = value(facts, HDCU_WARP), .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
         .f16_storage = 1, .u8_storage = 1, .f16_arithmetic = 1, .i8_arithmetic = 1, .memory_model = 1, .timestamps = 1, .dispatch_base = 1,
-        .compute_units = value(facts, HDCU_UNITS) };
+        .host_visible = facts->values[HDCU_INTEGRATED] != 0, .compute_units = value(facts, HDCU_UNITS) };
     /* Kilohertz; a lane adds and multiplies at once, memory moves twice a clock. */
     caps->gflops = HDI_MAX(caps->compute_units * LANES_A_UNIT * 2 * value(facts, HDCU_CLOCK_KHZ) / 1000000, UINT64_C(100));
     caps->gbytes_s = HDI_MAX(2 * value(facts, HDCU_MEMORY_KHZ) * value(facts, HDCU_MEMORY_BITS) / 8 / 1000000, UINT64_C(10));

@@ -57,7 +57,7 @@ static void fill_caps(const hdze_facts *facts, const answers *a, hdi_caps *caps)
         .max_groups_x = HDI_MIN(a->compute.maxGroupCountX, (uint32_t)INT32_MAX), .max_groups_y = HDI_MIN(a->compute.maxGroupCountY, (uint32_t)UINT16_MAX),
         .max_groups_z = HDI_MIN(a->compute.maxGroupCountZ, (uint32_t)UINT16_MAX), .shared_bytes = a->compute.maxSharedLocalMemory, .subgroup = subgroup,
         .subgroup_arithmetic = subgroup != 0, .subgroup_shuffle = subgroup != 0, .subgroup_control = subgroup != 0, .f16_storage = halves, .u8_storage = 1,
-        .f16_arithmetic = halves, .i8_arithmetic = 1, .integer_dot = (facts->offers & HDI_SPIRV_OFFERS_INTEGER_DOT) != 0, .unified_memory = facts->shares,
+        .f16_arithmetic = halves, .i8_arithmetic = 1, .integer_dot = (facts->offers & HDI_SPIRV_OFFERS_INTEGER_DOT) != 0, .unified_memory = facts->shares, .host_visible = facts->shares,
         .timestamps = facts->ticks_a_second != 0, .dispatch_base = 1, .compute_units = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice,
         .gflops = HDI_MAX(lanes * 2 * a->device.coreClockRate / 1000, UINT64_C(100)), .gbytes_s = facts->shares ? 50 : 400,
         .software = a->device.type == ZE_DEVICE_TYPE_CPU, .unproven = 1 };

@@ -37,7 +37,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
         .memory_bytes = UINT64_C(1) << 40, .host_bytes = UINT64_C(1) << 40, .max_allocation_bytes = UINT64_C(1) << 40,
         .max_binding_bytes = UINT32_MAX, .binding_align = 256, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = 128,
         .max_workgroup = 1024, .max_workgroup_x = 1024, .max_groups_x = INT32_MAX, .max_groups_y = 65535, .max_groups_z = 65535,
-        .shared_bytes = 32768, .subgroup = 32, .dispatch_base = 1, .unified_memory = 1 };
+        .shared_bytes = 32768, .subgroup = 32, .dispatch_base = 1, .unified_memory = 1, .host_visible = 1 };
     snprintf(found->caps.name, sizeof found->caps.name, "null");
 }
 

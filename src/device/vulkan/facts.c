@@ -153,6 +153,9 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
     return status;
 }
 
+/* A window on a GPU's memory that is smaller is used up by a few programs; 256 MiB were common before it could be resized. */
+#define SLIVER_BYTES (UINT64_C(128) << 20)
+
 static void fill_memory(const hdvk_facts *facts, hdi_caps *caps) {
     const VkPhysicalDeviceMemoryProperties *memory = &facts->memory;
     for (uint32_t i = 0; i < memory->memoryHeapCount; i++)
@@ -168,7 +171,9 @@ static void fill_memory(const hdvk_facts *facts, hdi_caps *caps) {
         if ((row->propertyFlags & both) == both && !(hdvk_hidden() & HDVK_HIDE_UNIFIED) &&
             (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU))
             caps->unified_memory = 1;
+        if ((row->propertyFlags & both) == both && memory->memoryHeaps[row->heapIndex].size >= SLIVER_BYTES) caps->host_visible = 1;
     }
+    caps->host_visible |= caps->unified_memory;
 }
 
 static void fill_limits(const hdvk_facts *facts, const properties *p, hdi_caps *caps) {
