@@ -8,6 +8,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
+#include "device/takes.h"
 #include "spirv/spirv.h"
 
 /* ---- the two APIs' handles and numbers, as far as they are used; where one number stands, it is the same in both ---- */
@@ -153,41 +154,26 @@ void hdcu_probe(const hdcu_flavour *flavour, hdi_probe *out_probe);
 /* ---- the device ---- */
 
 struct hdi_memory {
-    hdi_link link;       /* among the living, the dead or the spare */
+    hdi_used used;       /* among the living, the dead or the spare */
     uint64_t address;    /* for the device */
     void    *host;       /* the same memory for the host; NULL: it does not see it */
     uint64_t bytes;
-    uint64_t serial;     /* never used twice */
-    uint64_t last_ticket;
 };
 
 typedef struct hdcu_product hdcu_product;
 struct hdi_loaded_kernel {
-    hdi_link    link;
+    hdi_used    used;
     hdcu_module module;
     hdcu_kernel kernel;
-    uint64_t    last_ticket;
     hdi_spirv_printed printed;
     hdcu_product *product; /* of the library, in place of all that; NULL: it is none */
 };
 
-/* What a slot was when a take was captured. */
-typedef struct hdcu_slot_key {
-    uint64_t serial, offset, bytes;
-} hdcu_slot_key;
 /* Commands as a graph, for certain slots. */
 typedef struct hdcu_take {
-    hdi_link        link;
+    hdi_take        take;
     hdcu_graph_exec exec;
-    uint64_t        last_ticket;
-    hdcu_slot_key  *keys;
-    uint32_t        key_count, key_capacity;
 } hdcu_take;
-struct hdi_recording {
-    hdi_link link;
-    hdi_link takes; /* oldest first */
-    uint32_t take_count;
-};
 
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdcu_job {
@@ -207,7 +193,8 @@ struct hdi_backend_device {
     hdcu_context context;
     hdcu_stream  stream;
     hdcu_blas    blas;            /* made with the first product */
-    hdi_link     memories, dead_memories, kernels, dead_kernels, recordings, dead_takes;
+    hdi_takes    takes;
+    hdi_link     memories, dead_memories, kernels, dead_kernels;
     hdi_link     spares[2][HDCU_SPARE_CLASSES]; /* small memory to be used again: the device's, and the host's */
     uint64_t     submitted, done, serial;
     hdcu_job     jobs[HDCU_JOBS]; /* of ticket t: jobs[t % HDCU_JOBS] */
@@ -220,13 +207,13 @@ struct hdi_backend_device {
 /* memory.c */
 hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdcu_free(hdi_backend_device *device, hdi_memory *memory);
-void hdcu_memory_collect(hdi_backend_device *device, bool all); /* takes back dead memory that no submission uses any more */
+void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *memory); /* to the spare, or to the driver */
 void hdcu_memory_trim(hdi_backend_device *device);
 /* kernel.c */
 hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-void hdcu_kernel_collect(hdi_backend_device *device, bool all);
+void hdcu_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* product.c */
 /* What cmds/library.h asks for; on failure too the caller ends it. */
 hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdcu_product **out_product, hd_error *error);
@@ -236,10 +223,9 @@ bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, c
 /* encode.c: commands become calls on the stream, or nodes of a graph. */
 /* Hands the commands over at once; with timestamps their marks' events go into the job. */
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error);
-/* A graph of the commands for these slots, from the recording or captured anew; `*out_new` tells. */
-hd_status hdcu_take_of(hdi_backend_device *device, const hdi_submission *submission, hdcu_take **out_take, bool *out_new, hd_error *error);
-void hdcu_forget(hdi_backend_device *device, hdi_recording *recording);
-void hdcu_take_collect(hdi_backend_device *device, bool all);
+/* Captures the commands into a take, and ends it (takes.h). */
+hd_status hdcu_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
+void hdcu_take_end(hdi_backend_device *device, hdi_take *take);
 /* submit.c */
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);

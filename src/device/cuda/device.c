@@ -15,12 +15,11 @@ static void leave(hdi_backend_device *device) {
 
 /* Everything that is left on the device, in the order of who uses whom. */
 static void end_objects(hdi_backend_device *device) {
-    while (!hdi_list_empty(&device->recordings)) hdcu_forget(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
-    hdcu_take_collect(device, true);
-    while (!hdi_list_empty(&device->kernels)) hdcu_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
-    hdcu_kernel_collect(device, true);
-    while (!hdi_list_empty(&device->memories)) hdcu_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
-    hdcu_memory_collect(device, true);
+    hdi_takes_end(&device->takes);
+    while (!hdi_list_empty(&device->kernels)) hdcu_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
+    hdi_used_collect(device, &device->dead_kernels, HDI_ALL_DONE, hdcu_kernel_end);
+    while (!hdi_list_empty(&device->memories)) hdcu_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
+    hdi_used_collect(device, &device->dead_memories, HDI_ALL_DONE, hdcu_memory_give_back);
     hdcu_memory_trim(device);
     hdcu_jobs_end(device);
 }
@@ -40,7 +39,7 @@ static void device_close(hdi_backend_device *device) {
 }
 
 static void init_lists(hdi_backend_device *device) {
-    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels, &device->recordings, &device->dead_takes };
+    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++) hdi_list_init(&device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES]);
 }
@@ -63,6 +62,9 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
     hdcu_api *api = &device->api;
     device->host = host;
     device->found = *found;
+    device->takes = (hdi_takes){ .device = device, .host = host, .backend = flavour->backend, .take_bytes = sizeof(hdcu_take),
+                                 .make = hdcu_take_make, .end = hdcu_take_end };
+    hdi_takes_init(&device->takes);
     init_lists(device);
     hd_status status = find_again(device, flavour, error);
     if (!status) {
@@ -120,7 +122,8 @@ static hd_status submit(hdi_backend_device *device, hdi_submission *submission, 
 }
 static void forget(hdi_backend_device *device, hdi_recording *recording) {
     enter(device);
-    hdcu_forget(device, recording);
+    hdi_takes_forget(&device->takes, recording);
+    hdi_takes_collect(&device->takes, device->done);
     leave(device);
 }
 static hd_status poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {

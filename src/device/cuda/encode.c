@@ -3,7 +3,7 @@
  * stretches have few edges; a stretch begins where all lanes of the one before have ended. */
 #include "device/cuda/cu.h"
 
-enum { LANES = 8, TAKES_KEPT = 4 };
+enum { LANES = 8 };
 
 typedef struct encoder {
     hdi_backend_device   *device;
@@ -132,45 +132,6 @@ hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submiss
 
 /* ---- takes ---- */
 
-static void end_take(hdi_backend_device *device, hdcu_take *take) {
-    hdi_list_remove(&take->link);
-    HDCU_END(device, GraphExecDestroy, take->exec);
-    hdi_free(device->host->allocator, take->keys, take->key_capacity * sizeof *take->keys);
-    hdi_free(device->host->allocator, take, sizeof *take);
-}
-
-static void bury_take(hdi_backend_device *device, hdcu_take *take) {
-    hdi_list_remove(&take->link);
-    hdi_list_add(&device->dead_takes, &take->link);
-}
-
-void hdcu_take_collect(hdi_backend_device *device, bool all) {
-    for (hdi_link *at = device->dead_takes.next, *next; at != &device->dead_takes; at = next) {
-        next = at->next;
-        hdcu_take *take = HDI_OBJECT(at, hdcu_take, link);
-        if (all || take->last_ticket <= device->done) end_take(device, take);
-    }
-}
-
-void hdcu_forget(hdi_backend_device *device, hdi_recording *recording) {
-    if (!recording) return;
-    while (!hdi_list_empty(&recording->takes)) bury_take(device, HDI_OBJECT(recording->takes.next, hdcu_take, link));
-    hdi_list_remove(&recording->link);
-    hdi_free(device->host->allocator, recording, sizeof *recording);
-    hdcu_take_collect(device, false);
-}
-
-static hdcu_slot_key key_of(const hdi_slot *slot) { return (hdcu_slot_key){ slot->memory ? slot->memory->serial : 0, slot->offset, slot->bytes }; }
-
-static bool fits(const hdcu_take *take, const hdi_submission *submission) {
-    if (take->key_count != submission->cmds->slot_count) return false;
-    for (uint32_t i = 0; i < take->key_count; i++) {
-        const hdcu_slot_key key = key_of(&submission->slots[i]);
-        if (key.serial != take->keys[i].serial || key.offset != take->keys[i].offset || key.bytes != take->keys[i].bytes) return false;
-    }
-    return true;
-}
-
 /* Captures the commands; the stream leaves its capture whatever happens. */
 static bool capture(hdi_backend_device *device, const hdi_submission *submission, hdcu_take *take) {
     hdcu_api *api = &device->api;
@@ -189,50 +150,9 @@ static bool capture(hdi_backend_device *device, const hdi_submission *submission
     return fine;
 }
 
-static hd_status new_take(hdi_backend_device *device, const hdi_submission *submission, hdi_recording *recording, hd_error *error) {
-    const hd_allocator *allocator = device->host->allocator;
-    const uint32_t count = submission->cmds->slot_count;
-    hdcu_take *take = hdi_alloc(allocator, sizeof *take);
-    if (take) hdi_list_add(&recording->takes, &take->link);
-    if (!take || !hdi_grow(allocator, &take->keys, &take->key_capacity, count, sizeof *take->keys)) {
-        if (take) end_take(device, take);
-        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a recording");
-    }
-    for (uint32_t i = 0; i < count; i++) take->keys[i] = key_of(&submission->slots[i]);
-    take->key_count = count;
-    if (capture(device, submission, take)) {
-        recording->take_count++;
-        return HD_OK;
-    }
-    hd_status status = hdcu_fail(&device->api, error, "recording %u commands", submission->cmds->cmd_count);
-    end_take(device, take);
-    return status;
+hd_status hdcu_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error) {
+    if (capture(device, submission, HDI_OBJECT(take, hdcu_take, take))) return HD_OK;
+    return hdcu_fail(&device->api, error, "recording %u commands", submission->cmds->cmd_count);
 }
 
-static hdi_recording *recording_of(hdi_backend_device *device, const hdi_submission *submission) {
-    if (*submission->recording) return *submission->recording;
-    hdi_recording *recording = hdi_alloc(device->host->allocator, sizeof *recording);
-    if (!recording) return NULL;
-    hdi_list_init(&recording->takes);
-    hdi_list_add(&device->recordings, &recording->link);
-    return *submission->recording = recording;
-}
-
-hd_status hdcu_take_of(hdi_backend_device *device, const hdi_submission *submission, hdcu_take **out_take, bool *out_new, hd_error *error) {
-    hdi_recording *recording = recording_of(device, submission);
-    if (!recording) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a recording");
-    *out_new = false;
-    for (hdi_link *at = recording->takes.next; at != &recording->takes; at = at->next) {
-        *out_take = HDI_OBJECT(at, hdcu_take, link);
-        if (fits(*out_take, submission)) return HD_OK;
-    }
-    hd_status status = new_take(device, submission, recording, error);
-    if (status) return status;
-    *out_take = HDI_OBJECT(recording->takes.previous, hdcu_take, link);
-    *out_new = true;
-    if (recording->take_count > TAKES_KEPT) { /* the oldest goes */
-        recording->take_count--;
-        bury_take(device, HDI_OBJECT(recording->takes.next, hdcu_take, link));
-    }
-    return HD_OK;
-}
+void hdcu_take_end(hdi_backend_device *device, hdi_take *take) { HDCU_END(device, GraphExecDestroy, HDI_OBJECT(take, hdcu_take, take)->exec); }

@@ -149,8 +149,9 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     return status;
 }
 
-static void release(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
-    hdi_list_remove(&kernel->link);
+void hdcu_kernel_end(hdi_backend_device *device, hdi_used *used) {
+    hdi_loaded_kernel *kernel = HDI_OBJECT(used, hdi_loaded_kernel, used);
+    hdi_list_remove(&used->link);
     HDCU_END(device, ModuleUnload, kernel->module);
     hdcu_product_end(device, kernel->product);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
@@ -164,24 +165,15 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!module->spirv && !module->library) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
-    hdi_list_add(&device->kernels, &loaded->link);
+    hdi_list_add(&device->kernels, &loaded->used.link);
     hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error) : load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) release(device, loaded);
+    if (status) hdcu_kernel_end(device, &loaded->used);
     else *out_kernel = loaded;
     return status;
 }
 
 void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     if (!kernel) return;
-    hdi_list_remove(&kernel->link);
-    hdi_list_add(&device->dead_kernels, &kernel->link);
-    hdcu_kernel_collect(device, false);
-}
-
-void hdcu_kernel_collect(hdi_backend_device *device, bool all) {
-    for (hdi_link *at = device->dead_kernels.next, *next; at != &device->dead_kernels; at = next) {
-        next = at->next;
-        hdi_loaded_kernel *kernel = HDI_OBJECT(at, hdi_loaded_kernel, link);
-        if (all || kernel->last_ticket <= device->done) release(device, kernel);
-    }
+    hdi_used_bury(&kernel->used, &device->dead_kernels);
+    hdi_used_collect(device, &device->dead_kernels, device->done, hdcu_kernel_end);
 }

@@ -31,7 +31,7 @@ static bool take_new(hdi_backend_device *device, hdi_memory *memory, bool of_hos
 }
 
 static void release(hdi_backend_device *device, hdi_memory *memory) {
-    hdi_list_remove(&memory->link);
+    hdi_list_remove(&memory->used.link);
     if (memory->host) HDCU_END(device, MemFreeHost, memory->host);
     else HDCU_END(device, MemFree, memory->address);
     hdi_free(device->host->allocator, memory, sizeof *memory);
@@ -55,51 +55,42 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     hdi_link *spares = spares_of(device, bytes, of_host);
     hdi_memory *memory = NULL;
     if (spares && !hdi_list_empty(spares)) {
-        memory = HDI_OBJECT(spares->next, hdi_memory, link);
-        hdi_list_remove(&memory->link);
+        memory = HDI_OBJECT(spares->next, hdi_memory, used.link);
+        hdi_list_remove(&memory->used.link);
     } else {
         memory = hdi_alloc(device->host->allocator, sizeof *memory);
         if (!memory) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for a buffer");
         memory->bytes = bytes;
-        hdi_list_init(&memory->link);
+        hdi_list_init(&memory->used.link);
     }
     if ((!memory->address && !take_new(device, memory, of_host)) || !clear(device, memory)) {
         hd_status status = hdcu_fail(&device->api, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
         release(device, memory);
         return status;
     }
-    memory->serial = ++device->serial;
-    memory->last_ticket = 0;
-    hdi_list_add(&device->memories, &memory->link);
+    memory->used.serial = ++device->serial;
+    memory->used.last_ticket = 0;
+    hdi_list_add(&device->memories, &memory->used.link);
     *out_memory = memory;
     return HD_OK;
 }
 
 void hdcu_free(hdi_backend_device *device, hdi_memory *memory) {
     if (!memory) return;
-    hdi_list_remove(&memory->link);
-    hdi_list_add(&device->dead_memories, &memory->link);
-    hdcu_memory_collect(device, false);
+    hdi_used_bury(&memory->used, &device->dead_memories);
+    hdi_used_collect(device, &device->dead_memories, device->done, hdcu_memory_give_back);
 }
 
-void hdcu_memory_collect(hdi_backend_device *device, bool all) {
-    for (hdi_link *at = device->dead_memories.next, *next; at != &device->dead_memories; at = next) {
-        next = at->next;
-        hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
-        if (!all && memory->last_ticket > device->done) continue;
-        hdi_link *spares = all ? NULL : spares_of(device, memory->bytes, memory->host != NULL);
-        if (!spares) {
-            release(device, memory);
-            continue;
-        }
-        hdi_list_remove(&memory->link);
-        hdi_list_add(spares, &memory->link);
-    }
+void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *used) {
+    hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
+    hdi_link *spares = spares_of(device, memory->bytes, memory->host != NULL);
+    if (spares) hdi_used_bury(used, spares);
+    else release(device, memory);
 }
 
 void hdcu_memory_trim(hdi_backend_device *device) {
     for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++) {
         hdi_link *spares = &device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES];
-        while (!hdi_list_empty(spares)) release(device, HDI_OBJECT(spares->next, hdi_memory, link));
+        while (!hdi_list_empty(spares)) release(device, HDI_OBJECT(spares->next, hdi_memory, used.link));
     }
 }

@@ -1,18 +1,15 @@
 /* submit.c: handing work over, tickets, waiting. Tickets count the submissions of the one stream; an event at each one's end
  * tells when it is done. Every wait has a deadline. */
-#define _GNU_SOURCE
 #include "device/cuda/cu.h"
-#include <sched.h>
 #include <stdio.h>
-#include <time.h>
 
 /* ---- what is done ---- */
 
 static void note_done(hdi_backend_device *device, uint64_t ticket) {
     device->done = HDI_MAX(device->done, ticket);
-    hdcu_take_collect(device, false);
-    hdcu_kernel_collect(device, false);
-    hdcu_memory_collect(device, false);
+    hdi_takes_collect(&device->takes, device->done);
+    hdi_used_collect(device, &device->dead_kernels, device->done, hdcu_kernel_end);
+    hdi_used_collect(device, &device->dead_memories, device->done, hdcu_memory_give_back);
 }
 
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
@@ -27,26 +24,8 @@ hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     return HD_OK;
 }
 
-/* Between two looks at work that has gone on for `spent`: short work is watched, long work at most a 32nd too long. */
-static void nap(uint64_t spent_ns, uint64_t left_ns) {
-    enum { WATCHED_NS = 2000000, LONGEST_NS = 1000000 };
-    const uint64_t ns = HDI_MIN(HDI_MIN(spent_ns / 32, (uint64_t)LONGEST_NS), left_ns);
-    if (spent_ns < WATCHED_NS) sched_yield();
-    else nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
-}
-
 hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    const uint64_t begun = hdi_now_ns();
-    for (;;) {
-        bool done;
-        hd_status status = hdcu_poll(device, ticket, &done, error);
-        if (status || done) return status;
-        const uint64_t now = hdi_now_ns();
-        if (now - begun >= timeout_ns)
-            return hdi_fail_native(error, HD_STATUS_TIMEOUT, device->found.info.backend, 0, "submission %llu is not done after %llu ms",
-                                   (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
-        nap(now - device->jobs[ticket % HDCU_JOBS].begun_ns, timeout_ns - (now - begun));
-    }
+    return hdi_wait_by_looks(device, &device->found, hdcu_poll, ticket, device->jobs[ticket % HDCU_JOBS].begun_ns, timeout_ns, error);
 }
 
 bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns) {
@@ -55,7 +34,7 @@ bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns) {
         const uint64_t spent = hdi_now_ns() - begun;
         if (device->api.StreamQuery(device->stream) != HDCU_NOT_READY) return true; /* a device that failed runs nothing more */
         if (spent >= timeout_ns) return false;
-        nap(spent, timeout_ns - spent);
+        hdi_nap(&device->found, spent, timeout_ns - spent);
     }
 }
 
@@ -94,17 +73,6 @@ static hd_status take_job(hdi_backend_device *device, const hdi_submission *subm
 
 /* ---- handing over ---- */
 
-/* Notes the ticket on everything that the submission uses. */
-static void take_off(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hdcu_take *take) {
-    const uint64_t ticket = ++device->submitted;
-    job->ticket = ticket;
-    if (take) take->last_ticket = ticket;
-    for (uint32_t i = 0; i < submission->cmds->slot_count; i++)
-        if (submission->slots[i].memory) submission->slots[i].memory->last_ticket = ticket;
-    for (uint32_t i = 0; i < submission->cmds->kernel_count; i++)
-        if (submission->kernels[i]) submission->kernels[i]->last_ticket = ticket;
-}
-
 /* What was handed over in part must come to rest, since no ticket stands for it; work that does not is given up. */
 static void come_to_rest(hdi_backend_device *device) {
     hdcu_api *api = &device->api;
@@ -116,24 +84,25 @@ static void come_to_rest(hdi_backend_device *device) {
 
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdcu_api *api = &device->api;
-    hdcu_take *take = NULL;
+    hdi_take *take = NULL;
     hdcu_job *job = NULL;
     bool encoded = true;
     if (api->lost) return hdcu_lost(api, error);
     hd_status status = take_job(device, submission, &job, error);
-    if (!status && submission->recording && !submission->timestamps) status = hdcu_take_of(device, submission, &take, &encoded, error);
+    if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
     if (status) return status;
     job->begun_ns = hdi_now_ns();
     if (!take) status = hdcu_enqueue(device, submission, job, error);
-    else if (!HDCU_CALL(api, GraphLaunch, take->exec, device->stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
+    else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(take, hdcu_take, take)->exec, device->stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
     if (!status && !HDCU_CALL(api, EventRecord, job->done, device->stream)) status = hdcu_fail(api, error, "the end of a submission");
     if (status) {
         come_to_rest(device);
         end_marks(device, job);
         return status;
     }
-    take_off(device, submission, job, take);
-    *out_ticket = device->submitted;
+    job->ticket = *out_ticket = ++device->submitted;
+    if (take) take->used.last_ticket = job->ticket;
+    hdi_used_note(submission, job->ticket);
     submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
     submission->pieces_out = 1;
     return HD_OK;

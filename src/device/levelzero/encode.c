@@ -2,8 +2,6 @@
  * it was made for. Within a list commands may overlap but for barriers, as heddle's own commands may. */
 #include "device/levelzero/ze.h"
 
-enum { TAKES_KEPT = 4 };
-
 typedef struct encoder {
     hdi_backend_device   *device;
     const hdi_submission *submission;
@@ -88,90 +86,11 @@ bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, z
 
 /* ---- takes ---- */
 
-static void end_take(hdi_backend_device *device, hdze_take *take) {
-    hdi_list_remove(&take->link);
-    HDZE_END(device, CommandListDestroy, take->list);
-    hdi_free(device->host->allocator, take->keys, take->key_capacity * sizeof *take->keys);
-    hdi_free(device->host->allocator, take, sizeof *take);
-}
-
-static void bury_take(hdi_backend_device *device, hdze_take *take) {
-    hdi_list_remove(&take->link);
-    hdi_list_add(&device->dead_takes, &take->link);
-}
-
-void hdze_take_collect(hdi_backend_device *device, bool all) {
-    for (hdi_link *at = device->dead_takes.next, *next; at != &device->dead_takes; at = next) {
-        next = at->next;
-        hdze_take *take = HDI_OBJECT(at, hdze_take, link);
-        if (all || take->last_ticket <= device->done) end_take(device, take);
-    }
-}
-
-void hdze_forget(hdi_backend_device *device, hdi_recording *recording) {
-    if (!recording) return;
-    while (!hdi_list_empty(&recording->takes)) bury_take(device, HDI_OBJECT(recording->takes.next, hdze_take, link));
-    hdi_list_remove(&recording->link);
-    hdi_free(device->host->allocator, recording, sizeof *recording);
-    hdze_take_collect(device, false);
-}
-
-static hdze_slot_key key_of(const hdi_slot *slot) { return (hdze_slot_key){ slot->memory ? slot->memory->serial : 0, slot->offset, slot->bytes }; }
-
-static bool fits(const hdze_take *take, const hdi_submission *submission) {
-    if (take->key_count != submission->cmds->slot_count) return false;
-    for (uint32_t i = 0; i < take->key_count; i++) {
-        const hdze_slot_key key = key_of(&submission->slots[i]);
-        if (key.serial != take->keys[i].serial || key.offset != take->keys[i].offset || key.bytes != take->keys[i].bytes) return false;
-    }
-    return true;
-}
-
-static hd_status new_take(hdi_backend_device *device, const hdi_submission *submission, hdi_recording *recording, hd_error *error) {
-    const hd_allocator *allocator = device->host->allocator;
-    const uint32_t count = submission->cmds->slot_count;
+hd_status hdze_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *made, hd_error *error) {
+    hdze_take *take = HDI_OBJECT(made, hdze_take, take);
     uint32_t marks;
-    hdze_take *take = hdi_alloc(allocator, sizeof *take);
-    if (take) hdi_list_add(&recording->takes, &take->link);
-    if (!take || !hdi_grow(allocator, &take->keys, &take->key_capacity, count, sizeof *take->keys)) {
-        if (take) end_take(device, take);
-        return hdze_no_memory(error, "a recording");
-    }
-    for (uint32_t i = 0; i < count; i++) take->keys[i] = key_of(&submission->slots[i]);
-    take->key_count = count;
-    if (hdze_list_new(device, &take->list) && hdze_encode(device, submission, take->list, NULL, &marks)) {
-        recording->take_count++;
-        return HD_OK;
-    }
-    hd_status status = hdze_fail(device, error, "recording %u commands", submission->cmds->cmd_count);
-    end_take(device, take);
-    return status;
+    if (hdze_list_new(device, &take->list) && hdze_encode(device, submission, take->list, NULL, &marks)) return HD_OK;
+    return hdze_fail(device, error, "recording %u commands", submission->cmds->cmd_count);
 }
 
-static hdi_recording *recording_of(hdi_backend_device *device, const hdi_submission *submission) {
-    if (*submission->recording) return *submission->recording;
-    hdi_recording *recording = hdi_alloc(device->host->allocator, sizeof *recording);
-    if (!recording) return NULL;
-    hdi_list_init(&recording->takes);
-    hdi_list_add(&device->recordings, &recording->link);
-    return *submission->recording = recording;
-}
-
-hd_status hdze_take_of(hdi_backend_device *device, const hdi_submission *submission, hdze_take **out_take, bool *out_new, hd_error *error) {
-    hdi_recording *recording = recording_of(device, submission);
-    if (!recording) return hdze_no_memory(error, "a recording");
-    *out_new = false;
-    for (hdi_link *at = recording->takes.next; at != &recording->takes; at = at->next) {
-        *out_take = HDI_OBJECT(at, hdze_take, link);
-        if (fits(*out_take, submission)) return HD_OK;
-    }
-    hd_status status = new_take(device, submission, recording, error);
-    if (status) return status;
-    *out_take = HDI_OBJECT(recording->takes.previous, hdze_take, link);
-    *out_new = true;
-    if (recording->take_count > TAKES_KEPT) { /* the oldest goes */
-        recording->take_count--;
-        bury_take(device, HDI_OBJECT(recording->takes.next, hdze_take, link));
-    }
-    return HD_OK;
-}
+void hdze_take_end(hdi_backend_device *device, hdi_take *take) { HDZE_END(device, CommandListDestroy, HDI_OBJECT(take, hdze_take, take)->list); }

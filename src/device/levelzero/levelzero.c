@@ -4,13 +4,12 @@
 /* Where work may still run, what it uses is left to the driver. */
 static void device_close(hdi_backend_device *device) {
     device->abandoned = device->abandoned || !hdze_rest(device);
-    while (!hdi_list_empty(&device->recordings)) hdze_forget(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
-    hdze_take_collect(device, true);
+    hdi_takes_end(&device->takes);
     hdze_jobs_end(device);
-    while (!hdi_list_empty(&device->kernels)) hdze_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
-    hdze_kernel_collect(device, true);
-    while (!hdi_list_empty(&device->memories)) hdze_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
-    hdze_memory_collect(device, true);
+    while (!hdi_list_empty(&device->kernels)) hdze_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
+    hdi_used_collect(device, &device->dead_kernels, HDI_ALL_DONE, hdze_kernel_end);
+    while (!hdi_list_empty(&device->memories)) hdze_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
+    hdi_used_collect(device, &device->dead_memories, HDI_ALL_DONE, hdze_memory_end);
     HDZE_END(device, CommandListDestroy, device->clear_list);
     HDZE_END(device, CommandQueueDestroy, device->clear_queue);
     HDZE_END(device, CommandQueueDestroy, device->queue);
@@ -45,10 +44,13 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device) return hdze_no_memory(error, "a Level Zero device");
-    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels, &device->recordings, &device->dead_takes };
+    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     device->host = host;
     device->found = *found;
+    device->takes = (hdi_takes){ .device = device, .host = host, .backend = "levelzero", .take_bytes = sizeof(hdze_take), .make = hdze_take_make,
+                                 .end = hdze_take_end };
+    hdi_takes_init(&device->takes);
     hd_status status = find_again(device, found, error);
     if (!status && !make_queues(device)) status = hdze_fail(device, error, "opening %s", found->info.id);
     if (status) {
@@ -65,11 +67,15 @@ static void *map(hdi_backend_device *device, hdi_memory *memory) {
     return memory->visible ? memory->address : NULL;
 }
 static void *native(hdi_backend_device *device) { return device->facts.device; }
-static void trim(hdi_backend_device *device) { hdze_memory_collect(device, false); }
+static void forget(hdi_backend_device *device, hdi_recording *recording) {
+    hdi_takes_forget(&device->takes, recording);
+    hdi_takes_collect(&device->takes, device->done);
+}
+static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_levelzero = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "levelzero", .probe = hdze_probe, .open = device_open,
     .close = device_close, .alloc = hdze_alloc, .free = hdze_free, .map = map, .kernel_load = hdze_kernel_load,
-    .kernel_free = hdze_kernel_free, .submit = hdze_submit, .forget = hdze_forget, .poll = hdze_poll, .wait = hdze_wait,
+    .kernel_free = hdze_kernel_free, .submit = hdze_submit, .forget = forget, .poll = hdze_poll, .wait = hdze_wait,
     .profile = hdze_profile, .native = native, .trim = trim,
 };

@@ -4,18 +4,11 @@
 
 enum { ALIGN = 256 };
 
-static void release(hdi_backend_device *device, hdi_memory *memory) {
-    hdi_list_remove(&memory->link);
+void hdze_memory_end(hdi_backend_device *device, hdi_used *used) {
+    hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
+    hdi_list_remove(&used->link);
     if (memory->address && !device->abandoned) device->ze.MemFree(device->context, memory->address);
     hdi_free(device->host->allocator, memory, sizeof *memory);
-}
-
-void hdze_memory_collect(hdi_backend_device *device, bool all) {
-    for (hdi_link *at = device->dead_memories.next, *next; at != &device->dead_memories; at = next) {
-        next = at->next;
-        hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
-        if (all || memory->last_ticket <= device->done) release(device, memory);
-    }
 }
 
 /* Zeros, at once: no submission can stand between. */
@@ -60,11 +53,11 @@ hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdze_no_memory(error, "a buffer");
     memory->bytes = (desc->bytes + 15) / 16 * 16; /* kernels read and write up to 16 bytes at once */
-    memory->serial = ++device->serial;
-    hdi_list_add(&device->memories, &memory->link);
+    memory->used.serial = ++device->serial;
+    hdi_list_add(&device->memories, &memory->used.link);
     if (!take(device, memory, desc->use) || !clear(device, memory)) {
         hd_status status = hdze_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
-        release(device, memory);
+        hdze_memory_end(device, &memory->used);
         return status;
     }
     *out_memory = memory;
@@ -73,7 +66,6 @@ hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 
 void hdze_free(hdi_backend_device *device, hdi_memory *memory) {
     if (!memory) return;
-    hdi_list_remove(&memory->link);
-    hdi_list_add(&device->dead_memories, &memory->link);
-    hdze_memory_collect(device, false);
+    hdi_used_bury(&memory->used, &device->dead_memories);
+    hdi_used_collect(device, &device->dead_memories, device->done, hdze_memory_end);
 }

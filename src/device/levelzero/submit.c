@@ -1,16 +1,14 @@
 /* submit.c: handing work over, tickets, waiting. A fence behind each submission tells when it is done. Every wait has a
  * deadline. */
-#define _GNU_SOURCE
 #include "device/levelzero/ze.h"
-#include <time.h>
 
 /* ---- what is done ---- */
 
 static void note_done(hdi_backend_device *device, uint64_t ticket) {
     device->done = HDI_MAX(device->done, ticket);
-    hdze_take_collect(device, false);
-    hdze_kernel_collect(device, false);
-    hdze_memory_collect(device, false);
+    hdi_takes_collect(&device->takes, device->done);
+    hdi_used_collect(device, &device->dead_kernels, device->done, hdze_kernel_end);
+    hdi_used_collect(device, &device->dead_memories, device->done, hdze_memory_end);
 }
 
 hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
@@ -25,24 +23,8 @@ hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     return HD_OK;
 }
 
-/* Between two looks: at most an eighth too long. */
-static void nap(uint64_t spent_ns, uint64_t left_ns) {
-    const uint64_t ns = HDI_MIN(HDI_MIN(spent_ns / 8 + 10000, UINT64_C(1000000)), left_ns);
-    nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
-}
-
 hd_status hdze_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    const uint64_t begun = hdi_now_ns();
-    for (;;) {
-        bool done;
-        hd_status status = hdze_poll(device, ticket, &done, error);
-        if (status || done) return status;
-        const uint64_t spent = hdi_now_ns() - begun;
-        if (spent >= timeout_ns)
-            return hdi_fail_native(error, HD_STATUS_TIMEOUT, "levelzero", 0, "submission %llu is not done after %llu ms", (unsigned long long)ticket,
-                                   (unsigned long long)(timeout_ns / 1000000));
-        nap(spent, timeout_ns - spent);
-    }
+    return hdi_wait_by_looks(device, &device->found, hdze_poll, ticket, device->jobs[ticket % HDZE_JOBS].begun_ns, timeout_ns, error);
 }
 
 bool hdze_rest(hdi_backend_device *device) {
@@ -102,30 +84,21 @@ static bool encode_once(hdi_backend_device *device, const hdi_submission *submis
     return fine && hdze_encode(device, submission, job->list, submission->timestamps ? job->ticks : NULL, &job->mark_count);
 }
 
-/* Notes the ticket on everything that the submission uses. */
-static void take_off(hdi_backend_device *device, const hdi_submission *submission, hdze_job *job, hdze_take *take) {
-    const uint64_t ticket = ++device->submitted;
-    job->ticket = ticket;
-    if (take) take->last_ticket = ticket;
-    for (uint32_t i = 0; i < submission->cmds->slot_count; i++)
-        if (submission->slots[i].memory) submission->slots[i].memory->last_ticket = ticket;
-    for (uint32_t i = 0; i < submission->cmds->kernel_count; i++)
-        if (submission->kernels[i]) submission->kernels[i]->last_ticket = ticket;
-}
-
 hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
-    hdze_take *take = NULL;
+    hdi_take *take = NULL;
     hdze_job *job = NULL;
     bool encoded = true;
     if (device->lost) return hdze_lost(device, error);
     hd_status status = take_job(device, submission, &job, error);
-    if (!status && submission->recording && !submission->timestamps) status = hdze_take_of(device, submission, &take, &encoded, error);
+    if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
     if (status) return status;
     if (!take && !encode_once(device, submission, job)) return hdze_fail(device, error, "%u commands", submission->cmds->cmd_count);
-    if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1, take ? &take->list : &job->list, job->fence))
+    job->begun_ns = hdi_now_ns();
+    if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1, take ? &HDI_OBJECT(take, hdze_take, take)->list : &job->list, job->fence))
         return hdze_fail(device, error, "handing %u commands over", submission->cmds->cmd_count);
-    take_off(device, submission, job, take);
-    *out_ticket = device->submitted;
+    job->ticket = *out_ticket = ++device->submitted;
+    if (take) take->used.last_ticket = job->ticket;
+    hdi_used_note(submission, job->ticket);
     submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
     submission->pieces_out = 1;
     return HD_OK;

@@ -8,6 +8,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
+#include "device/takes.h"
 #include "spirv/spirv.h"
 
 /* What calls may return, with the status that it comes to (API: the function's own, from functions.inc). */
@@ -70,43 +71,28 @@ uint32_t hdze_list(const hdze_ze *ze, hdze_facts *out_facts, hdi_found *out_foun
 void hdze_probe(const hdi_host *host, hdi_probe *out_probe);
 
 struct hdi_memory {
-    hdi_link link;     /* among the living or the dead */
+    hdi_used used;
     void    *address;  /* for host and device alike */
     bool     visible;  /* to the host */
     uint64_t bytes;
-    uint64_t serial;   /* never used twice */
-    uint64_t last_ticket;
 };
 
 struct hdi_loaded_kernel {
-    hdi_link           link;
+    hdi_used           used;
     ze_module_handle_t module;
     ze_kernel_handle_t kernel;
-    uint64_t           last_ticket;
     hdi_spirv_printed  printed;
 };
 
-/* What a slot was when a list was made. */
-typedef struct hdze_slot_key {
-    uint64_t serial, offset, bytes;
-} hdze_slot_key;
 /* A closed list of the commands, for certain slots. */
 typedef struct hdze_take {
-    hdi_link       link;
+    hdi_take                 take;
     ze_command_list_handle_t list;
-    uint64_t       last_ticket;
-    hdze_slot_key *keys;
-    uint32_t       key_count, key_capacity;
 } hdze_take;
-struct hdi_recording {
-    hdi_link link;
-    hdi_link takes; /* oldest first */
-    uint32_t take_count;
-};
 
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdze_job {
-    uint64_t          ticket;
+    uint64_t          ticket, begun_ns;
     ze_fence_handle_t fence;        /* made once, reset for each ticket */
     ze_command_list_handle_t list;  /* of commands that are handed over once; likewise */
     uint64_t         *ticks;        /* the host's memory, where marks write the time; and where the last one's ends */
@@ -123,7 +109,8 @@ struct hdi_backend_device {
     ze_context_handle_t context;
     ze_command_queue_handle_t queue, clear_queue; /* the second one zeroes new memory, so that nothing else is waited for */
     ze_command_list_handle_t  clear_list;
-    hdi_link     memories, dead_memories, kernels, dead_kernels, recordings, dead_takes;
+    hdi_takes    takes;
+    hdi_link     memories, dead_memories, kernels, dead_kernels;
     uint64_t     submitted, done, serial;
     hdze_job     jobs[HDZE_JOBS]; /* of ticket t: jobs[t % HDZE_JOBS] */
     bool         lost;            /* for good: `lost_text` says where */
@@ -149,20 +136,19 @@ hd_status hdze_no_memory(hd_error *error, const char *what); /* OUT_OF_HOST_MEMO
 /* memory.c */
 hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdze_free(hdi_backend_device *device, hdi_memory *memory);
-void hdze_memory_collect(hdi_backend_device *device, bool all); /* gives back dead memory that no submission uses any more */
+void hdze_memory_end(hdi_backend_device *device, hdi_used *memory);
 /* kernel.c */
 hd_status hdze_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdze_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-void hdze_kernel_collect(hdi_backend_device *device, bool all);
+void hdze_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* encode.c: commands become command lists. */
 bool hdze_list_new(hdi_backend_device *device, ze_command_list_handle_t *out_list);
 /* Appends the commands and closes the list; marks write into `ticks`, where that is not NULL: `*out_marks` of them. */
 bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list, uint64_t *ticks, uint32_t *out_marks);
-/* A closed list for these slots, from the recording or made anew; `*out_new` tells. */
-hd_status hdze_take_of(hdi_backend_device *device, const hdi_submission *submission, hdze_take **out_take, bool *out_new, hd_error *error);
-void hdze_forget(hdi_backend_device *device, hdi_recording *recording);
-void hdze_take_collect(hdi_backend_device *device, bool all);
+/* Makes a closed list, and ends it (takes.h). */
+hd_status hdze_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
+void hdze_take_end(hdi_backend_device *device, hdi_take *take);
 /* submit.c */
 hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);

@@ -10,7 +10,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 
-#include "device/backend.h"
+#include "device/takes.h"
 #include "spirv/spirv.h"
 
 /* What OpenCL's calls may return, with the status that it comes to (API: the function's own, from functions.inc). */
@@ -99,42 +99,33 @@ void hdcl_probe(const hdi_host *host, hdi_probe *out_probe);
 typedef struct hdcl_carried { uint64_t pass; size_t offset, bytes; } hdcl_carried;
 
 struct hdi_memory {
-    hdi_link link;        /* in the device's list of living or of dead memory */
+    hdi_used used;
     cl_mem   buffer;
     void    *host;        /* what the host sees; NULL: nothing */
     bool     shared;      /* `host` is the buffer's own memory */
-    uint64_t bytes, last_ticket;
-    uint64_t serial;      /* never given out again */
+    uint64_t bytes;
     uint64_t written_ticket; /* the last submission that writes it on the device; of memory with a copy for the host */
     hdcl_carried carried;
 };
 
 struct hdi_loaded_kernel {
-    hdi_link   link;
+    hdi_used   used; /* the driver itself keeps a kernel that is in use */
     cl_program program;
     cl_kernel  kernel;
     hdi_spirv_printed printed;
 };
 
-/* What a submission is recorded for, and the recording of one. */
-typedef struct hdcl_place { uint64_t serial, offset; } hdcl_place;
+/* Commands as a command buffer, for certain slots. */
 typedef struct hdcl_take {
-    hdcl_command_buffer commands; /* NULL: nothing */
-    uint64_t    ticket;           /* that used it last */
-    hdcl_place *places;
-    cl_kernel  *kernels;          /* of the dispatches */
-    uint32_t    place_count, place_capacity, kernel_count, kernel_capacity;
+    hdi_take            take;
+    hdcl_command_buffer commands;
+    cl_kernel          *kernels; /* of the dispatches */
+    uint32_t            kernel_count, kernel_capacity;
 } hdcl_take;
-enum { HDCL_TAKES = 2 };
-struct hdi_recording {
-    hdi_link  link;
-    uint64_t  last_ticket;
-    hdcl_take takes[HDCL_TAKES];
-};
 
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdcl_job {
-    uint64_t  ticket;
+    uint64_t  ticket, begun_ns;
     cl_event  done;
     cl_event *marks; /* the ends of what each mark measures; mark_count of them, after one where the first began */
     uint32_t  mark_count, mark_capacity;
@@ -148,7 +139,8 @@ struct hdi_backend_device {
     hdi_found        found;
     cl_context       context;
     cl_command_queue queue;
-    hdi_link         memories, dead, kernels, recordings, dead_recordings;
+    hdi_takes        takes;
+    hdi_link         memories, dead, kernels;
     uint64_t         serials, passes;
     uint64_t         submitted, done;
     hdcl_job         jobs[HDCL_JOBS]; /* of ticket t: jobs[t % HDCL_JOBS] */
@@ -177,17 +169,17 @@ hd_status hdcl_no_memory(hd_error *error, const char *what); /* OUT_OF_HOST_MEMO
 hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdcl_free(hdi_backend_device *device, hdi_memory *memory);
 void *hdcl_map(hdi_backend_device *device, hdi_memory *memory);
-void hdcl_bury(hdi_backend_device *device, bool all); /* gives back dead memory that no submission uses any more */
+void hdcl_memory_end(hdi_backend_device *device, hdi_used *memory);
 /* kernel.c */
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
 /* record.c */
 void hdcl_load_recording(hdi_backend_device *device);
-/* The recording of a submission, made now where there was none; NULL where there can be none. */
-hdcl_take *hdcl_take_of(hdi_backend_device *device, hdi_submission *submission, bool *out_recorded);
-void hdcl_forget(hdi_backend_device *device, hdi_recording *recording);
-void hdcl_bury_recordings(hdi_backend_device *device, bool all);
+bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *submission);
+/* Records the commands into a take, and ends it (takes.h). */
+hd_status hdcl_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
+void hdcl_take_end(hdi_backend_device *device, hdi_take *take);
 /* submit.c */
 typedef struct hdcl_range {
     hdi_memory *memory;

@@ -90,7 +90,7 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
 }
 
 static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
-    hdi_list_remove(&loaded->link);
+    hdi_list_remove(&loaded->used.link);
     if (loaded->kernel) device->cl.ReleaseKernel(loaded->kernel);
     if (loaded->program) device->cl.ReleaseProgram(loaded->program);
     hdi_free(device->host->allocator, loaded, sizeof *loaded);
@@ -123,7 +123,7 @@ hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdcl_no_memory(error, "a kernel");
-    hdi_list_add(&device->kernels, &loaded->link);
+    hdi_list_add(&device->kernels, &loaded->used.link);
     *out_from_cache = false;
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
     if (status) end_kernel(device, loaded);

@@ -2,22 +2,15 @@
  * see, and submit.c carries it over. A buffer that is freed while work uses it waits among the dead. */
 #include "device/opencl/cl.h"
 
-static void release(hdi_backend_device *device, hdi_memory *memory) {
-    hdi_list_remove(&memory->link);
+void hdcl_memory_end(hdi_backend_device *device, hdi_used *used) {
+    hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
+    hdi_list_remove(&used->link);
     if (!device->abandoned) {
         if (memory->buffer) device->cl.ReleaseMemObject(memory->buffer);
         if (memory->shared) device->cl.SVMFree(device->context, memory->host);
         else hdi_free(device->host->allocator, memory->host, (size_t)memory->bytes);
     }
     hdi_free(device->host->allocator, memory, sizeof *memory);
-}
-
-void hdcl_bury(hdi_backend_device *device, bool all) {
-    for (hdi_link *at = device->dead.next, *next; at != &device->dead; at = next) {
-        next = at->next;
-        hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
-        if (all || memory->last_ticket <= device->done) release(device, memory);
-    }
 }
 
 /* Zeros, by the device; the buffer is new, so nothing else is waited for than older work. */
@@ -43,9 +36,9 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     if (device->lost) return hdcl_lost(device, error);
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdcl_no_memory(error, "a buffer");
-    memory->serial = ++device->serials;
+    memory->used.serial = ++device->serials;
     memory->bytes = (desc->bytes + 3) / 4 * 4; /* kernels write whole words */
-    hdi_list_add(&device->memories, &memory->link);
+    hdi_list_add(&device->memories, &memory->used.link);
     device->function = HDCL_FN_CreateBuffer;
     device->result = CL_INVALID_BUFFER_SIZE;
     bool fits = desc->bytes <= device->found.caps.max_allocation_bytes;
@@ -62,7 +55,7 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
                                    (size_t)memory->bytes, memory->shared ? memory->host : NULL);
     if (!memory->buffer || !clear(device, memory)) {
         hd_status status = hdcl_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
-        release(device, memory);
+        hdcl_memory_end(device, &memory->used);
         return status;
     }
     *out_memory = memory;
@@ -70,9 +63,8 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 }
 
 void hdcl_free(hdi_backend_device *device, hdi_memory *memory) {
-    hdi_list_remove(&memory->link);
-    hdi_list_add(&device->dead, &memory->link);
-    hdcl_bury(device, false);
+    hdi_used_bury(&memory->used, &device->dead);
+    hdi_used_collect(device, &device->dead, device->done, hdcl_memory_end);
 }
 
 void *hdcl_map(hdi_backend_device *device, hdi_memory *memory) {

@@ -5,10 +5,10 @@
 static void device_close(hdi_backend_device *device) {
     device->abandoned = device->abandoned || !hdcl_rest(device);
     hdcl_end_jobs(device);
-    hdcl_bury_recordings(device, true);
-    while (!hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
-    hdcl_bury(device, true);
-    while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    hdi_takes_end(&device->takes);
+    while (!hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
+    hdi_used_collect(device, &device->dead, HDI_ALL_DONE, hdcl_memory_end);
+    while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
     if (device->queue) device->cl.ReleaseCommandQueue(device->queue);
     if (device->context) device->cl.ReleaseContext(device->context);
     hdi_free(device->host->allocator, device, sizeof *device);
@@ -35,8 +35,9 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->memories);
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
-    hdi_list_init(&device->recordings);
-    hdi_list_init(&device->dead_recordings);
+    device->takes = (hdi_takes){ .device = device, .host = host, .backend = "opencl", .take_bytes = sizeof(hdcl_take), .make = hdcl_take_make,
+                                 .end = hdcl_take_end };
+    hdi_takes_init(&device->takes);
     hd_status status = find_again(device, found, error);
     if (!status) {
         device->context = HDCL_MAKE(device, CreateContext, NULL, 1, &device->facts.id, NULL, NULL);
@@ -50,11 +51,15 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
 }
 
 static void *native(hdi_backend_device *device) { return device->context; }
-static void trim(hdi_backend_device *device) { hdcl_bury(device, false); }
+static void forget(hdi_backend_device *device, hdi_recording *recording) {
+    hdi_takes_forget(&device->takes, recording);
+    hdi_takes_collect(&device->takes, device->done);
+}
+static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_opencl = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "opencl", .probe = hdcl_probe, .open = device_open,
     .close = device_close, .alloc = hdcl_alloc, .free = hdcl_free, .map = hdcl_map, .kernel_load = hdcl_kernel_load,
-    .kernel_free = hdcl_kernel_free, .submit = hdcl_submit, .forget = hdcl_forget, .poll = hdcl_poll, .wait = hdcl_wait,
+    .kernel_free = hdcl_kernel_free, .submit = hdcl_submit, .forget = forget, .poll = hdcl_poll, .wait = hdcl_wait,
     .profile = hdcl_profile, .native = native, .trim = trim,
 };

@@ -1,9 +1,7 @@
 /* submit.c: commands become calls on the in-order queue, each time anew where record.c has no recording of them; an event at
  * the end tells when the ticket is done. */
-#define _GNU_SOURCE
 #include "device/opencl/cl.h"
 #include <stdio.h>
-#include <time.h>
 
 /* ---- ranges ---- */
 
@@ -190,12 +188,14 @@ hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, ui
     if (device->lost) return hdcl_lost(device, error);
     hd_status status = take_job(device, ticket, submission, &job, error);
     if (status) return status;
-    for (uint32_t i = 0; i < submission->cmds->slot_count; i++) submission->slots[i].memory->last_ticket = ticket;
+    hdi_used_note(submission, ticket);
     job->ticket = device->submitted = *out_ticket = ticket;
+    job->begun_ns = hdi_now_ns();
     bool recorded = false;
-    hdcl_take *take = hdcl_take_of(device, submission, &recorded);
-    if (take) take->ticket = (*submission->recording)->last_ticket = ticket;
-    if (!(take ? replay(device, take, job) : enqueue(device, submission, job))) {
+    hdi_take *take = NULL;
+    if (hdcl_can_record(device, submission)) hdi_takes_get(&device->takes, submission, &take, &recorded, NULL);
+    if (take) take->used.last_ticket = ticket;
+    if (!(take ? replay(device, HDI_OBJECT(take, hdcl_take, take), job) : enqueue(device, submission, job))) {
         status = hdcl_fail(device, error, "a submission of %u commands", submission->cmds->cmd_count);
         settle(device, job);
         return status;
@@ -209,8 +209,8 @@ hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, ui
 
 static void note_done(hdi_backend_device *device, uint64_t ticket) {
     device->done = HDI_MAX(device->done, ticket);
-    hdcl_bury(device, false);
-    hdcl_bury_recordings(device, false);
+    hdi_takes_collect(&device->takes, device->done);
+    hdi_used_collect(device, &device->dead, device->done, hdcl_memory_end);
 }
 
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
@@ -233,18 +233,7 @@ hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
 }
 
 hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    const uint64_t begun = hdi_now_ns();
-    for (uint64_t round = 0;; round++) {
-        bool done;
-        hd_status status = hdcl_poll(device, ticket, &done, error);
-        if (status || done) return status;
-        const uint64_t spent = hdi_now_ns() - begun;
-        if (spent >= timeout_ns)
-            return hdi_fail_native(error, HD_STATUS_TIMEOUT, "opencl", 0, "submission %llu is not done after %llu ms", (unsigned long long)ticket,
-                                   (unsigned long long)(timeout_ns / 1000000));
-        const uint64_t nap = HDI_MIN(HDI_MIN(spent / 8 + 10000, UINT64_C(1000000)), timeout_ns - spent); /* at most an eighth too long */
-        nanosleep(&(struct timespec){ .tv_nsec = (long)nap }, NULL);
-    }
+    return hdi_wait_by_looks(device, &device->found, hdcl_poll, ticket, device->jobs[ticket % HDCL_JOBS].begun_ns, timeout_ns, error);
 }
 
 bool hdcl_rest(hdi_backend_device *device) {
@@ -254,8 +243,9 @@ bool hdcl_rest(hdi_backend_device *device) {
     for (;;) { /* on a lost device too: what fails has ended, and the queue is in order */
         cl_int state = CL_QUEUED;
         if (HDCL_CALL(device, GetEventInfo, last->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) && state <= CL_COMPLETE) return true;
-        if (hdi_now_ns() - begun >= device->host->wait_ns) return false;
-        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+        const uint64_t spent = hdi_now_ns() - begun;
+        if (spent >= device->host->wait_ns) return false;
+        hdi_nap(&device->found, spent, device->host->wait_ns - spent);
     }
 }
 

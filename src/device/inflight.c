@@ -1,0 +1,47 @@
+/* inflight.c: objects under submissions, and waiting for these. */
+#define _GNU_SOURCE
+#include "device/inflight.h"
+#include <sched.h>
+#include <time.h>
+
+void hdi_used_note(const hdi_submission *submission, uint64_t ticket) {
+    for (uint32_t i = 0; i < submission->cmds->slot_count; i++)
+        if (submission->slots[i].memory) ((hdi_used *)(void *)submission->slots[i].memory)->last_ticket = ticket;
+    for (uint32_t i = 0; i < submission->cmds->kernel_count; i++)
+        if (submission->kernels[i]) ((hdi_used *)(void *)submission->kernels[i])->last_ticket = ticket;
+}
+
+void hdi_used_bury(hdi_used *object, hdi_link *dead) {
+    hdi_list_remove(&object->link);
+    hdi_list_add(dead, &object->link);
+}
+
+void hdi_used_collect(hdi_backend_device *device, hdi_link *dead, uint64_t done, hdi_used_end end) {
+    for (hdi_link *at = dead->next, *next; at != dead; at = next) {
+        next = at->next;
+        hdi_used *object = HDI_OBJECT(at, hdi_used, link);
+        if (object->last_ticket <= done) end(device, object);
+    }
+}
+
+void hdi_nap(const hdi_found *found, uint64_t spent_ns, uint64_t left_ns) {
+    enum { WATCHED_NS = 2000000, SHORTEST_NS = 10000, LONGEST_NS = 1000000 };
+    const uint64_t ns = HDI_MIN(HDI_MIN(SHORTEST_NS + spent_ns / 32, (uint64_t)LONGEST_NS), left_ns);
+    if (spent_ns < WATCHED_NS && !found->caps.software) sched_yield();
+    else nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
+}
+
+hd_status hdi_wait_by_looks(hdi_backend_device *device, const hdi_found *found, hdi_poll poll, uint64_t ticket, uint64_t begun_ns,
+                            uint64_t timeout_ns, hd_error *error) {
+    const uint64_t asked = hdi_now_ns();
+    for (;;) {
+        bool done;
+        hd_status status = poll(device, ticket, &done, error);
+        if (status || done) return status;
+        const uint64_t now = hdi_now_ns();
+        if (now - asked >= timeout_ns)
+            return hdi_fail_native(error, HD_STATUS_TIMEOUT, found->info.backend, 0, "submission %llu is not done after %llu ms",
+                                   (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
+        hdi_nap(found, now - begun_ns, timeout_ns - (now - asked));
+    }
+}
