@@ -1,5 +1,6 @@
 /* test_models.c: logits and greedy answers of tiny models of every architecture against Hugging Face transformers, on every
- * device that is here, in fast and in exact mode; and that it makes no difference how the tokens are fed. */
+ * device that is here, in fast and in exact mode; and that it makes no difference how the tokens are fed, nor where the layers
+ * are. "test_models [--short] BACKEND ..." asks these back ends alone, which then have to be here; short: as on OpenCL. */
 #include "llm/model_reference.h"
 #include <heddle_llm.h>
 #include <setjmp.h>
@@ -12,11 +13,12 @@ static const char *const names[] = { "llama_f32", "llama3_f32", "llama_linear_f3
 enum { NAMES = sizeof names / sizeof *names };
 
 static hd_context *context;
-/* Where compiling a kernel takes its time, one of so many models, in exact mode only: the same tokens on all. */
-static const struct { const char *backend; uint32_t every; hd_math least; } places[] = {
-    { "cpu", 1, HD_MATH_FAST }, { "vulkan", 1, HD_MATH_FAST }, { "opencl", 5, HD_MATH_EXACT },
-};
-static const char *backends[] = { "cpu", "vulkan" };
+/* Short, where compiling a kernel takes its time: answers of one of so many models, in exact mode only. */
+enum { SHORT_EVERY = 5, PLACES = 8 };
+typedef struct place { const char *backend; bool is_short; } place;
+static place places[PLACES] = { { "cpu", false }, { "vulkan", false }, { "cuda", false }, { "hip", false }, { "opencl", true } };
+static uint32_t place_count = 5;
+static bool were_named;
 
 #define CHECK(call) check((call), #call, __LINE__)
 static void check(hd_status status, const char *call, int line) {
@@ -25,8 +27,21 @@ static void check(hd_status status, const char *call, int line) {
 
 static hd_device *device_of(const char *backend) {
     hd_device *device = NULL;
-    if (hd_device_open(context, &(hd_device_desc){ .id = backend }, &device)) (void)hd_context_error(context);
+    const hd_status status = hd_device_open(context, &(hd_device_desc){ .id = backend }, &device);
+    if (status && were_named && strcmp(backend, "cpu") != 0) check(status, "the device that was named", __LINE__);
+    if (status) (void)hd_context_error(context);
     return device;
+}
+
+/* Runs `body` on every device that is not short; on GPUs alone, or on the CPU too. */
+static void on_whole_places(void (*body)(hd_device *device), bool with_cpu) {
+    for (uint32_t p = 0; p < place_count; p++) {
+        if (places[p].is_short || (!with_cpu && strcmp(places[p].backend, "cpu") == 0)) continue;
+        hd_device *device = device_of(places[p].backend);
+        if (!device) continue;
+        body(device);
+        hd_device_close(device);
+    }
 }
 
 static int open_context(void **state) {
@@ -86,15 +101,15 @@ static void one_model(const char *name, hd_device *device, hd_math math) {
 static void answers_are_those_of_transformers(void **state) {
     (void)state;
     uint32_t runs = 0;
-    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+    for (uint32_t p = 0; p < place_count; p++) {
         hd_device *device = device_of(places[p].backend);
         if (!device) continue;
-        for (uint32_t i = 0; i < NAMES; i += places[p].every)
-            for (int math = (int)places[p].least; math <= HD_MATH_EXACT; math++, runs++) one_model(names[i], device, (hd_math)math);
+        for (uint32_t i = 0; i < NAMES; i += places[p].is_short ? SHORT_EVERY : 1)
+            for (int math = places[p].is_short ? HD_MATH_EXACT : HD_MATH_FAST; math <= HD_MATH_EXACT; math++, runs++) one_model(names[i], device, (hd_math)math);
         hd_device_close(device);
     }
     print_message("%u answers of 64 tokens\n", runs);
-    assert_true(runs >= 2 * NAMES);
+    assert_true(runs >= (were_named ? 1 : 2 * NAMES));
 }
 
 /* The prompts of the files, as text, are the tokens that their makers' tokenizers gave. */
@@ -164,50 +179,49 @@ static void alone(hd_model *model, hd_device *device, const int32_t *tokens, uin
 }
 
 /* Three conversations of different lengths advance together, and each gets the bits that it gets alone. */
+static void step_together(hd_device *device) {
+    model_reference r;
+    hd_model *model;
+    hd_session *session;
+    assert_int_equal(model_reference_read("qwen3_q8_0", &r), 0);
+    CHECK(hd_model_open(context, r.path, NULL, &model));
+    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 128, .sequences = 3, .chunk = 8 }, &session));
+    static const uint32_t lengths[3] = { 3, 7, 1 };
+    float *wanted = malloc(3 * r.vocabulary * sizeof *wanted);
+    int32_t tokens[3][16];
+    for (uint32_t s = 0; s < 3; s++) {
+        for (uint32_t i = 0; i < lengths[s] + 4; i++) tokens[s][i] = r.answer[3 * s + i];
+        CHECK(hd_session_feed(session, s, tokens[s], lengths[s]));
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        hd_step steps[3];
+        uint32_t count = 0;
+        for (uint32_t s = 0; s < 3; s++)
+            if (s != 1 || i < 2) steps[count++] = (hd_step){ s, tokens[s][lengths[s] + i] }; /* the second one rests later on */
+        CHECK(hd_session_step(session, steps, count));
+    }
+    for (uint32_t s = 0; s < 3; s++) alone(model, device, tokens[s], lengths[s] + (s == 1 ? 2 : 4), r.vocabulary, wanted + s * r.vocabulary);
+    for (uint32_t s = 0; s < 3; s += 2) {
+        const float *logits;
+        CHECK(hd_session_logits(session, s, &logits));
+        assert_memory_equal(logits, wanted + s * r.vocabulary, r.vocabulary * sizeof *logits);
+    }
+    int32_t token;
+    CHECK(hd_session_feed(session, 1, &tokens[1][lengths[1] + 2], 1));
+    CHECK(hd_session_best(session, 1, &token));
+    alone(model, device, tokens[1], lengths[1] + 3, r.vocabulary, wanted);
+    const float *logits;
+    CHECK(hd_session_logits(session, 1, &logits));
+    assert_memory_equal(logits, wanted, r.vocabulary * sizeof *logits);
+    hd_session_destroy(session);
+    hd_model_close(model);
+    free(wanted);
+    free(r.bytes);
+}
+
 static void sequences_do_not_touch_each_other(void **state) {
     (void)state;
-    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
-        hd_device *device = device_of(backends[b]);
-        if (!device) continue;
-        model_reference r;
-        hd_model *model;
-        hd_session *session;
-        assert_int_equal(model_reference_read("qwen3_q8_0", &r), 0);
-        CHECK(hd_model_open(context, r.path, NULL, &model));
-        CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 128, .sequences = 3, .chunk = 8 }, &session));
-        static const uint32_t lengths[3] = { 3, 7, 1 };
-        float *wanted = malloc(3 * r.vocabulary * sizeof *wanted);
-        int32_t tokens[3][16];
-        for (uint32_t s = 0; s < 3; s++) {
-            for (uint32_t i = 0; i < lengths[s] + 4; i++) tokens[s][i] = r.answer[3 * s + i];
-            CHECK(hd_session_feed(session, s, tokens[s], lengths[s]));
-        }
-        for (uint32_t i = 0; i < 4; i++) {
-            hd_step steps[3];
-            uint32_t count = 0;
-            for (uint32_t s = 0; s < 3; s++)
-                if (s != 1 || i < 2) steps[count++] = (hd_step){ s, tokens[s][lengths[s] + i] }; /* the second one rests later on */
-            CHECK(hd_session_step(session, steps, count));
-        }
-        for (uint32_t s = 0; s < 3; s++) alone(model, device, tokens[s], lengths[s] + (s == 1 ? 2 : 4), r.vocabulary, wanted + s * r.vocabulary);
-        for (uint32_t s = 0; s < 3; s += 2) {
-            const float *logits;
-            CHECK(hd_session_logits(session, s, &logits));
-            assert_memory_equal(logits, wanted + s * r.vocabulary, r.vocabulary * sizeof *logits);
-        }
-        int32_t token;
-        CHECK(hd_session_feed(session, 1, &tokens[1][lengths[1] + 2], 1));
-        CHECK(hd_session_best(session, 1, &token));
-        alone(model, device, tokens[1], lengths[1] + 3, r.vocabulary, wanted);
-        const float *logits;
-        CHECK(hd_session_logits(session, 1, &logits));
-        assert_memory_equal(logits, wanted, r.vocabulary * sizeof *logits);
-        hd_session_destroy(session);
-        hd_model_close(model);
-        free(wanted);
-        free(r.bytes);
-        hd_device_close(device);
-    }
+    on_whole_places(step_together, true);
 }
 
 /* Exact logits after a prompt and one more token, wherever the layers are. */
@@ -227,11 +241,8 @@ static void placed(hd_model *model, const hd_session_desc *wish, const model_ref
     hd_session_destroy(session);
 }
 
-static void places_change_no_bit(void **state) {
-    (void)state;
+static void move_layers(hd_device *device) {
     static const char *const files[] = { "llama_linear_f32", "qwen3_q8_0", "bitnet_wide_tq2_0" };
-    hd_device *device = device_of("vulkan");
-    if (!device) skip();
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         model_reference r;
         hd_model *model;
@@ -260,18 +271,19 @@ static void places_change_no_bit(void **state) {
         free(wanted);
         free(r.bytes);
     }
-    hd_device_close(device);
+}
+
+static void places_change_no_bit(void **state) {
+    (void)state;
+    on_whole_places(move_layers, false);
 }
 
 /* The demo model with half of the memory that it needs: layers travel to the device, and nothing else changes. */
-static void streamed_layers_change_no_bit(void **state) {
-    (void)state;
+static void stream_layers(hd_device *device) {
     static const int32_t prompt[] = { 300, 20, 1000, 77, 5 };
     const model_reference r = { .prompt = prompt, .prompt_count = 5, .answer = prompt };
-    hd_device *device = device_of("vulkan");
     hd_model *model;
     hd_fit fit, whole;
-    if (!device) skip();
     CHECK(hd_model_open(context, HEDDLE_TESTS_DIR "/../models/demo.gguf", NULL, &model));
     hd_model_info info;
     CHECK(hd_model_get_info(model, &info));
@@ -284,7 +296,11 @@ static void streamed_layers_change_no_bit(void **state) {
     assert_memory_equal(got, wanted, info.vocabulary * sizeof *got);
     hd_model_close(model);
     free(wanted);
-    hd_device_close(device);
+}
+
+static void streamed_layers_change_no_bit(void **state) {
+    (void)state;
+    on_whole_places(stream_layers, false);
 }
 
 static void misuse_is_told(void **state) {
@@ -323,7 +339,14 @@ static void misuse_is_told(void **state) {
     free(r.bytes);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    bool is_short = false;
+    for (int i = 1; i < argc; i++) {
+        if (!were_named) place_count = 0;
+        were_named = true;
+        if (strcmp(argv[i], "--short") == 0) is_short = true;
+        else if (place_count < PLACES) places[place_count++] = (place){ argv[i], is_short };
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_transformers), cmocka_unit_test(prompts_become_the_same_tokens),
         cmocka_unit_test(words_do_not_become_control_tokens),
