@@ -300,6 +300,18 @@ static void empty_cache(void) {
     closedir(folder);
 }
 
+/* Opens a device and hands over a piece of work. */
+static inline uint64_t begin_work(life *l) {
+    uint64_t ticket = 0;
+    *l = (life){ 0 };
+    fault = (struct fault){ 0 };
+    empty_cache();
+    assert_true(scenario_open() && scenario_make(l));
+    hdi_submission submission = list_submission(&l->plan);
+    assert_int_equal(subject.backend->submit(subject.device, &submission, &ticket, NULL), HD_OK);
+    return ticket;
+}
+
 /* One life with the fault that is set. */
 static void live(uint32_t at, uint32_t row, int mode, uint64_t fail_at) {
     life l = { 0 };

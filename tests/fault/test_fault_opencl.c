@@ -108,18 +108,6 @@ static cl_int CL_API_CALL endless_work(cl_event event, cl_event_info what, size_
     return state_of_work(event, what, bytes, out, out_bytes, CL_RUNNING);
 }
 
-/* Opens a device and hands over a piece of work. */
-static uint64_t begin_work(life *l) {
-    uint64_t ticket = 0;
-    *l = (life){ 0 };
-    fault = (struct fault){ 0 };
-    empty_cache();
-    assert_true(scenario_open() && scenario_make(l));
-    hdi_submission submission = list_submission(&l->plan);
-    assert_int_equal(subject.backend->submit(subject.device, &submission, &ticket, NULL), HD_OK);
-    return ticket;
-}
-
 /* A command that failed on the device is a loss: all calls say so, and closing gives everything back. */
 static void test_failed_work(void **state) {
     (void)state;

@@ -401,12 +401,10 @@ static void test_lost(void **state) {
 int main(void) {
     if (!load()) return 1;
     /* Those that fork come first: a process with threads has no second one. */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_guards), cmocka_unit_test(test_lost),
-        cmocka_unit_test_setup_teardown(test_add, set_up, tear_down), cmocka_unit_test_setup_teardown(test_sum, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_histogram, set_up, tear_down), cmocka_unit_test_setup_teardown(test_grid, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ways, set_up, tear_down), cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_graph, set_up, tear_down), cmocka_unit_test_setup_teardown(test_refusals, set_up, tear_down),
+    const struct CMUnitTest of_mistakes[] = { cmocka_unit_test(test_guards), cmocka_unit_test(test_lost) };
+    const struct CMUnitTest on_a_stream[] = {
+        cmocka_unit_test(test_add), cmocka_unit_test(test_sum), cmocka_unit_test(test_histogram), cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_ways), cmocka_unit_test(test_events), cmocka_unit_test(test_graph), cmocka_unit_test(test_refusals),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(of_mistakes, NULL, NULL) + cmocka_run_group_tests(on_a_stream, set_up, tear_down);
 }
