@@ -23,7 +23,7 @@ typedef struct cli_llm {
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
     { "--memory", "BYTES", "most memory to take on the device, such as 6G" }, \
-    { "--stream", NULL, "layers that do not fit travel to the device for every token, in place of the CPU" }, \
+    { "--stream", NULL, "the other layers travel to the device for every token, in place of the CPU" }, \
     CLI_OPTION_MATH
 
 /* The model that the operand names, or the one that comes with heddle. CLI_OK, or the exit code after a message. */

@@ -111,8 +111,8 @@ typedef struct hd_session_desc {
     hd_math        math;         /* HD_MATH_EXACT: the same tokens on every device */
     uint64_t       memory_bytes; /* most memory to take on the device; 0: what it has. Layers that do not fit are left to the CPU */
     int            device_layers;/* n > 0: the last n layers on the device, the others on the CPU; -1: none; 0: as many as fit */
-    int            stream;       /* 1: weights that do not fit travel to the device layer by layer, the next one while this one computes,
-                                    in place of leaving layers to the CPU */
+    int            stream;       /* 1: layers that do not fit, or all but the last device_layers, travel to the device one by one, the next
+                                    one while this one computes, in place of being left to the CPU */
     hd_progress_fn progress;     /* NULL: nobody is told */
     void          *progress_user;
 } hd_session_desc;

@@ -215,6 +215,7 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
         status = whole(model, out, device, has);
         if (status || out->fit.fits || desc->device_layers) return status;
     }
+    if (desc->stream && desc->device_layers) return stream_with(model, out, device, desc->device_layers > 0 ? (uint32_t)desc->device_layers : 0);
     if (desc->stream) return stream(model, out, device);
     if (!cpu) return HD_STATUS_NO_DEVICE;
     out->fit = (hd_fit){ .device_memory_bytes = has };

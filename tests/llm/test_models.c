@@ -294,6 +294,12 @@ static void stream_layers(hd_device *device) {
     placed(model, &tight, &r, info.vocabulary, got, &fit);
     assert_true(fit.streamed_layers > 1 && fit.device_layers > 0 && fit.cpu_layers == 0 && fit.device_bytes <= tight.memory_bytes);
     assert_memory_equal(got, wanted, info.vocabulary * sizeof *got);
+    for (int layers = -1; layers <= 2; layers += 3) { /* as many as are wished for stay */
+        placed(model, &(hd_session_desc){ .device = device, .stream = 1, .device_layers = layers }, &r, info.vocabulary, got, &fit);
+        assert_int_equal(fit.device_layers, layers < 0 ? 0 : layers);
+        assert_int_equal(fit.device_layers + fit.streamed_layers, info.layers);
+        assert_memory_equal(got, wanted, info.vocabulary * sizeof *got);
+    }
     hd_model_close(model);
     free(wanted);
 }
