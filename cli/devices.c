@@ -63,22 +63,28 @@ static int print_backends(const cli_command *command, const inventory *all) {
     return CLI_OK;
 }
 
-/* What several APIs reach is one GPU: its address on the PCI bus tells. */
+/* What several APIs reach is one GPU: its address on the PCI bus tells. Best first, with their times where they were measured. */
 static void print_routes(const inventory *all) {
     for (size_t i = 0; i < all->device_count; i++) {
         const char *pci = all->devices[i].pci;
-        size_t routes = 0;
+        size_t routes = 0, measured = 0;
+        cli_cell time;
         bool told = false;
         for (size_t k = 0; k < all->device_count && pci[0]; k++) {
             const bool same = strcmp(all->devices[k].pci, pci) == 0;
             told = told || (same && k < i);
             routes += same;
+            measured += same && all->devices[k].measured_ns > 0;
         }
         if (told || routes < 2) continue;
         printf("One GPU, at %s:", pci);
-        for (size_t k = i; k < all->device_count; k++)
-            if (strcmp(all->devices[k].pci, pci) == 0) printf("%s %s", k > i ? "," : "", all->devices[k].id);
-        printf("\n");
+        for (size_t k = i; k < all->device_count; k++) {
+            const hd_device_info *device = &all->devices[k];
+            if (strcmp(device->pci, pci) != 0) continue;
+            printf("%s %s", k > i ? "," : "", device->id);
+            if (device->measured_ns) printf(" (%s)", cli_time(device->measured_ns, time));
+        }
+        printf("; %s\n", measured > 1 ? "in the order measured" : "in the order of the back ends, `heddle devices --probe` measures them");
     }
 }
 
@@ -161,6 +167,7 @@ static json_t *json_device(const hd_device_info *device, bool *ok) {
     cli_put(object, "memory_bytes", json_integer((json_int_t)device->memory_bytes), ok);
     cli_put(object, "driver", cli_json_text(device->driver), ok);
     cli_put(object, "pci", cli_json_text(device->pci), ok);
+    cli_put(object, "measured_ns", device->measured_ns ? json_integer((json_int_t)device->measured_ns) : json_null(), ok);
     return object;
 }
 
@@ -180,6 +187,37 @@ static int print_json(cli_session *session, const inventory *all, bool verbose) 
     cli_put(root, "backends", backends, &ok);
     cli_put(root, "devices", devices, &ok);
     return cli_print_json(session->command, root, ok);
+}
+
+/* ---- measuring ---- */
+
+static bool is_gpu(const hd_device_info *device) {
+    return device->kind == HD_DEVICE_DISCRETE_GPU || device->kind == HD_DEVICE_INTEGRATED_GPU || device->kind == HD_DEVICE_OTHER;
+}
+
+/* Each route to each GPU; where one fails the others are measured still. */
+static int measure(cli_session *session) {
+    inventory all;
+    size_t gpus = 0;
+    int code = take_inventory(session, &all);
+    if (code) all.device_count = 0;
+    for (size_t i = 0; i < all.device_count; i++) {
+        const hd_device_desc desc = { .id = all.devices[i].id };
+        hd_device *device = NULL;
+        uint64_t ns = 0;
+        cli_cell time;
+        if (!is_gpu(&all.devices[i])) continue;
+        hd_status status = hd_device_open(session->context, &desc, &device);
+        if (!status) status = hd_device_measure(device, &ns);
+        hd_device_close(device);
+        gpus++;
+        if (status) code = cli_session_fail(session, desc.id);
+        else fprintf(stderr, "heddle: %s: %s for 1,024 small steps and 64 MiB\n", desc.id, cli_time(ns, time));
+    }
+    if (!code && gpus == 0) fprintf(stderr, "heddle: there is no GPU to measure\n");
+    free(all.backends);
+    free(all.devices);
+    return code;
 }
 
 /* ---- the command ---- */
@@ -202,7 +240,12 @@ static int list(cli_session *session, const cli_args *args) {
 static int devices(const cli_args *args) {
     cli_session session;
     const char *id = cli_get(args, "--caps");
-    int code = cli_session_open(args->command, &session);
+    int code = cli_session_open(args->command, &session), measured = CLI_OK;
+    if (!code && cli_get(args, "--probe")) {
+        measured = measure(&session);
+        cli_session_close(&session);
+        code = cli_session_open(args->command, &session); /* which finds the new times */
+    }
     if (!code && id) {
         char *text = caps_of(&session, id);
         if (text) fputs(text, stdout);
@@ -210,17 +253,19 @@ static int devices(const cli_args *args) {
         free(text);
     } else if (!code) code = list(&session, args);
     cli_session_close(&session);
-    return code;
+    return code ? code : measured;
 }
 
 static const cli_option options[] = {
     { "-v", NULL, "the facts of each device as well" },
     { "--caps", "ID", "the facts of this device only, as `heddle explain --caps` reads them" },
+    { "--probe", NULL, "first measures each route to each GPU by a small piece of work, and keeps the times" },
     CLI_OPTION_JSON,
 };
 
 const cli_command cli_devices = {
-    "devices", "lists the back ends and the devices there are", "devices [-v] [--json]", NULL, options, CLI_COUNT(options),
-    "The device of rank 0 is taken where none is named; a software device only when it is named.\n",
+    "devices", "lists the back ends and the devices there are", "devices [-v] [--probe] [--json]", NULL, options, CLI_COUNT(options),
+    "The device of rank 0 is taken where none is named; a software device only when it is named.\n"
+    "Of several APIs that reach one GPU the one measured fastest is taken.\n",
     "  heddle devices -v\n", devices
 };

@@ -267,6 +267,7 @@ typedef struct hd_device_info {
     hd_device_kind kind;
     uint64_t       memory_bytes; /* of the device's largest heap */
     uint32_t       rank;         /* 0 is the best */
+    uint64_t       measured_ns;  /* what hd_device_measure came to, now or in an earlier process; 0: never measured with this driver */
 } hd_device_info;
 
 /** A back end: whether it was compiled in, whether it can work here, and if not why, and what would mend it. */
@@ -309,6 +310,13 @@ HD_API void hd_device_close(hd_device *device);
 HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
 /** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
 HD_API const char *hd_device_selection(const hd_device *device);
+
+/** Measures the device by a fixed piece of work, 1,024 small steps that wait for each other and 64 MiB on their way to the device,
+ *  and keeps the time on disk for the device and its driver. Of several routes to one GPU (hd_device_info.pci is the same) contexts
+ *  made later rank the faster one first; routes that were not measured keep their places, which are in the order of hd_backends.
+ *  Takes a second or two. @param out_ns the time of both parts, may be NULL. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY,
+ *  OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, those of hd_plan_create. Any thread. */
+HD_API hd_status hd_device_measure(hd_device *device, uint64_t *out_ns);
 
 /** What the known answers of a kernel variant came to: of one kernel over one data type or operation, in fast or exact mode. */
 typedef struct hd_verdict {

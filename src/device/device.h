@@ -24,12 +24,19 @@ typedef struct hdi_registry {
 /* Looks for devices; `only` names the one back end to look at, or is NULL. */
 hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *only, hd_error *error);
 void hdi_registry_free(hdi_registry *registry);
+/* Puts all devices that were found into their order: by kind; among equal ones as they were found, but that of several routes to
+ * one GPU the faster ones change places with the slower ones, as far as their times were measured. */
+void hdi_registry_rank(hdi_registry *registry);
 /* The back end that found a device. */
 const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_found *found);
 /* The device that `request` names ("cpu", "vulkan", "vulkan:1", an id, an index) or the best one for NULL, and why, in
  * `out_why`. Software and null devices are taken only when they are asked for by name; never in strict mode. */
 hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
                               char *out_why, size_t why_room, hd_error *error);
+
+/* ---- measured.c: the time of a device for the work of hd_device_measure, on disk; 0: none is kept ---- */
+uint64_t hdi_measured_read(const hdi_host *host, const hd_device_info *info);
+void hdi_measured_keep(const hdi_host *host, const hd_device_info *info, uint64_t ns);
 
 /* ---- device.c ---- */
 

@@ -1,5 +1,6 @@
 /* registry.c: which back ends there are, what they found, and which device to take: real GPU before integrated before
- * the CPU before software drivers; the choice can always say why. */
+ * the CPU before software drivers, and of several routes to one GPU the fastest, once that was measured; the choice can always
+ * say why. */
 #include "device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,15 +41,26 @@ static int kind_rank(hd_device_kind kind) {
     return 5;
 }
 
-/* Stable: of equal devices the one found first stays first. */
-static void rank_devices(hdi_registry *registry) {
-    for (uint32_t i = 1; i < registry->ranked_count; i++)
-        for (uint32_t k = i; k > 0 && kind_rank(registry->ranked[k]->info.kind) < kind_rank(registry->ranked[k - 1]->info.kind); k--) {
-            hdi_found *found = registry->ranked[k];
-            registry->ranked[k] = registry->ranked[k - 1];
-            registry->ranked[k - 1] = found;
-        }
-    for (uint32_t i = 0; i < registry->ranked_count; i++) registry->ranked[i]->info.rank = i;
+static void swap(hdi_registry *registry, uint32_t a, uint32_t b) {
+    hdi_found *found = registry->ranked[a];
+    registry->ranked[a] = registry->ranked[b];
+    registry->ranked[b] = found;
+}
+
+/* Are both routes to one GPU, with times to compare? */
+static bool comparable(const hdi_found *a, const hdi_found *b) {
+    return a->info.pci[0] && strcmp(a->info.pci, b->info.pci) == 0 && a->info.kind == b->info.kind && a->info.measured_ns && b->info.measured_ns;
+}
+
+void hdi_registry_rank(hdi_registry *registry) {
+    hdi_found *const *ranked = registry->ranked;
+    const uint32_t count = registry->ranked_count;
+    for (uint32_t i = 1; i < count; i++) /* stable: of equal devices the one found first stays first */
+        for (uint32_t k = i; k > 0 && kind_rank(ranked[k]->info.kind) < kind_rank(ranked[k - 1]->info.kind); k--) swap(registry, k, k - 1);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = i + 1; k < count; k++)
+            if (comparable(ranked[i], ranked[k]) && ranked[k]->info.measured_ns < ranked[i]->info.measured_ns) swap(registry, i, k);
+    for (uint32_t i = 0; i < count; i++) ranked[i]->info.rank = i;
 }
 
 hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *only, hd_error *error) {
@@ -64,10 +76,13 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
         row->probe = hdi_alloc(host->allocator, sizeof *row->probe);
         if (!row->probe) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look for devices");
         row->backend->probe(host, row->probe);
-        for (uint32_t d = 0; d < row->probe->found_count; d++) registry->ranked[registry->ranked_count++] = &row->probe->found[d];
+        for (uint32_t d = 0; d < row->probe->found_count; d++) {
+            hdi_found *found = registry->ranked[registry->ranked_count++] = &row->probe->found[d];
+            found->info.measured_ns = hdi_measured_read(host, &found->info);
+        }
     }
     if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, cpu and null", only);
-    rank_devices(registry);
+    hdi_registry_rank(registry);
     return HD_OK;
 }
 
@@ -104,6 +119,15 @@ static const hdi_found *find(const hdi_registry *registry, const char *request) 
 
 static bool is_real(const hdi_found *found) { return kind_rank(found->info.kind) < kind_rank(HD_DEVICE_SOFTWARE); }
 
+/* Why the best device is the best. */
+static const char *why_best(const hdi_registry *registry) {
+    const hdi_found *best = registry->ranked[0];
+    if (best->info.kind == HD_DEVICE_CPU) return "no GPU is there";
+    for (uint32_t i = 1; i < registry->ranked_count; i++)
+        if (comparable(best, registry->ranked[i])) return "the best real device, by its fastest route as measured";
+    return "the best real device";
+}
+
 hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
                               char *out_why, size_t why_room, hd_error *error) {
     char detected[256];
@@ -116,7 +140,7 @@ hd_status hdi_registry_select(const hdi_registry *registry, const char *request,
     if (request) found = find(registry, request);
     else if (registry->ranked_count > 0 && is_real(registry->ranked[0])) {
         found = registry->ranked[0];
-        why = found->info.kind == HD_DEVICE_CPU ? "no GPU is there" : "the best real device";
+        why = why_best(registry);
     } else if (registry->ranked_count > 0 && registry->ranked_count == 1 && !strict) {
         found = registry->ranked[0]; /* the one back end that was asked for has nothing better */
         why = "the only one there is";

@@ -21,12 +21,7 @@ struct hdi_verdicts {
 
 /* ---- keeping ---- */
 
-static hdi_cache cache_of(const hd_device *device) {
-    const hd_device_info *info = &device->found.info;
-    uint64_t identity = hdi_hash(HDI_HASH_START, info->id, strlen(info->id));
-    identity = hdi_hash(identity, info->name, strlen(info->name));
-    return (hdi_cache){ device->host, "verdicts", hdi_hash(identity, info->driver, strlen(info->driver)) };
-}
+static hdi_cache cache_of(const hd_device *device) { return hdi_cache_of_device(device->host, "verdicts", &device->found.info); }
 
 /* Names the kernels and the answers of this build. */
 static uint64_t cache_key(void) {

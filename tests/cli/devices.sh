@@ -28,8 +28,19 @@ grep -qE '^ {20,}[^ ]' out || fail "no mend below the reason"
 
 # The stand-in for GPUs is one to CUDA and to HIP.
 if [ -e "$standin/libcuda.so.1" ]; then
-    expect 0 '^One GPU, at 0000:01:00.0: cuda:[0-9a-f]{8}, hip:[0-9a-f]{8}$' "" env LD_LIBRARY_PATH="$standin" "$heddle" devices
+    mkdir measured
+    stand_in="env LD_LIBRARY_PATH=$standin HEDDLE_CACHE=$PWD/measured"
+    expect 0 '^One GPU, at 0000:01:00.0: cuda:[0-9a-f]{8}, hip:[0-9a-f]{8}; in the order of the back ends, ' "" $stand_in "$heddle" devices
+    expect 0 '^One GPU, at 0000:01:00.0: (cuda|hip):[0-9a-f]{8} \([0-9.]+ [mu]?s\), (cuda|hip):[0-9a-f]{8} \([0-9.]+ [mu]?s\); in the order measured$' \
+        '^heddle: hip:[0-9a-f]{8}: .* for 1,024 small steps' $stand_in "$heddle" devices --probe
+    grep '^One GPU' out >routes
+    first=$(sed -E 's/^One GPU, at [^ ]+ ([^ ]+) .*/\1/' routes)
+    expect 0 "^   0  $first" "" $stand_in "$heddle" devices # another process finds the times
+    grep -qxF "$(cat routes)" out || fail "the times that were kept are others"
+    for file in measured/measured-*; do echo "1 ns" >"$file"; done
+    expect 0 'in the order of the back ends' "" $stand_in "$heddle" devices # what is damaged is nothing
 fi
+expect 0 '^   0  cpu' '^heddle: there is no GPU to measure$' env HEDDLE_BACKEND=cpu "$heddle" devices --probe
 
 expect 0 '^   0  cpu' "" env HEDDLE_BACKEND=cpu "$heddle" devices
 matches out '^vulkan +(yes|no) +0 +not ' "HEDDLE_BACKEND=cpu"

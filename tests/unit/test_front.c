@@ -353,6 +353,15 @@ static void lists_tell_what_there_is(void **state) {
     assert_non_null(strstr(text, "native_kernels 1\n"));
 }
 
+static void a_device_is_measured(void **state) {
+    (void)state;
+    uint64_t ns = 0;
+    assert_int_equal(hd_device_measure(NULL, &ns), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_device_measure(device, &ns), HD_OK);
+    assert_true(ns > 0);
+    assert_int_equal(hd_device_measure(device, NULL), HD_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_program_runs, open_cpu, close_all),
@@ -367,6 +376,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tickets_finish, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(eight_threads_share_a_device, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(lists_tell_what_there_is, open_cpu, close_all),
+        cmocka_unit_test_setup_teardown(a_device_is_measured, open_cpu, close_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

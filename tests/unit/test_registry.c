@@ -1,0 +1,131 @@
+/* test_registry.c: the order of invented devices, by kind and by what was measured; and the times that are kept on disk, which
+ * anyone may have written. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "device/cache.h"
+#include "device/device.h"
+
+/* ---- the order ---- */
+
+typedef struct invented {
+    const char    *id;
+    hd_device_kind kind;
+    const char    *pci;
+    uint64_t       measured_ns;
+} invented;
+enum { MOST = 8 };
+
+/* Ranks the devices, found in their order, and tells whether they then are in the order wanted; `why`: a part of the reason. */
+static void assert_order(const invented *devices, const char *wanted, const char *why) {
+    hdi_found found[MOST];
+    hdi_registry registry = { 0 };
+    const hdi_found *best;
+    hd_error error = { 0 };
+    char got[256] = "", because[512];
+    for (; devices[registry.ranked_count].id; registry.ranked_count++) {
+        const invented *from = &devices[registry.ranked_count];
+        hdi_found *to = &found[registry.ranked_count];
+        *to = (hdi_found){ .info = { .kind = from->kind, .measured_ns = from->measured_ns } };
+        snprintf(to->info.id, sizeof to->info.id, "%s", from->id);
+        snprintf(to->info.pci, sizeof to->info.pci, "%s", from->pci);
+        registry.ranked[registry.ranked_count] = to;
+    }
+    hdi_registry_rank(&registry);
+    for (uint32_t i = 0; i < registry.ranked_count; i++) {
+        assert_int_equal(registry.ranked[i]->info.rank, i);
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i ? " " : "", registry.ranked[i]->info.id);
+    }
+    assert_string_equal(got, wanted);
+    assert_int_equal(hdi_registry_select(&registry, NULL, false, &best, because, sizeof because, &error), HD_OK);
+    assert_ptr_equal(best, registry.ranked[0]);
+    if (!strstr(because, why)) fail_msg("%s does not say %s", because, why);
+}
+
+#define GPU    HD_DEVICE_DISCRETE_GPU
+#define INSIDE HD_DEVICE_INTEGRATED_GPU
+
+static void test_order(void **state) {
+    (void)state;
+    const invented not_measured[] = { { "vulkan", GPU, "1", 0 }, { "cuda", GPU, "1", 0 }, { "lavapipe", HD_DEVICE_SOFTWARE, "", 0 },
+                                      { "cpu", HD_DEVICE_CPU, "", 0 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(not_measured, "vulkan cuda cpu lavapipe", "\"the best real device\"");
+    const invented measured[] = { { "vulkan", GPU, "1", 30 }, { "cuda", GPU, "1", 10 }, { "opencl", GPU, "1", 20 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(measured, "cuda opencl vulkan", "by its fastest route as measured");
+    const invented equal[] = { { "vulkan", GPU, "1", 10 }, { "cuda", GPU, "1", 10 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(equal, "vulkan cuda", "as measured");
+    /* A route without a time keeps its place; one time alone says nothing. */
+    const invented in_part[] = { { "vulkan", GPU, "1", 30 }, { "cuda", GPU, "1", 0 }, { "opencl", GPU, "1", 20 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(in_part, "opencl cuda vulkan", "as measured");
+    const invented one[] = { { "vulkan", GPU, "1", 30 }, { "cuda", GPU, "1", 0 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(one, "vulkan cuda", "\"the best real device\"");
+    /* Times are of one GPU: between two of them, and between kinds, they change nothing. */
+    const invented two[] = { { "vulkan0", GPU, "1", 30 }, { "vulkan1", GPU, "2", 3 }, { "cuda0", GPU, "1", 10 }, { "cuda1", GPU, "2", 10 }, { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(two, "cuda0 vulkan1 vulkan0 cuda1", "as measured");
+    const invented kinds[] = { { "inside", INSIDE, "3", 1 }, { "vulkan", GPU, "1", 30 }, { "opencl", INSIDE, "1", 2 }, { "nowhere", GPU, "", 1 }, { "nowhere2", GPU, "", 0 },
+                               { NULL, HD_DEVICE_NONE, NULL, 0 } };
+    assert_order(kinds, "vulkan nowhere nowhere2 inside opencl", "\"the best real device\"");
+}
+
+/* ---- what is kept ---- */
+
+static char folder[] = "/tmp/heddle-registry-XXXXXX";
+static const hdi_log quiet = { 0 };
+static const hdi_host host = { .allocator = &hdi_default_allocator, .log = &quiet, .cache_dir = folder };
+
+static void test_kept(void **state) {
+    (void)state;
+    hd_device_info info = { .id = "cuda:1", .name = "a GPU", .driver = "version 1" }, other = info;
+    snprintf(other.driver, sizeof other.driver, "version 2");
+    assert_int_equal(hdi_measured_read(&host, &info), 0);
+    hdi_measured_keep(&host, &info, 123456);
+    assert_int_equal(hdi_measured_read(&host, &info), 123456);
+    assert_int_equal(hdi_measured_read(&host, &other), 0);
+    hdi_measured_keep(&host, &info, 777);
+    assert_int_equal(hdi_measured_read(&host, &info), 777);
+    hdi_host nowhere = host;
+    nowhere.cache_dir = NULL;
+    hdi_measured_keep(&nowhere, &info, 1);
+    assert_int_equal(hdi_measured_read(&nowhere, &info), 0);
+    /* Whole files with other contents: as if nothing were kept. */
+    static const char *const contents[] = { "0 ns\n", "12", "12 ns", " 12 ns\n", "-12 ns\n", "12 ms\n", "0x12 ns\n", "12 ns\n\n", "1000000000001 ns\n",
+                                            "999999999999999999999999 ns\n", "ns\n", "12 ns\n that goes on and on, beyond any line" };
+    const hdi_cache cache = hdi_cache_of_device(&host, "measured", &info);
+    for (size_t i = 0; i < HDI_COUNT(contents); i++) {
+        hdi_cache_write(&cache, 1, contents[i], strlen(contents[i]));
+        if (hdi_measured_read(&host, &info)) fail_msg("\"%s\" is taken for a time", contents[i]);
+    }
+    hdi_cache_write(&cache, 1, "12 ns\n", 7); /* with a zero behind it */
+    assert_int_equal(hdi_measured_read(&host, &info), 0);
+    hdi_cache_write(&cache, 1, "12 ns\n", 6);
+    assert_int_equal(hdi_measured_read(&host, &info), 12);
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+static int end_folder(void **state) {
+    (void)state;
+    DIR *files = opendir(folder);
+    for (struct dirent *entry; files && (entry = readdir(files)); ) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%.200s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') remove(path);
+    }
+    if (files) closedir(files);
+    return rmdir(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test_setup_teardown(test_kept, make_folder, end_folder) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
