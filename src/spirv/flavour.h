@@ -21,6 +21,8 @@ typedef struct hdi_flavour_words {
 } hdi_flavour_words;
 
 enum { HDI_FLAVOUR_CHAINS = 1024, HDI_FLAVOUR_MAX_INPUTS = 16 };
+/* What the construct that a block heads holds; and whether the block stands behind a loop that a barrier ends. */
+enum hdi_flavour_hold { HDI_FLAVOUR_BARRIER = 1, HDI_FLAVOUR_RETURN = 2, HDI_FLAVOUR_CLOSES = 4 };
 /* What is being written. Once `stop` is set nothing more is, and ids are anything. */
 typedef struct hdi_flavour {
     hdi_spirv_module  *m;
@@ -35,6 +37,7 @@ typedef struct hdi_flavour {
     uint32_t adders[2];            /* functions that add to an f32 atomically: of buffers, of shared memory; 0: not needed */
     uint8_t  capabilities[1024];   /* a bit for each number below 8192 */
     uint32_t *ids, *labels, *functions; /* by def, block, function; 0: none yet */
+    uint8_t  *holds;               /* by block: hdi_flavour_hold */
     uint32_t buffers[HDI_SPIRV_MAX_BINDINGS], launch; /* parameters of the function being written */
     uint32_t last;                 /* where in the code the instruction made last stands */
     bool     stop;
@@ -75,6 +78,7 @@ void hdi_flavour_store(hdi_flavour *w, uint32_t inst); /* and copies */
 uint32_t hdi_flavour_array_length(hdi_flavour *w, uint32_t inst);
 uint32_t hdi_flavour_atomic(hdi_flavour *w, uint32_t inst, uint32_t opcode);
 void hdi_flavour_barrier(hdi_flavour *w, uint32_t inst, uint32_t opcode);
+void hdi_flavour_close_loop(hdi_flavour *w); /* a barrier of the workgroup */
 void hdi_flavour_adders(hdi_flavour *w); /* the functions that `adders` counts on */
 uint32_t hdi_flavour_word(hdi_flavour *w, uint32_t index_id); /* of the words that the kernel is given */
 

@@ -335,3 +335,9 @@ void hdi_flavour_barrier(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     if (control) hdi_flavour_add(w, &w->code, opcode, HDI_FLAVOUR_IDS(hdi_flavour_u32(w, of), hdi_flavour_u32(w, scope(w, words[2])), hdi_flavour_u32(w, memory)));
     else hdi_flavour_add(w, &w->code, opcode, HDI_FLAVOUR_IDS(hdi_flavour_u32(w, of), hdi_flavour_u32(w, memory)));
 }
+
+void hdi_flavour_close_loop(hdi_flavour *w) {
+    const uint32_t workgroup = hdi_flavour_u32(w, SpvScopeWorkgroup);
+    const uint32_t memory = hdi_flavour_u32(w, SpvMemorySemanticsSequentiallyConsistentMask | SpvMemorySemanticsWorkgroupMemoryMask);
+    hdi_flavour_add(w, &w->code, SpvOpControlBarrier, HDI_FLAVOUR_IDS(workgroup, workgroup, memory));
+}
