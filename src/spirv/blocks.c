@@ -65,7 +65,7 @@ static bool begin_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *
     uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]);
     m->defs[def].detail = m->block_count;
     m->blocks[m->block_count++] = (hdi_spirv_block){ .function = m->function_count - 1, .inst_first = inst, .inst_end = HDI_SPIRV_NONE,
-                                                     .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE,
+                                                     .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .only = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE,
                                                      .falls_into = HDI_SPIRV_NONE, .falls_from = HDI_SPIRV_NONE };
     function->block_count++;
     return true;
@@ -99,7 +99,7 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
         bool loop = hdi_spirv_opcode(m, block->merge_inst) == SpvOpLoopMerge;
         if (opcode != SpvOpBranchConditional && opcode != (loop ? SpvOpBranch : SpvOpSwitch))
             return hdi_spirv_bad(m, inst, "it does not go with the merge before it");
-    } else if (opcode == SpvOpSwitch && !m->checked) { /* what variant.c left of a block has none */
+    } else if (opcode == SpvOpSwitch) {
         return hdi_spirv_bad(m, inst, "a switch needs a merge before it");
     }
     if (opcode == SpvOpBranchConditional && m->version >= 0x10600 && words[2] == words[3])

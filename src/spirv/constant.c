@@ -128,7 +128,7 @@ static bool expression(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
             return hdi_spirv_bad(m, inst, "id %u is not a constant", words[at]);
         if (arg_count < 3) args[arg_count++] = arg;
     }
-    if (!hdi_spirv_typing_rule(m, inst, opcode, 4)) return false;
+    if (!m->checked && !hdi_spirv_typing_rule(m, inst, opcode, 4)) return false;
     const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
     if (type->count != 1 || (type->kind != 'i' && type->kind != 'b')) return true;
     uint64_t a = 0, b = 0;
@@ -203,6 +203,6 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     case SpvOpSpecConstant: return literal(m, inst, type, value) && specialise(m, inst, def, type, value);
     case SpvOpConstantNull: value->known = type->count == 1 && strchr("fib", type->kind); return true;
     case SpvOpSpecConstantOp: return expression(m, inst, def, value);
-    default: return composite(m, inst, type);
+    default: return m->checked || composite(m, inst, type);
     }
 }

@@ -117,8 +117,7 @@ static void put_phi(hdi_flavour *w, uint32_t block, uint32_t inst) {
     out[1] = hdi_flavour_value(w, def);
     for (uint32_t i = 3; i < words[0] >> 16; i += 2) {
         const uint32_t from = m->defs[hdi_spirv_find(m, words[i + 1])].detail;
-        bool leads = w->p->reached[from] && (w->p->only_way[from] == HDI_SPIRV_NONE || w->p->only_way[from] == block);
-        if (!leads) continue;
+        if (!hdi_spirv_leads(w->p, from, block)) continue;
         out[count++] = hdi_flavour_value(w, hdi_spirv_find(m, words[i]));
         out[count++] = w->labels[from];
     }

@@ -37,22 +37,13 @@ static void hang_below(hdi_spirv_tree *tree, uint32_t block, uint32_t parent) {
     tree->jump[block] = even ? tree->jump[far] : parent;
 }
 
-/* Of a branch on a constant, in a module that was checked before, the one target that is taken: what most variants of a
- * kernel leave out need not be looked at. */
-static uint32_t taken(const hdi_spirv_module *m, uint32_t block, uint32_t n) {
-    uint64_t value;
-    uint32_t inst = m->blocks[block].inst_end;
-    bool one = m->checked && hdi_spirv_opcode(m, inst) == SpvOpBranchConditional && hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), &value);
-    if (!one) return hdi_spirv_target(m, block, n);
-    return n == 0 ? hdi_spirv_target(m, block, value ? 0 : 1) : HDI_SPIRV_NONE;
-}
-
 /* Target `n` of a block; with `structural`, its merge and continue blocks come first. */
 static uint32_t target(const hdi_spirv_module *m, bool structural, uint32_t block, uint32_t n) {
     const hdi_spirv_block *b = &m->blocks[block];
     uint32_t extra = structural ? (uint32_t)(b->merge != HDI_SPIRV_NONE) + (b->continue_to != HDI_SPIRV_NONE) : 0;
     if (n < extra) return n == 0 ? b->merge : b->continue_to;
-    return taken(m, block, n - extra);
+    if (b->only != HDI_SPIRV_NONE) return n == extra ? b->only : HDI_SPIRV_NONE;
+    return hdi_spirv_target(m, block, n - extra);
 }
 
 /* Reverse post-order of one function from `end` backwards; returns where it begins. `next` has a zero for each block. */

@@ -11,7 +11,7 @@ static uint32_t only_way(const hdi_spirv_printer *p, uint32_t block) {
     const hdi_spirv_module *m = p->m;
     uint32_t inst = m->blocks[block].inst_end, opcode = hdi_spirv_opcode(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
-    if (opcode != SpvOpBranchConditional && opcode != SpvOpSwitch) return HDI_SPIRV_NONE;
+    if (m->blocks[block].only != HDI_SPIRV_NONE || (opcode != SpvOpBranchConditional && opcode != SpvOpSwitch)) return m->blocks[block].only;
     uint32_t condition = hdi_spirv_find(m, words[1]);
     if (!hdi_spirv_is_known(p, condition)) return HDI_SPIRV_NONE;
     uint32_t value = (uint32_t)hdi_spirv_bits(p, condition);
@@ -27,9 +27,8 @@ uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n) {
     return n == 0 ? p->only_way[block] : HDI_SPIRV_NONE;
 }
 
-/* Of two blocks that the module lets one lead to the other: does it still, with what is known? */
-static bool leads(const hdi_spirv_printer *p, uint32_t from, uint32_t to) {
-    return p->reached[from] && (p->only_way[from] == HDI_SPIRV_NONE || p->only_way[from] == to);
+bool hdi_spirv_leads(const hdi_spirv_printer *p, uint32_t from, uint32_t to) {
+    return from != HDI_SPIRV_NONE && p->reached[from] && (p->only_way[from] == HDI_SPIRV_NONE || p->only_way[from] == to);
 }
 
 /* ---- values ---- */
@@ -47,8 +46,9 @@ static void fold_phi(hdi_spirv_printer *p, uint32_t block, uint32_t def, const u
     uint32_t only = 0;
     for (uint32_t i = 3; i < words[0] >> 16; i += 2) {
         uint32_t from = p->m->defs[hdi_spirv_find(p->m, words[i + 1])].detail, value = operand(p, words, i);
+        if (from == HDI_SPIRV_NONE || p->m->tree.place[from] == HDI_SPIRV_NONE || value == def) continue;
         bool back = p->m->tree.place[from] >= p->m->tree.place[block]; /* not folded yet */
-        if (p->m->tree.place[from] == HDI_SPIRV_NONE || (!back && !leads(p, from, block)) || value == def) continue;
+        if (!back && !hdi_spirv_leads(p, from, block)) continue;
         bool equal = only && (value == only || (hdi_spirv_is_known(p, value) && hdi_spirv_is_known(p, only) && p->bits[value] == p->bits[only]));
         if (only && !equal) return;
         only = value;
@@ -183,7 +183,7 @@ static void need_operands(hdi_spirv_printer *p, uint32_t inst, uint32_t block) {
         uint32_t home = m->defs[hdi_spirv_find(m, words[2])].block;
         for (uint32_t i = 3; i < words[0] >> 16; i += 2) {
             uint32_t from = m->defs[hdi_spirv_find(m, words[i + 1])].detail;
-            if (leads(p, from, home)) need(p, hdi_spirv_find(m, words[i]), from);
+            if (hdi_spirv_leads(p, from, home)) need(p, hdi_spirv_find(m, words[i]), from);
         }
         return;
     }

@@ -31,6 +31,7 @@
 #define HDI_SPIRV_MAX_LOCAL_BYTES (1u << 20) /* of one value, and of all private and function variables together */
 
 #define HDI_SPIRV_NONE UINT32_MAX
+#define HDI_SPIRV_HEADER_WORDS 5u
 
 /* What op_table.inc says of an opcode. */
 typedef struct hdi_spirv_op {
@@ -109,6 +110,7 @@ typedef struct hdi_spirv_block {
     uint32_t inst_first, inst_end;  /* OpLabel .. terminator, both included */
     uint32_t merge_inst;            /* OpSelectionMerge or OpLoopMerge before the terminator; 0: none */
     uint32_t merge, continue_to;    /* blocks named there; HDI_SPIRV_NONE */
+    uint32_t only;                  /* the one block that it leads to, as variant.c found; HDI_SPIRV_NONE: by its branch */
     uint32_t construct;             /* header of the innermost construct around it; HDI_SPIRV_NONE: none */
     uint32_t nest;                  /* how many constructs that is */
     uint32_t falls_into, falls_from; /* of the first block of a switch's case: the case that it goes on to, or comes from */
@@ -209,7 +211,7 @@ static inline bool hdi_spirv_is_storage_only(const hdi_spirv_module *m, const hd
 static inline uint32_t hdi_spirv_root(const hdi_spirv_module *m, uint32_t pointer) { return m->defs[pointer].detail; }
 /* Does block `a` dominate block `b`? O(log n). */
 bool hdi_spirv_dominates(const hdi_spirv_tree *tree, uint32_t a, uint32_t b);
-/* Target number `n` of the block's branch; HDI_SPIRV_NONE: it has no more. */
+/* Target number `n` of the block's branch; HDI_SPIRV_NONE: it has no more, or variant.c left it out. */
 uint32_t hdi_spirv_target(const hdi_spirv_module *m, uint32_t block, uint32_t n);
 /* A scalar constant's value; false where it is not known. */
 bool hdi_spirv_known(const hdi_spirv_module *m, uint32_t def, uint64_t *out_value);
@@ -230,7 +232,7 @@ const char *hdi_spirv_mode_operands(uint32_t mode);
 
 /* ---- the steps; false: refused, m->status says how ---- */
 bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count);
-bool hdi_spirv_index(hdi_spirv_module *m, const void *bytes, size_t byte_count); /* read's parts: instructions */
+bool hdi_spirv_header(hdi_spirv_module *m, const void *bytes, size_t byte_count); /* read's parts: the words themselves */
 bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end); /* and results, more at each call */
 bool hdi_spirv_check(hdi_spirv_module *m);
 bool hdi_spirv_declare(hdi_spirv_module *m);

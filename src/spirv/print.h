@@ -99,6 +99,8 @@ static inline bool hdi_spirv_is_known(const hdi_spirv_printer *p, uint32_t def) 
 static inline uint64_t hdi_spirv_bits(const hdi_spirv_printer *p, uint32_t def) { return p->bits[p->same[def]]; }
 /* Target number `n` of the block's branch, as far as known conditions let it be taken; HDI_SPIRV_NONE: no more. */
 uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n);
+/* Of two blocks that the module lets one lead to the other: does it still, with what is known? HDI_SPIRV_NONE leads nowhere. */
+bool hdi_spirv_leads(const hdi_spirv_printer *p, uint32_t from, uint32_t to);
 
 /* ---- uniform.c ---- */
 /* Does every invocation of a workgroup reach each instruction about subgroups? Else UNSUPPORTED. */
@@ -135,6 +137,7 @@ uint64_t hdi_spirv_part_offset(const hdi_spirv_module *m, hdi_spirv_place *at, u
 /* Adds to the text: %s text, %u number, %U 64-bit number, %x hexadecimal, %v a value (def), %t a type's name (def),
  * %c a letter, %% a percent sign. */
 void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...);
+void hdi_spirv_add(hdi_spirv_printer *p, const char *bytes, size_t count); /* as they are */
 void hdi_spirv_line(hdi_spirv_printer *p); /* begins one: indentation */
 bool hdi_spirv_stop(hdi_spirv_printer *p); /* false, and nothing more is printed */
 /* Component `i` of a value: of a vector; a scalar is its own. */

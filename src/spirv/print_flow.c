@@ -368,7 +368,7 @@ static bool is_continued_in_place(const hdi_spirv_printer *p, uint32_t header) {
     if (part == header) return true;
     bool single = m->blocks[part].inst_end - m->blocks[part].inst_first < SHORT;
     bool back = false;
-    for (uint32_t n = 0, to; (to = hdi_spirv_target(m, part, n)) != HDI_SPIRV_NONE; n++) back |= to == header;
+    for (uint32_t n = 0, to; (to = hdi_spirv_way(p, part, n)) != HDI_SPIRV_NONE; n++) back |= to == header;
     for (uint32_t i = m->blocks[part].inst_first; i < m->blocks[part].inst_end && single; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         bool groups = opcode == SpvOpControlBarrier || opcode == SpvOpFunctionCall || opcode == SpvOpVariable ||

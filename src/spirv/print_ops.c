@@ -38,10 +38,10 @@ static void put_expression(hdi_spirv_printer *p, const hdi_spirv_type *type, con
     if (half) hdi_spirv_put(p, "f2h(");
     if (narrow) hdi_spirv_put(p, "(u%u)(", type->width);
     for (; *format; format++) {
-        if (*format != '$' && *format != '@') {
-            hdi_spirv_put(p, "%c", *format);
-            continue;
-        }
+        const char *plain = format;
+        while (*format && *format != '$' && *format != '@') format++;
+        hdi_spirv_add(p, plain, (size_t)(format - plain));
+        if (!*format) break;
         bool as_signed = *format++ == '@';
         if (*format >= '0' && *format <= '3') put_operand(p, operands[*format - '0'], i, as_signed, raw);
         else if (*format == 'C' && is_half(type)) hdi_spirv_put(p, "f32");

@@ -8,21 +8,26 @@ bool hdi_spirv_stop(hdi_spirv_printer *p) {
     return false;
 }
 
-static void add(hdi_spirv_printer *p, const char *bytes, size_t count) {
+static bool make_room(hdi_spirv_printer *p, size_t count) {
+    enum { FIRST_BYTES = 16384 };
     hdi_text *text = p->text;
-    if (p->stop || text->failed) return;
     if (text->count + count >= HDI_SPIRV_MAX_TEXT) {
         hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "the kernel's text is longer than %u bytes", HDI_SPIRV_MAX_TEXT);
-        hdi_spirv_stop(p);
-    } else if (!hdi_grow(text->allocator, &text->bytes, &text->capacity, text->count + count + 1, 1)) {
+    } else if (!hdi_grow(text->allocator, &text->bytes, &text->capacity, HDI_MAX(text->count + count + 1, (size_t)FIRST_BYTES), 1)) {
         text->failed = true;
         hdi_spirv_no_memory(p->m);
-        hdi_spirv_stop(p);
     } else {
-        memcpy(text->bytes + text->count, bytes, count);
-        text->count += count;
-        text->bytes[text->count] = 0;
+        return true;
     }
+    return hdi_spirv_stop(p);
+}
+
+void hdi_spirv_add(hdi_spirv_printer *p, const char *bytes, size_t count) {
+    hdi_text *text = p->text;
+    if (p->stop || text->failed || (text->count + count >= text->capacity && !make_room(p, count))) return;
+    memcpy(text->bytes + text->count, bytes, count);
+    text->count += count;
+    text->bytes[text->count] = 0;
 }
 
 static void add_number(hdi_spirv_printer *p, uint64_t number, uint32_t base) {
@@ -30,7 +35,7 @@ static void add_number(hdi_spirv_printer *p, uint64_t number, uint32_t base) {
     size_t at = sizeof digits;
     do digits[--at] = "0123456789abcdef"[number % base];
     while (number /= base);
-    add(p, digits + at, sizeof digits - at);
+    hdi_spirv_add(p, digits + at, sizeof digits - at);
 }
 
 static void put_value(hdi_spirv_printer *p, uint32_t def);
@@ -40,20 +45,19 @@ void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...) {
     va_list args;
     va_start(args, format);
     for (const char *next; *format; format = next) {
-        next = strchr(format, '%');
-        if (!next) next = format + strlen(format);
-        add(p, format, (size_t)(next - format));
+        for (next = format; *next && *next != '%';) next++;
+        hdi_spirv_add(p, format, (size_t)(next - format));
         if (!*next) continue;
         char letter;
         switch (next[1]) {
-        case 's': { const char *text = va_arg(args, const char *); add(p, text, strlen(text)); break; }
+        case 's': { const char *text = va_arg(args, const char *); hdi_spirv_add(p, text, strlen(text)); break; }
         case 'u': add_number(p, va_arg(args, uint32_t), 10); break;
         case 'U': add_number(p, va_arg(args, uint64_t), 10); break;
         case 'x': add_number(p, va_arg(args, uint64_t), 16); break;
         case 'v': put_value(p, va_arg(args, uint32_t)); break;
         case 't': put_type(p, va_arg(args, uint32_t)); break;
-        case 'c': letter = (char)va_arg(args, int); add(p, &letter, 1); break;
-        default: add(p, "%", 1); break;
+        case 'c': letter = (char)va_arg(args, int); hdi_spirv_add(p, &letter, 1); break;
+        default: hdi_spirv_add(p, "%", 1); break;
         }
         next += 2;
     }
@@ -64,7 +68,7 @@ void hdi_spirv_line(hdi_spirv_printer *p) {
     static const char blanks[] = "                                ";
     for (uint32_t left = 2 * p->indent; left && !p->stop;) {
         uint32_t now = HDI_MIN(left, (uint32_t)sizeof blanks - 1);
-        add(p, blanks, now);
+        hdi_spirv_add(p, blanks, now);
         left -= now;
     }
 }

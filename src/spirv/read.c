@@ -4,8 +4,6 @@
 #include "spirv/module.h"
 #include <stdio.h>
 
-enum { HEADER_WORDS = 5 };
-
 /* ---- refusing ---- */
 
 static bool refuse_v(hdi_spirv_module *m, hd_status status, uint32_t inst, const char *format, va_list args) {
@@ -152,10 +150,10 @@ bool hdi_spirv_next(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
 
 /* ---- the steps ---- */
 
-static bool read_header(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
+bool hdi_spirv_header(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
     if (byte_count > HDI_SPIRV_MAX_BYTES)
         return hdi_spirv_beyond(m, HDI_SPIRV_NONE, "%zu bytes; at most %u are taken", byte_count, HDI_SPIRV_MAX_BYTES);
-    if (byte_count < HEADER_WORDS * 4 || byte_count % 4)
+    if (byte_count < HDI_SPIRV_HEADER_WORDS * 4 || byte_count % 4)
         return hdi_spirv_bad(m, HDI_SPIRV_NONE, "%zu bytes are no module: it has a header of 20 and whole words of 4", byte_count);
     m->word_count = (uint32_t)(byte_count / 4);
     uint32_t *copy = m->checked ? NULL : hdi_arena_alloc(&m->arena, byte_count);
@@ -191,7 +189,7 @@ static const char *advice(uint32_t opcode) {
 
 static bool index_instructions(hdi_spirv_module *m) {
     uint32_t count = 0;
-    for (uint32_t at = HEADER_WORDS; at < m->word_count; count++) {
+    for (uint32_t at = HDI_SPIRV_HEADER_WORDS; at < m->word_count; count++) {
         uint32_t length = m->words[at] >> 16;
         if (length == 0 || length > m->word_count - at)
             return hdi_spirv_bad(m, HDI_SPIRV_NONE, "word %u, %s: its length of %u words does not fit the %u that are left", at,
@@ -200,9 +198,9 @@ static bool index_instructions(hdi_spirv_module *m) {
     }
     m->insts = hdi_arena_alloc(&m->arena, ((size_t)count + 1) * sizeof *m->insts);
     if (!m->insts) return hdi_spirv_no_memory(m);
-    for (uint32_t at = HEADER_WORDS; at < m->word_count; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
+    for (uint32_t at = HDI_SPIRV_HEADER_WORDS; at < m->word_count; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
     if (count == 0) return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is empty");
-    for (uint32_t i = 0; i < count && !m->checked; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
         if (!row) return hdi_spirv_bad(m, i, "opcode %u: %s", opcode, advice(opcode));
@@ -210,10 +208,6 @@ static bool index_instructions(hdi_spirv_module *m) {
             return hdi_spirv_bad(m, i, "it needs version 1.%u, the module is of 1.%u", row->minor, m->version >> 8 & 0xFF);
     }
     return true;
-}
-
-bool hdi_spirv_index(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
-    return read_header(m, bytes, byte_count) && index_instructions(m);
 }
 
 static bool has_result(const char *operands) { return operands[0] == 'r' || (operands[0] == 't' && operands[1] == 'r'); }
@@ -302,7 +296,7 @@ static bool check_operands(hdi_spirv_module *m) {
 }
 
 bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
-    return hdi_spirv_index(m, bytes, byte_count) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
+    return hdi_spirv_header(m, bytes, byte_count) && index_instructions(m) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
 }
 
 hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,

@@ -61,7 +61,10 @@ static void spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, 
     bool always = is_group(opcode) || opcode == SpvOpFunctionCall || (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT;
     bool other = always || s->blocks[block] || any_operand_differs(p, s, inst);
     if (opcode == SpvOpLoad) other |= memory_differs(p, s, hdi_spirv_find(m, words[3]));
-    for (uint32_t i = 4; opcode == SpvOpPhi && i < words[0] >> 16; i += 2) other |= s->blocks[m->defs[hdi_spirv_find(m, words[i])].detail];
+    for (uint32_t i = 4; opcode == SpvOpPhi && i < words[0] >> 16; i += 2) {
+        const uint32_t from = m->defs[hdi_spirv_find(m, words[i])].detail;
+        other |= from != HDI_SPIRV_NONE && s->blocks[from];
+    }
     if (other) differs(s, &s->values[def]);
 }
 

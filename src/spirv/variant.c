@@ -1,81 +1,175 @@
 /* variant.c: a module that was checked before, read once more for given constants. Kernels are modules of many variants: what
- * stands in front of the functions tells which branches are taken, and of blocks that no branch leads to only label and last
- * instruction are kept, before anything else is asked of them. So the time goes with the variant, not with the module.
+ * the constants say of a branch is worked out before anything else is asked of a block, and blocks that none leads to are left
+ * out: their labels are ids that nobody defines, and stand for no block. So the time goes with the variant, not with the module.
  * Relies on every check having been made. */
 #include "spirv/module.h"
 
 typedef struct pruning {
-    uint32_t *label_at; /* by id: instruction of the label */
-    uint32_t *stack, stack_count; /* labels that were met */
-    uint8_t  *kept;     /* by instruction */
+    hdi_spirv_module *m;
+    uint32_t *notes;  /* by id: of a label the word where it stands; of a value that is known its bits */
+    uint8_t  *known;  /* a bit for each id: it is such a value; or the label of a block that has one way on, which is noted then */
+    uint8_t  *begins; /* a bit for each word: a block that is kept begins there, or an instruction outside of blocks */
+    uint32_t *stack, stack_count; /* blocks that were met */
+    uint32_t  kept;   /* instructions */
 } pruning;
 
+static bool has_bit(const uint8_t *bits, uint32_t i) { return bits[i / 8] >> i % 8 & 1; }
+static void set_bit(uint8_t *bits, uint32_t i) { bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << i % 8); }
 static bool ends_block(uint32_t opcode) { return (opcode >= SpvOpBranch && opcode <= SpvOpUnreachable && opcode != SpvOpKill); }
 
+static void note(pruning *p, uint32_t id, uint32_t what) {
+    p->notes[id] = what;
+    set_bit(p->known, id);
+}
+
+/* ---- values that are known ---- */
+
+/* Numbers of 32 bits and bools: what branches are about. */
+static bool is_plain(const hdi_spirv_type *type) { return type->count == 1 && (type->kind == 'b' || (type->kind == 'i' && type->width == 32)); }
+
+static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
+    const uint32_t def = hdi_spirv_find(p->m, id);
+    if (def) return is_plain(hdi_spirv_type_of(p->m, def)) && hdi_spirv_known(p->m, def, out);
+    *out = p->notes[id];
+    return has_bit(p->known, id);
+}
+
+/* A result inside of a function; whoever uses it stands below it, so that it comes before them. */
+static void note_value(pruning *p, const uint32_t *words) {
+    const uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16;
+    uint64_t a = 0, b = 0, bits;
+    if (length < 4 || length > 5 || opcode == SpvOpLoad || !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1])))) return;
+    const bool a_known = value_of(p, words[3], &a), b_known = length == 4 || value_of(p, words[4], &b);
+    bool fine = a_known && b_known && hdi_spirv_calculate(opcode, a, b, 32, &bits);
+    if (opcode == SpvOpBitcast && a_known) fine = true, bits = a;
+    if (opcode == SpvOpLogicalAnd || opcode == SpvOpLogicalOr) { /* one may decide */
+        const bool decides = opcode == SpvOpLogicalOr;
+        if ((a_known && (a != 0) == decides) || (b_known && (b != 0) == decides)) fine = true, bits = decides;
+    }
+    if (fine) note(p, words[2], (uint32_t)bits);
+}
+
+/* ---- blocks that are reached ---- */
+
 static void meet(pruning *p, uint32_t label) {
-    uint32_t inst = p->label_at[label];
-    if (p->kept[inst]) return;
-    p->kept[inst] = 1;
-    p->stack[p->stack_count++] = inst;
+    const uint32_t at = p->notes[label];
+    if (has_bit(p->begins, at)) return;
+    set_bit(p->begins, at);
+    p->stack[p->stack_count++] = at;
+}
+
+/* The label that a branch on a known value leads to; 0: it is none. */
+static uint32_t only_target(const pruning *p, const uint32_t *words) {
+    const uint32_t opcode = words[0] & 0xFFFF;
+    uint64_t value;
+    if ((opcode != SpvOpBranchConditional && opcode != SpvOpSwitch) || !value_of(p, words[1], &value)) return 0;
+    if (opcode == SpvOpBranchConditional) return words[value ? 2 : 3];
+    for (uint32_t at = 3; at < words[0] >> 16; at += 2)
+        if (words[at] == (uint32_t)value) return words[at + 1];
+    return words[2];
 }
 
 /* The blocks that the last instruction leads to. */
-static void meet_targets(const hdi_spirv_module *m, pruning *p, uint32_t inst) {
-    const uint32_t *words = hdi_spirv_words(m, inst);
-    uint64_t value;
-    switch (words[0] & 0xFFFF) {
-    case SpvOpBranch: meet(p, words[1]); break;
-    case SpvOpBranchConditional: {
-        bool known = hdi_spirv_known(m, hdi_spirv_find(m, words[1]), &value);
-        if (!known || value) meet(p, words[2]);
-        if (!known || !value) meet(p, words[3]);
-        break;
-    }
-    case SpvOpSwitch:
+static void meet_targets(pruning *p, uint32_t label, const uint32_t *words) {
+    const uint32_t opcode = words[0] & 0xFFFF, only = only_target(p, words);
+    if (only) {
+        meet(p, only);
+        note(p, label, only);
+    } else if (opcode == SpvOpBranch) {
+        meet(p, words[1]);
+    } else if (opcode == SpvOpBranchConditional) {
+        meet(p, words[2]);
+        meet(p, words[3]);
+    } else if (opcode == SpvOpSwitch) {
         for (uint32_t at = 2; at < words[0] >> 16; at += 2) meet(p, words[at]);
-        break;
-    default: break;
     }
 }
 
-static void keep_blocks(const hdi_spirv_module *m, pruning *p) {
+/* A merge block is met first and looked at last: what stands in front of it is known by then. */
+static void keep_blocks(pruning *p) {
     while (p->stack_count) {
-        uint32_t inst = p->stack[--p->stack_count], opcode;
+        const uint32_t *words = p->m->words + p->stack[--p->stack_count];
+        const uint32_t label = words[1];
+        uint32_t opcode;
         do {
-            const uint32_t *words = hdi_spirv_words(m, ++inst);
+            words += words[0] >> 16;
             opcode = words[0] & 0xFFFF;
-            p->kept[inst] = 1;
+            p->kept++;
             if (opcode == SpvOpSelectionMerge || opcode == SpvOpLoopMerge) meet(p, words[1]);
             if (opcode == SpvOpLoopMerge) meet(p, words[2]);
+            if (hdi_spirv_op_row(opcode)->operands[0] == 't') note_value(p, words);
         } while (!ends_block(opcode));
-        meet_targets(m, p, inst);
+        p->kept++; /* the label */
+        meet_targets(p, label, words);
     }
 }
 
-/* Leaves out of the functions, from instruction `first` on, what the constants make unreachable. */
-static bool leave_out(hdi_spirv_module *m, uint32_t first) {
-    uint32_t labels = 0, count = first;
-    for (uint32_t i = first; i < m->inst_count; i++) labels += hdi_spirv_opcode(m, i) == SpvOpLabel;
-    pruning p = { .label_at = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *p.label_at),
-                  .stack = hdi_arena_alloc(&m->arena, labels * sizeof *p.stack), .kept = hdi_arena_alloc(&m->arena, m->inst_count) };
-    if (!p.label_at || !p.stack || !p.kept) return hdi_spirv_no_memory(m);
-    for (uint32_t i = first; i < m->inst_count; i++)
-        if (hdi_spirv_opcode(m, i) == SpvOpLabel) p.label_at[hdi_spirv_words(m, i)[1]] = i;
+/* From word `first` on: where labels stand, and what is kept in any case, the first block of each function included. */
+static bool find_labels(pruning *p, uint32_t first) {
+    hdi_spirv_module *m = p->m;
+    uint32_t labels = 0;
     bool entry = false;
-    for (uint32_t i = first; i < m->inst_count; i++) {
-        uint32_t opcode = hdi_spirv_opcode(m, i);
-        bool outside = opcode == SpvOpFunction || opcode == SpvOpFunctionParameter || opcode == SpvOpFunctionEnd;
+    for (uint32_t at = first; at < m->word_count; at += m->words[at] >> 16) {
+        const uint32_t opcode = m->words[at] & 0xFFFF;
+        if (opcode == SpvOpFunction || opcode == SpvOpFunctionParameter || opcode == SpvOpFunctionEnd) set_bit(p->begins, at), p->kept++;
         if (opcode == SpvOpFunction) entry = true;
-        if (opcode == SpvOpLabel && entry) {
-            entry = false;
-            meet(&p, hdi_spirv_words(m, i)[1]);
-            keep_blocks(m, &p);
-        }
-        p.kept[i] |= outside || opcode == SpvOpLabel || ends_block(opcode);
+        if (opcode != SpvOpLabel) continue;
+        p->notes[m->words[at + 1]] = at;
+        if (entry) set_bit(p->begins, at);
+        entry = false;
+        labels++;
     }
-    for (uint32_t i = first; i < m->inst_count; i++)
-        if (p.kept[i]) m->insts[count++] = m->insts[i];
-    m->inst_count = count;
+    p->stack = hdi_arena_alloc(&m->arena, labels * sizeof *p->stack);
+    return p->stack || hdi_spirv_no_memory(m);
+}
+
+static uint32_t next_begin(const pruning *p, uint32_t at) {
+    while (at < p->m->word_count && !has_bit(p->begins, at)) at += p->begins[at / 8] >> at % 8 ? 1 : 8 - at % 8;
+    return at;
+}
+
+/* Adds the functions, which begin at word `first`, without what the constants make unreachable. */
+static bool index_functions(pruning *p, uint32_t first) {
+    hdi_spirv_module *m = p->m;
+    p->notes = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *p->notes);
+    p->known = hdi_arena_alloc(&m->arena, m->bound / 8 + 1);
+    p->begins = hdi_arena_alloc(&m->arena, m->word_count / 8 + 1);
+    if (!p->notes || !p->known || !p->begins) return hdi_spirv_no_memory(m);
+    if (!find_labels(p, first)) return false;
+    for (uint32_t at = next_begin(p, first); at < m->word_count; at = next_begin(p, at + 1)) {
+        if ((m->words[at] & 0xFFFF) != SpvOpLabel) continue;
+        p->stack[p->stack_count++] = at;
+    }
+    keep_blocks(p);
+    uint32_t *insts = hdi_arena_alloc(&m->arena, ((size_t)m->inst_count + p->kept + 1) * sizeof *insts);
+    if (!insts) return hdi_spirv_no_memory(m);
+    memcpy(insts, m->insts, m->inst_count * sizeof *insts);
+    m->insts = insts;
+    for (uint32_t at = next_begin(p, first); at < m->word_count; at = next_begin(p, at + 1)) {
+        const bool block = (m->words[at] & 0xFFFF) == SpvOpLabel;
+        uint32_t inst = at;
+        insts[m->inst_count++] = inst;
+        while (block && !ends_block(m->words[inst] & 0xFFFF)) insts[m->inst_count++] = inst += m->words[inst] >> 16;
+    }
+    return true;
+}
+
+static void find_only_ways(const pruning *p) {
+    hdi_spirv_module *m = p->m;
+    for (uint32_t b = 0; b < m->block_count; b++) {
+        const uint32_t label = hdi_spirv_words(m, m->blocks[b].inst_first)[1];
+        if (has_bit(p->known, label)) m->blocks[b].only = m->defs[hdi_spirv_find(m, p->notes[label])].detail;
+    }
+}
+
+/* What stands in front of the functions; `*out_end`: the word where they begin. */
+static bool index_front(hdi_spirv_module *m, uint32_t *out_end) {
+    uint32_t count = 0, at = HDI_SPIRV_HEADER_WORDS;
+    for (; at < m->word_count && (m->words[at] & 0xFFFF) != SpvOpFunction; at += m->words[at] >> 16) count++;
+    *out_end = at;
+    m->insts = hdi_arena_alloc(&m->arena, ((size_t)count + 1) * sizeof *m->insts);
+    if (!m->insts) return hdi_spirv_no_memory(m);
+    for (at = HDI_SPIRV_HEADER_WORDS; at < *out_end; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
     return true;
 }
 
@@ -104,16 +198,18 @@ hd_status hdi_spirv_module_read_checked(const hd_allocator *allocator, const voi
     *out_module = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .checked = true, .spec_ids = spec_ids,
                                       .spec_values = spec_values, .spec_count = spec_count };
     hdi_spirv_module *m = out_module;
-    uint32_t first = 0;
-    if (!hdi_spirv_index(m, bytes, byte_count)) return m->status;
-    while (first < m->inst_count && hdi_spirv_opcode(m, first) != SpvOpFunction) first++;
-    if (!hdi_spirv_define(m, 0, first)) return m->status;
+    uint32_t functions;
+    if (!hdi_spirv_header(m, bytes, byte_count) || !index_front(m, &functions) || !hdi_spirv_define(m, 0, m->inst_count)) return m->status;
     find_types(m, 1);
-    if (!hdi_spirv_check(m) || !hdi_spirv_declare(m) || !leave_out(m, first)) return m->status;
-    const uint32_t inside = m->def_count;
-    if (!hdi_spirv_define(m, first, m->inst_count)) return m->status;
+    if (!hdi_spirv_check(m) || !hdi_spirv_declare(m)) return m->status;
+    const uint32_t front = m->inst_count, inside = m->def_count;
+    pruning p = { .m = m };
+    if (!index_functions(&p, functions) || !hdi_spirv_define(m, front, m->inst_count)) return m->status;
+    m->defs[0].detail = HDI_SPIRV_NONE; /* the block of a label that was left out */
     find_types(m, inside);
-    if (!hdi_spirv_decorate_from(m, inside) || !hdi_spirv_blocks(m) || !hdi_spirv_flow(m)) return m->status;
+    if (!hdi_spirv_decorate_from(m, inside) || !hdi_spirv_blocks(m)) return m->status;
+    find_only_ways(&p);
+    if (!hdi_spirv_flow(m)) return m->status;
     find_roots(m, inside);
     return HD_OK;
 }
