@@ -94,11 +94,6 @@ static void fold_numbers(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, co
     else if (a_known != b_known) fold_by_one(p, opcode, def, a_known ? a : b, a_known ? b : a);
 }
 
-static uint32_t lowest_bit(uint32_t x) {
-    uint32_t i = 0;
-    while (i < 32 && !(x >> i & 1)) i++;
-    return i < 32 ? i : UINT32_MAX;
-}
 static uint32_t count_bits(uint64_t x) {
     uint32_t count = 0;
     for (; x; x &= x - 1) count++;
@@ -108,12 +103,9 @@ static uint32_t count_bits(uint64_t x) {
 /* Instructions of GLSL.std.450 that choose among or search in integers. */
 static void fold_glsl(hdi_spirv_printer *p, uint32_t def, const uint32_t *words) {
     uint32_t number = words[4], a = operand(p, words, 5), b = words[0] >> 16 > 6 ? operand(p, words, 6) : a;
-    uint64_t less;
+    uint64_t bits;
     if (hdi_spirv_find(p->m, words[3]) != p->m->glsl_set || !hdi_spirv_is_known(p, a) || !hdi_spirv_is_known(p, b)) return;
-    bool is_signed = number == 39 || number == 42, least = number == 38 || number == 39, most = number == 41 || number == 42;
-    if (number == 73) know(p, def, lowest_bit((uint32_t)p->bits[a]));
-    if ((least || most) && hdi_spirv_calculate(is_signed ? SpvOpSLessThan : SpvOpULessThan, p->bits[a], p->bits[b], hdi_spirv_type_of(p->m, def)->width, &less))
-        know(p, def, p->bits[(less != 0) == least ? a : b]);
+    if (hdi_spirv_calculate_glsl(number, p->bits[a], p->bits[b], hdi_spirv_type_of(p->m, def)->width, &bits)) know(p, def, bits);
 }
 
 static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst) {

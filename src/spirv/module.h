@@ -254,6 +254,8 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def);
 /* The result of an integer or bool instruction on numbers of `width` bits; bits beyond the result's width are anything.
  * False where it is not defined, or the opcode is none of those. */
 bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width, uint64_t *out);
+/* Likewise of instructions of GLSL.std.450 that choose among or search in integers; those of one operand have it twice. */
+bool hdi_spirv_calculate_glsl(uint32_t number, uint64_t a, uint64_t b, uint32_t width, uint64_t *out);
 /* What OpCompositeExtract finds in a constant; 0 where that is no constant of its own. */
 uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const uint32_t *path, uint32_t count);
 /* What the entry point called `name` needs (reflect.c): the second half of hdi_spirv_inspect. Also KERNEL_NOT_FOUND. */

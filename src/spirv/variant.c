@@ -30,17 +30,20 @@ static bool is_plain(const hdi_spirv_type *type) { return type->count == 1 && (t
 static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
     const uint32_t def = hdi_spirv_find(p->m, id);
     if (def) return is_plain(hdi_spirv_type_of(p->m, def)) && hdi_spirv_known(p->m, def, out);
+    if (id >= p->m->bound || !has_bit(p->known, id)) return false; /* what looks like an id may be a literal */
     *out = p->notes[id];
-    return has_bit(p->known, id);
+    return true;
 }
 
 /* A result inside of a function; whoever uses it stands below it, so that it comes before them. */
 static void note_value(pruning *p, const uint32_t *words) {
-    const uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16;
-    uint64_t a = 0, b = 0, bits;
-    if (length < 4 || length > 5 || opcode == SpvOpLoad || !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1])))) return;
-    const bool a_known = value_of(p, words[3], &a), b_known = length == 4 || value_of(p, words[4], &b);
-    bool fine = a_known && b_known && hdi_spirv_calculate(opcode, a, b, 32, &bits);
+    const uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16, first = opcode == SpvOpExtInst ? 5 : 3;
+    uint64_t a = 0, b = 0, bits = 0;
+    if (length < first + 1 || length > first + 2 || opcode == SpvOpLoad || !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1])))) return;
+    const bool a_known = value_of(p, words[first], &a), b_known = value_of(p, words[length - 1], &b);
+    bool fine = a_known && b_known;
+    if (opcode == SpvOpExtInst) fine = fine && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set && hdi_spirv_calculate_glsl(words[4], a, b, 32, &bits);
+    else fine = fine && hdi_spirv_calculate(opcode, a, b, 32, &bits);
     if (opcode == SpvOpBitcast && a_known) fine = true, bits = a;
     if (opcode == SpvOpLogicalAnd || opcode == SpvOpLogicalOr) { /* one may decide */
         const bool decides = opcode == SpvOpLogicalOr;
