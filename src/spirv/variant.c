@@ -9,9 +9,12 @@ typedef struct pruning {
     uint32_t *notes;  /* by id: of a label the word where it stands; of a value that is known its bits */
     uint8_t  *known;  /* a bit for each id: it is such a value; or the label of a block that has one way on, which is noted then */
     uint8_t  *begins; /* a bit for each word: a block that is kept begins there, or an instruction outside of blocks */
-    uint32_t *stack, stack_count; /* blocks that were met */
+    uint32_t *stack, stack_count; /* words of labels that were met, with AFTER */
     uint32_t  kept;   /* instructions */
 } pruning;
+
+/* Met as a merge or continue block: whatever leads to it was looked at before it. */
+#define AFTER (1u << 31)
 
 static bool has_bit(const uint8_t *bits, uint32_t i) { return bits[i / 8] >> i % 8 & 1; }
 static void set_bit(uint8_t *bits, uint32_t i) { bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << i % 8); }
@@ -52,13 +55,28 @@ static void note_value(pruning *p, const uint32_t *words) {
     if (fine) note(p, words[2], (uint32_t)bits);
 }
 
+/* A phi of a block that was met as AFTER: one number from every block that was met and leads there? */
+static void note_phi(pruning *p, uint32_t label, const uint32_t *words) {
+    uint64_t only = 0, value = 0;
+    bool any = false;
+    for (uint32_t i = 3; i < words[0] >> 16; i += 2) {
+        const uint32_t from = words[i + 1];
+        const bool leads = has_bit(p->known, from) ? p->notes[from] == label : has_bit(p->begins, p->notes[from]);
+        if (!leads) continue;
+        if (!value_of(p, words[i], &value) || (any && value != only)) return;
+        only = value;
+        any = true;
+    }
+    if (any && is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1])))) note(p, words[2], (uint32_t)only);
+}
+
 /* ---- blocks that are reached ---- */
 
-static void meet(pruning *p, uint32_t label) {
+static void meet(pruning *p, uint32_t label, uint32_t after) {
     const uint32_t at = p->notes[label];
-    if (has_bit(p->begins, at)) return;
+    if (has_bit(p->known, label) || has_bit(p->begins, at)) return;
     set_bit(p->begins, at);
-    p->stack[p->stack_count++] = at;
+    p->stack[p->stack_count++] = at | after;
 }
 
 /* The label that a branch on a known value leads to; 0: it is none. */
@@ -76,31 +94,41 @@ static uint32_t only_target(const pruning *p, const uint32_t *words) {
 static void meet_targets(pruning *p, uint32_t label, const uint32_t *words) {
     const uint32_t opcode = words[0] & 0xFFFF, only = only_target(p, words);
     if (only) {
-        meet(p, only);
+        meet(p, only, 0);
         note(p, label, only);
     } else if (opcode == SpvOpBranch) {
-        meet(p, words[1]);
+        meet(p, words[1], 0);
     } else if (opcode == SpvOpBranchConditional) {
-        meet(p, words[2]);
-        meet(p, words[3]);
+        meet(p, words[2], 0);
+        meet(p, words[3], 0);
     } else if (opcode == SpvOpSwitch) {
-        for (uint32_t at = 2; at < words[0] >> 16; at += 2) meet(p, words[at]);
+        for (uint32_t at = 2; at < words[0] >> 16; at += 2) meet(p, words[at], 0);
     }
 }
 
-/* A merge block is met first and looked at last: what stands in front of it is known by then. */
+static bool heads_loop(const uint32_t *words) {
+    for (; !ends_block(words[0] & 0xFFFF); words += words[0] >> 16)
+        if ((words[0] & 0xFFFF) == SpvOpLoopMerge) return true;
+    return false;
+}
+
+/* Merge and continue blocks are met with the header and looked at last, when all of the construct was. */
 static void keep_blocks(pruning *p) {
     while (p->stack_count) {
-        const uint32_t *words = p->m->words + p->stack[--p->stack_count];
-        const uint32_t label = words[1];
+        const uint32_t top = p->stack[--p->stack_count], *words = p->m->words + (top & ~AFTER), label = words[1];
+        const bool after = top & AFTER && !heads_loop(words);
         uint32_t opcode;
         do {
             words += words[0] >> 16;
             opcode = words[0] & 0xFFFF;
             p->kept++;
-            if (opcode == SpvOpSelectionMerge || opcode == SpvOpLoopMerge) meet(p, words[1]);
-            if (opcode == SpvOpLoopMerge) meet(p, words[2]);
-            if (hdi_spirv_op_row(opcode)->operands[0] == 't') note_value(p, words);
+            if (opcode == SpvOpSelectionMerge || opcode == SpvOpLoopMerge) meet(p, words[1], AFTER);
+            if (opcode == SpvOpLoopMerge) meet(p, words[2], AFTER);
+            if (opcode == SpvOpPhi) {
+                if (after) note_phi(p, label, words);
+            } else if (hdi_spirv_op_row(opcode)->operands[0] == 't') {
+                note_value(p, words);
+            }
         } while (!ends_block(opcode));
         p->kept++; /* the label */
         meet_targets(p, label, words);
