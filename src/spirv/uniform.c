@@ -7,6 +7,7 @@ enum { MOST_PASSES = 40 };
 
 typedef struct spread {
     uint8_t *values, *blocks; /* 1: differs; of variables: what they hold */
+    uint8_t *done;            /* by block: what it made of others already */
     bool     changed;
 } spread;
 
@@ -82,16 +83,24 @@ static void spread_leaving(const hdi_spirv_printer *p, spread *s, uint32_t block
             differs(s, &s->blocks[b]);
 }
 
+/* What a block makes of others is the same in every pass: it is done once. */
+enum { INSIDE = 1, LEFT = 2 };
+static bool is_new(spread *s, uint32_t block, uint8_t what) {
+    const bool is = !(s->done[block] & what);
+    s->done[block] |= what;
+    return is;
+}
+
 static void spread_blocks(const hdi_spirv_printer *p, spread *s, uint32_t block) {
     const hdi_spirv_module *m = p->m;
     uint32_t inst = m->blocks[block].inst_end, opcode = hdi_spirv_opcode(m, inst), around = m->blocks[block].construct;
     bool chooses = (opcode == SpvOpBranchConditional || opcode == SpvOpSwitch) && p->only_way[block] == HDI_SPIRV_NONE;
     bool unequal = chooses && s->values[p->same[hdi_spirv_find(m, hdi_spirv_words(m, inst)[1])]];
     if (around != HDI_SPIRV_NONE && s->blocks[around]) differs(s, &s->blocks[block]);
-    if (unequal && m->blocks[block].merge_inst) /* selection or switch: what is inside */
+    if (unequal && m->blocks[block].merge_inst && is_new(s, block, INSIDE)) /* selection or switch: what is inside */
         for (uint32_t b = block + 1; b < m->block_count && m->blocks[b].function == m->blocks[block].function; b++)
             if (m->blocks[b].construct == block) differs(s, &s->blocks[b]);
-    if (!s->blocks[block] && !unequal) return;
+    if ((!s->blocks[block] && !unequal) || !is_new(s, block, LEFT)) return;
     if (opcode == SpvOpReturn || opcode == SpvOpReturnValue) spread_leaving(p, s, block, HDI_SPIRV_NONE);
     for (uint32_t n = 0, to; (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++)
         for (uint32_t h = m->blocks[block].merge_inst ? block : around; h != HDI_SPIRV_NONE; h = m->blocks[h].construct) {
@@ -123,8 +132,8 @@ static void pass(const hdi_spirv_printer *p, spread *s) {
 
 bool hdi_spirv_check_uniform(hdi_spirv_printer *p) {
     hdi_spirv_module *m = p->m;
-    spread s = { hdi_arena_alloc(&m->arena, m->def_count), hdi_arena_alloc(&m->arena, m->block_count), true };
-    if (!s.values || !s.blocks) return hdi_spirv_no_memory(m);
+    spread s = { hdi_arena_alloc(&m->arena, m->def_count), hdi_arena_alloc(&m->arena, m->block_count), hdi_arena_alloc(&m->arena, m->block_count), true };
+    if (!s.values || !s.blocks || !s.done) return hdi_spirv_no_memory(m);
     for (uint32_t def = 1; def < m->def_count; def++) s.values[def] = hdi_spirv_def_opcode(m, def) == SpvOpFunctionParameter;
     uint32_t passes = 0;
     for (; s.changed && passes < MOST_PASSES; passes++) {
