@@ -15,11 +15,12 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
     const uint64_t count = hd_shape_elements(request->out.shape), rows = hd_shape_elements(shape) / n;
     /* On a CPU a group is a call: more words for each make fewer of them. */
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
+    const uint64_t asked_bytes = all ? 0 : hd_tensor_bytes(indices->dtype, indices->shape) + hd_dtype_bytes(table->dtype, count) + hd_tensor_bytes(request->out.dtype, request->out.shape);
     const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup, .inputs = { table, all ? table : indices },
                                      .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, form }, .spec_count = 2,
                                      .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) }, .push_count = 3,
                                      .groups = hdi_divide_up(hdi_divide_up(count * type_bytes(request->out.dtype), 4), workgroup),
-                                     .flops = count, .because = "an invocation for each word of the result" };
+                                     .flops = count, .bytes = asked_bytes, .because = "an invocation for each word of the result" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
@@ -45,7 +46,10 @@ static hd_status lower_write(const hdi_request *request, const hdi_tensor *opera
     const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup, .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
                                      .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, paged ? hdi_rows_page(state) : 0 }, .spec_count = 3,
                                      .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S, (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
-                                     .groups = place.B * hdi_divide_up(words, workgroup), .because = "an invocation for each word written" };
+                                     .groups = place.B * hdi_divide_up(words, workgroup),
+                                     .bytes = hd_tensor_bytes(operands[1].dtype, operands[1].shape) + (paged ? hd_tensor_bytes(operands[2].dtype, operands[2].shape) : 0) +
+                                              hd_tensor_bytes(rows->dtype, rows->shape) + place.B * place.T * place.n * type_bytes(state->dtype),
+                                     .because = "an invocation for each word written" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
 

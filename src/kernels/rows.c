@@ -55,8 +55,19 @@ static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_
     const uint32_t at = launch->kernel.binding_count;
     hdi_launch_bind(launch, &whole, access);
     launch->uses[at].offset += offset;
-    launch->bytes += hd_tensor_bytes(tensor->dtype, tensor->shape);
     return HD_OK;
+}
+
+/* Each operand once: a kernel is shown one of those it has in the place of one that it lacks. */
+static uint64_t operand_bytes(const hdi_rows_launch *launch) {
+    uint64_t bytes = hd_tensor_bytes(launch->out->dtype, launch->out->shape);
+    for (uint32_t i = 0; i < launch->input_count; i++) {
+        const hdi_tensor *tensor = launch->inputs[i];
+        bool seen = false;
+        for (uint32_t k = 0; k < i; k++) seen = seen || (launch->inputs[k]->storage == tensor->storage && launch->inputs[k]->first == tensor->first);
+        if (!seen) bytes += hd_tensor_bytes(tensor->dtype, tensor->shape);
+    }
+    return bytes;
 }
 
 hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, hdi_lowering *lowering, hd_error *error) {
@@ -80,6 +91,7 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     if (status == HD_OK) status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
     hdi_launch_grid(launch, from->groups);
     launch->flops = from->flops;
+    launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);
     launch->because = from->because;
     return status;
 }

@@ -23,7 +23,7 @@ typedef struct hdi_rows_launch {
     uint32_t          out_access;
     uint32_t          spec[11], spec_count;
     uint32_t          push[10], push_count;
-    uint64_t          groups, flops;
+    uint64_t          groups, flops, bytes; /* bytes 0: those of all operands */
     uint32_t          scratch_bytes;
     const char       *because;
 } hdi_rows_launch;

@@ -1,0 +1,50 @@
+/* cost.c: what a device takes for work: by its figures where it was measured, else by what its facts make likely. */
+#include "route/route.h"
+
+double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes) {
+    return figure->fixed_ns + flops * figure->ns_per_flop + bytes * figure->ns_per_byte;
+}
+
+/* Arithmetic that a family reaches, as a share of the device's rate: products use it best, the rest waits for memory anyhow. */
+static double share_of_rate(hdi_family family) {
+    switch (family) {
+    case HDI_FAMILY_MATMUL: return 0.4;
+    case HDI_FAMILY_ATTENTION: return 0.1;
+    default: return 0.2;
+    }
+}
+
+void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *tuning) {
+    const double flops_per_ns = (double)HDI_MAX(caps->gflops, 1), bytes_per_ns = (double)HDI_MAX(caps->gbytes_s, 1);
+    const double fixed_ns = caps->native_kernels ? 1000 : caps->software ? 20000 : 5000;
+    memset(tuning->ops, 0, sizeof tuning->ops);
+    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
+            tuning->ops[family][width] = (hdi_figure){ .fixed_ns = fixed_ns, .ns_per_flop = 1 / (flops_per_ns * share_of_rate((hdi_family)family)), .ns_per_byte = 1 / bytes_per_ns };
+    tuning->submit = (hdi_figure){ .fixed_ns = caps->native_kernels ? 2000 : caps->software ? 50000 : 20000 };
+    /* A device of the host's memory copies at the memory's rate; a bus is of the kind that a GPU has. */
+    const double way = discrete ? 1.0 / 10 : 2 / bytes_per_ns;
+    tuning->upload = tuning->download = (hdi_figure){ .fixed_ns = caps->native_kernels ? 500 : 20000, .ns_per_byte = way };
+}
+
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
+    const hdi_figure *figures = tuning->ops[family];
+    if (figures[width].samples > 0) return &figures[width];
+    for (int other = 0; other < HDI_WIDTH_COUNT; other++)
+        if (figures[other].samples > 0) return &figures[other];
+    return &figures[width];
+}
+
+double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work) {
+    if (work->family == HDI_FAMILY_NONE) return 0;
+    const hdi_figure *figure = hdi_tuning_figure(tuning, work->family, work->width);
+    return hdi_figure_ns(figure, (double)work->flops, (double)work->bytes) - (work->launch ? 0 : figure->fixed_ns);
+}
+
+double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes) { return bytes == 0 ? 0 : hdi_figure_ns(way, 0, (double)bytes); }
+
+double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t node_count) {
+    double ns = tuning->submit.fixed_ns;
+    for (uint32_t i = 0; i < node_count; i++) ns += hdi_cost_node(tuning, &work[i]);
+    return ns;
+}

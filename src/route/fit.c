@@ -1,0 +1,204 @@
+/* fit.c: figures from measured runs. The time of a run is linear in what is looked for, so each fit is a least-squares
+ * problem of at most four unknowns, none of which may be negative: every set of unknowns that may be above zero is tried,
+ * which are 16, and the best one without a negative part wins. Errors are relative: a run of 10 us counts as much as one of
+ * 10 ms. Samples far off the others lose their weight in a few rounds. */
+#include "route/route.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { SUBMIT = 0, FIXED, FLOPS, BYTES, UNKNOWNS, ROUNDS = 8, LEAST_SAMPLES = 2 };
+
+/* A sample as a row: its parts as shares of its time, in the unknowns' own units; they add up to 1 where it is predicted right. */
+typedef struct row {
+    double of[UNKNOWNS], known, weight;
+} row;
+
+static bool is_usable(const hdi_sample *s) {
+    return isfinite(s->ns) && s->ns >= 1 && isfinite(s->flops) && s->flops >= 0 && isfinite(s->bytes) && s->bytes >= 0 && isfinite(s->kernels) && s->kernels >= 0;
+}
+
+static double predict(const row *r, const double x[UNKNOWNS]) {
+    double sum = r->known;
+    for (int i = 0; i < UNKNOWNS; i++) sum += r->of[i] * x[i];
+    return sum;
+}
+
+/* Solves the n x n system in place by elimination with the largest pivot; false where it has no single solution. */
+static bool solve(double a[UNKNOWNS][UNKNOWNS + 1], int n) {
+    for (int at = 0; at < n; at++) {
+        int best = at;
+        for (int i = at + 1; i < n; i++)
+            if (fabs(a[i][at]) > fabs(a[best][at])) best = i;
+        if (fabs(a[best][at]) < 1e-9) return false; /* the diagonal was scaled to 1 */
+        for (int k = 0; k <= n; k++) {
+            const double held = a[at][k];
+            a[at][k] = a[best][k];
+            a[best][k] = held;
+        }
+        for (int i = 0; i < n; i++) {
+            if (i == at) continue;
+            const double factor = a[i][at] / a[at][at];
+            for (int k = at; k <= n; k++) a[i][k] -= factor * a[at][k];
+        }
+    }
+    return true;
+}
+
+/* The best solution with only the unknowns of `set` above zero; false where one comes out negative. */
+static bool solve_set(const row *rows, size_t count, unsigned set, double out[UNKNOWNS]) {
+    double a[UNKNOWNS][UNKNOWNS + 1] = { { 0 } }, scale[UNKNOWNS];
+    int which[UNKNOWNS], n = 0;
+    for (int i = 0; i < UNKNOWNS; i++)
+        if (set >> i & 1u) which[n++] = i;
+    for (size_t s = 0; s < count; s++)
+        for (int i = 0; i < n; i++) {
+            for (int k = 0; k < n; k++) a[i][k] += rows[s].weight * rows[s].of[which[i]] * rows[s].of[which[k]];
+            a[i][n] += rows[s].weight * rows[s].of[which[i]] * (1 - rows[s].known);
+        }
+    for (int i = 0; i < n; i++) {
+        if (!(a[i][i] > 0)) return false; /* no sample shows it */
+        scale[i] = sqrt(a[i][i]);
+    }
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < n; k++) a[i][k] /= scale[i] * scale[k];
+        a[i][n] /= scale[i];
+    }
+    if (!solve(a, n)) return false;
+    memset(out, 0, UNKNOWNS * sizeof *out);
+    for (int i = 0; i < n; i++) {
+        out[which[i]] = a[i][n] / a[i][i] / scale[i];
+        if (!(out[which[i]] >= 0) || !isfinite(out[which[i]])) return false;
+    }
+    return true;
+}
+
+static double squares(const row *rows, size_t count, const double x[UNKNOWNS]) {
+    double sum = 0;
+    for (size_t s = 0; s < count; s++) sum += rows[s].weight * (predict(&rows[s], x) - 1) * (predict(&rows[s], x) - 1);
+    return sum;
+}
+
+static void solve_best(const row *rows, size_t count, unsigned allowed, double out[UNKNOWNS]) {
+    double best = INFINITY, x[UNKNOWNS];
+    memset(out, 0, UNKNOWNS * sizeof *out);
+    for (unsigned set = 1; set < 1u << UNKNOWNS; set++) {
+        if ((set & ~allowed) != 0 || !solve_set(rows, count, set, x)) continue;
+        const double sum = squares(rows, count, x);
+        if (sum >= best) continue;
+        best = sum;
+        memcpy(out, x, sizeof x);
+    }
+}
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The median of |predicted - measured| / measured; `errors` has room for one of each row. */
+static double median_error(const row *rows, size_t count, const double x[UNKNOWNS], double *errors) {
+    for (size_t s = 0; s < count; s++) errors[s] = fabs(predict(&rows[s], x) - 1);
+    qsort(errors, count, sizeof *errors, by_size);
+    return (errors[(count - 1) / 2] + errors[count / 2]) / 2;
+}
+
+static void weigh(row *rows, size_t count, const double x[UNKNOWNS], double median) {
+    const double near = HDI_MAX(2 * median, 0.01);
+    for (size_t s = 0; s < count; s++) rows[s].weight = HDI_MIN(1, near / HDI_MAX(fabs(predict(&rows[s], x) - 1), 1e-12));
+}
+
+bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out) {
+    row rows[HDI_FIT_SAMPLES];
+    double x[UNKNOWNS] = { 0 }, errors[HDI_FIT_SAMPLES];
+    size_t used = 0;
+    const bool find_submit = *inout_submit_ns < 0;
+    double known = find_submit ? 0 : *inout_submit_ns;
+    for (size_t i = 0; i < count && used < HDI_FIT_SAMPLES; i++) {
+        const hdi_sample *s = &samples[i];
+        if (!is_usable(s)) continue;
+        const double kernels = s->kernels > 0 ? s->kernels : 1;
+        rows[used++] = (row){ { find_submit ? 1 / s->ns : 0, kernels / s->ns, s->flops / s->ns, s->bytes / s->ns }, known / s->ns, 1 };
+    }
+    if (used < LEAST_SAMPLES) return false;
+    double median = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        solve_best(rows, used, find_submit ? 0xFu : 0xEu, x);
+        median = median_error(rows, used, x, errors);
+        weigh(rows, used, x, median);
+    }
+    *out = (hdi_figure){ x[FIXED], x[FLOPS], x[BYTES], median, (uint32_t)used };
+    if (find_submit) *inout_submit_ns = x[SUBMIT];
+    return true;
+}
+
+hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
+    if (old->samples == 0) return *measured;
+    if (measured->samples == 0) return *old;
+    const double kept = (double)HDI_MIN(old->samples, measured->samples), fresh = (double)measured->samples, all = kept + fresh;
+    return (hdi_figure){
+        .fixed_ns = (kept * old->fixed_ns + fresh * measured->fixed_ns) / all,
+        .ns_per_flop = (kept * old->ns_per_flop + fresh * measured->ns_per_flop) / all,
+        .ns_per_byte = (kept * old->ns_per_byte + fresh * measured->ns_per_byte) / all,
+        .error = measured->error,
+        .samples = (uint32_t)all,
+    };
+}
+
+/* ---- a whole device ---- */
+
+/* The samples of one family and type, or of one way. */
+static size_t pick(const hdi_sample *samples, size_t count, hdi_family family, int width, hdi_sample *out) {
+    size_t picked = 0;
+    for (size_t i = 0; i < count && picked < HDI_FIT_SAMPLES; i++)
+        if (samples[i].family == family && (int)samples[i].width == width) out[picked++] = samples[i];
+    return picked;
+}
+
+/* Does the number of kernels in a submission differ? Then the two can be told apart. */
+static bool shows_submit(const hdi_sample *samples, size_t count) {
+    for (size_t i = 1; i < count; i++)
+        if (samples[i].kernels != samples[0].kernels) return true;
+    return false;
+}
+
+static void merge(hdi_figure *into, const hdi_figure *measured) { *into = hdi_figure_merge(into, measured); }
+
+static void fit_ways(const hdi_sample *samples, size_t count, hdi_sample *picked, hdi_tuning *tuning) {
+    hdi_figure *const ways[] = { &tuning->upload, &tuning->download };
+    for (int way = 0; way < 2; way++) {
+        hdi_figure figure;
+        double none = 0;
+        const size_t some = pick(samples, count, HDI_FAMILY_NONE, way, picked);
+        if (hdi_fit(picked, some, &none, &figure)) merge(ways[way], &figure);
+    }
+}
+
+/* What a submission costs, from the samples that show it best. */
+static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *picked, hdi_tuning *tuning) {
+    hdi_figure best = { .error = INFINITY };
+    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
+            hdi_figure figure;
+            double submit_ns = -1;
+            const size_t some = pick(samples, count, (hdi_family)family, width, picked);
+            if (!shows_submit(picked, some) || !hdi_fit(picked, some, &submit_ns, &figure) || figure.error >= best.error) continue;
+            best = (hdi_figure){ .fixed_ns = submit_ns, .error = figure.error, .samples = figure.samples };
+        }
+    if (best.samples > 0) merge(&tuning->submit, &best);
+}
+
+hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *tuning, hd_error *error) {
+    hdi_sample *picked = hdi_alloc(allocator, HDI_FIT_SAMPLES * sizeof *picked);
+    if (!picked) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to fit %zu samples", count);
+    fit_ways(samples, count, picked, tuning);
+    fit_submit(samples, count, picked, tuning);
+    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
+            hdi_figure figure;
+            double submit_ns = tuning->submit.fixed_ns;
+            const size_t some = pick(samples, count, (hdi_family)family, width, picked);
+            if (hdi_fit(picked, some, &submit_ns, &figure)) merge(&tuning->ops[family][width], &figure);
+        }
+    hdi_free(allocator, picked, HDI_FIT_SAMPLES * sizeof *picked);
+    return HD_OK;
+}

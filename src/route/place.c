@@ -1,0 +1,312 @@
+/* place.c: each operation on one of two devices, so that the whole takes the least time. What an operation takes on each
+ * device and what a value takes to cross make a graph whose minimum cut is the best placement, but for the cost of
+ * submissions, which depends on how many segments there are: the cut is made twice, without that cost and with a submission
+ * for each value that crosses, and is then compared with all on one device by the whole time. */
+#include "route/route.h"
+#include <math.h>
+
+enum { MOST_GROUPS = 1 << 16 };
+#define UNITS_PER_NS 8.0
+#define GAIN 0.9 /* of the earlier placement's time: what a new one may take at most */
+
+/* ---- times ---- */
+
+static double factor_of(const hdi_routing *r, uint32_t device, hdi_family family) {
+    return r->learned[device] ? hdi_learned_factor(r->learned[device], family, r->now_ns) : 1;
+}
+
+double hdi_route_node_ns(const hdi_routing *r, uint32_t node, uint32_t device) {
+    return hdi_cost_node(r->tuning[device], &r->work[node]) * factor_of(r, device, r->work[node].family);
+}
+
+static double submit_ns(const hdi_routing *r, uint32_t device) { return r->tuning[device]->submit.fixed_ns * factor_of(r, device, HDI_FAMILY_NONE); }
+
+/* Between the host and a device; a device in the host's own memory needs nothing. */
+static double up_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return r->host[device] ? 0 : hdi_cost_transfer(&r->tuning[device]->upload, bytes); }
+static double down_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return r->host[device] ? 0 : hdi_cost_transfer(&r->tuning[device]->download, bytes); }
+
+static bool can(const hdi_routing *r, uint32_t node, uint32_t device) { return !r->can || (r->can[node] >> device & 1u); }
+
+static bool is_resident(const hdi_routing *r, uint32_t node) {
+    return hdi_dtype_is_quantised(r->program->nodes[node].dtype) || (r->resident && r->resident[node]);
+}
+
+/* Is the value read by a node of device 0 (bit 0) or 1 (bit 1)? `readers` has a byte for each node. */
+static void find_readers(const hdi_routing *r, const uint8_t *places, uint8_t *readers) {
+    for (uint32_t i = 0; i < r->program->node_count; i++) readers[i] = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        for (uint32_t k = 0; k < r->program->nodes[i].operand_count && r->work[i].alive; k++)
+            if (r->program->nodes[i].operands[k]) readers[r->program->nodes[i].operands[k] - 1] |= (uint8_t)(1u << places[i]);
+}
+
+static double transfers_ns(const hdi_routing *r, const uint8_t *places, const uint8_t *readers) {
+    double ns = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const hdi_node *node = &r->program->nodes[i];
+        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
+        const uint32_t at = places[i], other = 1 - at;
+        if (node->op == HDI_OP_INPUT) {
+            for (uint32_t device = 0; device < 2 && !is_resident(r, i); device++)
+                if (readers[i] >> device & 1) ns += up_ns(r, device, bytes);
+            continue;
+        }
+        const bool crosses = readers[i] >> other & 1;
+        if (!r->work[i].alive) continue;
+        if (crosses || node->is_output) ns += down_ns(r, at, bytes);
+        if (crosses) ns += up_ns(r, other, bytes);
+    }
+    return ns;
+}
+
+/* Segments alternate between the devices, beginning with `first`: a node belongs to the earliest one of its device that does
+ * not begin before its operands are there. `levels` has room for each node. */
+static uint32_t count_segments(const hdi_routing *r, const uint8_t *places, uint32_t first, uint32_t *levels, uint32_t out_of[2]) {
+    uint32_t last = 0, used[2] = { 0, 0 };
+    bool any = false;
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const hdi_node *node = &r->program->nodes[i];
+        levels[i] = 0;
+        for (uint32_t k = 0; k < node->operand_count; k++)
+            if (node->operands[k]) levels[i] = HDI_MAX(levels[i], levels[node->operands[k] - 1]);
+        if (r->work[i].family == HDI_FAMILY_NONE) continue;
+        levels[i] += (levels[i] & 1u) != (places[i] ^ first);
+        last = HDI_MAX(last, levels[i]);
+        any = true;
+    }
+    for (uint32_t level = 0; any && level <= last; level++) used[(level & 1u) ^ first]++;
+    bool begins = false;
+    for (uint32_t i = 0; i < r->program->node_count; i++) begins = begins || (levels[i] == 0 && r->work[i].family != HDI_FAMILY_NONE);
+    if (any && !begins) used[first]--;
+    out_of[0] = used[0];
+    out_of[1] = used[1];
+    return used[0] + used[1];
+}
+
+static hdi_route_time time_with(const hdi_routing *r, const uint8_t *places, uint32_t *levels, uint8_t *readers) {
+    hdi_route_time time = { .segments = UINT32_MAX };
+    for (uint32_t i = 0; i < r->program->node_count; i++) time.nodes_ns[places[i]] += hdi_route_node_ns(r, i, places[i]);
+    for (uint32_t first = 0; first < 2; first++) {
+        uint32_t of[2];
+        const uint32_t segments = count_segments(r, places, first, levels, of);
+        if (segments >= time.segments) continue;
+        time.segments = segments;
+        for (uint32_t device = 0; device < 2; device++) time.submits_ns[device] = of[device] * submit_ns(r, device);
+    }
+    find_readers(r, places, readers);
+    time.transfers_ns = transfers_ns(r, places, readers);
+    time.total_ns = time.nodes_ns[0] + time.nodes_ns[1] + time.submits_ns[0] + time.submits_ns[1] + time.transfers_ns;
+    return time;
+}
+
+/* ---- groups: nodes that stay together ---- */
+
+typedef struct placing {
+    const hdi_routing *r;
+    uint32_t *group;    /* of each node: another of its group, in the end the first one */
+    uint32_t *at;       /* of each group's first node: its node in the graph */
+    uint32_t *levels;
+    uint8_t  *readers, *places;
+} placing;
+
+static uint32_t group_of(placing *p, uint32_t node) {
+    while (p->group[node] != node) node = p->group[node] = p->group[p->group[node]];
+    return node;
+}
+
+static void together(placing *p, uint32_t a, uint32_t b) {
+    a = group_of(p, a);
+    b = group_of(p, b);
+    p->group[HDI_MAX(a, b)] = HDI_MIN(a, b);
+}
+
+/* Does the value show a state's memory? */
+static bool is_of_state(const hd_program *program, hd_value value) {
+    const hdi_op op = program->nodes[value - 1].op;
+    return op == HDI_OP_STATE || op == HDI_OP_WRITE_ROWS;
+}
+
+static void find_groups(placing *p) {
+    const hdi_routing *r = p->r;
+    for (uint32_t i = 0; i < r->program->node_count; i++) p->group[i] = i;
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const hdi_node *node = &r->program->nodes[i];
+        const uint32_t kernel = r->work[i].kernel - 1;
+        if (kernel != i && (!r->can || r->can[i] == r->can[kernel])) together(p, i, kernel);
+        for (uint32_t k = 0; k < node->operand_count && r->work[i].alive; k++) {
+            const hd_value operand = node->operands[k];
+            if (operand && is_of_state(r->program, operand)) together(p, i, operand - 1);
+        }
+    }
+}
+
+/* ---- the graph ---- */
+
+static uint64_t room_of(double ns) {
+    const double units = ns * UNITS_PER_NS;
+    return units >= (double)HDI_CUT_MOST ? HDI_CUT_MOST : units > 0 ? (uint64_t)(units + 0.5) : 0;
+}
+
+/* `ns` on device 0 where the node is placed there, and so for 1: the edge to the other side is then cut. */
+static void charge(hdi_cut *cut, uint32_t node, uint32_t device, double ns) {
+    if (device == 0) hdi_cut_edge_add(cut, node, HDI_CUT_SINK, room_of(ns));
+    else hdi_cut_edge_add(cut, HDI_CUT_SOURCE, node, room_of(ns));
+}
+
+/* Nodes that stand for "some reader is on device d", which costs once however many readers there are. 0: not there yet. */
+typedef struct value_ends { uint32_t on[2]; } value_ends;
+
+static void read_by(hdi_cut *cut, value_ends *ends, uint32_t reader, uint32_t device) {
+    if (ends->on[device] == 0) ends->on[device] = hdi_cut_node(cut);
+    if (device == 0) hdi_cut_edge_add(cut, reader, ends->on[0], HDI_CUT_ALWAYS); /* a reader on the source's side holds the end there */
+    else hdi_cut_edge_add(cut, ends->on[1], reader, HDI_CUT_ALWAYS);
+}
+
+/* The value of a node: what it costs to have it where its readers are.
+ * `charge_submits` 1: each crossing is charged a submission. */
+static void add_value(placing *p, hdi_cut *cut, uint32_t i, const value_ends *ends, double charge_submits) {
+    const hdi_routing *r = p->r;
+    const hdi_node *node = &r->program->nodes[i];
+    const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
+    const uint32_t maker = p->at[group_of(p, i)];
+    const bool input = node->op == HDI_OP_INPUT;
+    if (!r->work[i].alive || (input && is_resident(r, i))) return;
+    if (!input && node->is_output)
+        for (uint32_t device = 0; device < 2; device++) charge(cut, maker, device, down_ns(r, device, bytes));
+    for (uint32_t device = 0; device < 2; device++) {
+        if (ends->on[device] == 0) continue;
+        double ns = up_ns(r, device, bytes);
+        if (!input && !node->is_output) ns += down_ns(r, 1 - device, bytes);
+        if (!input) ns += charge_submits * submit_ns(r, device);
+        if (device == 0) hdi_cut_edge_add(cut, ends->on[0], input ? HDI_CUT_SINK : maker, room_of(ns));
+        else hdi_cut_edge_add(cut, input ? HDI_CUT_SOURCE : maker, ends->on[1], room_of(ns));
+    }
+}
+
+static void add_nodes(placing *p, hdi_cut *cut) {
+    const hdi_routing *r = p->r;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        if (group_of(p, i) == i) p->at[i] = r->program->nodes[i].op == HDI_OP_INPUT ? 0 : hdi_cut_node(cut);
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        if (r->program->nodes[i].op == HDI_OP_INPUT) continue;
+        for (uint32_t device = 0; device < 2; device++) {
+            const uint32_t at = p->at[group_of(p, i)];
+            if (can(r, i, device)) charge(cut, at, device, hdi_route_node_ns(r, i, device));
+            else if (device == 0) hdi_cut_edge_add(cut, at, HDI_CUT_SINK, HDI_CUT_ALWAYS);
+            else hdi_cut_edge_add(cut, HDI_CUT_SOURCE, at, HDI_CUT_ALWAYS);
+        }
+    }
+}
+
+static bool make_cut(placing *p, double charge_submits) {
+    const hdi_routing *r = p->r;
+    const hd_allocator *allocator = r->program->allocator;
+    const uint32_t count = r->program->node_count;
+    value_ends *ends = hdi_alloc(allocator, count * sizeof *ends);
+    hdi_cut cut;
+    hdi_cut_begin(&cut, allocator);
+    if (ends) add_nodes(p, &cut);
+    for (uint32_t i = 0; i < count && ends; i++)
+        for (uint32_t k = 0; k < r->program->nodes[i].operand_count && r->work[i].alive; k++) {
+            const hd_value operand = r->program->nodes[i].operands[k];
+            if (operand == 0 || group_of(p, operand - 1) == group_of(p, i)) continue;
+            for (uint32_t device = 0; device < 2; device++) read_by(&cut, &ends[operand - 1], p->at[group_of(p, i)], device);
+        }
+    for (uint32_t i = 0; i < count && ends; i++) add_value(p, &cut, i, &ends[i], charge_submits);
+    uint8_t *side = ends ? hdi_alloc(allocator, cut.node_count) : NULL;
+    const uint32_t sides = cut.node_count;
+    const bool made = side && hdi_cut_make(&cut, side);
+    for (uint32_t i = 0; i < count && made; i++) p->places[i] = side[p->at[group_of(p, i)]];
+    hdi_free(allocator, side, sides);
+    hdi_free(allocator, ends, count * sizeof *ends);
+    hdi_cut_end(&cut);
+    return made;
+}
+
+/* ---- choosing ---- */
+
+static void free_placing(placing *p, uint32_t count) {
+    const hd_allocator *allocator = p->r->program->allocator;
+    hdi_free(allocator, p->group, count * sizeof *p->group);
+    hdi_free(allocator, p->at, count * sizeof *p->at);
+    hdi_free(allocator, p->levels, count * sizeof *p->levels);
+    hdi_free(allocator, p->readers, count);
+    hdi_free(allocator, p->places, count);
+}
+
+static bool allocate(placing *p, uint32_t count) {
+    const hd_allocator *allocator = p->r->program->allocator;
+    p->group = hdi_alloc(allocator, count * sizeof *p->group);
+    p->at = hdi_alloc(allocator, count * sizeof *p->at);
+    p->levels = hdi_alloc(allocator, count * sizeof *p->levels);
+    p->readers = hdi_alloc(allocator, count);
+    p->places = hdi_alloc(allocator, count);
+    return p->group && p->at && p->levels && p->readers && p->places;
+}
+
+/* Is every node where it can be computed, and each group together? */
+static bool is_possible(placing *p, const uint8_t *places) {
+    for (uint32_t i = 0; i < p->r->program->node_count; i++) {
+        if (!p->r->work[i].alive || p->r->program->nodes[i].op == HDI_OP_INPUT) continue;
+        if (places[i] > 1 || !can(p->r, i, places[i]) || places[group_of(p, i)] != places[i]) return false;
+    }
+    return true;
+}
+
+/* Takes the placement in p->places where it is possible and takes less time than what was found before. */
+static bool take_better(placing *p, double most_share, hdi_route *route) {
+    if (!is_possible(p, p->places)) return false;
+    const hdi_route_time time = time_with(p->r, p->places, p->levels, p->readers);
+    if (!(time.total_ns < most_share * route->chosen.total_ns)) return false;
+    route->chosen = time;
+    memcpy(route->places, p->places, p->r->program->node_count);
+    return true;
+}
+
+static hd_status choose(placing *p, const uint8_t *earlier, hdi_route *route, hd_error *error) {
+    const uint32_t count = p->r->program->node_count;
+    find_groups(p);
+    route->chosen.total_ns = HUGE_VAL;
+    for (uint32_t device = 0; device < 2; device++) {
+        memset(p->places, (int)device, count);
+        route->possible[device] = is_possible(p, p->places);
+        route->alone[device] = time_with(p->r, p->places, p->levels, p->readers);
+        take_better(p, 1, route);
+    }
+    for (int submits = 0; submits < 2 && count <= MOST_GROUPS; submits++) {
+        if (!make_cut(p, submits)) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", count);
+        take_better(p, 1, route);
+    }
+    if (route->chosen.total_ns == HUGE_VAL) return hdi_fail(error, HD_STATUS_UNSUPPORTED, "neither of the two devices computes every operation that stays together");
+    if (!earlier || !is_possible(p, earlier)) return HD_OK;
+    const hdi_route_time before = time_with(p->r, earlier, p->levels, p->readers);
+    if (route->chosen.total_ns < GAIN * before.total_ns || memcmp(earlier, route->places, count) == 0) return HD_OK;
+    route->chosen = before;
+    route->kept = true;
+    memcpy(route->places, earlier, count);
+    return HD_OK;
+}
+
+hd_status hdi_route_make(const hdi_routing *routing, const uint8_t *earlier, hdi_route *route, hd_error *error) {
+    const uint32_t count = routing->program->node_count;
+    placing p = { .r = routing };
+    *route = (hdi_route){ .places = hdi_alloc(routing->program->allocator, count) };
+    hd_status status = route->places && allocate(&p, count) ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", count);
+    if (!status) status = choose(&p, earlier, route, error);
+    free_placing(&p, count);
+    if (status) hdi_route_free(routing->program, route);
+    return status;
+}
+
+void hdi_route_free(const hd_program *program, hdi_route *route) {
+    hdi_free(program->allocator, route->places, program->node_count);
+    route->places = NULL;
+}
+
+hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error) {
+    const uint32_t count = routing->program->node_count;
+    placing p = { .r = routing };
+    const hd_status status = allocate(&p, count) ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to time %u nodes", count);
+    if (!status) *out_time = time_with(routing, places, p.levels, p.readers);
+    free_placing(&p, count);
+    return status;
+}

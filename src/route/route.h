@@ -1,0 +1,183 @@
+/* route.h: which device for which operation. What an operation has to do (work.c) and what a device was measured to take for
+ * such work (cost.c, fit.c, kept by tuning.c) give the time that a program would take under a placement; place.c finds the
+ * placement of least time, and learn.c corrects the figures by runs. Pure, but for reading and writing the tuning file. */
+#ifndef HDI_ROUTE_H
+#define HDI_ROUTE_H
+
+#include "cmds/caps.h"
+#include "program/program.h"
+
+/* ---- work (work.c): what each node of a program has to do, whatever the device ---- */
+
+/* X(FAMILY, "name", what it is): operations whose time follows from their arithmetic and bytes by the same figures. */
+#define HDI_FAMILY_LIST(X) \
+    X(ELEMENTWISE, "elementwise", "each element by itself, and chains of such") \
+    X(MATMUL,      "matmul",      "matrix products of more than 8 rows") \
+    X(MATVEC,      "matvec",      "matrix products of at most 8 rows: the weights are most of what is read") \
+    X(REDUCE,      "reduce",      "sums and picks along an axis") \
+    X(ROWS,        "rows",        "softmax, norms, cross entropy: a row at a time, read more than once") \
+    X(TABLE,       "table",       "rows from and to tables and states") \
+    X(ROPE,        "rope",        "rotary embedding") \
+    X(ATTENTION,   "attention",   "attention") \
+    X(COPY,        "copy",        "moves elements: copies, views made dense, joining, padding") \
+    X(USER,        "user",        "kernels of the caller's own")
+typedef enum hdi_family {
+    HDI_FAMILY_NONE = 0, /* inputs, states, views, what nothing reads: takes no time */
+#define HDI_FAMILY_ENUM(code, name, text) HDI_FAMILY_##code,
+    HDI_FAMILY_LIST(HDI_FAMILY_ENUM)
+#undef HDI_FAMILY_ENUM
+    HDI_FAMILY_COUNT
+} hdi_family;
+const char *hdi_family_name(hdi_family family);
+
+/* Types whose rates differ: of the weights where there are weights, else of the first operand. */
+typedef enum hdi_width { HDI_WIDTH_WORD = 0, HDI_WIDTH_HALF, HDI_WIDTH_QUANTISED, HDI_WIDTH_COUNT } hdi_width;
+const char *hdi_width_name(hdi_width width); /* "word", "half", "quantised" */
+
+typedef struct hdi_work {
+    hdi_family family;
+    hdi_width  width;
+    bool       alive;        /* an output or a state's new value needs it */
+    uint64_t   flops, bytes; /* least; what a fused kernel keeps in registers is not counted */
+    bool       launch;       /* it has a kernel of its own; false: a part of another node's, or nothing at all */
+    hd_value   kernel;       /* nodes of one kernel have the same number here: that of one of them */
+} hdi_work;
+/* Fills in the work of each node (node_count of them). `fusion`: count what the planner fuses as one kernel. */
+hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work, hd_error *error);
+
+/* ---- cost (cost.c): what a device takes for it ---- */
+
+/* fixed + flops * ns_per_flop + bytes * ns_per_byte. Without samples it is an assumption. */
+typedef struct hdi_figure {
+    double   fixed_ns, ns_per_flop, ns_per_byte; /* none is negative */
+    double   error;   /* median of |predicted - measured| / measured over its samples */
+    uint32_t samples;
+} hdi_figure;
+double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes);
+
+#define HDI_TUNING_NAME 128
+/* What is known of a device on a machine under a driver. */
+typedef struct hdi_tuning {
+    char machine[HDI_TUNING_NAME], device[HDI_TUNING_NAME], driver[HDI_TUNING_NAME]; /* printable, in one line each */
+    hdi_figure submit;                                       /* only its fixed_ns: what a submission costs whatever is in it */
+    hdi_figure upload, download;                             /* host to device and back; no flops */
+    hdi_figure ops[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];
+} hdi_tuning;
+/* Names the tuning's machine, device or driver: bytes that would break its line become '?'. */
+void hdi_tuning_name(const char *text, char out[HDI_TUNING_NAME]);
+/* Assumptions from a device's facts, where nothing was measured. `discrete`: what it reads from the host travels over a bus. */
+void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *out_tuning);
+/* The figure to take for a family and a type: its own where it was measured, else that of the family's other types, else
+ * what is assumed. */
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width);
+/* Time of a node on the device, without its submission. */
+double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work);
+double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes); /* 0 for 0 bytes */
+/* Time of the whole program in one submission, its inputs there and its outputs left there. */
+double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t node_count);
+
+/* ---- fit (fit.c): figures from measured runs ---- */
+
+typedef struct hdi_sample {
+    hdi_family family;
+    hdi_width  width;
+    double     kernels;      /* in one submission; 0: a transfer */
+    double     flops, bytes; /* of all of them */
+    double     ns;           /* with the submission; at least 1 */
+} hdi_sample;
+#define HDI_FIT_SAMPLES 512 /* that one figure is fitted from; more are left out */
+/* The figure, none of its parts negative, that makes the sum of squared relative errors least, with less weight to samples
+ * that lie far off. `inout_submit_ns`: what of each sample is the submission; negative: find it too (it shows where the
+ * number of kernels differs), for transfers it stays 0. False: no sample is usable. */
+bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out_figure);
+/* Fits a whole device: the submission from the family whose samples show it best, then every family and type by itself, and
+ * merges what came out into `inout_tuning`. `sample.family` HDI_FAMILY_NONE with `width` 0 and 1: uploads, downloads. */
+hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *inout_tuning, hd_error *error);
+/* New measurements join old ones: their mean by number of samples, of which the old ones have at most as many as the new. */
+hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured);
+
+/* ---- the tuning file (tuning.c): text, one line a figure ---- */
+
+/* Bytes that print takes at most. */
+#define HDI_TUNING_BYTES 16384
+void hdi_tuning_print(const hdi_tuning *tuning, hdi_text *out_text);
+/* Takes over every line that is well formed into `inout_tuning`, which holds assumptions and the names of the device; returns the number of
+ * lines that were refused. A file of another device, driver or machine gives nothing: all of its lines are refused. */
+uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *inout_tuning);
+/* The file of this device in the cache's folder. False: there is none, or it cannot be read. */
+bool hdi_tuning_load(const char *folder, hdi_tuning *inout_tuning, uint32_t *out_refused);
+bool hdi_tuning_save(const hd_allocator *allocator, const char *folder, const hdi_tuning *tuning);
+/* Where it lies. False: the path is too long. */
+bool hdi_tuning_path(const char *folder, const hdi_tuning *tuning, char *out_path, size_t room);
+
+/* ---- learning (learn.c): figures corrected by runs ---- */
+
+/* What runs took as a share of what was predicted, for each family; HDI_FAMILY_NONE: for submissions. What was not measured for
+ * a while goes back to 1, so that a device that was slow for a time is tried again. */
+typedef struct hdi_learned {
+    struct { double factor, half_life_ns; uint64_t at_ns; } of[HDI_FAMILY_COUNT]; /* factor 0: never measured */
+} hdi_learned;
+double hdi_learned_factor(const hdi_learned *learned, hdi_family family, uint64_t now_ns);
+/* A run's time on a device. `predicted_ns`: of each family (NONE: of the submissions), by the figures alone. */
+void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns, uint64_t now_ns);
+/* Is run number `run` (0 is the first) one to measure? The first three, and one in 64. */
+bool hdi_learn_due(uint64_t run);
+
+/* ---- placing (place.c) ---- */
+
+/* Two devices, 0 and 1, and a program; node i is value i + 1. */
+typedef struct hdi_routing {
+    const hd_program  *program;
+    const hdi_work    *work;       /* of each node, by hdi_work_of */
+    const hdi_tuning  *tuning[2];
+    const hdi_learned *learned[2]; /* NULL: nothing was learned */
+    bool               host[2];    /* it computes in the host's memory: nothing travels to it or from it */
+    const uint8_t     *can;        /* of each node, bit d: device d computes it; NULL: both compute all */
+    const bool        *resident;   /* of each node: an input that is written once and lies on both; NULL: the quantised ones */
+    uint64_t           now_ns;
+} hdi_routing;
+
+/* The time of a placement, and what it is made of. */
+typedef struct hdi_route_time {
+    double   nodes_ns[2], submits_ns[2], transfers_ns, total_ns;
+    uint32_t segments;
+} hdi_route_time;
+
+typedef struct hdi_route {
+    uint8_t       *places;         /* of each node: 0 or 1 */
+    hdi_route_time chosen, alone[2];
+    bool           possible[2];    /* the device alone computes all */
+    bool           kept;           /* the earlier placement stayed: no other is 10 % faster */
+} hdi_route;
+
+/* Time of one node on a device, learning counted in. */
+double hdi_route_node_ns(const hdi_routing *routing, uint32_t node, uint32_t device);
+/* The whole time of the placement: nodes, values that cross, submissions of its segments. */
+hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error);
+/* Finds the placement: a minimum cut, and where all on one device is no slower that. `earlier` (NULL: none) stays
+ * unless another one is predicted at least 10 % faster. Statuses: UNSUPPORTED (a node that neither device computes),
+ * OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
+hd_status hdi_route_make(const hdi_routing *routing, const uint8_t *earlier, hdi_route *out_route, hd_error *error);
+void hdi_route_free(const hd_program *program, hdi_route *route);
+
+/* ---- minimum cut (cut.c) ---- */
+
+/* A graph under construction: node 0 is the source, node 1 the sink. */
+typedef struct hdi_cut_edge { uint32_t to; uint64_t room; } hdi_cut_edge; /* edge i ^ 1 is the way back of edge i */
+typedef struct hdi_cut {
+    const hd_allocator *allocator;
+    hdi_cut_edge *edges;  uint32_t edge_count,  edge_capacity;
+    uint32_t     *from;   uint32_t from_capacity; /* of each edge, until the cut is made */
+    uint32_t      node_count;
+    bool          failed;                         /* no memory */
+} hdi_cut;
+#define HDI_CUT_ALWAYS (UINT64_C(1) << 60) /* an edge that is never cut */
+#define HDI_CUT_MOST   (UINT64_C(1) << 44) /* the most that another edge has room for */
+enum { HDI_CUT_SOURCE = 0, HDI_CUT_SINK = 1 };
+void hdi_cut_begin(hdi_cut *cut, const hd_allocator *allocator);
+uint32_t hdi_cut_node(hdi_cut *cut);
+void hdi_cut_edge_add(hdi_cut *cut, uint32_t from, uint32_t to, uint64_t room);
+/* Finds the cut of least room: `out_side[n]` is 1 for the nodes that lie on the sink's side. False without memory. */
+bool hdi_cut_make(hdi_cut *cut, uint8_t *out_side);
+void hdi_cut_end(hdi_cut *cut);
+#endif

@@ -1,0 +1,185 @@
+/* tuning.c: what was measured, kept as text in the cache's folder: a file for each device, driver and machine, a line for
+ * each figure. Anybody may have written it: a line that is not well formed is refused by itself, and nothing in it is more
+ * than a number within bounds.
+ *
+ *   heddle tuning 1
+ *   machine NAME
+ *   device ID
+ *   driver NAME
+ *   submit    fixed_ns 12000 samples 20 error 0.04
+ *   upload    fixed_ns 9000 gbytes_s 10.5 samples 12 error 0.06
+ *   matmul half fixed_ns 8000 gflops 51000 gbytes_s 2100 samples 14 error 0.08
+ *
+ * A rate that is left out is one that takes no time. */
+#define _POSIX_C_SOURCE 200809L
+#include "route/route.h"
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define HEADING "heddle tuning 1"
+#define MOST_FIXED_NS  1e12
+#define LEAST_RATE     1e-9 /* in 1e9 a second: 1 flop or byte a second */
+#define MOST_SAMPLES   1e6
+
+void hdi_tuning_name(const char *text, char out[HDI_TUNING_NAME]) {
+    size_t at = 0;
+    for (; text[at] && at + 1 < HDI_TUNING_NAME; at++) out[at] = (unsigned char)text[at] < ' ' ? '?' : text[at];
+    out[at] = 0;
+}
+
+/* ---- printing ---- */
+
+static void print_number(hdi_text *out, const char *name, double value) {
+    char number[32];
+    hdi_float_text((float)value, number);
+    hdi_text_add(out, " %s %s", name, number);
+}
+
+static void print_figure(hdi_text *out, const char *name, const char *width, const hdi_figure *f) {
+    if (f->samples == 0) return; /* an assumption is not kept: a later version may know better */
+    hdi_text_add(out, "%s%s%s", name, width ? " " : "", width ? width : "");
+    print_number(out, "fixed_ns", f->fixed_ns);
+    if (f->ns_per_flop > 0) print_number(out, "gflops", 1 / f->ns_per_flop);
+    if (f->ns_per_byte > 0) print_number(out, "gbytes_s", 1 / f->ns_per_byte);
+    hdi_text_add(out, " samples %u", f->samples);
+    print_number(out, "error", f->error);
+    hdi_text_add(out, "\n");
+}
+
+void hdi_tuning_print(const hdi_tuning *t, hdi_text *out) {
+    hdi_text_add(out, HEADING "\nmachine %s\ndevice %s\ndriver %s\n", t->machine, t->device, t->driver);
+    print_figure(out, "submit", NULL, &t->submit);
+    print_figure(out, "upload", NULL, &t->upload);
+    print_figure(out, "download", NULL, &t->download);
+    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
+            print_figure(out, hdi_family_name((hdi_family)family), hdi_width_name((hdi_width)width), &t->ops[family][width]);
+}
+
+/* ---- reading ---- */
+
+typedef struct line { const char *at, *end; } line;
+
+/* The next word; empty at the end of the line. */
+static line next_word(line *rest) {
+    while (rest->at < rest->end && *rest->at == ' ') rest->at++;
+    line word = { rest->at, rest->at };
+    while (word.end < rest->end && *word.end != ' ') word.end++;
+    rest->at = word.end;
+    return word;
+}
+
+static bool is_word(line word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }
+
+static bool read_number(line *rest, double least, double most, double *out) {
+    const line word = next_word(rest);
+    float value;
+    if (word.at == word.end || !hdi_float_read(word.at, (size_t)(word.end - word.at), &value) || !(value >= least) || !(value <= most)) return false;
+    *out = value;
+    return true;
+}
+
+/* Names and values up to the line's end: fixed_ns and samples have to be among them. */
+static bool read_figure(line *rest, hdi_figure *out) {
+    double fixed = -1, gflops = 0, gbytes = 0, samples = 0, error = 0;
+    for (line word = next_word(rest); word.at < word.end; word = next_word(rest)) {
+        bool good = false;
+        if (is_word(word, "fixed_ns")) good = read_number(rest, 0, MOST_FIXED_NS, &fixed);
+        else if (is_word(word, "gflops")) good = read_number(rest, LEAST_RATE, HUGE_VAL, &gflops);
+        else if (is_word(word, "gbytes_s")) good = read_number(rest, LEAST_RATE, HUGE_VAL, &gbytes);
+        else if (is_word(word, "samples")) good = read_number(rest, 1, MOST_SAMPLES, &samples);
+        else if (is_word(word, "error")) good = read_number(rest, 0, HUGE_VAL, &error);
+        if (!good) return false;
+    }
+    if (fixed < 0 || samples < 1) return false;
+    *out = (hdi_figure){ fixed, gflops > 0 ? 1 / gflops : 0, gbytes > 0 ? 1 / gbytes : 0, error, (uint32_t)samples };
+    return true;
+}
+
+static hdi_figure *find_figure(line *rest, hdi_tuning *t) {
+    const line name = next_word(rest);
+    if (is_word(name, "submit")) return &t->submit;
+    if (is_word(name, "upload")) return &t->upload;
+    if (is_word(name, "download")) return &t->download;
+    const line type = next_word(rest);
+    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
+            if (is_word(name, hdi_family_name((hdi_family)family)) && is_word(type, hdi_width_name((hdi_width)width))) return &t->ops[family][width];
+    return NULL;
+}
+
+static bool read_line(line text, hdi_tuning *t) {
+    hdi_figure figure, *into = find_figure(&text, t);
+    if (!into || !read_figure(&text, &figure)) return false;
+    *into = figure;
+    return true;
+}
+
+/* "machine NAME", with the very name. */
+static bool names(line text, const char *what, const char *name) {
+    const size_t length = strlen(what);
+    if ((size_t)(text.end - text.at) < length + 1 || memcmp(text.at, what, length) != 0 || text.at[length] != ' ') return false;
+    text.at += length + 1;
+    return is_word(text, name);
+}
+
+uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *t) {
+    const char *const end = text + bytes;
+    uint32_t refused = 0, number = 0;
+    bool ours = true;
+    for (const char *at = text; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        line l = { at, stop ? stop : end };
+        at = stop ? stop + 1 : end;
+        if (l.end > l.at && l.end[-1] == '\r') l.end--;
+        if (number < 4) ours = ours && (number == 0 ? is_word(l, HEADING) : number == 1 ? names(l, "machine", t->machine) : number == 2 ? names(l, "device", t->device) : names(l, "driver", t->driver));
+        refused += number < 4 ? !ours : l.at < l.end && (!ours || !read_line(l, t));
+        number++;
+    }
+    return refused;
+}
+
+/* ---- the file ---- */
+
+static uint64_t hash_of(const hdi_tuning *t) {
+    const char *const names_of[] = { t->machine, t->device, t->driver };
+    uint64_t hash = HDI_HASH_START;
+    for (size_t i = 0; i < HDI_COUNT(names_of); i++) hash = hdi_hash(hash, names_of[i], strlen(names_of[i]) + 1);
+    return hash;
+}
+
+bool hdi_tuning_path(const char *folder, const hdi_tuning *t, char *out, size_t room) {
+    const int used = folder ? snprintf(out, room, "%s/tuning-%016llx.txt", folder, (unsigned long long)hash_of(t)) : -1;
+    return used > 0 && (size_t)used < room;
+}
+
+bool hdi_tuning_load(const char *folder, hdi_tuning *t, uint32_t *out_refused) {
+    char path[1024], text[HDI_TUNING_BYTES];
+    *out_refused = 0;
+    if (!hdi_tuning_path(folder, t, path, sizeof path)) return false;
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    const size_t bytes = fread(text, 1, sizeof text, file);
+    const bool whole = !ferror(file) && (bytes < sizeof text || fgetc(file) == EOF);
+    fclose(file);
+    if (!whole) return false;
+    *out_refused = hdi_tuning_parse(text, bytes, t);
+    return true;
+}
+
+/* Written beside its place and then moved there: a reader sees the old file, the new one or none. */
+bool hdi_tuning_save(const hd_allocator *allocator, const char *folder, const hdi_tuning *t) {
+    char path[1024], beside[1100];
+    hdi_text text = { .allocator = allocator };
+    if (!hdi_tuning_path(folder, t, path, sizeof path)) return false;
+    hdi_tuning_print(t, &text);
+    snprintf(beside, sizeof beside, "%s.%ld-%p", path, (long)getpid(), (const void *)&text);
+    FILE *file = text.failed ? NULL : fopen(beside, "wb");
+    bool good = file && fwrite(text.bytes, 1, text.count, file) == text.count;
+    if (file && fclose(file) != 0) good = false;
+    good = good && rename(beside, path) == 0;
+    if (file && !good) remove(beside);
+    hdi_text_free(&text);
+    return good;
+}

@@ -1,0 +1,32 @@
+/* fuzz_tuning.c: any bytes as a tuning file. Every figure stays a finite number that is not negative, and what was taken
+ * prints to a text that reads back with nothing refused.
+ * options: -max_len=4096 */
+#include "route/route.h"
+#include <math.h>
+#include <stdlib.h>
+
+static void check(const hdi_figure *f) {
+    if (!(f->fixed_ns >= 0) || !(f->ns_per_flop >= 0) || !(f->ns_per_byte >= 0) || !isfinite(hdi_figure_ns(f, 1e12, 1e12)) || !(f->error >= 0)) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const hdi_caps caps = { .gflops = 100, .gbytes_s = 10 };
+    hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" }, again;
+    hdi_text text = { .allocator = &hdi_default_allocator }, second = { .allocator = &hdi_default_allocator };
+    hdi_tuning_assume(&caps, true, &t);
+    again = t;
+    hdi_tuning_parse((const char *)data, size, &t);
+    check(&t.submit);
+    check(&t.upload);
+    check(&t.download);
+    for (int family = 0; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++) check(&t.ops[family][width]);
+    hdi_tuning_print(&t, &text);
+    if (text.count > HDI_TUNING_BYTES || hdi_tuning_parse(text.bytes, text.count, &again)) abort();
+    hdi_tuning_print(&again, &second);
+    if (strlen(text.bytes) != strlen(second.bytes)) abort();
+    hdi_text_free(&text);
+    hdi_text_free(&second);
+    return 0;
+}

@@ -1,0 +1,263 @@
+/* test_route.c: figures are found again from invented samples, with noise and outliers; tuning files keep them, and refuse what
+ * is not well formed line by line; what runs teach moves the factors, and time moves them back. */
+#define _POSIX_C_SOURCE 200809L
+#include "program_cases.h"
+#include "route/route.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- samples ---- */
+
+static uint32_t chance = 1;
+static double noise(double share) { /* 1 - share .. 1 + share */
+    chance = chance * 1664525u + 1013904223u;
+    return 1 + share * (2.0 * (chance >> 8) / 16777216.0 - 1);
+}
+
+static void assert_near(double got, double wanted, double share) {
+    if (!(fabs(got - wanted) <= share * fabs(wanted))) fail_msg("%g instead of %g", got, wanted);
+}
+
+/* `count` products of rising size: flops and bytes do not grow alike. */
+static size_t invent(const hdi_figure *truth, double submit_ns, double share, hdi_sample *out, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const double n = 16 * exp2((double)i / 3), kernels = i % 4 == 0 ? 8 : 1;
+        out[i] = (hdi_sample){ HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
+        out[i].ns = (submit_ns + kernels * truth->fixed_ns + out[i].flops * truth->ns_per_flop + out[i].bytes * truth->ns_per_byte) * noise(share);
+    }
+    return count;
+}
+
+static const hdi_figure truth = { .fixed_ns = 5000, .ns_per_flop = 1e-3, .ns_per_byte = 0.05 };
+
+static void figures_are_found_again(void **state) {
+    (void)state;
+    hdi_sample samples[24];
+    hdi_figure found;
+    double submit_ns = -1;
+    assert_true(hdi_fit(samples, invent(&truth, 20000, 0, samples, 24), &submit_ns, &found));
+    assert_near(submit_ns, 20000, 1e-6);
+    assert_near(found.fixed_ns, 5000, 1e-6);
+    assert_near(found.ns_per_flop, 1e-3, 1e-6);
+    assert_near(found.ns_per_byte, 0.05, 1e-6);
+    assert_true(found.error < 1e-9 && found.samples == 24);
+    submit_ns = 20000;
+    assert_true(hdi_fit(samples, invent(&truth, 20000, 0.02, samples, 24), &submit_ns, &found));
+    assert_near(found.fixed_ns, 5000, 0.05);
+    assert_near(found.ns_per_flop, 1e-3, 0.05);
+    assert_near(found.ns_per_byte, 0.05, 0.05);
+    assert_true(found.error > 0.001 && found.error < 0.02);
+}
+
+static void outliers_count_little(void **state) {
+    (void)state;
+    hdi_sample samples[24];
+    hdi_figure found;
+    double submit_ns = 20000;
+    invent(&truth, 20000, 0.01, samples, 24);
+    samples[3].ns *= 5;
+    samples[11].ns *= 8;
+    samples[20].ns /= 3;
+    assert_true(hdi_fit(samples, 24, &submit_ns, &found));
+    assert_near(found.fixed_ns, 5000, 0.06);
+    assert_near(found.ns_per_flop, 1e-3, 0.06);
+    assert_near(found.ns_per_byte, 0.05, 0.06);
+}
+
+/* Where arithmetic and bytes grow alike, either may carry the rate; where a part would be negative it is 0. */
+static void parts_are_never_negative(void **state) {
+    (void)state;
+    hdi_sample samples[12];
+    hdi_figure found;
+    double none = 0;
+    for (size_t i = 0; i < 12; i++) {
+        const double n = exp2((double)(10 + i));
+        samples[i] = (hdi_sample){ HDI_FAMILY_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
+    }
+    assert_true(hdi_fit(samples, 12, &none, &found));
+    assert_true(found.fixed_ns >= 0 && found.ns_per_flop >= 0 && found.ns_per_byte >= 0);
+    for (size_t i = 0; i < 12; i++) assert_near(hdi_figure_ns(&found, samples[i].flops, samples[i].bytes), samples[i].ns, 1e-6);
+    for (size_t i = 0; i < 12; i++) samples[i].ns = 1000 + sqrt(samples[i].bytes); /* bends the other way */
+    assert_true(hdi_fit(samples, 12, &none, &found));
+    assert_true(found.fixed_ns >= 0 && found.ns_per_flop >= 0 && found.ns_per_byte >= 0);
+}
+
+static void bad_samples_are_left_out(void **state) {
+    (void)state;
+    hdi_sample samples[8];
+    hdi_figure found;
+    double none = 0;
+    invent(&truth, 0, 0, samples, 8);
+    samples[0].ns = NAN;
+    samples[1].ns = 0;
+    samples[2].flops = -1;
+    samples[3].bytes = INFINITY;
+    assert_true(hdi_fit(samples, 8, &none, &found));
+    assert_int_equal(found.samples, 4);
+    assert_false(hdi_fit(samples, 4, &none, &found));
+    assert_false(hdi_fit(samples, 0, &none, &found));
+}
+
+static void measurements_merge(void **state) {
+    (void)state;
+    const hdi_figure assumed = { 1, 1, 1, 0, 0 }, old = { 100, 1, 10, 0.1, 30 }, measured = { 200, 2, 20, 0.05, 10 };
+    assert_near(hdi_figure_merge(&assumed, &measured).fixed_ns, 200, 0);
+    assert_near(hdi_figure_merge(&old, &assumed).fixed_ns, 100, 0);
+    const hdi_figure both = hdi_figure_merge(&old, &measured); /* the old ones count as 10 */
+    assert_near(both.fixed_ns, 150, 1e-12);
+    assert_near(both.ns_per_byte, 15, 1e-12);
+    assert_int_equal(both.samples, 20);
+}
+
+static void a_device_is_fitted(void **state) {
+    (void)state;
+    hdi_sample samples[64];
+    hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" };
+    hdi_caps caps = { .gflops = 100, .gbytes_s = 10 };
+    hdi_tuning_assume(&caps, true, &t);
+    size_t count = invent(&truth, 30000, 0.01, samples, 24);
+    for (size_t i = 0; i < 12; i++) {
+        const double bytes = exp2((double)(10 + i));
+        samples[count++] = (hdi_sample){ HDI_FAMILY_NONE, (hdi_width)0, 0, 0, bytes, 9000 + 0.1 * bytes };
+        samples[count++] = (hdi_sample){ HDI_FAMILY_NONE, (hdi_width)1, 0, 0, bytes, 7000 + 0.2 * bytes };
+        samples[count++] = (hdi_sample){ HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
+    }
+    assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
+    assert_near(t.submit.fixed_ns, 30000, 0.05);
+    assert_near(t.upload.fixed_ns, 9000, 0.01);
+    assert_near(t.download.ns_per_byte, 0.2, 0.01);
+    assert_near(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_WORD].ns_per_byte, 0.01, 0.3);
+    assert_int_equal(t.ops[HDI_FAMILY_ROPE][HDI_WIDTH_WORD].samples, 0);
+    const hdi_work product = { .family = HDI_FAMILY_MATMUL, .width = HDI_WIDTH_QUANTISED, .flops = 1000000, .bytes = 100000, .launch = true };
+    assert_near(hdi_cost_node(&t, &product), 5000 + 1000 + 5000, 0.05); /* by the type that was measured */
+    assert_near(hdi_cost_transfer(&t.upload, 100000), 19000, 0.01);
+    assert_true(hdi_cost_transfer(&t.upload, 0) == 0);
+    assert_near(hdi_cost_alone(&t, &product, 1), 41000, 0.05);
+}
+
+/* ---- the file ---- */
+
+static void fill(hdi_tuning *t) {
+    hdi_tuning_name("a machine, 2 cores", t->machine);
+    hdi_tuning_name("vulkan:1-2", t->device);
+    hdi_tuning_name("driver\n1.0", t->driver);
+    hdi_tuning_assume(&(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, true, t);
+}
+
+static uint32_t parse(const char *text, hdi_tuning *t) { return hdi_tuning_parse(text, strlen(text), t); }
+
+#define HEAD "heddle tuning 1\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\n"
+
+static void text_reads_back(void **state) {
+    (void)state;
+    hdi_tuning t, again;
+    hdi_text text = { .allocator = &hdi_default_allocator }, second = { .allocator = &hdi_default_allocator };
+    memset(&t, 0, sizeof t);
+    fill(&t);
+    again = t;
+    t.submit = (hdi_figure){ .fixed_ns = 12345.5, .samples = 7, .error = 0.25 };
+    t.upload = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = 0.125, .samples = 3 };
+    for (int family = 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
+            t.ops[family][width] = (hdi_figure){ family, family % 2 ? 0 : 0.25, width % 2 ? 0 : 0.5, 0.125, (uint32_t)(family % 5) };
+    hdi_tuning_print(&t, &text);
+    assert_true(text.count < HDI_TUNING_BYTES);
+    assert_int_equal(hdi_tuning_parse(text.bytes, text.count, &again), 0);
+    hdi_tuning_print(&again, &second);
+    assert_string_equal(text.bytes, second.bytes);
+    assert_true(again.ops[2][0].ns_per_flop == 0.25 && again.ops[1][1].ns_per_byte == 0);
+    assert_true(again.ops[5][0].samples == 0 && again.ops[5][0].fixed_ns > 0); /* assumed still */
+    hdi_text_free(&text);
+    hdi_text_free(&second);
+}
+
+static void lines_are_refused_one_by_one(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "submit", "submit fixed_ns", "submit fixed_ns x samples 1", "submit fixed_ns -1 samples 1", "submit fixed_ns 1e13 samples 1", "submit fixed_ns nan samples 1",
+        "submit fixed_ns 1", "submit fixed_ns 1 samples 0", "submit fixed_ns 1 samples 1e9", "submit samples 2", "submit fixed_ns 1 samples 2 more 3", "submit fixed_ns 1 samples 2 error -1",
+        "upload fixed_ns 1 gbytes_s 0 samples 2", "upload fixed_ns 1 gbytes_s -5 samples 2", "matmul fixed_ns 1 samples 2", "matmul wide fixed_ns 1 samples 2",
+        "matmull half fixed_ns 1 samples 2", "none word fixed_ns 1 samples 2", "MATMUL half fixed_ns 1 samples 2", " ", "matmul half fixed_ns 1 samples 2\x01",
+    };
+    hdi_tuning t, before;
+    memset(&t, 0, sizeof t);
+    fill(&t);
+    before = t;
+    for (size_t i = 0; i < HDI_COUNT(bad); i++) {
+        char text[512];
+        snprintf(text, sizeof text, HEAD "%s\n", bad[i]);
+        if (parse(text, &t) != 1 || memcmp(&t, &before, sizeof t) != 0) fail_msg("\"%s\" was taken", bad[i]);
+    }
+    assert_int_equal(parse(HEAD "junk\ncopy half fixed_ns 8 gbytes_s 4 samples 2\r\n\nmore junk\nsubmit fixed_ns 3 samples 1", &t), 2);
+    assert_true(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
+    t = before;
+    assert_int_equal(parse("heddle tuning 2\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 5);
+    assert_int_equal(parse("heddle tuning 1\nmachine another\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 4);
+    assert_int_equal(parse("heddle tuning 1\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.00\nsubmit fixed_ns 3 samples 1\n", &t), 2);
+    assert_memory_equal(&t, &before, sizeof t);
+    assert_int_equal(hdi_tuning_parse("", 0, &t), 0);
+}
+
+static void the_file_is_kept(void **state) {
+    (void)state;
+    char folder[] = "/tmp/heddle-tuning-XXXXXX", path[1024];
+    hdi_tuning t, again;
+    uint32_t refused;
+    memset(&t, 0, sizeof t);
+    fill(&t);
+    again = t;
+    assert_non_null(mkdtemp(folder));
+    assert_false(hdi_tuning_load(folder, &again, &refused));
+    assert_false(hdi_tuning_load(NULL, &again, &refused));
+    t.submit = (hdi_figure){ .fixed_ns = 77, .samples = 7 };
+    assert_true(hdi_tuning_save(&hdi_default_allocator, folder, &t));
+    t.submit.fixed_ns = 78;
+    assert_true(hdi_tuning_save(&hdi_default_allocator, folder, &t));
+    assert_true(hdi_tuning_load(folder, &again, &refused));
+    assert_true(again.submit.fixed_ns == 78 && refused == 0);
+    assert_true(hdi_tuning_path(folder, &t, path, sizeof path));
+    FILE *file = fopen(path, "ab");
+    for (int i = 0; i < HDI_TUNING_BYTES; i++) fputc('x', file);
+    fclose(file);
+    assert_false(hdi_tuning_load(folder, &again, &refused)); /* longer than any that was written */
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(rmdir(folder), 0); /* nothing else was left */
+    assert_false(hdi_tuning_save(&hdi_default_allocator, folder, &t));
+}
+
+/* ---- learning ---- */
+
+#define SECOND UINT64_C(1000000000)
+
+static void runs_teach(void **state) {
+    (void)state;
+    hdi_learned learned = { 0 };
+    const double predicted[HDI_FAMILY_COUNT] = { [HDI_FAMILY_NONE] = 1000, [HDI_FAMILY_MATMUL] = 99000 };
+    uint64_t now = 5 * SECOND;
+    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) == 1);
+    for (int run = 0; run < 12; run++) hdi_learn(&learned, predicted, 300000, now);
+    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) * 99000 + hdi_learned_factor(&learned, HDI_FAMILY_NONE, now) * 1000, 300000, 0.01);
+    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_COPY, now) == 1);
+    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now + 20 * SECOND), sqrt(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)), 1e-6);
+    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now + 3600 * SECOND), 1, 1e-6);
+    for (int run = 0; run < 40; run++) hdi_learn(&learned, predicted, 1e15, now);
+    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) <= 64);
+    hdi_learn(&learned, predicted, NAN, now);
+    hdi_learn(&learned, predicted, -1, now);
+    hdi_learn(&learned, (const double[HDI_FAMILY_COUNT]){ 0 }, 5, now);
+    assert_true(isfinite(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)));
+    int due = 0;
+    for (uint64_t run = 0; run < 6400; run++) due += hdi_learn_due(run);
+    assert_true(hdi_learn_due(0) && hdi_learn_due(2) && !hdi_learn_due(3) && due == 102);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_are_found_again), cmocka_unit_test(outliers_count_little), cmocka_unit_test(parts_are_never_negative), cmocka_unit_test(bad_samples_are_left_out),
+        cmocka_unit_test(measurements_merge), cmocka_unit_test(a_device_is_fitted), cmocka_unit_test(text_reads_back), cmocka_unit_test(lines_are_refused_one_by_one),
+        cmocka_unit_test(the_file_is_kept), cmocka_unit_test(runs_teach),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
