@@ -5,7 +5,11 @@
 #include "route/route.h"
 #include <math.h>
 
-enum { MOST_GROUPS = 1 << 16 };
+enum {
+    MOST_GROUPS = 1 << 16,  /* of a graph that is cut */
+    MOST_OVERLAPPED = 64,   /* segments whose overlap is looked at */
+    MOST_MOVES = 1 << 22    /* nodes looked at while moving one group after the other */
+};
 #define UNITS_PER_NS 8.0
 #define GAIN 0.9 /* of the earlier placement's time: what a new one may take at most */
 
@@ -21,9 +25,14 @@ double hdi_route_node_ns(const hdi_routing *r, uint32_t node, uint32_t device) {
 
 static double submit_ns(const hdi_routing *r, uint32_t device) { return r->tuning[device]->submit.fixed_ns * factor_of(r, device, HDI_FAMILY_NONE); }
 
-/* Between the host and a device; a device in the host's own memory needs nothing. */
-static double up_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return r->host[device] ? 0 : hdi_cost_transfer(&r->tuning[device]->upload, bytes); }
-static double down_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return r->host[device] ? 0 : hdi_cost_transfer(&r->tuning[device]->download, bytes); }
+/* Between the caller and a device. */
+static double up_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return hdi_cost_transfer(&r->tuning[device]->upload, bytes); }
+static double down_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return hdi_cost_transfer(&r->tuning[device]->download, bytes); }
+
+/* From one device to the other by the host, in whose memory one of them may compute: it is then read and written in place. */
+static double crossing_ns(const hdi_routing *r, uint32_t to, uint64_t bytes) {
+    return (r->host[1 - to] ? 0 : down_ns(r, 1 - to, bytes)) + (r->host[to] ? 0 : up_ns(r, to, bytes));
+}
 
 static bool can(const hdi_routing *r, uint32_t node, uint32_t device) { return !r->can || (r->can[node] >> device & 1u); }
 
@@ -39,62 +48,89 @@ static void find_readers(const hdi_routing *r, const uint8_t *places, uint8_t *r
             if (r->program->nodes[i].operands[k]) readers[r->program->nodes[i].operands[k] - 1] |= (uint8_t)(1u << places[i]);
 }
 
-static double transfers_ns(const hdi_routing *r, const uint8_t *places, const uint8_t *readers) {
+/* Inputs that are written, outputs that are read, and what crosses on the way. */
+static double transfers_ns(const hdi_routing *r, const uint8_t *places, const uint8_t *readers, double *out_crossings_ns) {
     double ns = 0;
+    *out_crossings_ns = 0;
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const hdi_node *node = &r->program->nodes[i];
         const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
         const uint32_t at = places[i], other = 1 - at;
+        if (!r->work[i].alive) continue;
         if (node->op == HDI_OP_INPUT) {
             for (uint32_t device = 0; device < 2 && !is_resident(r, i); device++)
                 if (readers[i] >> device & 1) ns += up_ns(r, device, bytes);
             continue;
         }
-        const bool crosses = readers[i] >> other & 1;
-        if (!r->work[i].alive) continue;
-        if (crosses || node->is_output) ns += down_ns(r, at, bytes);
-        if (crosses) ns += up_ns(r, other, bytes);
+        if (node->is_output) ns += down_ns(r, at, bytes);
+        if (readers[i] >> other & 1) *out_crossings_ns += crossing_ns(r, other, bytes);
     }
-    return ns;
+    return ns + *out_crossings_ns;
 }
 
 /* Segments alternate between the devices, beginning with `first`: a node belongs to the earliest one of its device that does
- * not begin before its operands are there. `levels` has room for each node. */
-static uint32_t count_segments(const hdi_routing *r, const uint8_t *places, uint32_t first, uint32_t *levels, uint32_t out_of[2]) {
-    uint32_t last = 0, used[2] = { 0, 0 };
-    bool any = false;
+ * not begin before its operands are there (program/segments.c cuts by the same rule). Fills in levels; returns how many there are. */
+static uint32_t number_segments(const hdi_routing *r, const uint8_t *places, uint32_t first, uint32_t *levels) {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const hdi_node *node = &r->program->nodes[i];
         levels[i] = 0;
+        if (!r->work[i].alive || node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE) continue;
         for (uint32_t k = 0; k < node->operand_count; k++)
             if (node->operands[k]) levels[i] = HDI_MAX(levels[i], levels[node->operands[k] - 1]);
-        if (r->work[i].family == HDI_FAMILY_NONE) continue;
         levels[i] += (levels[i] & 1u) != (places[i] ^ first);
-        last = HDI_MAX(last, levels[i]);
-        any = true;
+        count = HDI_MAX(count, levels[i] + 1);
     }
-    for (uint32_t level = 0; any && level <= last; level++) used[(level & 1u) ^ first]++;
-    bool begins = false;
-    for (uint32_t i = 0; i < r->program->node_count; i++) begins = begins || (levels[i] == 0 && r->work[i].family != HDI_FAMILY_NONE);
-    if (any && !begins) used[first]--;
-    out_of[0] = used[0];
-    out_of[1] = used[1];
-    return used[0] + used[1];
+    return count;
 }
 
-static hdi_route_time time_with(const hdi_routing *r, const uint8_t *places, uint32_t *levels, uint8_t *readers) {
-    hdi_route_time time = { .segments = UINT32_MAX };
-    for (uint32_t i = 0; i < r->program->node_count; i++) time.nodes_ns[places[i]] += hdi_route_node_ns(r, i, places[i]);
-    for (uint32_t first = 0; first < 2; first++) {
-        uint32_t of[2];
-        const uint32_t segments = count_segments(r, places, first, levels, of);
-        if (segments >= time.segments) continue;
-        time.segments = segments;
-        for (uint32_t device = 0; device < 2; device++) time.submits_ns[device] = of[device] * submit_ns(r, device);
+/* When the last segment is done, where the devices compute at the same time: a segment begins when its device is free and
+ * what it takes from the other one is there. `ends` has room for each level. */
+static double overlapped_ns(const hdi_routing *r, const uint8_t *places, uint32_t first, uint32_t count, const uint32_t *levels, double *ends) {
+    for (uint32_t level = 0; level < count; level++) {
+        const uint32_t device = (level & 1u) ^ first;
+        double begin = level >= 2 ? ends[level - 2] : 0, spent = 0;
+        bool any = false;
+        for (uint32_t i = 0; i < r->program->node_count; i++) {
+            const hdi_node *node = &r->program->nodes[i];
+            if (levels[i] != level || !r->work[i].alive || node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE) continue;
+            any = true;
+            spent += hdi_route_node_ns(r, i, device);
+            for (uint32_t k = 0; k < node->operand_count; k++) {
+                if (node->operands[k] == 0) continue;
+                const uint32_t from = node->operands[k] - 1;
+                const hdi_node *made = &r->program->nodes[from];
+                if (made->op == HDI_OP_INPUT || made->op == HDI_OP_STATE || places[from] == device) continue;
+                begin = HDI_MAX(begin, ends[levels[from]] + crossing_ns(r, device, hd_tensor_bytes(made->dtype, made->shape)));
+            }
+        }
+        ends[level] = begin + (any ? spent + submit_ns(r, device) : 0);
     }
-    find_readers(r, places, readers);
-    time.transfers_ns = transfers_ns(r, places, readers);
-    time.total_ns = time.nodes_ns[0] + time.nodes_ns[1] + time.submits_ns[0] + time.submits_ns[1] + time.transfers_ns;
+    return count == 0 ? 0 : count == 1 ? ends[0] : HDI_MAX(ends[count - 1], ends[count - 2]);
+}
+
+typedef struct scratch {
+    uint32_t *levels; /* of each node */
+    double   *ends;   /* of each level: as many as nodes */
+    uint8_t  *readers;
+} scratch;
+
+static hdi_route_time time_with(const hdi_routing *r, const uint8_t *places, const scratch *s) {
+    hdi_route_time time = { 0 };
+    double crossings_ns;
+    for (uint32_t i = 0; i < r->program->node_count; i++) time.nodes_ns[places[i]] += hdi_route_node_ns(r, i, places[i]);
+    const uint32_t first = number_segments(r, places, 1, s->levels) < number_segments(r, places, 0, s->levels);
+    const uint32_t levels = number_segments(r, places, first, s->levels);
+    bool begins = false; /* the first level may be empty where the program begins with the other device */
+    for (uint32_t i = 0; i < r->program->node_count && !begins; i++)
+        begins = s->levels[i] == 0 && r->work[i].alive && r->program->nodes[i].op != HDI_OP_INPUT && r->program->nodes[i].op != HDI_OP_STATE;
+    for (uint32_t level = !begins; level < levels; level++) time.submits_ns[(level & 1u) ^ first] += submit_ns(r, (level & 1u) ^ first);
+    time.segments = levels - (levels > 0 && !begins);
+    find_readers(r, places, s->readers);
+    time.transfers_ns = transfers_ns(r, places, s->readers, &crossings_ns);
+    const double one_by_one = time.nodes_ns[0] + time.nodes_ns[1] + time.submits_ns[0] + time.submits_ns[1] + crossings_ns;
+    const double overlapped = r->overlap && time.segments <= MOST_OVERLAPPED ? overlapped_ns(r, places, first, levels, s->levels, s->ends) : one_by_one;
+    time.total_ns = HDI_MIN(one_by_one, overlapped) + time.transfers_ns - crossings_ns;
     return time;
 }
 
@@ -104,8 +140,8 @@ typedef struct placing {
     const hdi_routing *r;
     uint32_t *group;    /* of each node: another of its group, in the end the first one */
     uint32_t *at;       /* of each group's first node: its node in the graph */
-    uint32_t *levels;
-    uint8_t  *readers, *places;
+    uint8_t  *places;
+    scratch   scratch;
 } placing;
 
 static uint32_t group_of(placing *p, uint32_t node) {
@@ -174,9 +210,7 @@ static void add_value(placing *p, hdi_cut *cut, uint32_t i, const value_ends *en
         for (uint32_t device = 0; device < 2; device++) charge(cut, maker, device, down_ns(r, device, bytes));
     for (uint32_t device = 0; device < 2; device++) {
         if (ends->on[device] == 0) continue;
-        double ns = up_ns(r, device, bytes);
-        if (!input && !node->is_output) ns += down_ns(r, 1 - device, bytes);
-        if (!input) ns += charge_submits * submit_ns(r, device);
+        const double ns = input ? up_ns(r, device, bytes) : crossing_ns(r, device, bytes) + charge_submits * submit_ns(r, device);
         if (device == 0) hdi_cut_edge_add(cut, ends->on[0], input ? HDI_CUT_SINK : maker, room_of(ns));
         else hdi_cut_edge_add(cut, input ? HDI_CUT_SOURCE : maker, ends->on[1], room_of(ns));
     }
@@ -228,8 +262,9 @@ static void free_placing(placing *p, uint32_t count) {
     const hd_allocator *allocator = p->r->program->allocator;
     hdi_free(allocator, p->group, count * sizeof *p->group);
     hdi_free(allocator, p->at, count * sizeof *p->at);
-    hdi_free(allocator, p->levels, count * sizeof *p->levels);
-    hdi_free(allocator, p->readers, count);
+    hdi_free(allocator, p->scratch.levels, count * sizeof *p->scratch.levels);
+    hdi_free(allocator, p->scratch.ends, ((size_t)count + 1) * sizeof *p->scratch.ends);
+    hdi_free(allocator, p->scratch.readers, count);
     hdi_free(allocator, p->places, count);
 }
 
@@ -237,10 +272,11 @@ static bool allocate(placing *p, uint32_t count) {
     const hd_allocator *allocator = p->r->program->allocator;
     p->group = hdi_alloc(allocator, count * sizeof *p->group);
     p->at = hdi_alloc(allocator, count * sizeof *p->at);
-    p->levels = hdi_alloc(allocator, count * sizeof *p->levels);
-    p->readers = hdi_alloc(allocator, count);
+    p->scratch.levels = hdi_alloc(allocator, count * sizeof *p->scratch.levels);
+    p->scratch.ends = hdi_alloc(allocator, ((size_t)count + 1) * sizeof *p->scratch.ends);
+    p->scratch.readers = hdi_alloc(allocator, count);
     p->places = hdi_alloc(allocator, count);
-    return p->group && p->at && p->levels && p->readers && p->places;
+    return p->group && p->at && p->scratch.levels && p->scratch.ends && p->scratch.readers && p->places;
 }
 
 /* Is every node where it can be computed, and each group together? */
@@ -255,11 +291,36 @@ static bool is_possible(placing *p, const uint8_t *places) {
 /* Takes the placement in p->places where it is possible and takes less time than what was found before. */
 static bool take_better(placing *p, double most_share, hdi_route *route) {
     if (!is_possible(p, p->places)) return false;
-    const hdi_route_time time = time_with(p->r, p->places, p->levels, p->readers);
+    const hdi_route_time time = time_with(p->r, p->places, &p->scratch);
     if (!(time.total_ns < most_share * route->chosen.total_ns)) return false;
     route->chosen = time;
     memcpy(route->places, p->places, p->r->program->node_count);
     return true;
+}
+
+/* Moves one group after the other, and whole strands that nothing connects with the rest, to the other device, and keeps what
+ * takes less time: this is where devices that compute at the same time share what one of them would do alone. */
+static void move_groups(placing *p, hdi_route *route) {
+    const hdi_routing *r = p->r;
+    const uint32_t count = r->program->node_count;
+    uint32_t *strand = p->at; /* the graph is done with */
+    for (uint32_t i = 0; i < count; i++) strand[i] = i;
+    for (uint32_t i = count; i-- > 0;) /* the strand of a node: the last node that it leads to, by way of the first reader */
+        for (uint32_t k = 0; k < r->program->nodes[i].operand_count && r->work[i].alive; k++) {
+            const hd_value operand = r->program->nodes[i].operands[k];
+            if (operand && r->program->nodes[operand - 1].op != HDI_OP_INPUT) strand[operand - 1] = strand[i];
+        }
+    uint64_t looked = 0;
+    for (uint32_t by = 0; by < 2; by++)
+        for (uint32_t i = 0; i < count && looked < MOST_MOVES; i++) {
+            const bool leads = by == 0 ? strand[i] == i : group_of(p, i) == i;
+            if (!leads || !r->work[i].alive || r->program->nodes[i].op == HDI_OP_INPUT) continue;
+            memcpy(p->places, route->places, count);
+            for (uint32_t k = 0; k < count; k++)
+                if (r->program->nodes[k].op != HDI_OP_INPUT && (by == 0 ? strand[k] : group_of(p, k)) == i) p->places[k] = 1 - route->places[i];
+            take_better(p, 1, route);
+            looked += count;
+        }
 }
 
 static hd_status choose(placing *p, const uint8_t *earlier, hdi_route *route, hd_error *error) {
@@ -269,7 +330,7 @@ static hd_status choose(placing *p, const uint8_t *earlier, hdi_route *route, hd
     for (uint32_t device = 0; device < 2; device++) {
         memset(p->places, (int)device, count);
         route->possible[device] = is_possible(p, p->places);
-        route->alone[device] = time_with(p->r, p->places, p->levels, p->readers);
+        route->alone[device] = time_with(p->r, p->places, &p->scratch);
         take_better(p, 1, route);
     }
     for (int submits = 0; submits < 2 && count <= MOST_GROUPS; submits++) {
@@ -277,8 +338,9 @@ static hd_status choose(placing *p, const uint8_t *earlier, hdi_route *route, hd
         take_better(p, 1, route);
     }
     if (route->chosen.total_ns == HUGE_VAL) return hdi_fail(error, HD_STATUS_UNSUPPORTED, "neither of the two devices computes every operation that stays together");
+    if (route->possible[0] && route->possible[1]) move_groups(p, route);
     if (!earlier || !is_possible(p, earlier)) return HD_OK;
-    const hdi_route_time before = time_with(p->r, earlier, p->levels, p->readers);
+    const hdi_route_time before = time_with(p->r, earlier, &p->scratch);
     if (route->chosen.total_ns < GAIN * before.total_ns || memcmp(earlier, route->places, count) == 0) return HD_OK;
     route->chosen = before;
     route->kept = true;
@@ -306,7 +368,7 @@ hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, h
     const uint32_t count = routing->program->node_count;
     placing p = { .r = routing };
     const hd_status status = allocate(&p, count) ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to time %u nodes", count);
-    if (!status) *out_time = time_with(routing, places, p.levels, p.readers);
+    if (!status) *out_time = time_with(routing, places, &p.scratch);
     free_placing(&p, count);
     return status;
 }

@@ -131,13 +131,14 @@ typedef struct hdi_routing {
     const hdi_work    *work;       /* of each node, by hdi_work_of */
     const hdi_tuning  *tuning[2];
     const hdi_learned *learned[2]; /* NULL: nothing was learned */
-    bool               host[2];    /* it computes in the host's memory: nothing travels to it or from it */
+    bool               host[2];    /* it computes in the host's memory: what crosses is read and written in place */
+    bool               overlap;    /* the two compute at the same time */
     const uint8_t     *can;        /* of each node, bit d: device d computes it; NULL: both compute all */
     const bool        *resident;   /* of each node: an input that is written once and lies on both; NULL: the quantised ones */
     uint64_t           now_ns;
 } hdi_routing;
 
-/* The time of a placement, and what it is made of. */
+/* The time of a placement, and what it is made of; `total_ns` is less than the sum where the devices overlap. */
 typedef struct hdi_route_time {
     double   nodes_ns[2], submits_ns[2], transfers_ns, total_ns;
     uint32_t segments;
@@ -154,7 +155,7 @@ typedef struct hdi_route {
 double hdi_route_node_ns(const hdi_routing *routing, uint32_t node, uint32_t device);
 /* The whole time of the placement: nodes, values that cross, submissions of its segments. */
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error);
-/* Finds the placement: a minimum cut, and where all on one device is no slower that. `earlier` (NULL: none) stays
+/* Finds the placement: a minimum cut, and where all on one device is no slower that; where both compute all, single groups are then moved while that helps. `earlier` (NULL: none) stays
  * unless another one is predicted at least 10 % faster. Statuses: UNSUPPORTED (a node that neither device computes),
  * OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
 hd_status hdi_route_make(const hdi_routing *routing, const uint8_t *earlier, hdi_route *out_route, hd_error *error);

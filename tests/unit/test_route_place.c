@@ -179,7 +179,7 @@ static void never_slower_than_alone(void **state) {
 
 /* ---- what is paid ---- */
 
-/* A value with two readers on the other device crosses once; an output that crosses comes down once. */
+/* A value with two readers on the other device crosses once. */
 static void a_crossing_is_paid_once(void **state) {
     (void)state;
     setting s;
@@ -197,9 +197,9 @@ static void a_crossing_is_paid_once(void **state) {
     uint8_t places[MOST] = { [1] = 0, [2] = 1, [3] = 1, [4] = 1 };
     assert_int_equal(hdi_route_time_of(&s.routing, places, &time, NULL), HD_OK);
     assert_true(time.transfers_ns == 7 + 300 + 300 && time.segments == 2 && time.submits_ns[0] == 20 && time.submits_ns[1] == 10000);
-    places[4] = 0; /* b comes down once, as an output and for its reader; c comes down too */
+    places[4] = 0; /* b comes down for the caller and for its reader, c for its reader */
     assert_int_equal(hdi_route_time_of(&s.routing, places, &time, NULL), HD_OK);
-    assert_true(time.transfers_ns == 7 + 300 + 300 && time.segments == 3 && time.submits_ns[0] == 40);
+    assert_true(time.transfers_ns == 7 + 300 + 300 + 300 && time.segments == 3 && time.submits_ns[0] == 40);
     memset(places, 1, sizeof places); /* the input goes up instead */
     assert_int_equal(hdi_route_time_of(&s.routing, places, &time, NULL), HD_OK);
     assert_true(time.transfers_ns == 7 + 300 + 300 && time.segments == 1 && time.submits_ns[0] == 0);
@@ -223,6 +223,31 @@ static void weights_do_not_travel(void **state) {
     assert_int_equal(route.places[2], 1);
     hdi_route_free(s.program, &route);
     end(&s);
+}
+
+/* Devices that compute at the same time share tasks that do not wait for each other. */
+static void devices_that_overlap_share(void **state) {
+    (void)state;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        setting s;
+        uint32_t on[2] = { 0, 0 };
+        begin(&s);
+        for (int i = 0; i < 4; i++) {
+            const hd_value x = hd_input(s.program, (char[2]){ (char)('a' + i), 0 }, HD_F32, HD_SHAPE(SIDE, SIDE));
+            hd_output(s.program, (char[2]){ (char)('w' + i), 0 }, hd_matmul(s.program, hd_softmax(s.program, x, -1), x));
+        }
+        for (int d = 0; d < 2; d++)
+            for (int f = 1; f < HDI_FAMILY_COUNT; f++) s.tuning[d].ops[f][0] = (hdi_figure){ .fixed_ns = 1000 + 50 * d, .samples = 1 };
+        finish(&s, true);
+        s.routing.overlap = overlap;
+        hdi_route route = make(&s, NULL);
+        for (uint32_t i = 0; i < s.program->node_count; i++)
+            if (s.program->nodes[i].op == HDI_OP_MATMUL) on[route.places[i]]++;
+        if (overlap) assert_true(on[0] == 2 && on[1] == 2 && route.chosen.total_ns == 4200);
+        else assert_true(on[0] == 4 && route.chosen.total_ns == 8000);
+        hdi_route_free(s.program, &route);
+        end(&s);
+    }
 }
 
 /* ---- hysteresis and learning ---- */
@@ -330,7 +355,7 @@ static void without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_faster), cmocka_unit_test(never_slower_than_alone), cmocka_unit_test(a_crossing_is_paid_once), cmocka_unit_test(weights_do_not_travel),
-        cmocka_unit_test(only_a_clear_gain_moves), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(without_memory),
+        cmocka_unit_test(devices_that_overlap_share), cmocka_unit_test(only_a_clear_gain_moves), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
