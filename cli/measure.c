@@ -76,8 +76,9 @@ static int open_every_device(measure *m) {
     return m->device_count > 0 ? CLI_OK : cli_fail(m->command, "there is no device to measure on; run `heddle devices` to see why");
 }
 
-int measure_open(const cli_args *args, measure *m) {
-    const char *list = cli_get(args, "--devices");
+int measure_open(const cli_args *args, measure *m) { return measure_open_list(args, cli_get(args, "--devices"), m); }
+
+int measure_open_list(const cli_args *args, const char *list, measure *m) {
     char id[64];
     int code = cli_session_open(args->command, &m->own);
     measure_use(m, &m->own);

@@ -48,6 +48,8 @@ typedef struct measure {
 int measure_begin(const cli_args *args, const char *bench, measure *out_measure);
 /* Opens a session and the devices that are asked for, the CPU first where it is among them. */
 int measure_open(const cli_args *args, measure *m);
+/* The same with the devices of `list`, NULL: every one but null. */
+int measure_open_list(const cli_args *args, const char *list, measure *m);
 /* Takes a session that is open and outlives the measuring. */
 void measure_use(measure *m, cli_session *session);
 /* Tells whether Ctrl-C came: what was measured until then is still written. */

@@ -337,6 +337,35 @@ typedef void (*hd_verdict_fn)(void *user, const hd_verdict *verdict);
  *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST. Any thread. */
 HD_API hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong);
 
+/** A run that was measured, for hd_device_tune. */
+typedef struct hd_tune_sample {
+    const hd_program *program;   /* what ran in one submission, its inputs there already and its outputs left there: operations of one
+                                    kind and type, such as eight softmaxes. NULL: a transfer */
+    uint64_t transfer_bytes;     /* of a transfer by hd_plan_write */
+    int      download;           /* 1: by hd_plan_read */
+    uint64_t ns;                 /* how long it took: the median of several */
+} hd_tune_sample;
+/** What a device takes for one kind of work: fixed_ns, and arithmetic and bytes at these rates. docs/route.md tells how it is found. */
+typedef struct hd_device_figure {
+    const char *work;            /* "matmul", ...; "submit", "upload", "download". Static storage */
+    const char *type;            /* "word", "half", "quantised"; "" where there is none. Static storage */
+    double      fixed_ns;        /* of each kernel, submission or transfer */
+    double      flops_per_s, bytes_per_s; /* 0: takes no time */
+    double      error;           /* median of |predicted - measured| / measured over its samples */
+    uint32_t    samples;         /* 0: assumed from the device's facts, not measured */
+} hd_device_figure;
+/** Learns from measurements what the device takes for its work, by which routes are found (hd_plan_desc.route). What was known before
+ *  counts on; the result is kept on disk for the machine, the device and its driver. `heddle tune` calls this.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a program of several kinds of work), OUT_OF_HOST_MEMORY, IO (it could not be kept). Any thread. */
+HD_API hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_t count);
+/** Forgets what was measured, on disk too: assumptions take its place. Statuses: NULL_POINTER, IO. Any thread. */
+HD_API hd_status hd_device_untune(hd_device *device);
+/** What is known or assumed of the device; parameters as hd_devices. Any thread. */
+HD_API hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count);
+/** How long the program is thought to take on the device. @param out_run_ns in one submission. @param out_transfers_ns writing all inputs
+ *  and reading all outputs; NULL is fine for either. Statuses: those of hd_program_check, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns);
+
 /** Counters of a device since it was opened. */
 typedef struct hd_device_stats {
     uint64_t kernels_compiled;    /* compiled by the driver */

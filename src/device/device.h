@@ -56,6 +56,7 @@ typedef struct hdi_burial {
 
 typedef struct hdi_stage hdi_stage; /* transfer.c */
 typedef struct hdi_verdicts hdi_verdicts; /* front/verify.c */
+typedef struct hdi_tuned hdi_tuned; /* front/tune.c */
 
 struct hd_device {
     hd_context         *context;   /* opaque here */
@@ -65,6 +66,7 @@ struct hd_device {
     hdi_found           found;
     char                selection[512];
     hdi_verdicts       *verdicts;  /* the front's: which kernels are right on it */
+    hdi_tuned          *tuned;     /* the front's: what it takes for its work */
     hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */
     hdi_mutex           lock;      /* guards the back end's device and everything below */
     hdi_backend_device *handle;

@@ -79,6 +79,7 @@ hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_
     if (status) return status;
     (*out_device)->context = context;
     status = hdi_verdicts_open(*out_device, error);
+    if (!status && (status = hdi_tuned_open(*out_device, error))) hdi_verdicts_close(*out_device);
     if (status) {
         hdi_device_close(*out_device);
         *out_device = NULL;
@@ -144,6 +145,7 @@ void hd_device_close(hd_device *device) {
     }
     hdi_context_remove(context, &device->link);
     hdi_verdicts_close(device);
+    hdi_tuned_close(device);
     hdi_device_close(device);
 }
 

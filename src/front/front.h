@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 #include "program/program.h"
 #include "program/segments.h"
+#include "route/route.h"
 #include "spirv/spirv.h"
 #include <stdatomic.h>
 
@@ -154,6 +155,13 @@ void hdi_verdicts_close(hd_device *device);
 void hdi_verdicts_caps(hd_device *device, hdi_caps *out_caps);
 /* A plan of variants that are not known to be wrong; those that were never judged are judged first, where the context asks for it. */
 hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
+/* ---- tune.c: what a device takes for its work, measured or assumed, kept beside the compiled kernels ---- */
+hd_status hdi_tuned_open(hd_device *device, hd_error *error);
+void hdi_tuned_close(hd_device *device);
+/* What is known now. */
+void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned);
+/* A measured run teaches (hdi_learn). */
+void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
 /* ---- known_answers.c: small programs, run on a device and in plain C ---- */
 typedef struct hdi_judgement {
     uint32_t answers; /* that were compared; 0: no plan for the device has this variant */

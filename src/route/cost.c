@@ -27,12 +27,24 @@ void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *tuning) 
     tuning->upload = tuning->download = (hdi_figure){ .fixed_ns = caps->native_kernels ? 500 : 20000, .ns_per_byte = way };
 }
 
-const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
+/* The figure of a family that was measured, of this type or another one; NULL: there is none. */
+static const hdi_figure *measured(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
     const hdi_figure *figures = tuning->ops[family];
     if (figures[width].samples > 0) return &figures[width];
     for (int other = 0; other < HDI_WIDTH_COUNT; other++)
         if (figures[other].samples > 0) return &figures[other];
-    return &figures[width];
+    return NULL;
+}
+
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
+    static const hdi_family kin[HDI_FAMILY_COUNT] = { /* what it is most like; NONE: nothing */
+        [HDI_FAMILY_TABLE] = HDI_FAMILY_COPY, [HDI_FAMILY_ROPE] = HDI_FAMILY_ROWS, [HDI_FAMILY_USER] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_COPY] = HDI_FAMILY_ELEMENTWISE,
+    };
+    for (hdi_family of = family; of != HDI_FAMILY_NONE; of = kin[of]) {
+        const hdi_figure *figure = measured(tuning, of, width);
+        if (figure) return figure;
+    }
+    return &tuning->ops[family][width];
 }
 
 double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work) {

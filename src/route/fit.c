@@ -1,7 +1,7 @@
 /* fit.c: figures from measured runs. The time of a run is linear in what is looked for, so each fit is a least-squares
  * problem of at most four unknowns, none of which may be negative: every set of unknowns that may be above zero is tried,
  * which are 16, and the best one without a negative part wins. Errors are relative: a run of 10 us counts as much as one of
- * 10 ms. Samples far off the others lose their weight in a few rounds. */
+ * 10 ms, and half the time is as far off as twice the time. Samples far off the others lose their weight in a few rounds. */
 #include "route/route.h"
 #include <math.h>
 #include <stdlib.h>
@@ -102,9 +102,13 @@ static double median_error(const row *rows, size_t count, const double x[UNKNOWN
     return (errors[(count - 1) / 2] + errors[count / 2]) / 2;
 }
 
+/* The next round's weights: less for what is far off, and as much for what is predicted too short as for what is too long. */
 static void weigh(row *rows, size_t count, const double x[UNKNOWNS], double median) {
     const double near = HDI_MAX(2 * median, 0.01);
-    for (size_t s = 0; s < count; s++) rows[s].weight = HDI_MIN(1, near / HDI_MAX(fabs(predict(&rows[s], x) - 1), 1e-12));
+    for (size_t s = 0; s < count; s++) {
+        const double ratio = HDI_MIN(HDI_MAX(predict(&rows[s], x), 0.1), 10), off = HDI_MAX(ratio, 1 / ratio) - 1;
+        rows[s].weight = HDI_MIN(1, near / HDI_MAX(off, 1e-12)) / ratio;
+    }
 }
 
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out) {

@@ -67,8 +67,8 @@ typedef struct hdi_tuning {
 void hdi_tuning_name(const char *text, char out[HDI_TUNING_NAME]);
 /* Assumptions from a device's facts, where nothing was measured. `discrete`: what it reads from the host travels over a bus. */
 void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *out_tuning);
-/* The figure to take for a family and a type: its own where it was measured, else that of the family's other types, else
- * what is assumed. */
+/* The figure to take for a family and a type: its own where it was measured, else that of the family's other types, else of
+ * the family that is most like it, else what is assumed. */
 const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width);
 /* Time of a node on the device, without its submission. */
 double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work);

@@ -1,0 +1,303 @@
+/* tune.c: `heddle tune`: measures what each kind of work takes on each device, from which the library finds the figures that
+ * routes are chosen by (docs/route.md). The same operations as in `heddle bench ops` over all sizes; chains of softmaxes,
+ * which tell the cost of a submission from that of a kernel; and transfers. */
+#include "cli/tune.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAIN = 8, CHAIN_SIZES = 3, ROW = 512, COLUMNS = 7, FIGURES = 64 };
+#define QUICK_RUN_NS UINT64_C(50000000)    /* sizes behind one that takes longer are left out */
+#define LONG_RUN_NS  UINT64_C(1000000000)
+
+const tune_subject tune_subjects[] = {
+    { "softmax", HD_F32 }, { "vecadd", HD_F32 }, { "vecadd", HD_F16 }, { "gelu", HD_F32 }, { "copy", HD_F32 }, { "sum", HD_F32 }, { "rms_norm", HD_F32 },
+    { "matvec", HD_F32 }, { "matvec", HD_F16 }, { "matvec", HD_Q4_0 }, { "matmul", HD_F32 }, { "matmul", HD_F16 }, { "matmul", HD_Q4_0 },
+    { "attention", HD_F32 }, { "attention", HD_F16 },
+};
+const size_t tune_subject_count = CLI_COUNT(tune_subjects);
+
+/* ---- one operation over its sizes ---- */
+
+const measure_case *tune_set_case(const tune_set *set, size_t device, size_t size, size_t way) { return &set->cases[(device * set->size_count + size) * set->ways + way]; }
+workload_job *tune_set_job(const tune_set *set, size_t device, size_t size) { return &set->jobs[device * set->size_count + size]; }
+
+void tune_set_end(const measure *m, tune_set *set) {
+    const size_t jobs = m->device_count * set->size_count;
+    if (set->cases) measure_cases_free(set->cases, jobs * set->ways);
+    for (size_t i = 0; i < jobs && set->jobs; i++) workload_job_end(&set->jobs[i]);
+    free(set->jobs);
+    workload_data_free(&set->data);
+    *set = (tune_set){ 0 };
+}
+
+/* One size on one device; *out_ns: how long a run takes. A device may lack the type, or memory for the largest sizes. */
+static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint64_t *out_ns) {
+    const measure_device *on = &m->devices[device];
+    const size_t at = device * set->size_count + size;
+    workload_job *job = tune_set_job(set, device, size);
+    char text[64];
+    table_row row = measure_row(m, on);
+    job->program = workload_program(m->session->context, set->op, set->type, set->sizes[size], text, &row);
+    if (!job->program || !workload_data_hold(&set->data, job->program)) return cli_session_fail(m->session, set->op->name);
+    job->device = on->device;
+    job->data = &set->data;
+    job->in_place = on->info.kind == HD_DEVICE_CPU && set->in_place;
+    row.size = ""; /* texts are told by the tables */
+    hd_status status = workload_job_begin(job);
+    const uint64_t began = cli_now_ns();
+    if (!status) status = workload_run(job);
+    *out_ns = cli_now_ns() - began;
+    for (size_t way = 0; way < set->ways; way++)
+        set->cases[at * set->ways + way] = (measure_case){ .device = on, .row = row, .user = job, .sample = set->samples[way], .failed = status != HD_OK };
+    if (status) cli_session_forget(m->session);
+    return status && status != HD_STATUS_UNSUPPORTED && status != HD_STATUS_OUT_OF_DEVICE_MEMORY && status != HD_STATUS_LIMIT ? measure_fail(m, &row) : CLI_OK;
+}
+
+int tune_set_measure(measure *m, tune_set *set, uint64_t most_ns) {
+    char text[64];
+    table_row row = table_row_empty();
+    const size_t jobs = m->device_count * set->size_count;
+    set->jobs = calloc(jobs, sizeof *set->jobs);
+    set->cases = calloc(jobs * set->ways, sizeof *set->cases);
+    if (!set->jobs || !set->cases) return cli_fail(m->command, "no memory is left");
+    for (size_t i = 0; i < jobs * set->ways; i++) set->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
+    hd_program *largest = workload_program(m->session->context, set->op, set->type, set->sizes[set->size_count - 1], text, &row);
+    const bool held = largest && workload_data_hold(&set->data, largest);
+    hd_program_destroy(largest);
+    if (!held) return cli_fail(m->command, "no memory is left");
+    for (size_t device = 0; device < m->device_count; device++) {
+        uint64_t ns = 0;
+        for (size_t size = 0; size < set->size_count && ns <= most_ns && !measure_is_ended(); size++) {
+            const int code = make_job(m, set, device, size, &ns);
+            if (code) return code;
+        }
+    }
+    return measure_run(m, set->cases, jobs * set->ways);
+}
+
+/* ---- samples ---- */
+
+typedef struct sample {
+    hd_tune_sample sample;
+    const char    *op;
+    char           size[64];
+} sample;
+
+typedef struct samples {
+    sample *items[MEASURE_MOST_DEVICES];
+    size_t  counts[MEASURE_MOST_DEVICES];
+} samples;
+
+static bool keep(samples *all, size_t device, const sample *item) {
+    sample *more = realloc(all->items[device], (all->counts[device] + 1) * sizeof *more);
+    if (!more) return false;
+    all->items[device] = more;
+    more[all->counts[device]++] = *item;
+    return true;
+}
+
+static void forget(const measure *m, samples *all) {
+    for (size_t device = 0; device < m->device_count; device++) {
+        for (size_t i = 0; i < all->counts[device]; i++) hd_program_destroy((hd_program *)all->items[device][i].sample.program);
+        free(all->items[device]);
+    }
+}
+
+/* Takes the programs of the set's jobs over, with what they took. */
+static int keep_set(const measure *m, tune_set *set, samples *all) {
+    for (size_t device = 0; device < m->device_count; device++)
+        for (size_t size = 0; size < set->size_count; size++) {
+            const measure_case *c = tune_set_case(set, device, size, 0);
+            workload_job *job = tune_set_job(set, device, size);
+            if (c->count == 0) continue;
+            sample item = { .sample = { .program = job->program, .ns = (uint64_t)c->row.median_ns }, .op = set->op->name };
+            set->op->print(item.size, sizeof item.size, set->sizes[size]);
+            if (!keep(all, device, &item)) return cli_fail(m->command, "no memory is left");
+            job->program = NULL; /* the plan lives on */
+        }
+    return CLI_OK;
+}
+
+static size_t choose_sizes(const workload_op *op, hd_dtype type, bool quick, uint64_t out[TUNE_SIZES]) {
+    uint64_t all[TUNE_SIZES];
+    const size_t count = workload_sizes(op, type, op->least, op->most, false, all, TUNE_SIZES), step = quick ? 2 : 1;
+    size_t chosen = 0;
+    for (size_t i = (count - 1) % step; i < count; i += step) out[chosen++] = all[i]; /* the largest is among them */
+    return chosen;
+}
+
+static int measure_subjects(measure *m, bool quick, uint64_t most_ns, samples *all) {
+    int code = CLI_OK;
+    for (size_t i = 0; i < tune_subject_count && !code && !measure_is_ended(); i++) {
+        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = 1, .samples = { workload_run }, .in_place = true };
+        set.size_count = choose_sizes(set.op, set.type, quick, set.sizes);
+        code = tune_set_measure(m, &set, most_ns);
+        if (!code) code = keep_set(m, &set, all);
+        tune_set_end(m, &set);
+    }
+    return code;
+}
+
+/* ---- chains: the cost of a submission ---- */
+
+static hd_value build_chain(hd_program *p, hd_dtype type, int64_t n) {
+    hd_value x = hd_input(p, "x", type, HD_SHAPE(n / ROW, ROW));
+    for (int i = 0; i < CHAIN; i++) x = hd_softmax(p, x, -1);
+    return x;
+}
+static double chain_flops(double n) { return 5 * CHAIN * n; }
+static void print_chain(char *out, size_t room, unsigned long long n) { snprintf(out, room, "%d of rows=%llu n=%d", CHAIN, n / ROW, ROW); }
+
+static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
+    static const workload_op chain = { "chain", "elements", 4096, 1 << 18, 1 << 18, ROW, 1u << HD_F32, build_chain, chain_flops, print_chain };
+    tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 }, .ways = 1, .samples = { workload_run }, .in_place = true };
+    int code = tune_set_measure(m, &set, most_ns);
+    if (!code) code = keep_set(m, &set, all);
+    tune_set_end(m, &set);
+    return code;
+}
+
+/* ---- transfers ---- */
+
+static hd_status write_input(void *user) {
+    const workload_job *job = user;
+    const hd_port port = hd_program_port(job->program, 0);
+    return hd_plan_write(job->plan, port.name, job->data->ports[0], hd_tensor_bytes(port.dtype, port.shape));
+}
+
+static hd_status read_output(void *user) {
+    const workload_job *job = user;
+    const hd_port port = hd_program_port(job->program, 1);
+    return hd_plan_read(job->plan, port.name, job->data->ports[1], hd_tensor_bytes(port.dtype, port.shape));
+}
+
+static int measure_transfers(measure *m, bool quick, uint64_t most_ns, samples *all) {
+    tune_set set = { .op = workload_find("copy"), .type = HD_F32, .ways = 2, .samples = { write_input, read_output } };
+    for (uint64_t n = 64; n <= set.op->most; n *= quick ? 8 : 2) set.sizes[set.size_count++] = n;
+    int code = tune_set_measure(m, &set, most_ns);
+    for (size_t device = 0; device < m->device_count && !code; device++)
+        for (size_t i = 0; i < set.size_count * 2 && !code; i++) {
+            const measure_case *c = tune_set_case(&set, device, i / 2, i % 2);
+            const sample item = { .sample = { .transfer_bytes = 4 * set.sizes[i / 2], .download = i % 2, .ns = (uint64_t)c->row.median_ns } };
+            if (c->count > 0 && !keep(all, device, &item)) code = cli_fail(m->command, "no memory is left");
+        }
+    tune_set_end(m, &set);
+    return code;
+}
+
+/* ---- learning, and what came of it ---- */
+
+static int learn(const measure *m, size_t device, const samples *all) {
+    const size_t count = all->counts[device];
+    hd_tune_sample *list = calloc(count + 1, sizeof *list);
+    if (!list) return cli_fail(m->command, "no memory is left");
+    for (size_t i = 0; i < count; i++) list[i] = all->items[device][i].sample;
+    const hd_status status = hd_device_tune(m->devices[device].device, list, count);
+    free(list);
+    return status ? cli_session_fail(m->session, m->devices[device].info.id) : CLI_OK;
+}
+
+static int print_figures(const measure *m, size_t device) {
+    hd_device_figure figures[FIGURES];
+    size_t count = FIGURES, rows = 1;
+    cli_cell cells[FIGURES + 1][COLUMNS] = { { "WORK", "TYPE", "FIXED", "GFLOP/s", "GB/s", "SAMPLES", "ERROR" } };
+    if (hd_device_figures(m->devices[device].device, figures, &count)) return cli_session_fail(m->session, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const hd_device_figure *f = &figures[i];
+        if (f->samples == 0) continue;
+        snprintf(cells[rows][0], CLI_CELL, "%s", f->work);
+        snprintf(cells[rows][1], CLI_CELL, "%s", f->type[0] ? f->type : "-");
+        cli_time((uint64_t)f->fixed_ns, cells[rows][2]);
+        if (f->flops_per_s > 0) measure_rate(f->flops_per_s / 1e9, cells[rows][3]);
+        else snprintf(cells[rows][3], CLI_CELL, "-");
+        if (f->bytes_per_s > 0) measure_rate(f->bytes_per_s / 1e9, cells[rows][4]);
+        else snprintf(cells[rows][4], CLI_CELL, "-");
+        snprintf(cells[rows][5], CLI_CELL, "%u", (unsigned)f->samples);
+        snprintf(cells[rows++][6], CLI_CELL, "%.1f%%", 100 * f->error);
+    }
+    printf("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    cli_table(cells[0], rows, COLUMNS, 0x7Cu);
+    return CLI_OK;
+}
+
+/* Predicted against measured, each sample. */
+static int print_samples(const measure *m, size_t device, const samples *all) {
+    enum { SAMPLE_COLUMNS = 6 };
+    static const char *const heads[SAMPLE_COLUMNS] = { "OPERATION", "TYPE", "SIZE", "MEASURED", "PREDICTED", "OFF" };
+    cli_cell (*cells)[SAMPLE_COLUMNS] = calloc(all->counts[device] + 1, sizeof *cells);
+    size_t rows = 1;
+    if (!cells) return cli_fail(m->command, "no memory is left");
+    for (size_t i = 0; i < SAMPLE_COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    for (size_t i = 0; i < all->counts[device]; i++) {
+        const sample *s = &all->items[device][i];
+        uint64_t ns;
+        if (!s->sample.program || hd_device_predict(m->devices[device].device, s->sample.program, &ns, NULL)) continue;
+        const size_t inputs = hd_program_port_count(s->sample.program);
+        snprintf(cells[rows][0], CLI_CELL, "%s", s->op);
+        snprintf(cells[rows][1], CLI_CELL, "%s", hd_dtype_name(hd_program_port(s->sample.program, inputs > 2 ? 1 : 0).dtype));
+        snprintf(cells[rows][2], CLI_CELL, "%s", s->size);
+        cli_time(s->sample.ns, cells[rows][3]);
+        cli_time(ns, cells[rows][4]);
+        snprintf(cells[rows++][5], CLI_CELL, "%+.0f%%", 100 * ((double)ns / (double)s->sample.ns - 1));
+    }
+    printf("\n");
+    cli_table(cells[0], rows, SAMPLE_COLUMNS, 0x38u);
+    free(cells);
+    return CLI_OK;
+}
+
+static int tune(measure *m, bool quick, bool samples_too) {
+    const uint64_t most_ns = quick ? QUICK_RUN_NS : LONG_RUN_NS;
+    samples all = { 0 };
+    int code = measure_chains(m, most_ns, &all);
+    if (!code) code = measure_transfers(m, quick, most_ns, &all);
+    if (!code) code = measure_subjects(m, quick, most_ns, &all);
+    if (!code && measure_is_ended()) code = measure_end_early(m);
+    for (size_t device = 0; device < m->device_count && !code; device++) {
+        code = learn(m, device, &all);
+        if (device > 0) printf("\n");
+        if (!code) code = print_figures(m, device);
+        if (!code && samples_too) code = print_samples(m, device, &all);
+    }
+    forget(m, &all);
+    return code;
+}
+
+/* The device that is named, and the CPU beside it. */
+static int open_devices(const cli_args *args, measure *m) {
+    const char *id = cli_get(args, "--device");
+    char list[160];
+    snprintf(list, sizeof list, "cpu,%s", id ? id : "");
+    return measure_open_list(args, id ? list : NULL, m);
+}
+
+static int run(const cli_args *args) {
+    measure m;
+    const bool quick = cli_get(args, "--quick") != NULL;
+    int code = measure_begin(args, "tune", &m);
+    if (quick && !cli_get(args, "--seconds")) m.most_ns = QUICK_RUN_NS;
+    if (quick && !cli_get(args, "--samples")) m.samples = 5;
+    if (!code) code = open_devices(args, &m);
+    for (size_t i = 0; i < m.device_count && !code && cli_get(args, "--fresh"); i++)
+        if (hd_device_untune(m.devices[i].device)) code = cli_session_fail(m.session, m.devices[i].info.id);
+    if (!code) code = cli_get(args, "--check") ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS) : tune(&m, quick, cli_get(args, "--list") != NULL);
+    measure_end(&m);
+    return code;
+}
+
+static const cli_option options[] = {
+    { "--device", "ID", "tune this device, and the CPU beside it; default: every device but null" },
+    { "--quick", NULL, "fewer sizes and samples" },
+    { "--fresh", NULL, "forget what was measured before" },
+    { "--list", NULL, "predicted against measured, for every sample" },
+    { "--check", NULL, "measure sizes that were left out of tuning: does the prediction name the faster device?" },
+    { "--samples", "N", "samples of each case, besides the first run; default: 11, or 5" },
+    { "--seconds", "S", "most time for the samples of one case, but for the first three; default: 1, or 0.05" },
+};
+
+const cli_command cli_tune = {
+    "tune", "measures what work takes on each device, to route by it", "tune [--device ID] [--quick] [--check] [options]", NULL, options, CLI_COUNT(options),
+    "Figures are kept beside the compiled kernels for this machine, the device and its driver, and\nlater measurements join them.\n",
+    "  heddle tune --device vulkan --quick\n  heddle tune --device vulkan --check\n", run
+};

@@ -1,0 +1,175 @@
+/* tune.c: what a device takes for its work: read from the tuning file when the device is opened, learned from measurements,
+ * asked by those who choose a device. */
+#include "front/front.h"
+#include <stdio.h>
+
+struct hdi_tuned {
+    hdi_mutex   lock;
+    hdi_tuning  tuning;
+    hdi_learned learned;
+};
+
+/* The processor and how much of it is used: what ran on another one says nothing here. */
+static void name_machine(const hd_device *device, char out[HDI_TUNING_NAME]) {
+    const hdi_registry *registry = &device->context->registry;
+    char text[HDI_TUNING_NAME];
+    snprintf(text, sizeof text, "unknown");
+    for (uint32_t i = 0; i < registry->ranked_count; i++)
+        if (registry->ranked[i]->caps.native_kernels)
+            snprintf(text, sizeof text, "%.100s, %llu threads", registry->ranked[i]->info.name, (unsigned long long)registry->ranked[i]->caps.threads);
+    hdi_tuning_name(text, out);
+}
+
+static void assume(const hd_device *device, hdi_tuning *tuning) {
+    const hd_device_info *info = &device->found.info;
+    memset(tuning, 0, sizeof *tuning);
+    name_machine(device, tuning->machine);
+    hdi_tuning_name(info->id, tuning->device);
+    hdi_tuning_name(info->driver, tuning->driver);
+    hdi_tuning_assume(&device->found.caps, info->kind == HD_DEVICE_DISCRETE_GPU, tuning);
+}
+
+hd_status hdi_tuned_open(hd_device *device, hd_error *error) {
+    hdi_tuned *tuned = hdi_alloc(device->host->allocator, sizeof *tuned);
+    uint32_t refused;
+    if (!tuned || !hdi_mutex_init(&tuned->lock)) {
+        hdi_free(device->host->allocator, tuned, sizeof *tuned);
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
+    }
+    device->tuned = tuned;
+    assume(device, &tuned->tuning);
+    if (hdi_tuning_load(device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
+        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed and were left out; run `heddle tune`", device->found.info.id, refused);
+    return HD_OK;
+}
+
+void hdi_tuned_close(hd_device *device) {
+    hdi_mutex_free(&device->tuned->lock);
+    hdi_free(device->host->allocator, device->tuned, sizeof *device->tuned);
+    device->tuned = NULL;
+}
+
+void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned) {
+    hdi_mutex_lock(&device->tuned->lock);
+    *out_tuning = device->tuned->tuning;
+    *out_learned = device->tuned->learned;
+    hdi_mutex_unlock(&device->tuned->lock);
+}
+
+void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns) {
+    hdi_mutex_lock(&device->tuned->lock);
+    hdi_learn(&device->tuned->learned, predicted_ns, measured_ns, hdi_now_ns());
+    hdi_mutex_unlock(&device->tuned->lock);
+}
+
+/* ---- samples ---- */
+
+/* Every node of the program that takes time is of one family and type. */
+static hd_status read_program(const hd_program *program, hdi_sample *out, hd_error *error) {
+    hd_status status = hdi_program_check(program, error);
+    hdi_work *work = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof *work);
+    if (!status && !work) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a sample");
+    if (!status) status = hdi_work_of(program, true, work, error);
+    for (uint32_t i = 0; i < program->node_count && !status; i++) {
+        if (work[i].family == HDI_FAMILY_NONE) continue;
+        if (out->family != HDI_FAMILY_NONE && (out->family != work[i].family || out->width != work[i].width))
+            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of %s %s and %s %s at once; measure one kind of work at a time", hdi_family_name(out->family),
+                              hdi_width_name(out->width), hdi_family_name(work[i].family), hdi_width_name(work[i].width));
+        out->family = work[i].family;
+        out->width = work[i].width;
+        out->kernels += work[i].launch;
+        out->flops += (double)work[i].flops;
+        out->bytes += (double)work[i].bytes;
+    }
+    if (!status && out->family == HDI_FAMILY_NONE) status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
+    hdi_free(program->allocator, work, program->node_count * sizeof *work);
+    return status;
+}
+
+hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_t count) {
+    if (!device || (!samples && count > 0)) return HD_STATUS_NULL_POINTER;
+    const hd_allocator *allocator = device->host->allocator;
+    hd_error error = { 0 };
+    hdi_sample *read = count > SIZE_MAX / sizeof *read ? NULL : hdi_alloc(allocator, count * sizeof *read);
+    hd_status status = read || count == 0 ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count && !status; i++) {
+        const hd_tune_sample *from = &samples[i];
+        read[i] = (hdi_sample){ .width = from->download ? HDI_WIDTH_HALF : HDI_WIDTH_WORD, .bytes = (double)from->transfer_bytes, .ns = (double)from->ns };
+        if (!from->program) continue;
+        read[i] = (hdi_sample){ .ns = (double)from->ns };
+        status = read_program(from->program, &read[i], &error);
+    }
+    hdi_mutex_lock(&device->tuned->lock);
+    if (!status) status = hdi_fit_device(allocator, read, count, &device->tuned->tuning, &error);
+    if (!status && device->host->cache_dir && !hdi_tuning_save(allocator, device->host->cache_dir, &device->tuned->tuning))
+        status = hdi_fail(&error, HD_STATUS_IO, "the tuning file could not be written in %s", device->host->cache_dir);
+    hdi_mutex_unlock(&device->tuned->lock);
+    hdi_free(allocator, read, count * sizeof *read);
+    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}
+
+hd_status hd_device_untune(hd_device *device) {
+    char path[1024];
+    if (!device) return HD_STATUS_NULL_POINTER;
+    hdi_mutex_lock(&device->tuned->lock);
+    assume(device, &device->tuned->tuning);
+    memset(&device->tuned->learned, 0, sizeof device->tuned->learned);
+    bool left = false;
+    if (hdi_tuning_path(device->host->cache_dir, &device->tuned->tuning, path, sizeof path)) {
+        FILE *file = fopen(path, "rb");
+        if (file) fclose(file);
+        left = file && remove(path) != 0;
+    }
+    hdi_mutex_unlock(&device->tuned->lock);
+    return left ? hdi_context_fail(device->context, HD_STATUS_IO, "%s could not be removed", path) : HD_OK;
+}
+
+/* ---- answers ---- */
+
+static hd_device_figure figure_of(const char *work, const char *type, const hdi_figure *f) {
+    return (hd_device_figure){ work, type, f->fixed_ns, f->ns_per_flop > 0 ? 1e9 / f->ns_per_flop : 0, f->ns_per_byte > 0 ? 1e9 / f->ns_per_byte : 0, f->error, f->samples };
+}
+
+hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count) {
+    enum { ALL = 3 + (HDI_FAMILY_COUNT - 1) * HDI_WIDTH_COUNT };
+    hd_device_figure all[ALL];
+    hdi_tuning tuning;
+    hdi_learned learned;
+    size_t at = 0;
+    if (!device || !count) return HD_STATUS_NULL_POINTER;
+    hdi_tuned_get(device, &tuning, &learned);
+    all[at++] = figure_of("submit", "", &tuning.submit);
+    all[at++] = figure_of("upload", "", &tuning.upload);
+    all[at++] = figure_of("download", "", &tuning.download);
+    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
+            all[at++] = figure_of(hdi_family_name((hdi_family)family), hdi_width_name((hdi_width)width), &tuning.ops[family][width]);
+    const size_t room = *count;
+    *count = at;
+    if (!out_figures) return HD_OK;
+    memcpy(out_figures, all, HDI_MIN(room, at) * sizeof *all);
+    return room < at ? hdi_context_fail(device->context, HD_STATUS_LIMIT, "%zu figures and room for %zu", at, room) : HD_OK;
+}
+
+hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
+    if (!device || !program) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hdi_tuning tuning;
+    hdi_learned learned;
+    double transfers_ns = 0;
+    hd_status status = hdi_program_check(program, &error);
+    hdi_work *work = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof *work);
+    if (!status && !work) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to predict %u nodes", program->node_count);
+    if (!status) status = hdi_work_of(program, true, work, &error);
+    hdi_tuned_get(device, &tuning, &learned);
+    if (!status && out_run_ns) *out_run_ns = (uint64_t)hdi_cost_alone(&tuning, work, program->node_count);
+    for (uint32_t i = 0; i < program->port_count && !status; i++) {
+        const hd_port *port = &program->ports[i];
+        const uint64_t bytes = hd_tensor_bytes(port->dtype, port->shape);
+        if (port->kind == HD_PORT_INPUT) transfers_ns += hdi_cost_transfer(&tuning.upload, bytes);
+        if (port->kind == HD_PORT_OUTPUT) transfers_ns += hdi_cost_transfer(&tuning.download, bytes);
+    }
+    if (!status && out_transfers_ns) *out_transfers_ns = (uint64_t)transfers_ns;
+    hdi_free(program->allocator, work, program->node_count * sizeof *work);
+    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}
