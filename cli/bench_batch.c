@@ -2,26 +2,20 @@
  * as one for each task. Each is measured in three ways: only run; with inputs handed over and outputs read; and with its plans
  * asked for anew as well, which is what a caller pays who keeps nothing. What is then found again in the caches of plans, kernels
  * and staging memory is counted. */
+#include "cli/bench_batch.h"
 #include "cli/measure.h"
 #include "cli/workload.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TASKS = 8, MODES = 2, COLUMNS = 7, BUCKETS = 5, LEAST_BUCKET = 16 << 10 };
-
-typedef struct mix {
-    const char *name;
-    size_t      count;
-    int64_t     sizes[MOST_TASKS]; /* elements of each task */
-} mix;
+enum { MOST_TASKS = BATCH_MOST_TASKS, MIXES = 8, MODES = 2, COLUMNS = 7, BUCKETS = 5, LEAST_BUCKET = 16 << 10 };
 
 typedef enum manner { COMPUTE, TRANSFERS, PLAN, WAYS } manner;
 static const char *const counted[WAYS] = { "compute", "transfers", "plan" };
 
 #define KI 1024
-/* The first one is a single task again and again, so that its first run is the process's first one. */
-static const mix mixes[] = {
+const batch_mix batch_mixes[] = {
     { "same-again", 1, { 64 * KI } },
     { "uniform-32k", 4, { 32 * KI, 32 * KI, 32 * KI, 32 * KI } },
     { "uniform-64k", 4, { 64 * KI, 64 * KI, 64 * KI, 64 * KI } },
@@ -31,7 +25,8 @@ static const mix mixes[] = {
     { "large-uniform", 8, { 256 * KI, 256 * KI, 256 * KI, 256 * KI, 256 * KI, 256 * KI, 256 * KI, 256 * KI } },
     { "large-mixed", 6, { 256 * KI, 512 * KI, 256 * KI, 512 * KI, 256 * KI, 512 * KI } },
 };
-#define MIXES CLI_COUNT(mixes)
+const size_t batch_mix_count = CLI_COUNT(batch_mixes);
+_Static_assert(CLI_COUNT(batch_mixes) == MIXES, "all of them are measured");
 
 /* Tasks by size: those of at most 16 Ki elements, 32 Ki, ..., and what their plans found in the caches. */
 typedef struct bucket {
@@ -40,7 +35,7 @@ typedef struct bucket {
 
 /* A mix on a device, in one submission or in one for each task. */
 typedef struct batch {
-    const mix   *mix;
+    const batch_mix *mix;
     size_t       job_count;
     workload_job anew[MOST_TASKS];   /* their plans are asked for in each run, */
     workload_job kept[MOST_TASKS];   /* and of these they stay */
@@ -100,8 +95,7 @@ static hd_status run_kept_with_transfers(void *user) {
 
 /* ---- making ---- */
 
-/* c<i> = a<i> + b<i> for `count` tasks. */
-static hd_program *make_program(hd_context *context, const int64_t *sizes, size_t count) {
+hd_program *batch_program(hd_context *context, const int64_t *sizes, size_t count) {
     hd_program *program = hd_program_create(context);
     for (size_t i = 0; i < count && program; i++) {
         char name[3][24];
@@ -120,7 +114,7 @@ static hd_status make_jobs(const measure *m, batches *all, batch *b, const measu
         workload_job *const both[] = { &b->anew[i], &b->kept[i] };
         for (size_t k = 0; k < 2; k++) {
             *both[k] = (workload_job){ .device = on->device, .data = &all->data };
-            both[k]->program = make_program(m->session->context, &b->mix->sizes[i * tasks_each], tasks_each);
+            both[k]->program = batch_program(m->session->context, &b->mix->sizes[i * tasks_each], tasks_each);
             if (!both[k]->program || !workload_data_hold(&all->data, both[k]->program)) return HD_STATUS_OUT_OF_HOST_MEMORY;
         }
     }
@@ -149,7 +143,7 @@ static int make_batch(measure *m, batches *all, size_t index) {
     const size_t device = index / (MIXES * MODES);
     const measure_device *on = &m->devices[device];
     batch *b = &all->all[index];
-    b->mix = &mixes[index / MODES % MIXES];
+    b->mix = &batch_mixes[index / MODES % MIXES];
     b->job_count = index % MODES == 0 ? 1 : b->mix->count;
     measure_case *cases = &all->cases[index * WAYS];
     if (index % MODES == 1 && b->mix->count == 1) { /* one task is one submission in either way */

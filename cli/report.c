@@ -92,7 +92,7 @@ static hd_timing *timings_of(cli_job *job, size_t *out_count, int *out_code) {
 static const char *s_of(uint64_t count) { return count == 1 ? "" : "s"; }
 
 static void print_figures(const cli_job *job, const figures *f) {
-    cli_cell cells[20], a, b, c;
+    cli_cell cells[22], a, b, c;
     const hd_device_info *device = hd_device_get_info(job->session->device);
     const hd_device_stats *all = &f->all;
     size_t row = 0;
@@ -101,6 +101,11 @@ static void print_figures(const cli_job *job, const figures *f) {
     if (job->session->beside) {
         ROW("beside", "%s", hd_device_get_info(job->session->beside)->id);
         ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments, cli_bytes(f->plan.crossing_bytes, a));
+    }
+    if (f->plan.predicted_ns > 0) {
+        snprintf(b, CLI_CELL, "%s", f->plan.predicted_device_ns ? cli_time(f->plan.predicted_device_ns, a) : "not possible");
+        snprintf(c, CLI_CELL, "%s", f->plan.predicted_beside_ns ? cli_time(f->plan.predicted_beside_ns, a) : "not possible");
+        ROW("route", "predicted %.24s with inputs and outputs moved; all on the device %.24s, all beside it %.24s", cli_time(f->plan.predicted_ns, a), b, c);
     }
     ROW("plan", "%u dispatch%s, %u kernel%s, %u barrier%s; made in %s", f->plan.dispatches, f->plan.dispatches == 1 ? "" : "es", f->plan.kernels,
         s_of(f->plan.kernels), f->plan.barriers, s_of(f->plan.barriers), cli_time(job->plan_ns, a));
@@ -206,6 +211,7 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
         { "memory_bytes", f->memory.total_bytes }, { "scratch_bytes", f->memory.scratch_bytes }, { "unshared_bytes", f->memory.unshared_bytes },
         { "commands_recorded", all->commands_recorded }, { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
         { "segments", f->plan.segments }, { "crossing_bytes", f->plan.crossing_bytes },
+        { "predicted_ns", f->plan.predicted_ns }, { "predicted_device_ns", f->plan.predicted_device_ns }, { "predicted_beside_ns", f->plan.predicted_beside_ns },
         { "kernels_compiled_later", all->kernels_compiled - first->kernels_compiled },
     };
     for (size_t i = 0; i < CLI_COUNT(rows); i++) cli_put(counters, rows[i].name, whole(rows[i].value), ok);

@@ -48,6 +48,7 @@ typedef struct workload_job {
     hd_program *program;            /* belongs to the job */
     const workload_data *data;
     bool        in_place;           /* the device computes in the host's own memory: nothing has to travel */
+    hd_plan_desc desc;              /* of the plan */
     hd_plan    *plan;
     hd_buffer  *buffers[WORKLOAD_PORTS];
 } workload_job;

@@ -656,9 +656,12 @@ typedef struct hd_plan_desc {
     uint32_t slice_us;     /* longest estimated piece handed to the device at once; 0: 100,000; watchdogs stay asleep */
     hd_device  *beside;    /* a second device of the context, on which operations may run too; NULL: none */
     const char *route;     /* where they run; borrowed for the call. NULL or "device": all on the device; "beside": all on the second;
-                              "auto": where they are fastest; or a list such as "matmul=beside,v3-v9=device,rest=beside" of an
+                              "auto": where they are fastest (hd_device_tune, docs/route.md); or a list such as "matmul=beside,v3-v9=device,rest=beside" of an
                               operation's name, a value as hd_program_print shows it or a range of such, or "rest". The first that fits
                               counts, and what none fits is on the device */
+    const char *const *resident; /* for route "auto": names of inputs that are written once, such as weights, so that they cost nothing in
+                              a run; those of a quantised type need not be named. Borrowed for the call */
+    uint32_t    resident_count;
 } hd_plan_desc;
 
 /* PLANS ON TWO DEVICES (hd_plan_desc.beside)
@@ -676,7 +679,7 @@ typedef struct hd_plan_desc {
  *  before and is idle again is taken from the cache whole: nothing is built, compiled or recorded.
  *  @param desc NULL for defaults. @param out_plan yours; hd_plan_destroy.
  *  Statuses: those of hd_program_check, UNSUPPORTED, OVER_BUDGET, OUT_OF_DEVICE_MEMORY, PIPELINE_CREATION; for the route PARSE,
- *  INVALID_ARGUMENT (no second device) and LIMIT (more than 1024 segments). */
+ *  INVALID_ARGUMENT (no second device; "auto" then runs all on the first) and LIMIT (more than 1024 segments). */
 HD_API hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan);
 /** Ends the plan. Never waits. NULL is fine. */
 HD_API void hd_plan_destroy(hd_plan *plan);
@@ -729,6 +732,9 @@ typedef struct hd_plan_stats {
     uint64_t failovers;           /* times the plan moved to another device */
     uint32_t segments;            /* 1 where the plan is on one device */
     uint64_t crossing_bytes;      /* that travel between its two devices in one run */
+    uint64_t predicted_ns;        /* of route "auto": a run with inputs written and outputs read, as it was placed; else 0 */
+    uint64_t predicted_device_ns, predicted_beside_ns; /* the same with all on one of the devices; 0: it cannot compute all */
+    uint64_t measured_runs;       /* of route "auto": runs that were timed, segment by segment, to learn from */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);

@@ -88,6 +88,16 @@ typedef struct hdi_crossing {
     void    *host; /* on its way, where neither device's memory is mapped; made when it is needed first */
 } hdi_crossing;
 
+/* What a plan with route "auto" was predicted to take, by device (the plan's, the one beside it). */
+typedef struct hdi_routed {
+    double   families_ns[2][HDI_FAMILY_COUNT]; /* by the figures alone; NONE: of submissions */
+    uint8_t *places;    /* of each node of the program; NULL: the route is another one */
+    bool    *resident;  /* of each node: an input that is written once */
+    uint32_t node_count;
+    uint64_t since;     /* the run that these places began with */
+    hdi_text text;      /* where each operation is, and why */
+} hdi_routed;
+
 struct hd_plan {
     hd_context  *context;
     hdi_link     link;
@@ -102,6 +112,7 @@ struct hd_plan {
     hd_plan_memory memory;
     hdi_text     program_text; /* explains, and is planned anew on a fail-over */
     hdi_text     segments_text;
+    hdi_routed   routed;
     hd_plan_stats stats;
     bool         ran;          /* outputs can be read */
 };
@@ -162,6 +173,19 @@ void hdi_tuned_close(hd_device *device);
 void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned);
 /* A measured run teaches (hdi_learn). */
 void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
+/* ---- routing.c: route "auto" ---- */
+/* Places from what is known of both devices. `earlier` (NULL: none) holds places that stay unless others are clearly better, and
+ * what is resident in place of the desc's names. `out_stats` learns what was predicted. hdi_routed_free ends `out_routed`. */
+hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hdi_routed *out_routed,
+                             hd_plan_stats *out_stats, hd_error *error);
+void hdi_routed_free(hdi_routed *routed, const hd_allocator *allocator);
+/* What the segments of a run took on either device teaches both. */
+void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]);
+/* Is the coming run one to measure? */
+bool hdi_routing_is_due(const hd_plan *plan);
+/* Finds places anew, and where others are clearly better now, makes the plan's segments anew and moves its inputs and states there. A plan
+ * with buffers of the caller's stays. On failure it stays as it is. */
+void hdi_routing_renew(hd_plan *plan);
 /* ---- known_answers.c: small programs, run on a device and in plain C ---- */
 typedef struct hdi_judgement {
     uint32_t answers; /* that were compared; 0: no plan for the device has this variant */
@@ -177,6 +201,8 @@ uint64_t hdi_known_answers_hash(void);
 /* ---- parts.c: the segments of a plan, made ---- */
 /* Makes plan->parts by desc.route, all that hangs on them, and plan->memory. What was made is the plan's in any case. */
 hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t program_hash, hd_error *error);
+/* The same for a route "auto" that chose these places. */
+hd_status hdi_parts_make_at(hd_plan *plan, const hd_program *program, const uint8_t *places, uint64_t program_hash, hd_error *error);
 /* The same memory without taking it. */
 hd_status hdi_parts_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory, hd_error *error);
 /* Ends or retires all of it. */
@@ -187,6 +213,8 @@ hd_status hdi_drive_start(hd_plan *plan, hd_error *error);
 /* Hands over the next segments of the run: as far as values are there, or, with `wait`, all. After a TIMEOUT the run goes on;
  * any other failure ends it. */
 hd_status hdi_drive(hd_plan *plan, bool wait, uint64_t timeout_ns, hd_error *error);
+/* A whole run, one segment after the other: what they took on the plan's device and on the one beside it. */
+hd_status hdi_drive_measure(hd_plan *plan, uint64_t timeout_ns, uint64_t out_ns[2], hd_error *error);
 /* Waits until the run is done. */
 hd_status hdi_drive_wait(hd_plan *plan, uint64_t timeout_ns, hd_error *error);
 /* The last submissions of the plan on each device. */
@@ -195,6 +223,8 @@ void hdi_drive_last(const hd_plan *plan, hdi_last out_last[2]);
 void hdi_drive_stop(hd_plan *plan, hd_status status);
 /* ---- plans.c ---- */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
+/* Counts what the plan's parts hold. */
+void hdi_plan_fill_stats(hd_plan *plan);
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 void hdi_plan_end(hd_plan *plan);
 void hdi_buffer_end(hd_buffer *buffer);

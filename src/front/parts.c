@@ -8,12 +8,14 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 
 /* ---- what goes where ---- */
 
-static bool is_whole(const char *route) { return !route || strcmp(route, "device") == 0 || strcmp(route, "beside") == 0; }
+static bool is_auto(const hd_plan_desc *desc) { return desc->route && strcmp(desc->route, "auto") == 0; }
+static bool is_whole(const hd_plan_desc *desc) {
+    return !desc->route || strcmp(desc->route, "device") == 0 || strcmp(desc->route, "beside") == 0 || (is_auto(desc) && !desc->beside);
+}
 
 static hd_status check_desc(const hd_device *device, const hd_plan_desc *desc, hd_error *error) {
     const char *route = desc->route;
-    if (route && strcmp(route, "auto") == 0) return hdi_fail(error, HD_STATUS_UNSUPPORTED, "route \"auto\": not part of this build; name the segments");
-    if (!desc->beside && route && strcmp(route, "device") != 0)
+    if (!desc->beside && route && strcmp(route, "device") != 0 && !is_auto(desc))
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a route needs a second device to go to: hd_plan_desc.beside");
     if (!desc->beside) return HD_OK;
     if (desc->beside == device || desc->beside->context != device->context)
@@ -22,15 +24,25 @@ static hd_status check_desc(const hd_device *device, const hd_plan_desc *desc, h
     return HD_OK;
 }
 
-/* The program cut by desc->route. */
-static hd_status cut(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hdi_segments *out_segments, uint64_t *inout_hash, hd_error *error) {
-    const bool runs_user_kernels[2] = { !device->found.caps.native_kernels, !desc->beside->found.caps.native_kernels };
-    uint8_t *places = hdi_alloc(program->allocator, program->node_count);
-    if (!places) return no_memory(error);
-    hd_status status = hdi_places_parse(program, desc->route, places, error);
-    if (!status) status = hdi_places_settle(program, runs_user_kernels, places, error);
+/* The program cut by these places, but for what cannot stay there. */
+static hd_status cut_at(hd_device *const devices[2], const hd_program *program, uint8_t *places, hdi_segments *out_segments, uint64_t *inout_hash, hd_error *error) {
+    const bool runs_user_kernels[2] = { !devices[0]->found.caps.native_kernels, !devices[1]->found.caps.native_kernels };
+    hd_status status = hdi_places_settle(program, runs_user_kernels, places, error);
     if (!status) status = hdi_segments_cut(program, places, out_segments, error);
     *inout_hash = hdi_hash(*inout_hash, places, program->node_count);
+    return status;
+}
+
+/* The program cut by desc->route; `chosen` (NULL: none) are places that route "auto" chose. */
+static hd_status cut(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const uint8_t *chosen, hdi_segments *out_segments, uint64_t *inout_hash,
+                     hd_error *error) {
+    hd_device *const devices[2] = { device, desc->beside };
+    uint8_t *places = hdi_alloc(program->allocator, program->node_count);
+    hd_status status = HD_OK;
+    if (!places) return no_memory(error);
+    if (chosen) memcpy(places, chosen, program->node_count);
+    else status = hdi_places_parse(program, desc->route, places, error);
+    if (!status) status = cut_at(devices, program, places, out_segments, inout_hash, error);
     hdi_free(program->allocator, places, program->node_count);
     return status;
 }
@@ -83,7 +95,11 @@ static hd_status estimate_segments(hd_device *const devices[2], const hd_program
     hdi_segments segments;
     uint64_t hash = 0;
     hdi_caps caps[2];
-    hd_status status = cut(devices[0], program, desc, &segments, &hash, error);
+    hdi_routed routed = { .text = { .allocator = program->allocator } };
+    hd_plan_stats stats;
+    hd_status status = is_auto(desc) ? hdi_routing_places(devices, program, desc, NULL, &routed, &stats, error) : HD_OK;
+    if (!status) status = cut(devices[0], program, desc, routed.places, &segments, &hash, error);
+    hdi_routed_free(&routed, program->allocator);
     if (status) return status;
     hdi_plan **plans = hdi_alloc(program->allocator, segments.count * sizeof(hdi_plan *));
     if (!plans) status = no_memory(error);
@@ -103,7 +119,7 @@ hd_status hdi_parts_estimate(hd_device *device, const hd_program *program, const
     const hdi_plan_options options = hdi_plan_options_of(desc);
     hd_status status = check_desc(device, desc, error);
     if (status) return status;
-    if (!is_whole(desc->route)) return estimate_segments((hd_device *const[2]){ device, desc->beside }, program, desc, out_memory, error);
+    if (!is_whole(desc)) return estimate_segments((hd_device *const[2]){ device, desc->beside }, program, desc, out_memory, error);
     hdi_verdicts_caps(desc->route && desc->route[0] == 'b' ? desc->beside : device, &caps);
     status = hdi_plan_make(device->host->allocator, program, &caps, &options, &plan, error);
     if (!status) *out_memory = plan->memory;
@@ -197,16 +213,22 @@ static hd_status make_segments(hd_plan *plan, const hd_program *program, const h
     return status;
 }
 
+hd_status hdi_parts_make_at(hd_plan *plan, const hd_program *program, const uint8_t *places, uint64_t program_hash, hd_error *error) {
+    hdi_segments segments;
+    hd_status status = cut(plan->device, program, &plan->desc, places, &segments, &program_hash, error);
+    if (status) return status;
+    status = make_segments(plan, program, &segments, program_hash, error);
+    hdi_segments_free(&segments);
+    return status;
+}
+
 hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t program_hash, hd_error *error) {
     const hd_plan_desc *desc = &plan->desc;
-    hdi_segments segments;
     hd_status status = check_desc(plan->device, desc, error);
-    if (!status && !is_whole(desc->route)) {
-        status = cut(plan->device, program, desc, &segments, &program_hash, error);
-        if (status) return status;
-        status = make_segments(plan, program, &segments, program_hash, error);
-        hdi_segments_free(&segments);
-        return status;
+    if (!status && !is_whole(desc)) {
+        hd_device *const devices[2] = { plan->device, desc->beside };
+        if (is_auto(desc)) status = hdi_routing_places(devices, program, desc, NULL, &plan->routed, &plan->stats, error);
+        return status ? status : hdi_parts_make_at(plan, program, plan->routed.places, program_hash, error);
     }
     if (!status) status = new_parts(plan, 1, error);
     if (status) return status;

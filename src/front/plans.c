@@ -14,7 +14,7 @@ static hd_status done(hd_context *context, hd_status status, const hd_error *err
 
 /* ---- making and ending ---- */
 
-static void fill_stats(hd_plan *plan) {
+void hdi_plan_fill_stats(hd_plan *plan) {
     hd_plan_stats *stats = &plan->stats;
     stats->dispatches = stats->copies = stats->fills = stats->barriers = stats->levels = stats->kernels = 0;
     stats->segments = plan->part_count;
@@ -35,6 +35,7 @@ static void fill_stats(hd_plan *plan) {
 static void free_plan(hd_plan *plan, bool reusable) {
     hdi_parts_end(plan, reusable);
     hdi_text_free(&plan->program_text);
+    hdi_routed_free(&plan->routed, &plan->context->allocator);
     hdi_free(&plan->context->allocator, plan, sizeof *plan);
 }
 
@@ -53,17 +54,18 @@ hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_
     plan->context = context;
     plan->device = device;
     plan->desc = *desc;
-    plan->program_text.allocator = plan->segments_text.allocator = &context->allocator;
+    plan->program_text.allocator = plan->segments_text.allocator = plan->routed.text.allocator = &context->allocator;
     hdi_program_print(program, &plan->program_text);
     if (plan->program_text.failed) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the program's text");
     uint64_t hash = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     if (!status) status = hdi_parts_make(plan, program, hash, &error);
     plan->desc.route = NULL; /* borrowed for the call */
+    plan->desc.resident = NULL;
     if (status) {
         free_plan(plan, false);
         return hdi_context_keep(context, &error);
     }
-    fill_stats(plan);
+    hdi_plan_fill_stats(plan);
     hdi_context_add(context, &context->plans, &plan->link);
     *out_plan = plan;
     return HD_OK;
@@ -211,7 +213,17 @@ static hd_status keep_states(hd_plan *plan, hd_error *error) {
     return HD_OK;
 }
 
+/* A run that is timed, for routes to learn from. */
+static hd_status run_measured(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
+    uint64_t measured_ns[2];
+    hdi_routing_renew(plan);
+    const hd_status status = hdi_drive_measure(plan, timeout_ns, measured_ns, error);
+    if (!status) hdi_routing_learn(plan, measured_ns);
+    return status;
+}
+
 static hd_status run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
+    if (hdi_routing_is_due(plan)) return run_measured(plan, timeout_ns, error);
     hd_status status = hdi_drive_start(plan, error);
     if (!status) status = hdi_drive_wait(plan, timeout_ns, error);
     if (!status && plan->desc.failover) status = keep_states(plan, error);
@@ -320,7 +332,7 @@ hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
     plan->parts[0] = (hdi_part){ core, 0 };
     plan->memory = core->plan->memory;
     plan->stats.failovers++;
-    fill_stats(plan);
+    hdi_plan_fill_stats(plan);
     hdi_log_line(&context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s", old->device->found.info.id, device->found.info.id);
     hdi_core_retire(old, false);
     return may_move(plan, status) ? hdi_plan_move(plan, error) : status;

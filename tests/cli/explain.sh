@@ -13,6 +13,7 @@ if has_vulkan; then
     expect 0 '^segment 1 on cpu \(beside\): v3 scale$' - "$heddle" explain p.hd --device vulkan --route scale=cpu
     matches out '^  takes v2 f32\[64\] of segment 0: 256 bytes cross$' "what crosses"
     matches out '^device cpu' "both devices"
+    expect 0 '^v3 scale \(elementwise word\): on [^ ]+: .* because ' - "$heddle" explain p.hd --device vulkan --route auto
 fi
 
 refuse 2 '--caps and --device exclude each other' "$heddle" explain p.hd --caps cpu.caps --device cpu

@@ -104,6 +104,8 @@ if has_vulkan; then
     matches out '^later runs .* 0 commands recorded' "a routed run is a replay"
     python "$check"
     expect 0 '"segments": 2' - $run --in w=w.npy --device vulkan --route v4=gpu,rest=cpu --json
+    expect 0 '^route +predicted .* with inputs and outputs moved; all on the device ' - $run --in w=w.npy --out y=y.npy --device vulkan --route auto --repeat 3
+    python "$check"
     expect 0 '^device +vulkan' - $run --in w=w.npy --device vulkan --route gpu
     expect 0 '^device +cpu' - $run --in w=w.npy --device vulkan --route cpu
     expect 1 "" 'parse: route: byte 1: here stands an operation' $run --in w=w.npy --device vulkan --route matmull=gpu

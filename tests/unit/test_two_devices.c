@@ -303,13 +303,153 @@ static void memory_is_counted_once(void **state) {
     hd_program_destroy(p);
 }
 
+/* ---- route "auto" ---- */
+
+/* Invented measurements: what a product and a softmax of any size take. */
+static void invent(hd_device *of, uint64_t product_ns, uint64_t softmax_ns) {
+    hd_tune_sample samples[8];
+    for (int i = 0; i < 8; i++) {
+        hd_program *p = hd_program_create(context);
+        const int64_t n = 16 + 16 * (i / 2);
+        const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(n, n));
+        hd_output(p, "y", i % 2 ? hd_matmul(p, x, x) : hd_softmax(p, x, -1));
+        samples[i] = (hd_tune_sample){ .program = p, .ns = 5000 + (i % 2 ? product_ns : softmax_ns) };
+    }
+    check(hd_device_untune(of));
+    check(hd_device_tune(of, samples, 8));
+    for (int i = 0; i < 8; i++) hd_program_destroy((hd_program *)samples[i].program);
+}
+
+static void run_auto(hd_program *p, uint32_t segments, const char *said) {
+    static float x[64 * 64], y[2][64 * 64];
+    static char text[1 << 16];
+    hd_plan *plan[2];
+    hd_plan_stats stats;
+    for (int i = 0; i < 64 * 64; i++) x[i] = (float)chance(1000) / 500 - 1;
+    plan[0] = plan_on(p, NULL);
+    plan[1] = plan_on(p, "auto");
+    for (int k = 0; k < 2; k++) {
+        check(hd_plan_write(plan[k], "x", x, sizeof x));
+        for (int run = 0; run < 5; run++) check(hd_plan_run(plan[k], NULL)); /* the first three are measured */
+        check(hd_plan_read(plan[k], "y", y[k], sizeof y[k]));
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    check(hd_plan_get_stats(plan[1], &stats));
+    check(hd_plan_explain(plan[1], text, sizeof text, NULL));
+    if (stats.segments != segments || !strstr(text, said)) fail_msg("%u segments, %s", stats.segments, text);
+    assert_true(stats.predicted_ns > 0 && stats.predicted_ns <= stats.predicted_device_ns && stats.predicted_ns <= stats.predicted_beside_ns);
+    assert_int_equal(stats.measured_runs, 3);
+    check(hd_plan_get_stats(plan[0], &stats));
+    assert_true(stats.predicted_ns == 0 && stats.measured_runs == 0);
+    hd_plan_destroy(plan[0]);
+    hd_plan_destroy(plan[1]);
+}
+
+static void auto_takes_what_is_faster(void **state) {
+    (void)state;
+    hd_program *p = hd_program_create(context);
+    const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(64, 64)), s = hd_softmax(p, x, -1);
+    hd_output(p, "y", hd_matmul(p, s, s));
+    invent(device, 900000000, 1000000);
+    invent(beside, 1000000, 900000000);
+    run_auto(p, 2, "v3 matmul (matmul word): on cpu"); /* the softmax on one, the product on the other */
+    invent(device, 1000000, 1000000);
+    invent(beside, 900000000, 900000000);
+    run_auto(p, 1, "because it is faster here");
+    hd_program_destroy(p);
+    check(hd_device_untune(device));
+    check(hd_device_untune(beside));
+}
+
+/* Both devices take far longer than was thought: the plan leaves the one that it measures, with all that it holds. */
+static void auto_moves_while_it_runs(void **state) {
+    (void)state;
+    enum { N = 192, RUNS = 24 };
+    static float x[N * N], y[2][N * N];
+    hd_program *p = hd_program_create(context);
+    const hd_value rows = hd_input(p, "rows", HD_F32, HD_SHAPE(1, N)), at = hd_input(p, "at", HD_I32, HD_SHAPE(1)), w = hd_input(p, "w", HD_F32, HD_SHAPE(N, N));
+    const hd_value kept = hd_write_rows(p, hd_state(p, "kept", HD_F32, HD_SHAPE(N, N)), rows, at);
+    hd_output(p, "y", hd_softmax(p, hd_matmul(p, kept, w), -1));
+    hd_plan *plan[2];
+    hd_plan_stats stats;
+    invent(device, 100, 100);
+    invent(beside, 200, 200);
+    for (int i = 0; i < N * N; i++) x[i] = (float)chance(1000) / 500 - 1;
+    plan[0] = plan_on(p, NULL);
+    plan[1] = plan_on(p, "auto");
+    for (int k = 0; k < 2; k++) check(hd_plan_write(plan[k], "w", x, sizeof x));
+    for (int32_t run = 0; run < RUNS; run++) {
+        for (int k = 0; k < 2; k++) {
+            check(hd_plan_write(plan[k], "rows", x + run * N, N * sizeof *x));
+            check(hd_plan_write(plan[k], "at", &run, sizeof run));
+            check(hd_plan_run(plan[k], NULL));
+            check(hd_plan_read(plan[k], "y", y[k], sizeof y[k]));
+        }
+        assert_memory_equal(y[0], y[1], sizeof y[0]); /* the state went along */
+    }
+    check(hd_plan_get_stats(plan[1], &stats));
+    assert_true(stats.runs == RUNS && stats.measured_runs > 3); /* after a move three runs are measured again */
+    hd_plan_destroy(plan[0]);
+    hd_plan_destroy(plan[1]);
+    hd_program_destroy(p);
+    check(hd_device_untune(device));
+    check(hd_device_untune(beside));
+}
+
+static void auto_knows_what_stays(void **state) {
+    (void)state;
+    hd_program *p = hd_program_create(context);
+    hd_output(p, "y", hd_matmul(p, hd_input(p, "x", HD_F32, HD_SHAPE(4, 64)), hd_input(p, "w", HD_F32, HD_SHAPE(64, 64))));
+    const char *const weights[] = { "w" }, *const wrong[] = { "z" };
+    hd_plan *plan[2];
+    hd_plan_stats stats[2];
+    for (int k = 0; k < 2; k++) {
+        check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = beside, .route = "auto", .resident = weights, .resident_count = (uint32_t)k }, &plan[k]));
+        check(hd_plan_get_stats(plan[k], &stats[k]));
+        hd_plan_destroy(plan[k]);
+    }
+    assert_true(stats[1].predicted_ns < stats[0].predicted_ns);
+    assert_int_equal(hd_plan_create(device, p, &(hd_plan_desc){ .beside = beside, .route = "auto", .resident = wrong, .resident_count = 1 }, &plan[0]), HD_STATUS_NAME_NOT_FOUND);
+    hd_context_error(context);
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .route = "auto" }, &plan[0])); /* nothing to choose between */
+    check(hd_plan_get_stats(plan[0], &stats[0]));
+    assert_true(stats[0].segments == 1 && stats[0].predicted_ns == 0);
+    hd_plan_destroy(plan[0]);
+    hd_program_destroy(p);
+}
+
+static void tuning_refuses_what_it_cannot_read(void **state) {
+    (void)state;
+    hd_program *p = hd_program_create(context);
+    const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(64, 64));
+    hd_output(p, "y", hd_matmul(p, hd_softmax(p, x, -1), x));
+    const hd_tune_sample mixed = { .program = p, .ns = 1000 };
+    hd_device_figure figures[64];
+    size_t count = 64;
+    uint64_t run_ns = 0, transfers_ns = 0;
+    assert_int_equal(hd_device_tune(device, &mixed, 1), HD_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(hd_context_error(context), "one kind of work at a time"));
+    assert_int_equal(hd_device_tune(NULL, &mixed, 1), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_device_tune(device, NULL, 1), HD_STATUS_NULL_POINTER);
+    check(hd_device_tune(device, NULL, 0));
+    check(hd_device_figures(device, NULL, &count));
+    check(hd_device_figures(device, figures, &count));
+    for (size_t i = 0; i < count; i++) assert_true(figures[i].samples == 0 && figures[i].fixed_ns >= 0);
+    count = 1;
+    assert_int_equal(hd_device_figures(device, figures, &count), HD_STATUS_LIMIT);
+    hd_context_error(context);
+    check(hd_device_predict(device, p, &run_ns, &transfers_ns));
+    assert_true(run_ns > 0 && transfers_ns > 0);
+    hd_program_destroy(p);
+}
+
 static void misuse_has_its_own_status(void **state) {
     (void)state;
     hd_program *p = small_program(8);
     hd_plan *plan = NULL;
     float data[64] = { 1 };
     static const struct { const char *route, *said; bool alone, failover; hd_status status; } bad[] = {
-        { "auto", "route \"auto\"", false, false, HD_STATUS_UNSUPPORTED }, { "beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT },
+        { "beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT },
         { "relu=beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT }, { "relu=besid", "byte 6", false, false, HD_STATUS_PARSE },
         { "relu=beside", "fail-over", false, true, HD_STATUS_UNSUPPORTED },
     };
@@ -502,7 +642,8 @@ int main(int count, char **arguments) {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_all)
     const struct CMUnitTest tests[] = {
         TEST(on_the_cpu_twice), TEST(beside_vulkan), TEST(vulkan_beside_opencl), TEST(large_values_cross),
-        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(misuse_has_its_own_status), TEST(buffers_are_bound_where_the_value_lives), TEST(all_may_be_on_either), TEST(independent_segments_are_under_way_at_once),
+        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(auto_takes_what_is_faster), TEST(auto_moves_while_it_runs), TEST(auto_knows_what_stays), TEST(tuning_refuses_what_it_cannot_read),
+        TEST(misuse_has_its_own_status), TEST(buffers_are_bound_where_the_value_lives), TEST(all_may_be_on_either), TEST(independent_segments_are_under_way_at_once),
         TEST(tickets_carry_runs_on), TEST(explain_tells_the_segments),
     };
     const struct CMUnitTest alone[] = { TEST(large_values_cross) };

@@ -1,0 +1,139 @@
+/* bench_route.c: `heddle bench route`: batches on the CPU, on another device, and where route "auto" places their tasks, inputs
+ * handed over and outputs read in each run. What was predicted stands beside what was measured; the regret is what the route
+ * takes longer than the fastest of the three. */
+#include "cli/bench_batch.h"
+#include "cli/measure.h"
+#include "cli/workload.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 8, EXTRA = 1, WIDE = 512 };
+
+typedef struct routes {
+    size_t        count;   /* batches */
+    workload_data data;
+    workload_job *jobs;    /* by device (but the CPU), batch and choice */
+    measure_case *cases;   /* the same */
+    char        (*devices)[80]; /* how rows name the places, likewise */
+} routes;
+
+/* Small sums beside products of many rows: kinds of work that suit different devices. */
+static hd_program *mixed_work(hd_context *context) {
+    hd_program *program = hd_program_create(context);
+    for (int i = 0; i < 4 && program; i++) {
+        char name[3][8];
+        for (size_t k = 0; k < 3; k++) snprintf(name[k], sizeof name[k], "%c%d", "abc"[k], i);
+        const hd_shape shape = i < 2 ? HD_SHAPE(1, 4096) : HD_SHAPE(WIDE, WIDE);
+        const hd_value a = hd_input(program, name[0], HD_F32, shape), b = hd_input(program, name[1], HD_F32, shape);
+        hd_output(program, name[2], i < 2 ? hd_add(program, a, b) : hd_matmul(program, a, b));
+    }
+    if (program && hd_program_check(program)) {
+        hd_program_destroy(program);
+        return NULL;
+    }
+    return program;
+}
+
+static const char *batch_name(size_t batch) { return batch < batch_mix_count ? batch_mixes[batch].name : "mixed-work"; }
+
+static int make_job(measure *m, routes *r, size_t index) {
+    const size_t choice = index % CHOICES, batch = index / CHOICES % r->count;
+    const measure_device *cpu = &m->devices[0], *on = &m->devices[1 + index / CHOICES / r->count];
+    workload_job *job = &r->jobs[index];
+    table_row row = measure_row(m, choice == ALL_CPU ? cpu : on);
+    job->device = choice == ALL_CPU ? cpu->device : on->device;
+    job->data = &r->data;
+    if (choice == AUTO) job->desc = (hd_plan_desc){ .beside = cpu->device, .route = "auto" };
+    job->program = batch < batch_mix_count ? batch_program(m->session->context, batch_mixes[batch].sizes, batch_mixes[batch].count) : mixed_work(m->session->context);
+    if (!job->program || !workload_data_hold(&r->data, job->program)) return cli_session_fail(m->session, batch_name(batch));
+    snprintf(r->devices[index], sizeof r->devices[index], "%s%s", choice == AUTO ? "auto:" : "", choice == ALL_CPU ? cpu->info.id : on->info.id);
+    row.device = r->devices[index];
+    row.op = batch_name(batch);
+    row.type = "f32";
+    row.size = "routed";
+    row.counted = "transfers";
+    row.submissions = 1;
+    const uint64_t began = cli_now_ns();
+    const hd_status status = workload_job_begin(job);
+    row.first_ns = (double)(cli_now_ns() - began);
+    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = job, .sample = workload_run_with_transfers, .failed = status != HD_OK };
+    return status ? measure_fail(m, &row) : CLI_OK;
+}
+
+/* ---- what is printed ---- */
+
+static void print_prediction(const hd_plan_stats *stats, double median_ns, cli_cell out) {
+    cli_cell predicted;
+    snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted), 100 * ((double)stats->predicted_ns / median_ns - 1));
+}
+
+static int print_device(const measure *m, const routes *r, size_t device) {
+    static const char *const heads[COLUMNS] = { "BATCH", "ALL CPU", "ALL DEVICE", "AUTO", "PREDICTED", "OF BEST", "SEGMENTS", "CROSSING" };
+    cli_cell (*cells)[COLUMNS] = calloc(r->count + 1, sizeof *cells);
+    double chosen = 0, best = 0;
+    size_t rows = 1;
+    if (!cells) return cli_fail(m->command, "no memory is left");
+    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    for (size_t batch = 0; batch < r->count; batch++) {
+        const size_t at = (device * r->count + batch) * CHOICES;
+        const double ns[CHOICES] = { r->cases[at].row.median_ns, r->cases[at + 1].row.median_ns, r->cases[at + 2].row.median_ns };
+        hd_plan_stats stats;
+        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].plan, &stats)) continue;
+        const double least = fmin(ns[ALL_CPU], ns[ALL_DEVICE]);
+        chosen += ns[AUTO];
+        best += fmin(least, ns[AUTO]);
+        cli_cell *line = cells[rows++];
+        snprintf(line[0], CLI_CELL, "%s", batch_name(batch));
+        for (size_t k = 0; k < CHOICES; k++) cli_time((uint64_t)ns[k], line[1 + k]);
+        print_prediction(&stats, ns[AUTO], line[4]);
+        snprintf(line[5], CLI_CELL, "%.2f", ns[AUTO] / least);
+        snprintf(line[6], CLI_CELL, "%u", (unsigned)stats.segments);
+        cli_bytes(stats.crossing_bytes, line[7]);
+    }
+    printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
+    cli_table(cells[0], rows, COLUMNS, 0xFEu);
+    if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
+    free(cells);
+    return CLI_OK;
+}
+
+static int measure_routes(measure *m, routes *r) {
+    int code = CLI_OK;
+    if (m->device_count < 2 || m->devices[0].info.kind != HD_DEVICE_CPU) return cli_fail(m->command, "routes need the CPU and another device");
+    const size_t count = (m->device_count - 1) * r->count * CHOICES;
+    r->jobs = calloc(count, sizeof *r->jobs);
+    r->cases = calloc(count, sizeof *r->cases);
+    r->devices = calloc(count, sizeof *r->devices);
+    if (!r->jobs || !r->cases || !r->devices) return cli_fail(m->command, "no memory is left");
+    for (size_t i = 0; i < count; i++) r->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
+    for (size_t i = 0; i < count && !code && !measure_is_ended(); i++) code = make_job(m, r, i);
+    if (!code) code = measure_run(m, r->cases, count);
+    for (size_t i = 0; i < count && !code; i++)
+        if (!isnan(r->cases[i].row.median_ns) && (i % CHOICES != ALL_CPU || i / CHOICES < r->count)) code = measure_write(m, &r->cases[i].row);
+    for (size_t device = 0; device + 1 < m->device_count && !code && !m->json; device++) code = print_device(m, r, device);
+    return code;
+}
+
+static int run(const cli_args *args) {
+    routes r = { .count = batch_mix_count + EXTRA };
+    measure m;
+    int code = measure_begin(args, "batch", &m);
+    if (!code) code = measure_open(args, &m);
+    if (!code) code = measure_routes(&m, &r);
+    const size_t count = m.device_count > 1 ? (m.device_count - 1) * r.count * CHOICES : 0;
+    if (r.cases) measure_cases_free(r.cases, count);
+    for (size_t i = 0; i < count && r.jobs; i++) workload_job_end(&r.jobs[i]);
+    free(r.jobs);
+    free(r.devices);
+    workload_data_free(&r.data);
+    measure_end(&m);
+    return code;
+}
+
+static const cli_option options[] = { MEASURE_OPTIONS };
+
+const cli_command cli_bench_route = {
+    "bench route", "measures batches on the CPU, on a device, and where a route places them", "bench route [options]", NULL, options, CLI_COUNT(options),
+    "Run `heddle tune` first: without it, routes are chosen by assumptions.\n", "  heddle bench route --devices cpu,vulkan\n", run,
+};

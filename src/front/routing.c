@@ -1,0 +1,249 @@
+/* routing.c: route "auto": what is known of two devices becomes a place for each operation, and what runs took becomes known. */
+#include "front/front.h"
+
+typedef struct choice {
+    hd_device *const *devices;
+    hdi_tuning  tuning[2];
+    hdi_learned learned[2];
+    hdi_work   *work;
+    uint8_t    *can;
+    bool       *resident;
+    hdi_routing routing;
+    hdi_route   route;
+} choice;
+
+static void end_choice(choice *c, const hd_program *program) {
+    const hd_allocator *allocator = program->allocator;
+    hdi_route_free(program, &c->route);
+    hdi_free(allocator, c->work, program->node_count * sizeof *c->work);
+    hdi_free(allocator, c->can, program->node_count);
+    hdi_free(allocator, c->resident, program->node_count * sizeof *c->resident);
+    hdi_free(allocator, c, sizeof *c);
+}
+
+static hd_status mark_resident(choice *c, const hd_program *program, const hd_plan_desc *desc, hd_error *error) {
+    for (uint32_t i = 0; i < desc->resident_count; i++) {
+        const char *name = desc->resident[i];
+        bool found = false;
+        for (uint32_t k = 0; k < program->node_count && name; k++)
+            if (program->nodes[k].op == HDI_OP_INPUT && strcmp(program->nodes[k].name, name) == 0) found = c->resident[k] = true;
+        if (!found) return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "resident: no input is called \"%s\"", name ? name : "");
+    }
+    return HD_OK;
+}
+
+static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hd_error *error) {
+    bool runs[2];
+    c->routing = (hdi_routing){ .program = program, .work = c->work, .can = c->can, .resident = c->resident, .overlap = true, .now_ns = hdi_now_ns() };
+    for (uint32_t d = 0; d < 2; d++) {
+        hd_device *device = c->devices[d];
+        hdi_tuned_get(device, &c->tuning[d], &c->learned[d]);
+        c->routing.tuning[d] = &c->tuning[d];
+        c->routing.learned[d] = &c->learned[d];
+        c->routing.host[d] = device->found.caps.native_kernels;
+        c->routing.overlap = c->routing.overlap && device->found.info.kind != HD_DEVICE_SOFTWARE; /* it computes on the same processor */
+        runs[d] = !device->found.caps.native_kernels;
+    }
+    for (uint32_t i = 0; i < program->node_count; i++)
+        c->can[i] = program->nodes[i].op == HDI_OP_DISPATCH && (runs[0] || runs[1]) ? (uint8_t)(runs[0] | runs[1] << 1) : 3;
+    hd_status status = HD_OK;
+    if (earlier) memcpy(c->resident, earlier->resident, program->node_count * sizeof *c->resident);
+    else status = mark_resident(c, program, desc, error);
+    if (!status) status = hdi_work_of(program, !desc->no_fusion, c->work, error);
+    return status ? status : hdi_route_make(&c->routing, earlier ? earlier->places : NULL, &c->route, error);
+}
+
+/* ---- what is told ---- */
+
+static void print_time(hdi_text *out, const char *name, double ns) { hdi_text_add(out, " %s %.1f us", name, ns / 1000); }
+
+static const char *because(const choice *c, uint32_t i) {
+    const uint32_t place = c->route.places[i];
+    if (c->can[i] != 3) return "only this device runs kernels of your own";
+    const double here = hdi_route_node_ns(&c->routing, i, place), there = hdi_route_node_ns(&c->routing, i, 1 - place);
+    if (c->routing.work[i].kernel != i + 1) return "it is a part of another operation's kernel";
+    if (here <= there) return "it is faster here";
+    if (!c->route.possible[1 - place]) return "the other device cannot compute all that belongs to it";
+    return "moving its values, or one more submission, would take longer";
+}
+
+static bool is_assumed(const choice *c, uint32_t i, uint32_t device) {
+    return hdi_tuning_figure(&c->tuning[device], c->work[i].family, c->work[i].width)->samples == 0;
+}
+
+static void print_choice(const choice *c, const hd_program *program, hdi_text *out) {
+    const char *const ids[2] = { c->devices[0]->found.info.id, c->devices[1]->found.info.id };
+    hdi_text_add(out, "predicted");
+    print_time(out, "as placed", c->route.chosen.total_ns);
+    for (uint32_t d = 0; d < 2; d++) {
+        hdi_text_add(out, ", all on %s", ids[d]);
+        if (c->route.possible[d]) print_time(out, "", c->route.alone[d].total_ns);
+        else hdi_text_add(out, " not possible");
+    }
+    hdi_text_add(out, "; %u segments, transfers", c->route.chosen.segments);
+    print_time(out, "", c->route.chosen.transfers_ns);
+    hdi_text_add(out, "\n");
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        if (c->work[i].family == HDI_FAMILY_NONE) continue;
+        hdi_text_add(out, "v%u %s (%s %s): on %s:", i + 1, hdi_op_get(program->nodes[i].op).name, hdi_family_name(c->work[i].family), hdi_width_name(c->work[i].width), ids[c->route.places[i]]);
+        for (uint32_t d = 0; d < 2; d++) {
+            print_time(out, ids[d], hdi_route_node_ns(&c->routing, i, d));
+            hdi_text_add(out, "%s%s", is_assumed(c, i, d) ? " (assumed)" : "", d ? "" : ",");
+        }
+        hdi_text_add(out, "  because %s\n", because(c, i));
+    }
+}
+
+static uint64_t whole_ns(double ns) { return ns < 1 ? 1 : ns > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)ns; }
+
+/* The choice is kept: its arrays become those of `routed`. */
+static void tell(choice *c, const hd_program *program, hdi_routed *routed, hd_plan_stats *stats) {
+    for (uint32_t i = 0; i < program->node_count; i++)
+        routed->families_ns[c->route.places[i]][c->work[i].family] += hdi_cost_node(&c->tuning[c->route.places[i]], &c->work[i]);
+    for (uint32_t d = 0; d < 2; d++)
+        routed->families_ns[d][HDI_FAMILY_NONE] = c->route.chosen.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_FAMILY_NONE, c->routing.now_ns);
+    stats->predicted_ns = whole_ns(c->route.chosen.total_ns);
+    stats->predicted_device_ns = c->route.possible[0] ? whole_ns(c->route.alone[0].total_ns) : 0;
+    stats->predicted_beside_ns = c->route.possible[1] ? whole_ns(c->route.alone[1].total_ns) : 0;
+    print_choice(c, program, &routed->text);
+    routed->node_count = program->node_count;
+    routed->places = c->route.places;
+    routed->resident = c->resident;
+    c->route.places = NULL;
+    c->resident = NULL;
+}
+
+hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hdi_routed *out_routed,
+                             hd_plan_stats *out_stats, hd_error *error) {
+    const hd_allocator *allocator = program->allocator;
+    choice *c = hdi_alloc(allocator, sizeof *c);
+    if (!c) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
+    c->devices = devices;
+    c->work = hdi_alloc(allocator, program->node_count * sizeof *c->work);
+    c->can = hdi_alloc(allocator, program->node_count);
+    c->resident = hdi_alloc(allocator, program->node_count * sizeof *c->resident);
+    hd_status status = HD_OK;
+    if (!c->work || !c->can || !c->resident) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
+    if (!status) status = choose(c, program, desc, earlier, error);
+    if (!status) tell(c, program, out_routed, out_stats);
+    if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
+    end_choice(c, program);
+    return status;
+}
+
+void hdi_routed_free(hdi_routed *routed, const hd_allocator *allocator) {
+    hdi_free(allocator, routed->places, routed->node_count);
+    hdi_free(allocator, routed->resident, routed->node_count * sizeof *routed->resident);
+    hdi_text_free(&routed->text);
+    *routed = (hdi_routed){ .text = { .allocator = allocator } };
+}
+
+/* ---- learning, and moving ---- */
+
+bool hdi_routing_is_due(const hd_plan *plan) { return plan->routed.places && hdi_learn_due(plan->stats.runs - plan->routed.since); }
+
+void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]) {
+    hd_device *const devices[2] = { plan->device, plan->desc.beside };
+    for (uint32_t d = 0; d < 2; d++)
+        if (measured_ns[d] > 0) hdi_tuned_learn(devices[d], plan->routed.families_ns[d], (double)measured_ns[d]);
+    plan->stats.measured_runs++;
+}
+
+static bool has_bound(const hd_plan *plan) {
+    for (uint32_t p = 0; p < plan->part_count; p++)
+        for (uint32_t i = 0; i < plan->parts[p].core->plan->slot_count; i++)
+            if (plan->parts[p].core->slots[i].bound) return true;
+    return false;
+}
+
+/* What the caller wrote, and what runs left in states, from one plan's memory to the other's. */
+static hd_status move_slot(hdi_core *from, uint32_t at, hd_plan *to, hd_error *error) {
+    const hdi_plan_slot *slot = &from->plan->slots[at];
+    const uint32_t kinds = 1u << HDI_STORAGE_INPUT | 1u << HDI_STORAGE_STATE;
+    void *bytes = slot->tensor_bytes <= SIZE_MAX ? hdi_alloc(&to->context->allocator, (size_t)slot->tensor_bytes) : NULL;
+    if (!bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", slot->name);
+    hd_status status = hdi_device_read(from->device, from->slots[at].memory, 0, bytes, slot->tensor_bytes, from->last_ticket, error);
+    for (uint32_t p = 0; p < to->part_count && !status; p++) {
+        hdi_core *core = to->parts[p].core;
+        uint32_t target;
+        const hdi_core_slot *own = hdi_core_find(core, slot->name, kinds, &target);
+        if (!own || own->home) continue;
+        status = hdi_core_memory(core, target, error);
+        if (!status) status = hdi_device_write(core->device, core->slots[target].memory, 0, bytes, slot->tensor_bytes, &core->last_ticket, error);
+        if (!status) core->slots[target].written = true;
+    }
+    hdi_free(&to->context->allocator, bytes, (size_t)slot->tensor_bytes);
+    return status;
+}
+
+static hd_status move_all(const hd_plan *from, hd_plan *to, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t p = 0; p < from->part_count; p++) {
+        hdi_core *core = from->parts[p].core;
+        for (uint32_t i = 0; i < core->plan->slot_count && !status; i++) {
+            const hdi_plan_slot *slot = &core->plan->slots[i];
+            const hdi_core_slot *own = &core->slots[i];
+            const bool input = slot->kind == HDI_STORAGE_INPUT && own->written && !own->inside;
+            if (own->memory && !own->home && (input || slot->kind == HDI_STORAGE_STATE)) status = move_slot(core, i, to, error);
+        }
+    }
+    return status;
+}
+
+/* What hdi_parts_make fills in; not the plan's place in lists, which others may change. */
+static void take_parts(hd_plan *to, const hd_plan *from) {
+    to->parts = from->parts;
+    to->part_count = from->part_count;
+    to->crossings = from->crossings;
+    to->crossing_count = from->crossing_count;
+    to->crossing_capacity = from->crossing_capacity;
+    to->begun = from->begun;
+    to->crossed = from->crossed;
+    to->memory = from->memory;
+    to->segments_text = from->segments_text;
+}
+
+/* The plan with these places: made beside the old one, which then ends. */
+static hd_status remake(hd_plan *plan, const hd_program *program, hdi_routed *routed, hd_error *error) {
+    hd_plan old = { .context = plan->context }, none = { .segments_text = { .allocator = &plan->context->allocator } };
+    take_parts(&old, plan);
+    take_parts(plan, &none);
+    plan->stats.crossing_bytes = 0;
+    const uint64_t hash = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
+    hd_status status = hdi_parts_make_at(plan, program, routed->places, hash, error);
+    if (!status) status = move_all(&old, plan, error);
+    if (status) {
+        hdi_parts_end(plan, false);
+        take_parts(plan, &old);
+        return status;
+    }
+    hdi_parts_end(&old, true);
+    hdi_routed_free(&plan->routed, &plan->context->allocator);
+    routed->since = plan->stats.runs;
+    plan->routed = *routed;
+    plan->ran = false;
+    hdi_plan_fill_stats(plan);
+    hdi_log_line(&plan->context->log, HD_LOG_INFO, "plan", "route auto: operations moved after %llu runs: %u segments, predicted %llu ns", (unsigned long long)plan->stats.runs,
+                 plan->part_count, (unsigned long long)plan->stats.predicted_ns);
+    return HD_OK;
+}
+
+void hdi_routing_renew(hd_plan *plan) {
+    hd_device *const devices[2] = { plan->device, plan->desc.beside };
+    hd_program *program = NULL;
+    hd_error error = { 0 };
+    hdi_routed routed = { .text = { .allocator = &plan->context->allocator } };
+    hd_plan_stats stats = plan->stats;
+    if (plan->stats.runs == 0 || has_bound(plan) || hdi_drive(plan, true, 0, &error)) return;
+    if (hd_program_parse(plan->context, plan->program_text.bytes, plan->program_text.count, &program)) return;
+    hd_status status = hdi_routing_places(devices, program, &plan->desc, &plan->routed, &routed, &stats, &error);
+    const bool moves = !status && memcmp(routed.places, plan->routed.places, routed.node_count) != 0;
+    const hd_plan_stats before = plan->stats;
+    if (moves) {
+        plan->stats = stats;
+        status = remake(plan, program, &routed, &error);
+        if (status) plan->stats = before;
+    }
+    if (!moves || status) hdi_routed_free(&routed, &plan->context->allocator);
+    hd_program_destroy(program);
+}
