@@ -77,8 +77,8 @@ static hd_status scenario(failing *f, const char *backend) {
     return status;
 }
 
-/* The same for a plan in three segments on two devices; a state is on one of them. */
-static hd_status scenario_of_two(failing *f, const char *backend) {
+/* The same for a plan on two devices; a state is on one of them. */
+static hd_status scenario_of_two(failing *f, const char *backend, const char *route) {
     static const char text[] = "heddle 1\nv1 = input f32[4,4] \"x\"\nv2 = input i32[1] \"p\"\nv3 = state f32[6,4] \"s\"\nv4 = relu v1\nv5 = write_rows v3 v4 v2\n"
                                "v6 = sum v5 axis=0\nv7 = neg v6\noutput v7 \"y\"\noutput v4 \"z\"\n";
     hd_context_desc desc = { .allocator = { resize, f }, .backend = backend, .cache_dir = "", .cpu_threads = 1 };
@@ -97,7 +97,7 @@ static hd_status scenario_of_two(failing *f, const char *backend) {
     if (!status) status = hd_program_parse(context, text, sizeof text - 1, &program);
     const uint64_t live = hd_context_live_objects(context);
     for (int round = 0; round < 2 && !status; round++) { /* the second time from ended plans */
-        const hd_plan_desc plan_desc = { .beside = devices[1], .route = "sum=beside" };
+        const hd_plan_desc plan_desc = { .beside = devices[1], .route = route };
         status = hd_plan_estimate(devices[0], program, &plan_desc, &memory);
         if (!status) status = hd_plan_create(devices[0], program, &plan_desc, &plan);
         if (!status) status = hd_plan_write(plan, "x", data, sizeof data);
@@ -116,6 +116,9 @@ static hd_status scenario_of_two(failing *f, const char *backend) {
     hd_context_destroy(context);
     return status;
 }
+
+static hd_status scenario_of_segments(failing *f, const char *backend) { return scenario_of_two(f, backend, "sum=beside"); } /* three */
+static hd_status scenario_of_auto(failing *f, const char *backend) { return scenario_of_two(f, backend, "auto"); }
 
 static void sweep(hd_status (*life)(failing *f, const char *backend), const char *backend, bool forever) {
     unsigned faults = 0;
@@ -138,11 +141,12 @@ static void sweep(hd_status (*life)(failing *f, const char *backend), const char
 static void cpu_once(void **state) { (void)state; sweep(scenario, "cpu", false); }
 static void cpu_forever(void **state) { (void)state; sweep(scenario, "cpu", true); }
 static void null_once(void **state) { (void)state; sweep(scenario, "null", false); }
-static void two_once(void **state) { (void)state; sweep(scenario_of_two, "cpu", false); }
-static void two_forever(void **state) { (void)state; sweep(scenario_of_two, "null", true); }
+static void two_once(void **state) { (void)state; sweep(scenario_of_segments, "cpu", false); }
+static void two_forever(void **state) { (void)state; sweep(scenario_of_segments, "null", true); }
+static void auto_once(void **state) { (void)state; sweep(scenario_of_auto, "cpu", false); }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(cpu_once), cmocka_unit_test(cpu_forever), cmocka_unit_test(null_once),
-                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever) };
+                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever), cmocka_unit_test(auto_once) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

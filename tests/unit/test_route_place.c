@@ -326,6 +326,7 @@ static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
     assert_int_equal(places[1], 1);
     if (wrong * 10 > runs) fail_msg("%llu of %llu runs on the slower device, %llu moves", (unsigned long long)wrong, (unsigned long long)runs, (unsigned long long)moves);
     if (moves < 2 || moves > 20) fail_msg("%llu moves", (unsigned long long)moves);
+    end(&s);
 }
 
 static void without_memory(void **state) {
