@@ -152,9 +152,10 @@ hd_status hdi_drive_measure(hd_plan *plan, uint64_t timeout_ns, uint64_t out_ns[
         status = hdi_device_wait(part->core->device, part->ticket, left_ns(until_ns, 0), error);
         out_ns[part->core->device != plan->device] += hdi_now_ns() - began_ns;
     }
-    if (status == HD_STATUS_TIMEOUT && plan->begun < plan->part_count) return status; /* the next call goes on */
-    if (!status) plan->ran = true;
-    end_run(plan, status == HD_STATUS_TIMEOUT ? HD_OK : status);
+    const bool goes_on = status == HD_STATUS_TIMEOUT;
+    if (goes_on && plan->begun < plan->part_count) return status; /* the next call hands over the rest */
+    if (!status || goes_on) plan->ran = true;
+    end_run(plan, goes_on ? HD_OK : status);
     return status;
 }
 

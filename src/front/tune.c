@@ -94,7 +94,7 @@ hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_
     hd_status status = read || count == 0 ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu samples", count);
     for (size_t i = 0; i < count && !status; i++) {
         const hd_tune_sample *from = &samples[i];
-        read[i] = (hdi_sample){ .width = from->download ? HDI_WIDTH_HALF : HDI_WIDTH_WORD, .bytes = (double)from->transfer_bytes, .ns = (double)from->ns };
+        read[i] = (hdi_sample){ .kind = from->download ? HDI_SAMPLE_DOWNLOAD : HDI_SAMPLE_UPLOAD, .kernels = 1, .bytes = (double)from->transfer_bytes, .ns = (double)from->ns };
         if (!from->program) continue;
         read[i] = (hdi_sample){ .ns = (double)from->ns };
         status = read_program(from->program, &read[i], &error);

@@ -120,8 +120,7 @@ bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, h
     for (size_t i = 0; i < count && used < HDI_FIT_SAMPLES; i++) {
         const hdi_sample *s = &samples[i];
         if (!is_usable(s)) continue;
-        const double kernels = s->kernels > 0 ? s->kernels : 1;
-        rows[used++] = (row){ { find_submit ? 1 / s->ns : 0, kernels / s->ns, s->flops / s->ns, s->bytes / s->ns }, known / s->ns, 1 };
+        rows[used++] = (row){ { find_submit ? 1 / s->ns : 0, s->kernels / s->ns, s->flops / s->ns, s->bytes / s->ns }, known / s->ns, 1 };
     }
     if (used < LEAST_SAMPLES) return false;
     double median = 0;
@@ -150,11 +149,11 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
 
 /* ---- a whole device ---- */
 
-/* The samples of one family and type, or of one way. */
-static size_t pick(const hdi_sample *samples, size_t count, hdi_family family, int width, hdi_sample *out) {
+/* The samples of one kind, family and type. */
+static size_t pick(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_family family, hdi_width width, hdi_sample *out) {
     size_t picked = 0;
     for (size_t i = 0; i < count && picked < HDI_FIT_SAMPLES; i++)
-        if (samples[i].family == family && (int)samples[i].width == width) out[picked++] = samples[i];
+        if (samples[i].kind == kind && samples[i].family == family && samples[i].width == width) out[picked++] = samples[i];
     return picked;
 }
 
@@ -167,14 +166,11 @@ static bool shows_submit(const hdi_sample *samples, size_t count) {
 
 static void merge(hdi_figure *into, const hdi_figure *measured) { *into = hdi_figure_merge(into, measured); }
 
-static void fit_ways(const hdi_sample *samples, size_t count, hdi_sample *picked, hdi_tuning *tuning) {
-    hdi_figure *const ways[] = { &tuning->upload, &tuning->download };
-    for (int way = 0; way < 2; way++) {
-        hdi_figure figure;
-        double none = 0;
-        const size_t some = pick(samples, count, HDI_FAMILY_NONE, way, picked);
-        if (hdi_fit(picked, some, &none, &figure)) merge(ways[way], &figure);
-    }
+static void fit_transfers(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_sample *picked, hdi_figure *into) {
+    hdi_figure figure;
+    double none = 0;
+    const size_t some = pick(samples, count, kind, HDI_FAMILY_NONE, HDI_WIDTH_WORD, picked);
+    if (hdi_fit(picked, some, &none, &figure)) merge(into, &figure);
 }
 
 /* What a submission costs, from the samples that show it best. */
@@ -184,7 +180,7 @@ static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *pick
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
             hdi_figure figure;
             double submit_ns = -1;
-            const size_t some = pick(samples, count, (hdi_family)family, width, picked);
+            const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, picked);
             if (!shows_submit(picked, some) || !hdi_fit(picked, some, &submit_ns, &figure) || figure.error >= best.error) continue;
             best = (hdi_figure){ .fixed_ns = submit_ns, .error = figure.error, .samples = figure.samples };
         }
@@ -194,13 +190,14 @@ static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *pick
 hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *tuning, hd_error *error) {
     hdi_sample *picked = hdi_alloc(allocator, HDI_FIT_SAMPLES * sizeof *picked);
     if (!picked) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to fit %zu samples", count);
-    fit_ways(samples, count, picked, tuning);
+    fit_transfers(samples, count, HDI_SAMPLE_UPLOAD, picked, &tuning->upload);
+    fit_transfers(samples, count, HDI_SAMPLE_DOWNLOAD, picked, &tuning->download);
     fit_submit(samples, count, picked, tuning);
     for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
             hdi_figure figure;
             double submit_ns = tuning->submit.fixed_ns;
-            const size_t some = pick(samples, count, (hdi_family)family, width, picked);
+            const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, picked);
             if (hdi_fit(picked, some, &submit_ns, &figure)) merge(&tuning->ops[family][width], &figure);
         }
     hdi_free(allocator, picked, HDI_FIT_SAMPLES * sizeof *picked);

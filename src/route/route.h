@@ -78,11 +78,13 @@ double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t n
 
 /* ---- fit (fit.c): figures from measured runs ---- */
 
+typedef enum hdi_sample_kind { HDI_SAMPLE_RUN = 0, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD } hdi_sample_kind;
 typedef struct hdi_sample {
-    hdi_family family;
+    hdi_sample_kind kind;
+    hdi_family family;       /* of a run */
     hdi_width  width;
-    double     kernels;      /* in one submission; 0: a transfer */
-    double     flops, bytes; /* of all of them */
+    double     kernels;      /* in one submission; of a transfer 1 */
+    double     flops, bytes; /* of all of them; of a transfer no flops */
     double     ns;           /* with the submission; at least 1 */
 } hdi_sample;
 #define HDI_FIT_SAMPLES 512 /* that one figure is fitted from; more are left out */
@@ -91,7 +93,7 @@ typedef struct hdi_sample {
  * number of kernels differs), for transfers it stays 0. False: no sample is usable. */
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out_figure);
 /* Fits a whole device: the submission from the family whose samples show it best, then every family and type by itself, and
- * merges what came out into `inout_tuning`. `sample.family` HDI_FAMILY_NONE with `width` 0 and 1: uploads, downloads. */
+ * merges what came out into `inout_tuning`. */
 hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *inout_tuning, hd_error *error);
 /* New measurements join old ones: their mean by number of samples, of which the old ones have at most as many as the new. */
 hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured);

@@ -25,9 +25,10 @@ const char *hdi_width_name(hdi_width width) {
 static hdi_family family_of(const hdi_node *node) {
     switch (node->op) {
     case HDI_OP_MATMUL: return HDI_FAMILY_MATMUL;
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: return HDI_FAMILY_REDUCE;
+    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_TOP_K:
+        return HDI_FAMILY_REDUCE;
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CROSS_ENTROPY: case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return HDI_FAMILY_ROWS;
-    case HDI_OP_GATHER: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS: return HDI_FAMILY_TABLE;
+    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS: return HDI_FAMILY_TABLE;
     case HDI_OP_ROPE: return HDI_FAMILY_ROPE;
     case HDI_OP_ATTENTION: return HDI_FAMILY_ATTENTION;
     case HDI_OP_COPY: case HDI_OP_CONCAT: case HDI_OP_PAD: return HDI_FAMILY_COPY;
@@ -106,7 +107,7 @@ static void count_node(const hd_program *program, const hdi_node *node, hdi_work
         break;
     }
     case HDI_FAMILY_TABLE:
-        if (node->op == HDI_OP_GATHER) { /* of the table only the rows that are asked for */
+        if (node->op == HDI_OP_GATHER || node->op == HDI_OP_TAKE_ALONG) { /* of the table only what is asked for */
             const hdi_node *table = operand_of(program, node, 0);
             work->bytes = plus(bytes_of(operand_of(program, node, 1)), plus(bytes_of(node), hd_dtype_bytes(table->dtype, elements)));
         } else if (node->op == HDI_OP_WRITE_ROWS) { /* of the state only the rows that are written */

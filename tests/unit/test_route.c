@@ -24,7 +24,7 @@ static void assert_near(double got, double wanted, double share) {
 static size_t invent(const hdi_figure *truth, double submit_ns, double share, hdi_sample *out, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const double n = 16 * exp2((double)i / 3), kernels = i % 4 == 0 ? 8 : 1;
-        out[i] = (hdi_sample){ HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
+        out[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
         out[i].ns = (submit_ns + kernels * truth->fixed_ns + out[i].flops * truth->ns_per_flop + out[i].bytes * truth->ns_per_byte) * noise(share);
     }
     return count;
@@ -74,7 +74,7 @@ static void parts_are_never_negative(void **state) {
     double none = 0;
     for (size_t i = 0; i < 12; i++) {
         const double n = exp2((double)(10 + i));
-        samples[i] = (hdi_sample){ HDI_FAMILY_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
     }
     assert_true(hdi_fit(samples, 12, &none, &found));
     assert_true(found.fixed_ns >= 0 && found.ns_per_flop >= 0 && found.ns_per_byte >= 0);
@@ -120,9 +120,9 @@ static void a_device_is_fitted(void **state) {
     size_t count = invent(&truth, 30000, 0.01, samples, 24);
     for (size_t i = 0; i < 12; i++) {
         const double bytes = exp2((double)(10 + i));
-        samples[count++] = (hdi_sample){ HDI_FAMILY_NONE, (hdi_width)0, 0, 0, bytes, 9000 + 0.1 * bytes };
-        samples[count++] = (hdi_sample){ HDI_FAMILY_NONE, (hdi_width)1, 0, 0, bytes, 7000 + 0.2 * bytes };
-        samples[count++] = (hdi_sample){ HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
+        samples[count++] = (hdi_sample){ .kind = HDI_SAMPLE_UPLOAD, .kernels = 1, .bytes = bytes, .ns = 9000 + 0.1 * bytes };
+        samples[count++] = (hdi_sample){ .kind = HDI_SAMPLE_DOWNLOAD, .kernels = 1, .bytes = bytes, .ns = 7000 + 0.2 * bytes };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
     }
     assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
     assert_near(t.submit.fixed_ns, 30000, 0.05);

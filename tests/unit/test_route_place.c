@@ -5,6 +5,7 @@
 #include <math.h>
 
 enum { MOST = 24, SIDE = 32 };
+#define SECOND UINT64_C(1000000000)
 
 static uint32_t chance;
 static uint32_t below(uint32_t n) {
@@ -297,8 +298,8 @@ static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
     memcpy(places, route.places, s.program->node_count);
     hdi_route_free(s.program, &route);
     assert_int_equal(places[1], 1);
-    for (uint64_t run = 0; now < 900 * UINT64_C(1000000000); run++) { /* since the last move */
-        const bool loaded = now > 300e9 && now < 600e9;
+    for (uint64_t run = 0; now < 900 * SECOND; run++) { /* since the last move */
+        const bool loaded = now > 300 * SECOND && now < 600 * SECOND;
         double spent = 0;
         for (uint32_t d = 0; d < 2; d++) {
             double predicted[HDI_FAMILY_COUNT] = { 0 }, measured = 0;
@@ -310,7 +311,7 @@ static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
         }
         now += (uint64_t)spent;
         s.routing.now_ns = now;
-        const bool settled = (now > 330e9 && now < 600e9) || now > 720e9;
+        const bool settled = (now > 330 * SECOND && now < 600 * SECOND) || now > 720 * SECOND;
         if (settled) {
             runs++;
             wrong += places[1] != (loaded ? 0 : 1);

@@ -69,6 +69,8 @@ static const struct { hdi_family family; const char *lines; } cases[] = {
     { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\nt = input i32[8] \"t\"\ny = cross_entropy a t\noutput y \"y\"\n" },
     { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\ny = rms_norm a w eps=1e-06\noutput y \"y\"\n" },
     { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\nb = input f32[32] \"b\"\ny = layer_norm a w b eps=1e-06\noutput y \"y\"\n" },
+    { HDI_FAMILY_REDUCE, "a = input f32[8,32] \"a\"\ny = top_k a k=4\noutput y \"y\"\n" },
+    { HDI_FAMILY_TABLE, "a = input f32[8,32] \"a\"\ni = input i32[8,4] \"i\"\ny = take_along a i\noutput y \"y\"\n" },
     { HDI_FAMILY_TABLE, "t = input f32[100,32] \"t\"\ni = input i32[5] \"i\"\ny = gather t i\noutput y \"y\"\n" },
     { HDI_FAMILY_TABLE, "t = input q8_0[100,32] \"t\"\ni = input i32[5] \"i\"\ny = gather t i\noutput y \"y\"\n" },
     { HDI_FAMILY_TABLE, "s = state f16[100,32] \"s\"\nr = input f32[4,32] \"r\"\np = input i32[1] \"p\"\ny = write_rows s r p\noutput r \"y\"\n" },
