@@ -84,6 +84,17 @@ static void count_matmul(const hd_program *program, const hdi_node *node, hdi_wo
     work->flops = times(2, times(elements_of(node), k));
 }
 
+/* Each element of the result: all keys, twice. Of a pool of pages only those that are named are read. */
+static void count_attention(const hd_program *program, const hdi_node *node, hdi_work *work) {
+    const hdi_node *k = operand_of(program, node, 1), *pages = operand_of(program, node, 4);
+    const uint64_t pool_bytes = plus(bytes_of(k), bytes_of(operand_of(program, node, 2)));
+    const uint64_t keys = times(axis_of(k, 2), pages ? axis_of(pages, 0) : 1);
+    work->flops = times(4, times(elements_of(node), keys));
+    if (!pages) return;
+    const uint64_t read = times(2, times(elements_of(pages), bytes_of(k) / HDI_MAX(axis_of(k, 3), 1)));
+    work->bytes = work->bytes - HDI_MIN(pool_bytes, work->bytes) + HDI_MIN(pool_bytes, read);
+}
+
 /* Arithmetic and bytes of a node that computes something; by default all operands are read once and the result is written. */
 static void count_node(const hd_program *program, const hdi_node *node, hdi_work *work) {
     const uint64_t elements = elements_of(node), read = elements_of(operand_of(program, node, 0));
@@ -101,11 +112,7 @@ static void count_node(const hd_program *program, const hdi_node *node, hdi_work
     case HDI_FAMILY_REDUCE: work->flops = times(read, node->op == HDI_OP_DOT ? 2 : 1); break;
     case HDI_FAMILY_ROWS: work->flops = times(read, node->op == HDI_OP_RMS_NORM || node->op == HDI_OP_LAYER_NORM ? 6 : 8); break;
     case HDI_FAMILY_ROPE: work->flops = times(elements, 6); break;
-    case HDI_FAMILY_ATTENTION: {
-        const hdi_node *k = operand_of(program, node, 1);
-        work->flops = times(4, times(elements, axis_of(k, 2))); /* each element of the result: all keys, twice */
-        break;
-    }
+    case HDI_FAMILY_ATTENTION: count_attention(program, node, work); break;
     case HDI_FAMILY_TABLE:
         if (node->op == HDI_OP_GATHER || node->op == HDI_OP_TAKE_ALONG) { /* of the table only what is asked for */
             const hdi_node *table = operand_of(program, node, 0);
@@ -113,7 +120,7 @@ static void count_node(const hd_program *program, const hdi_node *node, hdi_work
         } else if (node->op == HDI_OP_WRITE_ROWS) { /* of the state only the rows that are written */
             const hdi_node *rows = operand_of(program, node, 1);
             work->flops = 0;
-            work->bytes = plus(bytes_of(operand_of(program, node, 2)), plus(bytes_of(rows), hd_dtype_bytes(node->dtype, elements_of(rows))));
+            work->bytes = plus(plus(bytes_of(operand_of(program, node, 2)), bytes_of(operand_of(program, node, 3))), plus(bytes_of(rows), hd_dtype_bytes(node->dtype, elements_of(rows))));
         }
         break;
     default: break;
