@@ -3,11 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct verdicts {
     hd_verdict *items;
     size_t      count, room;
-    bool        failed;
+    bool        failed, shows; /* shows: how far it is, on a terminal */
 } verdicts;
 
 static void keep(void *user, const hd_verdict *verdict) {
@@ -23,6 +24,7 @@ static void keep(void *user, const hd_verdict *verdict) {
         all->room = room;
     }
     all->items[all->count++] = *verdict;
+    if (all->shows) fprintf(stderr, "\rheddle verify: %zu variants, %s\033[K", all->count, verdict->kernel);
 }
 
 static int print_text(const cli_command *command, const verdicts *all, uint32_t wrong, double seconds) {
@@ -73,12 +75,15 @@ static int print_json(cli_session *session, const verdicts *all, uint32_t wrong)
 
 static int verify(const cli_args *args) {
     cli_session session;
-    verdicts all = { 0 };
+    verdicts all = { .shows = isatty(STDERR_FILENO) != 0 };
     uint32_t wrong = 0;
     int code = cli_session_open(args->command, &session);
     if (!code) code = cli_session_device(&session, cli_get(args, "--device"));
     const uint64_t began = cli_now_ns();
-    if (!code && hd_device_verify(session.device, keep, &all, &wrong)) code = cli_session_fail(&session, NULL);
+    if (!code && all.shows) fprintf(stderr, "\rheddle verify: kernels are compiled\033[K");
+    const hd_status status = code ? HD_OK : hd_device_verify(session.device, keep, &all, &wrong);
+    if (all.shows) fprintf(stderr, "\r\033[K");
+    if (status) code = cli_session_fail(&session, NULL);
     if (!code && all.failed) code = cli_fail(args->command, "no memory is left");
     if (!code && cli_get(args, "--json")) code = print_json(&session, &all, wrong);
     else if (!code) code = print_text(args->command, &all, wrong, (double)(cli_now_ns() - began) * 1e-9);

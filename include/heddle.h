@@ -218,7 +218,8 @@ typedef struct hd_context_desc {
     const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
     int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
-    uint32_t     cpu_threads;   /* HEDDLE_THREADS=n; default: the processors this process may use */
+    uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: of the CPU device, and at most (up to 16) for compiling the kernels of a plan;
+                                   default: the processors this process may use */
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
     int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device: -1 none, 1 on GPUs,

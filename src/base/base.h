@@ -118,6 +118,11 @@ void hdi_mutex_lock(hdi_mutex *mutex);
 void hdi_mutex_unlock(hdi_mutex *mutex);
 uint64_t hdi_now_ns(void); /* monotonic */
 uint32_t hdi_processor_count(void); /* that this process may use */
+/* Runs task(user, 0..count-1), begun in this order, on the caller's thread and at most `threads` - 1 others, which end before
+ * it returns. Once a task gave false no further one is begun: all before it were. Fewer threads where the system has none. */
+#define HDI_MOST_THREADS 16
+typedef bool (*hdi_job_fn)(void *user, uint32_t index);
+void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
 /* ---- options (options.c): the one place that reads the environment ---- */
 /* X(FIELD, "HEDDLE_NAME", "default", "help") */
@@ -127,7 +132,7 @@ uint32_t hdi_processor_count(void); /* that this process may use */
     X(STRICT,     "HEDDLE_STRICT",     "0",       "1: no fall-back, no software device, no null device") \
     X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \
     X(VALIDATION, "HEDDLE_VALIDATION", "0",       "1: the driver's validation layers, reported in the log") \
-    X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads") \
+    X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads, also of those that compile kernels") \
     X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
     X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds") \
     X(VERIFY,     "HEDDLE_VERIFY",     "0",       "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere")

@@ -1,8 +1,9 @@
-/* threads.c: a mutex, a clock and the number of processors, over POSIX. */
+/* threads.c: a mutex, a clock, the number of processors and tasks side by side, over POSIX. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,4 +27,32 @@ uint32_t hdi_processor_count(void) {
 #endif
     long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (uint32_t)count : 1;
+}
+
+typedef struct task_run {
+    hdi_job_fn  task;
+    void       *user;
+    uint32_t    count;
+    atomic_uint next;
+    atomic_bool stopped;
+} task_run;
+
+static void *work(void *argument) {
+    task_run *run = argument;
+    while (!atomic_load(&run->stopped)) {
+        const uint32_t index = atomic_fetch_add(&run->next, 1);
+        if (index >= run->count) break;
+        if (!run->task(run->user, index)) atomic_store(&run->stopped, true);
+    }
+    return NULL;
+}
+
+void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count) {
+    task_run run = { .task = task, .user = user, .count = count };
+    pthread_t others[HDI_MOST_THREADS - 1];
+    uint32_t other_count = 0;
+    threads = HDI_MIN(HDI_MIN(threads, count), (uint32_t)HDI_MOST_THREADS);
+    while (other_count + 1 < threads && pthread_create(&others[other_count], NULL, work, &run) == 0) other_count++;
+    work(&run);
+    while (other_count) pthread_join(others[--other_count], NULL);
 }

@@ -1,6 +1,6 @@
 /* backend.h: the seam. A back end sees commands, slots and bytes; never an op, a shape or a plan.
- * Calls on one device come from one thread at a time (device.c holds its lock); calls on different devices may run at
- * once. The front has checked all arguments: back ends do not check again. Sizes are above zero. */
+ * Kernels are loaded by several threads at once, beside the other calls; those come on one device from one thread at a time
+ * (device.c holds its lock). Calls on different devices may run at once. The front has checked all arguments: back ends do not check again. Sizes are above zero. */
 #ifndef HDI_BACKEND_H
 #define HDI_BACKEND_H
 
@@ -22,7 +22,7 @@ typedef struct hdi_host {
     const hdi_log      *log;
     const char         *cache_dir;  /* existing folder for compiled kernels, or NULL */
     bool                validation;
-    uint32_t            cpu_threads;
+    uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0: as many as there are processors */
     uint64_t            wait_ns;
 } hdi_host;
 
@@ -85,7 +85,7 @@ typedef struct hdi_backend {
     void (*free)(hdi_backend_device *device, hdi_memory *memory);
     /* The host's view of the memory, valid until it ends; NULL where the host does not see it. */
     void *(*map)(hdi_backend_device *device, hdi_memory *memory);
-    /* Compiles; `*out_from_cache` tells whether the disk cache had it. */
+    /* Compiles, on any thread at any time before close; `*out_from_cache` tells whether the disk cache had it. */
     hd_status (*kernel_load)(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                              hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
     void (*kernel_free)(hdi_backend_device *device, hdi_loaded_kernel *kernel);

@@ -142,6 +142,8 @@ void *hdi_device_map(hd_device *device, hdi_memory *memory) {
 
 /* ---- kernels ---- */
 
+static uint64_t hash_of(const hdi_module *module) { return module->spirv ? module->spirv->hash : 0; }
+
 static bool same_kernel(const hdi_cached_kernel *cached, uint64_t hash, const hdi_module *module, const hdi_kernel *kernel) {
     bool same_module = hash ? cached->module_hash == hash : cached->module == module;
     return same_module && cached->kernel.spec_count == kernel->spec_count && cached->kernel.subgroup == kernel->subgroup && cached->kernel.keep_subnormals == kernel->keep_subnormals &&
@@ -150,34 +152,94 @@ static bool same_kernel(const hdi_cached_kernel *cached, uint64_t hash, const hd
            memcmp(cached->kernel.spec, kernel->spec, kernel->spec_count * sizeof kernel->spec[0]) == 0;
 }
 
-static hd_status load_kernel(hd_device *device, const hdi_module *module, uint64_t hash, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, hd_error *error) {
-    if (!hdi_grow(device->host->allocator, &device->kernels, &device->kernel_capacity, (size_t)device->kernel_count + 1, sizeof *device->kernels))
-        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
-    bool from_cache = false;
-    hd_status status = device->backend->kernel_load(device->handle, module, kernel, out_kernel, &from_cache, error);
-    if (status) return note(device, status, error);
-    bool native = device->found.caps.native_kernels != 0; /* compiled with heddle itself: counts as neither */
-    device->stats.kernels_from_cache += from_cache && !native;
-    device->stats.kernels_compiled += !from_cache && !native;
-    device->kernels[device->kernel_count++] = (hdi_cached_kernel){ module, hash, *kernel, *out_kernel };
-    return HD_OK;
+/* The loaded kernel that is the same, or NULL. Called with the lock held. */
+static hdi_loaded_kernel *find_kernel(const hd_device *device, const hdi_wanted_kernel *wanted) {
+    const uint64_t hash = hash_of(wanted->module);
+    for (uint32_t i = 0; i < device->kernel_count; i++)
+        if (same_kernel(&device->kernels[i], hash, wanted->module, wanted->kernel)) return device->kernels[i].loaded;
+    return NULL;
 }
 
-hd_status hdi_device_kernel(hd_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, hd_error *error) {
-    uint64_t hash = module->spirv ? module->spirv->hash : 0;
+/* Finds what is in memory; the rest is marked as missing, each kernel once. Gives the number of those. Called with the lock held. */
+static uint32_t find_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count) {
+    uint32_t missing = 0;
+    device->stats.kernel_requests += count;
+    for (uint32_t i = 0; i < count; i++) {
+        wanted[i].missing = wanted[i].from_cache = wanted[i].failed = false;
+        bool twin = (wanted[i].loaded = find_kernel(device, &wanted[i])) != NULL;
+        const hdi_cached_kernel same = { wanted[i].module, hash_of(wanted[i].module), *wanted[i].kernel, NULL };
+        for (uint32_t j = 0; j < i && !twin; j++)
+            twin = wanted[j].missing && same_kernel(&same, hash_of(wanted[j].module), wanted[j].module, wanted[j].kernel);
+        device->stats.kernel_hits += twin;
+        wanted[i].missing = !twin;
+        missing += !twin;
+    }
+    return missing;
+}
+
+typedef struct compilation {
+    hd_device         *device;
+    hdi_wanted_kernel *wanted;
+    uint32_t           failed; /* the first that failed; under the device's lock */
+    hd_status          status; /* its */
+    hd_error           error;
+} compilation;
+
+static bool compile(void *user, uint32_t index) {
+    compilation *all = user;
+    hdi_wanted_kernel *wanted = &all->wanted[index];
+    hd_device *device = all->device;
+    hd_error error = { 0 };
+    if (!wanted->missing) return true;
+    const hd_status status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel, &wanted->loaded, &wanted->from_cache, &error);
+    if (!status) return true;
+    wanted->loaded = NULL;
+    wanted->failed = true;
+    hdi_mutex_lock(&device->lock);
+    if (!all->status || index < all->failed) {
+        all->failed = index;
+        all->status = note(device, status, &error);
+        all->error = error;
+    }
+    hdi_mutex_unlock(&device->lock);
+    return false;
+}
+
+/* Keeps a kernel that was missing; where another thread was quicker, its kernel is taken. Called with the lock held. */
+static hd_status keep_kernel(hd_device *device, hdi_wanted_kernel *wanted, hd_error *error) {
+    hdi_loaded_kernel *same = find_kernel(device, wanted);
+    const bool native = device->found.caps.native_kernels != 0; /* compiled with heddle itself: counts as neither */
+    device->stats.kernels_from_cache += wanted->from_cache && !native;
+    device->stats.kernels_compiled += !wanted->from_cache && !native;
+    const bool kept = !same && hdi_grow(device->host->allocator, &device->kernels, &device->kernel_capacity, (size_t)device->kernel_count + 1, sizeof *device->kernels);
+    if (kept) device->kernels[device->kernel_count++] = (hdi_cached_kernel){ wanted->module, hash_of(wanted->module), *wanted->kernel, wanted->loaded };
+    else {
+        device->backend->kernel_free(device->handle, wanted->loaded);
+        wanted->loaded = same;
+    }
+    return wanted->loaded ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
+}
+
+hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error) {
+    compilation all = { .device = device, .wanted = wanted };
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
-    device->stats.kernel_requests++;
-    for (uint32_t i = 0; i < device->kernel_count && !status; i++)
-        if (same_kernel(&device->kernels[i], hash, module, kernel)) {
-            device->stats.kernel_hits++;
-            *out_kernel = device->kernels[i].loaded;
-            hdi_mutex_unlock(&device->lock);
-            return HD_OK;
-        }
-    if (!status) status = load_kernel(device, module, hash, kernel, out_kernel, error);
+    const uint32_t missing = status ? 0 : find_kernels(device, wanted, count);
     hdi_mutex_unlock(&device->lock);
-    return status;
+    if (status) return status;
+    const uint32_t threads = device->host->cpu_threads ? device->host->cpu_threads : hdi_processor_count();
+    if (missing) hdi_side_by_side(device->found.caps.native_kernels ? 1 : HDI_MIN(threads, missing), compile, &all, count);
+    hdi_mutex_lock(&device->lock);
+    for (uint32_t i = 0; i < count; i++)
+        if (wanted[i].missing && wanted[i].loaded) {
+            const hd_status kept = keep_kernel(device, &wanted[i], &all.error);
+            if (!all.status) all.status = kept;
+        }
+    for (uint32_t i = 0; i < count && !all.status; i++)
+        if (!wanted[i].loaded) wanted[i].loaded = find_kernel(device, &wanted[i]);
+    hdi_mutex_unlock(&device->lock);
+    if (all.status && error && error->status == HD_OK) *error = all.error;
+    return all.status;
 }
 
 /* ---- submissions ---- */

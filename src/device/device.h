@@ -88,8 +88,16 @@ void hdi_device_close(hd_device *device);
 hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes);
 void *hdi_device_map(hd_device *device, hdi_memory *memory);
-/* The compiled kernel, from memory where it was compiled before. It lives as long as the device. */
-hd_status hdi_device_kernel(hd_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, hd_error *error);
+/* A kernel that is asked for. */
+typedef struct hdi_wanted_kernel {
+    const hdi_module  *module;
+    const hdi_kernel  *kernel;
+    hdi_loaded_kernel *loaded; /* out */
+    bool missing, from_cache, failed; /* out: it was not in memory; it was on disk; it cannot be compiled */
+} hdi_wanted_kernel;
+/* Compiled kernels, from memory those that were compiled before, the others side by side and without the lock. They live as
+ * long as the device. Of several failures the first in order is told; what was compiled stays. */
+hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error);
 hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 /* Ticket 0 is always done. */

@@ -28,13 +28,17 @@ static hd_status wrap_user_kernels(hdi_core *core, hd_error *error) {
 
 static hd_status load_kernels(hdi_core *core, hd_error *error) {
     const hdi_cmds *cmds = &core->plan->cmds;
-    core->kernels = hdi_alloc(core->device->host->allocator, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
-    if (!core->kernels) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernels");
-    for (uint32_t i = 0; i < cmds->kernel_count; i++) {
-        hd_status status = hdi_device_kernel(core->device, module_of(core, cmds->kernels[i].module), &cmds->kernels[i], &core->kernels[i], error);
-        if (status) return status;
-    }
-    return HD_OK;
+    const hd_allocator *allocator = core->device->host->allocator;
+    hdi_wanted_kernel *wanted = hdi_alloc(allocator, cmds->kernel_count * sizeof *wanted);
+    core->kernels = hdi_alloc(allocator, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
+    hd_status status = HD_OK;
+    if (!wanted || !core->kernels) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernels");
+    for (uint32_t i = 0; i < cmds->kernel_count && !status; i++)
+        wanted[i] = (hdi_wanted_kernel){ .module = module_of(core, cmds->kernels[i].module), .kernel = &cmds->kernels[i] };
+    if (!status) status = hdi_device_kernels(core->device, wanted, cmds->kernel_count, error);
+    for (uint32_t i = 0; i < cmds->kernel_count && !status; i++) core->kernels[i] = wanted[i].loaded;
+    hdi_free(allocator, wanted, cmds->kernel_count * sizeof *wanted);
+    return status;
 }
 
 /* Small inputs and outputs lie where the host sees them: a step then needs no transfer of its own. Larger ones are better off

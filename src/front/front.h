@@ -191,9 +191,11 @@ typedef struct hdi_judgement {
     uint32_t answers; /* that were compared; 0: no plan for the device has this variant */
     double   worst;   /* largest error as a share of its bound; above 1: wrong */
 } hdi_judgement;
-/* Compares the answers for one form of a variant, on a device with these facts. The statuses are those of a device that
- * cannot answer; a kernel that it does not take counts as wrong. */
-hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement *out, hd_error *error);
+/* Compares the answers for a variant's forms, on a device with these facts; out[form] of each. The statuses are those of a
+ * device that cannot answer; a kernel that it does not take counts as wrong. */
+hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement out[64], hd_error *error);
+/* Compiles side by side what the answers for these variants need, so that judging finds it in memory. */
+hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_variant *variants, uint32_t count, hd_error *error);
 /* Are f32 sums and products rounded, and subnormals kept, as exact mode needs? */
 hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error);
 /* Changes with the answers: verdicts of others are not taken over. */

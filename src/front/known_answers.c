@@ -192,7 +192,7 @@ static hd_status write_inputs(run *r, hd_error *error) {
     return status;
 }
 
-/* ---- judging ---- */
+/* ---- comparing ---- */
 
 static double value_at(const hdi_reference_tensor *tensor, const uint8_t *bytes, uint64_t index) {
     uint16_t narrow = 0;
@@ -250,12 +250,14 @@ static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float sha
     return status;
 }
 
-static bool holds(const hdi_plan *plan, hdi_variant variant) {
+/* Which of the variant's forms the plan's kernels have. */
+static uint64_t held(const hdi_plan *plan, hdi_variant variant) {
+    uint64_t forms = 0;
     for (uint32_t i = 0; i < plan->cmds.kernel_count; i++) {
         const hdi_variant found = hdi_variant_of(&plan->cmds.kernels[i]);
-        if (found.module == variant.module && found.exact == variant.exact && (found.forms & variant.forms)) return true;
+        if (found.module == variant.module && found.exact == variant.exact) forms |= found.forms & variant.forms;
     }
-    return false;
+    return forms;
 }
 
 /* Did the device fail to answer, rather than the kernel to be right? */
@@ -263,27 +265,27 @@ static bool is_of_device(hd_status status) {
     return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST;
 }
 
-/* Plans the text for the caps; where the plan holds the variant, runs and compares it. */
-static hd_status judge_text(hd_device *device, const hdi_caps *caps, const answer *from, const char *text, hdi_variant variant, hdi_judgement *out, hd_error *error) {
+/* An answer planned for a device, with at least one of the forms that are judged. */
+typedef struct trial {
+    const answer     *from;
+    const hd_program *program;
+    hdi_plan         *plan;  /* the visitor's */
+    hdi_variant       variant; /* its forms: those that the plan holds */
+} trial;
+typedef hd_status (*visitor)(void *user, const trial *tried, hd_error *error);
+
+/* Plans the text for the caps; where the plan holds the variant, visits it. */
+static hd_status visit_text(hd_device *device, const hdi_caps *caps, const answer *from, const char *text, hdi_variant variant, visitor visit, void *user, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     const hdi_plan_options options = { .math = variant.exact ? HD_MATH_EXACT : HD_MATH_FAST };
-    const data wanted = variant.exact && from->data == WHOLE ? REAL : variant.exact && from->kernels == K(ELEMENTWISE) && from->data == REAL ? SPECIAL : from->data;
-    hd_program *program = hdi_program_new(allocator, device->context);
-    hdi_plan *plan = NULL;
     hd_error inside = { 0 };
+    hdi_plan *plan = NULL;
+    hd_program *program = hdi_program_new(allocator, device->context);
     if (!program) return no_memory(error);
     hd_status status = hdi_program_parse(program, text, strlen(text), NULL, NULL, &inside);
     if (!status) status = hdi_plan_make(allocator, program, caps, &options, &plan, &inside);
-    if (!status && holds(plan, variant)) {
-        run r = { .program = program, .arena = { .allocator = allocator }, .data = wanted };
-        status = compute(&r, &inside);
-        if (status) hdi_plan_free(plan);
-        else status = judge_plan(&r, device, plan, from->share, &out->worst, &inside);
-        hdi_core_end(r.core);
-        hdi_arena_free(&r.arena);
-        out->answers++;
-        if (status && !is_of_device(status)) out->worst = INFINITY;
-    } else hdi_plan_free(plan);
+    if (!status && (variant.forms = held(plan, variant)) != 0) status = visit(user, &(trial){ from, program, plan, variant }, &inside);
+    else hdi_plan_free(plan);
     hdi_program_free(program);
     if (!is_of_device(status)) return HD_OK; /* no plan of this kind for the device, or no result */
     if (error) *error = inside;
@@ -316,32 +318,137 @@ static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t unit
     return steered;
 }
 
-hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement *out, hd_error *error) {
-    const hd_dtype type = hdi_variant_type(variant);
+/* The variant's forms that answers of the type judge. */
+static uint64_t forms_of(hdi_variant variant, uint32_t type) {
+    uint64_t forms = 0;
+    for (uint32_t form = 0; form < 64; form++) {
+        const hd_dtype of_form = hdi_variant_type((hdi_variant){ variant.module, variant.exact, UINT64_C(1) << form });
+        const bool fits = of_form == HD_DTYPE_NONE || type == (uint32_t)of_form || variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_REDUCE;
+        if (fits) forms |= variant.forms & UINT64_C(1) << form;
+    }
+    return forms;
+}
+
+/* Visits every answer that has forms of the variant on a device with these facts. */
+static hd_status visit_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, visitor visit, void *user, hd_error *error) {
     hdi_text text = { .allocator = device->host->allocator };
     hd_status status = HD_OK;
-    *out = (hdi_judgement){ 0 };
-    for (size_t i = 0; i < HDI_COUNT(answers) && !status && !(out->worst > 1); i++) {
+    uint64_t forms[HD_DTYPE_COUNT];
+    for (uint32_t t = 0; t < HD_DTYPE_COUNT; t++) forms[t] = forms_of(variant, t);
+    for (size_t i = 0; i < HDI_COUNT(answers) && !status; i++) {
         const answer *from = &answers[i];
-        const hdi_caps facts = steered(caps, variant, from->units);
         if (!(from->kernels >> variant.module & 1)) continue;
+        const hdi_caps facts = steered(caps, variant, from->units);
         for (uint32_t t = HD_F32; t < HD_DTYPE_COUNT && !status; t++) {
-            const bool fits = type == HD_DTYPE_NONE || t == (uint32_t)type || variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_REDUCE;
-            if (!(from->types >> t & 1) || !fits) continue;
+            const hdi_variant fitting = { variant.module, variant.exact, forms[t] };
+            if (!(from->types >> t & 1) || !forms[t]) continue;
             if (!text_of(from, (hd_dtype)t, &text)) status = no_memory(error);
-            else status = judge_text(device, &facts, from, text.bytes, variant, out, error);
+            else status = visit_text(device, &facts, from, text.bytes, fitting, visit, user, error);
         }
     }
     hdi_text_free(&text);
     return status;
 }
 
+/* ---- judging ---- */
+
+typedef struct judging {
+    hd_device     *device;
+    hdi_judgement *forms; /* 64 */
+} judging;
+
+static hd_status judge(void *user, const trial *tried, hd_error *error) {
+    const judging *j = user;
+    const bool exact = tried->variant.exact;
+    const answer *from = tried->from;
+    const data wanted = exact && from->data == WHOLE ? REAL : exact && from->kernels == K(ELEMENTWISE) && from->data == REAL ? SPECIAL : from->data;
+    run r = { .program = tried->program, .arena = { .allocator = j->device->host->allocator }, .data = wanted };
+    double worst = 0;
+    hd_status status = compute(&r, error);
+    if (status) hdi_plan_free(tried->plan);
+    else status = judge_plan(&r, j->device, tried->plan, from->share, &worst, error);
+    hdi_core_end(r.core);
+    hdi_arena_free(&r.arena);
+    if (status && !is_of_device(status)) worst = INFINITY;
+    for (uint32_t form = 0; form < 64; form++)
+        if (tried->variant.forms >> form & 1) {
+            j->forms[form].answers++;
+            j->forms[form].worst = HDI_MAX(j->forms[form].worst, worst);
+        }
+    return status;
+}
+
+hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement out[64], hd_error *error) {
+    judging j = { device, out };
+    memset(out, 0, 64 * sizeof *out);
+    return visit_answers(device, caps, variant, judge, &j, error);
+}
+
 hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error) {
     const hdi_variant variant = { HDI_MODULE_ELEMENTWISE, true, UINT64_MAX };
     const hdi_caps facts = steered(caps, variant, 0);
+    hdi_judgement forms[64] = { 0 };
+    judging j = { device, forms };
     hdi_text text = { .allocator = device->host->allocator };
-    *out = (hdi_judgement){ 0 };
-    const hd_status status = text_of(&arithmetic, HD_F32, &text) ? judge_text(device, &facts, &arithmetic, text.bytes, variant, out, error) : no_memory(error);
+    const hd_status status = text_of(&arithmetic, HD_F32, &text) ? visit_text(device, &facts, &arithmetic, text.bytes, variant, judge, &j, error) : no_memory(error);
     hdi_text_free(&text);
+    *out = (hdi_judgement){ 0 };
+    for (uint32_t form = 0; form < 64; form++)
+        if (forms[form].answers > 0) *out = forms[form]; /* one answer: they are all the same */
+    return status;
+}
+
+/* ---- compiling ahead ---- */
+
+typedef struct gathering {
+    const hd_allocator *allocator;
+    hdi_plan **plans;
+    uint32_t   count, capacity, kernel_count;
+} gathering;
+
+static hd_status gather(void *user, const trial *tried, hd_error *error) {
+    gathering *g = user;
+    if (!hdi_grow(g->allocator, &g->plans, &g->capacity, (size_t)g->count + 1, sizeof *g->plans)) {
+        hdi_plan_free(tried->plan);
+        return no_memory(error);
+    }
+    g->plans[g->count++] = tried->plan;
+    g->kernel_count += tried->plan->cmds.kernel_count;
+    return HD_OK;
+}
+
+/* Loads all that can be loaded: a kernel that fails is left out, and the others are asked for again. */
+static hd_status load_all(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error) {
+    for (;;) {
+        hd_error inside = { 0 };
+        uint32_t left = 0;
+        const hd_status status = hdi_device_kernels(device, wanted, count, &inside);
+        for (uint32_t i = 0; i < count; i++)
+            if (!wanted[i].failed) wanted[left++] = wanted[i];
+        if (status && (is_of_device(status) || left == count)) {
+            if (error) *error = inside;
+            return status;
+        }
+        if (!status) return HD_OK;
+        count = left;
+    }
+}
+
+hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_variant *variants, uint32_t variant_count, hd_error *error) {
+    gathering g = { .allocator = device->host->allocator };
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < variant_count && !status; i++) status = visit_answers(device, caps, variants[i], gather, &g, error);
+    hdi_wanted_kernel *wanted = hdi_alloc(g.allocator, g.kernel_count * sizeof *wanted);
+    if (!status && !wanted) status = no_memory(error);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g.count && !status; i++)
+        for (uint32_t k = 0; k < g.plans[i]->cmds.kernel_count; k++) {
+            const hdi_kernel *kernel = &g.plans[i]->cmds.kernels[k];
+            wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(kernel->module), .kernel = kernel };
+        }
+    if (!status) status = load_all(device, wanted, count, error);
+    for (uint32_t i = 0; i < g.count; i++) hdi_plan_free(g.plans[i]);
+    hdi_free(g.allocator, g.plans, g.capacity * sizeof *g.plans);
+    hdi_free(g.allocator, wanted, g.kernel_count * sizeof *wanted);
     return status;
 }

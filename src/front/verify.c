@@ -82,21 +82,47 @@ void hdi_verdicts_caps(hd_device *device, hdi_caps *out_caps) {
 
 /* ---- judging; called with the lock held ---- */
 
-static hd_status judge(hd_device *device, hdi_variant variant, hdi_judgement *out, hd_error *error) {
-    verdict_file *file = &device->verdicts->file;
-    const uint64_t began = hdi_now_ns();
+static hd_status ask(hd_device *device, hdi_variant variant, hdi_judgement out[64], hd_error *error) {
     const hdi_caps caps = caps_now(device);
-    const hd_status status = hdi_known_answers(device, &caps, variant, out, error);
+    return hdi_known_answers(device, &caps, variant, out, error);
+}
+
+/* Of several forms that look wrong one may have spoiled the others' answers, since a kernel can have many: each is judged
+ * again with the rest out of its way. What has no answer then stays wrong. */
+static hd_status judge_apart(hd_device *device, hdi_variant variant, uint64_t suspects, hdi_judgement out[64], hd_error *error) {
+    uint64_t *wrong = &device->verdicts->file.wrong[variant.module][variant.exact];
+    hd_status status = HD_OK;
+    for (uint32_t form = 0; form < 64 && !status; form++) {
+        hdi_judgement alone[64];
+        variant.forms = suspects & UINT64_C(1) << form;
+        if (!variant.forms) continue;
+        status = ask(device, variant, alone, error);
+        if (status || alone[form].answers == 0) continue;
+        out[form] = alone[form];
+        if (!(out[form].worst > 1)) *wrong &= ~variant.forms;
+    }
+    return status;
+}
+
+/* Judges the variant's forms, each of which gets its place in `out`. */
+static hd_status judge(hd_device *device, hdi_variant variant, hdi_judgement out[64], hd_error *error) {
+    uint64_t *wrong = &device->verdicts->file.wrong[variant.module][variant.exact], suspects = 0;
+    hd_status status = ask(device, variant, out, error);
     if (status) return status;
-    char text[HDI_VARIANT_TEXT];
-    hdi_log_line(device->host->log, HD_LOG_DEBUG, "verify", "%s: %u answers, error %g of the bound, %.1f ms", hdi_variant_text(variant, text), out->answers, out->worst,
-                 (double)(hdi_now_ns() - began) * 1e-6);
-    file->judged[variant.module][variant.exact] |= variant.forms;
-    file->wrong[variant.module][variant.exact] &= ~variant.forms;
-    if (!(out->worst > 1)) return HD_OK;
-    file->wrong[variant.module][variant.exact] |= variant.forms;
-    hdi_log_line(device->host->log, HD_LOG_WARNING, "verify", "%s: kernel %s gives wrong results (driver %s) and is not used", device->found.info.id,
-                 hdi_variant_text(variant, text), device->found.info.driver);
+    for (uint32_t form = 0; form < 64; form++)
+        if (out[form].worst > 1) suspects |= UINT64_C(1) << form;
+    *wrong = (*wrong & ~variant.forms) | suspects;
+    if (suspects & (suspects - 1)) status = judge_apart(device, variant, suspects, out, error);
+    if (status) return status;
+    device->verdicts->file.judged[variant.module][variant.exact] |= variant.forms;
+    for (uint32_t form = 0; form < 64; form++) {
+        char text[HDI_VARIANT_TEXT];
+        hdi_variant_text((hdi_variant){ variant.module, variant.exact, UINT64_C(1) << form }, text);
+        if (out[form].answers) hdi_log_line(device->host->log, HD_LOG_DEBUG, "verify", "%s: %u answers, error %g of the bound", text, out[form].answers, out[form].worst);
+        if (out[form].worst > 1)
+            hdi_log_line(device->host->log, HD_LOG_WARNING, "verify", "%s: kernel %s gives wrong results (driver %s) and is not used", device->found.info.id, text,
+                         device->found.info.driver);
+    }
     return HD_OK;
 }
 
@@ -112,33 +138,43 @@ static hd_status judge_arithmetic(hd_device *device, hdi_judgement *out, hd_erro
     return HD_OK;
 }
 
+/* What the plan holds and nobody has judged; at most `room`, which is twice the number of modules. */
+static uint32_t unjudged(const hd_device *device, const hdi_plan *plan, hdi_variant *out, uint32_t room) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->cmds.kernel_count; i++) {
+        if (plan->cmds.kernels[i].module >= HDI_USER_MODULE) continue;
+        hdi_variant variant = hdi_variant_of(&plan->cmds.kernels[i]);
+        uint32_t at = 0;
+        variant.forms &= ~device->verdicts->file.judged[variant.module][variant.exact];
+        while (at < count && (out[at].module != variant.module || out[at].exact != variant.exact)) at++;
+        if (!variant.forms || at == room) continue;
+        if (at < count) out[at].forms |= variant.forms;
+        else out[count++] = variant;
+    }
+    return count;
+}
+
 /* Judges what the plan holds and nobody has judged. `*out_wrong`: it holds what is wrong. */
 static hd_status judge_plan(hd_device *device, const hdi_plan *plan, bool *out_wrong, hd_error *error) {
     verdict_file *file = &device->verdicts->file;
+    hdi_judgement judgement, forms[64];
+    hdi_variant variants[HDI_MODULE_COUNT * 2];
+    const uint32_t count = unjudged(device, plan, variants, HDI_COUNT(variants));
+    const bool asks_arithmetic = plan->options.math == HD_MATH_EXACT && !file->arithmetic_judged;
     hd_status status = HD_OK;
-    bool judged = false;
-    *out_wrong = false;
-    if (plan->options.math == HD_MATH_EXACT && !file->arithmetic_judged) {
-        hdi_judgement judgement;
-        status = judge_arithmetic(device, &judgement, error);
-        judged = true;
-        *out_wrong = file->inexact != 0;
+    if (asks_arithmetic) status = judge_arithmetic(device, &judgement, error);
+    *out_wrong = asks_arithmetic && file->inexact != 0;
+    if (!status && count) {
+        const hdi_caps caps = caps_now(device);
+        status = hdi_known_kernels(device, &caps, variants, count, error);
     }
-    for (uint32_t i = 0; i < plan->cmds.kernel_count && !status; i++) {
-        const hdi_kernel *kernel = &plan->cmds.kernels[i];
-        if (kernel->module >= HDI_USER_MODULE) continue;
-        hdi_variant variant = hdi_variant_of(kernel);
-        const uint64_t forms = variant.forms;
-        for (uint32_t form = 0; form < 64 && !status; form++) {
-            variant.forms = forms & UINT64_C(1) << form & ~file->judged[variant.module][variant.exact];
-            if (!variant.forms) continue;
-            hdi_judgement judgement;
-            status = judge(device, variant, &judgement, error);
-            judged = true;
+    for (uint32_t i = 0; i < count && !status; i++) status = judge(device, variants[i], forms, error);
+    for (uint32_t i = 0; i < plan->cmds.kernel_count && !status; i++)
+        if (plan->cmds.kernels[i].module < HDI_USER_MODULE) {
+            const hdi_variant variant = hdi_variant_of(&plan->cmds.kernels[i]);
+            *out_wrong = *out_wrong || (file->wrong[variant.module][variant.exact] & variant.forms);
         }
-        *out_wrong = *out_wrong || (file->wrong[variant.module][variant.exact] & forms);
-    }
-    if (judged) save(device);
+    if (count || asks_arithmetic) save(device);
     return status;
 }
 
@@ -174,22 +210,33 @@ static void tell(hdi_variant variant, const hdi_judgement *judgement, hd_verdict
     if (report) report(user, &verdict);
 }
 
+/* Judges every form of a module in fast or exact arithmetic. */
+static hd_status verify_module(hd_device *device, hdi_variant variant, hd_verdict_fn report, void *user, uint32_t *wrong, hd_error *error) {
+    hdi_judgement forms[64];
+    const hd_status status = judge(device, variant, forms, error);
+    for (uint32_t form = 0; form < 64 && !status; form++) {
+        variant.forms = UINT64_C(1) << form;
+        if (forms[form].answers == 0) continue;
+        *wrong += forms[form].worst > 1;
+        tell(variant, &forms[form], report, user);
+    }
+    return status;
+}
+
 hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong) {
     if (!device) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdi_judgement judgement;
     uint32_t wrong = 0;
+    hdi_variant variants[HDI_MODULE_COUNT * 2];
+    for (uint32_t i = 0; i < HDI_COUNT(variants); i++) variants[i] = (hdi_variant){ i / 2, i % 2 != 0, UINT64_MAX };
     hdi_mutex_lock(&device->verdicts->lock);
-    hd_status status = judge_arithmetic(device, &judgement, &error);
+    const hdi_caps caps = caps_now(device);
+    hd_status status = hdi_known_kernels(device, &caps, variants, HDI_COUNT(variants), &error);
+    if (!status) status = judge_arithmetic(device, &judgement, &error);
     if (!status && judgement.answers) tell((hdi_variant){ HDI_MODULE_COUNT, true, 0 }, &judgement, report, user);
     if (!status) wrong += judgement.worst > 1;
-    for (uint32_t i = 0; i < HDI_MODULE_COUNT * 128u && !status; i++) {
-        const hdi_variant variant = { i / 128, i / 64 % 2 != 0, UINT64_C(1) << i % 64 };
-        status = judge(device, variant, &judgement, &error);
-        if (status || judgement.answers == 0) continue;
-        wrong += judgement.worst > 1;
-        tell(variant, &judgement, report, user);
-    }
+    for (uint32_t i = 0; i < HDI_COUNT(variants) && !status; i++) status = verify_module(device, variants[i], report, user, &wrong, &error);
     save(device);
     hdi_mutex_unlock(&device->verdicts->lock);
     hdi_core_drop_idle(device->context, device); /* they may hold what is wrong */

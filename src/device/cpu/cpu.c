@@ -382,7 +382,9 @@ static hd_status device_profile(hdi_backend_device *device, uint64_t ticket, uin
 /* ---- open and close, kernels ---- */
 
 static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    pthread_mutex_lock(&device->mutex);
     hdi_list_remove(&kernel->link);
+    pthread_mutex_unlock(&device->mutex);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
 }
 
@@ -439,7 +441,9 @@ static hd_status kernel_load(hdi_backend_device *device, const hdi_module *modul
     if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
     loaded->run = module->cpu;
     loaded->kernel = *kernel;
+    pthread_mutex_lock(&device->mutex);
     hdi_list_add(&device->kernels, &loaded->link);
+    pthread_mutex_unlock(&device->mutex);
     *out_from_cache = true; /* compiled with heddle itself */
     *out_kernel = loaded;
     return HD_OK;

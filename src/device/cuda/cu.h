@@ -8,6 +8,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
+#include "device/loss.h"
 #include "device/takes.h"
 #include "spirv/spirv.h"
 
@@ -91,7 +92,7 @@ typedef enum hdcu_function {
 } hdcu_function;
 
 typedef struct hdcu_flavour hdcu_flavour;
-/* The functions, and what the last fallible call came to. */
+/* The functions. */
 typedef struct hdcu_api {
 #define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) int (*name) parameters;
 #include "device/cuda/functions.inc"
@@ -99,11 +100,15 @@ typedef struct hdcu_api {
     bool          compiles; /* there is a run-time compiler */
     bool          multiplies; /* there is a library of matrix products, */
     char          products[512]; /* in this file */
-    bool          lost;     /* a failure that the device does not come back from, */
-    char          lost_text[192]; /* in these words */
-    hdcu_function function; /* called last */
-    int           result;
+    hdi_loss      loss;     /* a failure that the device does not come back from */
 } hdcu_api;
+
+/* What a thread called last, and what came of it. */
+typedef struct hdcu_outcome {
+    hdcu_function function;
+    int           result;
+} hdcu_outcome;
+extern _Thread_local hdcu_outcome hdcu_last;
 
 /* Facts of a device that are not caps. */
 typedef struct hdcu_facts {
@@ -129,8 +134,8 @@ extern const hdcu_flavour hdcu_cuda, hdcu_hip;
 
 /* Calls a function of the table; true when it succeeded, else hdcu_fail can explain. */
 #define HDCU_CALL(api, name, ...) \
-    ((api)->function = HDCU_FN_##name, (api)->result = hdcu_fault(HDCU_FN_##name), \
-     (api)->result = (api)->result ? (api)->result : (api)->name(__VA_ARGS__), (api)->result == HDCU_SUCCESS)
+    (hdcu_last = (hdcu_outcome){ HDCU_FN_##name, hdcu_fault(HDCU_FN_##name) }, \
+     hdcu_last.result = hdcu_last.result ? hdcu_last.result : (api)->name(__VA_ARGS__), hdcu_last.result == HDCU_SUCCESS)
 
 /* load.c */
 /* Fills the table in; NULL, or the reason why there is no driver. The libraries stay in the process. */
@@ -140,7 +145,7 @@ bool hdcu_load_products(hdcu_api *api); /* once that is wanted */
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function);
 /* Says what the last call came to. A loss stays. */
 hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
-bool hdcu_is_loss(const hdcu_api *api); /* did the last call tell of one? */
+bool hdcu_is_loss(void); /* did the last call tell of one? */
 hd_status hdcu_lost(const hdcu_api *api, hd_error *error);
 /* For tests: asked before every fallible call; what is not 0 is returned in the library's place. NULL: nobody is asked. */
 typedef int (*hdcu_fault_fn)(hdcu_function function);
@@ -198,7 +203,8 @@ struct hdi_backend_device {
     hdi_link     spares[2][HDCU_SPARE_CLASSES]; /* small memory to be used again: the device's, and the host's */
     uint64_t     submitted, done, serial;
     hdcu_job     jobs[HDCU_JOBS]; /* of ticket t: jobs[t % HDCU_JOBS] */
-    bool         abandoned;       /* work on it would not end: its objects are left to the driver */
+    hdi_mutex    kernels_lock;    /* guards `kernels`, which several threads load, and opening `blas` */
+    atomic_bool  abandoned;       /* work on it would not end: its objects are left to the driver */
 };
 /* Ends an object of the driver's, if there is one; never under work that does not end. */
 #define HDCU_END(device, name, handle) \

@@ -35,6 +35,7 @@ static void device_close(hdi_backend_device *device) {
     HDCU_END(device, StreamDestroy, device->stream);
     leave(device);
     if (device->context && !device->abandoned) device->api.PrimaryCtxRelease(device->facts.device);
+    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
@@ -58,7 +59,10 @@ static hd_status find_again(hdi_backend_device *device, const hdcu_flavour *flav
 
 static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, const hdi_found *found, hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, flavour->backend, 0, "no memory for a device");
+    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+        hdi_free(host->allocator, device, sizeof *device);
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, flavour->backend, 0, "no memory for a device");
+    }
     hdcu_api *api = &device->api;
     device->host = host;
     device->found = *found;

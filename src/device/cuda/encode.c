@@ -33,7 +33,7 @@ static bool note(encoder *e) {
     if (!e->captures) return true;
     if (!HDCU_CALL(&e->device->api, StreamGetCaptureInfo, e->device->stream, &state, NULL, NULL, &nodes, &count)) return false;
     if (count != 1) {
-        e->device->api.result = HDCU_UNKNOWN;
+        hdcu_last.result = HDCU_UNKNOWN;
         return false;
     }
     e->lanes[lane] = nodes[0];
@@ -139,11 +139,11 @@ static bool capture(hdi_backend_device *device, const hdi_submission *submission
     encoder e = { .device = device, .submission = submission, .captures = true };
     if (!HDCU_CALL(api, StreamBeginCapture, device->stream, HDCU_CAPTURE_RELAXED)) return false;
     const bool encoded = encode(&e);
-    const hdcu_function function = api->function;
-    const int result = api->result;
+    const hdcu_function function = hdcu_last.function;
+    const int result = hdcu_last.result;
     const int ended = api->StreamEndCapture(device->stream, &graph);
-    api->function = encoded ? HDCU_FN_StreamEndCapture : function;
-    api->result = encoded ? ended : result;
+    hdcu_last.function = encoded ? HDCU_FN_StreamEndCapture : function;
+    hdcu_last.result = encoded ? ended : result;
     const bool fine = encoded && ended == HDCU_SUCCESS && HDCU_CALL(api, GraphInstantiate, &take->exec, graph, 0);
     if (!fine) take->exec = NULL;
     if (graph) api->GraphDestroy(graph);

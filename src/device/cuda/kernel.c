@@ -66,10 +66,10 @@ static bool compile_with(hdi_backend_device *device, const char *name, hdcu_prog
     for (const char *const *more = exact ? flavour->exact_options : flavour->fast_options; *more && count < (int)HDI_COUNT(options); more++)
         options[count++] = *more;
     if (HDCU_CALL(&device->api, CompileProgram, program, count, options)) return true;
-    const int result = device->api.result;
+    const int result = hdcu_last.result;
     log_compiler(device, name, program);
-    device->api.function = HDCU_FN_CompileProgram;
-    device->api.result = result;
+    hdcu_last.function = HDCU_FN_CompileProgram;
+    hdcu_last.result = result;
     return false;
 }
 
@@ -102,7 +102,7 @@ static hd_status compile(hdi_backend_device *device, const char *name, const cha
     if (!HDCU_CALL(api, CreateProgram, &program, text, name, 0, NULL, NULL)) return hdcu_fail(api, error, "kernel %s", name);
     if (!compile_with(device, name, program, arch, exact)) status = hdcu_fail(api, error, "compiling kernel %s", name);
     else if (!get_code(device, program, as_text, out_code, out_bytes)) {
-        if (api->result) status = hdcu_fail(api, error, "the code of kernel %s", name);
+        if (hdcu_last.result) status = hdcu_fail(api, error, "the code of kernel %s", name);
         else status = hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", name);
     }
     api->DestroyProgram(&program);
@@ -136,7 +136,7 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     const uint64_t key = status ? 0 : key_of(device->api.flavour, &text, kernel->keep_subnormals);
     void *code = status ? NULL : hdi_cache_read(&device->cache, key, &bytes);
     *out_from_cache = code && load_code(device, code, loaded);
-    if (code && !*out_from_cache && hdcu_is_loss(&device->api)) status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
+    if (code && !*out_from_cache && hdcu_is_loss()) status = hdcu_fail(&device->api, error, "loading kernel %s", module->name);
     if (!status && !*out_from_cache) {
         hdi_free(allocator, code, bytes);
         code = NULL;
@@ -151,7 +151,9 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
 
 void hdcu_kernel_end(hdi_backend_device *device, hdi_used *used) {
     hdi_loaded_kernel *kernel = HDI_OBJECT(used, hdi_loaded_kernel, used);
+    hdi_mutex_lock(&device->kernels_lock); /* threads that load kernels use the list too */
     hdi_list_remove(&used->link);
+    hdi_mutex_unlock(&device->kernels_lock);
     HDCU_END(device, ModuleUnload, kernel->module);
     hdcu_product_end(device, kernel->product);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
@@ -161,11 +163,13 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     const char *backend = device->found.info.backend;
     *out_from_cache = false;
-    if (device->api.lost) return hdcu_lost(&device->api, error);
+    if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
     if (!module->spirv && !module->library) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
+    hdi_mutex_lock(&device->kernels_lock);
     hdi_list_add(&device->kernels, &loaded->used.link);
+    hdi_mutex_unlock(&device->kernels_lock);
     hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error) : load(device, module, kernel, loaded, out_from_cache, error);
     if (status) hdcu_kernel_end(device, &loaded->used);
     else *out_kernel = loaded;
@@ -174,6 +178,8 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
 
 void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     if (!kernel) return;
+    hdi_mutex_lock(&device->kernels_lock);
     hdi_used_bury(&kernel->used, &device->dead_kernels);
+    hdi_mutex_unlock(&device->kernels_lock);
     hdi_used_collect(device, &device->dead_kernels, device->done, hdcu_kernel_end);
 }

@@ -90,19 +90,21 @@ static const struct result_row { int result; hd_status status; const char *text;
 };
 
 /* The row of the last call's result; NULL: the function's own status says more. */
-static const struct result_row *row_of(const hdcu_api *api) {
-    for (size_t i = 0; i < HDI_COUNT(results) && functions[api->function].owner == DRIVER; i++)
-        if (results[i].result == api->result) return &results[i];
+static const struct result_row *row_of(void) {
+    for (size_t i = 0; i < HDI_COUNT(results) && functions[hdcu_last.function].owner == DRIVER; i++)
+        if (results[i].result == hdcu_last.result) return &results[i];
     return NULL;
 }
 
-bool hdcu_is_loss(const hdcu_api *api) {
-    const struct result_row *row = row_of(api);
+bool hdcu_is_loss(void) {
+    const struct result_row *row = row_of();
     return row && row->status == HD_STATUS_DEVICE_LOST;
 }
 
+_Thread_local hdcu_outcome hdcu_last;
+
 hd_status hdcu_lost(const hdcu_api *api, hd_error *error) {
-    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, api->flavour->backend, 0, "the device was lost (%s) and has to be opened anew", api->lost_text);
+    return hdi_loss_tell(&api->loss, api->flavour->backend, error);
 }
 
 hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) {
@@ -111,12 +113,9 @@ hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) {
     va_start(args, format);
     vsnprintf(doing, sizeof doing, format, args);
     va_end(args);
-    const struct result_row *row = row_of(api);
-    const char *text = row ? row->text : "it failed", *name = hdcu_function_name(api->flavour, api->function);
-    const hd_status status = row && row->status != HD_STATUS_API ? row->status : functions[api->function].status;
-    if (status == HD_STATUS_DEVICE_LOST && !api->lost) {
-        api->lost = true;
-        snprintf(api->lost_text, sizeof api->lost_text, "%.60s, %s: %s", doing, name, text);
-    }
-    return hdi_fail_native(error, status, api->flavour->backend, api->result, "%s: %s: %s (%d)", doing, name, text, api->result);
+    const struct result_row *row = row_of();
+    const char *text = row ? row->text : "it failed", *name = hdcu_function_name(api->flavour, hdcu_last.function);
+    const hd_status status = row && row->status != HD_STATUS_API ? row->status : functions[hdcu_last.function].status;
+    if (status == HD_STATUS_DEVICE_LOST) hdi_loss_note(&api->loss, hdcu_last.result, "in %s, %.60s: %s", name, doing, text);
+    return hdi_fail_native(error, status, api->flavour->backend, hdcu_last.result, "%s: %s: %s (%d)", doing, name, text, hdcu_last.result);
 }

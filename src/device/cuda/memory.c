@@ -48,7 +48,7 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     const bool of_host = desc->use != HD_BUFFER_STORAGE;
     const uint64_t most = device->found.caps.max_allocation_bytes;
     uint64_t bytes;
-    if (device->api.lost) return hdcu_lost(&device->api, error);
+    if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
     if (desc->bytes > most || !round_bytes(desc->bytes, &bytes))
         return hdi_fail_native(error, HD_STATUS_LIMIT, device->found.info.backend, 0, "%llu bytes wanted, one allocation has at most %llu",
                                (unsigned long long)desc->bytes, (unsigned long long)most);

@@ -62,14 +62,25 @@ static bool choose(hdcu_api *api, hdcu_blas library, uint64_t workspace_bytes, h
                 HDCU_CALL(api, BlasSearchSet, search, SEARCH_SUMS, &sums, sizeof sums);
     for (int attribute = SEARCH_ALIGN_A; attribute <= SEARCH_ALIGN_D && fine; attribute++) fine = HDCU_CALL(api, BlasSearchSet, search, attribute, &align, sizeof align);
     fine = fine && HDCU_CALL(api, BlasFind, library, p->desc, p->first, p->second, p->result, p->result, search, 1, &found, &count);
-    const hdcu_function function = api->function;
-    const int result = api->result;
+    const hdcu_function function = hdcu_last.function;
+    const int result = hdcu_last.result;
     api->BlasSearchDestroy(search);
-    api->function = function;
-    api->result = result;
+    hdcu_last.function = function;
+    hdcu_last.result = result;
     *out_found = count == 1 && found.state == HDCU_SUCCESS && found.workspace_bytes <= most;
     p->algo = found.algo;
     return fine;
+}
+
+/* Opens the library for the first product. Called with the lock held. */
+static hd_status open_library(hdi_backend_device *device, const hdi_module *module, hd_error *error) {
+    hdcu_api *api = &device->api;
+    if (!api->BlasCreate && (!api->multiplies || !hdcu_load_products(api)))
+        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0, "kernel %s: the library of matrix products cannot be opened: %s", module->name,
+                               api->products[0] ? api->products : "there is none");
+    if (device->blas || HDCU_CALL(api, BlasCreate, &device->blas)) return HD_OK;
+    device->blas = NULL;
+    return hdcu_fail(api, error, "opening the library of matrix products");
 }
 
 hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdcu_product **out_product, hd_error *error) {
@@ -80,13 +91,10 @@ hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module
     if (!p) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", module->name);
     p->first_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_B_TYPE], spec[HDI_PRODUCT_B_FIRST]);
     p->second_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_A_TYPE], spec[HDI_PRODUCT_A_FIRST]);
-    if (!api->BlasCreate && (!api->multiplies || !hdcu_load_products(api)))
-        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0, "kernel %s: the library of matrix products cannot be opened: %s", module->name,
-                               api->products[0] ? api->products : "there is none");
-    if (!device->blas && !HDCU_CALL(api, BlasCreate, &device->blas)) {
-        device->blas = NULL;
-        return hdcu_fail(api, error, "opening the library of matrix products");
-    }
+    hdi_mutex_lock(&device->kernels_lock);
+    const hd_status opened = open_library(device, module, error);
+    hdi_mutex_unlock(&device->kernels_lock);
+    if (opened) return opened;
     if (!describe(api, spec, p) || !choose(api, device->blas, spec[HDI_PRODUCT_WORKSPACE], p, &found)) return hdcu_fail(api, error, "kernel %s", module->name);
     if (!found)
         return hdi_fail_native(error, HD_STATUS_PIPELINE_CREATION, device->found.info.backend, 0, "kernel %s: the library knows no way for a product of %u x %u x %u", module->name,

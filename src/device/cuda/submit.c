@@ -16,11 +16,11 @@ hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
     *out_done = ticket <= device->done;
     if (*out_done) return HD_OK;
-    if (device->api.lost) return hdcu_lost(&device->api, error);
+    if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
     if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0, "ticket %llu was never given out", (unsigned long long)ticket);
     *out_done = HDCU_CALL(&device->api, EventQuery, job->done);
     if (*out_done) note_done(device, ticket);
-    else if (device->api.result != HDCU_NOT_READY) return hdcu_fail(&device->api, error, "submission %llu", (unsigned long long)ticket);
+    else if (hdcu_last.result != HDCU_NOT_READY) return hdcu_fail(&device->api, error, "submission %llu", (unsigned long long)ticket);
     return HD_OK;
 }
 
@@ -76,9 +76,9 @@ static hd_status take_job(hdi_backend_device *device, const hdi_submission *subm
 /* What was handed over in part must come to rest, since no ticket stands for it; work that does not is given up. */
 static void come_to_rest(hdi_backend_device *device) {
     hdcu_api *api = &device->api;
-    if (api->lost) return;
-    device->abandoned = api->lost = !hdcu_drain(device, device->host->wait_ns);
-    if (api->lost) snprintf(api->lost_text, sizeof api->lost_text, "work that was handed over in part does not end");
+    if (hdi_loss_known(&api->loss)) return;
+    device->abandoned = !hdcu_drain(device, device->host->wait_ns);
+    if (device->abandoned) hdi_loss_note(&api->loss, 0, "since work that was handed over in part does not end");
     else note_done(device, device->submitted);
 }
 
@@ -87,7 +87,7 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     hdi_take *take = NULL;
     hdcu_job *job = NULL;
     bool encoded = true;
-    if (api->lost) return hdcu_lost(api, error);
+    if (hdi_loss_known(&api->loss)) return hdcu_lost(api, error);
     hd_status status = take_job(device, submission, &job, error);
     if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
     if (status) return status;

@@ -14,6 +14,7 @@ static void device_close(hdi_backend_device *device) {
     HDZE_END(device, CommandQueueDestroy, device->clear_queue);
     HDZE_END(device, CommandQueueDestroy, device->queue);
     HDZE_END(device, ContextDestroy, device->context);
+    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
@@ -43,7 +44,10 @@ static bool make_queues(hdi_backend_device *device) {
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device) return hdze_no_memory(error, "a Level Zero device");
+    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+        hdi_free(host->allocator, device, sizeof *device);
+        return hdze_no_memory(error, "a Level Zero device");
+    }
     hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     device->host = host;

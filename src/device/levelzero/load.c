@@ -37,16 +37,16 @@ static const struct { ze_result_t code; hd_status status; const char *text; } ro
 };
 ze_result_t hdze_result_of(hdze_result_row row) { return rows[row].code; }
 
-hd_status hdze_lost(const hdi_backend_device *device, hd_error *error) {
-    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, "levelzero", (int64_t)device->result, "the device was lost %s", device->lost_text);
-}
+_Thread_local hdze_outcome hdze_last;
+
+hd_status hdze_lost(const hdi_backend_device *device, hd_error *error) { return hdi_loss_tell(&device->loss, "levelzero", error); }
 
 hd_status hdze_no_memory(hd_error *error, const char *what) {
     return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "levelzero", 0, "no host memory for %s", what);
 }
 
 hd_status hdze_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) {
-    const hdze_function_facts *facts = &functions[device->function];
+    const hdze_function_facts *facts = &functions[hdze_last.function];
     char what[128];
     va_list args;
     va_start(args, format);
@@ -55,15 +55,14 @@ hd_status hdze_fail(hdi_backend_device *device, hd_error *error, const char *for
     hd_status status = HD_STATUS_API;
     const char *text = "it failed";
     for (size_t i = 0; i < HDI_COUNT(rows); i++)
-        if (rows[i].code == device->result) {
+        if (rows[i].code == hdze_last.result) {
             status = rows[i].status;
             text = rows[i].text;
         }
     if (status == HD_STATUS_API) status = facts->status;
     if (status == HD_STATUS_DEVICE_LOST) {
-        device->lost = true;
-        snprintf(device->lost_text, sizeof device->lost_text, "in %s, %s", facts->name, what);
+        hdi_loss_note(&device->loss, (int64_t)hdze_last.result, "in %s, %s", facts->name, what);
         return hdze_lost(device, error);
     }
-    return hdi_fail_native(error, status, "levelzero", (int64_t)device->result, "%s: %s: %s (0x%x)", what, facts->name, text, (unsigned)device->result);
+    return hdi_fail_native(error, status, "levelzero", (int64_t)hdze_last.result, "%s: %s: %s (0x%x)", what, facts->name, text, (unsigned)hdze_last.result);
 }

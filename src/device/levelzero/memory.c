@@ -25,9 +25,9 @@ static bool clear(hdi_backend_device *device, const hdi_memory *memory) {
                 HDZE_CALL(device, CommandQueueExecuteCommandLists, device->clear_queue, 1, &device->clear_list, NULL);
     if (!fine) return false;
     if (HDZE_CALL(device, CommandQueueSynchronize, device->clear_queue, device->host->wait_ns)) return true;
-    if (device->result == ZE_RESULT_NOT_READY || device->ze.CommandQueueSynchronize(device->clear_queue, device->host->wait_ns) == ZE_RESULT_NOT_READY) {
+    if (hdze_last.result == ZE_RESULT_NOT_READY || device->ze.CommandQueueSynchronize(device->clear_queue, device->host->wait_ns) == ZE_RESULT_NOT_READY) {
         device->abandoned = true; /* it may still be written to */
-        device->result = ZE_RESULT_ERROR_DEVICE_LOST;
+        hdze_last.result = ZE_RESULT_ERROR_DEVICE_LOST;
     }
     return false;
 }
@@ -46,7 +46,7 @@ static bool take(hdi_backend_device *device, hdi_memory *memory, hd_buffer_use u
 }
 
 hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
-    if (device->lost) return hdze_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
     if (desc->bytes > device->found.caps.max_allocation_bytes)
         return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "levelzero", 0, "a buffer of %llu bytes; one allocation has at most %llu",
                                (unsigned long long)desc->bytes, (unsigned long long)device->found.caps.max_allocation_bytes);

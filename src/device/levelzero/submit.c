@@ -15,11 +15,11 @@ hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     const hdze_job *job = &device->jobs[ticket % HDZE_JOBS];
     *out_done = ticket <= device->done;
     if (*out_done) return HD_OK;
-    if (device->lost) return hdze_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
     if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, "levelzero", 0, "ticket %llu was never given out", (unsigned long long)ticket);
     *out_done = HDZE_CALL(device, FenceQueryStatus, job->fence);
     if (*out_done) note_done(device, ticket);
-    else if (device->result != ZE_RESULT_NOT_READY) return hdze_fail(device, error, "submission %llu", (unsigned long long)ticket);
+    else if (hdze_last.result != ZE_RESULT_NOT_READY) return hdze_fail(device, error, "submission %llu", (unsigned long long)ticket);
     return HD_OK;
 }
 
@@ -88,7 +88,7 @@ hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, ui
     hdi_take *take = NULL;
     hdze_job *job = NULL;
     bool encoded = true;
-    if (device->lost) return hdze_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
     hd_status status = take_job(device, submission, &job, error);
     if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
     if (status) return status;

@@ -8,6 +8,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
+#include "device/loss.h"
 #include "device/takes.h"
 #include "spirv/spirv.h"
 
@@ -113,18 +114,23 @@ struct hdi_backend_device {
     hdi_link     memories, dead_memories, kernels, dead_kernels;
     uint64_t     submitted, done, serial;
     hdze_job     jobs[HDZE_JOBS]; /* of ticket t: jobs[t % HDZE_JOBS] */
-    bool         lost;            /* for good: `lost_text` says where */
-    bool         abandoned;       /* work on it may not have ended: what it uses is left to the driver */
-    hdze_function function;       /* called last */
-    ze_result_t  result;          /* of it */
-    char         lost_text[192];
+    hdi_mutex    kernels_lock;    /* guards `kernels`, which several threads load */
+    hdi_loss     loss;
+    atomic_bool  abandoned;       /* work on it may not have ended: what it uses is left to the driver */
 };
+
+/* What a thread called last, and what came of it. */
+typedef struct hdze_outcome {
+    hdze_function function;
+    ze_result_t   result;
+} hdze_outcome;
+extern _Thread_local hdze_outcome hdze_last;
 
 /* Calls a function; true when it succeeded, else hdze_fail can explain. */
 #define HDZE_CALL(device, name, ...) \
-    ((device)->function = HDZE_FN_##name, (device)->result = hdze_fault(HDZE_FN_##name), \
-     (device)->result = (device)->result != ZE_RESULT_SUCCESS ? (device)->result : (device)->ze.name(__VA_ARGS__), \
-     (device)->result == ZE_RESULT_SUCCESS)
+    (hdze_last = (hdze_outcome){ HDZE_FN_##name, hdze_fault(HDZE_FN_##name) }, \
+     hdze_last.result = hdze_last.result != ZE_RESULT_SUCCESS ? hdze_last.result : (device)->ze.name(__VA_ARGS__), \
+     hdze_last.result == ZE_RESULT_SUCCESS)
 /* Ends an object of the driver's, if there is one; never under work that does not end. */
 #define HDZE_END(device, name, handle) \
     do { if ((handle) && !(device)->abandoned) (device)->ze.name(handle); (handle) = NULL; } while (0)

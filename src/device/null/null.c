@@ -18,6 +18,7 @@ struct hdi_recording {
 struct hdi_backend_device {
     const hdi_host *host;
     hdi_link        memories, kernels; /* what is still alive when the device is closed */
+    hdi_mutex       kernels_lock;      /* guards `kernels`, which several threads load */
     hdi_recording   recording;
     uint64_t        tickets;
 };
@@ -45,7 +46,10 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     (void)found;
     (void)foreign;
     *out_device = hdi_alloc(host->allocator, sizeof **out_device);
-    if (!*out_device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the null device");
+    if (!*out_device || !hdi_mutex_init(&(*out_device)->kernels_lock)) {
+        hdi_free(host->allocator, *out_device, sizeof **out_device);
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the null device");
+    }
     (*out_device)->host = host;
     hdi_list_init(&(*out_device)->memories);
     hdi_list_init(&(*out_device)->kernels);
@@ -78,18 +82,23 @@ static hd_status kernel_load(hdi_backend_device *device, const hdi_module *modul
     *out_from_cache = false;
     *out_kernel = hdi_alloc(device->host->allocator, sizeof **out_kernel);
     if (!*out_kernel) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
+    hdi_mutex_lock(&device->kernels_lock);
     hdi_list_add(&device->kernels, &(*out_kernel)->link);
+    hdi_mutex_unlock(&device->kernels_lock);
     return HD_OK;
 }
 
 static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    hdi_mutex_lock(&device->kernels_lock);
     hdi_list_remove(&kernel->link);
+    hdi_mutex_unlock(&device->kernels_lock);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
 }
 
 static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->memories)) device_free(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
     while (!hdi_list_empty(&device->kernels)) kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
+    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 

@@ -10,6 +10,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 
+#include "device/loss.h"
 #include "device/takes.h"
 #include "spirv/spirv.h"
 
@@ -144,21 +145,26 @@ struct hdi_backend_device {
     uint64_t         serials, passes;
     uint64_t         submitted, done;
     hdcl_job         jobs[HDCL_JOBS]; /* of ticket t: jobs[t % HDCL_JOBS] */
-    bool             lost;            /* for good: `lost_text` says where */
-    bool             abandoned;       /* work on it may not have ended: what it uses is left to the driver */
-    hdcl_function    function;        /* called last */
-    cl_int           result;          /* of it */
-    char             lost_text[192];
+    hdi_mutex        kernels_lock;    /* guards `kernels`, which several threads load */
+    hdi_loss         loss;
+    atomic_bool      abandoned;       /* work on it may not have ended: what it uses is left to the driver */
 };
+
+/* What a thread called last, and what came of it. */
+typedef struct hdcl_outcome {
+    hdcl_function function;
+    cl_int        result;
+} hdcl_outcome;
+extern _Thread_local hdcl_outcome hdcl_last;
 
 /* Calls a function that gives an error code; true when it succeeded. */
 #define HDCL_CALL(device, name, ...) \
-    ((device)->function = HDCL_FN_##name, (device)->result = hdcl_fault(HDCL_FN_##name), \
-     (device)->result = (device)->result != CL_SUCCESS ? (device)->result : (device)->cl.name(__VA_ARGS__), (device)->result == CL_SUCCESS)
+    (hdcl_last = (hdcl_outcome){ HDCL_FN_##name, hdcl_fault(HDCL_FN_##name) }, \
+     hdcl_last.result = hdcl_last.result != CL_SUCCESS ? hdcl_last.result : (device)->cl.name(__VA_ARGS__), hdcl_last.result == CL_SUCCESS)
 /* Calls a function that makes something, with the place for its error code as last argument; NULL where it failed. */
 #define HDCL_MAKE(device, name, ...) \
-    ((device)->function = HDCL_FN_##name, (device)->result = hdcl_fault(HDCL_FN_##name), \
-     (device)->result != CL_SUCCESS ? NULL : (device)->cl.name(__VA_ARGS__, &(device)->result))
+    (hdcl_last = (hdcl_outcome){ HDCL_FN_##name, hdcl_fault(HDCL_FN_##name) }, \
+     hdcl_last.result != CL_SUCCESS ? NULL : (device)->cl.name(__VA_ARGS__, &hdcl_last.result))
 /* Says what the last call came to. */
 hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
 /* DEVICE_LOST, with what was known when it happened. */

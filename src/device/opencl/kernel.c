@@ -39,10 +39,10 @@ static void log_build(hdi_backend_device *device, const hdi_module *module, cl_p
 
 static bool build(hdi_backend_device *device, const hdi_module *module, cl_program program, const char *options) {
     if (HDCL_CALL(device, BuildProgram, program, 1, &device->facts.id, options, NULL, NULL)) return true;
-    const cl_int result = device->result;
+    const cl_int result = hdcl_last.result;
     log_build(device, module, program);
-    device->result = result;
-    device->function = HDCL_FN_BuildProgram;
+    hdcl_last.result = result;
+    hdcl_last.function = HDCL_FN_BuildProgram;
     return false;
 }
 
@@ -90,7 +90,9 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
 }
 
 static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
+    hdi_mutex_lock(&device->kernels_lock);
     hdi_list_remove(&loaded->used.link);
+    hdi_mutex_unlock(&device->kernels_lock);
     if (loaded->kernel) device->cl.ReleaseKernel(loaded->kernel);
     if (loaded->program) device->cl.ReleaseProgram(loaded->program);
     hdi_free(device->host->allocator, loaded, sizeof *loaded);
@@ -119,11 +121,13 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
 
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
-    if (device->lost) return hdcl_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
     if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdcl_no_memory(error, "a kernel");
+    hdi_mutex_lock(&device->kernels_lock);
     hdi_list_add(&device->kernels, &loaded->used.link);
+    hdi_mutex_unlock(&device->kernels_lock);
     *out_from_cache = false;
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
     if (status) end_kernel(device, loaded);

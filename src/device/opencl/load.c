@@ -41,16 +41,16 @@ static const struct { cl_int code; hd_status status; const char *text; } rows[] 
 };
 cl_int hdcl_result_of(hdcl_result_row row) { return rows[row].code; }
 
-hd_status hdcl_lost(const hdi_backend_device *device, hd_error *error) {
-    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, "opencl", device->result, "the device was lost %s", device->lost_text);
-}
+_Thread_local hdcl_outcome hdcl_last;
+
+hd_status hdcl_lost(const hdi_backend_device *device, hd_error *error) { return hdi_loss_tell(&device->loss, "opencl", error); }
 
 hd_status hdcl_no_memory(hd_error *error, const char *what) {
     return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "opencl", 0, "no host memory for %s", what);
 }
 
 hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) {
-    const hdcl_function_facts *facts = &functions[device->function];
+    const hdcl_function_facts *facts = &functions[hdcl_last.function];
     char what[128];
     va_list args;
     va_start(args, format);
@@ -59,17 +59,16 @@ hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *for
     hd_status status = HD_STATUS_API;
     const char *text = "it failed";
     for (size_t i = 0; i < HDI_COUNT(rows); i++)
-        if (rows[i].code == device->result) {
+        if (rows[i].code == hdcl_last.result) {
             status = rows[i].status;
             text = rows[i].text;
         }
     if (status == HD_STATUS_API) status = facts->status;
     if (status == HD_STATUS_DEVICE_LOST) {
-        device->lost = true;
-        snprintf(device->lost_text, sizeof device->lost_text, "in %s, %s", facts->name, what);
+        hdi_loss_note(&device->loss, hdcl_last.result, "in %s, %s", facts->name, what);
         return hdcl_lost(device, error);
     }
-    return hdi_fail_native(error, status, "opencl", device->result, "%s: %s: %s (%d)", what, facts->name, text, (int)device->result);
+    return hdi_fail_native(error, status, "opencl", hdcl_last.result, "%s: %s: %s (%d)", what, facts->name, text, (int)hdcl_last.result);
 }
 
 /* ---- devices ---- */

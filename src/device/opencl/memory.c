@@ -25,29 +25,29 @@ static bool clear(hdi_backend_device *device, hdi_memory *memory) {
 
 /* Memory that host and device share, or NULL. */
 static void *new_shared(hdi_backend_device *device, size_t bytes) {
-    device->function = HDCL_FN_SVMAlloc;
-    device->result = hdcl_fault(HDCL_FN_SVMAlloc);
-    void *shared = device->result ? NULL : device->cl.SVMAlloc(device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, 64);
-    if (!shared) device->result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    hdcl_last.function = HDCL_FN_SVMAlloc;
+    hdcl_last.result = hdcl_fault(HDCL_FN_SVMAlloc);
+    void *shared = hdcl_last.result ? NULL : device->cl.SVMAlloc(device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, 64);
+    if (!shared) hdcl_last.result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     return shared;
 }
 
 hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
-    if (device->lost) return hdcl_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdcl_no_memory(error, "a buffer");
     memory->used.serial = ++device->serials;
     memory->bytes = (desc->bytes + 3) / 4 * 4; /* kernels write whole words */
     hdi_list_add(&device->memories, &memory->used.link);
-    device->function = HDCL_FN_CreateBuffer;
-    device->result = CL_INVALID_BUFFER_SIZE;
+    hdcl_last.function = HDCL_FN_CreateBuffer;
+    hdcl_last.result = CL_INVALID_BUFFER_SIZE;
     bool fits = desc->bytes <= device->found.caps.max_allocation_bytes;
     if (fits && device->facts.shares) {
         memory->host = new_shared(device, (size_t)memory->bytes);
         fits = memory->shared = memory->host != NULL;
     } else if (fits && desc->use != HD_BUFFER_STORAGE) {
         memory->host = hdi_alloc(device->host->allocator, (size_t)memory->bytes);
-        device->result = CL_OUT_OF_HOST_MEMORY;
+        hdcl_last.result = CL_OUT_OF_HOST_MEMORY;
         fits = memory->host != NULL;
     }
     if (fits)

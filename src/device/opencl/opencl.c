@@ -11,6 +11,7 @@ static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
     if (device->queue) device->cl.ReleaseCommandQueue(device->queue);
     if (device->context) device->cl.ReleaseContext(device->context);
+    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
@@ -29,7 +30,10 @@ static hd_status find_again(hdi_backend_device *device, const hdi_found *found, 
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device) return hdcl_no_memory(error, "an OpenCL device");
+    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+        hdi_free(host->allocator, device, sizeof *device);
+        return hdcl_no_memory(error, "an OpenCL device");
+    }
     device->host = host;
     device->found = *found;
     hdi_list_init(&device->memories);

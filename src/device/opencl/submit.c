@@ -171,8 +171,8 @@ static void settle(hdi_backend_device *device, hdcl_job *job) {
     hd_error ignored = { 0 };
     bool marked = job->done || HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done);
     if (!marked || !HDCL_CALL(device, Flush, device->queue) || hdcl_wait(device, job->ticket, device->host->wait_ns, &ignored)) {
-        device->lost = device->abandoned = true;
-        snprintf(device->lost_text, sizeof device->lost_text, "in %s, when a submission that had failed was waited for", hdcl_function_get(device->function)->name);
+        device->abandoned = true;
+        hdi_loss_note(&device->loss, hdcl_last.result, "in %s, when a submission that had failed was waited for", hdcl_function_get(hdcl_last.function)->name);
     }
     device->done = job->ticket;
     end_job(device, job);
@@ -185,7 +185,7 @@ static bool replay(hdi_backend_device *device, const hdcl_take *take, hdcl_job *
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     const uint64_t ticket = device->submitted + 1;
     hdcl_job *job = NULL;
-    if (device->lost) return hdcl_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
     hd_status status = take_job(device, ticket, submission, &job, error);
     if (status) return status;
     hdi_used_note(submission, ticket);
@@ -217,14 +217,12 @@ hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     const hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
     *out_done = ticket <= device->done;
     if (*out_done) return HD_OK;
-    if (device->lost) return hdcl_lost(device, error);
+    if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
     cl_int state = CL_QUEUED;
     if (!HDCL_CALL(device, GetEventInfo, job->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL))
         return hdcl_fail(device, error, "submission %llu", (unsigned long long)ticket);
     if (state < 0) {
-        device->lost = true;
-        device->result = state;
-        snprintf(device->lost_text, sizeof device->lost_text, "in submission %llu, which failed on the device (%d)", (unsigned long long)ticket, (int)state);
+        hdi_loss_note(&device->loss, state, "in submission %llu, which failed on the device (%d)", (unsigned long long)ticket, (int)state);
         return hdcl_lost(device, error);
     }
     *out_done = state == CL_COMPLETE;

@@ -5,6 +5,7 @@
 #include "device/cache.h"
 #include "spirv/spirv.h"
 
+/* Called with the lock held. */
 static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, VkDescriptorSetLayout *out_layout, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkDescriptorSetLayout *kept = &device->set_layouts[binding_count];
@@ -30,7 +31,9 @@ static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, 
 static hd_status pipeline_layout(hdi_backend_device *device, hdi_loaded_kernel *loaded, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkDescriptorSetLayout set;
+    hdi_mutex_lock(&device->kernels_lock);
     hd_status status = set_layout(device, loaded->binding_count, &set, error);
+    hdi_mutex_unlock(&device->kernels_lock);
     if (status != HD_OK) return status;
     /* heddle's kernels declare the most words that every device has, and use as many as they are given. */
     const uint32_t room = HDI_MAX(loaded->push_bytes, (uint32_t)(HDI_MAX_PUSH_WORDS * 4));
@@ -128,8 +131,8 @@ static void keep(hdi_backend_device *device, const hdi_cache *files, uint64_t ke
     size_t written = bytes;
     if (data && HDVK_CALL(vk, GetPipelineCacheData, vk->device, cache, &written, data) == VK_SUCCESS)
         hdi_cache_write(files, key, data, HDI_MIN(written, bytes));
-    else if (bytes || vk->result)
-        hdi_log_line(vk->log, HD_LOG_INFO, "vulkan", "a compiled kernel is not kept (%d)", (int)vk->result);
+    else if (bytes || hdvk_last.result)
+        hdi_log_line(vk->log, HD_LOG_INFO, "vulkan", "a compiled kernel is not kept (%d)", (int)hdvk_last.result);
     hdi_free(device->host->allocator, data, bytes);
 }
 
@@ -188,7 +191,7 @@ hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     *out_from_cache = false;
-    if (vk->lost) return hdvk_lost(vk, error);
+    if (hdi_loss_known(&vk->loss)) return hdvk_lost(vk, error);
     hd_status status = check(device, module, kernel, error);
     if (status != HD_OK) return status;
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
@@ -208,14 +211,18 @@ hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module,
         release(device, loaded);
         return status;
     }
+    hdi_mutex_lock(&device->kernels_lock);
     HDVK_LINK(device->kernels, loaded);
+    hdi_mutex_unlock(&device->kernels_lock);
     *out_kernel = loaded;
     return HD_OK;
 }
 
 void hdvk_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     if (!kernel) return;
+    hdi_mutex_lock(&device->kernels_lock);
     HDVK_UNLINK(device->kernels, kernel);
+    hdi_mutex_unlock(&device->kernels_lock);
     if (kernel->ticket > device->completed) HDVK_LINK(device->dying_kernels, kernel);
     else release(device, kernel);
 }

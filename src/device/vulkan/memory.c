@@ -251,7 +251,7 @@ static void name_buffer(hdi_backend_device *device, const hdi_memory *memory, co
 hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     uint64_t bytes;
-    if (device->vk.lost) return hdvk_lost(&device->vk, error);
+    if (hdi_loss_known(&device->vk.loss)) return hdvk_lost(&device->vk, error);
     if (!hdi_pad_u64(desc->bytes, MEMORY_ALIGN, &bytes) || bytes > device->facts.found.caps.max_allocation_bytes)
         return hdi_fail_native(error, HD_STATUS_LIMIT, "vulkan", 0, "%llu bytes wanted, one allocation has at most %llu",
                                (unsigned long long)desc->bytes, (unsigned long long)device->facts.found.caps.max_allocation_bytes);

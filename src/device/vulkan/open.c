@@ -132,13 +132,17 @@ static void end_device(hdi_backend_device *device) {
         if (!vk->foreign && !vk->abandoned && vk->DestroyDevice) vk->DestroyDevice(vk->device, NULL);
     }
     if (!vk->abandoned) hdvk_instance_close(vk);
+    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
 hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
                     hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device) return hdvk_no_memory(error);
+    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+        hdi_free(host->allocator, device, sizeof *device);
+        return hdvk_no_memory(error);
+    }
     device->host = host;
     const bool joins = foreign && foreign->device;
     hd_status status = joins ? open_foreign(device, foreign, error) : open_own(device, found, error);

@@ -9,6 +9,8 @@ typedef struct result_row {
     const char *name, *text;
 } result_row;
 
+_Thread_local hdvk_outcome hdvk_last;
+
 static const result_row rows[] = {
 #define RESULT_ROW(code, status, text) { VK_##code, HD_STATUS_##status, "VK_" #code, text },
     HDVK_RESULT_LIST(RESULT_ROW)
@@ -24,32 +26,33 @@ static const result_row *find(VkResult result) {
     return &other;
 }
 
-/* Asks the driver what happened. Memory for its lists is not taken: the first entries say enough. */
-static void describe_loss(hdvk_vk *vk, const char *doing) {
-    vk->lost = true;
-    int used = snprintf(vk->lost_text, sizeof vk->lost_text, "in %s, %.96s", hdvk_function_get(vk->function)->name, doing);
-    if (!vk->device_fault || used < 0) return;
+/* The driver's own account of what happened, where it gives one. Memory for its lists is not taken: the first entries say enough. */
+static void ask_driver(hdvk_vk *vk, char *out, size_t room) {
+    out[0] = 0;
+    if (!vk->device_fault) return;
     VkDeviceFaultAddressInfoEXT address = { 0 };
     VkDeviceFaultVendorInfoEXT  vendor = { 0 };
     VkDeviceFaultCountsEXT counts = { .sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT, .addressInfoCount = 1, .vendorInfoCount = 1 };
     VkDeviceFaultInfoEXT info = { .sType = VK_STRUCTURE_TYPE_DEVICE_FAULT_INFO_EXT, .pAddressInfos = &address, .pVendorInfos = &vendor };
     VkResult result = HDVK_CALL(vk, GetDeviceFaultInfoEXT, vk->device, &counts, &info);
     if (result < 0) return; /* VK_INCOMPLETE: there is more, these are the first */
-    snprintf(vk->lost_text + used, sizeof vk->lost_text - (size_t)used, "; the driver says: %.80s, address 0x%llx, %.60s",
-             info.description, (unsigned long long)address.reportedAddress, vendor.description);
+    snprintf(out, room, "; the driver says: %.80s, address 0x%llx, %.60s", info.description, (unsigned long long)address.reportedAddress,
+             vendor.description);
 }
 
 hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) {
-    const VkResult result = vk->result;
-    const hdvk_function function = vk->function;
+    const VkResult result = hdvk_last.result;
+    const hdvk_function function = hdvk_last.function;
     char doing[160];
     va_list args;
     va_start(args, format);
     vsnprintf(doing, sizeof doing, format, args);
     va_end(args);
-    if (result == VK_ERROR_DEVICE_LOST && !vk->lost) {
-        describe_loss(vk, doing);
-        hdi_log_line(vk->log, HD_LOG_ERROR, "vulkan", "the device is lost %s", vk->lost_text);
+    if (result == VK_ERROR_DEVICE_LOST && !hdi_loss_known(&vk->loss)) {
+        char account[192];
+        ask_driver(vk, account, sizeof account);
+        if (hdi_loss_note(&vk->loss, result, "in %s, %.96s%s", hdvk_function_get(function)->name, doing, account))
+            hdi_log_line(vk->log, HD_LOG_ERROR, "vulkan", "the device is lost %s", vk->loss.text);
     }
     if (result == VK_ERROR_DEVICE_LOST && vk->device) return hdvk_lost(vk, error);
     const result_row *row = find(result);
@@ -59,9 +62,7 @@ hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) {
                            row->text, doing);
 }
 
-hd_status hdvk_lost(hdvk_vk *vk, hd_error *error) {
-    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, "vulkan", VK_ERROR_DEVICE_LOST, "the device was lost %s", vk->lost_text);
-}
+hd_status hdvk_lost(hdvk_vk *vk, hd_error *error) { return hdi_loss_tell(&vk->loss, "vulkan", error); }
 
 hd_status hdvk_no_memory(hd_error *error) {
     return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, "vulkan", 0, "no host memory for the Vulkan back end's own lists");

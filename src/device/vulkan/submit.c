@@ -13,7 +13,7 @@ static hd_status queue_value(hdi_backend_device *device, hdvk_queue *queue, uint
     if (HDVK_CALL(vk, GetSemaphoreCounterValue, vk->device, queue->timeline, out_value))
         return hdvk_fail(vk, error, "asking how far the device is");
     if (*out_value <= queue->submitted) return HD_OK;
-    vk->result = VK_ERROR_DEVICE_LOST; /* some drivers tell of a loss by a value that nobody will ever signal */
+    hdvk_last.result = VK_ERROR_DEVICE_LOST; /* some drivers tell of a loss by a value that nobody will ever signal */
     return hdvk_fail(vk, error, "the timeline went past all work");
 }
 
@@ -54,7 +54,7 @@ static hd_status collect(hdi_backend_device *device, hd_error *error) {
     uint64_t values[HDVK_QUEUE_COUNT] = { 0 }, ticket = device->completed;
     hd_status status = HD_OK;
     if (device->flight_first == device->flight_count) return HD_OK;
-    if (device->vk.lost) return hdvk_lost(&device->vk, error);
+    if (hdi_loss_known(&device->vk.loss)) return hdvk_lost(&device->vk, error);
     for (uint32_t i = 0; i < HDVK_QUEUE_COUNT && device->timeline && status == HD_OK; i++)
         if (device->queues[i].submitted > device->completed) status = queue_value(device, &device->queues[i], &values[i], error);
     for (uint32_t i = device->flight_first; i < device->flight_count && status == HD_OK; i++) {
@@ -116,7 +116,7 @@ void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns) {
 hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (ticket <= device->completed) return HD_OK;
-    if (vk->lost) return hdvk_lost(vk, error);
+    if (hdi_loss_known(&vk->loss)) return hdvk_lost(vk, error);
     if (device->flight_first == device->flight_count)
         return hdi_fail_native(error, HD_STATUS_INTERNAL, "vulkan", 0, "ticket %llu was never given out", (unsigned long long)ticket);
     if (wait_for(device, ticket, HDI_MIN(timeout_ns, LONGEST_WAIT_NS)))
@@ -286,9 +286,9 @@ static hd_status hand_over(hdi_backend_device *device, const hdi_submission *sub
         if (queue_submit(device, buffers, i == 0 && prelude ? 2 : 1, flight->queue, i == 0 ? after : 0,
                          i + 1 == take->piece_count ? flight : NULL)) {
             const hd_status status = hdvk_fail(vk, error, "handing over piece %u of %u", i + 1, take->piece_count);
-            if (i == 0 || vk->lost) return status;
+            if (i == 0 || hdi_loss_known(&vk->loss)) return status;
             if (queue_submit(device, NULL, 0, flight->queue, 0, flight)) {
-                vk->result = VK_ERROR_DEVICE_LOST;
+                hdvk_last.result = VK_ERROR_DEVICE_LOST;
                 hdvk_fail(vk, NULL, "marking the end of work that was cut off");
                 vk->abandoned = true;
                 return status;
@@ -326,7 +326,7 @@ static hd_status launch(hdi_backend_device *device, hdi_submission *submission, 
 
 hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     submission->recorded_out = submission->pieces_out = 0;
-    if (device->vk.lost) return hdvk_lost(&device->vk, error);
+    if (hdi_loss_known(&device->vk.loss)) return hdvk_lost(&device->vk, error);
     const bool aside = submission->transfer && !submission->timestamps && device->queues[HDVK_QUEUE_TRANSFER].handle;
     const uint32_t queue = aside ? HDVK_QUEUE_TRANSFER : HDVK_QUEUE_COMPUTE;
     hdi_recording *recording = NULL;
@@ -376,7 +376,7 @@ static hdvk_take *find_take(hdvk_take *takes, uint64_t ticket) {
 hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     *out_count = 0;
-    if (vk->lost) return hdvk_lost(vk, error);
+    if (hdi_loss_known(&vk->loss)) return hdvk_lost(vk, error);
     if (!device->facts.found.caps.timestamps) return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "the device has no time stamps");
     hdvk_take *take = find_take(device->spare, ticket);
     for (hdi_recording *recording = device->recordings; recording && !take; recording = recording->next)

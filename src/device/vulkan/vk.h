@@ -8,6 +8,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "device/backend.h"
+#include "device/loss.h"
 
 /* ---- VK_KHR_cooperative_matrix, which older headers lack ---- */
 #define HDVK_MATRIX_FEATURES_TYPE   ((VkStructureType)1000506000)
@@ -72,7 +73,7 @@ typedef struct hdvk_function_facts {
 const hdvk_function_facts *hdvk_function_get(hdvk_function function);
 VkResult hdvk_result_of(hdvk_result_row row);
 
-/* The driver: its functions, the objects they hang on, and what the last fallible call came to. */
+/* The driver: its functions and the objects they hang on. */
 typedef struct hdvk_vk {
 #define HDVK_FUNCTION(level, need, name, type, status, results) type name;
 #include "device/vulkan/functions.inc"
@@ -87,17 +88,21 @@ typedef struct hdvk_vk {
     bool             debug_utils;   /* labels and names may be given */
     bool             foreign;       /* instance and device are the caller's */
     bool             device_fault;  /* VK_EXT_device_fault is on */
-    bool             lost;
-    bool             abandoned;     /* work on it would not end: its objects are left to the driver */
-    VkResult         result;        /* of the last HDVK_CALL */
-    hdvk_function    function;      /* called by it */
-    char             lost_text[256];
+    hdi_loss         loss;
+    atomic_bool      abandoned;     /* work on it would not end: its objects are left to the driver */
 } hdvk_vk;
+
+/* What a thread's last HDVK_CALL called, and what came of it. */
+typedef struct hdvk_outcome {
+    hdvk_function function;
+    VkResult      result;
+} hdvk_outcome;
+extern _Thread_local hdvk_outcome hdvk_last;
 
 /* Calls a fallible function and gives its VkResult, which hdvk_fail can then explain. */
 #define HDVK_CALL(vk, name, ...) \
-    ((vk)->function = HDVK_FN_##name, (vk)->result = hdvk_fault(HDVK_FN_##name), \
-     (vk)->result = (vk)->result != VK_SUCCESS ? (vk)->result : (vk)->name(__VA_ARGS__))
+    (hdvk_last = (hdvk_outcome){ HDVK_FN_##name, hdvk_fault(HDVK_FN_##name) }, \
+     hdvk_last.result = hdvk_last.result != VK_SUCCESS ? hdvk_last.result : (vk)->name(__VA_ARGS__))
 /* Ends an object of the device, if there is one; `handle` is read twice. What running work may still use is never ended under it. */
 #define HDVK_END(vk, name, handle) \
     do { if ((handle) && !(vk)->abandoned) (vk)->name((vk)->device, (handle), NULL); } while (0)
@@ -293,8 +298,10 @@ struct hdi_backend_device {
     uint32_t        unzeroed_count, unzeroed_capacity;
     uint64_t        serial;
 
+    hdi_mutex             kernels_lock;   /* guards the next two: several threads load kernels */
     VkDescriptorSetLayout set_layouts[HDI_MAX_BINDINGS + 1]; /* by number of bindings, made when first needed */
-    hdi_loaded_kernel    *kernels, *dying_kernels;
+    hdi_loaded_kernel    *kernels;
+    hdi_loaded_kernel    *dying_kernels;
 
     hdi_recording  *recordings;
     hdvk_take      *flying, *flying_last; /* of no recording, under way, by ticket */
