@@ -27,11 +27,12 @@ static void keep(void *user, const hd_verdict *verdict) {
     if (all->shows) fprintf(stderr, "\rheddle verify: %zu variants, %s\033[K", all->count, verdict->kernel);
 }
 
-static int print_text(const cli_command *command, const verdicts *all, uint32_t wrong, double seconds) {
+static int print_text(cli_session *session, const verdicts *all, uint32_t wrong, double seconds) {
     static const char *const heads[] = { "KERNEL", "FORM", "MATH", "ANSWERS", "ERROR/BOUND", "VERDICT" };
     cli_cell *cells = calloc((all->count + 1) * CLI_COUNT(heads), sizeof *cells);
     uint64_t answers = 0;
-    if (!cells) return cli_fail(command, "no memory is left");
+    hd_device_stats stats;
+    if (!cells) return cli_fail(session->command, "no memory is left");
     for (size_t i = 0; i < CLI_COUNT(heads); i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
     for (size_t i = 0; i < all->count; i++) {
         const hd_verdict *verdict = &all->items[i];
@@ -46,7 +47,9 @@ static int print_text(const cli_command *command, const verdicts *all, uint32_t 
     }
     cli_table(cells, all->count + 1, CLI_COUNT(heads), 1u << 3 | 1u << 4);
     free(cells);
-    printf("%zu variants, %llu answers, %u wrong, in %.1f s\n", all->count, (unsigned long long)answers, (unsigned)wrong, seconds);
+    hd_device_get_stats(session->device, &stats);
+    printf("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count, (unsigned long long)answers, (unsigned)wrong,
+           seconds, (unsigned long long)stats.kernels_compiled, (unsigned long long)stats.kernels_from_cache);
     return wrong ? CLI_FAILED : CLI_OK;
 }
 
@@ -86,7 +89,7 @@ static int verify(const cli_args *args) {
     if (status) code = cli_session_fail(&session, NULL);
     if (!code && all.failed) code = cli_fail(args->command, "no memory is left");
     if (!code && cli_get(args, "--json")) code = print_json(&session, &all, wrong);
-    else if (!code) code = print_text(args->command, &all, wrong, (double)(cli_now_ns() - began) * 1e-9);
+    else if (!code) code = print_text(&session, &all, wrong, (double)(cli_now_ns() - began) * 1e-9);
     free(all.items);
     cli_session_close(&session);
     return code;

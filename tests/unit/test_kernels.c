@@ -1,5 +1,6 @@
 /* test_kernels.c: kernels of a batch compile side by side, beside the device's lock. The null back end stands in for a driver,
- * with a compiler that takes its time, counts those inside of it and refuses what it is told to. */
+ * with a compiler that takes its time, counts those inside of it and refuses what it is told to. Then the same with the drivers
+ * that are here: two threads make a plan of several kernels at once, and its results are the CPU's. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <setjmp.h>
@@ -55,7 +56,7 @@ typedef struct batch {
     hdi_wanted_kernel wanted[2 * KERNELS];
 } batch;
 static void fill(batch *b) {
-    static const hdi_module module = { "test", NULL, NULL };
+    static const hdi_module module = { .name = "test" };
     memset(b, 0, sizeof *b);
     for (uint32_t i = 0; i < KERNELS; i++) {
         b->kernels[i].spec_count = 1;
@@ -159,10 +160,78 @@ static void several_askers_share(void **state) {
     assert_int_equal(loads, frees);
 }
 
+/* ---- real drivers ---- */
+
+enum { ROWS = 6, COLUMNS = 40, MAKERS = 2 };
+static const char program_text[] =
+    "heddle 1\nx = input f32[6,40] \"x\"\nw = input f32[24,40] \"w\"\nn = rms_norm x eps=1e-05\np = matmul n w transpose_b\ns = softmax p axis=1\n"
+    "t = permute s axes=[1,0]\nr = sum t axis=1\ne = exp r\noutput s \"s\"\noutput e \"e\"\n";
+
+typedef struct results {
+    hd_context *context;
+    hd_device  *device;
+    hd_status   status;
+    float       s[ROWS * 24], e[24];
+} results;
+
+static void *make_and_run(void *argument) {
+    results *out = argument;
+    hd_program *program = NULL;
+    hd_plan *plan = NULL;
+    float x[ROWS * COLUMNS], w[24 * COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+    for (int i = 0; i < 24 * COLUMNS; i++) w[i] = (float)(i * 53 % 89) / 44 - 1;
+    out->status = hd_program_parse(out->context, program_text, strlen(program_text), &program);
+    if (!out->status) out->status = hd_plan_create(out->device, program, &(hd_plan_desc){ .math = HD_MATH_EXACT }, &plan);
+    if (!out->status) out->status = hd_plan_write(plan, "x", x, sizeof x);
+    if (!out->status) out->status = hd_plan_write(plan, "w", w, sizeof w);
+    if (!out->status) out->status = hd_plan_run(plan, NULL);
+    if (!out->status) out->status = hd_plan_read(plan, "s", out->s, sizeof out->s);
+    if (!out->status) out->status = hd_plan_read(plan, "e", out->e, sizeof out->e);
+    hd_plan_destroy(plan);
+    hd_program_destroy(program);
+    return NULL;
+}
+
+/* False where there is no such device. */
+static bool run_on(const char *name, results all[MAKERS]) {
+    hd_context *context;
+    hd_device *opened;
+    pthread_t threads[MAKERS];
+    const hd_context_desc desc = { .backend = name, .cache_dir = "", .cpu_threads = 4 };
+    assert_int_equal(hd_context_create(&desc, &context), HD_OK);
+    const bool there = hd_device_open(context, &(hd_device_desc){ .id = name }, &opened) == HD_OK;
+    for (int i = 0; i < MAKERS && there; i++) {
+        all[i].context = context;
+        all[i].device = opened;
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_run, &all[i]), 0);
+    }
+    for (int i = 0; i < MAKERS && there; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    hd_context_destroy(context);
+    return there;
+}
+
+static void drivers_compile_side_by_side(void **state) {
+    (void)state;
+    static const char *const names[] = { "null", "vulkan", "opencl" };
+    static results right[MAKERS], given[MAKERS];
+    assert_true(run_on("cpu", right) && right[0].status == HD_OK);
+    for (size_t i = 0; i < HDI_COUNT(names); i++) {
+        memset(given, 0, sizeof given);
+        if (!run_on(names[i], given)) continue;
+        for (int maker = 0; maker < MAKERS; maker++) {
+            assert_int_equal(given[maker].status, HD_OK);
+            if (i == 0) continue; /* computes nothing */
+            assert_memory_equal(given[maker].s, right[0].s, sizeof right[0].s);
+            assert_memory_equal(given[maker].e, right[0].e, sizeof right[0].e);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_threads_compile), cmocka_unit_test(one_thread_compiles_in_order), cmocka_unit_test(the_first_failure_is_told),
-        cmocka_unit_test(several_askers_share),
+        cmocka_unit_test(several_askers_share), cmocka_unit_test(drivers_compile_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
