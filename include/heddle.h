@@ -222,9 +222,9 @@ typedef struct hd_context_desc {
                                    default: the processors this process may use */
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
-    int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device: -1 none, 1 on GPUs,
-                                   2 also on software devices and the CPU; default: none, but through Level Zero, which was never run
-                                   on hardware. Kept verdicts (hd_device_verify) count in any case */
+    int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device, which take part of a
+                                   second once for a driver: -1 none (but through Level Zero, which was never run on hardware), 1 on
+                                   GPUs, 2 also on software devices and the CPU; default: 1. Kept verdicts count in any case */
 } hd_context_desc;
 
 /** Makes a context. @param desc NULL for defaults. @param out_context yours; hd_context_destroy.
@@ -334,7 +334,8 @@ typedef void (*hd_verdict_fn)(void *user, const hd_verdict *verdict);
  *  Those that are wrong are avoided by every later plan on the device, which takes the next best; where none is left such a
  *  plan fails (UNSUPPORTED, naming the kernel). Verdicts are kept on disk for the device, its driver and this version of the kernels.
  *  Where hd_context_desc.verify asks for it, plans do the same by themselves for what they use first. Plans that exist are not changed.
- *  Takes seconds on a CPU, minutes where each kernel is compiled by a driver. @param report called for each variant, may be NULL. @param out_wrong how many are wrong, may be NULL.
+ *  Takes a second on a CPU and, the first time, some 10 to 50 on a GPU whose host has 16 cores to compile on. @param report called
+ *  for each variant, may be NULL. @param out_wrong how many are wrong, may be NULL.
  *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST. Any thread. */
 HD_API hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong);
 

@@ -135,7 +135,7 @@ void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t co
     X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads, also of those that compile kernels") \
     X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
     X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds") \
-    X(VERIFY,     "HEDDLE_VERIFY",     "0",       "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere")
+    X(VERIFY,     "HEDDLE_VERIFY",     "1",       "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere")
 typedef enum hdi_option {
 #define HDI_OPTION_ENUM(field, name, value, help) HDI_OPTION_##field,
     HDI_OPTION_LIST(HDI_OPTION_ENUM)

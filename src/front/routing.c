@@ -45,7 +45,7 @@ static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc
         runs[d] = !device->found.caps.native_kernels;
     }
     for (uint32_t i = 0; i < program->node_count; i++)
-        c->can[i] = program->nodes[i].op == HDI_OP_DISPATCH && (runs[0] || runs[1]) ? (uint8_t)(runs[0] | runs[1] << 1) : 3;
+        c->can[i] = (uint8_t)(program->nodes[i].op == HDI_OP_DISPATCH && (runs[0] || runs[1]) ? runs[0] | runs[1] << 1 : 3);
     hd_status status = HD_OK;
     if (earlier) memcpy(c->resident, earlier->resident, program->node_count * sizeof *c->resident);
     else status = mark_resident(c, program, desc, error);
