@@ -75,7 +75,7 @@ void hdi_device_bury(hd_device *device, uint64_t ticket, void (*end)(void *), vo
 
 void hdi_device_close(hd_device *device) {
     const hd_allocator *allocator = device->host->allocator;
-    hdi_device_wait(device, device->last_ticket, 0, NULL);
+    hdi_device_wait_all(device, 0, NULL);
     end_buried(device, true);
     hdi_mutex_lock(&device->lock);
     hdi_stage_free(device);
@@ -109,7 +109,7 @@ hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_me
     hd_status status = try_alloc(device, desc, out_memory, &first);
     if (status == HD_STATUS_OUT_OF_DEVICE_MEMORY) {
         if (device->relieve) device->relieve(device->relieve_user);
-        hdi_device_wait(device, device->last_ticket, 0, NULL); /* memory freed by work under way comes back now */
+        hdi_device_wait_all(device, 0, NULL); /* memory freed by work under way comes back now */
         end_buried(device, false);
         hdi_mutex_lock(&device->transfer_lock);
         hdi_mutex_lock(&device->lock);
@@ -293,4 +293,11 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
     }
     end_buried(device, false);
     return status;
+}
+
+hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *error) {
+    hdi_mutex_lock(&device->lock);
+    const uint64_t last = device->last_ticket;
+    hdi_mutex_unlock(&device->lock);
+    return hdi_device_wait(device, last, timeout_ns, error);
 }

@@ -102,6 +102,8 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
 hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 /* Ticket 0 is always done. */
 hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
+/* For all that any thread has handed over so far. */
+hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *error);
 /* Ends `object` by `end` (without the lock) after submission `ticket`: at once if that is done. */
 void hdi_device_bury(hd_device *device, uint64_t ticket, void (*end)(void *), void *object);
 

@@ -163,6 +163,6 @@ hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats) {
 hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {
     if (!device) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = hdi_device_wait(device, device->last_ticket, timeout_ns, &error);
+    hd_status status = hdi_device_wait_all(device, timeout_ns, &error);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
 }
