@@ -208,7 +208,8 @@ static void print_overhead(const batches *all, size_t device) {
     const measure_case *cases = &all->cases[device * MIXES * MODES * WAYS];
     const double kept = cases[TRANSFERS].row.median_ns, first = cases[PLAN].row.first_ns - kept, again = fmax(cases[PLAN].row.median_ns - kept, 0);
     cli_cell first_text, again_text;
-    if (isnan(kept) || isnan(cases[PLAN].row.median_ns) || first <= 0) printf("\n");
+    if (isnan(kept) || isnan(cases[PLAN].row.median_ns)) printf("\n");
+    else if (first <= 0) printf("overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n", cases[PLAN].row.op);
     else
         printf("overhead of %s: first run %s, again %s, %.1f%% of the first\n\n", cases[PLAN].row.op, cli_time((uint64_t)first, first_text),
                cli_time((uint64_t)again, again_text), 100 * again / first);

@@ -51,7 +51,7 @@ rows d.csv 12 "r['op'] in ('upload', 'upload-pinned', 'download', 'download-pinn
 expect 0 '^large-mixed +6( +[0-9.]+ [mun]?s){5}$' - "$heddle" bench batch --devices cpu $short --csv e.csv
 matches out '^staging memory found made: none asked; 100% of the bytes travelled without it$' batch
 matches out '^to 64 Ki +[0-9]+ +[0-9]+ of [0-9]+, [0-9.]+%' batch
-matches out '^overhead of same-again: first run ' batch
+matches out '^overhead of same-again: (first run |not told, )' batch # which one hangs on what else the machine does
 rows e.csv 45 "r['counted'] in ('compute', 'transfers', 'plan') and (int(r['plan_requests']) > 0) == (r['counted'] == 'plan') and int(r['plan_hits']) <= int(r['plan_requests'])"
 expect 0 '^ +tg2 ' - "$heddle" bench llm -p 4 -n 2 -r 2 --csv f.csv
 rows f.csv 2 "(r['op'], r['size']) in (('prompt', 'tokens=4 depth=0'), ('answer', 'tokens=2 depth=0')) and int(r['samples']) == 2"
