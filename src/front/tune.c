@@ -1,10 +1,11 @@
-/* tune.c: what a device takes for its work: read from the tuning file when the device is opened, learned from measurements,
+/* tune.c: what a device takes for its work: read from the tuning file when it is first asked for, learned from measurements,
  * asked by those who choose a device. */
 #include "front/front.h"
 #include <stdio.h>
 
 struct hdi_tuned {
     hdi_mutex   lock;
+    bool        known; /* the file was read, if there is one */
     hdi_tuning  tuning;
     hdi_learned learned;
 };
@@ -31,15 +32,11 @@ static void assume(const hd_device *device, hdi_tuning *tuning) {
 
 hd_status hdi_tuned_open(hd_device *device, hd_error *error) {
     hdi_tuned *tuned = hdi_alloc(device->host->allocator, sizeof *tuned);
-    uint32_t refused;
     if (!tuned || !hdi_mutex_init(&tuned->lock)) {
         hdi_free(device->host->allocator, tuned, sizeof *tuned);
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
     }
     device->tuned = tuned;
-    assume(device, &tuned->tuning);
-    if (hdi_tuning_load(device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
-        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed and were left out; run `heddle tune`", device->found.info.id, refused);
     return HD_OK;
 }
 
@@ -49,27 +46,45 @@ void hdi_tuned_close(hd_device *device) {
     device->tuned = NULL;
 }
 
+/* Locks what is known of the device, for the caller to unlock. Most devices are opened and never asked: the file is read now. */
+static hdi_tuned *lock(hd_device *device) {
+    hdi_tuned *tuned = device->tuned;
+    uint32_t refused;
+    hdi_mutex_lock(&tuned->lock);
+    if (tuned->known) return tuned;
+    assume(device, &tuned->tuning);
+    if (hdi_tuning_load(device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
+        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed and were left out; run `heddle tune`", device->found.info.id, refused);
+    tuned->known = true;
+    return tuned;
+}
+
 void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned) {
-    hdi_mutex_lock(&device->tuned->lock);
-    *out_tuning = device->tuned->tuning;
-    *out_learned = device->tuned->learned;
+    const hdi_tuned *tuned = lock(device);
+    *out_tuning = tuned->tuning;
+    *out_learned = tuned->learned;
     hdi_mutex_unlock(&device->tuned->lock);
 }
 
 void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns) {
-    hdi_mutex_lock(&device->tuned->lock);
-    hdi_learn(&device->tuned->learned, predicted_ns, measured_ns, hdi_now_ns());
+    hdi_learn(&lock(device)->learned, predicted_ns, measured_ns, hdi_now_ns());
     hdi_mutex_unlock(&device->tuned->lock);
+}
+
+/* The work of every node of a program that is well formed, `program->node_count` of them; yours, also after a failure. */
+static hd_status work_of(const hd_program *program, hdi_work **out_work, hd_error *error) {
+    hd_status status = hdi_program_check(program, error);
+    *out_work = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof **out_work);
+    if (!status && !*out_work) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", program->node_count);
+    return status ? status : hdi_work_of(program, true, *out_work, error);
 }
 
 /* ---- samples ---- */
 
 /* Every node of the program that takes time is of one family and type. */
 static hd_status read_program(const hd_program *program, hdi_sample *out, hd_error *error) {
-    hd_status status = hdi_program_check(program, error);
-    hdi_work *work = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof *work);
-    if (!status && !work) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a sample");
-    if (!status) status = hdi_work_of(program, true, work, error);
+    hdi_work *work;
+    hd_status status = work_of(program, &work, error);
     for (uint32_t i = 0; i < program->node_count && !status; i++) {
         if (work[i].family == HDI_FAMILY_NONE) continue;
         if (out->family != HDI_FAMILY_NONE && (out->family != work[i].family || out->width != work[i].width))
@@ -99,9 +114,9 @@ hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_
         read[i] = (hdi_sample){ .ns = (double)from->ns };
         status = read_program(from->program, &read[i], &error);
     }
-    hdi_mutex_lock(&device->tuned->lock);
-    if (!status) status = hdi_fit_device(allocator, read, count, &device->tuned->tuning, &error);
-    if (!status && device->host->cache_dir && !hdi_tuning_save(allocator, device->host->cache_dir, &device->tuned->tuning))
+    hdi_tuning *tuning = &lock(device)->tuning;
+    if (!status) status = hdi_fit_device(allocator, read, count, tuning, &error);
+    if (!status && device->host->cache_dir && !hdi_tuning_save(allocator, device->host->cache_dir, tuning))
         status = hdi_fail(&error, HD_STATUS_IO, "the tuning file could not be written in %s", device->host->cache_dir);
     hdi_mutex_unlock(&device->tuned->lock);
     hdi_free(allocator, read, count * sizeof *read);
@@ -111,11 +126,11 @@ hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_
 hd_status hd_device_untune(hd_device *device) {
     char path[1024];
     if (!device) return HD_STATUS_NULL_POINTER;
-    hdi_mutex_lock(&device->tuned->lock);
-    assume(device, &device->tuned->tuning);
-    memset(&device->tuned->learned, 0, sizeof device->tuned->learned);
+    hdi_tuned *tuned = lock(device);
+    assume(device, &tuned->tuning);
+    memset(&tuned->learned, 0, sizeof tuned->learned);
     bool left = false;
-    if (hdi_tuning_path(device->host->cache_dir, &device->tuned->tuning, path, sizeof path)) {
+    if (hdi_tuning_path(device->host->cache_dir, &tuned->tuning, path, sizeof path)) {
         FILE *file = fopen(path, "rb");
         if (file) fclose(file);
         left = file && remove(path) != 0;
@@ -157,10 +172,8 @@ hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64
     hdi_tuning tuning;
     hdi_learned learned;
     double transfers_ns = 0;
-    hd_status status = hdi_program_check(program, &error);
-    hdi_work *work = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof *work);
-    if (!status && !work) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to predict %u nodes", program->node_count);
-    if (!status) status = hdi_work_of(program, true, work, &error);
+    hdi_work *work;
+    hd_status status = work_of(program, &work, &error);
     hdi_tuned_get(device, &tuning, &learned);
     if (!status && out_run_ns) *out_run_ns = (uint64_t)hdi_cost_alone(&tuning, work, program->node_count);
     for (uint32_t i = 0; i < program->port_count && !status; i++) {

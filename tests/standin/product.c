@@ -1,59 +1,24 @@
 /* product.c: matrix products of the stand-in, as the library of products (products.c) hands them to a stream: D = A x B along
  * columns, plain sums in f32 in the order of K. */
 #include "standin.h"
+#include "kernels/exact.h"
 #include <stdlib.h>
 #include <string.h>
 
 static float float_of(const void *from, standin_number type, uint64_t at) {
     uint16_t half;
-    uint32_t bits;
     float value;
-    if (type == STANDIN_F32) {
-        memcpy(&value, (const char *)from + 4 * at, 4);
-        return value;
-    }
-    memcpy(&half, (const char *)from + 2 * at, 2);
-    const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31u, fraction = half & 1023u;
-    if (type == STANDIN_BF16) bits = (uint32_t)half << 16;
-    else if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13;
-    else if (exponent) bits = sign | (exponent + 112) << 23 | fraction << 13;
-    else { /* subnormal: exact as a float */
-        value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&half, (const char *)from + 2 * at, sizeof half);
+    if (type == STANDIN_F16) return exact_f16_to_f32(half);
+    if (type == STANDIN_BF16) return exact_bf16_to_f32(half);
+    memcpy(&value, (const char *)from + 4 * at, sizeof value);
     return value;
 }
 
-/* To the nearest, ties to even. */
-static uint16_t bf16_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0u;
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-static uint16_t f16_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
-    bits &= 0x7fffffffu;
-    if (bits > 0x7f800000u) return 0x7e00u;
-    if (bits >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
-    if (bits < 0x38800000u) { /* in units of 2^-24, which the sum rounds to */
-        float small;
-        memcpy(&small, &bits, sizeof small);
-        small += 0.5f;
-        memcpy(&bits, &small, sizeof bits);
-        return (uint16_t)(sign | (bits - 0x3f000000u));
-    }
-    bits += 0xfffu + (bits >> 13 & 1u);
-    return (uint16_t)(sign | (bits - 0x38000000u) >> 13);
-}
-
 static void store(void *to, standin_number type, uint64_t at, float value) {
-    const uint16_t half = type == STANDIN_BF16 ? bf16_of(value) : f16_of(value);
-    if (type == STANDIN_F32) memcpy((char *)to + 4 * at, &value, 4);
-    else memcpy((char *)to + 2 * at, &half, 2);
+    const uint16_t half = (uint16_t)(type == STANDIN_BF16 ? exact_f32_to_bf16(value) : exact_f32_to_f16(value));
+    if (type == STANDIN_F32) memcpy((char *)to + 4 * at, &value, sizeof value);
+    else memcpy((char *)to + 2 * at, &half, sizeof half);
 }
 
 void standin_product_run(const standin_product *p) {
