@@ -24,10 +24,15 @@ void hdi_used_collect(hdi_backend_device *device, hdi_link *dead, uint64_t done,
     }
 }
 
+uint64_t hdi_watched_ns(const hdi_found *found, uint64_t spent_ns) {
+    enum { WATCHED_NS = 4000000 };
+    return found->caps.software || spent_ns >= WATCHED_NS ? 0 : WATCHED_NS - spent_ns;
+}
+
 void hdi_nap(const hdi_found *found, uint64_t spent_ns, uint64_t left_ns) {
-    enum { WATCHED_NS = 2000000, SHORTEST_NS = 10000, LONGEST_NS = 1000000 };
-    const uint64_t ns = HDI_MIN(HDI_MIN(SHORTEST_NS + spent_ns / 32, (uint64_t)LONGEST_NS), left_ns);
-    if (spent_ns < WATCHED_NS && !found->caps.software) sched_yield();
+    enum { SHORTEST_NS = 10000, LONGEST_NS = 1000000 };
+    const uint64_t ns = HDI_MIN(HDI_MIN(SHORTEST_NS + spent_ns / 64, (uint64_t)LONGEST_NS), left_ns);
+    if (hdi_watched_ns(found, spent_ns) > 0) sched_yield();
     else nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 

@@ -24,7 +24,10 @@ typedef hd_status (*hdi_poll)(hdi_backend_device *device, uint64_t ticket, bool 
 /* Looks at a ticket of work that began at `begun_ns` until it is done; TIMEOUT after `timeout_ns`. */
 hd_status hdi_wait_by_looks(hdi_backend_device *device, const hdi_found *found, hdi_poll poll, uint64_t ticket, uint64_t begun_ns,
                             uint64_t timeout_ns, hd_error *error);
-/* Rests between two looks at work that has gone on for `spent_ns`, at most `left_ns`: short work is watched, but for a device
- * that computes on the processors which the watching would take; long work is found done at most a 32nd too late. */
+/* How much longer work that has gone on for `spent_ns` is worth watching without rest: a thread that sleeps wakes tens of
+ * microseconds late. 0 for a device that computes on the processors which the watching would take. */
+uint64_t hdi_watched_ns(const hdi_found *found, uint64_t spent_ns);
+/* Rests between two looks at work that has gone on for `spent_ns`, at most `left_ns`: what is watched gives way to other
+ * threads only; longer work is found done at most a 64th too late. */
 void hdi_nap(const hdi_found *found, uint64_t spent_ns, uint64_t left_ns);
 #endif

@@ -98,6 +98,15 @@ static VkResult wait_for(hdi_backend_device *device, uint64_t ticket, uint64_t t
     return HDVK_CALL(vk, WaitSemaphores, vk->device, &info, timeout_ns);
 }
 
+/* Work that is short as yet is watched for a while; TIMEOUT: it was not done meanwhile. */
+static hd_status watch(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
+    uint32_t at = device->flight_first;
+    while (at + 1 < device->flight_count && device->flights[at].ticket < ticket) at++;
+    const uint64_t begun_ns = device->flights[at].begun_ns, watched_ns = HDI_MIN(hdi_watched_ns(&device->facts.found, hdi_now_ns() - begun_ns), timeout_ns);
+    if (watched_ns == 0) return HD_STATUS_TIMEOUT;
+    return hdi_wait_by_looks(device, &device->facts.found, hdvk_poll, ticket, begun_ns, watched_ns, error);
+}
+
 /* A driver may report a loss while work of before still runs, and ending objects under it can crash the process. The
  * functions are called past every test's faults; a device that is really gone answers at once. */
 void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns) {
@@ -119,6 +128,13 @@ hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
     if (hdi_loss_known(&vk->loss)) return hdvk_lost(vk, error);
     if (device->flight_first == device->flight_count)
         return hdi_fail_native(error, HD_STATUS_INTERNAL, "vulkan", 0, "ticket %llu was never given out", (unsigned long long)ticket);
+    hd_error watched = { 0 };
+    const uint64_t asked_ns = hdi_now_ns();
+    const hd_status status = watch(device, ticket, timeout_ns, &watched);
+    if (status != HD_OK && status != HD_STATUS_TIMEOUT && error && error->status == HD_OK) *error = watched;
+    if (status != HD_STATUS_TIMEOUT) return status;
+    const uint64_t spent_ns = hdi_now_ns() - asked_ns;
+    timeout_ns = timeout_ns > spent_ns ? timeout_ns - spent_ns : 0;
     if (wait_for(device, ticket, HDI_MIN(timeout_ns, LONGEST_WAIT_NS)))
         return hdvk_fail(vk, error, "waiting %llu us for ticket %llu", (unsigned long long)(timeout_ns / 1000), (unsigned long long)ticket);
     uint64_t value;
@@ -304,7 +320,7 @@ static hd_status hand_over(hdi_backend_device *device, const hdi_submission *sub
 /* Encodes what is to be encoded and hands everything over; *out_flown tells whether `take` is now under way. */
 static hd_status launch(hdi_backend_device *device, hdi_submission *submission, hdvk_take *take, hdvk_take *prelude, bool once,
                         uint64_t *out_ticket, bool *out_flown, hd_error *error) {
-    hdvk_flight flight = { .ticket = device->submitted + 1, .queue = take->queue };
+    hdvk_flight flight = { .ticket = device->submitted + 1, .begun_ns = hdi_now_ns(), .queue = take->queue };
     hd_status status = HD_OK;
     if (!take->valid) {
         status = hdvk_encode(device, submission, take, once, error);

@@ -8,6 +8,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "device/backend.h"
+#include "device/inflight.h"
 #include "device/loss.h"
 
 /* ---- VK_KHR_cooperative_matrix, which older headers lack ---- */
@@ -279,7 +280,7 @@ struct hdi_recording {
 
 /* A submission under way. */
 typedef struct hdvk_flight {
-    uint64_t ticket;
+    uint64_t ticket, begun_ns;
     uint32_t queue;
     VkFence  fence; /* where there is no timeline */
 } hdvk_flight;
