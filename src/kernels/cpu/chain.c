@@ -3,6 +3,7 @@
  * so the bits are those of the GPU form in exact mode. */
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/fast.h"
+#include "kernels/cpu/half.h"
 #include "kernels/steps.h"
 
 /* Rows are equal or apart, so no element depends on another one. */
@@ -15,22 +16,6 @@
 #endif
 
 /* ---- rows in and out ---- */
-
-static inline uint32_t f16_to_bits(uint32_t h) {
-    const uint32_t exponent = h & 0x7C00u, fraction = (h & 0x3FFu) << 13;
-    const uint32_t small = exact_bits(exact_from_bits(0x38800000u | fraction) - 6.103515625e-5f);
-    const uint32_t normal = ((exponent << 13) + 0x38000000u) | fraction;
-    const uint32_t r = exponent == 0 ? small : exponent == 0x7C00u ? EXACT_INF | fraction : normal;
-    return r | (h & 0x8000u) << 16;
-}
-
-static inline uint16_t bits_to_f16(uint32_t f) {
-    const uint32_t a = f & ~EXACT_SIGN;
-    const uint32_t small = exact_bits(exact_from_bits(a) + 0.5f) - 0x3F000000u;
-    const uint32_t normal = (a - 0x38000000u + 0xFFFu + ((a >> 13) & 1u)) >> 13;
-    const uint32_t r = a < 0x38800000u ? small : a < 0x477FF000u ? normal : a > EXACT_INF ? 0x7E00u : 0x7C00u;
-    return (uint16_t)(r | (f >> 16 & 0x8000u));
-}
 
 #define LOAD_EACH(type, value) {                                    \
         const type *from = data;                                    \
@@ -46,8 +31,12 @@ void hdcpu_row_load(uint32_t type, const void *data, uint32_t first, uint32_t st
         for (size_t i = 1; i < count; i++) row[i] = row[0];
         return;
     }
+    if (type == HDI_TYPE_F16 && stride == 1) {
+        half_row_load((const uint16_t *)data + first, count, row);
+        return;
+    }
     switch (type) {
-    case HDI_TYPE_F16: LOAD_EACH(uint16_t, f16_to_bits(e));
+    case HDI_TYPE_F16: LOAD_EACH(uint16_t, half_to_bits(e));
     case HDI_TYPE_BF16: LOAD_EACH(uint16_t, (uint32_t)e << 16);
     case HDI_TYPE_U8: LOAD_EACH(uint8_t, e);
     default: LOAD_EACH(uint32_t, e);
@@ -63,8 +52,12 @@ void hdcpu_row_load(uint32_t type, const void *data, uint32_t first, uint32_t st
         }                                                           \
     } break
 void hdcpu_row_store(uint32_t type, const uint32_t *row, size_t count, void *data, uint32_t first, uint32_t stride) {
+    if (type == HDI_TYPE_F16 && stride == 1) {
+        half_row_store(row, count, (uint16_t *)data + first);
+        return;
+    }
     switch (type) {
-    case HDI_TYPE_F16: STORE_EACH(uint16_t, bits_to_f16(e));
+    case HDI_TYPE_F16: STORE_EACH(uint16_t, half_of_bits(e));
     case HDI_TYPE_BF16: STORE_EACH(uint16_t, step_round_bf16(e) >> 16);
     case HDI_TYPE_U8: STORE_EACH(uint8_t, e);
     default: STORE_EACH(uint32_t, e);
@@ -73,7 +66,7 @@ void hdcpu_row_store(uint32_t type, const uint32_t *row, size_t count, void *dat
 
 void hdcpu_row_round(uint32_t type, uint32_t *row, size_t count) {
     switch (type) {
-    case HDI_TYPE_F16: EACH row[i] = step_round_f16(row[i]); break;
+    case HDI_TYPE_F16: half_row_round(row, count); break;
     case HDI_TYPE_BF16: EACH row[i] = step_round_bf16(row[i]); break;
     case HDI_TYPE_U8: EACH row[i] &= 0xFFu; break;
     default: break;
@@ -110,6 +103,7 @@ static bool run_fast_step(uint32_t form, const uint32_t *pa, uint32_t *r, size_t
     case HDI_STEP_EXP:       EACH_ELEMENT(exact_bits(exact_canonical(fast_exp(x))))
     case HDI_STEP_SIGMOID:   EACH_ELEMENT(exact_bits(exact_canonical(fast_gate(1.0f, x))))
     case HDI_STEP_SILU:      EACH_ELEMENT(exact_bits(exact_canonical(fast_gate(x, x))))
+    case HDI_STEP_GELU:      EACH_ELEMENT(exact_bits(exact_canonical(fast_gelu(x))))
     case HDI_STEP_GELU_TANH: EACH_ELEMENT(exact_bits(exact_canonical(fast_gelu_tanh(x))))
     default: return false;
     }
