@@ -69,6 +69,7 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
     const uint64_t key = status ? 0 : hdi_hash(HDI_HASH_START, translated.bytes, translated.count);
     void *code = status ? NULL : hdi_cache_read(&device->cache, key, &bytes);
     *out_from_cache = code && build(device, module->name, ZE_MODULE_FORMAT_NATIVE, code, bytes, loaded);
+    if (code && !*out_from_cache && hdze_last.result == ZE_RESULT_ERROR_DEVICE_LOST) status = hdze_fail(device, error, "kernel %s", module->name);
     if (!status && !*out_from_cache) {
         if (!build(device, module->name, ZE_MODULE_FORMAT_IL_SPIRV, translated.bytes, translated.count, loaded)) status = hdze_fail(device, error, "kernel %s", module->name);
         else keep(device, key, loaded);
