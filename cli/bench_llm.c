@@ -133,7 +133,7 @@ static int run(const cli_args *args) {
         code = bench(args, &m, &llm, tests, count, rounds);
     }
     cli_llm_close(&llm);
-    measure_end(&m);
+    code = measure_end(&m, code);
     free(tests);
     return code;
 }

@@ -155,8 +155,7 @@ static int run(const cli_args *args) {
     code = measure_begin(args, "ops", &m);
     if (!code) code = measure_open(args, &m);
     if (!code) code = measure_all(&m, &wanted);
-    measure_end(&m);
-    return code;
+    return measure_end(&m, code);
 }
 
 static const cli_option options[] = { POINTS_OPTIONS("all of them", "f32,f16"), MEASURE_OPTIONS };

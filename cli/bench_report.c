@@ -21,53 +21,56 @@ static int save(const cli_command *command, const char *path, const text *page) 
 }
 
 /* Whether `path` is one of the files that are read, under whatever name. */
-static bool is_input(const cli_args *args, const char *path) {
+static bool is_among(const char *const *paths, size_t count, const char *path) {
     struct stat out, in;
     if (stat(path, &out) != 0) return false;
-    for (size_t i = 0; i < args->operand_count; i++)
-        if (stat(args->operands[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) return true;
+    for (size_t i = 0; i < count; i++)
+        if (stat(paths[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) return true;
     return false;
 }
 
-/* "report.md" for "report.html": free() it. */
-static char *summary_path(const char *path) {
-    const size_t length = strlen(path), stem = length > 5 && strcmp(path + length - 5, ".html") == 0 ? length - 5 : length;
-    char *out = malloc(stem + 4);
-    if (out) memcpy(out, path, stem), memcpy(out + stem, ".md", 4);
+char *bench_path_beside(const char *path, const char *ending) {
+    const size_t length = strlen(path), stem = length > 5 && strcmp(path + length - 5, ".html") == 0 ? length - 5 : length, tail = strlen(ending) + 1;
+    char *out = malloc(stem + tail);
+    if (out) memcpy(out, path, stem), memcpy(out + stem, ending, tail);
     return out;
 }
 
 /* Both texts are whole before the first file is opened. */
-static int write_both(const cli_args *args, const bench_set *set, const char *path, const char *beside) {
+static int write_both(const cli_command *command, const bench_set *set, const char *path, const char *beside) {
     text page = { 0 }, summary = { 0 };
     size_t panels = 0;
     for (size_t i = 0; i < set->count; i++) panels += i == 0 || !bench_same_panel(&set->rows[i - 1], &set->rows[i]);
-    if (panels > BENCH_MOST_PANELS) return cli_fail(args->command, "these rows would make %zu charts, and more than %d are no help; give fewer", panels, (int)BENCH_MOST_PANELS);
+    if (panels > BENCH_MOST_PANELS) return cli_fail(command, "these rows would make %zu charts, and more than %d are no help; give fewer", panels, (int)BENCH_MOST_PANELS);
     bench_page_write(set, &page);
     bench_summary_write(set, &summary);
-    int code = save(args->command, path, &page);
-    if (!code) code = save(args->command, beside, &summary);
+    int code = save(command, path, &page);
+    if (!code) code = save(command, beside, &summary);
     text_free(&page);
     text_free(&summary);
+    return code;
+}
+
+int bench_report_draw(const cli_command *command, const char *const *paths, size_t count, const char *page) {
+    char *beside = bench_path_beside(page, ".md");
+    bench_set set;
+    if (!beside) return cli_fail(command, "no memory is left");
+    int code = CLI_USAGE;
+    if (is_among(paths, count, page)) cli_usage(command, "%s is one of the files to read", page);
+    else if (is_among(paths, count, beside)) cli_usage(command, "the summary would go to %s, which is one of the files to read", beside);
+    else {
+        code = bench_set_read(command, paths, count, &set);
+        if (!code) code = write_both(command, &set, page, beside);
+        bench_set_free(&set);
+    }
+    free(beside);
     return code;
 }
 
 static int run(const cli_args *args) {
     const char *path = cli_get(args, "-o");
     if (!path || !*path) return cli_usage(args->command, "needs -o FILE.html, the page to write");
-    char *beside = summary_path(path);
-    if (!beside) return cli_fail(args->command, "no memory is left");
-    bench_set set;
-    int code = CLI_USAGE;
-    if (is_input(args, path)) cli_usage(args->command, "%s is one of the files to read", path);
-    else if (is_input(args, beside)) cli_usage(args->command, "the summary would go to %s, which is one of the files to read", beside);
-    else {
-        code = bench_set_read(args->command, args->operands, args->operand_count, &set);
-        if (!code) code = write_both(args, &set, path, beside);
-        bench_set_free(&set);
-    }
-    free(beside);
-    return code;
+    return bench_report_draw(args->command, args->operands, args->operand_count, path);
 }
 
 static const cli_option options[] = {

@@ -127,8 +127,7 @@ static int run(const cli_args *args) {
     free(r.jobs);
     free(r.devices);
     workload_data_free(&r.data);
-    measure_end(&m);
-    return code;
+    return measure_end(&m, code);
 }
 
 static const cli_option options[] = { MEASURE_OPTIONS };

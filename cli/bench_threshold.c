@@ -111,8 +111,7 @@ static int run(const cli_args *args) {
     code = measure_begin(args, "threshold", &m);
     if (!code) code = measure_open(args, &m);
     if (!code) code = measure_all(&m, &wanted);
-    measure_end(&m);
-    return code;
+    return measure_end(&m, code);
 }
 
 static const cli_option options[] = { POINTS_OPTIONS("vecadd,matmul,matvec,softmax", "f32"), MEASURE_OPTIONS };

@@ -183,8 +183,7 @@ static int run(const cli_args *args) {
     if (!code) code = measure_open(args, &m);
     if (!code) code = measure_all(&m, &all);
     free_all(&all);
-    measure_end(&m);
-    return code;
+    return measure_end(&m, code);
 }
 
 static const cli_option options[] = {

@@ -2,6 +2,7 @@
  * same call runs once before, untimed, so that caches and clocks are as in a row of such calls. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/measure.h"
+#include "cli/bench_page.h"
 #include "cli/llm.h"
 #include <errno.h>
 #include <math.h>
@@ -16,11 +17,12 @@ enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
 /* ---- beginning ---- */
 
 int measure_begin(const cli_args *args, const char *bench, measure *m) {
-    *m = (measure){ .command = args->command, .bench = bench, .csv_path = cli_get(args, "--csv"), .json = cli_get(args, "--json") != NULL,
+    *m = (measure){ .command = args->command, .bench = bench, .csv_path = cli_get(args, "--csv"), .html_path = cli_get(args, "--html"), .json = cli_get(args, "--json") != NULL,
                     .threads = NAN, .seed = cli_now_ns() };
     double seconds;
     if (!cli_get_number(args, "--samples", 1, MOST_SAMPLES, 11, &m->samples) || !cli_get_fraction(args, "--seconds", 0.001, 86400, 1, &seconds)) return CLI_USAGE;
     m->most_ns = (uint64_t)(seconds * 1e9);
+    if (m->html_path && !m->csv_path && !(m->csv_path = m->csv_beside = bench_path_beside(m->html_path, ".csv"))) return cli_fail(m->command, "no memory is left");
     if (m->csv_path && !(m->csv = fopen(m->csv_path, "we")))
         return cli_fail(m->command, "%s cannot be written: %s; check the path", m->csv_path, strerror(errno));
     machine_open(&m->machine, cli_get(args, "--machine"));
@@ -30,12 +32,12 @@ int measure_begin(const cli_args *args, const char *bench, measure *m) {
 }
 
 void measure_use(measure *m, cli_session *session) {
-    char text[8192];
+    char caps[8192];
     m->session = session;
     if (!session->context) return;
-    if (hd_device_caps_text(session->context, "cpu", text, sizeof text, NULL)) cli_session_forget(session); /* HEDDLE_BACKEND may leave it out */
+    if (hd_device_caps_text(session->context, "cpu", caps, sizeof caps, NULL)) cli_session_forget(session); /* HEDDLE_BACKEND may leave it out */
     else {
-        const char *threads = strstr(text, "\nthreads ");
+        const char *threads = strstr(caps, "\nthreads ");
         if (threads) m->threads = strtod(threads + strlen("\nthreads "), NULL);
     }
 }
@@ -92,13 +94,18 @@ bool measure_is_ended(void) { return cli_interrupts_count() > 0; }
 
 int measure_end_early(const measure *m) { return cli_fail(m->command, "ended by Ctrl-C; what was measured until then is told"); }
 
-void measure_end(measure *m) {
+int measure_end(measure *m, int code) {
+    const bool drawn = m->html_path && m->csv && (code == CLI_OK || measure_is_ended());
     for (size_t i = 0; i < m->device_count; i++) hd_device_close(m->devices[i].device);
     if (m->csv) fclose(m->csv); /* every row was flushed */
+    if (drawn && bench_report_draw(m->command, &m->csv_path, 1, m->html_path)) code = CLI_FAILED;
+    free(m->csv_beside);
     machine_close(&m->machine);
     if (m->own.context) cli_session_close(&m->own);
     m->csv = NULL;
+    m->csv_beside = NULL;
     m->device_count = 0;
+    return code;
 }
 
 /* ---- rows ---- */

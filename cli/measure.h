@@ -26,7 +26,8 @@ typedef struct measure {
     double         threads;       /* of the CPU device */
     uint64_t       samples;
     uint64_t       most_ns;       /* for the samples of one case */
-    const char    *csv_path;
+    const char    *csv_path, *html_path; /* NULL: not asked for */
+    char          *csv_beside;    /* the page's rows, where no file is named for them */
     FILE          *csv;
     bool           json;
     uint64_t       seed;
@@ -35,6 +36,7 @@ typedef struct measure {
 /* Rows for the options that every bench has, and those of a bench that takes samples on several devices. */
 #define MEASURE_ROW_OPTIONS \
     { "--csv", "FILE", "write the measurements as CSV; docs/bench.md explains the columns" }, \
+    { "--html", "FILE.html", "draw them: one page with charts, FILE.md with the winners and, without --csv, FILE.csv" }, \
     { "--machine", "NAME", "what the rows call this machine; default: its host name" }, \
     { "--json", NULL, "print the measurements as JSON, one row a line" }
 #define MEASURE_OPTIONS \
@@ -56,7 +58,8 @@ void measure_use(measure *m, cli_session *session);
 bool measure_is_ended(void);
 /* Says on stderr that the run was ended early; returns CLI_FAILED. */
 int measure_end_early(const measure *m);
-void measure_end(measure *m);
+/* Closes the file and draws the page that was asked for; returns `code`, or CLI_FAILED where no page came of it. */
+int measure_end(measure *m, int code);
 
 /* A row that says everything about the machine and the device. */
 table_row measure_row(const measure *m, const measure_device *device);

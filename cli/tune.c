@@ -282,8 +282,7 @@ static int run(const cli_args *args) {
     for (size_t i = 0; i < m.device_count && !code && cli_get(args, "--fresh"); i++)
         if (hd_device_untune(m.devices[i].device)) code = cli_session_fail(m.session, m.devices[i].info.id);
     if (!code) code = cli_get(args, "--check") ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS) : tune(&m, quick, cli_get(args, "--list") != NULL);
-    measure_end(&m);
-    return code;
+    return measure_end(&m, code);
 }
 
 static const cli_option options[] = {

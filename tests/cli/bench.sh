@@ -61,6 +61,14 @@ if has_vulkan; then
     rows g.csv 4 "r['kind'] in ('CPU', 'software')"
 fi
 
+# A page in the same breath, of the rows that lie beside it.
+expect 0 '^vecadd f32 on null' - "$heddle" bench threshold --op vecadd --max 2048 --devices cpu,null $short --html page.html
+"$heddle" bench report page.csv -o again.html
+cmp -s page.html again.html && cmp -s page.md again.md || fail "the page of --html is not that of its rows"
+expect 0 - - "$heddle" bench ops --op vecadd --types f32 --min 64 --max 64 --devices cpu $short --html ops.html --csv named.csv
+[ -s ops.html ] && [ -s ops.md ] && [ -s named.csv ] && [ ! -e ops.csv ] || fail "--html beside --csv: not the files that were named"
+refuse 1 'no/such/page.csv cannot be written' "$heddle" bench ops --op vecadd --devices cpu $short --html no/such/page.html
+
 # What is refused, before the file is touched where the command line is wrong.
 echo kept >kept.csv
 refuse 2 'no operation "vecad"; did you mean vecadd\?' "$heddle" bench threshold --op vecad --csv kept.csv
