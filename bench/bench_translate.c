@@ -1,7 +1,7 @@
 /* bench_translate.c: what it takes to turn kernels into text: for each module of heddle's own, reading and checking it, and
  * printing one of its variants (the kernels that the planner chooses, tests/spirv/languages.h); in time of the processor, the
  * best of several rounds, and of the variants the slowest.
- *   bench_translate [rounds] */
+ *   bench_translate [rounds [module]] */
 #define _POSIX_C_SOURCE 200809L
 #include "spirv/languages.h"
 #include "spirv/module.h"
@@ -59,11 +59,13 @@ int main(int argc, char **argv) {
     static chosen_kernels chosen;
     static row rows[HDI_MODULE_COUNT];
     const int rounds = argc > 1 ? atoi(argv[1]) : 10;
+    const char *only = argc > 2 ? argv[2] : NULL;
     double slowest = 0, sum = 0;
     uint32_t printed = 0;
     choose_kernels(&chosen);
     for (uint32_t i = 0; i < chosen.count; i++) {
         row *r = &rows[chosen.kernels[i].module];
+        if (only && strcmp(only, hdi_module_get(chosen.kernels[i].module)->name) != 0) continue;
         double bytes = 0;
         const double us = print_us(&chosen.kernels[i], rounds, &bytes);
         if (us == 0) continue;

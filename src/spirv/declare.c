@@ -80,14 +80,14 @@ static bool decorate(hdi_spirv_module *m, uint32_t inst) {
     uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target), flag = flag_of(words[2]);
     m->no_contraction |= flag == HDI_SPIRV_NO_CONTRACTION;
     if (!target) return true; /* variant.c has left it out, or comes back for it */
-    hdi_spirv_decor *decor = decor_for(m, target);
+    uint32_t *flags = &m->defs[target].flags;
     if (flag) {
         if (!flag_fits(m, flag, opcode)) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
-        if (decor->flags & flag) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
-        decor->flags |= flag;
+        if (*flags & flag) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
+        *flags |= flag;
         return true;
     }
-    uint32_t *place = place_of(decor, words[2], opcode);
+    uint32_t *place = place_of(decor_for(m, target), words[2], opcode);
     if (!place || words[3] == HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "decoration %u does not belong on id %u", words[2], words[1]);
     if (*place != HDI_SPIRV_NONE) return hdi_spirv_bad(m, inst, "id %u has decoration %u twice", words[1], words[2]);
     *place = words[3];
@@ -280,7 +280,7 @@ static bool struct_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_sp
         }
     }
     type->plain_bytes = pad(type->plain_bytes, type->plain_align);
-    if (decor->flags & (HDI_SPIRV_BLOCK | HDI_SPIRV_BUFFER_BLOCK) && !type->laid_out)
+    if (m->defs[def].flags & (HDI_SPIRV_BLOCK | HDI_SPIRV_BUFFER_BLOCK) && !type->laid_out)
         return hdi_spirv_bad(m, inst, "a block's members all need an offset, and strides where they are arrays or matrices");
     return true;
 }
@@ -433,10 +433,11 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
     uint32_t def = hdi_spirv_find(m, words[2]), storage = words[3];
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def);
     const hdi_spirv_type *type = hdi_spirv_type_at(m, pointer->element);
-    const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, def), *struct_decor = hdi_spirv_decor_of(m, pointer->element);
+    const hdi_spirv_decor *decor = hdi_spirv_decor_of(m, def);
+    const uint32_t flags = m->defs[def].flags, struct_flags = m->defs[pointer->element].flags;
     m->defs[def].detail = def; /* its own root */
     if (pointer->kind != 'p' || pointer->storage != storage) return hdi_spirv_bad(m, inst, "its type is no pointer of its storage class");
-    bool block = struct_decor->flags & HDI_SPIRV_BLOCK, buffer_block = struct_decor->flags & HDI_SPIRV_BUFFER_BLOCK;
+    bool block = struct_flags & HDI_SPIRV_BLOCK, buffer_block = struct_flags & HDI_SPIRV_BUFFER_BLOCK;
     bool buffer = false, fits = false;
     switch (storage) {
     case SpvStorageClassUniform: fits = buffer_block || block; buffer = buffer_block; break;
@@ -451,7 +452,7 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
     bool placed = decor->set != HDI_SPIRV_NONE || decor->binding != HDI_SPIRV_NONE;
     /* From version 1.4 on a constant array in a local variable may say that it is never written. */
     bool constant = m->version >= 0x10400 && (storage == SpvStorageClassPrivate || storage == SpvStorageClassFunction);
-    bool marked = decor->flags & (constant ? HDI_SPIRV_NON_READABLE : HDI_SPIRV_NON_WRITABLE | HDI_SPIRV_NON_READABLE);
+    bool marked = flags & (constant ? HDI_SPIRV_NON_READABLE : HDI_SPIRV_NON_WRITABLE | HDI_SPIRV_NON_READABLE);
     if (!resource && (placed || marked)) return hdi_spirv_bad(m, inst, "it is decorated as a buffer, but is none");
     if (decor->builtin != HDI_SPIRV_NONE && storage != SpvStorageClassInput) return hdi_spirv_bad(m, inst, "a built-in is an input");
     if (!fits && array && storage != SpvStorageClassInput)
@@ -485,7 +486,7 @@ static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     for (uint32_t i = 0; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         if (opcode == SpvOpFunction) break;
-        decorations += opcode == SpvOpDecorate || opcode == SpvOpMemberDecorate;
+        decorations += opcode == SpvOpMemberDecorate || (opcode == SpvOpDecorate && !flag_of(hdi_spirv_words(m, i)[2]));
         types += hdi_spirv_is_type(opcode);
         values += hdi_spirv_is_constant(opcode);
     }
@@ -497,7 +498,7 @@ static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     if (!m->decors || !m->types || !m->values || !*out_hashes) return hdi_spirv_no_memory(m);
     m->decor_count = m->type_count = m->value_count = 1;
     for (size_t i = 0; i < decorations; i++)
-        m->decors[i] = (hdi_spirv_decor){ 0, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE,
+        m->decors[i] = (hdi_spirv_decor){ HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE, HDI_SPIRV_NONE,
                                           HDI_SPIRV_NONE, NULL };
     return true;
 }

@@ -40,8 +40,8 @@ static bool is_buffer(uint32_t storage) {
 static bool is_read_only(const hdi_spirv_module *m, uint32_t root) {
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, root);
     bool uniform = pointer->storage == SpvStorageClassUniform &&
-                   !(hdi_spirv_decor_of(m, pointer->element)->flags & HDI_SPIRV_BUFFER_BLOCK);
-    return uniform || (hdi_spirv_decor_of(m, root)->flags & HDI_SPIRV_NON_WRITABLE) ||
+                   !(m->defs[pointer->element].flags & HDI_SPIRV_BUFFER_BLOCK);
+    return uniform || (m->defs[root].flags & HDI_SPIRV_NON_WRITABLE) ||
            hdi_spirv_type_at(m, pointer->element)->read_only;
 }
 

@@ -53,7 +53,8 @@ typedef struct hdi_spirv_def {
     uint32_t id;
     uint32_t inst;   /* index in insts */
     uint32_t type;   /* def of its type; of itself where it is one; 0: a label, text or import */
-    uint32_t decor;  /* index in decors; 0: not decorated */
+    uint32_t flags;  /* its decorations without a value */
+    uint32_t decor;  /* index in decors; 0: none has a value */
     uint32_t detail; /* index in types, values, functions or blocks, as its instruction says; def of a pointer's variable */
     uint32_t block;  /* that it stands in; HDI_SPIRV_NONE: outside of functions, or a parameter */
 } hdi_spirv_def;
@@ -67,9 +68,9 @@ enum hdi_spirv_flag {
 typedef struct hdi_spirv_member {
     uint32_t flags, offset, matrix_stride; /* HDI_SPIRV_NONE: not decorated so */
 } hdi_spirv_member;
-/* All decorations of one id; HDI_SPIRV_NONE where one is absent. */
+/* The decorations of one id that have a value; HDI_SPIRV_NONE where one is absent. */
 typedef struct hdi_spirv_decor {
-    uint32_t flags, set, binding, builtin, spec_id, array_stride, rounding;
+    uint32_t set, binding, builtin, spec_id, array_stride, rounding;
     hdi_spirv_member *members; /* of a struct; NULL: none is decorated */
 } hdi_spirv_decor;
 

@@ -43,8 +43,7 @@ static void step_bytes(hdi_spirv_printer *p, hdi_spirv_place *at, uint32_t index
 }
 
 static void note_access(hdi_spirv_printer *p, hdi_spirv_place *at) {
-    const hdi_spirv_decor *decor = hdi_spirv_decor_of(p->m, at->root);
-    at->is_volatile |= (decor->flags & (HDI_SPIRV_VOLATILE | HDI_SPIRV_COHERENT)) != 0;
+    at->is_volatile |= (p->m->defs[at->root].flags & (HDI_SPIRV_VOLATILE | HDI_SPIRV_COHERENT)) != 0;
 }
 
 bool hdi_spirv_find_place(hdi_spirv_printer *p, uint32_t pointer, hdi_spirv_place *at) {

@@ -161,7 +161,7 @@ static const char *uncontracted(uint32_t opcode) {
 }
 
 static bool is_exact(const hdi_spirv_printer *p, uint32_t def) {
-    return hdi_spirv_decor_of(p->m, def)->flags & HDI_SPIRV_NO_CONTRACTION;
+    return p->m->defs[def].flags & HDI_SPIRV_NO_CONTRACTION;
 }
 
 /* ---- composites ---- */

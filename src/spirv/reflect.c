@@ -137,7 +137,7 @@ static bool note_variable(hdi_spirv_module *m, uint32_t def, const reach *r, hdi
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def), *type = hdi_spirv_type_at(m, pointer->element);
     switch (pointer->storage) {
     case SpvStorageClassUniform:
-        if (hdi_spirv_decor_of(m, pointer->element)->flags & HDI_SPIRV_BUFFER_BLOCK) return note_buffer(m, def, r, info);
+        if (m->defs[pointer->element].flags & HDI_SPIRV_BUFFER_BLOCK) return note_buffer(m, def, r, info);
         return refuse_variable(m, def, "uniform buffer", "make it push constants or a readonly storage buffer");
     case SpvStorageClassStorageBuffer: return note_buffer(m, def, r, info);
     case SpvStorageClassPushConstant:

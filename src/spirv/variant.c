@@ -7,8 +7,8 @@
 typedef struct pruning {
     hdi_spirv_module *m;
     uint32_t *notes;  /* by id: of a label the word where it stands; of a value that is known its bits */
-    uint8_t  *known;  /* a bit for each id: it is such a value; or the label of a block that has one way on, which is noted then */
-    uint8_t  *begins; /* a bit for each word: a block that is kept begins there, or an instruction outside of blocks */
+    uint64_t *known;  /* a bit for each id: it is such a value; or the label of a block that has one way on, which is noted then */
+    uint64_t *begins; /* a bit for each word: a block that is kept begins there, or an instruction outside of blocks */
     uint32_t *stack, stack_count; /* words of labels that were met, with AFTER */
     uint32_t  kept;   /* instructions */
 } pruning;
@@ -16,8 +16,8 @@ typedef struct pruning {
 /* Met as a merge or continue block: whatever leads to it was looked at before it. */
 #define AFTER (1u << 31)
 
-static bool has_bit(const uint8_t *bits, uint32_t i) { return bits[i / 8] >> i % 8 & 1; }
-static void set_bit(uint8_t *bits, uint32_t i) { bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << i % 8); }
+static bool has_bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
+static void set_bit(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i % 64; }
 static bool ends_block(uint32_t opcode) { return (opcode >= SpvOpBranch && opcode <= SpvOpUnreachable && opcode != SpvOpKill); }
 
 static void note(pruning *p, uint32_t id, uint32_t what) {
@@ -155,16 +155,16 @@ static bool find_labels(pruning *p, uint32_t first) {
 }
 
 static uint32_t next_begin(const pruning *p, uint32_t at) {
-    while (at < p->m->word_count && !has_bit(p->begins, at)) at += p->begins[at / 8] >> at % 8 ? 1 : 8 - at % 8;
-    return at;
+    while (at < p->m->word_count && !(p->begins[at / 64] >> at % 64)) at += 64 - at % 64;
+    return at < p->m->word_count ? at + (uint32_t)__builtin_ctzll(p->begins[at / 64] >> at % 64) : at;
 }
 
 /* Adds the functions, which begin at word `first`, without what the constants make unreachable. */
 static bool index_functions(pruning *p, uint32_t first) {
     hdi_spirv_module *m = p->m;
     p->notes = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *p->notes);
-    p->known = hdi_arena_alloc(&m->arena, m->bound / 8 + 1);
-    p->begins = hdi_arena_alloc(&m->arena, m->word_count / 8 + 1);
+    p->known = hdi_arena_alloc(&m->arena, (m->bound / 64 + 1) * sizeof *p->known);
+    p->begins = hdi_arena_alloc(&m->arena, (m->word_count / 64 + 1) * sizeof *p->begins);
     if (!p->notes || !p->known || !p->begins) return hdi_spirv_no_memory(m);
     if (!find_labels(p, first)) return false;
     for (uint32_t at = next_begin(p, first); at < m->word_count; at = next_begin(p, at + 1)) {
