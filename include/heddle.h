@@ -713,7 +713,8 @@ typedef struct hd_run_desc {
 /** Runs the plan once and waits. Every input must have been written or bound (WRONG_STATE names the missing one).
  *  Statuses: WRONG_STATE, TIMEOUT, DEVICE_LOST, OUT_OF_DEVICE_MEMORY. */
 HD_API hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc);
-/** Starts a run and returns at once. @param out_ticket yours; hd_ticket_destroy. Statuses as hd_plan_run. */
+/** Starts a run and returns at once; on the CPU a run that is known to take some microseconds is done by then, since waking another
+ *  thread would take as long. @param out_ticket yours; hd_ticket_destroy. Statuses as hd_plan_run. */
 HD_API hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket);
 /** Reads an output or state by name: all of it. Before the first run: WRONG_STATE. Waits for a run under way. */
 HD_API hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes);

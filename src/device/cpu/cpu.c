@@ -1,6 +1,7 @@
-/* cpu.c: the CPU as a device like the others. Submissions go to one queue thread, which runs their commands in order; a
- * dispatch is a loop over workgroups on the pool. Memory is the process' own, so everything is mapped and nothing is
- * staged. Relies on kernels that touch only their bindings. */
+/* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the queue's thread,
+ * or, where it is known to be short and nothing runs before it, by the thread that hands it over or waits for it, since to wake
+ * another would take longer than the work. A dispatch is a loop over workgroups on the pool. Memory is the process' own, so
+ * everything is mapped and nothing is staged. Relies on kernels that touch only their bindings. */
 #define _GNU_SOURCE
 #include "device/backend.h"
 #include "device/cpu/pool.h"
@@ -29,10 +30,25 @@ struct hdi_loaded_kernel {
     hdi_kernel     kernel;
 };
 
+/* What is kept of submissions of the same commands. */
+struct hdi_recording {
+    hdi_link link;
+    uint64_t ns; /* that the last one took; UNKNOWN_NS: none has ended yet */
+};
+
+/* Work that is known to take no longer runs on the thread that hands it over, which it holds up no more than waking another one
+ * would; or on the one that waits for it, which may then not look at its clock. */
+#define UNKNOWN_NS UINT64_MAX
+enum { SUBMIT_NS = 30000, WAIT_NS = 500000 };
+/* What one thread reads or writes in a nanosecond at best. */
+enum { BYTES_PER_NS = 40 };
+
 /* A submission in the queue: all that is needed to run it, copied, so that the caller may forget his. */
 typedef struct cpu_job {
     struct cpu_job *next;
     uint64_t        ticket;
+    uint64_t        expected_ns;
+    hdi_recording  *recording;  /* or NULL */
     const hdi_cmds *cmds;
     size_t          bytes;      /* of this allocation */
     bool            timestamps;
@@ -40,9 +56,10 @@ typedef struct cpu_job {
     hdi_loaded_kernel **kernels;
 } cpu_job;
 
-/* A word in a cache line of its own. */
+/* hdi_cpu_call.kept of a worker, and for which dispatch; in a cache line of its own. */
 typedef struct worker_word {
-    uint32_t kept, apart[15];
+    uint64_t dispatch;
+    uint32_t kept, apart[13];
 } worker_word;
 
 enum { PROFILES = 4, HUGE_BYTES = 4 << 20 };
@@ -57,15 +74,16 @@ struct hdi_backend_device {
     uint32_t        threads;
     pthread_t       queue;
     pthread_mutex_t mutex;       /* guards everything below */
-    pthread_cond_t  changed;
+    pthread_cond_t  queued, ended; /* there is a job for the queue's thread; a job has ended */
     cpu_job        *first, *last;
     uint64_t        submitted, done;
-    bool            stop;
-    hdi_link        memories, dead, kernels; /* dead: freed by the owner while a submission used it */
+    bool            stop, running; /* running: some thread runs a job */
+    hdi_link        memories, dead, kernels, recordings; /* dead: freed by the owner while a submission used it */
     cpu_profile     profiles[PROFILES];
-    void           *scratch;     /* of all workers, grown by the queue thread */
+    void           *scratch;     /* of all workers; it, like all below, belongs to the thread that runs a job */
     size_t          scratch_bytes; /* of one worker */
-    worker_word    *words;       /* hdi_cpu_call.kept of each worker */
+    worker_word    *words;       /* of each worker */
+    uint64_t        dispatches;  /* so far */
 };
 
 static hd_status no_memory(hd_error *error, uint64_t bytes) {
@@ -133,7 +151,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     snprintf(found->caps.name, sizeof found->caps.name, "%s", found->info.name);
 }
 
-/* ---- running commands, on the queue thread ---- */
+/* ---- running commands ---- */
 
 typedef struct cpu_loop {
     const hdi_cmd        *cmd;
@@ -142,12 +160,15 @@ typedef struct cpu_loop {
     char                 *scratch;
     size_t                scratch_bytes;
     worker_word          *words;
+    uint64_t              dispatch;
 } cpu_loop;
 
 static void run_groups(void *user, uint32_t worker, uint64_t first, uint64_t count) {
     const cpu_loop *loop = user;
     hdi_cpu_call call = *loop->call;
-    call.kept = &loop->words[worker].kept;
+    worker_word *word = &loop->words[worker];
+    if (word->dispatch != loop->dispatch) *word = (worker_word){ .dispatch = loop->dispatch };
+    call.kept = &word->kept;
     call.scratch = loop->scratch ? loop->scratch + worker * loop->scratch_bytes : NULL;
     const uint32_t *base = loop->cmd->as.dispatch.first, *groups = loop->cmd->as.dispatch.groups;
     for (uint64_t i = first; i < first + count; i++) {
@@ -165,18 +186,16 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
     const hdi_loaded_kernel *kernel = job->kernels[cmd->as.dispatch.kernel];
     const hdi_binding *bindings = &job->cmds->bindings[cmd->as.dispatch.binding_first];
     void *pointers[HDI_MAX_BINDINGS];
-    uint64_t bytes[HDI_MAX_BINDINGS];
+    uint64_t bytes[HDI_MAX_BINDINGS], all_bytes = 0;
     for (uint32_t i = 0; i < cmd->as.dispatch.binding_count; i++) {
         pointers[i] = slot_pointer(job, bindings[i].range);
         bytes[i] = bindings[i].range.bytes;
+        all_bytes += bytes[i];
     }
     hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
-    cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words };
-    for (uint32_t i = 0; i < device->threads; i++) device->words[i].kept = 0;
+    cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches };
     const uint32_t *groups = cmd->as.dispatch.groups;
-    uint64_t count = (uint64_t)groups[0] * groups[1] * groups[2];
-    uint64_t grain = HDI_MAX(count / (device->threads * UINT64_C(8)), UINT64_C(1));
-    hdcpu_pool_run(device->pool, run_groups, &loop, count, grain);
+    hdcpu_pool_run(device->pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2], all_bytes / BYTES_PER_NS);
 }
 
 static void run_fill(void *pointer, uint64_t bytes, uint32_t value) {
@@ -280,23 +299,36 @@ static bool ensure_scratch(hdi_backend_device *device, const cpu_job *job) {
     return true;
 }
 
+/* Runs the first job of the queue, while no other one runs. Called under the mutex, which is given up meanwhile. */
+static void run_first(hdi_backend_device *device) {
+    cpu_job *job = device->first;
+    device->first = job->next;
+    if (!device->first) device->last = NULL;
+    device->running = true;
+    cpu_profile *profile = job->timestamps ? profile_for(device, job) : NULL;
+    pthread_mutex_unlock(&device->mutex);
+    const hdcpu_floats floats = hdcpu_floats_begin();
+    const uint64_t began_ns = hdi_now_ns();
+    run_job(device, job, profile);
+    const uint64_t ns = hdi_now_ns() - began_ns;
+    hdcpu_floats_end(floats);
+    pthread_mutex_lock(&device->mutex);
+    if (job->recording) job->recording->ns = ns;
+    device->running = false;
+    device->done = job->ticket;
+    bury(device);
+    hdi_free(device->host->allocator, job, job->bytes);
+    if (device->first) pthread_cond_signal(&device->queued);
+    pthread_cond_broadcast(&device->ended);
+}
+
 static void *queue_main(void *argument) {
     hdi_backend_device *device = argument;
     pthread_mutex_lock(&device->mutex);
     for (;;) {
-        while (!device->first && !device->stop) pthread_cond_wait(&device->changed, &device->mutex);
-        cpu_job *job = device->first;
-        if (!job) break;
-        device->first = job->next;
-        if (!device->first) device->last = NULL;
-        cpu_profile *profile = job->timestamps ? profile_for(device, job) : NULL;
-        pthread_mutex_unlock(&device->mutex);
-        run_job(device, job, profile);
-        pthread_mutex_lock(&device->mutex);
-        device->done = job->ticket;
-        bury(device);
-        hdi_free(device->host->allocator, job, job->bytes);
-        pthread_cond_broadcast(&device->changed);
+        while (device->running || (!device->first && !device->stop)) pthread_cond_wait(&device->queued, &device->mutex);
+        if (!device->first) break;
+        run_first(device);
     }
     pthread_mutex_unlock(&device->mutex);
     return NULL;
@@ -304,39 +336,76 @@ static void *queue_main(void *argument) {
 
 static void wait_idle(hdi_backend_device *device) {
     pthread_mutex_lock(&device->mutex);
-    while (device->done < device->submitted) pthread_cond_wait(&device->changed, &device->mutex);
+    while (device->done < device->submitted) pthread_cond_wait(&device->ended, &device->mutex);
     pthread_mutex_unlock(&device->mutex);
 }
 
-static hd_status device_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+/* What a submission will take: what it took the last time; copies and fills by their bytes. */
+static uint64_t expected_ns(const hdi_submission *submission) {
+    if (submission->recording && *submission->recording) return (*submission->recording)->ns;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < submission->cmds->cmd_count; i++) {
+        const hdi_cmd *cmd = &submission->cmds->cmds[i];
+        if (cmd->kind == HDI_CMD_DISPATCH) return UNKNOWN_NS;
+        if (cmd->kind == HDI_CMD_COPY) bytes += cmd->as.copy.to.bytes;
+        if (cmd->kind == HDI_CMD_FILL) bytes += cmd->as.fill.to.bytes;
+    }
+    return bytes / 4; /* memory that was never touched is zeroed page by page */
+}
+
+/* Without memory for it, nothing is kept. */
+static void ensure_recording(hdi_backend_device *device, const hdi_submission *submission) {
+    if (!submission->recording || *submission->recording) return;
+    hdi_recording *recording = hdi_alloc(device->host->allocator, sizeof *recording);
+    if (!recording) return;
+    recording->ns = UNKNOWN_NS;
+    pthread_mutex_lock(&device->mutex);
+    hdi_list_add(&device->recordings, &recording->link);
+    pthread_mutex_unlock(&device->mutex);
+    *submission->recording = recording;
+}
+
+/* NULL without memory. */
+static cpu_job *new_job(hdi_backend_device *device, const hdi_submission *submission) {
     const hdi_cmds *cmds = submission->cmds;
     size_t bytes = sizeof(cpu_job) + cmds->slot_count * sizeof(hdi_slot) + cmds->kernel_count * sizeof(hdi_loaded_kernel *);
     cpu_job *job = hdi_alloc(device->host->allocator, bytes);
-    if (!job) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a submission");
+    if (!job) return NULL;
     job->cmds = cmds;
     job->bytes = bytes;
+    job->recording = submission->recording ? *submission->recording : NULL;
     job->timestamps = submission->timestamps;
     job->slots = (hdi_slot *)(void *)(job + 1);
     job->kernels = (hdi_loaded_kernel **)(void *)(job->slots + cmds->slot_count);
     if (cmds->slot_count > 0) memcpy(job->slots, submission->slots, cmds->slot_count * sizeof(hdi_slot));
     if (cmds->kernel_count > 0) memcpy(job->kernels, submission->kernels, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
+    return job;
+}
+
+static hd_status device_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
+    const hdi_cmds *cmds = submission->cmds;
+    ensure_recording(device, submission);
+    cpu_job *job = new_job(device, submission);
+    if (!job) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a submission");
     /* Scratch may move only while no kernel runs. */
     bool larger = false;
     for (uint32_t i = 0; i < cmds->kernel_count; i++) larger |= cmds->kernels[i].scratch_bytes > device->scratch_bytes;
     if (larger) {
         wait_idle(device);
         if (!ensure_scratch(device, job)) {
-            hdi_free(device->host->allocator, job, bytes);
+            hdi_free(device->host->allocator, job, job->bytes);
             return no_memory(error, 0);
         }
     }
     pthread_mutex_lock(&device->mutex);
     *out_ticket = job->ticket = ++device->submitted; /* read before the queue may end the job */
+    job->expected_ns = expected_ns(submission);
     for (uint32_t i = 0; i < cmds->slot_count; i++) job->slots[i].memory->last_ticket = job->ticket;
     if (device->last) device->last->next = job;
     else device->first = job;
     device->last = job;
-    pthread_cond_broadcast(&device->changed);
+    if (device->first == job && !device->running && job->expected_ns <= SUBMIT_NS) run_first(device);
+    else pthread_cond_signal(&device->queued);
     pthread_mutex_unlock(&device->mutex);
     submission->recorded_out = 0; /* commands are run as they are: nothing is ever encoded */
     submission->pieces_out = 1;
@@ -352,14 +421,15 @@ static hd_status device_poll(hdi_backend_device *device, uint64_t ticket, bool *
 }
 
 static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + timeout_ns % 1000000000u;
-    until.tv_sec += (time_t)HDI_MIN(timeout_ns / 1000000000u + ns / 1000000000u, UINT64_C(1) << 31);
-    until.tv_nsec = (long)(ns % 1000000000u);
+    const uint64_t now = hdi_now_ns(), until_ns = now + HDI_MIN(timeout_ns, UINT64_C(1) << 62);
+    const struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u) };
     int result = 0;
     pthread_mutex_lock(&device->mutex);
-    while (device->done < ticket && result == 0) result = pthread_cond_timedwait(&device->changed, &device->mutex, &until);
+    while (device->done < ticket && result == 0) {
+        const bool takes = device->first && !device->running && device->first->expected_ns <= WAIT_NS && hdi_now_ns() < until_ns;
+        if (takes) run_first(device);
+        else result = pthread_cond_timedwait(&device->ended, &device->mutex, &until);
+    }
     bool done = device->done >= ticket;
     pthread_mutex_unlock(&device->mutex);
     return done ? HD_OK : hdi_fail_native(error, HD_STATUS_TIMEOUT, "cpu", result, "submission %llu is not done after %llu ms",
@@ -388,10 +458,17 @@ static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
 }
 
+static void end_recording(hdi_backend_device *device, hdi_recording *recording) {
+    pthread_mutex_lock(&device->mutex);
+    hdi_list_remove(&recording->link);
+    pthread_mutex_unlock(&device->mutex);
+    hdi_free(device->host->allocator, recording, sizeof *recording);
+}
+
 static void device_close(hdi_backend_device *device) {
     pthread_mutex_lock(&device->mutex);
     device->stop = true;
-    pthread_cond_broadcast(&device->changed);
+    pthread_cond_signal(&device->queued);
     pthread_mutex_unlock(&device->mutex);
     pthread_join(device->queue, NULL);
     while (!hdi_list_empty(&device->dead)) release(device, HDI_OBJECT(device->dead.next, hdi_memory, link));
@@ -401,7 +478,9 @@ static void device_close(hdi_backend_device *device) {
     hdi_free(device->host->allocator, device->words, device->threads * sizeof *device->words);
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
-    pthread_cond_destroy(&device->changed);
+    while (!hdi_list_empty(&device->recordings)) end_recording(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
+    pthread_cond_destroy(&device->queued);
+    pthread_cond_destroy(&device->ended);
     pthread_mutex_destroy(&device->mutex);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
@@ -415,18 +494,21 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->memories);
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
+    hdi_list_init(&device->recordings);
     device->pool = hdcpu_pool_new(host->allocator, device->threads);
     device->words = hdi_alloc(host->allocator, device->threads * sizeof *device->words);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&device->mutex, NULL);
-    pthread_cond_init(&device->changed, &attributes);
+    pthread_cond_init(&device->queued, NULL);
+    pthread_cond_init(&device->ended, &attributes);
     pthread_condattr_destroy(&attributes);
     if (!device->pool || !device->words || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
         hdcpu_pool_free(device->pool);
         hdi_free(host->allocator, device->words, device->threads * sizeof *device->words);
-        pthread_cond_destroy(&device->changed);
+        pthread_cond_destroy(&device->queued);
+        pthread_cond_destroy(&device->ended);
         pthread_mutex_destroy(&device->mutex);
         hdi_free(host->allocator, device, sizeof *device);
         return hdi_fail_native(error, HD_STATUS_DEVICE_CREATION, "cpu", 0, "the CPU device could not start its threads");
@@ -455,8 +537,9 @@ static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
 }
 
 static void forget(hdi_backend_device *device, hdi_recording *recording) {
-    (void)device;
-    (void)recording;
+    if (!recording) return;
+    wait_idle(device); /* a queued job may still note its time */
+    end_recording(device, recording);
 }
 
 static void *native(hdi_backend_device *device) {
