@@ -22,7 +22,7 @@ static void overview(void) {
     for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
     printf("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
     printf("environment:\n"
-           "  HEDDLE_BACKEND     look at this back end only: vulkan, cuda, hip, opencl, levelzero, cpu or null\n"
+           "  HEDDLE_BACKEND     look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null\n"
            "  HEDDLE_DEVICE      the device to take where none is named\n"
            "  HEDDLE_STRICT      1: no fall-back, no software device, no null device\n"
            "  HEDDLE_LOG         error, warning (default), info or debug, on stderr\n"

@@ -127,7 +127,7 @@ void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t co
 /* ---- options (options.c): the one place that reads the environment ---- */
 /* X(FIELD, "HEDDLE_NAME", "default", "help") */
 #define HDI_OPTION_LIST(X) \
-    X(BACKEND,    "HEDDLE_BACKEND",    "all",     "look at this back end only: vulkan, cuda, hip, opencl, cpu or null") \
+    X(BACKEND,    "HEDDLE_BACKEND",    "all",     "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null") \
     X(DEVICE,     "HEDDLE_DEVICE",     "best",    "device id or index, as `heddle devices` prints them") \
     X(STRICT,     "HEDDLE_STRICT",     "0",       "1: no fall-back, no software device, no null device") \
     X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \

@@ -106,5 +106,5 @@ typedef struct hdi_backend {
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,
-                         hdi_backend_opencl, hdi_backend_levelzero;
+                         hdi_backend_opencl, hdi_backend_levelzero, hdi_backend_webgpu;
 #endif

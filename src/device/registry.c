@@ -24,6 +24,7 @@ static const hdi_registered all[] = {
 #else
     { NULL, "levelzero", NULL },
 #endif
+    { &hdi_backend_webgpu, "webgpu", NULL },
     { &hdi_backend_cpu, "cpu", NULL },
     { &hdi_backend_null, "null", NULL },
 };
@@ -81,7 +82,7 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
             found->info.measured_ns = hdi_measured_read(host, &found->info);
         }
     }
-    if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, cpu and null", only);
+    if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null", only);
     hdi_registry_rank(registry);
     return HD_OK;
 }

@@ -532,7 +532,96 @@ static lines cuda_matrix = {
     NULL
 };
 
-/* ---- the three ---- */
+/* ---- WGSL: functions, as there are no macros ---- */
+
+static lines wgsl_core = {
+    "alias u32x2 = vec2<u32>; alias u32x3 = vec3<u32>; alias u32x4 = vec4<u32>;",
+    "alias f32x2 = vec2<f32>; alias f32x3 = vec3<f32>; alias f32x4 = vec4<f32>;",
+    "alias b1x2 = vec2<bool>; alias b1x3 = vec3<bool>; alias b1x4 = vec4<bool>;",
+    "fn bits_f32(x: u32) -> f32 { return bitcast<f32>(x); }",
+    "fn f32_bits(x: f32) -> u32 { return bitcast<u32>(x); }",
+    "fn some_f32(x: f32) -> f32 { return x; }",
+    "fn is_nan(x: f32) -> bool { return (f32_bits(x) & 0x7FFFFFFFu) > 0x7F800000u; }",
+    "fn u8_of(x: u32) -> u32 { return x & 0xFFu; }",
+    "fn u16_of(x: u32) -> u32 { return x & 0xFFFFu; }",
+    "fn i8_of(x: u32) -> i32 { return i32(x << 24u) >> 24u; }",
+    "fn i16_of(x: u32) -> i32 { return i32(x << 16u) >> 16u; }",
+    "fn BARRIER() { workgroupBarrier(); }",
+    "fn BARRIER_ALL() { storageBarrier(); workgroupBarrier(); }",
+    NULL
+};
+/* WGSL lets operations become one, or change their order, where that is no less accurate; but not through bits. The last word is 0,
+ * which no compiler knows. */
+static lines wgsl_no_contraction = {
+    "fn as_rounded(x: f32) -> f32 { return bits_f32(f32_bits(x) ^ launch[0].w); }",
+    "fn exact_add(a: f32, b: f32) -> f32 { return as_rounded(a + b); }",
+    "fn exact_sub(a: f32, b: f32) -> f32 { return as_rounded(a - b); }",
+    "fn exact_mul(a: f32, b: f32) -> f32 { return as_rounded(a * b); }",
+    NULL
+};
+static lines wgsl_half = {
+    "fn h2f(h: u32) -> f32 {",
+    "  let exponent = h & 0x7C00u; let fraction = (h & 0x3FFu) << 13u;",
+    "  let lined = f32_bits(bits_f32(0x38800000u | fraction) - bits_f32(0x38800000u));",
+    "  let normal = (exponent << 13u) + 0x38000000u + fraction;",
+    "  let r = select(select(normal, 0x7F800000u | fraction, exponent == 0x7C00u), lined, exponent == 0u);",
+    "  return bits_f32(r | ((h & 0x8000u) << 16u));",
+    "}",
+    "fn f2h(x: f32) -> u32 {",
+    "  let f = f32_bits(x); let a = f & 0x7FFFFFFFu;",
+    "  let lined = f32_bits(bits_f32(a) + 0.5f) - 0x3F000000u;",
+    "  let normal = (a - 0x38000000u + 0xFFFu + ((a >> 13u) & 1u)) >> 13u;",
+    "  let finite = select(normal, lined, a < 0x38800000u);",
+    "  let r = select(select(finite, 0x7C00u, a >= 0x477FF000u), 0x7E00u, a > 0x7F800000u);",
+    "  return r | ((f >> 16u) & 0x8000u);",
+    "}",
+    NULL
+};
+static lines wgsl_bits = {
+    "fn bits_insert(x: u32, y: u32, at: u32, count: u32) -> u32 { return insertBits(x, y, at, count); }",
+    "fn bits_extract(x: u32, at: u32, count: u32) -> u32 { return extractBits(x, at, count); }",
+    "fn bits_extract_signed(x: u32, at: u32, count: u32) -> u32 { return u32(extractBits(i32(x), at, count)); }",
+    "fn bits_reverse(x: u32) -> u32 { return reverseBits(x); }",
+    "fn find_low(x: u32) -> u32 { return firstTrailingBit(x); }",
+    "fn find_high(x: u32) -> u32 { return firstLeadingBit(x); }",
+    "fn find_high_signed(x: u32) -> u32 { return u32(firstLeadingBit(i32(x))); }",
+    "fn high_product_u32(a: u32, b: u32) -> u32 {",
+    "  let low = (a & 0xFFFFu) * (b & 0xFFFFu); let first = (a >> 16u) * (b & 0xFFFFu); let second = (a & 0xFFFFu) * (b >> 16u);",
+    "  let middle = (low >> 16u) + (first & 0xFFFFu) + (second & 0xFFFFu);",
+    "  return (a >> 16u) * (b >> 16u) + (first >> 16u) + (second >> 16u) + (middle >> 16u);",
+    "}",
+    "fn high_product_i32(a: u32, b: u32) -> u32 {",
+    "  return high_product_u32(a, b) - select(0u, b, (a >> 31u) == 1u) - select(0u, a, (b >> 31u) == 1u);",
+    "}",
+    NULL
+};
+static lines wgsl_math = {
+    "fn rint(x: f32) -> f32 { return round(x); }",
+    "fn fabs(x: f32) -> f32 { return abs(x); }",
+    "fn fmin(a: f32, b: f32) -> f32 { return select(min(a, b), select(a, b, is_nan(a)), is_nan(a) || is_nan(b)); }",
+    "fn fmax(a: f32, b: f32) -> f32 { return select(max(a, b), select(a, b, is_nan(a)), is_nan(a) || is_nan(b)); }",
+    "fn rsqrt(x: f32) -> f32 { return inverseSqrt(x); }",
+    "fn fmod(a: f32, b: f32) -> f32 { return a % b; }",
+    "fn smooth_step(a: f32, b: f32, x: f32) -> f32 { return smoothstep(a, b, x); }",
+    "fn is_inf(x: f32) -> bool { return (f32_bits(x) & 0x7FFFFFFFu) == 0x7F800000u; }",
+    "fn frexp_fraction(x: f32) -> f32 { return frexp(x).fract; }",
+    "fn frexp_exponent(x: f32) -> i32 { return frexp(x).exp; }",
+    NULL
+};
+static lines wgsl_dot = {
+    "fn dot4_signed(a: u32, b: u32) -> i32 {",
+    "  return i8_of(a) * i8_of(b) + i8_of(a >> 8u) * i8_of(b >> 8u) + i8_of(a >> 16u) * i8_of(b >> 16u) + i8_of(a >> 24u) * i8_of(b >> 24u);",
+    "}",
+    "fn dot4_mixed(a: u32, b: u32) -> i32 {",
+    "  return i8_of(a) * i32(u8_of(b)) + i8_of(a >> 8u) * i32(u8_of(b >> 8u)) + i8_of(a >> 16u) * i32(u8_of(b >> 16u)) + i8_of(a >> 24u) * i32(b >> 24u);",
+    "}",
+    "fn dot4_unsigned(a: u32, b: u32) -> u32 {",
+    "  return u8_of(a) * u8_of(b) + u8_of(a >> 8u) * u8_of(b >> 8u) + u8_of(a >> 16u) * u8_of(b >> 16u) + (a >> 24u) * (b >> 24u);",
+    "}",
+    NULL
+};
+
+/* ---- the four ---- */
 
 static const hdi_spirv_spelling opencl = {
     .name = "OpenCL C",
@@ -555,8 +644,19 @@ static const hdi_spirv_spelling hip = {
     .parts = { hip_core, nothing, hip_half, hip_double, cxx_bits, cxx_math, cxx_atomics, cxx_atomics64, hip_subgroups, opencl_dot, NULL }
 };
 
+static const hdi_spirv_spelling wgsl = {
+    .name = "WGSL",
+    .parts = { wgsl_core, wgsl_no_contraction, wgsl_half, NULL, wgsl_bits, wgsl_math, nothing, NULL, NULL, wgsl_dot, NULL }
+};
+
 const hdi_spirv_spelling *hdi_spirv_spelling_of(const hdi_spirv_print_target *target) {
-    return target->dialect == HDI_SPIRV_CUDA ? &cuda : target->dialect == HDI_SPIRV_HIP ? &hip : &opencl;
+    switch (target->dialect) {
+    case HDI_SPIRV_CUDA: return &cuda;
+    case HDI_SPIRV_HIP: return &hip;
+    case HDI_SPIRV_WGSL: return &wgsl;
+    case HDI_SPIRV_OPENCL_C: break;
+    }
+    return &opencl;
 }
 
 const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_spirv_part part) {

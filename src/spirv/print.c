@@ -23,7 +23,7 @@ void hdi_spirv_find_arguments(hdi_spirv_printer *p) {
         if (p->has_length >> b & 1) out->lengths[out->length_count++] = b;
     }
     out->push_words = out->info.push_bytes / 4;
-    out->argument_words = 3 + out->push_words + (p->target->offsets ? 2 * out->buffer_count : 0) + 2 * out->length_count;
+    out->argument_words = (hdi_spirv_is_wgsl(p) ? 4 : 3) + out->push_words + (p->target->offsets ? 2 * out->buffer_count : 0) + 2 * out->length_count;
 }
 
 static void put_head(hdi_spirv_printer *p) {
@@ -61,6 +61,7 @@ static bool put_input(hdi_spirv_printer *p, uint32_t def) {
     default: subgroups = false; break;
     }
     uint32_t type = hdi_spirv_type_of(p->m, def)->element;
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_put_input(p, def);
     if (subgroups) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
     hdi_spirv_put(p, "  const %t l%u = ", type, def);
     switch (builtin) {
@@ -91,7 +92,8 @@ static bool put_globals(hdi_spirv_printer *p) {
         uint32_t opcode = hdi_spirv_def_opcode(m, def), storage = storage_of(p, def);
         const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
         if (storage == SpvStorageClassInput && !put_input(p, def)) return false;
-        if ((storage == SpvStorageClassWorkgroup || storage == SpvStorageClassPrivate) && !hdi_spirv_put_variable(p, def)) return false;
+        const bool inside = storage != SpvStorageClassWorkgroup || !hdi_spirv_is_wgsl(p); /* of the function; else in its head */
+        if (inside && (storage == SpvStorageClassWorkgroup || storage == SpvStorageClassPrivate) && !hdi_spirv_put_variable(p, def)) return false;
         if (m->defs[def].block != HDI_SPIRV_NONE || !(hdi_spirv_is_constant(opcode) || opcode == SpvOpUndef)) continue;
         bool plain = strchr("fib", type->kind) && (opcode != SpvOpSpecConstantOp || p->facts[def] & HDI_SPIRV_KNOWN);
         if (!plain && !hdi_spirv_put_constant(p, def)) return false;
@@ -122,18 +124,23 @@ static bool choose_subgroup(hdi_spirv_printer *p) {
     return true;
 }
 
-static bool put_prelude(hdi_spirv_printer *p) {
-    const uint32_t *size = p->printed->info.workgroup;
-    if (shares_subgroups(p))
-        hdi_spirv_put(p, "#define SG_SIZE %uu\n", p->printed->subgroup);
-    hdi_spirv_put(p, "#define WORKGROUP_X %uu\n#define WORKGROUP_Y %uu\n#define WORKGROUP_Z %uu\n", size[0], size[1], size[2]);
-    hdi_spirv_put(p, "#define WORKGROUP (WORKGROUP_X * WORKGROUP_Y * WORKGROUP_Z)\n"
-                     "#define LOCAL_INDEX (LOCAL_X + WORKGROUP_X * (LOCAL_Y + WORKGROUP_Y * LOCAL_Z))\n");
+static bool put_parts(hdi_spirv_printer *p) {
     for (uint32_t part = 0; part < HDI_SPIRV_PART_COUNT; part++) {
         const char *const *line = hdi_spirv_prelude(p->target, (hdi_spirv_part)part);
         for (; p->parts >> part & 1 && *line; line++) hdi_spirv_put(p, "%s\n", *line);
     }
     return !p->stop;
+}
+
+static bool put_prelude(hdi_spirv_printer *p) {
+    const uint32_t *size = p->printed->info.workgroup;
+    if (hdi_spirv_is_wgsl(p)) return put_parts(p);
+    if (shares_subgroups(p))
+        hdi_spirv_put(p, "#define SG_SIZE %uu\n", p->printed->subgroup);
+    hdi_spirv_put(p, "#define WORKGROUP_X %uu\n#define WORKGROUP_Y %uu\n#define WORKGROUP_Z %uu\n", size[0], size[1], size[2]);
+    hdi_spirv_put(p, "#define WORKGROUP (WORKGROUP_X * WORKGROUP_Y * WORKGROUP_Z)\n"
+                     "#define LOCAL_INDEX (LOCAL_X + WORKGROUP_X * (LOCAL_Y + WORKGROUP_Y * LOCAL_Z))\n");
+    return put_parts(p);
 }
 
 /* ---- what the target lacks ---- */
@@ -147,8 +154,8 @@ static bool check_offers(hdi_spirv_printer *p) {
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of type f64, which the device does not have");
     if (p->parts >> HDI_SPIRV_PART_ATOMICS64 & 1 && !is_offered(p, HDI_SPIRV_OFFERS_INT64_ATOMICS))
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "atomic operations on 64 bits, which the device does not have");
-    /* What a kernel of CUDA or HIP may declare; OpenCL's limit is the driver's. */
-    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C ? UINT32_MAX : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
+    /* What a kernel of CUDA or HIP may declare; elsewhere the limit is the driver's. */
+    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C || hdi_spirv_is_wgsl(p) ? UINT32_MAX : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
     if (p->printed->shared_bytes > most)
         return hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "%u bytes of shared memory; at most %u can be declared", p->printed->shared_bytes, most);
     return true;
@@ -207,17 +214,20 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     if (p->m->no_contraction) hdi_spirv_use_part(p, HDI_SPIRV_PART_NO_CONTRACTION);
     p->text = body;
     p->indent = 1;
+    if (hdi_spirv_is_wgsl(p) && !hdi_spirv_wgsl_find_atomics(p)) return false;
     if (!hdi_spirv_put_function(p, function, &scope)) return false;
     p->text = globals;
     hdi_spirv_sum_shared(p);
     if (!put_globals(p)) return false;
     hdi_spirv_find_arguments(p);
+    p->text = out;
+    if (hdi_spirv_is_wgsl(p) && !hdi_spirv_wgsl_put_shared(p)) return false;
     hdi_spirv_find_types(p);
     if (!check_offers(p) || !choose_subgroup(p)) return false;
-    p->text = out;
     if (!put_prelude(p)) return false;
     hdi_spirv_put_types(p);
-    put_head(p);
+    if (!hdi_spirv_is_wgsl(p)) put_head(p);
+    else hdi_spirv_wgsl_put_head(p);
     if (shares_subgroups(p)) hdi_spirv_put(p, "  SHARED u32 sg_room[WORKGROUP];\n");
     hdi_spirv_put(p, "%s%s}\n", globals->count ? globals->bytes : "", body->count ? body->bytes : "");
     return !p->stop;

@@ -6,6 +6,7 @@
  *   print_ops.c    instructions on values: a table of templates; print_glsl.c and print_groups.c are parts of it
  *   print_memory.c pointers, loads, stores, atomics
  *   print_types.c  names and declarations of types, literals
+ *   print_wgsl.c   what WGSL does another way: memory, the head
  *   print.c        all of it around the prelude of the dialect (dialect.c)
  * The body is written in names that no dialect owns (u32, f32, make_u32x4, bits_f32, ...); preludes give them their meaning.
  *   Every integer is unsigned, signed instructions convert; so nothing overflows.
@@ -13,7 +14,9 @@
  *   Buffers are bytes: an access computes its address from the offsets and strides that the module states, so that views of
  *   any type may share a buffer. Everything else lies in variables of plain types; arrays and matrices are structs around
  *   an array, so that values of any type can be assigned.
- *   A pointer is no value: where it is used, its variable and indices are printed. */
+ *   A pointer is no value: where it is used, its variable and indices are printed.
+ * WGSL is no language of that family, but near enough: statements, names and order are the same; declarations, casts, choices
+ * and memory differ, and it stands beside the other where they do. */
 #ifndef HDI_SPIRV_PRINT_H
 #define HDI_SPIRV_PRINT_H
 
@@ -45,7 +48,8 @@ const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_s
 enum hdi_spirv_fact {
     HDI_SPIRV_KNOWN = 1,  /* a scalar whose bits are in `bits` */
     HDI_SPIRV_NEEDED = 2, /* something that is printed depends on it */
-    HDI_SPIRV_FAR = 4     /* also outside of its own block: declared at the top of its function */
+    HDI_SPIRV_FAR = 4,    /* also outside of its own block: declared at the top of its function */
+    HDI_SPIRV_ATOMIC = 8  /* a variable of atomics, for WGSL */
 };
 
 /* A construct being printed; the ones around it by `outer`. */
@@ -86,9 +90,12 @@ typedef struct hdi_spirv_printer {
     uint8_t    vectors[36]; /* by kind, width and count: vector types that the text needs */
     uint32_t   parts;    /* a bit for each part of the prelude */
     uint32_t   has_length; /* a bit for each binding whose length is asked for */
+    uint32_t   atomic_bindings; /* WGSL: a bit for each binding whose words are atomics */
+    uint8_t    helpers[HDI_SPIRV_MAX_BINDINGS]; /* WGSL: functions that the text needs for each binding */
 } hdi_spirv_printer;
 
 /* ---- print.c: what both outputs begin and end with ---- */
+static inline bool hdi_spirv_is_wgsl(const hdi_spirv_printer *p) { return p->target && p->target->dialect == HDI_SPIRV_WGSL; }
 bool hdi_spirv_begin(hdi_spirv_printer *p, uint32_t entry_inst); /* room, and no execution mode that is not honoured */
 void hdi_spirv_find_arguments(hdi_spirv_printer *p);             /* buffers, words and lengths that the kernel is given */
 void hdi_spirv_sum_shared(hdi_spirv_printer *p);
@@ -135,11 +142,16 @@ uint64_t hdi_spirv_part_offset(const hdi_spirv_module *m, hdi_spirv_place *at, u
 
 /* ---- print_types.c ---- */
 /* Adds to the text: %s text, %u number, %U 64-bit number, %x hexadecimal, %v a value (def), %t a type's name (def),
- * %c a letter, %% a percent sign. */
+ * %n what makes a value of the vector type (def), %c a letter, %% a percent sign. */
 void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...);
 void hdi_spirv_add(hdi_spirv_printer *p, const char *bytes, size_t count); /* as they are */
 void hdi_spirv_line(hdi_spirv_printer *p); /* begins one: indentation */
 bool hdi_spirv_stop(hdi_spirv_printer *p); /* false, and nothing more is printed */
+/* "u32 v12", "var v12: u32": a variable's name is a letter and a number. */
+void hdi_spirv_put_declared(hdi_spirv_printer *p, uint32_t type, char letter, uint32_t number);
+/* A value of the type, from its parts that stand in between with commas. */
+void hdi_spirv_open_value(hdi_spirv_printer *p, uint32_t type);
+void hdi_spirv_close_value(hdi_spirv_printer *p, uint32_t type);
 /* Component `i` of a value: of a vector; a scalar is its own. */
 void hdi_spirv_put_component(hdi_spirv_printer *p, uint32_t def, uint32_t i);
 void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type, bool as_signed); /* u32, i32, f32 ... */
@@ -182,4 +194,16 @@ bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
 bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def); /* of a function, private or shared: its declaration */
 /* "(GLOBAL f16 *)(address)": a pointer to numbers of the pointee's scalar type. */
 bool hdi_spirv_put_pointer(hdi_spirv_printer *p, uint32_t pointer, const char *qualifier, const char *type);
+static inline void hdi_spirv_put_name(hdi_spirv_printer *p, uint32_t variable) {
+    hdi_spirv_put(p, "%c%u", hdi_spirv_type_of(p->m, variable)->storage == SpvStorageClassWorkgroup ? 's' : 'l', variable);
+}
+
+/* ---- print_wgsl.c ---- */
+bool hdi_spirv_wgsl_find_atomics(hdi_spirv_printer *p);         /* before the body: variables and bindings that have to be atomics */
+bool hdi_spirv_wgsl_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode); /* as hdi_spirv_put_memory */
+bool hdi_spirv_wgsl_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
+bool hdi_spirv_wgsl_put_variable(hdi_spirv_printer *p, uint32_t def);
+bool hdi_spirv_wgsl_put_input(hdi_spirv_printer *p, uint32_t def);
+bool hdi_spirv_wgsl_put_shared(hdi_spirv_printer *p); /* shared memory; what stands outside of functions has no order there */
+void hdi_spirv_wgsl_put_head(hdi_spirv_printer *p);   /* bindings, and the function's head */
 #endif

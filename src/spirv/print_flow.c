@@ -18,6 +18,11 @@ static void statement(hdi_spirv_printer *p, const char *text) {
     hdi_spirv_put(p, "%s\n", text);
 }
 
+static void put_flag(hdi_spirv_printer *p, const char *name, uint32_t number) {
+    hdi_spirv_line(p);
+    hdi_spirv_put(p, "%s %s%u = false;\n", hdi_spirv_is_wgsl(p) ? "var" : "bool", name, number);
+}
+
 /* ---- phis ---- */
 
 static uint32_t phi_source(const hdi_spirv_printer *p, const uint32_t *words, uint32_t from) {
@@ -52,7 +57,8 @@ static void put_copies(hdi_spirv_printer *p, uint32_t from, uint32_t to) {
             uint32_t source = phi_source(p, words, from);
             if (source == def || is_undef(p, source)) continue;
             hdi_spirv_line(p);
-            if (pass == 0) hdi_spirv_put(p, "%t n%u = %v;\n", m->defs[def].type, def, source);
+            if (pass == 0 && hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, "let n%u = %v;\n", def, source);
+            else if (pass == 0) hdi_spirv_put(p, "%t n%u = %v;\n", m->defs[def].type, def, source);
             else if (crossed) hdi_spirv_put(p, "v%u = n%u;\n", def, def);
             else hdi_spirv_put(p, "v%u = %v;\n", def, source);
         }
@@ -218,15 +224,17 @@ static bool put_conditional(hdi_spirv_printer *p, uint32_t block, scope *in, uin
 
 /* ---- switches ---- */
 
-/* "case 1u: case 2u: default:" of the ways that lead to `to`. */
+/* "case 1u: case 2u: default:", or "case 1u, 2u, default:", of the ways that lead to `to`. */
 static void put_labels(hdi_spirv_printer *p, uint32_t inst, uint32_t to) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t width = hdi_spirv_type_of(p->m, hdi_spirv_find(p->m, words[1]))->width, mask = width < 32 ? (1u << width) - 1 : UINT32_MAX;
+    const bool wgsl = hdi_spirv_is_wgsl(p);
     hdi_spirv_line(p);
+    if (wgsl) hdi_spirv_put(p, "case ");
     for (uint32_t at = 3; at < words[0] >> 16; at += 2)
-        if (p->m->defs[hdi_spirv_find(p->m, words[at + 1])].detail == to) hdi_spirv_put(p, "case %uu: ", words[at] & mask);
-    if (p->m->defs[hdi_spirv_find(p->m, words[2])].detail == to) hdi_spirv_put(p, "default: ");
-    hdi_spirv_put(p, "{\n");
+        if (p->m->defs[hdi_spirv_find(p->m, words[at + 1])].detail == to) hdi_spirv_put(p, wgsl ? "%uu, " : "case %uu: ", words[at] & mask);
+    if (p->m->defs[hdi_spirv_find(p->m, words[2])].detail == to) hdi_spirv_put(p, wgsl ? "default" : "default: ");
+    hdi_spirv_put(p, wgsl ? ": {\n" : "{\n");
 }
 
 /* One case and those that it goes on to. */
@@ -242,21 +250,22 @@ static bool put_case(hdi_spirv_printer *p, uint32_t block, uint32_t to, scope *s
         if (own && !falls) put_copies(p, block, to); /* of those that others go on to they stand before the switch */
         bool fine = own ? put_from(p, to, s) : put_edge(p, block, to, s);
         p->indent--;
-        statement(p, next == HDI_SPIRV_NONE ? "} break;" : "}");
+        statement(p, next == HDI_SPIRV_NONE && !hdi_spirv_is_wgsl(p) ? "} break;" : "}");
+        if (next != HDI_SPIRV_NONE && hdi_spirv_is_wgsl(p))
+            return hdi_spirv_unsupported(p->m, p->m->blocks[block].inst_end, "a case that goes on to the next, which WGSL does not have");
         if (!fine) return false;
     }
     return true;
 }
 
 /* A switch on a known value of which nothing is left but its own breaks. */
-static bool does_nothing(const char *text) {
-    static const char nothing[] = "switch(0u){default:{break;}break;}";
-    size_t at = 0;
-    for (; *text && at < sizeof nothing - 1; text++) {
+static bool does_nothing(const char *text, bool wgsl) {
+    const char *nothing = wgsl ? "switch(0u){default:{break;}}" : "switch(0u){default:{break;}break;}";
+    for (; *text && *nothing; text++) {
         if (*text == ' ' || *text == '\n') continue;
-        if (*text != nothing[at++]) return false;
+        if (*text != *nothing++) return false;
     }
-    return at == sizeof nothing - 1;
+    return *nothing == 0;
 }
 
 static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t *out_next) {
@@ -278,7 +287,7 @@ static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t
         if (!put_case(p, block, to, &s)) return false;
     }
     statement(p, "}");
-    if (only != HDI_SPIRV_NONE && does_nothing(p->text->bytes + begin)) cut_text(p, begin);
+    if (only != HDI_SPIRV_NONE && does_nothing(p->text->bytes + begin, hdi_spirv_is_wgsl(p))) cut_text(p, begin);
     put_further_break(p, &s);
     if (p->reached[s.merge]) *out_next = s.merge;
     return true;
@@ -309,10 +318,10 @@ static bool put_call(hdi_spirv_printer *p, uint32_t inst, scope *in) {
     const hdi_spirv_function *function = &m->functions[index];
     if (p->facts[def] & HDI_SPIRV_NEEDED && !(p->facts[def] & HDI_SPIRV_FAR)) {
         hdi_spirv_line(p);
-        hdi_spirv_put(p, "%t v%u;\n", m->defs[def].type, def);
+        hdi_spirv_put_declared(p, m->defs[def].type, 'v', def);
+        hdi_spirv_end(p);
     }
-    hdi_spirv_line(p);
-    hdi_spirv_put(p, "bool returned%u = false;\n", def);
+    put_flag(p, "returned", def);
     statement(p, "switch (0u) {");
     statement(p, "default: {");
     p->indent++;
@@ -323,14 +332,15 @@ static bool put_call(hdi_spirv_printer *p, uint32_t inst, scope *in) {
             p->same[parameter] = p->same[argument]; /* a whole variable */
         } else if (p->facts[parameter] & HDI_SPIRV_NEEDED) {
             hdi_spirv_line(p);
-            hdi_spirv_put(p, "%t v%u = %v;\n", m->defs[parameter].type, parameter, argument);
+            if (hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, "let v%u = %v;\n", parameter, argument);
+            else hdi_spirv_put(p, "%t v%u = %v;\n", m->defs[parameter].type, parameter, argument);
         }
     }
     memset(p->done + function->block_first, 0, function->block_count);
     scope s = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .call = def, .outer = in };
     bool fine = hdi_spirv_put_function(p, index, &s);
     p->indent--;
-    statement(p, "} break;");
+    statement(p, hdi_spirv_is_wgsl(p) ? "}" : "} break;");
     statement(p, "}");
     return fine;
 }
@@ -389,12 +399,10 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
     s.continue_first = p->reached[header->continue_to] && !is_continued_in_place(p, block);
     if (p->needs_flag[block]) {
-        hdi_spirv_line(p);
-        hdi_spirv_put(p, "bool left%u = false;\n", block);
+        put_flag(p, "left", block);
     }
     if (s.continue_first) {
-        hdi_spirv_line(p);
-        hdi_spirv_put(p, "bool again%u = false;\n", block);
+        put_flag(p, "again", block);
     }
     statement(p, "for (;;) {");
     p->indent++;
@@ -471,7 +479,8 @@ static bool put_declarations(hdi_spirv_printer *p, const hdi_spirv_function *fun
                 const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
                 if (type->kind == 'p' || (opcode == SpvOpUndef && strchr("fib", type->kind))) continue;
                 hdi_spirv_line(p);
-                hdi_spirv_put(p, "%t v%u;\n", m->defs[def].type, def);
+                hdi_spirv_put_declared(p, m->defs[def].type, 'v', def);
+                hdi_spirv_end(p);
             }
         }
     }

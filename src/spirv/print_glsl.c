@@ -18,6 +18,12 @@ static const char *const templates[] = {
     [79] = "fmin($0, $1)", [80] = "fmax($0, $1)", [81] = "fmin(fmax($0, $1), $2)",
 };
 
+/* Where WGSL writes them another way. */
+static const char *const wgsl_templates[] = {
+    [5] = "u32(abs(@0))", [6] = "sign($0)", [7] = "u32(sign(@0))", [38] = "min($0, $1)", [39] = "u32(min(@0, @1))", [41] = "max($0, $1)",
+    [42] = "u32(max(@0, @1))", [44] = "min(max($0, $1), $2)", [45] = "u32(min(max(@0, @1), @2))", [48] = "step($0, $1)",
+};
+
 /* Those with no form here. */
 static const char *refused_name(uint32_t number) {
     switch (number) {
@@ -51,7 +57,7 @@ static void put_square(hdi_spirv_printer *p, uint32_t a, uint32_t b) {
 static void put_normalize(hdi_spirv_printer *p, uint32_t type_def, uint32_t a) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
     bool vector = hdi_spirv_is_vector(type);
-    if (vector) hdi_spirv_put(p, "make_%t(", type_def);
+    if (vector) hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < type->count; i++) {
         hdi_spirv_put(p, i ? ", " : "");
         hdi_spirv_put_component(p, a, i);
@@ -63,7 +69,7 @@ static void put_normalize(hdi_spirv_printer *p, uint32_t type_def, uint32_t a) {
 }
 
 static void put_cross(hdi_spirv_printer *p, uint32_t type_def, uint32_t a, uint32_t b) {
-    hdi_spirv_put(p, "make_%t(", type_def);
+    hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t j = (i + 1) % 3, k = (i + 2) % 3;
         hdi_spirv_put(p, i ? ", " : "");
@@ -99,7 +105,7 @@ static void put_pack(hdi_spirv_printer *p, const packing *kind, uint32_t vector)
 }
 
 static void put_unpack(hdi_spirv_printer *p, const packing *kind, uint32_t type_def, uint32_t word) {
-    hdi_spirv_put(p, "make_%t(", type_def);
+    hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < kind->count; i++) {
         hdi_spirv_put(p, i ? ", " : "");
         if (!kind->largest) hdi_spirv_put(p, "h2f((u16)(%v >> %uu))", word, i * kind->bits);
@@ -109,13 +115,26 @@ static void put_unpack(hdi_spirv_printer *p, const packing *kind, uint32_t type_
     hdi_spirv_put(p, ")");
 }
 
+/* WGSL has functions on vectors for all but halves, which it may round in any way. */
+static void put_wgsl_packing(hdi_spirv_printer *p, const packing *kind, bool packs, uint32_t operand) {
+    static const char *const names[] = { "4x8snorm", "4x8unorm", "2x16snorm", "2x16unorm" };
+    if (kind->largest) hdi_spirv_put(p, packs ? "pack%s(%v)" : "unpack%s(%v)", names[kind->number - 54], operand);
+    else if (!packs) hdi_spirv_put(p, "f32x2(h2f(%v & 0xffffu), h2f(%v >> 16u))", operand, operand);
+    for (uint32_t i = 0; i < 2 && packs && !kind->largest; i++) {
+        hdi_spirv_put(p, i ? " | (f2h(" : "f2h(");
+        hdi_spirv_put_component(p, operand, i);
+        hdi_spirv_put(p, i ? ") << 16u)" : ")");
+    }
+}
+
 /* Numbers 54 .. 58 pack; 63, 64, 60, 61, 62 undo them, in that order. */
 static bool put_packing(hdi_spirv_printer *p, uint32_t number, uint32_t type_def, uint32_t operand) {
     static const uint32_t undoing[] = { 63, 64, 60, 61, 62 };
     for (uint32_t i = 0; i < HDI_COUNT(packings); i++) {
         if (number != packings[i].number && number != undoing[i]) continue;
         hdi_spirv_use_part(p, packings[i].largest ? HDI_SPIRV_PART_MATH : HDI_SPIRV_PART_HALF);
-        if (number == packings[i].number) put_pack(p, &packings[i], operand);
+        if (hdi_spirv_is_wgsl(p)) put_wgsl_packing(p, &packings[i], number == packings[i].number, operand);
+        else if (number == packings[i].number) put_pack(p, &packings[i], operand);
         else put_unpack(p, &packings[i], type_def, operand);
         return true;
     }
@@ -126,11 +145,11 @@ static bool put_packing(hdi_spirv_printer *p, uint32_t number, uint32_t type_def
 
 /* Two results in a struct. */
 static void put_two(hdi_spirv_printer *p, uint32_t type_def, const char *first, const char *second, const uint32_t *operands) {
-    hdi_spirv_put(p, "(NEW(%t){", type_def);
+    hdi_spirv_open_value(p, type_def);
     hdi_spirv_put_template(p, hdi_spirv_part_type(p->m, type_def, 0), first, operands);
     hdi_spirv_put(p, ", ");
     hdi_spirv_put_template(p, hdi_spirv_part_type(p->m, type_def, 1), second, operands);
-    hdi_spirv_put(p, "})");
+    hdi_spirv_close_value(p, type_def);
 }
 
 bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
@@ -140,7 +159,8 @@ bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
     if (number < HDI_COUNT(templates) && templates[number]) {
         bool bits = number >= 73 && number <= 75;
         hdi_spirv_use_part(p, bits ? HDI_SPIRV_PART_BITS : HDI_SPIRV_PART_MATH);
-        return hdi_spirv_put_template(p, type_def, templates[number], operands);
+        const char *const other = hdi_spirv_is_wgsl(p) && number < HDI_COUNT(wgsl_templates) ? wgsl_templates[number] : NULL;
+        return hdi_spirv_put_template(p, type_def, other ? other : templates[number], operands);
     }
     if (put_packing(p, number, type_def, operands[0])) return true;
     hdi_spirv_use_part(p, HDI_SPIRV_PART_MATH);
@@ -148,7 +168,7 @@ bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
     if (half && number >= 66 && number <= 69) return hdi_spirv_unsupported(p->m, inst, "lengths of vectors of halves");
     switch (number) {
     case 36: put_two(p, type_def, "$0 - trunc($0)", "trunc($0)", operands); return true;
-    case 52: put_two(p, type_def, "frexp_fraction($0)", "(u32)frexp_exponent($0)", operands); return true;
+    case 52: put_two(p, type_def, "frexp_fraction($0)", hdi_spirv_is_wgsl(p) ? "u32(frexp_exponent($0))" : "(u32)frexp_exponent($0)", operands); return true;
     case 66: case 67:
         hdi_spirv_put(p, "sqrt(");
         put_square(p, operands[0], operands[1]);

@@ -14,6 +14,8 @@ bool hdi_spirv_put_barrier(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode)
     hdi_spirv_known(p->m, hdi_spirv_find(p->m, words[1]), &scope);
     hdi_spirv_known(p->m, hdi_spirv_find(p->m, words[control ? 3 : 2]), &semantics);
     bool of_subgroup = control && scope == SpvScopeSubgroup;
+    if (hdi_spirv_is_wgsl(p) && (!control || of_subgroup))
+        return hdi_spirv_unsupported(p->m, inst, control ? "WGSL has no barrier of a subgroup" : "WGSL has no memory barrier of its own");
     if (of_subgroup) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
     hdi_spirv_line(p);
     if (!control) hdi_spirv_put(p, "FENCE();\n");
@@ -102,6 +104,7 @@ bool hdi_spirv_put_group(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t type_def = hdi_spirv_find(m, words[1]), length = words[0] >> 16;
     const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_unsupported(p->m, inst, "WGSL has no subgroups here");
     hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
     if (type->width > 32) return hdi_spirv_unsupported(p->m, inst, "numbers of %u bits in a subgroup", type->width);
     uint32_t operands[2] = { length > 4 ? def_at(p, words, 4) : 0, length > 5 ? def_at(p, words, 5) : 0 };

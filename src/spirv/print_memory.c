@@ -9,10 +9,6 @@ static bool is_push(const place *at) { return at->storage == SpvStorageClassPush
 
 /* ---- variables ---- */
 
-static void put_name(hdi_spirv_printer *p, uint32_t variable) {
-    hdi_spirv_put(p, "%c%u", hdi_spirv_type_of(p->m, variable)->storage == SpvStorageClassWorkgroup ? 's' : 'l', variable);
-}
-
 static const char *space_of(const place *at) {
     return hdi_spirv_is_bytes(at->storage) ? "GLOBAL" : at->storage == SpvStorageClassWorkgroup ? "LOCAL" : "PRIVATE";
 }
@@ -37,7 +33,7 @@ static void put_lvalue(hdi_spirv_printer *p, const place *at) {
         hdi_spirv_known(m, at->index[i], &number);
         def = hdi_spirv_part_type(m, def, whole->kind == 's' ? number : 0);
     }
-    put_name(p, at->root);
+    hdi_spirv_put_name(p, at->root);
     for (uint32_t i = 0; i < at->index_count; i++) {
         type = hdi_spirv_type_at(m, type_def);
         uint64_t number = hdi_spirv_is_known(p, at->index[i]) ? hdi_spirv_bits(p, at->index[i]) : 0;
@@ -50,11 +46,12 @@ static void put_lvalue(hdi_spirv_printer *p, const place *at) {
 
 bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def) {
     const hdi_spirv_module *m = p->m;
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_put_variable(p, def);
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def);
     bool shared = pointer->storage == SpvStorageClassWorkgroup;
     hdi_spirv_line(p);
     hdi_spirv_put(p, shared ? "SHARED %t " : "%t ", pointer->element);
-    put_name(p, def);
+    hdi_spirv_put_name(p, def);
     if (hdi_spirv_length(m, m->defs[def].inst) > 4) hdi_spirv_put(p, " = %v", hdi_spirv_find(m, hdi_spirv_def_words(m, def)[4]));
     hdi_spirv_end(p);
     return true;
@@ -113,7 +110,7 @@ static bool put_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_ty
 /* The value at the place as an expression. Types nest at most HDI_SPIRV_MAX_TYPE_DEPTH deep. */
 static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
-    bool vector = hdi_spirv_is_vector(type), array = type->kind == 'a' || type->kind == 'm';
+    bool vector = hdi_spirv_is_vector(type);
     if (type->count == 1 && strchr("fi", type->kind)) return put_number(p, at, type, more);
     if (vector && hdi_spirv_is_whole(at, type, more)) {
         hdi_spirv_put(p, "AT(%t, ", at->type);
@@ -121,7 +118,7 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
         hdi_spirv_put(p, ")");
         return true;
     }
-    hdi_spirv_put(p, vector ? "make_%t(" : array ? "(NEW(%t){{" : "(NEW(%t){", at->type);
+    hdi_spirv_open_value(p, at->type);
     for (uint32_t i = 0; i < type->count && !p->stop; i++) {
         place part = *at;
         uint64_t offset = hdi_spirv_part_offset(p->m, &part, i);
@@ -129,7 +126,7 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
         if (i) hdi_spirv_put(p, ", ");
         if (!put_read(p, &part, more + offset)) return false;
     }
-    hdi_spirv_put(p, vector ? ")" : array ? "}})" : "})");
+    hdi_spirv_close_value(p, at->type);
     return true;
 }
 
@@ -246,6 +243,7 @@ static bool array_length(hdi_spirv_printer *p, uint32_t inst) {
 }
 
 bool hdi_spirv_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_put_memory(p, inst, opcode);
     switch (opcode) {
     case SpvOpLoad: return load(p, inst);
     case SpvOpStore: return store(p, inst);
@@ -302,6 +300,7 @@ static void put_fence(hdi_spirv_printer *p, bool ordered) {
 
 bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     const hdi_spirv_module *m = p->m;
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_put_atomic(p, inst, opcode);
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t at = opcode == SpvOpAtomicStore ? 1 : 3, pointer = hdi_spirv_find(m, words[at]);
     const hdi_spirv_type *type = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);

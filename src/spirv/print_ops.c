@@ -7,7 +7,9 @@
 
 void hdi_spirv_put_result(hdi_spirv_printer *p, uint32_t def) {
     hdi_spirv_line(p);
-    if (!(p->facts[def] & HDI_SPIRV_FAR)) hdi_spirv_put(p, "%t ", p->m->defs[def].type);
+    const bool near = !(p->facts[def] & HDI_SPIRV_FAR);
+    if (near && hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, hdi_spirv_def_opcode(p->m, def) == SpvOpCompositeInsert ? "var " : "let ");
+    else if (near) hdi_spirv_put(p, "%t ", p->m->defs[def].type);
     hdi_spirv_put(p, "v%u = ", def);
 }
 
@@ -19,7 +21,10 @@ static bool is_half(const hdi_spirv_type *type) { return type->kind == 'f' && ty
 
 static void put_operand(hdi_spirv_printer *p, uint32_t def, uint32_t i, bool as_signed, bool raw) {
     const hdi_spirv_type *type = hdi_spirv_type_of(p->m, def);
-    if (as_signed) {
+    const bool wgsl = hdi_spirv_is_wgsl(p);
+    if (as_signed && wgsl) {
+        hdi_spirv_put(p, type->width == 8 ? "i8_of(" : type->width == 16 ? "i16_of(" : "i32(");
+    } else if (as_signed) {
         hdi_spirv_put(p, "(");
         hdi_spirv_put_scalar_name(p, type, true);
         hdi_spirv_put(p, ")");
@@ -30,22 +35,40 @@ static void put_operand(hdi_spirv_printer *p, uint32_t def, uint32_t i, bool as_
     }
     hdi_spirv_put_component(p, def, i);
     if (is_half(type) && !raw) hdi_spirv_put(p, ")");
+    if (as_signed && wgsl) hdi_spirv_put(p, ")");
+}
+
+/* WGSL computes with literals alone before the kernel is there, and refuses what is not finite: then one goes through a function. */
+static bool needs_hiding(const hdi_spirv_printer *p, const char *format, const uint32_t *operands) {
+    bool floats = false;
+    for (; hdi_spirv_is_wgsl(p) && *format; format++) {
+        if (*format != '$' || format[1] < '0' || format[1] > '3') continue;
+        const uint32_t def = p->same[operands[format[1] - '0']];
+        const uint32_t opcode = hdi_spirv_def_opcode(p->m, def);
+        if (!(p->facts[def] & HDI_SPIRV_KNOWN) && !hdi_spirv_is_constant(opcode) && opcode != SpvOpUndef) return false;
+        floats |= hdi_spirv_type_of(p->m, def)->kind == 'f' && hdi_spirv_type_of(p->m, def)->width == 32;
+    }
+    return floats;
 }
 
 static void put_expression(hdi_spirv_printer *p, const hdi_spirv_type *type, const char *format, const uint32_t *operands, uint32_t i, bool raw) {
     bool narrow = type->kind == 'i' && type->width < 32 && !raw, half = is_half(type) && !raw;
     if (half) hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     if (half) hdi_spirv_put(p, "f2h(");
-    if (narrow) hdi_spirv_put(p, "(u%u)(", type->width);
+    const bool hides = needs_hiding(p, format, operands);
+    if (narrow) hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "u%u_of(" : "(u%u)(", type->width);
     for (; *format; format++) {
         const char *plain = format;
         while (*format && *format != '$' && *format != '@') format++;
         hdi_spirv_add(p, plain, (size_t)(format - plain));
         if (!*format) break;
         bool as_signed = *format++ == '@';
+        const bool hidden = hides && *format >= '0' && *format <= '3' && hdi_spirv_type_of(p->m, operands[*format - '0'])->kind == 'f';
+        if (hidden) hdi_spirv_put(p, "some_f32(");
         if (*format >= '0' && *format <= '3') put_operand(p, operands[*format - '0'], i, as_signed, raw);
         else if (*format == 'C' && is_half(type)) hdi_spirv_put(p, "f32");
         else hdi_spirv_put_scalar_name(p, type, *format == 'S');
+        if (hidden) hdi_spirv_put(p, ")");
     }
     if (half || narrow) hdi_spirv_put(p, ")");
 }
@@ -54,10 +77,12 @@ bool hdi_spirv_put_template(hdi_spirv_printer *p, uint32_t type_def, const char 
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
     bool raw = *format == '=', vector = hdi_spirv_is_vector(type);
     format += raw;
-    if (vector) hdi_spirv_put(p, "make_%t(", type_def);
+    if (vector) hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < type->count; i++) {
         if (i) hdi_spirv_put(p, ", ");
+        if (vector && hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, "("); /* where < and > may begin and end a list of types */
         put_expression(p, type, format, operands, i, raw);
+        if (vector && hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, ")");
     }
     if (vector) hdi_spirv_put(p, ")");
     return true;
@@ -144,10 +169,38 @@ static const row rows[] = {
     { SpvOpSUDotKHR, "($T)dot4_mixed($0, $1)", HDI_SPIRV_PART_DOT },
 };
 
+/* Where WGSL writes them another way. */
+static const struct { uint32_t opcode; const char *format; } wgsl_rows[] = {
+    { SpvOpConvertFToU, "u32($0)" },
+    { SpvOpConvertFToS, "u32(i32($0))" },
+    { SpvOpConvertSToF, "f32(@0)" },
+    { SpvOpConvertUToF, "f32($0)" },
+    { SpvOpUConvert, "$0" },
+    { SpvOpSConvert, "u32(@0)" },
+    { SpvOpFConvert, "$0" },
+    { SpvOpSDiv, "u32(@0 / @1)" },
+    { SpvOpSRem, "u32(@0 % @1)" },
+    { SpvOpSMod, "u32((@0 % @1 + @1) % @1)" },
+    { SpvOpShiftRightArithmetic, "u32(@0 >> $1)" },
+    { SpvOpBitCount, "countOneBits($0)" },
+    { SpvOpIsNan, "is_nan($0)" },
+    { SpvOpIsInf, "is_inf($0)" },
+    { SpvOpSelect, "=select($2, $1, $0)" },
+    { SpvOpSDotKHR, "u32(dot4_signed($0, $1))" },
+    { SpvOpUDotKHR, "dot4_unsigned($0, $1)" },
+    { SpvOpSUDotKHR, "u32(dot4_mixed($0, $1))" },
+};
+
 static const row *row_of(uint32_t opcode) {
     for (size_t i = 0; i < HDI_COUNT(rows); i++)
         if (rows[i].opcode == opcode) return &rows[i];
     return NULL;
+}
+
+static const char *format_of(const hdi_spirv_printer *p, const row *found) {
+    for (size_t i = 0; i < HDI_COUNT(wgsl_rows) && hdi_spirv_is_wgsl(p); i++)
+        if (wgsl_rows[i].opcode == found->opcode) return wgsl_rows[i].format;
+    return found->format;
 }
 
 /* The same where the module forbids contraction. */
@@ -170,7 +223,7 @@ static uint32_t id_at(const hdi_spirv_printer *p, const uint32_t *words, uint32_
 
 static void put_shuffle(hdi_spirv_printer *p, uint32_t type_def, const uint32_t *words, uint32_t at, uint32_t count) {
     uint32_t a = id_at(p, words, at), b = id_at(p, words, at + 1), a_count = hdi_spirv_type_of(p->m, a)->count;
-    hdi_spirv_put(p, "make_%t(", type_def);
+    hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t from = words[at + 2 + i] == UINT32_MAX ? 0 : words[at + 2 + i];
         if (i) hdi_spirv_put(p, ", ");
@@ -181,8 +234,8 @@ static void put_shuffle(hdi_spirv_printer *p, uint32_t type_def, const uint32_t 
 
 static void put_construct(hdi_spirv_printer *p, uint32_t type_def, const uint32_t *words, uint32_t at, uint32_t end) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
-    bool vector = hdi_spirv_is_vector(type), array = type->kind == 'a' || type->kind == 'm';
-    hdi_spirv_put(p, vector ? "make_%t(" : array ? "(NEW(%t){{" : "(NEW(%t){", type_def);
+    bool vector = hdi_spirv_is_vector(type);
+    hdi_spirv_open_value(p, type_def);
     for (uint32_t i = at; i < end; i++) {
         uint32_t part = id_at(p, words, i), count = vector ? hdi_spirv_type_of(p->m, part)->count : 1;
         for (uint32_t k = 0; k < count; k++) {
@@ -191,7 +244,7 @@ static void put_construct(hdi_spirv_printer *p, uint32_t type_def, const uint32_
             else hdi_spirv_put(p, "%v", part);
         }
     }
-    hdi_spirv_put(p, vector ? ")" : array ? "}})" : "})");
+    hdi_spirv_close_value(p, type_def);
 }
 
 /* ".m1.e[2].x", from the whole's type on. */
@@ -223,6 +276,10 @@ static void put_insert(hdi_spirv_printer *p, uint32_t def, const uint32_t *words
 /* A component by an index that is not known: index == 0 ? v.x : index == 1 ? v.y : ... */
 static void put_extract_dynamic(hdi_spirv_printer *p, uint32_t vector, uint32_t index) {
     uint32_t count = hdi_spirv_type_of(p->m, vector)->count;
+    if (hdi_spirv_is_wgsl(p)) {
+        hdi_spirv_put(p, "%v[%v]", vector, index);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (i + 1 < count) hdi_spirv_put(p, "%v == %uu ? ", index, i);
         hdi_spirv_put_component(p, vector, i);
@@ -232,10 +289,13 @@ static void put_extract_dynamic(hdi_spirv_printer *p, uint32_t vector, uint32_t 
 
 static void put_insert_dynamic(hdi_spirv_printer *p, uint32_t type_def, uint32_t vector, uint32_t value, uint32_t index) {
     uint32_t count = hdi_spirv_type_at(p->m, type_def)->count;
-    hdi_spirv_put(p, "make_%t(", type_def);
+    hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < count; i++) {
-        hdi_spirv_put(p, i ? ", %v == %uu ? %v : " : "%v == %uu ? %v : ", index, i, value);
+        hdi_spirv_put(p, i ? ", " : "");
+        if (hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, "select(");
+        else hdi_spirv_put(p, "%v == %uu ? %v : ", index, i, value);
         hdi_spirv_put_component(p, vector, i);
+        if (hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, ", %v, %v == %uu)", value, index, i);
     }
     hdi_spirv_put(p, ")");
 }
@@ -274,7 +334,7 @@ static void put_bitcast(hdi_spirv_printer *p, uint32_t type_def, uint32_t def) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def), *from = hdi_spirv_type_of(p->m, def);
     bool vector = hdi_spirv_is_vector(type), converts = type->kind == 'f' && type->width > 16;
     if (from->width == 64 || type->width == 64) hdi_spirv_use_part(p, from->kind == 'f' || type->kind == 'f' ? HDI_SPIRV_PART_DOUBLE : HDI_SPIRV_PART_CORE);
-    if (vector) hdi_spirv_put(p, "make_%t(", type_def);
+    if (vector) hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < type->count; i++) {
         hdi_spirv_put(p, i ? ", " : "");
         if (converts) hdi_spirv_put(p, "bits_f%u(", type->width);
@@ -282,15 +342,17 @@ static void put_bitcast(hdi_spirv_printer *p, uint32_t type_def, uint32_t def) {
             put_bits(p, def, i);
         } else if (type->width < from->width) {
             uint32_t at = i * type->width;
-            hdi_spirv_put(p, "(u%u)(", type->width);
+            hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "u%u_of(" : "(u%u)(", type->width);
             put_bits(p, def, at / from->width);
             hdi_spirv_put(p, " >> %uu)", at % from->width);
         } else {
             uint32_t parts = type->width / from->width;
             for (uint32_t k = 0; k < parts; k++) {
-                hdi_spirv_put(p, k ? " | (u%u)" : "(u%u)", type->width);
+                if (hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, k ? " | (" : "(");
+                else hdi_spirv_put(p, k ? " | (u%u)" : "(u%u)", type->width);
                 put_bits(p, def, i * parts + k);
                 if (k) hdi_spirv_put(p, " << %uu", k * from->width);
+                if (hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, ")");
             }
         }
         if (converts) hdi_spirv_put(p, ")");
@@ -322,16 +384,17 @@ static void put_float_dot(hdi_spirv_printer *p, uint32_t def, uint32_t a, uint32
 }
 
 /* Dot products of vectors of integers, and with something added, saturated. */
-static void put_int_dot(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, const uint32_t *words) {
+static bool put_int_dot(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, const uint32_t *words) {
     static const uint32_t plain[] = { SpvOpSDotKHR, SpvOpUDotKHR, SpvOpSUDotKHR };
     bool adds = opcode >= SpvOpSDotAccSatKHR;
     uint32_t base = adds ? opcode - SpvOpSDotAccSatKHR + SpvOpSDotKHR : opcode, operands[] = { id_at(p, words, 3), id_at(p, words, 4), adds ? id_at(p, words, 5) : 0 };
     const hdi_spirv_type *type = hdi_spirv_type_of(p->m, def), *a = hdi_spirv_type_of(p->m, operands[0]);
     bool a_signed = base != plain[1], b_signed = base == plain[0];
+    if (hdi_spirv_is_wgsl(p) && (adds || a->count > 1)) return hdi_spirv_unsupported(p->m, p->m->defs[def].inst, "it has no form in WGSL");
     if (adds) hdi_spirv_put(p, a_signed ? "(u%u)add_saturated_i%u(" : "(u%u)add_saturated_u%u(", type->width, type->width);
     if (adds || a->count == 1) hdi_spirv_use_part(p, HDI_SPIRV_PART_DOT);
     if (a->count == 1) {
-        hdi_spirv_put_template(p, p->m->defs[def].type, row_of(base)->format, operands);
+        hdi_spirv_put_template(p, p->m->defs[def].type, format_of(p, row_of(base)), operands);
     } else {
         hdi_spirv_put(p, "(u%u)(", type->width);
         for (uint32_t i = 0; i < a->count; i++) {
@@ -343,6 +406,7 @@ static void put_int_dot(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, con
         hdi_spirv_put(p, ")");
     }
     if (adds) hdi_spirv_put(p, ", %v)", operands[2]);
+    return true;
 }
 
 /* Products of matrices and vectors: component `row` of column `column` of the result. */
@@ -353,9 +417,9 @@ static bool put_product(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, uin
     uint32_t columns = type->kind == 'm' ? type->count : 1;
     bool exact = is_exact(p, def);
     if (type->width == 16) return hdi_spirv_unsupported(p->m, m->defs[def].inst, "matrices of halves");
-    if (type->kind == 'm') hdi_spirv_put(p, "(NEW(%t){{", m->defs[def].type);
+    if (type->kind == 'm') hdi_spirv_open_value(p, m->defs[def].type);
     for (uint32_t c = 0; c < columns; c++) {
-        hdi_spirv_put(p, c ? ", make_%t(" : "make_%t(", type->kind == 'm' ? type->element : m->defs[def].type);
+        hdi_spirv_put(p, c ? ", %n(" : "%n(", type->kind == 'm' ? type->element : m->defs[def].type);
         for (uint32_t r = 0; r < column->count; r++) {
             uint32_t terms = opcode == SpvOpVectorTimesMatrix ? a_type->count : opcode == SpvOpMatrixTimesVector ? b_type->count
                            : opcode == SpvOpMatrixTimesMatrix ? a_type->count : 1;
@@ -379,7 +443,7 @@ static bool put_product(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, uin
         }
         hdi_spirv_put(p, ")");
     }
-    if (type->kind == 'm') hdi_spirv_put(p, "}})");
+    if (type->kind == 'm') hdi_spirv_close_value(p, m->defs[def].type);
     return true;
 }
 
@@ -395,16 +459,17 @@ static void put_any(hdi_spirv_printer *p, uint32_t def, const char *between) {
 static bool put_extended(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, const uint32_t *operands) {
     uint32_t part = hdi_spirv_part_type(p->m, p->m->defs[def].type, 0);
     uint32_t width = hdi_spirv_type_at(p->m, part)->width;
+    const bool wgsl = hdi_spirv_is_wgsl(p);
     const char *low = opcode == SpvOpIAddCarry ? "$0 + $1" : opcode == SpvOpISubBorrow ? "$0 - $1" : "$0 * $1";
-    const char *high = opcode == SpvOpIAddCarry ? "($T)($0 + $1) < $0 ? 1u : 0u" : opcode == SpvOpISubBorrow ? "$0 < $1 ? 1u : 0u"
+    const char *high = opcode == SpvOpIAddCarry ? wgsl ? "u32($0 + $1 < $0)" : "($T)($0 + $1) < $0 ? 1u : 0u" : opcode == SpvOpISubBorrow ? wgsl ? "u32($0 < $1)" : "$0 < $1 ? 1u : 0u"
                      : opcode == SpvOpUMulExtended ? "high_product_u32($0, $1)" : "high_product_i32($0, $1)";
     if (width != 32) return hdi_spirv_unsupported(p->m, p->m->defs[def].inst, "two results of %u bits", width);
     if (opcode == SpvOpUMulExtended || opcode == SpvOpSMulExtended) hdi_spirv_use_part(p, HDI_SPIRV_PART_BITS);
-    hdi_spirv_put(p, "(NEW(%t){", p->m->defs[def].type);
+    hdi_spirv_open_value(p, p->m->defs[def].type);
     hdi_spirv_put_template(p, part, low, operands);
     hdi_spirv_put(p, ", ");
     hdi_spirv_put_template(p, part, high, operands);
-    hdi_spirv_put(p, "})");
+    hdi_spirv_close_value(p, p->m->defs[def].type);
     return true;
 }
 
@@ -423,12 +488,13 @@ static bool put_expression_of(hdi_spirv_printer *p, uint32_t inst, uint32_t opco
     case SpvOpAny: put_any(p, operands[0], " || "); return true;
     case SpvOpAll: put_any(p, operands[0], " && "); return true;
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
-    case SpvOpSUDotAccSatKHR: put_int_dot(p, opcode, def, words); return true;
+    case SpvOpSUDotAccSatKHR: return put_int_dot(p, opcode, def, words);
     case SpvOpIAddCarry: case SpvOpISubBorrow: case SpvOpUMulExtended: case SpvOpSMulExtended: return put_extended(p, opcode, def, operands);
     case SpvOpMatrixTimesScalar: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
     case SpvOpOuterProduct: case SpvOpTranspose: return put_product(p, opcode, def, operands[0], operands[1]);
     case SpvOpSelect:
         if (hdi_spirv_type_of(p->m, def)->kind && strchr("fib", hdi_spirv_type_of(p->m, def)->kind)) break;
+        if (hdi_spirv_is_wgsl(p)) return hdi_spirv_unsupported(p->m, inst, "WGSL chooses between numbers only");
         hdi_spirv_put(p, "%v ? %v : %v", operands[0], operands[1], operands[2]);
         return true;
     case SpvOpFConvert:
@@ -441,7 +507,7 @@ static bool put_expression_of(hdi_spirv_printer *p, uint32_t inst, uint32_t opco
     if (!found) return hdi_spirv_unsupported(p->m, inst, "it has no form in %s", p->spelling->name);
     hdi_spirv_use_part(p, found->part);
     const char *exact = is_exact(p, def) ? uncontracted(opcode) : NULL;
-    return hdi_spirv_put_template(p, p->m->defs[def].type, exact ? exact : found->format, operands);
+    return hdi_spirv_put_template(p, p->m->defs[def].type, exact ? exact : format_of(p, found), operands);
 }
 
 static bool is_silent(uint32_t opcode) {

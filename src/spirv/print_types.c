@@ -56,6 +56,10 @@ void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...) {
         case 'x': add_number(p, va_arg(args, uint64_t), 16); break;
         case 'v': put_value(p, va_arg(args, uint32_t)); break;
         case 't': put_type(p, va_arg(args, uint32_t)); break;
+        case 'n':
+            if (!hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, "make_");
+            put_type(p, va_arg(args, uint32_t));
+            break;
         case 'c': letter = (char)va_arg(args, int); hdi_spirv_add(p, &letter, 1); break;
         default: hdi_spirv_add(p, "%", 1); break;
         }
@@ -81,6 +85,11 @@ void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type,
         return;
     }
     if (type->kind == 'f' && type->width == 16) hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
+    if (hdi_spirv_is_wgsl(p)) { /* narrow numbers are words; halves among them */
+        if (type->width == 64) hdi_spirv_stop(p), hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of 64 bits, which WGSL does not have");
+        hdi_spirv_put(p, as_signed ? "i32" : type->kind == 'f' && type->width == 32 ? "f32" : "u32");
+        return;
+    }
     if (type->width == 64 && type->kind == 'f') hdi_spirv_use_part(p, HDI_SPIRV_PART_DOUBLE);
     hdi_spirv_put(p, "%c%u", type->kind == 'f' ? 'f' : as_signed ? 'i' : 'u', type->width);
 }
@@ -149,7 +158,10 @@ void hdi_spirv_put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uin
     } else if (type->width == 32) {
         hdi_spirv_put(p, "%Uu", bits);
     } else if (type->width == 64) {
+        if (hdi_spirv_is_wgsl(p)) hdi_spirv_put_scalar_name(p, type, false); /* which refuses it */
         hdi_spirv_put(p, "U64(%U)", bits);
+    } else if (hdi_spirv_is_wgsl(p)) {
+        hdi_spirv_put(p, "%Uu", bits);
     } else { /* halves are kept as their bits */
         hdi_spirv_put(p, "((");
         hdi_spirv_put_scalar_name(p, type, false);
@@ -164,7 +176,7 @@ static bool is_composite(uint32_t opcode) { return opcode == SpvOpConstantCompos
 void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type_def) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
     if (hdi_spirv_is_vector(type)) {
-        hdi_spirv_put(p, "make_%t(", type_def);
+        hdi_spirv_put(p, "%n(", type_def);
         for (uint32_t i = 0; i < type->count; i++) {
             if (i) hdi_spirv_put(p, ", ");
             hdi_spirv_put_literal(p, hdi_spirv_type_at(p->m, type->element), 0);
@@ -173,7 +185,7 @@ void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type_def) {
     } else if (type->kind == 'f' || type->kind == 'i' || type->kind == 'b') {
         hdi_spirv_put_literal(p, type, 0);
     } else {
-        hdi_spirv_put(p, "ZERO(%t)", type_def);
+        hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "%t()" : "ZERO(%t)", type_def);
     }
 }
 
@@ -197,7 +209,7 @@ static void put_value(hdi_spirv_printer *p, uint32_t def) {
     } else if (is_zero(opcode) && (scalar || hdi_spirv_is_vector(type))) {
         hdi_spirv_put_zero(p, p->m->defs[def].type);
     } else if (is_composite(opcode) && hdi_spirv_is_vector(type)) {
-        hdi_spirv_put(p, "make_%t(", p->m->defs[def].type);
+        hdi_spirv_put(p, "%n(", p->m->defs[def].type);
         for (uint32_t i = 0; i < type->count; i++) {
             if (i) hdi_spirv_put(p, ", ");
             hdi_spirv_put_component(p, def, i);
@@ -223,7 +235,27 @@ void hdi_spirv_put_part(hdi_spirv_printer *p, uint32_t type_def, uint32_t index)
     else hdi_spirv_put(p, ".e[%u]", index);
 }
 
+void hdi_spirv_open_value(hdi_spirv_printer *p, uint32_t type_def) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    const bool array = type->kind == 'a' || type->kind == 'm';
+    if (hdi_spirv_is_vector(type)) hdi_spirv_put(p, "%n(", type_def);
+    else if (!hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, array ? "(NEW(%t){{" : "(NEW(%t){", type_def);
+    else if (array) hdi_spirv_put(p, "%t(array<%t, %u>(", type_def, type->element, type->count);
+    else hdi_spirv_put(p, "%t(", type_def);
+}
+
+void hdi_spirv_close_value(hdi_spirv_printer *p, uint32_t type_def) {
+    const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def);
+    const bool array = type->kind == 'a' || type->kind == 'm', wgsl = hdi_spirv_is_wgsl(p);
+    hdi_spirv_put(p, hdi_spirv_is_vector(type) ? ")" : array ? wgsl ? "))" : "}})" : wgsl ? ")" : "})");
+}
+
 /* ---- declarations ---- */
+
+void hdi_spirv_put_declared(hdi_spirv_printer *p, uint32_t type_def, char letter, uint32_t number) {
+    if (hdi_spirv_is_wgsl(p)) hdi_spirv_put(p, "var %c%u: %t", letter, number, type_def);
+    else hdi_spirv_put(p, "%t %c%u", type_def, letter, number);
+}
 
 static void put_vector(hdi_spirv_printer *p, uint32_t number) {
     static const char *const scalars[3][4] = { { "", "f16", "f32", "f64" }, { "u8", "u16", "u32", "u64" }, { "b1", "", "", "" } };
@@ -248,7 +280,15 @@ static void put_definition(hdi_spirv_printer *p, uint32_t def) {
         hdi_spirv_put_matrix_type(p, def);
         return;
     }
-    hdi_spirv_put(p, "typedef struct { ");
+    const bool wgsl = hdi_spirv_is_wgsl(p);
+    if (wgsl) hdi_spirv_put(p, "struct t%u { ", def);
+    else hdi_spirv_put(p, "typedef struct { ");
+    if (wgsl && strchr("am", type->kind)) hdi_spirv_put(p, "%c: array<%t, %u>", type->kind == 'a' ? 'e' : 'c', type->element, type->count);
+    for (uint32_t i = 0; wgsl && type->kind == 's' && i < type->count; i++) hdi_spirv_put(p, "m%u: %t, ", i, hdi_spirv_part_type(p->m, def, i));
+    if (wgsl) {
+        hdi_spirv_put(p, type->kind == 's' && type->count == 0 ? "nothing: u32 }\n" : " }\n");
+        return;
+    }
     if (type->kind == 'a') hdi_spirv_put(p, "%t e[%u]; ", type->element, type->count);
     else if (type->kind == 'm') hdi_spirv_put(p, "%t c[%u]; ", type->element, type->count);
     for (uint32_t i = 0; type->kind == 's' && i < type->count; i++) hdi_spirv_put(p, "%t m%u; ", hdi_spirv_part_type(p->m, def, i), i);
@@ -276,7 +316,7 @@ void hdi_spirv_find_types(hdi_spirv_printer *p) {
 
 void hdi_spirv_put_types(hdi_spirv_printer *p) {
     const hdi_spirv_module *m = p->m;
-    for (uint32_t i = 0; i < VECTORS; i++)
+    for (uint32_t i = 0; i < VECTORS && !hdi_spirv_is_wgsl(p); i++)
         if (p->vectors[i]) put_vector(p, i);
     for (uint32_t def = 1; def < m->def_count; def++) {
         const hdi_spirv_type *type = hdi_spirv_type_at(m, def);

@@ -52,7 +52,7 @@ size_t hdi_spirv_keep_subnormals(const uint32_t *words, size_t count, uint32_t *
 
 /* ---- printing a kernel in another language (print.c) ---- */
 
-typedef enum hdi_spirv_dialect { HDI_SPIRV_OPENCL_C, HDI_SPIRV_CUDA, HDI_SPIRV_HIP } hdi_spirv_dialect;
+typedef enum hdi_spirv_dialect { HDI_SPIRV_OPENCL_C, HDI_SPIRV_CUDA, HDI_SPIRV_HIP, HDI_SPIRV_WGSL } hdi_spirv_dialect;
 /* What the text may use besides the core of the language. */
 enum hdi_spirv_offer {
     HDI_SPIRV_OFFERS_FP64 = 1,          /* OpenCL: cl_khr_fp64 */
@@ -74,7 +74,10 @@ typedef struct hdi_spirv_print_target {
  * struct by value of `argument_words` 32-bit words: first the three indices of the first workgroup, then push_words words of
  * push constants; where the target has offsets, those of all buffers in bytes, two words each, low word first; last, for each
  * of the `length_count` bindings lengths[i], its bytes, likewise. Bindings begin at multiples of 16 bytes. The entry is
- * HDI_SPIRV_PRINTED_ENTRY. */
+ * HDI_SPIRV_PRINTED_ENTRY.
+ * WGSL has no arguments: of group 0, binding n is the storage buffer of binding n, read_write and in words; HDI_SPIRV_WGSL_LAUNCH
+ * is a uniform buffer with the words, without lengths, and with a 0 behind the three indices; up to a multiple of 16 bytes. */
+#define HDI_SPIRV_WGSL_LAUNCH HDI_SPIRV_MAX_BINDINGS
 #define HDI_SPIRV_PRINTED_ENTRY "heddle_kernel"
 typedef struct hdi_spirv_printed {
     hdi_spirv_info info; /* with the constants as given */

@@ -12,7 +12,7 @@ if python3 -c '' 2>/dev/null; then
     python '
 import json
 all = json.load(open("out"))
-assert [b["name"] for b in all["backends"]] == ["vulkan", "cuda", "hip", "opencl", "levelzero", "cpu", "null"], all["backends"]
+assert [b["name"] for b in all["backends"]] == ["vulkan", "cuda", "hip", "opencl", "levelzero", "webgpu", "cpu", "null"], all["backends"]
 assert [d["rank"] for d in all["devices"]] == list(range(len(all["devices"])))
 cpu = next(d for d in all["devices"] if d["id"] == "cpu")
 assert cpu["kind"] == "CPU" and not cpu["software"] and cpu["memory_bytes"] > 0 and cpu["caps"]["max_push_bytes"] >= 128'
@@ -44,7 +44,7 @@ expect 0 '^   0  cpu' '^heddle: there is no GPU to measure$' env HEDDLE_BACKEND=
 
 expect 0 '^   0  cpu' "" env HEDDLE_BACKEND=cpu "$heddle" devices
 matches out '^vulkan +(yes|no) +0 +not ' "HEDDLE_BACKEND=cpu"
-refuse 1 'no back end is called "nosuch": there are vulkan, cuda, hip, opencl, levelzero, cpu' env HEDDLE_BACKEND=nosuch "$heddle" devices
+refuse 1 'no back end is called "nosuch": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu' env HEDDLE_BACKEND=nosuch "$heddle" devices
 refuse 1 'HEDDLE_STRICT is 0 or 1' env HEDDLE_STRICT=perhaps "$heddle" devices
 refuse 1 'HEDDLE_LOG is error' env HEDDLE_LOG=loud "$heddle" devices
 done_here

@@ -47,7 +47,7 @@ assert (moved[:50, 3] == np.load('bodies.npy')[:, 3]).all(), 'masses of bodies'"
 }
 
 ran=
-for backend in vulkan opencl cuda hip levelzero; do
+for backend in vulkan opencl cuda hip levelzero webgpu; do
     HEDDLE_BACKEND=$backend "$heddle" devices 2>/dev/null | grep -q "$backend:" || continue
     run="$heddle exec --device $backend"
     expect 0 - - $run mandelbrot.spv --bind 0=unused.npy --out '1=i32[4096]' --push 64,200 --groups 8,8 --save 1=$backend-mandelbrot.npy

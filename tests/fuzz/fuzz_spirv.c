@@ -51,7 +51,7 @@ static void read_specialised(const uint8_t *data, size_t size) {
 static void print_everywhere(const uint8_t *data, size_t size) {
     static const hdi_spirv_print_target targets[] = {
         { HDI_SPIRV_OPENCL_C, 0, 0, true, true }, { HDI_SPIRV_OPENCL_C, 0xFF, 0, false, false },
-        { HDI_SPIRV_CUDA, 0xFF, 0, false, false }, { HDI_SPIRV_HIP, 0, 0, false, false },
+        { HDI_SPIRV_CUDA, 0xFF, 0, false, false }, { HDI_SPIRV_HIP, 0, 0, false, false }, { HDI_SPIRV_WGSL, 0, 0, false, false },
     };
     for (size_t i = 0; i < HDI_COUNT(targets); i++) {
         hdi_text text = { .allocator = &hdi_default_allocator };

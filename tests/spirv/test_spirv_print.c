@@ -31,7 +31,7 @@ static void has(const char *part) {
 static void has_not(const char *part) {
     if (strstr(text.bytes, part)) fail_msg("\"%s\" in:\n%s", part, text.bytes);
 }
-static const hdi_spirv_print_target opencl = { .dialect = HDI_SPIRV_OPENCL_C }, cuda = { .dialect = HDI_SPIRV_CUDA }, hip = { .dialect = HDI_SPIRV_HIP };
+static const hdi_spirv_print_target opencl = { .dialect = HDI_SPIRV_OPENCL_C }, cuda = { .dialect = HDI_SPIRV_CUDA }, hip = { .dialect = HDI_SPIRV_HIP }, wgsl = { .dialect = HDI_SPIRV_WGSL };
 
 static void test_arguments(void **state) {
     (void)state;
@@ -113,6 +113,33 @@ static void test_subgroups(void **state) {
     assert_int_equal(print(fixture_subgroup, sizeof fixture_subgroup, cuda, 99, 0), HD_OK);
 }
 
+/* What differs in WGSL: words, atomics, declarations, bindings in the place of arguments. */
+static void test_wgsl(void **state) {
+    (void)state;
+    assert_int_equal(print(fixture_add, sizeof fixture_add, wgsl, 3, 0x40400000), HD_OK);
+    has("@group(0) @binding(2) var<storage, read_write> b2: array<u32>;");
+    has("@group(0) @binding(16) var<uniform> launch: array<u32x4, 2>;");
+    has("@compute @workgroup_size(");
+    has("launch_word(4u)");
+    has("* 0x1.8p+1f");
+    assert_int_equal(printed.argument_words, 6);
+    assert_int_equal(print_user("histogram, -O", wgsl), HD_OK);
+    has("var<workgroup> s");
+    has("atomicAdd(&s");
+    has("array<atomic<u32>>;");
+    has("atomicCompareExchangeWeak("); /* the largest of signed numbers */
+    assert_int_equal(print_user("mandelbrot, -O", wgsl), HD_OK);
+    has("= exact_mul(v");
+    has("^ launch[0].w");
+    assert_int_equal(print_user("bodies, -O", wgsl), HD_OK);
+    has_not("exact_mul");
+    assert_int_equal(print_user("lanes, -O", wgsl), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "OpGroupNonUniformShuffleXor: WGSL has no subgroups here"));
+    assert_int_equal(print_user("types, -O", wgsl), HD_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "64 bits, which WGSL does not have"));
+    assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, wgsl, 99, 0), HD_STATUS_UNSUPPORTED);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     assert_int_equal(print(fixture_matrix, sizeof fixture_matrix, opencl, 99, 0), HD_STATUS_UNSUPPORTED);
@@ -150,7 +177,7 @@ static char *renumbered(const char *from) {
 /* A module that was checked is read in another way, and comes to the same text. */
 static void test_checked(void **state) {
     (void)state;
-    const hdi_spirv_print_target targets[] = { { HDI_SPIRV_OPENCL_C, 0xFF, 0, true, true }, { HDI_SPIRV_CUDA, 0, 0, false, false } };
+    const hdi_spirv_print_target targets[] = { { HDI_SPIRV_OPENCL_C, 0xFF, 0, true, true }, { HDI_SPIRV_CUDA, 0, 0, false, false }, { HDI_SPIRV_WGSL, 0, 0, false, false } };
     static chosen_kernels chosen;
     choose_kernels(&chosen);
     uint32_t ids[HDI_MAX_SPEC];
@@ -161,7 +188,7 @@ static void test_checked(void **state) {
         const hdi_blob *blob = hdi_module_get(kernel->module)->spirv;
         const void *words = own ? blob->words : user_kernels[k - chosen.count].words;
         const size_t bytes = own ? blob->word_count * 4 : user_kernels[k - chosen.count].bytes;
-        const hdi_spirv_print_target *target = &targets[k % 2];
+        const hdi_spirv_print_target *target = &targets[k % HDI_COUNT(targets)];
         hdi_text first = { .allocator = &hdi_default_allocator }, second = first;
         hdi_spirv_printed one, other;
         const hd_status status = hdi_spirv_print(&hdi_default_allocator, words, bytes, NULL, ids, kernel->spec, own ? kernel->spec_count : 0, target, &first, &one, &error);
@@ -206,7 +233,7 @@ static void test_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
+        cmocka_unit_test(test_subgroups), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
     hdi_text_free(&text);
