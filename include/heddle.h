@@ -223,7 +223,7 @@ typedef struct hd_context_desc {
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
     int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device, which take some
-                                   seconds once for a driver: -1 none (but through Level Zero, which was never run on hardware), 1 on
+                                   seconds once for a driver: -1 none (but through Level Zero and WebGPU, never run on hardware), 1 on
                                    GPUs, 2 also on software devices and the CPU; default: 1. Kept verdicts count in any case */
 } hd_context_desc;
 

@@ -103,13 +103,13 @@ static void put_further_break(hdi_spirv_printer *p, const scope *s) {
     for (const scope *t = s->outer; t && s->left_by_break; t = t->outer) {
         if (t->kind != 'l') continue;
         hdi_spirv_line(p);
-        hdi_spirv_put(p, "if (left%u) break;\n", t->header);
+        hdi_spirv_put(p, "if (left%u) { break; }\n", t->header);
         break;
     }
     for (const scope *t = s->outer; t && s->left_by_return; t = t->outer) {
         if (t->kind != 'f') continue;
         hdi_spirv_line(p);
-        hdi_spirv_put(p, "if (returned%u) break;\n", t->call);
+        hdi_spirv_put(p, "if (returned%u) { break; }\n", t->call);
         break;
     }
 }
@@ -237,22 +237,30 @@ static void put_labels(hdi_spirv_printer *p, uint32_t inst, uint32_t to) {
     hdi_spirv_put(p, wgsl ? ": {\n" : "{\n");
 }
 
-/* One case and those that it goes on to. */
+/* What the block leads to alone may be printed once more. */
+static void print_again(hdi_spirv_printer *p, uint32_t block) {
+    const hdi_spirv_function *function = &p->m->functions[p->m->blocks[block].function];
+    for (uint32_t b = function->block_first; b < function->block_first + function->block_count; b++)
+        if (p->reached[b] && hdi_spirv_dominates(&p->m->tree, block, b)) p->done[b] = 0;
+}
+
+/* One case and those that it goes on to. WGSL has no way from a case into the next: there those stand in it, and are cases too. */
 static bool put_case(hdi_spirv_printer *p, uint32_t block, uint32_t to, scope *s) {
-    bool known = p->only_way[block] != HDI_SPIRV_NONE, falls = false;
+    bool known = p->only_way[block] != HDI_SPIRV_NONE, falls = false, wgsl = hdi_spirv_is_wgsl(p);
     for (uint32_t next; to != HDI_SPIRV_NONE; to = next, falls = true) {
         bool own = to != s->merge && p->m->blocks[to].construct == block;
         next = own ? p->m->blocks[to].falls_into : HDI_SPIRV_NONE;
         if (next != HDI_SPIRV_NONE && !p->reached[next]) next = HDI_SPIRV_NONE;
-        if (known) statement(p, falls ? "{" : "default: {");
-        else put_labels(p, p->m->blocks[block].inst_end, to);
+        bool assigned = falls || (wgsl && !known && own && p->m->blocks[to].falls_from != HDI_SPIRV_NONE);
+        if (known && !(wgsl && falls)) statement(p, falls ? "{" : "default: {");
+        else if (!(wgsl && falls)) put_labels(p, p->m->blocks[block].inst_end, to);
         p->indent++;
-        if (own && !falls) put_copies(p, block, to); /* of those that others go on to they stand before the switch */
+        if (own && !assigned) put_copies(p, block, to); /* of those that others go on to they stand before the switch */
+        if (own && wgsl) print_again(p, to);
         bool fine = own ? put_from(p, to, s) : put_edge(p, block, to, s);
         p->indent--;
-        statement(p, next == HDI_SPIRV_NONE && !hdi_spirv_is_wgsl(p) ? "} break;" : "}");
-        if (next != HDI_SPIRV_NONE && hdi_spirv_is_wgsl(p))
-            return hdi_spirv_unsupported(p->m, p->m->blocks[block].inst_end, "a case that goes on to the next, which WGSL does not have");
+        if (!wgsl) statement(p, next == HDI_SPIRV_NONE ? "} break;" : "}");
+        else if (next == HDI_SPIRV_NONE) statement(p, "}");
         if (!fine) return false;
     }
     return true;
@@ -280,7 +288,7 @@ static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t
     if (only != HDI_SPIRV_NONE) hdi_spirv_put(p, "switch (0u) {\n");
     else hdi_spirv_put(p, "switch (%v) {\n", hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]));
     for (uint32_t n = 0, to; (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++) {
-        bool later = only == HDI_SPIRV_NONE && to != s.merge && m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE;
+        bool later = only == HDI_SPIRV_NONE && !hdi_spirv_is_wgsl(p) && to != s.merge && m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE;
         uint32_t label = hdi_spirv_find(m, hdi_spirv_words(m, m->blocks[to].inst_first)[1]);
         if (later || p->mark[label] == mark) continue; /* behind the one that goes on to it; or printed */
         p->mark[label] = mark;

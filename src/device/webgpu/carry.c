@@ -102,12 +102,13 @@ bool hdwg_carry_down(hdi_backend_device *device, hdwg_job *job) {
     if (job->read_bytes == 0) return true;
     const char *bytes = NULL;
     const bool fine = HDWG_MAKE(device, &bytes, BufferGetConstMappedRange, job->reader, 0, (size_t)job->read_bytes);
-    if (fine) memcpy(job->ticks ? (void *)job->ticks : (void *)&(uint64_t){ 0 }, bytes, job->mark_count * sizeof *job->ticks);
-    for (uint32_t i = 0; i < job->carry_count && fine; i++) {
+    if (!fine) return false; /* it stays mapped, for another attempt */
+    if (job->mark_count) memcpy(job->ticks, bytes, job->mark_count * sizeof *job->ticks);
+    for (uint32_t i = 0; i < job->carry_count; i++) {
         const hdwg_carry *c = &job->carries[i];
         memcpy(c->memory->host + c->offset, bytes + c->at, (size_t)c->bytes);
     }
     device->wg.BufferUnmap(job->reader);
     job->read_bytes = 0;
-    return fine;
+    return true;
 }

@@ -35,7 +35,6 @@ const char *hdwg_load(hdwg_wg *wg, const char **out_mend) {
 
 static const struct { hd_status status; const char *text; } rows[] = {
 #define ROW(name, status, text) { HD_STATUS_##status, text },
-#define HD_STATUS_OK HD_OK
     HDWG_ROW_LIST(ROW)
 #undef ROW
 };
@@ -43,13 +42,14 @@ static const struct { hd_status status; const char *text; } rows[] = {
 _Thread_local hdwg_outcome hdwg_last;
 
 bool hdwg_before(hdwg_function function) {
+    const hdwg_row row = fault_now ? fault_now(function) : HDWG_ROW_FINE;
     hdwg_last.function = function;
-    hdwg_last.row = fault_now ? fault_now(function) : HDWG_ROW_FINE;
+    hdwg_last.row = row;
     hdwg_last.text[0] = 0;
     return hdwg_last.row == HDWG_ROW_FINE;
 }
 
-/* The first line that is not blank, without what is before it. */
+/* In one line. */
 void hdwg_on_error(const WGPUDevice *of, uint32_t type, WGPUStringView message, void *user, void *unused) {
     const hdi_backend_device *device = user;
     (void)of;

@@ -11,22 +11,34 @@ static void on_done(uint32_t status, WGPUStringView message, void *user, void *u
     atomic_store(&job->state, status == WGPU_SUCCESS ? HDWG_JOB_DONE : HDWG_JOB_FAILED);
 }
 
+/* Asks for the callback of a submission that was handed over, and for its reader to be mapped. */
+static bool watch(hdi_backend_device *device, hdwg_job *job) {
+    const WGPUBufferMapCallbackInfo mapped = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_done, .user = job };
+    const WGPUQueueWorkDoneCallbackInfo done = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_done, .user = job };
+    job->watched = job->watched || (job->read_bytes ? HDWG_CALL(device, BufferMapAsync, job->reader, WGPU_MAP_READ, 0, (size_t)job->read_bytes, mapped)
+                                                    : HDWG_CALL(device, QueueOnSubmittedWorkDone, device->queue, done));
+    return job->watched;
+}
+
 /* Goes on over all tickets that are done, in order. */
 static bool advance(hdi_backend_device *device) {
-    bool fine = true;
-    while (device->done < device->submitted && fine) {
+    while (device->done < device->submitted) {
         hdwg_job *job = &device->jobs[(device->done + 1) % HDWG_JOBS];
+        if (!watch(device, job)) return false;
         const int state = atomic_load(&job->state);
         if (state == HDWG_JOB_RUNS) break;
-        if (state == HDWG_JOB_FAILED) hdi_loss_note(&device->loss, state, "in submission %llu, which the driver gave up", (unsigned long long)job->ticket);
-        fine = state == HDWG_JOB_DONE && hdwg_carry_down(device, job);
+        if (state == HDWG_JOB_FAILED) {
+            hdi_loss_note(&device->loss, state, "in submission %llu, which the driver gave up", (unsigned long long)job->ticket);
+            job->read_bytes = 0;
+        }
+        if (!hdwg_carry_down(device, job)) return false;
         device->done++;
         hdwg_script_end(device, &job->script);
     }
     hdi_takes_collect(&device->takes, device->done);
     hdi_used_collect(device, &device->dead_kernels, device->done, hdwg_kernel_end);
     hdi_used_collect(device, &device->dead_memories, device->done, hdwg_memory_end);
-    return fine;
+    return true;
 }
 
 hd_status hdwg_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
@@ -46,9 +58,9 @@ hd_status hdwg_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
 
 bool hdwg_rest(hdi_backend_device *device) {
     const uint64_t begun = hdi_now_ns();
-    while (device->device && device->done < device->submitted) { /* on a lost device too: callbacks come there at once */
+    while (device->device && device->done < device->submitted) { /* on a lost device too: callbacks come there at once, or are refused */
         device->wg.DevicePoll(device->device, 0, NULL);
-        advance(device);
+        if (!advance(device) && hdi_loss_known(&device->loss)) return true;
         const uint64_t spent = hdi_now_ns() - begun;
         if (device->done < device->submitted && spent >= device->host->wait_ns) return false;
         if (device->done < device->submitted) hdi_nap(&device->found, spent, device->host->wait_ns - spent);
@@ -104,20 +116,6 @@ static hd_status take_job(hdi_backend_device *device, const hdi_submission *subm
 
 /* ---- handing over ---- */
 
-/* From here on the job tells when it is done. Where even that fails nothing does, and the device is given up. */
-static bool watch(hdi_backend_device *device, hdwg_job *job) {
-    const WGPUBufferMapCallbackInfo mapped = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_done, .user = job };
-    const WGPUQueueWorkDoneCallbackInfo done = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_done, .user = job };
-    const bool fine = job->read_bytes ? HDWG_CALL(device, BufferMapAsync, job->reader, WGPU_MAP_READ, 0, (size_t)job->read_bytes, mapped)
-                                      : HDWG_CALL(device, QueueOnSubmittedWorkDone, device->queue, done);
-    if (fine) return true;
-    job->read_bytes = 0;
-    atomic_store(&job->state, HDWG_JOB_FAILED);
-    hdi_loss_note(&device->loss, (int64_t)hdwg_last.row, "in %s, when a submission was to be waited for", hdwg_function_get(hdwg_last.function)->name);
-    device->wg.DevicePoll(device->device, 1, NULL);
-    return false;
-}
-
 static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script, hdwg_job *job, hd_error *error) {
     WGPUCommandBuffer commands = NULL;
     if (!hdwg_carry_plan(device, submission, job))
@@ -145,12 +143,14 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
     }
     job->begun_ns = hdi_now_ns();
     atomic_store(&job->state, HDWG_JOB_RUNS);
+    job->watched = false;
     job->ticket = *out_ticket = ++device->submitted;
     if (take) take->used.last_ticket = job->ticket;
     hdi_used_note(submission, job->ticket);
     submission->recorded_out = submission->cmds->cmd_count; /* command buffers are for one submission */
     submission->pieces_out = 1;
-    return watch(device, job) ? HD_OK : hdwg_lost(device, error);
+    /* It is handed over: what else cannot be asked for now is when somebody looks at it. */
+    return watch(device, job) || hdwg_last.row != HDWG_ROW_LOST ? HD_OK : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);
 }
 
 hd_status hdwg_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {

@@ -14,7 +14,7 @@
 
 /* What calls may come to, with the status that it stands for (API: the function's own, from functions.inc). */
 #define HDWG_ROW_LIST(X) \
-    X(FINE,          OK,                   "no error") \
+    X(FINE,          INTERNAL,                 "no error") \
     X(OUT_OF_MEMORY, OUT_OF_DEVICE_MEMORY, "out of memory") \
     X(VALIDATION,    API,                  "the call is not valid") \
     X(INTERNAL,      API,                  "an error of the implementation") \
@@ -73,9 +73,9 @@ static inline bool hdwg_after_making(const void *made) {
 /* The same of a function that makes an object; what it gives is to be ended also when it failed. */
 #define HDWG_MAKE(device, out, name, ...) \
     (*(out) = NULL, hdwg_before(HDWG_FN_##name) && (*(out) = (device)->wg.name(__VA_ARGS__), hdwg_after_making(*(out))))
-/* Gives an object back, if there is one. */
+/* Gives an object back, if there is one; never under work that does not end. */
 #define HDWG_END(device, name, object) \
-    do { if (object) (device)->wg.name##Release(object); (object) = NULL; } while (0)
+    do { if ((object) && !(device)->abandoned) (device)->wg.name##Release(object); (object) = NULL; } while (0)
 
 /* Facts of a device that are not caps. */
 typedef struct hdwg_facts {
@@ -125,6 +125,7 @@ typedef struct hdwg_carry {
 typedef struct hdwg_job {
     uint64_t     ticket, begun_ns;
     atomic_int   state;         /* hdwg_job_state, set by a callback */
+    bool         watched;       /* that callback was asked for */
     hdwg_script  script;        /* of commands that are handed over once */
     hdwg_carry  *carries;
     uint32_t     carry_count, carry_capacity;
