@@ -27,6 +27,7 @@ void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
     }
     for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++)
         if (caps->wrong[i / 2][i % 2]) hdi_text_add(out, "wrong.%u.%s %" PRIu64 "\n", i / 2, modes[i % 2], caps->wrong[i / 2][i % 2]);
+    hdi_choices_print(&caps->choices, out);
 }
 
 /* Where a fact is kept; NULL where no fact is called so. */
@@ -55,6 +56,10 @@ static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi
         if (strlen(value) >= sizeof caps->name) return hdi_fail(error, HD_STATUS_PARSE, "line %u: the name is too long", number);
         memcpy(caps->name, value, strlen(value) + 1);
         return HD_OK;
+    }
+    if (strcmp(text, "choice") == 0) {
+        if (hdi_choices_read(value, strlen(value), &caps->choices)) return HD_OK;
+        return hdi_fail(error, HD_STATUS_PARSE, "line %u: not a choice of an option, or one too many", number);
     }
     uint64_t *field = find_field(caps, text);
     if (!field) return hdi_fail(error, HD_STATUS_PARSE, "line %u: no fact is called %s", number, text);

@@ -3,7 +3,7 @@
 #ifndef HDI_CAPS_H
 #define HDI_CAPS_H
 
-#include "base/base.h"
+#include "cmds/choices.h"
 
 /* X(name, what it is). All are uint64_t. */
 #define HDI_CAPS_LIST(X) \
@@ -57,6 +57,7 @@ typedef struct hdi_caps {
     HDI_CAPS_LIST(HDI_CAPS_FIELD)
 #undef HDI_CAPS_FIELD
     uint64_t wrong[HDI_CAPS_MODULES][2];
+    hdi_choices choices; /* of kernels' options, as measured; in fast mode only */
 } hdi_caps;
 
 void hdi_caps_print(const hdi_caps *caps, hdi_text *out_text);

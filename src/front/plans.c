@@ -6,7 +6,8 @@
 #define KIND(kind) (1u << HDI_STORAGE_##kind)
 
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
-    return (hdi_plan_options){ desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, desc->budget_bytes, desc->no_fusion != 0, desc->slice_us };
+    return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .budget_bytes = desc->budget_bytes,
+                               .no_fusion = desc->no_fusion != 0, .slice_us = desc->slice_us };
 }
 
 /* Keeps the error on the context, if there is one. */

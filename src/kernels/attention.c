@@ -3,6 +3,7 @@
  * fill a device. */
 #include "kernels/rows.h"
 #include <math.h>
+#include <stdio.h>
 
 #define MOST_ROWS 8u
 #define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
@@ -16,6 +17,10 @@ typedef struct attention {
     uint32_t N, page;                    /* of a pool of pages: how many, and the PAGE constant; else 0 */
     uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
     float    scale;
+    /* Of an option in the place of the rules' own, where not 0: */
+    uint32_t rows;                       /* query rows of a workgroup of the plain form */
+    uint32_t groups_a_unit, keys;        /* of the form in parts */
+    const char *because, *option;        /* NULL: the rules' own */
 } attention;
 
 static uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
@@ -33,6 +38,7 @@ static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
 /* Query rows of a workgroup. A GPU is filled first: sharing begins once every unit has work. */
 static uint32_t plain_rows(const attention *a, uint32_t width) {
     const hdi_caps *caps = a->request->caps;
+    if (a->rows > 0) return a->rows;
     if (caps->native_kernels) return (uint32_t)HDI_MIN(a->row_count, MOST_NATIVE_ROWS);
     uint32_t rows = 1;
     while (2 * rows <= MOST_ROWS && rows < a->row_count && a->row_count * a->pairs >= 8 * rows * compute_units(caps) &&
@@ -52,7 +58,8 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
         .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
         .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
         .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
-        .because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
+        .option = a->option,
+        .because = a->because ? a->because : rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -90,13 +97,13 @@ static bool choose_parted(const attention *a, parted *out) {
     p.workgroup = HDI_MIN(SUBGROUPS * subgroup, hdi_rows_workgroup(caps));
     while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > shared_room(caps)) p.workgroup /= 2;
     if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
-    p.keys = caps->software ? 1 : KEYS_AT_ONCE;
+    p.keys = a->keys ? a->keys : caps->software ? 1 : KEYS_AT_ONCE;
     const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
-    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = GROUPS_A_UNIT * compute_units(caps) / units;
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = (a->groups_a_unit ? a->groups_a_unit : GROUPS_A_UNIT) * compute_units(caps) / units;
     p.part_keys = round_up((uint32_t)hdi_divide_up(a->S, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
     p.parts = (uint32_t)hdi_divide_up(a->S, p.part_keys);
     *out = p;
-    return !caps->software || (p.parts > 1 && a->S >= SOFTWARE_KEYS);
+    return a->groups_a_unit || !caps->software || (p.parts > 1 && a->S >= SOFTWARE_KEYS);
 }
 
 static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering *lowering, hd_error *error) {
@@ -117,7 +124,8 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
         .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, a->page, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 11,
         .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N, p->parts, p->part_keys }, .push_count = 10,
         .groups = units * p->parts, .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
+        .option = a->option,
+        .because = a->because ? a->because : p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
                                 : "keys side by side, read once for several query rows" };
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
@@ -148,7 +156,7 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
         .spec_count = 10,
         .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
         .groups = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .because = "many queries over an f16 cache on a device with matrix units" };
+        .option = a->option, .because = a->because ? a->because : "many queries over an f16 cache on a device with matrix units" };
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -157,6 +165,45 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
 /* Is a fast form, over keys like these, known to be wrong on the device? */
 static bool is_wrong(const attention *a, hdi_module_id module) {
     return hdi_variant_is_wrong(a->request->caps, (hdi_variant){ module, false, UINT64_C(1) << a->k->dtype });
+}
+
+typedef enum form { NO_FORM, PLAIN, PARTED, MATRIX } form;
+
+/* What the rules choose, or, where they are set already, the constants of an option. */
+static form choose_form(const attention *a, parted *out_parted) {
+    if (a->rows > 0) return PLAIN;
+    if (a->groups_a_unit == 0 && takes_matrix(a) && !is_wrong(a, HDI_MODULE_ATTENTION_MATRIX)) return MATRIX;
+    if (choose_parted(a, out_parted) && !is_wrong(a, HDI_MODULE_ATTENTION_SUBGROUP)) return PARTED;
+    return a->groups_a_unit > 0 ? NO_FORM : PLAIN;
+}
+
+static const struct { uint32_t groups_a_unit, keys, rows; } options[] = {
+    { 1, 1, 0 }, { 1, 2, 0 }, { 2, 1, 0 }, { 2, 2, 0 }, { 4, 1, 0 }, { 4, 2, 0 }, { 8, 2, 0 }, { 0, 0, 1 }, { 0, 0, 2 }, { 0, 0, 4 }, { 0, 0, 8 }, { 0, 0, 16 }, { 0, 0, 32 } };
+enum { OPTIONS = HDI_COUNT(options) + 1 };
+
+/* Sets the constants of option `nth`, 0 for the rules' own. NO_FORM: it does not fit. */
+static form set_option(attention *a, uint32_t nth, parted *out_parted) {
+    const hdi_caps *caps = a->request->caps;
+    if (nth > 0) {
+        a->groups_a_unit = options[nth - 1].groups_a_unit;
+        a->keys = options[nth - 1].keys;
+        a->rows = options[nth - 1].rows;
+        if (a->rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (a->rows > 1 && a->rows / 2 >= a->row_count)) return NO_FORM;
+        a->rows = (uint32_t)HDI_MIN(a->rows, a->row_count);
+        if (a->rows > 1 && !caps->native_kernels && plain_shared_bytes(a->rows, round_up(a->D, HDI_MM_BLOCK)) > shared_room(caps)) return NO_FORM;
+    }
+    return choose_form(a, out_parted);
+}
+
+static bool name_option(const void *user, uint32_t nth, char out[HDI_OPTION_NAME]) {
+    attention a = *(const attention *)user;
+    parted p;
+    switch (set_option(&a, nth, &p)) {
+    case MATRIX: snprintf(out, HDI_OPTION_NAME, "matrix"); return true;
+    case PARTED: snprintf(out, HDI_OPTION_NAME, "parts_g%u_k%u", a.groups_a_unit ? a.groups_a_unit : GROUPS_A_UNIT, p.keys); return true;
+    case PLAIN: snprintf(out, HDI_OPTION_NAME, "rows_%u", nth ? options[nth - 1].rows : plain_rows(&a, round_up(a.D, HDI_MM_BLOCK))); return true;
+    default: return false;
+    }
 }
 
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
@@ -176,13 +223,19 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     if (Hkv == 0 || Hq % Hkv != 0 || T > INT32_MAX / 2 || S > INT32_MAX / 2)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
     if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
-    const attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages, .has_past = has_past,
+    attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages, .has_past = has_past,
                           .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S, .Hq = Hq, .Hkv = Hkv, .D = D,
                           .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
                           .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                           .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
     parted p;
-    if (takes_matrix(&a) && !is_wrong(&a, HDI_MODULE_ATTENTION_MATRIX)) return lower_matrix(&a, lowering, error);
-    if (choose_parted(&a, &p) && !is_wrong(&a, HDI_MODULE_ATTENTION_SUBGROUP)) return lower_parted(&a, &p, lowering, error);
-    return lower_plain(&a, lowering, error);
+    char option[HDI_OPTION_NAME];
+    const hdi_class class = hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T, a.pairs * S * D);
+    const uint32_t nth = hdi_option_choose(request, lowering->menus, class, OPTIONS, name_option, &a);
+    if (nth > 0 && name_option(&a, nth, option)) a.because = hdi_because_measured, a.option = option;
+    switch (set_option(&a, nth, &p)) {
+    case MATRIX: return lower_matrix(&a, lowering, error);
+    case PARTED: return lower_parted(&a, &p, lowering, error);
+    default: return lower_plain(&a, lowering, error);
+    }
 }

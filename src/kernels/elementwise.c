@@ -3,11 +3,13 @@
  * is halved until it fits. Also packs chains for every kernel that ends in one. Pure. */
 #include "kernels/cpu/chain.h"
 #include "kernels/steps.h"
+#include <stdio.h>
 
 #define OUTPUT 4u
 #define OPERANDS 5u
 #define WORKGROUP_GPU 256u
 #define WORKGROUP_CPU 4096u
+#define WIDTHS 4u /* among which there is a choice */
 #define MOST_ELEMENTS (UINT64_C(1) << 31) /* of a launch, so that no index wraps */
 
 /* ---- chains ---- */
@@ -183,6 +185,19 @@ static uint64_t distinct_elements(const space *s, uint32_t index) {
     return elements;
 }
 
+/* Width `nth` of a workgroup, the usual one first; 0: there is none, or it does not fit. None changes a bit of the result. */
+static uint32_t width_of(const hdi_caps *caps, uint32_t nth) {
+    static const uint32_t gpu[WIDTHS] = { WORKGROUP_GPU, 64, 128, 512 }, native[WIDTHS] = { WORKGROUP_CPU, 1024, 16384 };
+    const uint32_t most = (uint32_t)HDI_MIN(HDI_MIN(caps->max_workgroup, caps->max_workgroup_x), UINT32_MAX);
+    if (caps->native_kernels) return native[nth];
+    return nth == 0 ? HDI_MIN(most, gpu[nth]) : gpu[nth] <= most ? gpu[nth] : 0;
+}
+
+static bool name_width(const void *caps, uint32_t nth, char out[HDI_OPTION_NAME]) {
+    snprintf(out, HDI_OPTION_NAME, "w%u", width_of(caps, nth));
+    return width_of(caps, nth) > 0;
+}
+
 static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const space *s, bool cut,
                               hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = request->caps;
@@ -193,9 +208,10 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
     const uint64_t elements = elements_of(s);
-    const uint64_t widest = HDI_MIN(caps->max_workgroup, caps->max_workgroup_x);
+    const hdi_class class = hdi_class_of(HDI_CLASS_ELEMENTWISE, chain->inputs[0].dtype, 1, elements);
+    const uint32_t option = hdi_option_choose(request, lowering->menus, class, WIDTHS, name_width, caps);
     kernel->module = HDI_MODULE_ELEMENTWISE;
-    kernel->spec[HDI_SPEC_WORKGROUP] = caps->native_kernels ? WORKGROUP_CPU : (uint32_t)HDI_MIN(widest, WORKGROUP_GPU);
+    kernel->spec[HDI_SPEC_WORKGROUP] = width_of(caps, option);
     kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
     kernel->spec[HDI_EW_INPUTS] = chain->input_count;
     kernel->spec[HDI_EW_RANK] = s->rank;
@@ -224,7 +240,8 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->push_bytes = words * 4;
     hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
-    launch->because = because(s, dense, cut);
+    launch->because = option > 0 ? hdi_because_measured : because(s, dense, cut);
+    if (option > 0) name_width(caps, option, launch->option);
     return HD_OK;
 }
 

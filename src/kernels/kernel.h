@@ -88,6 +88,30 @@ typedef struct hdi_request {
 /* HDI_OP_ROPE may also be the whole step of a head: inputs x, positions, the norm's weight, and position[B] and pages[B,P] of
  * the rows of `out`, a state of any float type, that the turned heads of each token become. Absent inputs have no type. */
 
+/* ---- options (option.c): several right ways of computing one request ---- */
+
+/* A kernel's rules choose a module and constants for a request. Where other modules or constants compute it too, these are its
+ * options, each with a name that stays: "tiled_64". Which one is fastest differs from device to device; what was measured is a
+ * fact of the device (hdi_caps.choices). In exact mode the rules alone decide, so that choices change no bit. A choice that
+ * does not fit a request, or is known to be wrong, is passed over for what the rules choose. */
+#define HDI_MENU_OPTIONS 48
+typedef struct hdi_menu {
+    hdi_class of;
+    uint32_t  count;
+    char      names[HDI_MENU_OPTIONS][HDI_OPTION_NAME]; /* the first is what the rules choose */
+} hdi_menu;
+/* Of all classes of a plan, as far as there is room. */
+#define HDI_MENUS 16
+typedef struct hdi_menus {
+    uint32_t count;
+    hdi_menu items[HDI_MENUS];
+} hdi_menus;
+/* Names option `nth` of a request, 0 being what the rules choose. False: there is none, or it does not fit. */
+typedef bool (*hdi_option_fn)(const void *user, uint32_t nth, char out_name[HDI_OPTION_NAME]);
+/* Which of `count` options to take: the one that is chosen for the class, or 0. Adds all of them to `menus` (NULL: nobody asks). */
+uint32_t hdi_option_choose(const hdi_request *request, hdi_menus *menus, hdi_class of, uint32_t count, hdi_option_fn name_of, const void *user);
+extern const char hdi_because_measured[]; /* of a launch whose option was chosen; it has its name then */
+
 /* ---- what comes back ---- */
 typedef struct hdi_use {
     uint32_t storage;
@@ -101,6 +125,7 @@ typedef struct hdi_launch {
     uint32_t    groups[3];
     uint64_t    flops, bytes;   /* least work, for timings and for cutting long work */
     const char *because;        /* static text: why this kernel */
+    char        option[HDI_OPTION_NAME]; /* that was chosen; "": what the rules took */
 } hdi_launch;
 
 /* Collects launches in order; each may depend on the ones before. Temporaries and constant tables get storages of
@@ -113,6 +138,7 @@ typedef struct hdi_lowering {
     uint32_t  (*constant)(void *user, const void *data, uint64_t bytes);
     uint32_t  (*zeros)(void *user, uint64_t bytes); /* zero when a launch begins, and left zero by it: all share it */
     void       *user;
+    hdi_menus  *menus;         /* gets the options of each request; NULL: nobody asks */
 } hdi_lowering;
 /* A zeroed launch to be filled in, or NULL without memory. */
 hdi_launch *hdi_lowering_add(hdi_lowering *lowering);

@@ -4,6 +4,7 @@
 #include "cmds/library.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/rows.h"
+#include <stdio.h>
 
 enum { BATCH_AXES = 3, FEW_ROWS = 8, SOURCES = HDI_CHAIN_INPUTS - 1, BINDINGS = 3 + SOURCES, STREAM_BINDINGS = BINDINGS + 1 };
 
@@ -145,6 +146,8 @@ typedef struct choice {
     uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
+    uint32_t nth;                     /* of the options */
+    char     option[HDI_OPTION_NAME]; /* where nth is not 0 */
 } choice;
 
 static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
@@ -177,21 +180,28 @@ static uint32_t sums_of(const product *p, const choice *c) {
     return c->tile_m * (c->tile_n * (p->request->pair ? 2 : 1) + (p->request->a_norm.present ? 1 : 0));
 }
 
-static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, choice *c) {
+/* Each kernel's rules, below, choose constants by themselves, or take those of its alternative `nth`, from 1 on, in the place
+ * of what they would choose. */
+
+static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+    static const struct { uint32_t workgroup, columns; } others[] = { { 64, 2 }, { 64, 4 }, { 128, 2 }, { 128, 4 }, { 256, 2 }, { 256, 4 } };
+    if (nth > HDI_COUNT(others)) return false;
     if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4 || caps->max_bindings < STREAM_BINDINGS) return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p)) return false;
     c->tile_m = (uint32_t)p->m;
     c->tile_n = p->m == 1 && hdi_dtype_is_quantised(p->b.tensor->dtype) ? 4 : 2;
     c->workgroup = p->k >= 1024 ? 128 : 64;
+    if (nth) c->workgroup = others[nth - 1].workgroup, c->tile_n = others[nth - 1].columns;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
-static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c) {
+static bool choose_vector_dot(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+    static const struct { uint32_t subgroups, columns; } others[] = { { 4, 2 }, { 4, 4 }, { 8, 2 }, { 8, 4 }, { 16, 2 }, { 16, 4 } };
     enum { LONG_K = 8192, MOST_DEPTH = 16384, UNIT = 256, BYTES_A_RUN = 24, RUN = 16 };
     const hdi_tensor *b = p->b.tensor;
     const bool known = b->dtype == HD_Q4_0 || b->dtype == HD_Q8_0 || b->dtype == HD_Q4_K || b->dtype == HD_Q6_K || b->dtype == HD_TQ2_0;
-    if (is_exact(p) || p->m > FEW_ROWS || !known || !caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
+    if (nth > HDI_COUNT(others) || is_exact(p) || p->m > FEW_ROWS || !known || !caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p) || caps->max_bindings < STREAM_BINDINGS) return false;
     if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
     c->tile_m = (uint32_t)p->m;
@@ -199,8 +209,8 @@ static bool choose_vector_dot(const product *p, const hdi_caps *caps, choice *c)
     /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it; two
      * columns a subgroup leave registers for enough subgroups, and enough workgroups for all units. */
     const bool is_long = p->k >= LONG_K;
-    const uint32_t subgroups = is_long ? 16 : 8;
-    c->part_n = p->m == 1 || is_long ? 2 : 4;
+    const uint32_t subgroups = nth ? others[nth - 1].subgroups : is_long ? 16 : 8;
+    c->part_n = nth ? others[nth - 1].columns : p->m == 1 || is_long ? 2 : 4;
     c->tile_n = subgroups * c->part_n;
     c->subgroup = (uint32_t)caps->subgroup;
     c->workgroup = subgroups * c->subgroup;
@@ -266,29 +276,36 @@ static uint64_t matrix_shared_bytes(uint32_t tile) {
     return (uint64_t)(matrix_tiles[tile].tile_m + matrix_tiles[tile].tile_n) * 2 * (HDI_MM_DEPTH + 8);
 }
 
+static bool matrix_tile_fits(const product *p, const hdi_caps *caps, uint32_t tile, uint32_t parts) {
+    hdi_chain chain;
+    hdi_tensor out;
+    if (matrix_shared_bytes(tile) > caps->shared_bytes) return false;
+    return parts == 1 || (p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX && chain_of_parts(p, parts, 0, &chain, &out));
+}
+
+static void take_matrix_tile(uint32_t tile, uint32_t parts, choice *c) {
+    c->tile_m = matrix_tiles[tile].tile_m;
+    c->tile_n = matrix_tiles[tile].tile_n;
+    c->part_m = matrix_tiles[tile].part_m;
+    c->part_n = matrix_tiles[tile].part_n;
+    c->parts = parts;
+    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
+}
+
 /* The tile and the parts of K that are done first: rounds of workgroups over the device's units, each as long as its tile
  * is large and its part deep, and the sum of the parts behind them. */
 static void choose_matrix_tile(const product *p, const hdi_caps *caps, choice *c) {
     const uint64_t units = HDI_MAX(caps->compute_units, 1), sums = p->batch * p->m * p->n;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < HDI_COUNT(matrix_tiles); i++)
-        for (uint32_t parts = 1; parts <= MOST_PARTS; parts++) {
-            if (matrix_shared_bytes(i) > caps->shared_bytes) break;
-            hdi_chain chain;
-            hdi_tensor out;
-            if (parts > 1 && (p->k / parts < LEAST_PART || sums * parts > UINT32_MAX || !chain_of_parts(p, parts, 0, &chain, &out))) break;
+        for (uint32_t parts = 1; parts <= MOST_PARTS && matrix_tile_fits(p, caps, i, parts); parts++) {
             const uint64_t area = (uint64_t)matrix_tiles[i].tile_m * matrix_tiles[i].tile_n;
             const uint64_t rounds = hdi_divide_up(tiles_of(p, matrix_tiles[i].tile_m, matrix_tiles[i].tile_n) * parts, units);
             const uint64_t time = rounds * area * (hdi_divide_up(p->k, parts) + START_DEPTH) * 100 / matrix_tiles[i].rate +
                                   (parts > 1 ? LAUNCH_WORK + SUM_WORK * sums * (parts + 1) : 0);
             if (time >= least) continue;
             least = time;
-            c->tile_m = matrix_tiles[i].tile_m;
-            c->tile_n = matrix_tiles[i].tile_n;
-            c->part_m = matrix_tiles[i].part_m;
-            c->part_n = matrix_tiles[i].part_n;
-            c->parts = parts;
-            c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
+            take_matrix_tile(i, parts, c);
         }
 }
 
@@ -305,18 +322,22 @@ static bool halves_fit(const product *p, const hdi_caps *caps) {
     return is_gapless(p->b.tensor) && bytes <= most && !is_wrong(p, HDI_MODULE_HALVES);
 }
 
-static bool choose_matrix(const product *p, const hdi_caps *caps, choice *c) {
+static bool choose_matrix(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+    static const uint32_t others[] = { 1, 2, 4 }; /* parts of K, for each tile */
+    const uint32_t tile = nth ? (nth - 1) / (uint32_t)HDI_COUNT(others) : 0, parts = nth ? others[(nth - 1) % HDI_COUNT(others)] : 0;
     const hdi_tensor *b = p->b.tensor;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
     if (caps->subgroup != 32 && !caps->subgroup_control) return false;
     if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
-    if (p->m <= FEW_ROWS || p->k < 16 || most_invocations(caps) < 256) return false;
+    if (p->m <= (nth ? 1 : FEW_ROWS) || p->k < 16 || most_invocations(caps) < 256) return false;
+    if (nth && (tile >= HDI_COUNT(matrix_tiles) || !matrix_tile_fits(p, caps, tile, parts))) return false;
     c->subgroup = 32;
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once. */
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
     c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && halves_fit(p, caps);
-    choose_matrix_tile(p, caps, c);
+    if (nth) take_matrix_tile(tile, parts, c);
+    else choose_matrix_tile(p, caps, c);
     return c->parts != 0;
 }
 
@@ -329,12 +350,12 @@ static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
 }
 
 /* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
-static bool choose_library(const product *p, const hdi_caps *caps, choice *c) {
+static bool choose_library(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
     enum { LEAST_SIDE = 16, LEAST_WORK = 1 << 21, UNIT = 8 };
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
     hdi_chain chain;
     hdi_tensor out;
-    if (is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->batch * p->m * p->n * p->k < LEAST_WORK) return false;
+    if (nth || is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->batch * p->m * p->n * p->k < LEAST_WORK) return false;
     if (p->lengths[0] > 1 || p->lengths[1] > 1 || p->batch * p->m * p->n > INT32_MAX) return false;
     c->halves[0] = a != b && a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
@@ -349,43 +370,48 @@ static bool choose_library(const product *p, const hdi_caps *caps, choice *c) {
 
 /* ---- vector and tiled forms ---- */
 
-static bool choose_vector(const product *p, const hdi_caps *caps, choice *c) {
-    if (p->m > FEW_ROWS) return false;
+static bool choose_vector(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+    static const uint32_t native[] = { 32, 64, 128, 256 };
+    static const struct { uint32_t workgroup, columns; } others[] = { { 64, 2 }, { 64, 4 }, { 64, 8 }, { 128, 4 }, { 128, 8 }, { 128, 32 }, { 256, 8 }, { 256, 32 }, { 256, 64 } };
+    if (p->m > FEW_ROWS || nth > (caps->native_kernels ? HDI_COUNT(native) : HDI_COUNT(others))) return false;
     c->tile_m = (uint32_t)p->m;
     c->because = is_exact(p) ? "few rows of A: blocks along K side by side, added in order"
                              : "few rows of A: each weight is read once for all of them";
     if (caps->native_kernels) {
         const uint64_t each = hdi_divide_up(p->n * p->batch, 8 * HDI_MAX(caps->threads, 1));
-        c->tile_n = (uint32_t)HDI_MIN(HDI_MAX((each + 31) / 32 * 32, 32), 256);
+        c->tile_n = nth ? native[nth - 1] : (uint32_t)HDI_MIN(HDI_MAX((each + 31) / 32 * 32, 32), 256);
         const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n) : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
         c->scratch_bytes = (uint32_t)bytes;
         const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
         return bytes <= UINT32_MAX && (is_exact(p) || columns);
     }
-    c->tile_n = p->b.along_k ? 4 : 32;
-    c->workgroup = p->b.along_k ? 64 : 128;
+    c->tile_n = nth ? others[nth - 1].columns : p->b.along_k ? 4 : 32;
+    c->workgroup = nth ? others[nth - 1].workgroup : p->b.along_k ? 64 : 128;
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 4 * c->tile_m * (c->workgroup + c->tile_n);
 }
 
-static bool choose_amx(const product *p, const hdi_caps *caps, choice *c) {
+static bool choose_amx(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
     const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
     const hdi_variant packs = { HDI_MODULE_PACK_BF16, false, UINT64_C(1) << p->a.tensor->dtype };
     if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH ||
         p->b.tensor->dtype == HD_F32 || !columns) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
-    c->tile_n = HDCPU_AMX_TILE_N;
-    while (c->tile_n > 32 && tiles_of(p, c->tile_m, c->tile_n) < 4 * HDI_MAX(caps->threads, 1)) c->tile_n /= 2;
+    c->tile_n = nth ? HDCPU_AMX_TILE_N >> (nth - 1) : HDCPU_AMX_TILE_N;
+    if (c->tile_n < 32) return false;
+    while (!nth && c->tile_n > 32 && tiles_of(p, c->tile_m, c->tile_n) < 4 * HDI_MAX(caps->threads, 1)) c->tile_n /= 2;
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
     c->packs = true;
     c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
     return true;
 }
 
-static bool choose_native_tile(const product *p, const hdi_caps *caps, choice *c) {
+static bool choose_native_tile(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+    static const struct { uint32_t tile_m, tile_n; } others[] = { { 192, 512 }, { 192, 256 }, { 96, 512 }, { 96, 256 }, { 48, 256 }, { 48, 128 }, { 24, 128 }, { 24, 64 } };
     const uint64_t wanted = 4 * HDI_MAX(caps->threads, 1);
-    c->tile_m = 192;
-    c->tile_n = 512;
-    while (tiles_of(p, c->tile_m, c->tile_n) < wanted && (c->tile_m > 24 || c->tile_n > 64)) {
+    if (nth > HDI_COUNT(others)) return false;
+    c->tile_m = nth ? others[nth - 1].tile_m : 192;
+    c->tile_n = nth ? others[nth - 1].tile_n : 512;
+    while (!nth && tiles_of(p, c->tile_m, c->tile_n) < wanted && (c->tile_m > 24 || c->tile_n > 64)) {
         if (c->tile_n > 64 && (c->tile_m == 24 || c->tile_n >= 2 * c->tile_m)) c->tile_n /= 2;
         else c->tile_m /= 2;
     }
@@ -395,19 +421,21 @@ static bool choose_native_tile(const product *p, const hdi_caps *caps, choice *c
     return bytes <= UINT32_MAX;
 }
 
-static bool choose_tile(const product *p, const hdi_caps *caps, choice *c) {
+static bool choose_tile(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
     static const struct { uint32_t tile, part, workgroup; const char *because; } tiles[] = {
         { 128, 8, 256, "large: tiles of 128 x 128" },
         { 64, 4, 256, "tiles of 64 x 64" },
         { 32, 4, 64, "tiles of 32 x 32: more would leave the device idle, or do not fit" },
         { 16, 2, 64, "small: tiles of 16 x 16" },
     };
-    if (caps->native_kernels) return choose_native_tile(p, caps, c);
+    if (caps->native_kernels) return choose_native_tile(p, caps, nth, c);
+    if (nth > HDI_COUNT(tiles)) return false;
     for (uint32_t i = 0; i < HDI_COUNT(tiles); i++) {
         const uint32_t tile = tiles[i].tile;
         const bool last = i + 1 == HDI_COUNT(tiles);
         if (most_invocations(caps) < tiles[i].workgroup || caps->shared_bytes < 2 * 16 * 4 * (tile + 4)) continue;
-        if (!last && (tiles_of(p, tile, tile) < 2 * caps->compute_units || 2 * HDI_MIN(p->m, p->n) <= tile)) continue;
+        if (nth && p->m <= FEW_ROWS && tile > 32) return false;
+        if (nth ? i + 1 != nth : !last && (tiles_of(p, tile, tile) < 2 * caps->compute_units || 2 * HDI_MIN(p->m, p->n) <= tile)) continue;
         c->tile_m = c->tile_n = tile;
         c->part_m = c->part_n = tiles[i].part;
         c->workgroup = tiles[i].workgroup;
@@ -421,27 +449,67 @@ static bool choose_tile(const product *p, const hdi_caps *caps, choice *c) {
 static const struct {
     hdi_module_id module;
     bool native, merges;
-    bool (*choose)(const product *p, const hdi_caps *caps, choice *out_choice);
+    bool (*choose)(const product *p, const hdi_caps *caps, uint32_t nth, choice *out_choice);
+    const char *name;
 } rows[] = {
-    { HDI_MODULE_MATVEC_DOT,      false, true,  choose_vector_dot },
-    { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup },
-    { HDI_MODULE_MATMUL_LIBRARY,  false, false, choose_library },
-    { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix },
-    { HDI_MODULE_MATVEC,          true,  false, choose_vector },
-    { HDI_MODULE_MATMUL_AMX,      true,  false, choose_amx },
-    { HDI_MODULE_MATMUL_TILED,    true,  false, choose_tile },
+    { HDI_MODULE_MATVEC_DOT,      false, true,  choose_vector_dot, "dot" },
+    { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup, "subgroup" },
+    { HDI_MODULE_MATMUL_LIBRARY,  false, false, choose_library, "library" },
+    { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix, "matrix" },
+    { HDI_MODULE_MATVEC,          true,  false, choose_vector, "vector" },
+    { HDI_MODULE_MATMUL_AMX,      true,  false, choose_amx, "amx" },
+    { HDI_MODULE_MATMUL_TILED,    true,  false, choose_tile, "tiled" },
 };
+enum { ROWS = HDI_COUNT(rows), ALTERNATIVES = 19 }; /* of a row, what its rules choose among them */
 
-static bool choose(const product *p, choice *out_choice) {
+/* What row `row` makes of the product, with its alternative `nth`. */
+static bool choose_row(const product *p, uint32_t row, uint32_t nth, choice *out_choice) {
     const hdi_caps *caps = p->request->caps;
     const bool merged = p->request->a_norm.present || p->request->pair;
-    for (uint32_t i = 0; i < HDI_COUNT(rows); i++) {
-        if ((caps->native_kernels && !rows[i].native) || (merged && !rows[i].merges)) continue;
-        if (i + 1 < HDI_COUNT(rows) && is_wrong(p, rows[i].module)) continue; /* the last one's turn is for hdi_kernels_lower */
-        *out_choice = (choice){ .module = rows[i].module, .merges = rows[i].merges };
-        if (rows[i].choose(p, caps, out_choice)) return true;
-    }
+    if ((caps->native_kernels && !rows[row].native) || (merged && !rows[row].merges)) return false;
+    if (row + 1 < ROWS && is_wrong(p, rows[row].module)) return false; /* the last one's turn is for hdi_kernels_lower */
+    *out_choice = (choice){ .module = rows[row].module, .merges = rows[row].merges };
+    return rows[row].choose(p, caps, nth, out_choice);
+}
+
+/* Option 0 is what the first row that fits makes of the product by its rules; then come all rows with all alternatives. */
+static bool choose_option(const product *p, uint32_t option, choice *out_choice) {
+    if (option > 0) return choose_row(p, (option - 1) / ALTERNATIVES, (option - 1) % ALTERNATIVES, out_choice);
+    for (uint32_t row = 0; row < ROWS; row++)
+        if (choose_row(p, row, 0, out_choice)) return true;
     return false;
+}
+
+static bool name_option(const void *user, uint32_t option, char out[HDI_OPTION_NAME]) {
+    const product *p = user;
+    choice c;
+    if (!choose_option(p, option, &c)) return false;
+    uint32_t row = 0;
+    while (row + 1 < ROWS && rows[row].module != c.module) row++;
+    const char *name = rows[row].name;
+    switch (c.module) {
+    case HDI_MODULE_MATVEC_DOT: snprintf(out, HDI_OPTION_NAME, "%s_s%u_c%u", name, c.tile_n / c.part_n, c.part_n); break;
+    case HDI_MODULE_MATMUL_LIBRARY: snprintf(out, HDI_OPTION_NAME, "%s", name); break;
+    case HDI_MODULE_MATMUL_MATRIX: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u_k%u", name, c.tile_m, c.tile_n, c.parts); break;
+    case HDI_MODULE_MATMUL_AMX: snprintf(out, HDI_OPTION_NAME, "%s_c%u", name, c.tile_n); break;
+    case HDI_MODULE_MATMUL_TILED: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u", name, c.tile_m, c.tile_n); break;
+    default: snprintf(out, HDI_OPTION_NAME, "%s_w%u_c%u", name, HDI_MAX(c.workgroup, 1), c.tile_n);
+    }
+    return true;
+}
+
+static bool take_option(const product *p, uint32_t option, choice *out_choice) {
+    if (!choose_option(p, option, out_choice)) return option > 0 && take_option(p, 0, out_choice);
+    out_choice->nth = option;
+    if (option > 0) out_choice->because = hdi_because_measured, name_option(p, option, out_choice->option);
+    return true;
+}
+
+static bool choose(const product *p, hdi_menus *menus, choice *out_choice) {
+    const bool merged = p->request->a_norm.present || p->request->pair;
+    const hdi_class_family family = merged ? HDI_CLASS_MERGED : p->m <= FEW_ROWS ? HDI_CLASS_MATVEC : HDI_CLASS_MATMUL;
+    const hdi_class class = hdi_class_of(family, p->b.tensor->dtype, p->m, p->batch * p->n * p->k);
+    return take_option(p, hdi_option_choose(p->request, menus, class, 1 + ROWS * ALTERNATIVES, name_option, p), out_choice);
 }
 
 /* ---- launch ---- */
@@ -585,13 +653,14 @@ static hd_status launch_product(const product *p, const choice *c, const hdi_ten
     for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
     launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
     launch->because = c->because;
+    memcpy(launch->option, c->option, sizeof launch->option);
     return HD_OK;
 }
 
 bool hdi_matmul_fits(const hdi_request *request) {
     product p;
     choice c;
-    return read_product(request, &p, NULL) == HD_OK && check(&p, NULL) == HD_OK && choose(&p, &c);
+    return read_product(request, &p, NULL) == HD_OK && check(&p, NULL) == HD_OK && choose(&p, NULL, &c);
 }
 
 /* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
@@ -654,6 +723,7 @@ static hd_status launch_library(const product *p, const choice *c, hdi_lowering 
     launch->flops = 2 * p->batch * p->m * p->n * p->k;
     launch->bytes = side_bytes(p, &p->a, p->m) + side_bytes(p, &p->b, p->n) + hd_tensor_bytes(out.dtype, out.shape);
     launch->because = c->because;
+    memcpy(launch->option, c->option, sizeof launch->option);
     return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
 }
 
@@ -692,14 +762,15 @@ static hd_status codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering,
     return HD_OK;
 }
 
-static hd_status lower_product(const hdi_request *request, hd_dtype type, hdi_lowering *lowering, hd_error *error) {
+/* `option`: the one to take, or NULL: choose. */
+static hd_status lower_product(const hdi_request *request, hd_dtype type, const uint32_t *option, hdi_lowering *lowering, hd_error *error) {
     product p;
     choice c;
     hd_status status = read_product(request, &p, error);
     if (!status) status = check(&p, error);
     if (status) return status;
     p.type = type;
-    if (!choose(&p, &c))
+    if (option ? !take_option(&p, *option, &c) : !choose(&p, lowering->menus, &c))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
     if (c.packs) {
@@ -714,9 +785,9 @@ static hd_status lower_product(const hdi_request *request, hd_dtype type, hdi_lo
     prepared.inputs = inputs;
     if (c.halves[0]) status = floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
     if (c.halves[1] && !status) status = codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
-    return status ? status : lower_product(&prepared, type, lowering, error); /* both are f16 now */
+    return status ? status : lower_product(&prepared, type, &c.nth, lowering, error); /* both are f16 now */
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    return lower_product(request, request->inputs[0].dtype, lowering, error);
+    return lower_product(request, request->inputs[0].dtype, NULL, lowering, error);
 }

@@ -45,6 +45,25 @@ uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
     return workgroup;
 }
 
+static const char *const width_names[] = { "", "w64", "w128", "w256" }; /* 64 << (nth - 1) */
+
+static bool name_width(const void *user, uint32_t nth, char out[HDI_OPTION_NAME]) {
+    const uint32_t most = hdi_rows_workgroup(user), width = nth ? 32u << nth : most;
+    for (uint32_t i = 1; i < HDI_COUNT(width_names); i++)
+        if (width == 32u << i && width <= most) return memcpy(out, width_names[i], strlen(width_names[i]) + 1) != NULL;
+    return false;
+}
+
+void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch) {
+    launch->workgroup = hdi_rows_workgroup(request->caps);
+    if (request->caps->native_kernels) return;
+    const uint32_t nth = hdi_option_choose(request, menus, hdi_class_of(family, x->dtype, rows, n), HDI_COUNT(width_names), name_width, request->caps);
+    if (nth == 0) return;
+    launch->workgroup = 32u << nth;
+    launch->option = width_names[nth];
+    launch->because = hdi_because_measured;
+}
+
 static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access, hd_error *error) {
     uint64_t offset;
     if (hd_shape_elements(tensor->shape) > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "a tensor of more than 2^32 - 1 elements");
@@ -93,5 +112,6 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     launch->flops = from->flops;
     launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);
     launch->because = from->because;
+    if (from->option) memcpy(launch->option, from->option, strlen(from->option) + 1); /* a name that fits: kernel.h */
     return status;
 }

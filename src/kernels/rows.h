@@ -17,6 +17,7 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
 typedef struct hdi_rows_launch {
     uint32_t          module, workgroup, subgroup; /* subgroup: as demanded, 0: any */
+    const char       *option;                      /* that was chosen, or NULL */
     const hdi_tensor *inputs[7];
     uint32_t          input_count, written_from; /* inputs from this one on are written too; 0: none are */
     const hdi_tensor *out;
@@ -30,6 +31,9 @@ typedef struct hdi_rows_launch {
 hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch, hdi_lowering *lowering, hd_error *error);
 /* The workgroup that hdi_rows_add takes for 0. */
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
+/* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the launch's
+ * workgroup, and its option and `because` where one was chosen by what was measured. */
+void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch);
 
 /* The PAGE constant (abi.h) of a pool [N,R,...]; R is a power of two. */
 static inline uint32_t hdi_rows_page(const hdi_tensor *pool) {

@@ -19,10 +19,11 @@ static hdi_tensor axis_last(const hdi_tensor *tensor, uint32_t axis) {
 static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor *x, const hdi_tensor *targets,
                      const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
     const uint64_t elements = hd_shape_elements(x->shape);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { x, targets }, .input_count = 2, .out = out,
+    hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { x, targets }, .input_count = 2, .out = out,
                                      .spec = { op, (uint32_t)x->dtype }, .spec_count = 2,
                                      .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2, .groups = elements / n,
                                      .flops = 8 * elements, .because = "a workgroup for each row" };
+    hdi_rows_choose(request, HDI_CLASS_SOFTMAX, x, elements / n, n, lowering->menus, &launch);
     return hdi_rows_add(request, &launch, lowering, error);
 }
 

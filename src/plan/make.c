@@ -53,7 +53,7 @@ static hdi_plan *new_plan(const hd_allocator *allocator, const hdi_caps *caps, c
     if (plan->options.math == HD_MATH_DEFAULT) plan->options.math = HD_MATH_FAST;
     if (plan->options.slice_us == 0) plan->options.slice_us = 100000;
     plan->caps = *caps;
-    plan->tight = tight;
+    plan->tight = tight || options->one_by_one;
     hdi_cmds_init(&plan->cmds, allocator);
     return plan;
 }
@@ -69,6 +69,7 @@ hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program
         status = run_stages(plan, program, error);
         uint64_t needed = plan->memory.total_bytes, budget = plan->options.budget_bytes;
         if (!status && (budget == 0 || needed <= budget)) {
+            plan->options.menus = NULL; /* the caller's */
             *out_plan = plan;
             return HD_OK;
         }

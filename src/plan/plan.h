@@ -19,6 +19,8 @@ typedef struct hdi_plan_options {
     uint64_t budget_bytes; /* 0: no limit */
     bool     no_fusion;
     uint32_t slice_us;     /* 0: 100,000 */
+    bool     one_by_one;   /* one step a level: each waits for the one before */
+    hdi_menus *menus;      /* gets the options of the kernels; NULL: nobody asks */
 } hdi_plan_options;
 
 /* A piece of memory that values are views of. */
@@ -50,6 +52,7 @@ typedef struct hdi_plan_step {
     uint64_t    flops, bytes;
     const char *label;                 /* "v5 matmul + v6 relu"; in the arena */
     const char *because;
+    char        option[HDI_OPTION_NAME]; /* of the kernel, where one was chosen by what was measured; else "" */
     uint32_t    level;
 } hdi_plan_step;
 
