@@ -360,7 +360,25 @@ typedef struct hd_device_figure {
  *  counts on; the result is kept on disk for the machine, the device and its driver. `heddle tune` calls this.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a program of several kinds of work), OUT_OF_HOST_MEMORY, IO (it could not be kept). Any thread. */
 HD_API hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_t count);
-/** Forgets what was measured, on disk too: assumptions take its place. Statuses: NULL_POINTER, IO. Any thread. */
+/** What was chosen for kernels of one kind, type and size, among the ways that they have of computing their work. */
+typedef struct hd_kernel_choice {
+    char     work[128];    /* "matvec q4_0, rows 1, size 2^22-2^24": docs/route.md tells what rows and size are */
+    char     standard[24]; /* what plans take where nothing was measured: "dot_s8_c2" */
+    char     chosen[24];   /* what they take from now on; the same where nothing is faster by more than 3 % */
+    uint32_t options;      /* that were compared, the standard one among them; below 2: there is nothing to choose */
+    double   gain;         /* the standard one took so many times as long; 1 where it stays */
+} hd_kernel_choice;
+/** Measures on the device every right way of computing programs, all of the same kind, type and class of size, and keeps the fastest one for
+ *  what plans of that class hold from then on, in fast mode; on disk too, for the machine, the device and its driver. One takes the place
+ *  of the standard one only if known answers show it to be right there and if it is faster on each program by more than 3 % in two
+ *  measurements, each in turn with the standard one. Plans that exist are not changed. `heddle tune` calls this.
+ *  @param programs borrowed; operations of one kind that do not depend on each other, such as eight matrix products; 1 to 4 programs.
+ *  Their inputs hold numbers at random in the range that a name such as "x -1 1" states, else -4 to 4. @param rounds of the first
+ *  measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (programs of several classes), LIMIT (too many choices),
+ *  OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (it could not be kept), those of hd_plan_create. Any thread. */
+HD_API hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out_choice);
+/** Forgets what was measured, choices of kernels too, on disk too: assumptions take its place. Statuses: NULL_POINTER, IO. Any thread. */
 HD_API hd_status hd_device_untune(hd_device *device);
 /** What is known or assumed of the device; parameters as hd_devices. Any thread. */
 HD_API hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count);

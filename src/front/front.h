@@ -162,7 +162,7 @@ hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records
 /* ---- verify.c: which kernel variants are right on a device, judged once and kept beside the compiled kernels ---- */
 hd_status hdi_verdicts_open(hd_device *device, hd_error *error);
 void hdi_verdicts_close(hd_device *device);
-/* The device's facts, with what is known to be wrong. */
+/* The device's facts, with what is known to be wrong and what was chosen. */
 void hdi_verdicts_caps(hd_device *device, hdi_caps *out_caps);
 /* A plan of variants that are not known to be wrong; those that were never judged are judged first, where the context asks for it. */
 hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
@@ -171,6 +171,9 @@ hd_status hdi_tuned_open(hd_device *device, hd_error *error);
 void hdi_tuned_close(hd_device *device);
 /* What is known now. */
 void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned);
+/* Which options of kernels were chosen; and a choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
+void hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
+hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
 /* A measured run teaches (hdi_learn). */
 void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
 /* ---- routing.c: route "auto" ---- */
@@ -198,8 +201,18 @@ hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant
 hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_variant *variants, uint32_t count, hd_error *error);
 /* Are f32 sums and products rounded, and subnormals kept, as exact mode needs? */
 hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error);
+/* Loads all kernels that can be loaded, compiled side by side: one that fails is left out, and marked in `wanted`. */
+hd_status hdi_known_load(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error);
+/* Ordinary numbers for an input, the same ones for the same seed. Its name may tell their range: "x -1 1". */
+void hdi_known_input(const hdi_node *node, uint64_t seed, void *out_bytes);
+/* The largest error of `given` as a share of its bound, which is a few units of the type and `share` of the largest element. */
+double hdi_known_error(const hdi_reference_tensor *right, const void *given, float share);
 /* Changes with the answers: verdicts of others are not taken over. */
 uint64_t hdi_known_answers_hash(void);
+/* ---- choices.c: which option of a kernel is the fastest on a device ---- */
+/* Is the option faster, by times of the rules' own and of it, measured in turn in so many rounds: by more than 3 %, and in three
+ * rounds of four? `out_gain`: how many times as long the rules' own took. */
+bool hdi_choice_pays(const uint64_t *standard_ns, const uint64_t *option_ns, uint32_t rounds, double *out_gain);
 /* ---- parts.c: the segments of a plan, made ---- */
 /* Makes plan->parts by desc.route, all that hangs on them, and plan->memory. What was made is the plan's in any case. */
 hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t program_hash, hd_error *error);

@@ -159,6 +159,11 @@ static void fill_input(run *r, const hdi_node *node, uint64_t seed, uint8_t *out
     fill(&g, node->dtype, hd_shape_elements(node->shape), out);
 }
 
+void hdi_known_input(const hdi_node *node, uint64_t seed, void *out) {
+    run ordinary = { .data = REAL };
+    fill_input(&ordinary, node, seed, out);
+}
+
 /* Every value in plain C. */
 static hd_status compute(run *r, hd_error *error) {
     r->values = hdi_arena_alloc(&r->arena, r->program->node_count * sizeof *r->values);
@@ -227,6 +232,8 @@ static double worst_error(const hdi_reference_tensor *right, const uint8_t *give
     }
     return worst;
 }
+
+double hdi_known_error(const hdi_reference_tensor *right, const void *given, float share) { return worst_error(right, given, false, share); }
 
 /* Runs the plan, which then is the core's, and compares all outputs. */
 static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float share, double *out_worst, hd_error *error) {
@@ -417,8 +424,7 @@ static hd_status gather(void *user, const trial *tried, hd_error *error) {
     return HD_OK;
 }
 
-/* Loads all that can be loaded: a kernel that fails is left out, and the others are asked for again. */
-static hd_status load_all(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error) {
+hd_status hdi_known_load(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error) {
     for (;;) {
         hd_error inside = { 0 };
         uint32_t left = 0;
@@ -446,7 +452,7 @@ hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_v
             const hdi_kernel *kernel = &g.plans[i]->cmds.kernels[k];
             wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(kernel->module), .kernel = kernel };
         }
-    if (!status) status = load_all(device, wanted, count, error);
+    if (!status) status = hdi_known_load(device, wanted, count, error);
     for (uint32_t i = 0; i < g.count; i++) hdi_plan_free(g.plans[i]);
     hdi_free(g.allocator, g.plans, g.capacity * sizeof *g.plans);
     hdi_free(g.allocator, wanted, g.kernel_count * sizeof *wanted);

@@ -71,6 +71,24 @@ void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COU
     hdi_mutex_unlock(&device->tuned->lock);
 }
 
+void hdi_tuned_choices(hd_device *device, hdi_choices *out_choices) {
+    *out_choices = lock(device)->tuning.choices;
+    hdi_mutex_unlock(&device->tuned->lock);
+}
+
+hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error) {
+    const hdi_host *host = device->host;
+    hd_status status = HD_OK;
+    hdi_tuning *tuning = &lock(device)->tuning;
+    if (!choice) hdi_choices_remove(&tuning->choices, of);
+    else if (!hdi_choices_put(&tuning->choices, choice)) status = hdi_fail(error, HD_STATUS_LIMIT, "more than %d choices of kernels", HDI_CHOICES);
+    if (!status && host->cache_dir && !hdi_tuning_save(host->allocator, host->cache_dir, tuning))
+        status = hdi_fail(error, HD_STATUS_IO, "the tuning file could not be written in %s", host->cache_dir);
+    hdi_mutex_unlock(&device->tuned->lock);
+    hdi_core_drop_idle(device->context, device); /* they may hold another choice */
+    return status;
+}
+
 /* The work of every node of a program that is well formed, `program->node_count` of them; yours, also after a failure. */
 static hd_status work_of(const hd_program *program, hdi_work **out_work, hd_error *error) {
     hd_status status = hdi_program_check(program, error);

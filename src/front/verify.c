@@ -67,10 +67,11 @@ void hdi_verdicts_close(hd_device *device) {
 }
 
 /* Called with the lock held. */
-static hdi_caps caps_now(const hd_device *device) {
+static hdi_caps caps_now(hd_device *device) {
     hdi_caps caps = device->found.caps;
     memcpy(caps.wrong, device->verdicts->file.wrong, sizeof caps.wrong);
     caps.inexact = device->verdicts->file.inexact;
+    hdi_tuned_choices(device, &caps.choices);
     return caps;
 }
 

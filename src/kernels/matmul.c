@@ -505,10 +505,12 @@ static bool take_option(const product *p, uint32_t option, choice *out_choice) {
     return true;
 }
 
+/* Choices are among the options of the products that models are made of: rows of f32 and weights whose columns lie along K. */
 static bool choose(const product *p, hdi_menus *menus, choice *out_choice) {
+    if (p->a.tensor->dtype != HD_F32 || !p->a.along_k || !p->b.along_k || p->batch != 1) return take_option(p, 0, out_choice);
     const bool merged = p->request->a_norm.present || p->request->pair;
     const hdi_class_family family = merged ? HDI_CLASS_MERGED : p->m <= FEW_ROWS ? HDI_CLASS_MATVEC : HDI_CLASS_MATMUL;
-    const hdi_class class = hdi_class_of(family, p->b.tensor->dtype, p->m, p->batch * p->n * p->k);
+    const hdi_class class = hdi_class_of(family, p->b.tensor->dtype, p->m, p->n * p->k);
     return take_option(p, hdi_option_choose(p->request, menus, class, 1 + ROWS * ALTERNATIVES, name_option, p), out_choice);
 }
 

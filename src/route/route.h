@@ -62,6 +62,7 @@ typedef struct hdi_tuning {
     hdi_figure submit;                                       /* only its fixed_ns: what a submission costs whatever is in it */
     hdi_figure upload, download;                             /* host to device and back; no flops */
     hdi_figure ops[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];
+    hdi_choices choices;                                     /* of kernels' options */
 } hdi_tuning;
 /* Names the tuning's machine, device or driver: bytes that would break its line become '?'. */
 void hdi_tuning_name(const char *text, char out[HDI_TUNING_NAME]);
@@ -101,7 +102,7 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured);
 /* ---- the tuning file (tuning.c): text, one line a figure ---- */
 
 /* Bytes that print takes at most. */
-#define HDI_TUNING_BYTES 16384
+#define HDI_TUNING_BYTES 32768
 void hdi_tuning_print(const hdi_tuning *tuning, hdi_text *out_text);
 /* Takes over every line that is well formed into `inout_tuning`, which holds assumptions and the names of the device; returns the number of
  * lines that were refused. A file of another device, driver or machine gives nothing: all of its lines are refused. */

@@ -9,6 +9,7 @@
  *   submit    fixed_ns 12000 samples 20 error 0.04
  *   upload    fixed_ns 9000 gbytes_s 10.5 samples 12 error 0.06
  *   matmul half fixed_ns 8000 gflops 51000 gbytes_s 2100 samples 14 error 0.08
+ *   choice matvec q4_0 rows 0 size 11 option dot_s4_c2 gain 1.12
  *
  * A rate that is left out is one that takes no time. */
 #define _POSIX_C_SOURCE 200809L
@@ -55,6 +56,7 @@ void hdi_tuning_print(const hdi_tuning *t, hdi_text *out) {
     for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
             print_figure(out, hdi_family_name((hdi_family)family), hdi_width_name((hdi_width)width), &t->ops[family][width]);
+    hdi_choices_print(&t->choices, out);
 }
 
 /* ---- reading ---- */
@@ -110,6 +112,8 @@ static hdi_figure *find_figure(line *rest, hdi_tuning *t) {
 }
 
 static bool read_line(line text, hdi_tuning *t) {
+    line behind = text;
+    if (is_word(next_word(&behind), "choice")) return hdi_choices_read(behind.at, (size_t)(behind.end - behind.at), &t->choices);
     hdi_figure figure, *into = find_figure(&text, t);
     if (!into || !read_figure(&text, &figure)) return false;
     *into = figure;

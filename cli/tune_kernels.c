@@ -1,0 +1,204 @@
+/* tune_kernels.c: `heddle tune`, its first half: programs of one kind of kernel in the types and sizes of language models, from which the
+ * library finds the fastest of the kernel's options on each device (hd_device_tune_kernels). */
+#include "cli/tune.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW_ROWS = 8, SHAPES = 2, MOST_COPIES = 8, COLUMNS = 5, HEADS = 32, KEY_HEADS = 8, HEAD = 128, NAME = 24 };
+#define SPREAD_BYTES  (64u << 20)          /* of weights in a program, so that no cache holds them from one run to the next */
+#define SPREAD_HOST   (8u << 20)           /* the same on a processor, where they take their time */
+#define QUICK_NS      UINT64_C(40000000)   /* programs that are predicted to take longer are left out */
+#define LONG_NS       UINT64_C(400000000)
+
+/* ---- programs ---- */
+
+/* Rows, and two sizes: columns and depth of weights, heads' keys, or the length of a row. */
+typedef struct shape { int64_t rows, n, k; } shape;
+
+static hd_value input(hd_program *p, const char *name, size_t copy, const char *range, hd_dtype type, hd_shape of) {
+    char text[NAME];
+    snprintf(text, sizeof text, "%s%zu %s", name, copy, range);
+    return hd_input(p, text, type, of);
+}
+
+static hd_value build_product(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k));
+    return hd_matmul_with(p, x, input(p, "w", copy, "-1 1", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
+}
+/* The beginning of a feed-forward layer: normalised rows times two matrices. */
+static hd_value build_merged(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k)), weight = input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k));
+    const hd_value rows = hd_rms_norm(p, x, weight, 1e-6f);
+    const hd_value gate = hd_matmul_with(p, rows, input(p, "v", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
+    const hd_value up = hd_matmul_with(p, rows, input(p, "w", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
+    return hd_mul(p, hd_silu(p, gate), up);
+}
+static hd_value build_attention(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    const hd_shape keys = HD_SHAPE(s.n, KEY_HEADS, HEAD);
+    const hd_value q = input(p, "q", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, HEADS, HEAD)), k = input(p, "k", copy, "-1 1", type, keys);
+    return hd_attention(p, q, k, input(p, "v", copy, "-1 1", type, keys), 0, &(hd_attention_desc){ .not_causal = 1 });
+}
+static hd_value build_elementwise(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    const hd_shape all = HD_SHAPE(s.rows, s.n);
+    return hd_add(p, input(p, "x", copy, "-1 1", type, all), input(p, "y", copy, "-1 1", type, all));
+}
+static hd_value build_reduce(hd_program *p, size_t copy, hd_dtype type, shape s) { return hd_sum(p, input(p, "x", copy, "0 1", type, HD_SHAPE(s.rows, s.n)), -1); }
+static hd_value build_softmax(hd_program *p, size_t copy, hd_dtype type, shape s) { return hd_softmax(p, input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n)), -1); }
+static hd_value build_norm(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    const hd_value x = input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n));
+    return hd_rms_norm(p, x, input(p, "g", copy, "0.5 1.5", type, HD_SHAPE(s.n)), 1e-6f);
+}
+
+/* ---- what is measured ---- */
+
+/* Kernels of one kind in all these types, rows and sizes; the two shapes of a size are of one class. --quick takes the quick ones, and
+ * the first shape of the second size. */
+typedef struct group {
+    const char *kernel;
+    hd_value  (*build)(hd_program *p, size_t copy, hd_dtype type, shape s);
+    hd_dtype    types[6], quick_types[2];
+    int64_t     rows[7], quick_rows[2];
+    struct { int64_t n, k; } sizes[3][SHAPES];
+} group;
+
+#define WEIGHTS { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_F16, HD_F32 }
+#define WEIGHT_SIZES { { { 1024, 1024 }, { 1024, 2560 } }, { { 2048, 2048 }, { 4096, 2560 } }, { { 4096, 4096 }, { 2560, 9728 } } }
+#define ROW_SIZES { { { 512, 1 }, { 768, 1 } }, { { 2048, 1 }, { 2560, 1 } }, { { 4096, 1 }, { 12288, 1 } } }
+static const group groups[] = {
+    { "matvec", build_product, WEIGHTS, { HD_Q4_0, HD_F16 }, { 1, 2, 4, 8 }, { 1, 8 }, WEIGHT_SIZES },
+    { "merged", build_merged, { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_F16 }, { HD_Q4_0 }, { 1, 8 }, { 1 }, WEIGHT_SIZES },
+    { "matmul", build_product, WEIGHTS, { HD_Q4_0, HD_F16 }, { 16, 64, 128, 256, 512 }, { 64 }, WEIGHT_SIZES },
+    { "attention", build_attention, { HD_F16, HD_F32 }, { HD_F16 }, { 1, 8, 64, 512 }, { 1 }, { { { 512, 1 }, { 768, 1 } }, { { 1024, 1 }, { 2048, 1 } }, { { 4096, 1 }, { 6144, 1 } } } },
+    { "elementwise", build_elementwise, { HD_F32, HD_F16 }, { HD_F32 }, { 1 }, { 1 }, { { { 4096, 1 }, { 12288, 1 } }, { { 1 << 18, 1 }, { 655360, 1 } }, { { 1 << 22, 1 }, { 10485760, 1 } } } },
+    { "reduce", build_reduce, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
+    { "softmax", build_softmax, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
+    { "norm", build_norm, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
+};
+
+static bool is_asked(const char *list, const char *name) {
+    char item[NAME];
+    size_t at = 0;
+    while (list && measure_next_item(list, &at, item, sizeof item))
+        if (strcmp(item, name) == 0 || strcmp(item, "all") == 0) return true;
+    return !list;
+}
+
+static int check_names(const measure *m, const char *list) {
+    char item[NAME];
+    size_t at = 0;
+    while (list && measure_next_item(list, &at, item, sizeof item)) {
+        bool known = strcmp(item, "all") == 0;
+        for (size_t i = 0; i < CLI_COUNT(groups); i++) known = known || strcmp(groups[i].kernel, item) == 0;
+        if (!known) return cli_usage(m->command, "no kernels are called %s", item);
+    }
+    return CLI_OK;
+}
+
+static uint64_t input_bytes(const hd_program *program) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < hd_program_port_count(program); i++) {
+        const hd_port port = hd_program_port(program, i);
+        if (port.kind == HD_PORT_INPUT) bytes += hd_tensor_bytes(port.dtype, port.shape);
+    }
+    return bytes;
+}
+
+/* Operations side by side, until their inputs are more than caches hold, as far as those are most of what is read; NULL where the device would take too long. */
+static hd_program *make_program(measure *m, const measure_device *device, const group *g, hd_dtype type, shape s, uint64_t most_ns) {
+    const bool host = device->info.kind == HD_DEVICE_CPU || device->info.kind == HD_DEVICE_SOFTWARE;
+    const uint64_t spread = host ? SPREAD_HOST : SPREAD_BYTES;
+    hd_program *program = hd_program_create(m->session->context);
+    uint64_t ns = 0;
+    for (size_t i = 0; i < MOST_COPIES && program && (i == 0 || (input_bytes(program) < spread && !(host && s.rows > FEW_ROWS))); i++) {
+        char name[NAME];
+        snprintf(name, sizeof name, "out%zu", i);
+        hd_output(program, name, g->build(program, i, type, s));
+    }
+    if (program && !hd_device_predict(device->device, program, &ns, NULL) && ns <= most_ns) return program;
+    hd_program_destroy(program);
+    cli_session_forget(m->session);
+    return NULL;
+}
+
+/* ---- measuring ---- */
+
+typedef struct choices {
+    hd_kernel_choice *items;
+    size_t count;
+} choices;
+
+static int keep(const measure *m, choices *all, const hd_kernel_choice *choice) {
+    hd_kernel_choice *more = realloc(all->items, (all->count + 1) * sizeof *more);
+    if (!more) return cli_fail(m->command, "no memory is left");
+    all->items = more;
+    more[all->count++] = *choice;
+    return CLI_OK;
+}
+
+/* One class. What the device cannot compute, or has no memory for, is passed over. */
+static int measure_class(measure *m, const measure_device *device, const group *g, hd_dtype type, int64_t rows, size_t size, bool quick, choices *all) {
+    hd_program *programs[SHAPES];
+    size_t count = 0;
+    hd_kernel_choice choice;
+    for (size_t i = 0; i < (quick ? 1 : SHAPES); i++) {
+        const shape s = { rows, g->sizes[size][i].n, g->sizes[size][i].k };
+        programs[count] = make_program(m, device, g, type, s, quick ? QUICK_NS : LONG_NS);
+        if (programs[count]) count++;
+    }
+    const hd_status status = count ? hd_device_tune_kernels(device->device, (const hd_program *const *)programs, count, (uint32_t)m->samples, &choice) : HD_OK;
+    for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);
+    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT) {
+        cli_session_forget(m->session);
+        return CLI_OK;
+    }
+    if (status) return cli_session_fail(m->session, g->kernel);
+    return count && choice.options > 1 ? keep(m, all, &choice) : CLI_OK;
+}
+
+static int measure_group(measure *m, const measure_device *device, const group *g, bool quick, choices *all) {
+    const hd_dtype *types = quick ? g->quick_types : g->types;
+    const int64_t *rows = quick ? g->quick_rows : g->rows;
+    const size_t type_room = quick ? CLI_COUNT(g->quick_types) : CLI_COUNT(g->types), row_room = quick ? CLI_COUNT(g->quick_rows) : CLI_COUNT(g->rows);
+    int code = CLI_OK;
+    for (size_t t = 0; t < type_room && types[t] != HD_DTYPE_NONE; t++)
+        for (size_t r = 0; r < row_room && rows[r] > 0; r++)
+            for (size_t size = quick ? 1 : 0; size < (quick ? 2 : CLI_COUNT(g->sizes)) && !code && !measure_is_ended(); size++)
+                code = measure_class(m, device, g, types[t], rows[r], size, quick, all);
+    return code;
+}
+
+static void print_choices(const measure *m, const measure_device *device, const choices *all, bool list) {
+    cli_cell (*cells)[COLUMNS] = calloc(all->count + 1, sizeof *cells);
+    static const char *const heads[COLUMNS] = { "KERNELS", "OPTIONS", "USUAL", "CHOSEN", "GAIN" };
+    size_t rows = 1, faster = 0;
+    for (size_t i = 0; i < COLUMNS && cells; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    for (size_t i = 0; i < all->count && cells; i++) {
+        const hd_kernel_choice *choice = &all->items[i];
+        const bool changed = strcmp(choice->standard, choice->chosen) != 0;
+        faster += changed;
+        if (!changed && !list) continue;
+        snprintf(cells[rows][0], CLI_CELL, "%s", choice->work);
+        snprintf(cells[rows][1], CLI_CELL, "%u", (unsigned)choice->options);
+        snprintf(cells[rows][2], CLI_CELL, "%s", choice->standard);
+        snprintf(cells[rows][3], CLI_CELL, "%s", choice->chosen);
+        snprintf(cells[rows++][4], CLI_CELL, "%.2fx", choice->gain);
+    }
+    printf("%s: %zu classes of kernels, in %zu of them another one is the fastest\n", measure_device_name(m, device), all->count, faster);
+    if (cells && rows > 1) cli_table(cells[0], rows, COLUMNS, 0x12u);
+    free(cells);
+}
+
+int tune_kernels(measure *m, const char *kernels, bool quick, bool list) {
+    int code = check_names(m, kernels);
+    for (size_t d = 0; d < m->device_count && !code; d++) {
+        choices all = { 0 };
+        const measure_device *device = &m->devices[d];
+        for (size_t g = 0; g < CLI_COUNT(groups) && !code; g++) {
+            const bool host = device->info.kind == HD_DEVICE_CPU && groups[g].build == build_merged; /* no kernels of this kind */
+            if (is_asked(kernels, groups[g].kernel) && !host) code = measure_group(m, device, &groups[g], quick, &all);
+        }
+        if (!code) print_choices(m, device, &all, list);
+        free(all.items);
+    }
+    return !code && measure_is_ended() ? measure_end_early(m) : code;
+}

@@ -1,0 +1,354 @@
+/* choices.c: which option of a kernel is the fastest on a device. The caller's programs are planned with each option of their
+ * class, over the same inputs; what an option computes has to agree with what the rules' own choice computes, and its times are
+ * measured in turn with the other's. The best ones then have to be right on the known answers, and to win a second time. */
+#include "front/front.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PROGRAMS = 4, ROUNDS = 7, MOST_ROUNDS = 64, CONFIRMING = 3, CANDIDATES = 2, MOST_REPEATS = 32 };
+#define SAMPLE_NS   UINT64_C(1000000) /* a sample is made of so many runs that it takes about as long */
+#define LEAST_GAIN  1.03
+#define HOPELESS    1.25              /* so much slower in the first round: not measured on */
+#define ERROR_SHARE 0.03125f          /* of the largest element, by which the results of two options may differ: A may be rounded to 8 bits */
+
+/* ---- the rule ---- */
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+bool hdi_choice_pays(const uint64_t *standard_ns, const uint64_t *option_ns, uint32_t rounds, double *out_gain) {
+    double ratios[MOST_ROUNDS * CONFIRMING];
+    rounds = (uint32_t)HDI_MIN(rounds, HDI_COUNT(ratios));
+    *out_gain = 0;
+    if (rounds == 0) return false;
+    for (uint32_t i = 0; i < rounds; i++) ratios[i] = (double)HDI_MAX(standard_ns[i], 1) / (double)HDI_MAX(option_ns[i], 1);
+    qsort(ratios, rounds, sizeof *ratios, compare);
+    *out_gain = rounds % 2 ? ratios[rounds / 2] : (ratios[rounds / 2 - 1] + ratios[rounds / 2]) / 2;
+    return *out_gain > LEAST_GAIN && ratios[rounds / 4] > 1;
+}
+
+/* ---- the contest ---- */
+
+typedef struct contest {
+    hd_device *device;
+    const hd_program *const *programs;
+    uint32_t  program_count, rounds;
+    hdi_caps  caps;                 /* without choices */
+    hdi_menu  menu;
+    hdi_core *standard[PROGRAMS];   /* of the rules' own choice, with the inputs that all share */
+    hdi_arena arena;                /* what it computed: */
+    hdi_reference_tensor *results[PROGRAMS]; /* of each output */
+    uint32_t  repeats[PROGRAMS];
+} contest;
+
+static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels"); }
+
+/* Did the device fail, rather than the option? */
+static bool is_of_device(hd_status status) { return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST; }
+
+/* Plans a program with an option; the first one is the rules' own. */
+static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, hdi_menus *menus, hdi_plan **out_plan, hd_error *error) {
+    const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true, .menus = menus };
+    hdi_caps caps = c->caps;
+    hdi_choice choice = { .of = c->menu.of, .gain = 1 };
+    memcpy(choice.option, c->menu.names[option], sizeof choice.option);
+    if (option > 0) hdi_choices_put(&caps.choices, &choice);
+    return hdi_plan_make(c->device->host->allocator, c->programs[program], &caps, &options, out_plan, error);
+}
+
+/* The options that all programs have; none where their kernels have no options at all. The first menu of a program is that of its operations, later ones those of parts of them. */
+static hd_status read_menu(contest *c, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t p = 0; p < c->program_count && !status; p++) {
+        hdi_menus menus = { 0 };
+        hdi_plan *plan = NULL;
+        status = plan_with(c, p, 0, &menus, &plan, error);
+        hdi_plan_free(plan);
+        if (status) return status;
+        if (menus.count == 0) {
+            c->menu.count = 0;
+            return HD_OK;
+        }
+        if (p > 0 && !hdi_class_equal(menus.items[0].of, c->menu.of)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs of several classes of kernels at once");
+        if (p == 0) c->menu = menus.items[0];
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < c->menu.count; i++) {
+            bool has = false;
+            for (uint32_t k = 0; k < menus.items[0].count; k++) has = has || strcmp(c->menu.names[i], menus.items[0].names[k]) == 0;
+            if (has) memmove(c->menu.names[left++], c->menu.names[i], HDI_OPTION_NAME);
+            else if (i == 0) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs for which different kernels are the standard ones");
+        }
+        c->menu.count = left;
+    }
+    return status;
+}
+
+/* Compiles all options side by side. One that fails is found out when it is its turn. */
+static hd_status compile(const contest *c, hd_error *error) {
+    const hd_allocator *allocator = c->device->host->allocator;
+    const uint32_t most = c->menu.count * c->program_count;
+    hdi_plan **plans = hdi_alloc(allocator, most * sizeof(hdi_plan *));
+    uint32_t plan_count = 0, count = 0, room = 0;
+    hd_status status = plans ? HD_OK : no_memory(error);
+    for (uint32_t i = 0; i < most && !status; i++) {
+        hd_error inside = { 0 };
+        const hd_status planned = plan_with(c, i % c->program_count, i / c->program_count, NULL, &plans[plan_count], &inside);
+        if (!planned) room += plans[plan_count++]->cmds.kernel_count;
+        if (!is_of_device(planned)) continue;
+        status = planned;
+        if (error) *error = inside;
+    }
+    hdi_wanted_kernel *wanted = status ? NULL : hdi_alloc(allocator, (room + 1) * sizeof *wanted);
+    if (!status && !wanted) status = no_memory(error);
+    for (uint32_t i = 0; i < plan_count && !status; i++)
+        for (uint32_t k = 0; k < plans[i]->cmds.kernel_count; k++)
+            wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(plans[i]->cmds.kernels[k].module), .kernel = &plans[i]->cmds.kernels[k] };
+    if (!status && count > 0) status = hdi_known_load(c->device, wanted, count, error);
+    for (uint32_t i = 0; i < plan_count; i++) hdi_plan_free(plans[i]);
+    hdi_free(allocator, wanted, (room + 1) * sizeof *wanted);
+    hdi_free(allocator, plans, most * sizeof(hdi_plan *));
+    return is_of_device(status) ? status : HD_OK;
+}
+
+/* ---- running ---- */
+
+/* Memory of the device's own for a named value, where what is small would else lie across the bus. */
+static hd_status hold(hdi_core *core, uint32_t slot, hd_error *error) {
+    hdi_core_slot *own = &core->slots[slot];
+    const hdi_plan_slot *planned = &core->plan->slots[slot];
+    if (own->memory || own->home) return HD_OK;
+    const hdi_alloc_desc desc = { planned->bytes, HD_BUFFER_STORAGE, planned->name, NULL };
+    const hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
+    if (!status) own->memory_bytes = planned->bytes;
+    return status;
+}
+
+static hd_status write_inputs(const contest *c, uint32_t program, hdi_core *core, hd_error *error) {
+    const hd_program *from = c->programs[program];
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < from->node_count && !status; i++) {
+        const hdi_node *node = &from->nodes[i];
+        uint32_t slot;
+        if (!node->name || !hdi_core_find(core, node->name, 1u << HDI_STORAGE_INPUT, &slot)) continue;
+        const uint64_t bytes = core->plan->slots[slot].tensor_bytes;
+        void *data = hdi_alloc(c->device->host->allocator, (size_t)bytes);
+        status = data ? hold(core, slot, error) : no_memory(error);
+        if (!status) {
+            hdi_known_input(node, i, data);
+            status = hdi_device_write(c->device, core->slots[slot].memory, 0, data, bytes, &core->last_ticket, error);
+        }
+        core->slots[slot].written = !status;
+        hdi_free(c->device->host->allocator, data, (size_t)bytes);
+    }
+    return status;
+}
+
+/* A program with an option, made real. Inputs are those of the rules' own choice, once that is there. */
+static hd_status make_core(const contest *c, uint32_t program, uint32_t option, hdi_core **out_core, hd_error *error) {
+    const hd_program *from = c->programs[program];
+    hdi_plan *plan = NULL;
+    hdi_core *core = NULL;
+    uint32_t slot, home;
+    hd_status status = plan_with(c, program, option, NULL, &plan, error);
+    if (!status) status = hdi_core_of_plan(c->device, plan, &core, error);
+    *out_core = core;
+    for (uint32_t i = 0; i < from->node_count && !status && c->standard[program]; i++)
+        if (from->nodes[i].name && hdi_core_find(core, from->nodes[i].name, 1u << HDI_STORAGE_INPUT, &slot) &&
+            hdi_core_find(c->standard[program], from->nodes[i].name, 1u << HDI_STORAGE_INPUT, &home)) core->slots[slot].home = &c->standard[program]->slots[home];
+    if (!status && !c->standard[program]) status = write_inputs(c, program, core, error);
+    for (uint32_t i = 0; i < from->output_count && !status; i++)
+        if (hdi_core_find(core, from->outputs[i].name, 1u << HDI_STORAGE_OUTPUT, &slot)) status = hold(core, slot, error);
+    return status;
+}
+
+/* So many runs, one after the other. */
+static hd_status sample(hdi_core *core, uint32_t repeats, uint64_t *out_ns, hd_error *error) {
+    const uint64_t began = hdi_now_ns();
+    uint64_t records;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < repeats && !status; i++) {
+        status = hdi_core_submit(core, false, &records, error);
+        if (!status) status = hdi_device_wait(core->device, core->last_ticket, 0, error);
+    }
+    *out_ns = hdi_now_ns() - began;
+    return status;
+}
+
+/* Reads an output of a core that ran. */
+static hd_status read_output(contest *c, uint32_t program, uint32_t output, hdi_core *core, void *data, hd_error *error) {
+    const hdi_output *from = &c->programs[program]->outputs[output];
+    uint32_t slot;
+    if (!hdi_core_find(core, from->name, 1u << HDI_STORAGE_OUTPUT, &slot)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the output \"%s\" is no operation's result", from->name);
+    return hdi_device_read(c->device, core->slots[slot].memory, 0, data, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
+}
+
+/* The rules' own choice: what it computes, and how often a sample runs it. */
+static hd_status begin(contest *c, uint32_t program, hd_error *error) {
+    const hd_program *from = c->programs[program];
+    hdi_core *core = NULL;
+    uint64_t ns = 0;
+    hd_status status = make_core(c, program, 0, &core, error);
+    c->standard[program] = core;
+    for (int i = 0; i < 2 && !status; i++) status = sample(core, 1, &ns, error); /* the first one is not like the others */
+    c->repeats[program] = (uint32_t)HDI_MIN(MOST_REPEATS, 1 + SAMPLE_NS / HDI_MAX(ns, 1));
+    c->results[program] = status ? NULL : hdi_arena_alloc(&c->arena, from->output_count * sizeof **c->results);
+    if (!status && !c->results[program]) return no_memory(error);
+    for (uint32_t i = 0; i < from->output_count && !status; i++) {
+        const hdi_node *node = hdi_program_node(from, from->outputs[i].value);
+        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
+        c->results[program][i] = (hdi_reference_tensor){ node->dtype, node->shape, hdi_arena_alloc(&c->arena, (size_t)bytes + 4) };
+        status = c->results[program][i].data ? read_output(c, program, i, core, c->results[program][i].data, error) : no_memory(error);
+    }
+    return status;
+}
+
+/* Does the option compute the same, but for rounding? Runs it for the first time. */
+static hd_status agree(contest *c, uint32_t program, hdi_core *core, bool *out_agrees, hd_error *error) {
+    const hd_allocator *allocator = c->device->host->allocator;
+    uint64_t ns;
+    hd_status status = sample(core, 1, &ns, error);
+    *out_agrees = true;
+    for (uint32_t i = 0; i < c->programs[program]->output_count && !status; i++) {
+        const hdi_reference_tensor *right = &c->results[program][i];
+        const size_t bytes = (size_t)hd_tensor_bytes(right->dtype, right->shape);
+        void *given = hdi_alloc(allocator, bytes);
+        status = given ? read_output(c, program, i, core, given, error) : no_memory(error);
+        if (!status && !(hdi_known_error(right, given, ERROR_SHARE) <= 1)) *out_agrees = false;
+        hdi_free(allocator, given, bytes);
+    }
+    return status;
+}
+
+/* Measures an option on one program in turn with the rules' own choice. */
+static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t rounds, bool *out_pays, double *out_gain, hd_error *error) {
+    uint64_t standard_ns[MOST_ROUNDS * CONFIRMING], option_ns[MOST_ROUNDS * CONFIRMING];
+    hdi_core *core = NULL;
+    bool agrees = false;
+    hd_error inside = { 0 };
+    uint32_t done = 0, wins = 0;
+    hd_status status = make_core(c, program, option, &core, &inside);
+    if (!status) status = agree(c, program, core, &agrees, &inside);
+    if (!status && !agrees)
+        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s gives other results than %s and is not taken", c->device->found.info.id, c->menu.names[option], c->menu.names[0]);
+    while (!status && agrees && done < rounds) {
+        hdi_core *first = done % 2 ? core : c->standard[program], *second = done % 2 ? c->standard[program] : core;
+        uint64_t *const firsts = done % 2 ? option_ns : standard_ns, *const seconds = done % 2 ? standard_ns : option_ns;
+        status = sample(first, c->repeats[program], &firsts[done], &inside);
+        if (!status) status = sample(second, c->repeats[program], &seconds[done], &inside);
+        wins += option_ns[done] < standard_ns[done];
+        done++;
+        if ((done == 1 && (double)option_ns[0] > HOPELESS * (double)standard_ns[0]) || (done == rounds / 2 && wins == 0)) break;
+    }
+    if (core) c->standard[program]->last_ticket = HDI_MAX(c->standard[program]->last_ticket, core->last_ticket); /* they share inputs */
+    hdi_core_end(core);
+    *out_pays = !status && hdi_choice_pays(standard_ns, option_ns, agrees ? done : 0, out_gain);
+    if (!is_of_device(status)) return HD_OK; /* an option that the device does not take */
+    if (error) *error = inside;
+    return status;
+}
+
+/* The least gain over all programs. */
+static hd_status contend(contest *c, uint32_t option, uint32_t rounds, bool *out_pays, double *out_gain, hd_error *error) {
+    hd_status status = HD_OK;
+    *out_pays = true;
+    *out_gain = INFINITY;
+    for (uint32_t p = 0; p < c->program_count && *out_pays && !status; p++) {
+        double gain = 0;
+        status = measure(c, p, option, rounds, out_pays, &gain, error);
+        *out_gain = HDI_MIN(*out_gain, gain);
+    }
+    return status;
+}
+
+/* ---- being right ---- */
+
+/* Is the option right on all known answers for the kernels that it is made of? There it is taken whatever the size. */
+static hd_status is_right(const contest *c, uint32_t option, bool *out_right, hd_error *error) {
+    hdi_caps caps = c->caps;
+    hdi_choice everywhere = { .of = { c->menu.of.family, HDI_CLASS_ANY, HDI_CLASS_ANY, HDI_CLASS_ANY }, .gain = 1 };
+    hdi_plan *plan = NULL;
+    memcpy(everywhere.option, c->menu.names[option], sizeof everywhere.option);
+    hdi_choices_put(&caps.choices, &everywhere);
+    hd_status status = plan_with(c, 0, option, NULL, &plan, error);
+    *out_right = true;
+    for (uint32_t k = 0; !status && k < plan->cmds.kernel_count; k++) {
+        hdi_judgement forms[64];
+        const hdi_variant variant = hdi_variant_of(&plan->cmds.kernels[k]);
+        status = hdi_known_kernels(c->device, &caps, &variant, 1, error);
+        if (!status) status = hdi_known_answers(c->device, &caps, variant, forms, error);
+        for (uint32_t form = 0; form < 64 && !status; form++)
+            if (forms[form].worst > 1) *out_right = false;
+    }
+    hdi_plan_free(plan);
+    if (!status && !*out_right)
+        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s is wrong on a known answer and is not taken", c->device->found.info.id, c->menu.names[option]);
+    return status;
+}
+
+/* ---- the choice ---- */
+
+static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_error *error) {
+    double gains[HDI_MENU_OPTIONS] = { 0 };
+    hd_status status = compile(c, error);
+    for (uint32_t p = 0; p < c->program_count && !status; p++) status = begin(c, p, error);
+    for (uint32_t i = 1; i < c->menu.count && !status; i++) {
+        bool pays;
+        status = contend(c, i, c->rounds, &pays, &gains[i], error);
+        hdi_log_line(c->device->host->log, HD_LOG_DEBUG, "tune", "%s: %s takes %.3f times as long as %s", c->device->found.info.id, c->menu.names[0], gains[i], c->menu.names[i]);
+        if (!pays) gains[i] = 0;
+    }
+    for (int candidate = 0; candidate < CANDIDATES && !status; candidate++) {
+        uint32_t best = 0;
+        bool right = false, pays = false;
+        for (uint32_t i = 1; i < c->menu.count; i++)
+            if (gains[i] > gains[best]) best = i;
+        if (best == 0) break;
+        gains[best] = 0;
+        status = is_right(c, best, &right, error);
+        if (!status && right) status = contend(c, best, c->rounds * CONFIRMING, &pays, out_gain, error);
+        if (status || !pays) continue;
+        *out_option = best;
+        return HD_OK;
+    }
+    *out_gain = 1;
+    return status;
+}
+
+hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out_choice) {
+    hd_error error = { 0 };
+    hdi_choice choice = { .gain = 1 };
+    uint32_t option = 0;
+    double gain = 1;
+    if (!device || !programs) return HD_STATUS_NULL_POINTER;
+    for (size_t i = 0; i < count; i++)
+        if (!programs[i]) return HD_STATUS_NULL_POINTER;
+    if (count == 0 || count > PROGRAMS) return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", count, PROGRAMS);
+    contest *c = hdi_alloc(device->host->allocator, sizeof *c);
+    if (!c) return hdi_context_fail(device->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels");
+    c->device = device;
+    c->programs = programs;
+    c->program_count = (uint32_t)count;
+    c->rounds = rounds == 0 ? ROUNDS : HDI_MIN(rounds, MOST_ROUNDS);
+    c->arena.allocator = device->host->allocator;
+    hdi_verdicts_caps(device, &c->caps);
+    c->caps.choices.count = 0;
+    hd_status status = read_menu(c, &error);
+    if (!status && c->menu.count > 1) status = choose(c, &option, &gain, &error);
+    choice.of = c->menu.of;
+    choice.gain = (float)gain;
+    memcpy(choice.option, c->menu.names[option], sizeof choice.option);
+    if (!status && c->menu.count > 0) status = hdi_tuned_choose(device, choice.of, option ? &choice : NULL, &error);
+    if (!status && out_choice) {
+        *out_choice = (hd_kernel_choice){ .options = c->menu.count, .gain = gain };
+        if (c->menu.count > 0) hdi_class_text(choice.of, out_choice->work);
+        memcpy(out_choice->standard, c->menu.names[0], sizeof out_choice->standard);
+        memcpy(out_choice->chosen, choice.option, sizeof out_choice->chosen);
+    }
+    for (uint32_t p = 0; p < c->program_count; p++) hdi_core_end(c->standard[p]);
+    hdi_arena_free(&c->arena);
+    hdi_free(device->host->allocator, c, sizeof *c);
+    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}
