@@ -101,7 +101,7 @@ typedef struct hdi_menu {
     char      names[HDI_MENU_OPTIONS][HDI_OPTION_NAME]; /* the first is what the rules choose */
 } hdi_menu;
 /* Of all classes of a plan, as far as there is room. */
-#define HDI_MENUS 16
+#define HDI_MENUS 32
 typedef struct hdi_menus {
     uint32_t count;
     hdi_menu items[HDI_MENUS];

@@ -117,6 +117,25 @@ static hd_status scenario_of_two(failing *f, const char *backend, const char *ro
     return status;
 }
 
+/* Measuring the options of a kernel. */
+static hd_status scenario_of_tuning(failing *f, const char *backend) {
+    static const char text[] = "heddle 1\nv1 = input f32[4,256] \"x -1 1\"\nv2 = input q4_0[64,256] \"w\"\nv3 = matmul v1 v2 transpose_b\noutput v3 \"y\"\n";
+    hd_context_desc desc = { .allocator = { resize, f }, .backend = backend, .cache_dir = "", .cpu_threads = 1 };
+    hd_context *context;
+    hd_device *device = NULL;
+    hd_program *program = NULL;
+    hd_kernel_choice choice;
+    hd_status status = hd_context_create(&desc, &context);
+    if (status) return status;
+    status = hd_device_open(context, &(hd_device_desc){ .id = backend }, &device);
+    if (!status) status = hd_program_parse(context, text, sizeof text - 1, &program);
+    const hd_program *const programs[] = { program };
+    if (!status) status = hd_device_tune_kernels(device, programs, 1, 1, &choice);
+    if (!status) assert_true(choice.options > 2);
+    hd_context_destroy(context);
+    return status;
+}
+
 static hd_status scenario_of_segments(failing *f, const char *backend) { return scenario_of_two(f, backend, "sum=beside"); } /* three */
 static hd_status scenario_of_auto(failing *f, const char *backend) { return scenario_of_two(f, backend, "auto"); }
 
@@ -145,8 +164,12 @@ static void two_once(void **state) { (void)state; sweep(scenario_of_segments, "c
 static void two_forever(void **state) { (void)state; sweep(scenario_of_segments, "null", true); }
 static void auto_once(void **state) { (void)state; sweep(scenario_of_auto, "cpu", false); }
 
+static void tuning_once(void **state) { (void)state; sweep(scenario_of_tuning, "cpu", false); }
+static void tuning_forever(void **state) { (void)state; sweep(scenario_of_tuning, "cpu", true); }
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(cpu_once), cmocka_unit_test(cpu_forever), cmocka_unit_test(null_once),
-                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever), cmocka_unit_test(auto_once) };
+                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever), cmocka_unit_test(auto_once),
+                                         cmocka_unit_test(tuning_once), cmocka_unit_test(tuning_forever) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* ops.c: runs groups of cases on every device and judges what comes back (ops.h). Outputs are bound inside one larger
  * buffer, apart from each other, with a pattern between them that must still be there afterwards. The program of a
  * context is made from the printed text of the first one's, so printing and parsing are used on the way. */
+#include "front/front.h"
 #include "ops_data.h"
 #include "results.h"
 #include "kernels/kernel.h"
@@ -41,6 +42,8 @@ static struct suite {
     oracle_tensor  *exactly; /* by node: float64 */
     /* results */
     uint32_t every; /* n-th case runs */
+    bool     options; /* each group also runs with every option of its kernels */
+    uint32_t forced;  /* plans of which an option was forced */
     uint32_t cases[HDI_OP_COUNT], case_count, run_count;
     uint64_t comparisons, beyond_bound, different_bits, broken_guards, failures;
     double   worst[ORACLE_MODES];
@@ -352,6 +355,44 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
     hd_buffer_destroy(buffer);
 }
 
+/* Makes option `nth` of every class of kernels in the program the one to be chosen; the most options of one. Classes with fewer begin again. */
+static uint32_t force_options(const place *p, const hd_program *program, uint32_t nth) {
+    hdi_menus *menus = calloc(1, sizeof *menus);
+    hdi_choices before;
+    hdi_caps caps;
+    hdi_plan *plan = NULL;
+    uint32_t most = 0;
+    must(menus != NULL, "no memory");
+    hdi_tuned_choices(p->device, &before);
+    for (uint32_t i = 0; i < before.count; i++) must(hdi_tuned_choose(p->device, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
+    hdi_verdicts_caps(p->device, &caps);
+    must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .menus = menus }, &plan, NULL) == HD_OK, "no plan");
+    hdi_plan_free(plan);
+    for (uint32_t i = 0; i < menus->count; i++) {
+        const hdi_menu *menu = &menus->items[i];
+        hdi_choice choice = { .of = menu->of, .gain = 1 };
+        most = HDI_MAX(most, menu->count);
+        if (nth == 0 || menu->count == 0) continue;
+        memcpy(choice.option, menu->names[nth % menu->count], sizeof choice.option);
+        must(hdi_tuned_choose(p->device, menu->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
+    }
+    free(menus);
+    return most;
+}
+
+/* The fast plan once more for each option that its kernels have beside the first. */
+static void run_options(place *p, const hd_program *program) {
+    const uint32_t most = force_options(p, program, 0);
+    for (uint32_t nth = 1; nth < most; nth++) {
+        const uint64_t before = suite.failures;
+        force_options(p, program, nth);
+        run_plan(p, program, ORACLE_FAST, false);
+        suite.forced++;
+        if (suite.failures != before) report("%s: with option %u of each kernel", p->name, nth);
+    }
+    force_options(p, program, 0);
+}
+
 static void run_everywhere(void) {
     size_t needed = 0;
     hd_program_print(suite.program, NULL, 0, &needed);
@@ -361,9 +402,10 @@ static void run_everywhere(void) {
         place *p = &suite.places[i];
         hd_program *program = NULL;
         if (!fine(p, hd_program_parse(p->context, text, strlen(text), &program), "parse")) continue;
-        run_plan(p, program, ORACLE_EXACT, false);
+        if (!suite.options) run_plan(p, program, ORACLE_EXACT, false);
         if (suite.flags & OPS_UNFUSED) run_plan(p, program, ORACLE_EXACT, true);
         if (!(suite.flags & OPS_EXACT_ONLY)) run_plan(p, program, ORACLE_FAST, false);
+        if (!(suite.flags & OPS_EXACT_ONLY) && suite.options) run_options(p, program);
         hd_program_destroy(program);
     }
     free(text);
@@ -433,8 +475,9 @@ static void open_places(int argc, char **argv) {
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--short") == 0) is_short = true;
+        else if (strcmp(argv[at], "--options") == 0) suite.options = true;
         else if (strcmp(argv[at], "--results") == 0 && at + 1 < argc) suite.results_path = argv[++at];
-        else must(false, "arguments are [--short] [--results FILE] [DEVICE ...]");
+        else must(false, "arguments are [--short] [--options] [--results FILE] [DEVICE ...]");
     }
     const bool named = at < argc;
     const char *const *list = is_short ? usual_short : usual;
@@ -463,6 +506,7 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
     check_counts();
     printf("%s: %u of %u cases on", family, suite.run_count, suite.case_count);
     for (uint32_t i = 0; i < suite.place_count; i++) printf("%s %s", i ? "," : "", suite.places[i].name);
+    if (suite.options) printf("; %u plans with other options", suite.forced);
     printf("; %llu comparisons; worst error/bound fast %.3f (%s), exact %.3f (%s); %llu beyond; %llu differing; %llu guard bytes; %.1f s\n",
            (unsigned long long)suite.comparisons, suite.worst[ORACLE_FAST], suite.worst_at[ORACLE_FAST], suite.worst[ORACLE_EXACT],
            suite.worst_at[ORACLE_EXACT], (unsigned long long)suite.beyond_bound, (unsigned long long)suite.different_bits,
