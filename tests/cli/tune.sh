@@ -3,7 +3,7 @@
 mkdir cache
 export HEDDLE_CACHE="$work/cache"
 
-expect 0 '^matvec +quantised +' '' "$heddle" tune --device cpu --quick --samples 2 --seconds 0.001 --list
+expect 0 '^matvec +quantised +' '' "$heddle" tune --device cpu --figures --quick --samples 2 --seconds 0.001 --list
 matches out '^softmax +f32 +rows=2 n=512 .*[-+][0-9]+%$' tune
 matches out '^upload +- ' tune
 file=$(echo cache/tuning-*.txt)
@@ -11,9 +11,30 @@ file=$(echo cache/tuning-*.txt)
 grep -q '^heddle tuning 1$' "$file" && grep -qE '^matmul word fixed_ns [0-9.e+-]+ ' "$file" && grep -q '^device cpu$' "$file" || fail "the tuning file is not well formed"
 [ "$(find cache -name 'tuning-*' | wc -l)" = 1 ] || fail "more than one tuning file"
 echo 'matmul word fixed_ns no' >>"$file"
-expect 0 - 'tune: cpu: 1 lines of its tuning file are not well formed' "$heddle" tune --device cpu --quick --samples 2 --seconds 0.001
+expect 0 - 'tune: cpu: 1 lines of its tuning file are not well formed' "$heddle" tune --device cpu --figures --quick --samples 2 --seconds 0.001
+# Options of kernels: measured, told, kept, and what a file says of an option is taken by later plans.
+expect 0 '^elementwise f32, rows 1, size .* [0-9]+ +w4096 +w[0-9]+ +[0-9.]+x$' - "$heddle" tune --device cpu --kernels elementwise,matvec --quick --samples 1 --list
+matches out '^cpu: [0-9]+ classes of kernels, in [0-9]+ of them' tune
+matches out '^matvec q4_0, rows 1, size 2\^22-2\^24 +[0-9]+ +vector_' tune
+refuse 2 'no kernels are called matwec' "$heddle" tune --device cpu --kernels matvec,matwec
+printf 'heddle 1\nx = input f32[40,2048] "x"\ns = sum x axis=1\ne = exp x\noutput s "s"\noutput e "e"\n' >rows.hd
+sed -i '/^choice elementwise/d' "$file"
+echo 'choice elementwise f32 rows 0 size 8 option w1024 gain 1.5' >>"$file"
+echo 'choice reduce f32 rows 6 size 5 option unheard_of gain 1.5' >>"$file"
+expect 0 'elementwise as w1024, "x" -> "e"  because it was measured to be the fastest here$' - "$heddle" explain rows.hd --device cpu
+matches out 'reduce "x" -> "s"  because a workgroup for each row$' explain
+expect 0 - '' "$heddle" explain rows.hd --device cpu --math exact
+grep -q ' as w1024' out && fail "exact mode takes a choice"
+if has_vulkan; then
+    expect 0 '^vulkan: [1-9][0-9]* classes of kernels' - "$heddle" tune --device vulkan --kernels reduce --quick --samples 2
+    expect 0 - - "$heddle" explain rows.hd --device vulkan
+    kept=$(sed -n 's/^choice reduce f32 rows 6 size 5 option \(.*\) gain .*/\1/p' $(grep -l '^device vulkan' cache/tuning-*.txt))
+    if [ -n "$kept" ]; then matches out "reduce as $kept, " explain
+    else matches out 'reduce "x" -> "s"  because a workgroup' explain
+    fi
+fi
 refuse 1 'a check needs the CPU and another device' "$heddle" tune --device cpu --check
 refuse 2 '--samples is a whole number' "$heddle" tune --samples 0
 refuse 1 'nowhere' "$heddle" tune --device nowhere
-HEDDLE_CACHE=none expect 0 '^attention +half' '' "$heddle" tune --device cpu --quick --samples 1 --seconds 0.001
+HEDDLE_CACHE=none expect 0 '^attention +half' '' "$heddle" tune --device cpu --figures --quick --samples 1 --seconds 0.001
 done_here
