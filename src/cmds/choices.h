@@ -38,7 +38,7 @@ bool hdi_class_equal(hdi_class a, hdi_class b);
 char *hdi_class_text(hdi_class class, char out[HDI_CLASS_TEXT]);
 
 #define HDI_OPTION_NAME 24
-#define HDI_CHOICES     192
+#define HDI_CHOICES     256
 typedef struct hdi_choice {
     hdi_class of;
     float     gain;                    /* the rules' own option took so many times as long when it was measured; above 1 */

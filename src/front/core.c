@@ -115,9 +115,7 @@ static hd_status clear_states(hdi_core *core, hd_error *error) {
 }
 
 static uint64_t key_of(hd_device *device, const hd_plan_desc *desc, uint64_t program_hash) {
-    hdi_choices choices;
-    hdi_tuned_choices(device, &choices);
-    const uint64_t facts[] = { hdi_choices_hash(&choices), program_hash, (uint64_t)(uintptr_t)device, desc->math == HD_MATH_EXACT, desc->budget_bytes, (uint64_t)(desc->no_fusion != 0), desc->slice_us };
+    const uint64_t facts[] = { hdi_tuned_choices(device, NULL), program_hash, (uint64_t)(uintptr_t)device, desc->math == HD_MATH_EXACT, desc->budget_bytes, (uint64_t)(desc->no_fusion != 0), desc->slice_us };
     return hdi_hash(HDI_HASH_START, facts, sizeof facts);
 }
 

@@ -171,8 +171,9 @@ hd_status hdi_tuned_open(hd_device *device, hd_error *error);
 void hdi_tuned_close(hd_device *device);
 /* What is known now. */
 void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned);
-/* Which options of kernels were chosen; and a choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
-void hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
+/* Which options of kernels were chosen (NULL: not asked); returns a hash of them. */
+uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
+/* A choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
 hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
 /* A measured run teaches (hdi_learn). */
 void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);

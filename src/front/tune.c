@@ -7,6 +7,7 @@ struct hdi_tuned {
     hdi_mutex   lock;
     bool        known; /* the file was read, if there is one */
     hdi_tuning  tuning;
+    uint64_t    choices_hash; /* of tuning.choices */
     hdi_learned learned;
 };
 
@@ -55,6 +56,7 @@ static hdi_tuned *lock(hd_device *device) {
     assume(device, &tuned->tuning);
     if (hdi_tuning_load(device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
         hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed and were left out; run `heddle tune`", device->found.info.id, refused);
+    tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
     tuned->known = true;
     return tuned;
 }
@@ -71,17 +73,22 @@ void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COU
     hdi_mutex_unlock(&device->tuned->lock);
 }
 
-void hdi_tuned_choices(hd_device *device, hdi_choices *out_choices) {
-    *out_choices = lock(device)->tuning.choices;
+uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices) {
+    const hdi_tuned *tuned = lock(device);
+    const uint64_t hash = tuned->choices_hash;
+    if (out_choices) *out_choices = tuned->tuning.choices;
     hdi_mutex_unlock(&device->tuned->lock);
+    return hash;
 }
 
 hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error) {
     const hdi_host *host = device->host;
     hd_status status = HD_OK;
-    hdi_tuning *tuning = &lock(device)->tuning;
+    hdi_tuned *tuned = lock(device);
+    hdi_tuning *tuning = &tuned->tuning;
     if (!choice) hdi_choices_remove(&tuning->choices, of);
     else if (!hdi_choices_put(&tuning->choices, choice)) status = hdi_fail(error, HD_STATUS_LIMIT, "more than %d choices of kernels", HDI_CHOICES);
+    tuned->choices_hash = hdi_choices_hash(&tuning->choices);
     if (!status && host->cache_dir && !hdi_tuning_save(host->allocator, host->cache_dir, tuning))
         status = hdi_fail(error, HD_STATUS_IO, "the tuning file could not be written in %s", host->cache_dir);
     hdi_mutex_unlock(&device->tuned->lock);
@@ -146,6 +153,7 @@ hd_status hd_device_untune(hd_device *device) {
     if (!device) return HD_STATUS_NULL_POINTER;
     hdi_tuned *tuned = lock(device);
     assume(device, &tuned->tuning);
+    tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
     memset(&tuned->learned, 0, sizeof tuned->learned);
     bool left = false;
     if (hdi_tuning_path(device->host->cache_dir, &tuned->tuning, path, sizeof path)) {
