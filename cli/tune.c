@@ -293,7 +293,7 @@ static const cli_option options[] = {
     { "--quick", NULL, "fewer sizes and samples" },
     { "--fresh", NULL, "forget what was measured before" },
     { "--list", NULL, "every class of kernels, and predicted against measured for every sample" },
-    { "--kernels", "LIST", "choose only among the ways of computing these: matvec, merged, matmul, attention, elementwise, reduce, softmax, norm" },
+    { "--kernels", "LIST", "only choose kernels, of these kinds: matvec,attention (docs/route.md); or all" },
     { "--figures", NULL, "only measure what work takes" },
     { "--check", NULL, "measure sizes that were left out of tuning: does the prediction name the faster device?" },
     { "--samples", "N", "samples of each case, besides the first run; default: 11, or 5" },
@@ -302,10 +302,10 @@ static const cli_option options[] = {
 
 const cli_command cli_tune = {
     "tune", "finds the fastest kernels of each device, and what work takes there, to route by it", "tune [--device ID] [--quick] [--check] [options]", NULL, options, CLI_COUNT(options),
-    "First every right way of computing the same is measured, for kernels of several kinds, types and sizes: one that is faster than\n"
-    "the usual one by more than 3 %, twice, is taken by later plans of that class. Then what work takes is measured, by which\n"
-    "routes are found.\n"
-    "All is kept beside the compiled kernels for this machine, the device and its driver; later figures join earlier ones, later\n"
-    "choices take their place.\n",
+    "First every right way of computing the same is measured, for kernels of several kinds, types\n"
+    "and sizes: one that is faster than the usual one by more than 3 %, twice, is taken by later\n"
+    "plans of that class. Then what work takes is measured, by which routes are found. All is kept\n"
+    "beside the compiled kernels for this machine, the device and its driver: later figures join\n"
+    "earlier ones, later choices take their place.\n",
     "  heddle tune --device vulkan --quick\n  heddle tune --device vulkan --check\n", run
 };

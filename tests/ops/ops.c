@@ -42,7 +42,8 @@ static struct suite {
     oracle_tensor  *exactly; /* by node: float64 */
     /* results */
     uint32_t every; /* n-th case runs */
-    bool     options; /* each group also runs with every option of its kernels */
+    bool     options; /* each group also runs with other options of its kernels: all of them, */
+    bool     in_turn; /* or one, the next one each time */
     uint32_t forced;  /* plans of which an option was forced */
     uint32_t cases[HDI_OP_COUNT], case_count, run_count;
     uint64_t comparisons, beyond_bound, different_bits, broken_guards, failures;
@@ -380,10 +381,11 @@ static uint32_t force_options(const place *p, const hd_program *program, uint32_
     return most;
 }
 
-/* The fast plan once more for each option that its kernels have beside the first. */
+/* The fast plan once more for each option that its kernels have beside the first, or for one of them. */
 static void run_options(place *p, const hd_program *program) {
     const uint32_t most = force_options(p, program, 0);
-    for (uint32_t nth = 1; nth < most; nth++) {
+    for (uint32_t i = 1; i < (suite.in_turn ? HDI_MIN(most, 2) : most); i++) {
+        const uint32_t nth = suite.in_turn ? 1 + suite.forced % (most - 1) : i;
         const uint64_t before = suite.failures;
         force_options(p, program, nth);
         run_plan(p, program, ORACLE_FAST, false);
@@ -476,8 +478,9 @@ static void open_places(int argc, char **argv) {
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--short") == 0) is_short = true;
         else if (strcmp(argv[at], "--options") == 0) suite.options = true;
+        else if (strcmp(argv[at], "--options-in-turn") == 0) suite.options = suite.in_turn = true;
         else if (strcmp(argv[at], "--results") == 0 && at + 1 < argc) suite.results_path = argv[++at];
-        else must(false, "arguments are [--short] [--options] [--results FILE] [DEVICE ...]");
+        else must(false, "arguments are [--short] [--options | --options-in-turn] [--results FILE] [DEVICE ...]");
     }
     const bool named = at < argc;
     const char *const *list = is_short ? usual_short : usual;
