@@ -77,7 +77,7 @@ static int64_t work(hdcpu_pool *pool, uint32_t worker) {
     return ran;
 }
 
-/* Waits until there is work, or the pool ends. */
+/* Waits until there may be work, or the pool ends. Who is woken and comes too late spins again, since more is likely to follow. */
 static void wait_for_loop(hdcpu_pool *pool) {
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load(&pool->left) > 0 || atomic_load(&pool->stop)) return;
@@ -85,7 +85,7 @@ static void wait_for_loop(hdcpu_pool *pool) {
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->sleepers, 1);
-    while (atomic_load(&pool->left) <= 0 && !atomic_load(&pool->stop)) pthread_cond_wait(&pool->wake, &pool->mutex);
+    if (atomic_load(&pool->left) <= 0 && !atomic_load(&pool->stop)) pthread_cond_wait(&pool->wake, &pool->mutex);
     atomic_fetch_sub(&pool->sleepers, 1);
     pthread_mutex_unlock(&pool->mutex);
 }
