@@ -190,7 +190,7 @@ static form set_option(attention *a, uint32_t nth, parted *out_parted) {
         a->rows = options[nth - 1].rows;
         if (a->rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (a->rows > 1 && a->rows / 2 >= a->row_count)) return NO_FORM;
         a->rows = (uint32_t)HDI_MIN(a->rows, a->row_count);
-        if (a->rows > 1 && !caps->native_kernels && plain_shared_bytes(a->rows, round_up(a->D, HDI_MM_BLOCK)) > shared_room(caps)) return NO_FORM;
+        if (a->rows > 0 && !caps->native_kernels && plain_shared_bytes(a->rows, round_up(a->D, HDI_MM_BLOCK)) > shared_room(caps)) return NO_FORM;
     }
     return choose_form(a, out_parted);
 }

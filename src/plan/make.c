@@ -58,11 +58,9 @@ static hdi_plan *new_plan(const hd_allocator *allocator, const hdi_caps *caps, c
     return plan;
 }
 
-hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
-                        const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
-    hd_status status = hdi_program_check(program, error);
-    if (!status && caps->inexact && options->math == HD_MATH_EXACT)
-        status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s does not round f32 or keep subnormals as exact mode needs, as a known answer showed; plan in fast mode", caps->name);
+static hd_status make_within(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
+                             const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
+    hd_status status = HD_OK;
     for (int tight = 0; !status && tight < 2; tight++) {
         hdi_plan *plan = new_plan(allocator, caps, options, tight);
         if (!plan) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
@@ -78,5 +76,22 @@ hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program
             status = hdi_fail(error, HD_STATUS_OVER_BUDGET, "the plan needs %llu bytes and its budget is %llu",
                               (unsigned long long)needed, (unsigned long long)budget);
     }
+    return status;
+}
+
+hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
+                        const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
+    hd_error first = { 0 };
+    hd_status status = hdi_program_check(program, error);
+    if (!status && caps->inexact && options->math == HD_MATH_EXACT)
+        status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s does not round f32 or keep subnormals as exact mode needs, as a known answer showed; plan in fast mode", caps->name);
+    if (status) return status;
+    status = make_within(allocator, program, caps, options, out_plan, &first);
+    if (status && status != HD_STATUS_OUT_OF_HOST_MEMORY && caps->choices.count > 0) { /* a choice, which may ask for more memory, never fails a plan */
+        hdi_caps usual = *caps;
+        usual.choices.count = 0;
+        return make_within(allocator, program, &usual, options, out_plan, error);
+    }
+    if (status && error) *error = first;
     return status;
 }

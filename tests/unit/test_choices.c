@@ -221,8 +221,46 @@ static void choices_never_fail_a_plan(void **state) {
     assert_non_null(strstr(chosen, "matvec_subgroup as subgroup_w256_c2,"));
     caps.wrong[HDI_MODULE_MATVEC_SUBGROUP][0] = UINT64_MAX;
     assert_same_plan(program, &caps, HD_MATH_FAST, usual);
+    caps.max_groups_x = 600; /* too few for two columns each */
+    choice = choice_of(of, "vector_w64_c2");
+    assert_true(hdi_choices_put(&caps.choices, &choice));
+    assert_same_plan(program, &caps, HD_MATH_FAST, usual);
     free(usual);
     free(chosen);
+    hdi_program_free(program);
+}
+
+/* An option that asks for more memory than the budget allows gives way to the usual one. */
+static void choices_keep_to_the_budget(void **state) {
+    (void)state;
+    hdi_caps caps;
+    hdi_plan *plan;
+    hd_error error = { 0 };
+    hd_program *program = read_program("heddle 1\nx = input f32[64,4096] \"x\"\nw = input f16[4096,4096] \"w\"\na = matmul x w transpose_b\noutput a \"o\"\n");
+    const hdi_choice choices[] = { choice_of(hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096), "matrix_64x128_k1"),
+                                   choice_of(hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096), "matrix_64x128_k4") };
+    hdi_plan_options options = { .math = HD_MATH_FAST };
+    uint64_t bytes[2];
+    read_caps("big-gpu", &caps);
+    for (int i = 0; i < 2; i++) {
+        assert_true(hdi_choices_put(&caps.choices, &choices[i]));
+        assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
+        bytes[i] = plan->memory.total_bytes;
+        assert_string_equal(plan->steps[i == 0 ? plan->step_count - 1 : plan->step_count - 2].option, choices[i].option);
+        hdi_plan_free(plan);
+    }
+    assert_true(bytes[1] > bytes[0]);
+    caps.choices.count = 0;
+    assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
+    options.budget_bytes = plan->memory.total_bytes;
+    hdi_plan_free(plan);
+    assert_true(options.budget_bytes < bytes[1] && hdi_choices_put(&caps.choices, &choices[1]));
+    assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
+    for (uint32_t i = 0; i < plan->step_count; i++) assert_string_equal(plan->steps[i].option, "");
+    hdi_plan_free(plan);
+    options.budget_bytes = 1000;
+    assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_STATUS_OVER_BUDGET);
+    assert_non_null(strstr(error.text, "its budget is 1000"));
     hdi_program_free(program);
 }
 
@@ -348,7 +386,7 @@ static void choices_are_kept_and_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_hold_what_is_alike), cmocka_unit_test(the_table_is_bounded), cmocka_unit_test(text_is_read_strictly),
-        cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan), cmocka_unit_test(slower_options_are_never_kept),
+        cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan), cmocka_unit_test(choices_keep_to_the_budget), cmocka_unit_test(slower_options_are_never_kept),
         cmocka_unit_test(choices_are_kept_and_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,107 @@
+/* matmul_shape.c: a matrix product's operands as lines along K and at most three batch axes, and how they lie in memory. Pure. */
+#include "kernels/matmul.h"
+
+
+/* A view's stride along an axis of the result, 0 where it repeats. */
+static uint64_t stride_along(const hdi_tensor *tensor, uint32_t rank, uint32_t axis) {
+    if (axis + tensor->shape.rank < rank) return 0;
+    const uint32_t own = axis + tensor->shape.rank - rank;
+    return tensor->shape.dims[own] == 1 ? 0 : (uint64_t)tensor->strides[own];
+}
+
+/* Takes an axis around the rows of C as more rows, where A and all sources go on evenly and B repeats. */
+static bool join_rows(product *p, uint32_t axis, uint64_t length) {
+    const uint32_t rank = p->request->out.shape.rank;
+    const bool single = p->m == 1;
+    const uint64_t a = stride_along(p->a.tensor, rank, axis);
+    bool even = stride_along(p->b.tensor, rank, axis) == 0 && (single || a == p->m * p->a.line);
+    for (uint32_t i = 0; i < p->source_count; i++)
+        even = even && (single || stride_along(p->sources[i].tensor, rank, axis) == p->m * p->sources[i].m);
+    if (!even) return false;
+    if (single) p->a.line = a;
+    for (uint32_t i = 0; i < p->source_count && single; i++) p->sources[i].m = stride_along(p->sources[i].tensor, rank, axis);
+    p->m *= length;
+    return true;
+}
+
+/* Takes it as a batch axis, joined to the one inside it where both operands go on evenly. */
+static bool join_batch(product *p, uint32_t axis, uint64_t length) {
+    const uint32_t rank = p->request->out.shape.rank, inner = p->free_axis;
+    const uint64_t a = stride_along(p->a.tensor, rank, axis), b = stride_along(p->b.tensor, rank, axis);
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        const uint64_t stride = stride_along(p->sources[i].tensor, rank, axis);
+        if (p->batch == 1) p->sources[i].batch = stride;
+        else if (stride != p->batch * p->sources[i].batch) return false;
+    }
+    p->batch *= length;
+    if (inner < BATCH_AXES && a == p->lengths[inner] * p->a.batch[inner] && b == p->lengths[inner] * p->b.batch[inner]) {
+        p->lengths[inner] *= length;
+        return true;
+    }
+    if (inner == 0) return false;
+    p->free_axis = inner - 1;
+    p->a.batch[inner - 1] = a;
+    p->b.batch[inner - 1] = b;
+    p->lengths[inner - 1] = length;
+    return true;
+}
+
+bool hdi_matmul_takes_source(const hdi_tensor *view) {
+    bool first = true;
+    uint64_t next = 0; /* the stride that would go on evenly */
+    for (uint32_t axis = view->shape.rank < 2 ? 0 : view->shape.rank - 2; axis-- > 0;) {
+        if (view->shape.dims[axis] == 1) continue;
+        if (!first && (uint64_t)view->strides[axis] != next) return false;
+        next = (uint64_t)view->strides[axis] * (uint64_t)view->shape.dims[axis];
+        first = false;
+    }
+    return true;
+}
+
+/* Do 16 bytes of every line of memory begin at a multiple of 16? */
+static bool is_wide(const side *s, uint64_t lines, uint64_t depths) {
+    if (s->tensor->dtype > HD_BF16) return true; /* blocks are read word by word */
+    const uint64_t unit = 16 / hd_dtype_bytes(s->tensor->dtype, 1);
+    uint64_t all = s->first | (s->along_k ? depths : lines) | s->batch[0] | s->batch[1] | s->batch[2];
+    if ((s->along_k ? s->depth : s->line) != 1) return false;
+    if ((s->along_k ? lines : depths) > 1) all |= s->along_k ? s->line : s->depth;
+    return all % unit == 0;
+}
+
+static void finish_side(side *s, uint64_t lines, uint64_t depths) {
+    if (depths == 1) s->depth = 1;
+    s->along_k = s->depth == 1 || s->line != 1;
+    s->wide = is_wide(s, lines, depths);
+}
+
+hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *error) {
+    const hdi_tensor *a = &request->inputs[0], *b = &request->inputs[1];
+    const hd_shape *shape = &request->out.shape;
+    const uint64_t flags = request->attrs ? (uint64_t)request->attrs->ints[0] : 0;
+    if (shape->rank < 2 || a->shape.rank < 2 || b->shape.rank < 2)
+        return hdi_fail(error, HD_STATUS_INTERNAL, "a matrix product of tensors of ranks %u and %u", a->shape.rank, b->shape.rank);
+    const uint32_t a_row = a->shape.rank - (flags & HD_TRANSPOSE_A ? 1u : 2u), a_column = 2 * a->shape.rank - 3 - a_row;
+    const uint32_t b_row = b->shape.rank - (flags & HD_TRANSPOSE_B ? 1u : 2u), b_column = 2 * b->shape.rank - 3 - b_row;
+    *p = (product){
+        .request = request, .type = a->dtype, .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
+        .k = (uint64_t)a->shape.dims[a_column], .batch = 1, .lengths = { 1, 1, 1 }, .free_axis = BATCH_AXES,
+        .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row), .depth = stride_along(a, a->shape.rank, a_column) },
+        .b = { .tensor = b, .first = b->first, .line = stride_along(b, b->shape.rank, b_column), .depth = stride_along(b, b->shape.rank, b_row) },
+        .source_count = request->chain ? request->chain->input_count - 1 : 0,
+    };
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        const hdi_tensor *tensor = &request->chain->inputs[i + 1];
+        p->sources[i] = (source){ tensor, 0, stride_along(tensor, shape->rank, shape->rank - 2), stride_along(tensor, shape->rank, shape->rank - 1) };
+    }
+    bool rows = true;
+    for (uint32_t axis = shape->rank - 2; axis-- > 0;) {
+        const uint64_t length = (uint64_t)shape->dims[axis];
+        if (length == 1) continue;
+        rows = rows && join_rows(p, axis, length);
+        if (!rows && !join_batch(p, axis, length))
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the batch axes of a matrix product repeat in too many ways: more than %d", BATCH_AXES);
+    }
+    finish_side(&p->a, p->m, p->k);
+    finish_side(&p->b, p->n, p->k);
+    return HD_OK;
+}
