@@ -32,14 +32,13 @@ static bool launch(encoder *e, const hdi_loaded_kernel *kernel, uint32_t x, uint
            HDWG_CALL(e->device, ComputePassEncoderDispatchWorkgroups, e->pass, x, y, z);
 }
 
-static bool launch_pieces(encoder *e, const hdi_cmd *cmd, uint64_t bytes, uint32_t count) {
+static bool launch_pieces(encoder *e, uint64_t bytes, uint32_t count) {
     bool fine = true;
     for (uint32_t i = 0; i < count && fine; i++) {
         uint32_t groups[2];
         hdwg_piece_groups(HDI_MIN(bytes - i * HDWG_PIECE_BYTES, HDWG_PIECE_BYTES), groups);
         fine = launch(e, &e->device->bytes_kernel, groups[0], groups[1], 1);
     }
-    (void)cmd;
     return fine;
 }
 
@@ -47,7 +46,7 @@ static bool copy(encoder *e, const hdi_cmd *cmd) {
     const hdi_range *from = &cmd->as.copy.from, *to = &cmd->as.copy.to;
     const hdi_slot *a = &e->submission->slots[from->slot], *b = &e->submission->slots[to->slot];
     const uint32_t pieces = hdwg_piece_count(e->submission, cmd);
-    if (pieces) return launch_pieces(e, cmd, to->bytes, pieces);
+    if (pieces) return launch_pieces(e, to->bytes, pieces);
     return end_pass(e) && HDWG_CALL(e->device, CommandEncoderCopyBufferToBuffer, e->commands, a->memory->buffer, a->offset + from->offset, b->memory->buffer,
                                     b->offset + to->offset, to->bytes);
 }
@@ -56,7 +55,7 @@ static bool fill(encoder *e, const hdi_cmd *cmd) {
     const hdi_range *to = &cmd->as.fill.to;
     const hdi_slot *slot = &e->submission->slots[to->slot];
     const uint32_t pieces = hdwg_piece_count(e->submission, cmd);
-    if (pieces) return launch_pieces(e, cmd, to->bytes, pieces);
+    if (pieces) return launch_pieces(e, to->bytes, pieces);
     return end_pass(e) && HDWG_CALL(e->device, CommandEncoderClearBuffer, e->commands, slot->memory->buffer, slot->offset + to->offset, to->bytes);
 }
 
