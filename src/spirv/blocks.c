@@ -27,7 +27,7 @@ uint32_t hdi_spirv_target(const hdi_spirv_module *m, uint32_t block, uint32_t n)
 
 static bool allocate(hdi_spirv_module *m) {
     size_t functions = 0, blocks = 0;
-    for (uint32_t i = 0; i < m->inst_count; i++) {
+    for (uint32_t i = m->front_count; i < m->inst_count; i++) {
         functions += hdi_spirv_opcode(m, i) == SpvOpFunction;
         blocks += hdi_spirv_opcode(m, i) == SpvOpLabel;
     }
@@ -136,13 +136,12 @@ bool hdi_spirv_blocks(hdi_spirv_module *m) {
     if (!allocate(m)) return false;
     hdi_spirv_function *function = NULL;
     hdi_spirv_block *block = NULL;
-    bool began = false, busy = false;
-    for (uint32_t i = 0; i < m->inst_count; i++) {
+    bool busy = false;
+    for (uint32_t i = 0; !m->checked && i < m->front_count; i++)
+        if (hdi_spirv_op_row(hdi_spirv_opcode(m, i))->section == 'C') return hdi_spirv_bad(m, i, "it belongs in a function");
+    for (uint32_t i = m->front_count; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
-        began |= opcode == SpvOpFunction;
-        if (!began && row->section == 'C') return hdi_spirv_bad(m, i, "it belongs in a function");
-        if (!began) continue;
         bool silent = opcode == SpvOpLine || opcode == SpvOpNoLine || opcode == SpvOpNop;
         bool fine = true;
         if (opcode == SpvOpFunction) {

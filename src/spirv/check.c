@@ -117,7 +117,7 @@ static bool has_extension(const hdi_spirv_module *m, const char *name) {
 /* Capabilities and storage classes of a later version are there through their extensions. */
 static bool check_extensions_suffice(hdi_spirv_module *m) {
     uint32_t minor = m->version >> 8 & 0xFF;
-    for (uint32_t i = 0; i < m->inst_count && hdi_spirv_opcode(m, i) != SpvOpFunction; i++) {
+    for (uint32_t i = 0; i < m->front_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const char *wanted = NULL;
         for (size_t k = 0; opcode == SpvOpCapability && k < HDI_COUNT(capabilities); k++)
@@ -257,7 +257,6 @@ bool hdi_spirv_check(hdi_spirv_module *m) {
     for (uint32_t i = 0; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
-        if (m->checked && opcode == SpvOpFunction) break; /* from there on, nothing but checks */
         place = next_place(place, row->section);
         if (place == 0) return hdi_spirv_bad(m, i, "it stands in the wrong place of the module");
         if (row->capability && !hdi_spirv_has(m, row->capability))

@@ -476,16 +476,15 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
 /* ---- all of it ---- */
 
 bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first) {
-    for (uint32_t i = 0; hdi_spirv_opcode(m, i) != SpvOpFunction; i++)
+    for (uint32_t i = 0; i < m->front_count; i++)
         if (hdi_spirv_opcode(m, i) == SpvOpDecorate && hdi_spirv_find(m, hdi_spirv_words(m, i)[1]) >= def_first && !decorate(m, i)) return false;
     return true;
 }
 
 static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     size_t decorations = 1, types = 1, values = 1;
-    for (uint32_t i = 0; i < m->inst_count; i++) {
+    for (uint32_t i = 0; i < m->front_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
-        if (opcode == SpvOpFunction) break;
         decorations += opcode == SpvOpMemberDecorate || (opcode == SpvOpDecorate && !flag_of(hdi_spirv_words(m, i)[2]));
         types += hdi_spirv_is_type(opcode);
         values += hdi_spirv_is_constant(opcode);
@@ -511,7 +510,6 @@ bool hdi_spirv_declare(hdi_spirv_module *m) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const uint32_t *words = hdi_spirv_words(m, i);
         in_function |= opcode == SpvOpFunction;
-        if (in_function && m->checked) break;
         bool fine = true;
         if (opcode == SpvOpDecorate) fine = decorate(m, i);
         else if (opcode == SpvOpMemberDecorate) fine = decorate_member(m, i);

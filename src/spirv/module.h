@@ -135,6 +135,7 @@ typedef struct hdi_spirv_module {
     uint32_t            word_count;
     uint32_t            version, bound;
     uint32_t           *insts, inst_count;     /* first word of each instruction */
+    uint32_t            front_count;           /* of them, those in front of the functions */
     uint32_t           *def_of_id;             /* `bound` of them */
     hdi_spirv_def      *defs;      uint32_t def_count;
     hdi_spirv_decor    *decors;    uint32_t decor_count;
@@ -226,7 +227,16 @@ typedef struct hdi_spirv_operands {
 } hdi_spirv_operands;
 hdi_spirv_operands hdi_spirv_operands_of(const hdi_spirv_module *m, uint32_t inst);
 /* The next operand's letter and the index of its first word in the instruction; false at the end. */
-bool hdi_spirv_next(hdi_spirv_operands *operands, char *out_letter, uint32_t *out_at);
+bool hdi_spirv_next_of_any(hdi_spirv_operands *operands, char *out_letter, uint32_t *out_at);
+static inline bool hdi_spirv_next(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
+    const uint32_t one_word = 1u << ('t' - 'a') | 1u << ('r' - 'a') | 1u << ('i' - 'a') | 1u << ('a' - 'a') | 1u << ('c' - 'a') | 1u << ('n' - 'a');
+    const char letter = *o->next;
+    if (letter < 'a' || !(one_word >> (letter - 'a') & 1) || o->at >= o->end || o->bad) return hdi_spirv_next_of_any(o, out_letter, out_at);
+    o->next++;
+    *out_letter = letter;
+    *out_at = o->at++;
+    return true;
+}
 /* Operand letters of a decoration or execution mode; NULL: outside of the subset. */
 const char *hdi_spirv_decoration_operands(uint32_t decoration);
 const char *hdi_spirv_mode_operands(uint32_t mode);

@@ -163,7 +163,7 @@ static bool check_offers(hdi_spirv_printer *p) {
 
 static bool check_modes(hdi_spirv_printer *p, uint32_t entry) {
     uint32_t function = hdi_spirv_words(p->m, entry)[2];
-    for (uint32_t i = entry; i < p->m->inst_count && hdi_spirv_opcode(p->m, i) != SpvOpFunction; i++) {
+    for (uint32_t i = entry; i < p->m->front_count; i++) {
         const uint32_t *words = hdi_spirv_words(p->m, i);
         bool mode = hdi_spirv_opcode(p->m, i) == SpvOpExecutionMode && words[1] == function;
         if (mode && words[2] == SpvExecutionModeRoundingModeRTZ) return hdi_spirv_unsupported(p->m, i, "rounding towards zero");

@@ -30,11 +30,23 @@ void hdi_spirv_add(hdi_spirv_printer *p, const char *bytes, size_t count) {
     text->bytes[text->count] = 0;
 }
 
-static void add_number(hdi_spirv_printer *p, uint64_t number, uint32_t base) {
-    char digits[24];
+/* Behind a letter, unless that is 0. */
+static void add_decimal(hdi_spirv_printer *p, char letter, uint64_t number) {
+    char digits[21];
     size_t at = sizeof digits;
-    do digits[--at] = "0123456789abcdef"[number % base];
-    while (number /= base);
+    for (; number > UINT32_MAX; number /= 10) digits[--at] = (char)('0' + number % 10);
+    uint32_t rest = (uint32_t)number; /* divided faster */
+    do digits[--at] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (letter) digits[--at] = letter;
+    hdi_spirv_add(p, digits + at, sizeof digits - at);
+}
+
+static void add_hexadecimal(hdi_spirv_printer *p, uint64_t number) {
+    char digits[16];
+    size_t at = sizeof digits;
+    do digits[--at] = "0123456789abcdef"[number & 15];
+    while (number >>= 4);
     hdi_spirv_add(p, digits + at, sizeof digits - at);
 }
 
@@ -51,9 +63,9 @@ void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...) {
         char letter;
         switch (next[1]) {
         case 's': { const char *text = va_arg(args, const char *); hdi_spirv_add(p, text, strlen(text)); break; }
-        case 'u': add_number(p, va_arg(args, uint32_t), 10); break;
-        case 'U': add_number(p, va_arg(args, uint64_t), 10); break;
-        case 'x': add_number(p, va_arg(args, uint64_t), 16); break;
+        case 'u': add_decimal(p, 0, va_arg(args, uint32_t)); break;
+        case 'U': add_decimal(p, 0, va_arg(args, uint64_t)); break;
+        case 'x': add_hexadecimal(p, va_arg(args, uint64_t)); break;
         case 'v': put_value(p, va_arg(args, uint32_t)); break;
         case 't': put_type(p, va_arg(args, uint32_t)); break;
         case 'n':
@@ -91,7 +103,7 @@ void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type,
         return;
     }
     if (type->width == 64 && type->kind == 'f') hdi_spirv_use_part(p, HDI_SPIRV_PART_DOUBLE);
-    hdi_spirv_put(p, "%c%u", type->kind == 'f' ? 'f' : as_signed ? 'i' : 'u', type->width);
+    add_decimal(p, type->kind == 'f' ? 'f' : as_signed ? 'i' : 'u', type->width);
 }
 
 /* Vector types by number: kind, width, count. */
@@ -216,7 +228,7 @@ static void put_value(hdi_spirv_printer *p, uint32_t def) {
         }
         hdi_spirv_put(p, ")");
     } else {
-        hdi_spirv_put(p, "v%u", def);
+        add_decimal(p, 'v', def);
     }
 }
 

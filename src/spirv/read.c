@@ -122,8 +122,8 @@ static void expect_more(hdi_spirv_operands *o, char letter, uint32_t word) {
     o->next = more ? more : "";
 }
 
-bool hdi_spirv_next(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
-    for (;; o->next++) {
+bool hdi_spirv_next_of_any(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
+    for (; *o->next < 'a'; o->next++) { /* no letter */
         if (*o->next == '*') {
             o->loop = o->next + 1;
         } else if (*o->next == 0 && o->loop && o->at < o->end) {
@@ -203,6 +203,7 @@ static bool index_instructions(hdi_spirv_module *m) {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
+        if (m->front_count == i && opcode != SpvOpFunction) m->front_count++;
         if (!row) return hdi_spirv_bad(m, i, "opcode %u: %s", opcode, advice(opcode));
         if (row->minor > (m->version >> 8 & 0xFF))
             return hdi_spirv_bad(m, i, "it needs version 1.%u, the module is of 1.%u", row->minor, m->version >> 8 & 0xFF);

@@ -220,7 +220,7 @@ static bool note_size(hdi_spirv_module *m, uint32_t inst, uint32_t def, uint32_t
 /* By rising precedence: LocalSize, LocalSizeId, a constant decorated as the workgroup size. */
 static bool note_workgroup(hdi_spirv_module *m, uint32_t entry, uint32_t workgroup_size, hdi_spirv_info *info) {
     uint32_t met = 0, function = hdi_spirv_words(m, entry)[2];
-    for (uint32_t i = entry; i < m->inst_count && hdi_spirv_opcode(m, i) != SpvOpFunction; i++) {
+    for (uint32_t i = entry; i < m->front_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
         const uint32_t *words = hdi_spirv_words(m, i);
         if ((opcode != SpvOpExecutionMode && opcode != SpvOpExecutionModeId) || words[1] != function) continue;

@@ -43,8 +43,8 @@ static bool any_operand_differs(const hdi_spirv_printer *p, const spread *s, uin
     return false;
 }
 
-/* What the instruction gives, or writes to a variable. */
-static void spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, uint32_t block) {
+/* What the instruction gives, or writes to a variable. False once nothing more can come of it. */
+static bool spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, uint32_t block) {
     const hdi_spirv_module *m = p->m;
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t opcode = words[0] & 0xFFFF;
@@ -53,12 +53,14 @@ static void spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, 
         uint32_t pointer = hdi_spirv_find(m, words[1]), value = p->same[hdi_spirv_find(m, words[2])];
         bool other = s->blocks[block] || s->values[value] || s->values[pointer] || opcode == SpvOpCopyMemory;
         if (other) differs(s, &s->values[root_of(p, pointer)]);
+        return !s->values[root_of(p, pointer)];
     }
     if (opcode == SpvOpFunctionCall) /* may write through any of its pointers */
         for (uint32_t i = 4; i < words[0] >> 16; i++) differs(s, &s->values[hdi_spirv_find(m, words[i])]);
-    if (row->operands[0] != 't' || opcode == SpvOpVariable) return;
+    if (row->operands[0] != 't' || opcode == SpvOpVariable) return false;
     uint32_t def = hdi_spirv_find(m, words[2]);
-    if (s->values[def] || p->facts[p->same[def]] & HDI_SPIRV_KNOWN) return;
+    if (s->values[def] || (!(p->facts[def] & HDI_SPIRV_NEEDED) && hdi_spirv_type_of(m, def)->kind != 'p')) /* pointers are needed with their users */
+        return opcode == SpvOpFunctionCall;
     bool always = is_group(opcode) || opcode == SpvOpFunctionCall || (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT;
     bool other = always || s->blocks[block] || any_operand_differs(p, s, inst);
     if (opcode == SpvOpLoad) other |= memory_differs(p, s, hdi_spirv_find(m, words[3]));
@@ -67,6 +69,7 @@ static void spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, 
         other |= from != HDI_SPIRV_NONE && s->blocks[from];
     }
     if (other) differs(s, &s->values[def]);
+    return !other || opcode == SpvOpFunctionCall;
 }
 
 static bool is_inside(const hdi_spirv_printer *p, uint32_t block, uint32_t header) {
@@ -74,21 +77,22 @@ static bool is_inside(const hdi_spirv_printer *p, uint32_t block, uint32_t heade
     return block == header;
 }
 
-/* Some leave a loop or switch, or return, where others go on: the rest of it is not for everyone. */
-static void spread_leaving(const hdi_spirv_printer *p, spread *s, uint32_t block, uint32_t header) {
-    const hdi_spirv_function *function = &p->m->functions[p->m->blocks[block].function];
-    bool loop = header != HDI_SPIRV_NONE && p->m->blocks[header].continue_to != HDI_SPIRV_NONE;
-    for (uint32_t b = function->block_first; b < function->block_first + function->block_count; b++)
-        if (p->reached[b] && (header == HDI_SPIRV_NONE || is_inside(p, b, header)) && (loop || p->m->tree.place[b] > p->m->tree.place[block]))
-            differs(s, &s->blocks[b]);
-}
-
-/* What a block makes of others is the same in every pass: it is done once. */
-enum { INSIDE = 1, LEFT = 2 };
+/* What a block makes of others is the same in every pass: it is done once; and its instructions while more can come of them. */
+enum { INSIDE = 1, LEFT = 2, WHOLE = 4, VALUES = 8 };
 static bool is_new(spread *s, uint32_t block, uint8_t what) {
     const bool is = !(s->done[block] & what);
     s->done[block] |= what;
     return is;
+}
+
+/* Some leave a loop or switch, or return, where others go on: the rest of it is not for everyone. */
+static void spread_leaving(const hdi_spirv_printer *p, spread *s, uint32_t block, uint32_t header) {
+    const hdi_spirv_function *function = &p->m->functions[p->m->blocks[block].function];
+    bool loop = header != HDI_SPIRV_NONE && p->m->blocks[header].continue_to != HDI_SPIRV_NONE;
+    if (loop && !is_new(s, header, WHOLE)) return;
+    for (uint32_t b = function->block_first; b < function->block_first + function->block_count; b++)
+        if (!s->blocks[b] && p->reached[b] && (loop || p->m->tree.place[b] > p->m->tree.place[block]) && (header == HDI_SPIRV_NONE || is_inside(p, b, header)))
+            differs(s, &s->blocks[b]);
 }
 
 static void spread_blocks(const hdi_spirv_printer *p, spread *s, uint32_t block) {
@@ -120,11 +124,13 @@ static void pass(const hdi_spirv_printer *p, spread *s) {
             uint32_t b = m->tree.order[i];
             if (b == HDI_SPIRV_NONE || !p->reached[b]) continue;
             if (s->blocks[function->block_first]) differs(s, &s->blocks[b]);
-            for (uint32_t k = m->blocks[b].inst_first; k <= m->blocks[b].inst_end; k++) {
-                spread_values(p, s, k, b);
+            bool more = false;
+            for (uint32_t k = m->blocks[b].inst_first; !(s->done[b] & VALUES) && k <= m->blocks[b].inst_end; k++) {
+                more |= spread_values(p, s, k, b);
                 if (hdi_spirv_opcode(m, k) == SpvOpFunctionCall && s->blocks[b])
                     differs(s, &s->blocks[m->functions[m->defs[hdi_spirv_find(m, hdi_spirv_words(m, k)[3])].detail].block_first]);
             }
+            if (!more) s->done[b] |= VALUES;
             spread_blocks(p, s, b);
         }
     }

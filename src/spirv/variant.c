@@ -201,6 +201,7 @@ static bool index_front(hdi_spirv_module *m, uint32_t *out_end) {
     m->insts = hdi_arena_alloc(&m->arena, ((size_t)count + 1) * sizeof *m->insts);
     if (!m->insts) return hdi_spirv_no_memory(m);
     for (at = HDI_SPIRV_HEADER_WORDS; at < *out_end; at += m->words[at] >> 16) m->insts[m->inst_count++] = at;
+    m->front_count = m->inst_count;
     return true;
 }
 
@@ -233,9 +234,9 @@ hd_status hdi_spirv_module_read_checked(const hd_allocator *allocator, const voi
     if (!hdi_spirv_header(m, bytes, byte_count) || !index_front(m, &functions) || !hdi_spirv_define(m, 0, m->inst_count)) return m->status;
     find_types(m, 1);
     if (!hdi_spirv_check(m) || !hdi_spirv_declare(m)) return m->status;
-    const uint32_t front = m->inst_count, inside = m->def_count;
+    const uint32_t inside = m->def_count;
     pruning p = { .m = m };
-    if (!index_functions(&p, functions) || !hdi_spirv_define(m, front, m->inst_count)) return m->status;
+    if (!index_functions(&p, functions) || !hdi_spirv_define(m, m->front_count, m->inst_count)) return m->status;
     m->defs[0].detail = HDI_SPIRV_NONE; /* the block of a label that was left out */
     find_types(m, inside);
     if (!hdi_spirv_decorate_from(m, inside) || !hdi_spirv_blocks(m)) return m->status;
