@@ -29,6 +29,7 @@ static void overview(void) {
            "  HEDDLE_VALIDATION  1: the driver's validation layers, in the log\n"
            "  HEDDLE_THREADS     number of CPU threads, also of those that compile kernels\n"
            "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
+           "  HEDDLE_QUEUES      1: uploads, runs and downloads go through one queue of a device\n"
            "  HEDDLE_WAIT_MS     longest wait for a device\n"
            "  HEDDLE_VERIFY      known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere\n\n"
            "exit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"

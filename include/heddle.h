@@ -221,6 +221,8 @@ typedef struct hd_context_desc {
     uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: of the CPU device, and at most (up to 16) for compiling the kernels of a plan;
                                    default: the processors this process may use */
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
+    int          one_queue;     /* HEDDLE_QUEUES=1: 1 = uploads, runs and downloads go through one queue of a device, one after the other;
+                                   default: side by side where the device can */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
     int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device, which take some
                                    seconds once for a driver: -1 none (but through Level Zero and WebGPU, never run on hardware), 1 on
@@ -268,6 +270,7 @@ typedef struct hd_device_info {
     hd_device_kind kind;
     uint64_t       memory_bytes; /* of the device's largest heap */
     uint32_t       rank;         /* 0 is the best */
+    uint32_t       queues;       /* that work side by side: 3 for uploads, runs and downloads, or 1 for all of them */
     uint64_t       measured_ns;  /* what hd_device_measure came to, now or in an earlier process; 0: never measured with this driver */
 } hd_device_info;
 

@@ -133,6 +133,7 @@ void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t co
     X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \
     X(VALIDATION, "HEDDLE_VALIDATION", "0",       "1: the driver's validation layers, reported in the log") \
     X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads, also of those that compile kernels") \
+    X(QUEUES,     "HEDDLE_QUEUES",     "all",     "1: uploads, runs and downloads go through one queue of a device") \
     X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
     X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds") \
     X(VERIFY,     "HEDDLE_VERIFY",     "1",       "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere")

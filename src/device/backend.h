@@ -22,6 +22,7 @@ typedef struct hdi_host {
     const hdi_log      *log;
     const char         *cache_dir;  /* existing folder for compiled kernels, or NULL */
     bool                validation;
+    bool                one_queue;   /* everything is handed over to the compute queue */
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0: as many as there are processors */
     uint64_t            wait_ns;
 } hdi_host;
@@ -58,12 +59,16 @@ typedef struct hdi_slot {
     uint64_t    offset, bytes; /* offset: a multiple of caps.binding_align */
 } hdi_slot;
 
+/* Queues of a device. Work on one queue runs in the order in which it was handed over; work on another one beside it, except where
+ * both use the same memory: then in that order too. A device of one queue takes all as handed over to that one. */
+typedef enum hdi_queue { HDI_QUEUE_COMPUTE, HDI_QUEUE_UPLOAD, HDI_QUEUE_DOWNLOAD, HDI_QUEUE_COUNT } hdi_queue;
+
 typedef struct hdi_submission {
     const hdi_cmds           *cmds;
     hdi_loaded_kernel *const *kernels; /* for cmds->kernels */
     const hdi_slot           *slots;   /* for cmds' slots */
     bool                      timestamps;
-    bool                      transfer; /* only moves data: may use a transfer queue */
+    hdi_queue                 queue;    /* COMPUTE, unless it only moves data */
     hdi_recording           **recording; /* in/out: what an earlier submission of the same cmds and kernels left, or
                                            NULL inside; NULL: keep nothing */
     uint32_t                  recorded_out; /* out: commands encoded by this call; 0 for a replay */
@@ -89,8 +94,8 @@ typedef struct hdi_backend {
     hd_status (*kernel_load)(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                              hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
     void (*kernel_free)(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-    /* Hands work over; tickets count up from 1 and finish in order. The commands stay as they are until it is done; the
-     * arrays of kernels and slots are the caller's again at once. */
+    /* Hands work over; tickets count up from 1 over all queues, and one is done when it and all before it are. The commands stay
+     * as they are until it is done; the arrays of kernels and slots are the caller's again at once. */
     hd_status (*submit)(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
     void (*forget)(hdi_backend_device *device, hdi_recording *recording);
     /* Is the ticket done? DEVICE_LOST where it never will be. */

@@ -28,6 +28,7 @@ hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, cons
     device->host = host;
     device->backend = backend;
     device->found = *found;
+    if (foreign && foreign->device) device->found.info.queues = 1; /* the caller's */
     hd_status status = backend->open(host, found, foreign, &device->handle, error);
     if (status) {
         note(device, status, error);
@@ -247,10 +248,12 @@ hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint3
 hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
+    const bool moves = submission->queue != HDI_QUEUE_COMPUTE;
+    if (device->host->one_queue) submission->queue = HDI_QUEUE_COMPUTE;
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
-        if (submission->transfer) device->stats.transfer_submissions++;
+        if (moves) device->stats.transfer_submissions++;
         else {
             device->stats.commands_recorded += submission->recorded_out;
             device->stats.submissions++;

@@ -5,10 +5,23 @@
 #include <time.h>
 
 void hdi_used_note(const hdi_submission *submission, uint64_t ticket) {
-    for (uint32_t i = 0; i < submission->cmds->slot_count; i++)
-        if (submission->slots[i].memory) ((hdi_used *)(void *)submission->slots[i].memory)->last_ticket = ticket;
+    for (uint32_t i = 0; i < submission->cmds->slot_count; i++) {
+        hdi_used *memory = (hdi_used *)(void *)submission->slots[i].memory;
+        if (!memory) continue;
+        memory->last_ticket = ticket;
+        memory->last_queue = submission->queue;
+    }
     for (uint32_t i = 0; i < submission->cmds->kernel_count; i++)
         if (submission->kernels[i]) ((hdi_used *)(void *)submission->kernels[i])->last_ticket = ticket;
+}
+
+void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t out_after[HDI_QUEUE_COUNT]) {
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) out_after[i] = 0;
+    for (uint32_t i = 0; i < submission->cmds->slot_count; i++) {
+        const hdi_used *memory = (const hdi_used *)(const void *)submission->slots[i].memory;
+        if (!memory || memory->last_ticket <= done || memory->last_queue == submission->queue) continue;
+        out_after[memory->last_queue] = HDI_MAX(out_after[memory->last_queue], memory->last_ticket);
+    }
 }
 
 void hdi_used_bury(hdi_used *object, hdi_link *dead) {

@@ -8,11 +8,15 @@
 typedef struct hdi_used {
     hdi_link link;        /* among the living or the dead */
     uint64_t last_ticket; /* the last submission that uses it */
+    uint32_t last_queue;  /* of that submission */
     uint64_t serial;      /* of memory: never given out again */
 } hdi_used;
 
 /* Notes the ticket on all that a submission uses. */
 void hdi_used_note(const hdi_submission *submission, uint64_t ticket);
+/* The last submissions of other queues that are not done and that this one has to follow, by queue; 0: none. It is enough to
+ * look at the last use of each memory: that one followed all before it. */
+void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t out_after[HDI_QUEUE_COUNT]);
 /* From among the living to the dead. */
 void hdi_used_bury(hdi_used *object, hdi_link *dead);
 typedef void (*hdi_used_end)(hdi_backend_device *device, hdi_used *object); /* takes it out of its list */

@@ -45,8 +45,8 @@ static void end_cmds(void *object) {
 }
 
 /* Submits one copy from `from` to `to`, both of `bytes`. */
-static hd_status submit_copy(hd_device *device, hdi_slot from, hdi_slot to, uint64_t from_offset, uint64_t to_offset, uint64_t bytes,
-                             uint64_t *out_ticket, hd_error *error) {
+static hd_status submit_copy(hd_device *device, hdi_queue queue, hdi_slot from, hdi_slot to, uint64_t from_offset, uint64_t to_offset,
+                             uint64_t bytes, uint64_t *out_ticket, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     hdi_cmds *cmds = hdi_alloc(allocator, sizeof *cmds);
     if (!cmds) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a transfer");
@@ -57,7 +57,7 @@ static hd_status submit_copy(hd_device *device, hdi_slot from, hdi_slot to, uint
     if (!status) status = hdi_cmds_copy(cmds, (hdi_range){ source, from_offset, bytes }, (hdi_range){ target, to_offset, bytes });
     if (status) hdi_fail(error, status, "no memory for a transfer");
     hdi_slot slots[2] = { from, to };
-    hdi_submission submission = { .cmds = cmds, .slots = slots, .transfer = true };
+    hdi_submission submission = { .cmds = cmds, .slots = slots, .queue = queue };
     if (!status) status = hdi_device_submit(device, &submission, out_ticket, error);
     if (status) end_cmds(cmds);
     else hdi_device_bury(device, *out_ticket, end_cmds, cmds);
@@ -91,7 +91,7 @@ static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t of
         hdi_stage *stage = device->stage;
         memcpy(stage->pointer[0] + chunk * CHUNK_BYTES, data + done, (size_t)piece);
         hdi_slot from = { stage->memory[0], 0, CHUNKS * CHUNK_BYTES }, to = { memory, 0, offset + bytes };
-        status = submit_copy(device, from, to, chunk * CHUNK_BYTES, offset + done, piece, inout_ticket, error);
+        status = submit_copy(device, HDI_QUEUE_UPLOAD, from, to, chunk * CHUNK_BYTES, offset + done, piece, inout_ticket, error);
         stage->tickets[0][chunk] = *inout_ticket;
         done += piece;
     }
@@ -129,7 +129,7 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
             if (status) return status;
             uint64_t piece = HDI_MIN(bytes - asked, CHUNK_BYTES), ticket = 0;
             hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, CHUNKS * CHUNK_BYTES };
-            status = submit_copy(device, from, to, offset + asked, *chunk * CHUNK_BYTES, piece, &ticket, error);
+            status = submit_copy(device, HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *chunk * CHUNK_BYTES, piece, &ticket, error);
             if (status) return status;
             device->stage->tickets[1][*chunk] = ticket;
             asked += piece;

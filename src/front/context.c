@@ -113,12 +113,13 @@ static bool copy_wish(const char *wish, hdi_option option, char *out, size_t roo
 /* Fills the context in from the desc and the environment; on failure names the variable to the log. */
 static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
     const char *level = hdi_option_get(HDI_OPTION_LOG), *bad = NULL;
-    uint64_t strict, validation, threads, wait_ms, verify;
+    uint64_t strict, validation, threads, wait_ms, verify, queues;
     context->log = (hdi_log){ desc->log, desc->log_user, desc->log_level ? desc->log_level : HD_LOG_WARNING };
     if (!desc->log_level && level && !read_level(level, &context->log.level)) bad = "HEDDLE_LOG is error, warning, info or debug";
     if (!hdi_option_number(HDI_OPTION_STRICT, 0, 1, 0, &strict)) bad = "HEDDLE_STRICT is 0 or 1";
     if (!hdi_option_number(HDI_OPTION_VALIDATION, 0, 1, 0, &validation)) bad = "HEDDLE_VALIDATION is 0 or 1";
     if (!hdi_option_number(HDI_OPTION_THREADS, 1, 1024, 0, &threads)) bad = "HEDDLE_THREADS is 1 to 1024";
+    if (!hdi_option_number(HDI_OPTION_QUEUES, 1, HDI_QUEUE_COUNT, HDI_QUEUE_COUNT, &queues)) bad = "HEDDLE_QUEUES is 1 or 3";
     if (!hdi_option_number(HDI_OPTION_WAIT_MS, 1, 1000000000, 60000, &wait_ms)) bad = "HEDDLE_WAIT_MS is 1 to 1000000000";
     if (!hdi_option_number(HDI_OPTION_VERIFY, 0, 2, 1, &verify)) bad = "HEDDLE_VERIFY is 0, 1 or 2";
     if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend)) bad = "the back end's name is too long";
@@ -131,7 +132,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
     context->strict = desc->strict ? desc->strict > 0 : strict != 0;
     bool cached = hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
     context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log, .cache_dir = cached ? context->cache_dir : NULL,
-                                .validation = desc->validation > 0 || validation != 0,
+                                .validation = desc->validation > 0 || validation != 0, .one_queue = desc->one_queue > 0 || queues == 1,
                                 .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,
                                 .wait_ns = desc->wait_ns ? desc->wait_ns : wait_ms * 1000000 };
     return HD_OK;

@@ -107,7 +107,7 @@ static hd_status clear_states(hdi_core *core, hd_error *error) {
         if (!status) status = hdi_cmds_fill(&cmds, (hdi_range){ slot, 0, core->plan->slots[i].bytes }, 0);
     }
     if (status) hdi_fail(error, status, "no memory to clear states");
-    hdi_submission submission = { .cmds = &cmds, .slots = core->bindings, .transfer = true };
+    hdi_submission submission = { .cmds = &cmds, .slots = core->bindings, .queue = HDI_QUEUE_UPLOAD };
     if (!status && used > 0) status = hdi_device_submit(core->device, &submission, &core->last_ticket, error);
     if (!status && used > 0) status = hdi_device_wait(core->device, core->last_ticket, 0, error);
     hdi_cmds_free(&cmds);

@@ -678,7 +678,7 @@ static bool test_half_gigabyte(conform *c) {
             else list_copy(&list, whole, piece * PIECE, near, 0, PIECE);
             uint64_t ticket;
             hdi_submission submission = list_submission(&list);
-            submission.transfer = true;
+            submission.queue = HDI_QUEUE_UPLOAD;
             CONFORM_OK(c, c->backend->submit(c->device, &submission, &ticket, &c->error));
             CONFORM_OK(c, c->backend->wait(c->device, ticket, c->host.wait_ns, &c->error));
             if (round == 1) received = hash_words(received, to, PIECE / 8);
@@ -699,7 +699,7 @@ static bool test_transfer_and_compute(conform *c) {
     list_slot(&back, chain.x, 0, sizeof data);
     list_copy(&back, 0, 0, 1, 0, sizeof data);
     hdi_submission moves = list_submission(&back);
-    moves.transfer = true; /* perhaps on another queue; the order is the same */
+    moves.queue = HDI_QUEUE_DOWNLOAD; /* perhaps on another queue; the order is the same */
     for (uint32_t i = 0; i < CHAIN_COUNT; i++) expected[i] = chain_value(i, ROUNDS);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         CONFORM_OK(c, submit(c, &chain.list, NULL, &before, NULL));
@@ -711,6 +711,120 @@ static bool test_transfer_and_compute(conform *c) {
     CONFORM_OK(c, c->backend->poll(c->device, before, &done, &c->error));
     CONFORM_CHECK(c, done && get(c, chain.x, 0, data, sizeof data) && memcmp(data, expected, sizeof data) == 0);
     return true;
+}
+
+/* ---- queues ---- */
+
+/* Copies, fills and dispatches between a few memories, each on any queue that may do it, hundreds of them under way: what comes of it
+ * is what one after the other makes. Now and then a memory is freed under the work, and another takes its place. */
+enum { MAZE_MEMORIES = 6, MAZE_COUNT = 16384, MAZE_STEPS = 500, MAZE_LISTS = 48 };
+typedef struct maze {
+    conform_list       lists[MAZE_LISTS];
+    uint64_t           tickets[MAZE_LISTS];
+    hdi_recording     *recordings[MAZE_LISTS];
+    hdi_memory        *memories[MAZE_MEMORIES];
+    uint32_t           expected[MAZE_MEMORIES][MAZE_COUNT];
+    hdi_loaded_kernel *kernel;
+    uint32_t           random;
+} maze;
+
+static uint32_t maze_random(maze *m, uint32_t below) {
+    m->random = m->random * 1664525u + 1013904223u;
+    return (m->random >> 8) % below;
+}
+
+static bool maze_step(conform *c, maze *m, uint32_t step) {
+    const uint32_t at = step % MAZE_LISTS, from = maze_random(m, MAZE_MEMORIES), to = (from + 1 + maze_random(m, MAZE_MEMORIES - 1)) % MAZE_MEMORIES;
+    const uint32_t kind = maze_random(m, 5), add = maze_random(m, 1000);
+    const bool keeps = maze_random(m, 2) != 0;
+    conform_list *list = &m->lists[at];
+    CONFORM_OK(c, c->backend->wait(c->device, m->tickets[at], c->host.wait_ns, &c->error));
+    c->backend->forget(c->device, m->recordings[at]);
+    m->recordings[at] = NULL;
+    list_begin(list);
+    list_slot(list, m->memories[from], 0, sizeof m->expected[0]);
+    list_slot(list, m->memories[to], 0, sizeof m->expected[0]);
+    if (kind == 0) list_fill(list, 1, 0, sizeof m->expected[0], add);
+    else if (kind < 3) list_copy(list, 0, 0, 1, 0, sizeof m->expected[0]);
+    else {
+        list_kernel(list, m->kernel, 3);
+        list_dispatch(list, 0, 1, MAZE_COUNT, add, 0, MAZE_COUNT / CONFORM_WIDTH);
+    }
+    for (uint32_t i = 0; i < MAZE_COUNT; i++)
+        m->expected[to][i] = kind == 0 ? add : kind < 3 ? m->expected[from][i] : m->expected[from][i] * 3 + add;
+    hdi_submission submission = list_submission(list);
+    if (kind < 3) submission.queue = (hdi_queue)maze_random(m, HDI_QUEUE_COUNT);
+    if (keeps) submission.recording = &m->recordings[at];
+    CONFORM_OK(c, c->backend->submit(c->device, &submission, &m->tickets[at], &c->error));
+    if (maze_random(m, 20) == 0) {
+        c->backend->free(c->device, m->memories[to]);
+        memset(m->expected[to], 0, sizeof m->expected[to]);
+        CONFORM_CHECK(c, (m->memories[to] = memory_new(c, sizeof m->expected[0], HD_BUFFER_STORAGE)) != NULL);
+    }
+    if (maze_random(m, 10) == 0) {
+        bool done = false;
+        CONFORM_OK(c, c->backend->poll(c->device, m->tickets[at], &done, &c->error));
+    }
+    return true;
+}
+
+static bool maze_run(conform *c, maze *m) {
+    static uint32_t data[MAZE_COUNT];
+    CONFORM_CHECK(c, (m->kernel = kernel_new(c, 3)) != NULL);
+    for (uint32_t i = 0; i < MAZE_MEMORIES; i++) CONFORM_CHECK(c, (m->memories[i] = memory_new(c, sizeof data, HD_BUFFER_STORAGE)) != NULL);
+    for (uint32_t step = 0; step < MAZE_STEPS; step++)
+        if (!maze_step(c, m, step)) return false;
+    for (uint32_t i = 0; i < MAZE_MEMORIES; i++)
+        CONFORM_CHECK(c, get(c, m->memories[i], 0, data, sizeof data) && memcmp(data, m->expected[i], sizeof data) == 0);
+    return true;
+}
+
+/* Long work that reads x and writes y at its very end; behind it the upload of another x and the download of y. */
+static bool queues_follow(conform *c) {
+    enum { ROUNDS = 100 };
+    static uint32_t data[MAZE_COUNT];
+    static conform_list lists[3];
+    hdi_memory *memories[4]; /* x, y, scratch, the other x */
+    uint64_t tickets[3];
+    hdi_memory *down = memory_new(c, sizeof data, HD_BUFFER_READBACK);
+    hdi_loaded_kernel *kernel = kernel_new(c, 3);
+    CONFORM_CHECK(c, kernel && down);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t k = 0; k < MAZE_COUNT; k++) data[k] = k + 1000 * i;
+        CONFORM_CHECK(c, (memories[i] = memory_new(c, sizeof data, HD_BUFFER_STORAGE)) != NULL && put(c, memories[i], 0, data, sizeof data));
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        hdi_memory *const used[3][3] = { { memories[0], memories[1], memories[2] }, { memories[3], memories[0] }, { memories[1], down } };
+        list_begin(&lists[i]);
+        for (uint32_t k = 0; k < (i ? 2u : 3u); k++) list_slot(&lists[i], used[i][k], 0, sizeof data);
+        for (uint32_t k = 0; k < ROUNDS && i == 0; k++) {
+            list_kernel(&lists[i], kernel, 3);
+            list_dispatch(&lists[i], k + 1 < ROUNDS ? 1 : 0, k + 1 < ROUNDS ? 2 : 1, MAZE_COUNT, 7, 0, MAZE_COUNT / CONFORM_WIDTH);
+            list_barrier(&lists[i], false);
+        }
+        if (i) list_copy(&lists[i], 0, 0, 1, 0, sizeof data);
+        hdi_submission submission = list_submission(&lists[i]);
+        submission.queue = (hdi_queue)i;
+        CONFORM_OK(c, c->backend->submit(c->device, &submission, &tickets[i], &c->error));
+    }
+    CONFORM_OK(c, c->backend->wait(c->device, tickets[2], c->host.wait_ns, &c->error));
+    const uint32_t *read = c->backend->map(c->device, down);
+    for (uint32_t k = 0; k < MAZE_COUNT; k++) CONFORM_CHECK(c, read[k] == k * 3 + 7);
+    CONFORM_CHECK(c, get(c, memories[0], 0, data, sizeof data) && data[5] == 3005);
+    return true;
+}
+
+static bool test_queues(conform *c) {
+    bool good = queues_follow(c);
+    for (uint32_t seed = 1; seed <= 3 && good; seed++) {
+        maze *m = calloc(1, sizeof *m);
+        CONFORM_CHECK(c, m);
+        m->random = seed;
+        good = maze_run(c, m);
+        for (uint32_t i = 0; i < MAZE_LISTS; i++) c->backend->wait(c->device, m->tickets[i], c->host.wait_ns, NULL);
+        free(m);
+    }
+    return good;
 }
 
 static bool test_free_in_flight(conform *c) {
@@ -781,7 +895,7 @@ static const conform_test conform_tests[] = {
     { "dispatch_first", test_dispatch_first }, { "slot_offsets", test_slot_offsets }, { "barriers", test_barriers }, { "side_by_side", test_side_by_side }, { "cuts", test_cuts },
     { "thousand_in_flight", test_thousand_in_flight }, { "replay", test_replay }, { "replay_changed_slots", test_replay_changed_slots },
     { "tickets", test_tickets }, { "profile", test_profile }, { "many_alloc_free", test_many_alloc_free },
-    { "half_gigabyte", test_half_gigabyte }, { "transfer_and_compute", test_transfer_and_compute }, { "free_in_flight", test_free_in_flight },
+    { "half_gigabyte", test_half_gigabyte }, { "transfer_and_compute", test_transfer_and_compute }, { "queues", test_queues }, { "free_in_flight", test_free_in_flight },
     { "close_in_flight", test_close_in_flight }, { "kernel_without_form", test_kernel_without_form }, { "too_large", test_too_large },
 };
 

@@ -12,6 +12,7 @@ static const conform_reason never[] = {
     { "replay_changed_slots", "dispatches compute nothing" },
     { "tickets", "dispatches compute nothing" },
     { "transfer_and_compute", "dispatches compute nothing" },
+    { "queues", "dispatches compute nothing" },
     { "side_by_side", "dispatches compute nothing" },
     { "profile", "it has no clock" },
     { "kernel_without_form", "it takes every kernel" },

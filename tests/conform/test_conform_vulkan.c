@@ -1,5 +1,5 @@
-/* test_conform_vulkan.c: the seam's suite on Vulkan, three times: as the device is, without timeline semaphores
- * (fences), and as if host and device shared no memory. The validation layer, with its synchronization checks, watches
+/* test_conform_vulkan.c: the seam's suite on Vulkan, four times: as the device is, without timeline semaphores
+ * (fences), as if host and device shared no memory, and as if it had queues beside each other too. The validation layer, with its synchronization checks, watches
  * and must have nothing to say. Then what only Vulkan has: the cache on disk and a device of the caller's own. */
 #define _GNU_SOURCE
 #include "conform/driver.h"
@@ -139,6 +139,8 @@ int main(void) {
     failures += conform_run(&subject, "vulkan, fences");
     hdvk_hide_set(HDVK_HIDE_UNIFIED);
     failures += conform_run(&subject, "vulkan, memory apart");
+    hdvk_hide_set(HDVK_HIDE_UNIFIED | HDVK_FEIGN_QUEUES);
+    failures += conform_run(&subject, "vulkan, queues of one");
     hdvk_hide_set(0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_damage), cmocka_unit_test(test_cache_unwritable),

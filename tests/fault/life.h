@@ -188,6 +188,7 @@ typedef struct life {
     hdi_loaded_kernel *twice, *thrice;
     hdi_recording *recording;
     conform_list plan;
+    conform_list again; /* b -> out once more, on another queue */
 } life;
 
 static hd_status new_memory(uint64_t bytes, hd_buffer_use use, hdi_memory **out_memory) {
@@ -224,6 +225,10 @@ static bool scenario_make(life *l) {
     list_dispatch(p, a, b, WORDS, 1, 0, 8);
     list_barrier(p, true);
     list_copy(p, b, 0, out, 0, BYTES);
+    list_begin(&l->again);
+    list_slot(&l->again, l->b, 0, BYTES);
+    list_slot(&l->again, l->out, 0, BYTES);
+    list_copy(&l->again, 0, 0, 1, 0, BYTES);
     return true;
 }
 
@@ -243,13 +248,15 @@ static bool scenario_run(life *l, uint32_t round) {
     uint64_t ticket = 0, ns[4];
     uint32_t count;
     bool done;
-    hdi_submission once = list_submission(&l->plan), timed = once, kept = once;
+    hdi_submission once = list_submission(&l->plan), timed = once, kept = once, moved = list_submission(&l->again);
+    moved.queue = HDI_QUEUE_DOWNLOAD;
     timed.timestamps = true;
     kept.recording = &l->recording;
     timed.recording = round ? &l->recording : NULL;
     fill_in(l, round);
     STEP(subject.backend->submit(subject.device, &once, &ticket, &subject.error));
     STEP(subject.backend->submit(subject.device, &kept, &ticket, &subject.error));
+    STEP(subject.backend->submit(subject.device, &moved, &ticket, &subject.error));
     STEP(subject.backend->poll(subject.device, ticket, &done, &subject.error));
     STEP(subject.backend->submit(subject.device, &kept, &ticket, &subject.error)); /* a replay, with the first under way */
     STEP(subject.backend->wait(subject.device, ticket, subject.host.wait_ns, &subject.error));

@@ -19,9 +19,9 @@ static int inject(hdcu_function function) { return life_inject(function); }
 static uint64_t under_way(hdi_backend_device *device) { return device->submitted > device->done ? device->submitted : 0; }
 static void come_to_rest(hdi_backend_device *device) { /* not by the stream: it may be capturing */
     hdcu_context ours;
-    const hdcu_job *last = &device->jobs[device->submitted % HDCU_JOBS];
     assert_int_equal(device->api.CtxPushCurrent(device->context), HDCU_SUCCESS);
-    while (device->submitted > device->done && device->api.EventQuery(last->done) == HDCU_NOT_READY) usleep(100);
+    for (uint64_t ticket = device->done + 1; ticket <= device->submitted; ticket++)
+        while (device->api.EventQuery(device->jobs[ticket % HDCU_JOBS].done) == HDCU_NOT_READY) usleep(100);
     assert_int_equal(device->api.CtxPopCurrent(&ours), HDCU_SUCCESS);
 }
 static bool ends_for_good(uint32_t function) {

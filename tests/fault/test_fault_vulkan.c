@@ -68,7 +68,7 @@ typedef struct set_up {
 static set_up set_ups[] = {
     { "timeline", 0, false, 0 },
     { "fences", NO_TIMELINE, false, 0 },
-    { "memory apart", HDVK_HIDE_UNIFIED, false, 0 },
+    { "memory apart, queues", HDVK_HIDE_UNIFIED | HDVK_FEIGN_QUEUES, false, 0 },
     { "fences, memory apart, validation", NO_TIMELINE | HDVK_HIDE_UNIFIED, true, 0 },
     { "timeline, validation", 0, true, 0 },
 };

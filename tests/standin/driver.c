@@ -164,6 +164,12 @@ STANDIN_ENTRY(cuStreamQuery, hipStreamQuery)(standin_stream *stream) {
     NEEDS(stream && !standin_capture_of(stream)->graph, STANDIN_INVALID_HANDLE);
     return (int)standin_stream_query(stream);
 }
+STANDIN_ENTRY(cuStreamWaitEvent, hipStreamWaitEvent)(standin_stream *stream, standin_event *event, unsigned flags) {
+    IN_CONTEXT();
+    NEEDS(stream && event, STANDIN_INVALID_HANDLE);
+    NEEDS(flags == 0, STANDIN_INVALID_VALUE);
+    return (int)standin_stream_await(stream, event);
+}
 STANDIN_ENTRY(cuEventCreate, hipEventCreateWithFlags)(standin_event **out, unsigned flags) {
     enum { NO_TIMING = 2 };
     IN_CONTEXT();

@@ -64,6 +64,14 @@ static void record(const standin_task *task) {
     task->event->time_ns = now_ns();
     task->event->done = task->ticket;
     release(task->event);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void await(const standin_task *task) {
+    pthread_mutex_lock(&lock);
+    while (task->event->done < task->ticket) pthread_cond_wait(&changed, &lock);
+    release(task->event);
     pthread_mutex_unlock(&lock);
 }
 
@@ -77,6 +85,7 @@ static void run(const standin_task *task) {
     case STANDIN_COPY: memmove(task->to, task->from, task->bytes); break;
     case STANDIN_FILL: fill(task->to, task->value, task->bytes); break;
     case STANDIN_RECORD: record(task); break;
+    case STANDIN_AWAIT: await(task); break;
     case STANDIN_PRODUCT: standin_product_run(task->product); break;
     case STANDIN_TASKS:
         for (size_t i = 0; i < task->task_count; i++) run(&task->tasks[i]);
@@ -204,6 +213,20 @@ standin_status standin_event_record(standin_event *event, standin_stream *stream
     if (!status) return STANDIN_OK;
     pthread_mutex_lock(&lock);
     event->wanted--;
+    release(event);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+standin_status standin_stream_await(standin_stream *stream, standin_event *event) {
+    if (stream->capture.graph) return standin_refuse(STANDIN_NOT_SUPPORTED, "waiting for an event in a capture would be no node");
+    pthread_mutex_lock(&lock);
+    event->holders++;
+    const standin_task task = { .kind = STANDIN_AWAIT, .event = event, .ticket = event->wanted };
+    pthread_mutex_unlock(&lock);
+    const standin_status status = standin_stream_push(stream, task);
+    if (!status) return STANDIN_OK;
+    pthread_mutex_lock(&lock);
     release(event);
     pthread_mutex_unlock(&lock);
     return status;

@@ -102,7 +102,7 @@ typedef struct standin_stream standin_stream;
 typedef struct standin_graph standin_graph;
 typedef struct standin_node standin_node;
 typedef struct standin_task {
-    enum { STANDIN_LAUNCH, STANDIN_COPY, STANDIN_FILL, STANDIN_RECORD, STANDIN_TASKS, STANDIN_PRODUCT } kind;
+    enum { STANDIN_LAUNCH, STANDIN_COPY, STANDIN_FILL, STANDIN_RECORD, STANDIN_AWAIT, STANDIN_TASKS, STANDIN_PRODUCT } kind;
     standin_launch launch;
     standin_product *product;   /* owned */
     void          *to;
@@ -110,7 +110,7 @@ typedef struct standin_task {
     size_t         bytes;
     uint32_t       value;       /* of a fill: words of 32 bits */
     standin_event *event;
-    uint64_t       ticket;      /* of a record */
+    uint64_t       ticket;      /* of a record, or the one that is waited for */
     struct standin_task *tasks; /* of a graph, in order; owned */
     size_t         task_count;
 } standin_task;
@@ -128,6 +128,8 @@ void standin_wait_all(void); /* for every stream */
 standin_status standin_event_create(bool timed, standin_event **out);
 standin_status standin_event_destroy(standin_event *event);
 standin_status standin_event_record(standin_event *event, standin_stream *stream);
+/* What the stream does next comes after the event's last record so far. */
+standin_status standin_stream_await(standin_stream *stream, standin_event *event);
 /* The first look after a record says not ready, however fast the device was. */
 standin_status standin_event_query(standin_event *event);
 standin_status standin_event_elapsed(standin_event *from, standin_event *to, float *out_ms);

@@ -2,7 +2,8 @@
  * under other names, so one table (functions.inc) is filled for either, and hdcu_flavour holds the rest of what differs.
  * Driver and run-time compiler are opened at run time, of whatever version; no toolkit is needed to build or to start.
  * Kernels are printed from SPIR-V (spirv.h), compiled for the device and kept on disk: with these at hand no compiler is
- * needed. There is one stream, so submissions run in order; what is recorded becomes a graph, handed over by one call. */
+ * needed. Each queue is a stream; one waits for another by the event at the end of a submission. What is recorded becomes a graph,
+ * handed over by one call. */
 #ifndef HDCU_CU_H
 #define HDCU_CU_H
 
@@ -183,6 +184,7 @@ typedef struct hdcu_take {
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdcu_job {
     uint64_t    ticket, begun_ns;
+    uint32_t    queue;
     hdcu_event  done;  /* made once, recorded anew for each ticket */
     hdcu_event *marks; /* where each mark's time begins, and where the last one's ends */
     uint32_t    mark_count, mark_capacity;
@@ -196,7 +198,9 @@ struct hdi_backend_device {
     hdi_found    found;
     hdi_cache    cache;
     hdcu_context context;
-    hdcu_stream  stream;
+    hdcu_stream  streams[HDI_QUEUE_COUNT];
+    hdcu_event   cleared;         /* on the compute stream, behind the zeroing of the newest memory */
+    bool         unclear[HDI_QUEUE_COUNT]; /* these streams have to wait for it: memory was zeroed since they last did */
     hdcu_blas    blas;            /* made with the first product */
     hdi_takes    takes;
     hdi_link     memories, dead_memories, kernels, dead_kernels;
@@ -224,9 +228,9 @@ void hdcu_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* What cmds/library.h asks for; on failure too the caller ends it. */
 hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdcu_product **out_product, hd_error *error);
 void hdcu_product_end(hdi_backend_device *device, hdcu_product *product);
-/* One call on the stream; addresses of A, B, C and of memory to work in. */
+/* One call on the compute stream; addresses of A, B, C and of memory to work in. */
 bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, const uint64_t addresses[4], uint64_t workspace_bytes);
-/* encode.c: commands become calls on the stream, or nodes of a graph. */
+/* encode.c: commands become calls on the stream of their queue, or nodes of a graph. */
 /* Hands the commands over at once; with timestamps their marks' events go into the job. */
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error);
 /* Captures the commands into a take, and ends it (takes.h). */
@@ -237,7 +241,7 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
 hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
-/* Waits until the stream is empty; false where that takes longer. */
+/* Waits until all streams are empty; false where that takes longer. */
 bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns);
 void hdcu_jobs_end(hdi_backend_device *device);
 #endif

@@ -27,12 +27,14 @@ static void end_objects(hdi_backend_device *device) {
 static void device_close(hdi_backend_device *device) {
     hd_error ignored = { 0 };
     enter(device);
-    if (device->stream && device->submitted > device->done && hdcu_wait(device, device->submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
+    const bool open = device->streams[HDI_QUEUE_COMPUTE] != NULL;
+    if (open && device->submitted > device->done && hdcu_wait(device, device->submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
         device->abandoned = true;
-    if (device->stream && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
+    if (open && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
     end_objects(device);
     HDCU_END(device, BlasDestroy, device->blas);
-    HDCU_END(device, StreamDestroy, device->stream);
+    HDCU_END(device, EventDestroy, device->cleared);
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) HDCU_END(device, StreamDestroy, device->streams[i]);
     leave(device);
     if (device->context && !device->abandoned) device->api.PrimaryCtxRelease(device->facts.device);
     hdi_mutex_free(&device->kernels_lock);
@@ -57,6 +59,19 @@ static hd_status find_again(hdi_backend_device *device, const hdcu_flavour *flav
     return HD_OK;
 }
 
+/* The streams, and the event by which the others follow the first one's zeroing. */
+static bool open_streams(hdi_backend_device *device) {
+    hdcu_api *api = &device->api;
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
+        if (HDCU_CALL(api, StreamCreate, &device->streams[i], HDCU_STREAM_NON_BLOCKING)) continue;
+        device->streams[i] = NULL;
+        return false;
+    }
+    if (HDCU_CALL(api, EventCreate, &device->cleared, HDCU_EVENT_NO_TIMING)) return true;
+    device->cleared = NULL;
+    return false;
+}
+
 static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, const hdi_found *found, hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_mutex_init(&device->kernels_lock)) {
@@ -74,10 +89,7 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
     if (!status) {
         if (!HDCU_CALL(api, PrimaryCtxRetain, &device->context, device->facts.device)) device->context = NULL;
         enter(device);
-        if (!device->context || !HDCU_CALL(api, StreamCreate, &device->stream, HDCU_STREAM_NON_BLOCKING)) {
-            device->stream = NULL;
-            status = hdcu_fail(api, error, "opening %s", found->info.id);
-        }
+        if (!device->context || !open_streams(device)) status = hdcu_fail(api, error, "opening %s", found->info.id);
         leave(device);
     }
     if (status) {

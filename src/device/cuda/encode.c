@@ -1,4 +1,4 @@
-/* encode.c: commands to calls on the stream; and, captured, to graphs. Dependencies come from barriers alone: what lies
+/* encode.c: commands to calls on a stream; and, captured, to graphs. Dependencies come from barriers alone: what lies
  * between two of them may run at once. In a graph such commands are dealt out to a few lanes, each a chain, so that wide
  * stretches have few edges; a stretch begins where all lanes of the one before have ended. */
 #include "device/cuda/cu.h"
@@ -8,6 +8,7 @@ enum { LANES = 8 };
 typedef struct encoder {
     hdi_backend_device   *device;
     const hdi_submission *submission;
+    hdcu_stream           stream;
     hdcu_job             *job;   /* takes the marks' events; NULL: no timestamps */
     bool                  captures;
     hdcu_node before[LANES], lanes[LANES]; /* the ends of the stretch before, and so far of this one */
@@ -20,7 +21,7 @@ static bool depend(encoder *e) {
     const uint32_t lane = e->next % LANES;
     if (!e->captures) return true;
     hdcu_node *nodes = lane < e->lane_count ? &e->lanes[lane] : e->before;
-    return HDCU_CALL(&e->device->api, StreamUpdateCaptureDependencies, e->device->stream, nodes, lane < e->lane_count ? 1 : e->before_count,
+    return HDCU_CALL(&e->device->api, StreamUpdateCaptureDependencies, e->stream, nodes, lane < e->lane_count ? 1 : e->before_count,
                      HDCU_SET_DEPENDENCIES);
 }
 
@@ -31,7 +32,7 @@ static bool note(encoder *e) {
     size_t count = 0;
     int state = 0;
     if (!e->captures) return true;
-    if (!HDCU_CALL(&e->device->api, StreamGetCaptureInfo, e->device->stream, &state, NULL, NULL, &nodes, &count)) return false;
+    if (!HDCU_CALL(&e->device->api, StreamGetCaptureInfo, e->stream, &state, NULL, NULL, &nodes, &count)) return false;
     if (count != 1) {
         hdcu_last.result = HDCU_UNKNOWN;
         return false;
@@ -87,17 +88,17 @@ static bool dispatch(encoder *e, const hdi_cmd *cmd) {
         words[at++] = (uint32_t)(bytes >> 32);
     }
     return HDCU_CALL(&e->device->api, LaunchKernel, kernel->kernel, groups[0], groups[1], groups[2], printed->info.workgroup[0],
-                     printed->info.workgroup[1], printed->info.workgroup[2], 0, e->device->stream, arguments, NULL);
+                     printed->info.workgroup[1], printed->info.workgroup[2], 0, e->stream, arguments, NULL);
 }
 
 static bool copy(encoder *e, const hdi_cmd *cmd) {
     const hdi_range *from = &cmd->as.copy.from, *to = &cmd->as.copy.to;
-    return HDCU_CALL(&e->device->api, MemcpyAsync, address_of(e, to), address_of(e, from), (size_t)to->bytes, e->device->stream);
+    return HDCU_CALL(&e->device->api, MemcpyAsync, address_of(e, to), address_of(e, from), (size_t)to->bytes, e->stream);
 }
 
 static bool fill(encoder *e, const hdi_cmd *cmd) {
     const hdi_range *to = &cmd->as.fill.to;
-    return HDCU_CALL(&e->device->api, MemsetD32Async, address_of(e, to), cmd->as.fill.value, (size_t)(to->bytes / 4), e->device->stream);
+    return HDCU_CALL(&e->device->api, MemsetD32Async, address_of(e, to), cmd->as.fill.value, (size_t)(to->bytes / 4), e->stream);
 }
 
 static bool mark(encoder *e) {
@@ -107,7 +108,7 @@ static bool mark(encoder *e) {
     hdcu_event *event = &job->marks[job->mark_count];
     if (!HDCU_CALL(api, EventCreate, event, 0)) return false;
     job->mark_count++;
-    return HDCU_CALL(api, EventRecord, *event, e->device->stream);
+    return HDCU_CALL(api, EventRecord, *event, e->stream);
 }
 
 static bool encode(encoder *e) {
@@ -126,7 +127,7 @@ static bool encode(encoder *e) {
 }
 
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error) {
-    encoder e = { .device = device, .submission = submission, .job = submission->timestamps ? job : NULL };
+    encoder e = { .device = device, .submission = submission, .stream = device->streams[submission->queue], .job = submission->timestamps ? job : NULL };
     return encode(&e) ? HD_OK : hdcu_fail(&device->api, error, "handing %u commands over", submission->cmds->cmd_count);
 }
 
@@ -136,12 +137,12 @@ hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submiss
 static bool capture(hdi_backend_device *device, const hdi_submission *submission, hdcu_take *take) {
     hdcu_api *api = &device->api;
     hdcu_graph graph = NULL;
-    encoder e = { .device = device, .submission = submission, .captures = true };
-    if (!HDCU_CALL(api, StreamBeginCapture, device->stream, HDCU_CAPTURE_RELAXED)) return false;
+    encoder e = { .device = device, .submission = submission, .stream = device->streams[submission->queue], .captures = true };
+    if (!HDCU_CALL(api, StreamBeginCapture, e.stream, HDCU_CAPTURE_RELAXED)) return false;
     const bool encoded = encode(&e);
     const hdcu_function function = hdcu_last.function;
     const int result = hdcu_last.result;
-    const int ended = api->StreamEndCapture(device->stream, &graph);
+    const int ended = api->StreamEndCapture(e.stream, &graph);
     hdcu_last.function = encoded ? HDCU_FN_StreamEndCapture : function;
     hdcu_last.result = encoded ? ended : result;
     const bool fine = encoded && ended == HDCU_SUCCESS && HDCU_CALL(api, GraphInstantiate, &take->exec, graph, 0);

@@ -71,6 +71,7 @@ bool hdcu_describe(hdcu_api *api, int ordinal, hdcu_facts *out_facts, hdi_found 
     fill_driver(api, info->driver, sizeof info->driver);
     info->kind = facts->values[HDCU_INTEGRATED] ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU;
     info->memory_bytes = memory;
+    info->queues = HDI_QUEUE_COUNT;
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);
     return true;
 }

@@ -37,9 +37,14 @@ static void release(hdi_backend_device *device, hdi_memory *memory) {
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
 
-/* Zeros; on the device by the stream, before all that is handed over later. */
+/* Zeros; on the device by the compute stream, before all that is handed over later; other streams wait for it. */
 static bool clear(hdi_backend_device *device, const hdi_memory *memory) {
-    if (!memory->host) return HDCU_CALL(&device->api, MemsetD32Async, memory->address, 0, (size_t)(memory->bytes / 4), device->stream);
+    const hdcu_stream stream = device->streams[HDI_QUEUE_COMPUTE];
+    if (!memory->host) {
+        device->unclear[HDI_QUEUE_UPLOAD] = device->unclear[HDI_QUEUE_DOWNLOAD] = true;
+        return HDCU_CALL(&device->api, MemsetD32Async, memory->address, 0, (size_t)(memory->bytes / 4), stream) &&
+               HDCU_CALL(&device->api, EventRecord, device->cleared, stream);
+    }
     memset(memory->host, 0, (size_t)memory->bytes);
     return true;
 }

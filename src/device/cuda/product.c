@@ -114,5 +114,5 @@ void hdcu_product_end(hdi_backend_device *device, hdcu_product *p) {
 bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p, const uint64_t addresses[4], uint64_t workspace_bytes) {
     const float one = 1, zero = 0;
     return HDCU_CALL(&device->api, BlasMultiply, device->blas, p->desc, &one, addresses[1] + p->first_bytes, p->first, addresses[0] + p->second_bytes,
-                     p->second, &zero, addresses[2], p->result, addresses[2], p->result, &p->algo, addresses[3], (size_t)workspace_bytes, device->stream);
+                     p->second, &zero, addresses[2], p->result, addresses[2], p->result, &p->algo, addresses[3], (size_t)workspace_bytes, device->streams[HDI_QUEUE_COMPUTE]);
 }

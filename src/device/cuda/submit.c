@@ -1,4 +1,4 @@
-/* submit.c: handing work over, tickets, waiting. Tickets count the submissions of the one stream; an event at each one's end
+/* submit.c: handing work over, tickets, waiting. Tickets count the submissions of all streams; an event at each one's end
  * tells when it is done. Every wait has a deadline. */
 #include "device/cuda/cu.h"
 #include <stdio.h>
@@ -12,15 +12,27 @@ static void note_done(hdi_backend_device *device, uint64_t ticket) {
     hdi_used_collect(device, &device->dead_memories, device->done, hdcu_memory_give_back);
 }
 
+/* The last submission up to `ticket` on a stream, where that is not known to be done; else 0. */
+static uint64_t last_on(const hdi_backend_device *device, uint32_t queue, uint64_t ticket) {
+    while (ticket > device->done && device->jobs[ticket % HDCU_JOBS].queue != queue) ticket--;
+    return ticket > device->done ? ticket : 0;
+}
+
+/* A ticket is done when it and all before it are: on each stream the last one tells. */
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
-    const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
     *out_done = ticket <= device->done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
-    if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0, "ticket %llu was never given out", (unsigned long long)ticket);
-    *out_done = HDCU_CALL(&device->api, EventQuery, job->done);
-    if (*out_done) note_done(device, ticket);
-    else if (hdcu_last.result != HDCU_NOT_READY) return hdcu_fail(&device->api, error, "submission %llu", (unsigned long long)ticket);
+    if (device->jobs[ticket % HDCU_JOBS].ticket != ticket)
+        return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0, "ticket %llu was never given out", (unsigned long long)ticket);
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
+        const uint64_t last = last_on(device, i, ticket);
+        if (!last || HDCU_CALL(&device->api, EventQuery, device->jobs[last % HDCU_JOBS].done)) continue;
+        if (hdcu_last.result == HDCU_NOT_READY) return HD_OK;
+        return hdcu_fail(&device->api, error, "submission %llu", (unsigned long long)last);
+    }
+    *out_done = true;
+    note_done(device, ticket);
     return HD_OK;
 }
 
@@ -30,9 +42,11 @@ hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
 
 bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns) {
     const uint64_t begun = hdi_now_ns();
+    uint32_t empty = 0;
     for (;;) {
         const uint64_t spent = hdi_now_ns() - begun;
-        if (device->api.StreamQuery(device->stream) != HDCU_NOT_READY) return true; /* a device that failed runs nothing more */
+        while (empty < HDI_QUEUE_COUNT && device->api.StreamQuery(device->streams[empty]) != HDCU_NOT_READY) empty++; /* a device that failed runs nothing more */
+        if (empty == HDI_QUEUE_COUNT) return true;
         if (spent >= timeout_ns) return false;
         hdi_nap(&device->found, spent, timeout_ns - spent);
     }
@@ -82,6 +96,19 @@ static void come_to_rest(hdi_backend_device *device) {
     else note_done(device, device->submitted);
 }
 
+/* The stream waits for what it has to follow on others. */
+static bool follow(hdi_backend_device *device, const hdi_submission *submission) {
+    hdcu_api *api = &device->api;
+    const uint32_t queue = submission->queue;
+    uint64_t after[HDI_QUEUE_COUNT];
+    hdi_used_after(submission, device->done, after);
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++)
+        if (after[i] && !HDCU_CALL(api, StreamWaitEvent, device->streams[queue], device->jobs[after[i] % HDCU_JOBS].done, 0)) return false;
+    if (!device->unclear[queue]) return true;
+    device->unclear[queue] = !HDCU_CALL(api, StreamWaitEvent, device->streams[queue], device->cleared, 0);
+    return !device->unclear[queue];
+}
+
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdcu_api *api = &device->api;
     hdi_take *take = NULL;
@@ -91,10 +118,13 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     hd_status status = take_job(device, submission, &job, error);
     if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
     if (status) return status;
+    const hdcu_stream stream = device->streams[submission->queue];
     job->begun_ns = hdi_now_ns();
-    if (!take) status = hdcu_enqueue(device, submission, job, error);
-    else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(take, hdcu_take, take)->exec, device->stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
-    if (!status && !HDCU_CALL(api, EventRecord, job->done, device->stream)) status = hdcu_fail(api, error, "the end of a submission");
+    job->queue = submission->queue;
+    if (!follow(device, submission)) status = hdcu_fail(api, error, "waiting for another queue");
+    else if (!take) status = hdcu_enqueue(device, submission, job, error);
+    else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(take, hdcu_take, take)->exec, stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
+    if (!status && !HDCU_CALL(api, EventRecord, job->done, stream)) status = hdcu_fail(api, error, "the end of a submission");
     if (status) {
         come_to_rest(device);
         end_marks(device, job);

@@ -112,6 +112,19 @@ static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDe
     return status;
 }
 
+/* Queues that move data beside the one that computes: two of the family that does only that, else further ones of the
+ * computing family. Where the family has one such queue only, it takes both ways. */
+static void choose_transfer(const VkQueueFamilyProperties *families, hdvk_facts *facts) {
+    const bool feigned = (hdvk_hidden() & HDVK_FEIGN_QUEUES) != 0;
+    if (facts->transfer_family == HDI_NO_INDEX && facts->compute_family != HDI_NO_INDEX && (feigned || families[facts->compute_family].queueCount > 1))
+        facts->transfer_family = facts->compute_family;
+    if (facts->transfer_family == HDI_NO_INDEX) return;
+    const uint32_t last = families[facts->transfer_family].queueCount - 1, first = facts->transfer_family == facts->compute_family ? 1 : 0;
+    facts->transfer_numbers[HDI_QUEUE_UPLOAD] = HDI_MIN(first, last);
+    facts->transfer_numbers[HDI_QUEUE_DOWNLOAD] = HDI_MIN(first + 1, last);
+    facts->transfer_timestamp_bits = families[facts->transfer_family].timestampValidBits;
+}
+
 /* The first family that computes, and one that only moves data, which runs beside it. */
 static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts) {
     VkQueueFamilyProperties families[32];
@@ -129,6 +142,7 @@ static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *fa
             facts->transfer_family == HDI_NO_INDEX)
             facts->transfer_family = i;
     }
+    choose_transfer(families, facts);
 }
 
 static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts, hd_error *error) {
@@ -256,6 +270,9 @@ static void fill_info(hdvk_facts *facts, const properties *p) {
     default:                                     info->kind = HD_DEVICE_OTHER; break;
     }
     info->memory_bytes = facts->found.caps.memory_bytes;
+    const bool timelines = HDVK_HAS(facts, TIMELINE) && facts->features.timeline.timelineSemaphore;
+    if (!timelines) facts->transfer_family = HDI_NO_INDEX; /* queues need timelines to follow each other */
+    info->queues = facts->transfer_family == HDI_NO_INDEX ? 1 : HDI_QUEUE_COUNT;
 }
 
 hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts, hd_error *error) {

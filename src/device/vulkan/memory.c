@@ -48,8 +48,8 @@ static uint32_t best_type(const hdi_backend_device *device, hd_buffer_use use, b
 
 static hd_status create_buffer(hdi_backend_device *device, uint64_t bytes, VkBuffer *out_buffer, hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    const uint32_t families[] = { device->queues[0].family, device->queues[1].family };
-    const bool shared = device->queues[HDVK_QUEUE_TRANSFER].handle != NULL;
+    const uint32_t families[] = { device->queues[HDI_QUEUE_COMPUTE].family, device->queues[HDI_QUEUE_UPLOAD].family };
+    const bool shared = device->queues[HDI_QUEUE_UPLOAD].handle != NULL && families[0] != families[1];
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,

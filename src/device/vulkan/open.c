@@ -19,16 +19,17 @@ static hd_status create_device(hdi_backend_device *device, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     hdvk_facts *facts = &device->facts;
     device->timeline = HDVK_HAS(facts, TIMELINE) && facts->features.timeline.timelineSemaphore;
-    if (!device->timeline) facts->transfer_family = HDI_NO_INDEX; /* two queues need timelines to follow each other */
-    static const float priority = 1.0f;
-    VkDeviceQueueCreateInfo queues[HDVK_QUEUE_COUNT];
+    if (device->host->one_queue) facts->transfer_family = HDI_NO_INDEX;
+    static const float priorities[HDI_QUEUE_COUNT] = { 1.0f, 1.0f, 1.0f };
+    VkDeviceQueueCreateInfo queues[2];
     uint32_t queue_count = 0;
-    const uint32_t families[HDVK_QUEUE_COUNT] = { facts->compute_family, facts->transfer_family };
-    for (uint32_t i = 0; i < HDVK_QUEUE_COUNT; i++)
-        if (families[i] != HDI_NO_INDEX)
+    const uint32_t families[] = { facts->compute_family, facts->transfer_family };
+    const uint32_t wanted = facts->transfer_numbers[HDI_QUEUE_DOWNLOAD] + 1; /* of the transfer family */
+    for (uint32_t i = 0; i < HDI_COUNT(families); i++)
+        if (families[i] != HDI_NO_INDEX && (i == 0 || families[i] != families[0]))
             queues[queue_count++] = (VkDeviceQueueCreateInfo){
                 .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = families[i],
-                .queueCount = 1, .pQueuePriorities = &priority,
+                .queueCount = families[i] == facts->transfer_family ? wanted : 1, .pQueuePriorities = priorities,
             };
     const char *extensions[HDVK_HAS_COUNT];
     uint32_t extension_count = 0;
@@ -96,7 +97,7 @@ static hd_status open_queue(hdi_backend_device *device, uint32_t index, uint32_t
     hdvk_vk *vk = &device->vk;
     hdvk_queue *queue = &device->queues[index];
     queue->family = family;
-    queue->stages = VK_PIPELINE_STAGE_TRANSFER_BIT | (index == HDVK_QUEUE_COMPUTE ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
+    queue->stages = VK_PIPELINE_STAGE_TRANSFER_BIT | (index == HDI_QUEUE_COMPUTE ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
     vk->GetDeviceQueue(vk->device, family, number, &queue->handle);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .queueFamilyIndex = family,
@@ -125,7 +126,7 @@ static void end_device(hdi_backend_device *device) {
         hdvk_submit_close(device);
         hdvk_kernel_close(device);
         hdvk_memory_close(device);
-        for (uint32_t i = 0; i < HDVK_QUEUE_COUNT; i++) {
+        for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
             HDVK_END(vk, DestroySemaphore, device->queues[i].timeline);
             HDVK_END(vk, DestroyCommandPool, device->queues[i].pool);
         }
@@ -147,9 +148,9 @@ hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_fore
     const bool joins = foreign && foreign->device;
     hd_status status = joins ? open_foreign(device, foreign, error) : open_own(device, found, error);
     if (status == HD_OK)
-        status = open_queue(device, HDVK_QUEUE_COMPUTE, device->facts.compute_family, joins ? foreign->queue_index : 0, error);
-    if (status == HD_OK && device->facts.transfer_family != HDI_NO_INDEX)
-        status = open_queue(device, HDVK_QUEUE_TRANSFER, device->facts.transfer_family, 0, error);
+        status = open_queue(device, HDI_QUEUE_COMPUTE, device->facts.compute_family, joins ? foreign->queue_index : 0, error);
+    for (uint32_t i = HDI_QUEUE_UPLOAD; i < HDI_QUEUE_COUNT && status == HD_OK && device->facts.transfer_family != HDI_NO_INDEX; i++)
+        status = open_queue(device, i, device->facts.transfer_family, device->facts.transfer_numbers[i], error);
     if (status == HD_OK) status = hdvk_memory_open(device, error);
     if (status != HD_OK) {
         end_device(device);

@@ -1,6 +1,6 @@
 /* submit.c: handing work over, tickets, waiting. What was encoded for the same slots is handed over again as it is; a
  * recording keeps a few takes, so that plans which change between two sets of buffers replay both. Tickets count over
- * both queues. A queue waits for the other only where their memory meets. Every wait has a deadline. */
+ * all queues. A queue waits for another only where their memory meets. Every wait has a deadline. */
 #include "device/vulkan/vk.h"
 
 enum { TAKES_KEPT = 4 };
@@ -17,7 +17,7 @@ static hd_status queue_value(hdi_backend_device *device, hdvk_queue *queue, uint
     return hdvk_fail(vk, error, "the timeline went past all work");
 }
 
-static hd_status flight_done(hdi_backend_device *device, const hdvk_flight *flight, const uint64_t values[HDVK_QUEUE_COUNT],
+static hd_status flight_done(hdi_backend_device *device, const hdvk_flight *flight, const uint64_t values[HDI_QUEUE_COUNT],
                              bool *out_done, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     *out_done = false;
@@ -51,11 +51,11 @@ static void land(hdi_backend_device *device, uint64_t ticket) {
 
 /* Learns which tickets are done. */
 static hd_status collect(hdi_backend_device *device, hd_error *error) {
-    uint64_t values[HDVK_QUEUE_COUNT] = { 0 }, ticket = device->completed;
+    uint64_t values[HDI_QUEUE_COUNT] = { 0 }, ticket = device->completed;
     hd_status status = HD_OK;
     if (device->flight_first == device->flight_count) return HD_OK;
     if (hdi_loss_known(&device->vk.loss)) return hdvk_lost(&device->vk, error);
-    for (uint32_t i = 0; i < HDVK_QUEUE_COUNT && device->timeline && status == HD_OK; i++)
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT && device->timeline && status == HD_OK; i++)
         if (device->queues[i].submitted > device->completed) status = queue_value(device, &device->queues[i], &values[i], error);
     for (uint32_t i = device->flight_first; i < device->flight_count && status == HD_OK; i++) {
         bool done;
@@ -76,15 +76,15 @@ hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
 /* Waits for the flight that `ticket` ends with, at most `timeout_ns`. */
 static VkResult wait_for(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns) {
     hdvk_vk *vk = &device->vk;
-    VkSemaphore semaphores[HDVK_QUEUE_COUNT];
-    uint64_t values[HDVK_QUEUE_COUNT];
+    VkSemaphore semaphores[HDI_QUEUE_COUNT];
+    uint64_t values[HDI_QUEUE_COUNT];
     uint32_t count = 0;
     if (!device->timeline) {
         uint32_t at = device->flight_first; /* tickets of failed calls are no flights: take the next one */
         while (at + 1 < device->flight_count && device->flights[at].ticket < ticket) at++;
         return HDVK_CALL(vk, WaitForFences, vk->device, 1, &device->flights[at].fence, VK_TRUE, timeout_ns);
     }
-    for (uint32_t queue = 0; queue < HDVK_QUEUE_COUNT; queue++) {
+    for (uint32_t queue = 0; queue < HDI_QUEUE_COUNT; queue++) {
         uint64_t value = 0;
         for (uint32_t i = device->flight_first; i < device->flight_count && device->flights[i].ticket <= ticket; i++)
             if (device->flights[i].queue == queue) value = device->flights[i].ticket;
@@ -111,7 +111,7 @@ static hd_status watch(hdi_backend_device *device, uint64_t ticket, uint64_t tim
  * functions are called past every test's faults; a device that is really gone answers at once. */
 void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns) {
     hdvk_vk *vk = &device->vk;
-    for (uint32_t i = 0; i < HDVK_QUEUE_COUNT && device->timeline; i++) {
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT && device->timeline; i++) {
         const hdvk_queue *queue = &device->queues[i];
         const VkSemaphoreWaitInfo info = {
             .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1, .pSemaphores = &queue->timeline, .pValues = &queue->submitted,
@@ -138,7 +138,7 @@ hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
     if (wait_for(device, ticket, HDI_MIN(timeout_ns, LONGEST_WAIT_NS)))
         return hdvk_fail(vk, error, "waiting %llu us for ticket %llu", (unsigned long long)(timeout_ns / 1000), (unsigned long long)ticket);
     uint64_t value;
-    for (uint32_t i = 0; i < HDVK_QUEUE_COUNT && device->timeline; i++) /* an end that a loss feigned? Else it is one. */
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT && device->timeline; i++) /* an end that a loss feigned? Else it is one. */
         if (device->queues[i].submitted > device->completed && queue_value(device, &device->queues[i], &value, NULL) == HD_STATUS_DEVICE_LOST)
             return hdvk_lost(vk, error);
     land(device, ticket);
@@ -230,30 +230,46 @@ static hd_status prepare_flight(hdi_backend_device *device, hdvk_flight *out_fli
     return HD_OK;
 }
 
-/* The last ticket of the other queue that touches the same memory, 0: none. */
-static uint64_t other_queue_ticket(const hdi_backend_device *device, const hdi_submission *submission, uint32_t queue) {
-    uint64_t ticket = 0;
-    for (uint32_t i = 0; i < submission->cmds->slot_count && device->queues[HDVK_QUEUE_TRANSFER].handle; i++) {
+/* What a submission waits for: the last tickets of other queues that touch its memory. */
+typedef struct waits {
+    VkSemaphore          timelines[HDI_QUEUE_COUNT];
+    uint64_t             tickets[HDI_QUEUE_COUNT];
+    VkPipelineStageFlags stages[HDI_QUEUE_COUNT];
+    uint32_t             count;
+} waits;
+
+static waits find_waits(const hdi_backend_device *device, const hdi_submission *submission, uint32_t queue) {
+    uint64_t last[HDI_QUEUE_COUNT] = { 0 };
+    waits found = { .count = 0 };
+    for (uint32_t i = 0; i < submission->cmds->slot_count && device->queues[HDI_QUEUE_UPLOAD].handle; i++) {
         const hdi_memory *memory = submission->slots[i].memory;
-        if (memory && memory->queue != queue) ticket = HDI_MAX(ticket, memory->ticket);
+        if (memory) last[memory->queue] = HDI_MAX(last[memory->queue], memory->ticket);
     }
-    return ticket > device->completed ? ticket : 0;
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
+        if (i == queue || last[i] <= device->completed) continue;
+        found.timelines[found.count] = device->queues[i].timeline;
+        found.tickets[found.count] = last[i];
+        found.stages[found.count++] = device->queues[queue].stages;
+    }
+    return found;
 }
 
-/* One vkQueueSubmit. The first waits for `after` on the other queue, the last signals `flight`. */
+/* One vkQueueSubmit. The first has waits, else NULL; the last signals `flight`. */
 static VkResult queue_submit(hdi_backend_device *device, const VkCommandBuffer *buffers, uint32_t count, uint32_t on,
-                             uint64_t after, const hdvk_flight *flight) {
+                             const waits *after, const hdvk_flight *flight) {
     hdvk_vk *vk = &device->vk;
-    const hdvk_queue *queue = &device->queues[on], *other = &device->queues[1 - on];
+    static const waits none = { .count = 0 };
+    const hdvk_queue *queue = &device->queues[on];
     const uint64_t signal = flight ? flight->ticket : 0;
+    if (!after) after = &none;
     const VkTimelineSemaphoreSubmitInfo timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-        .waitSemaphoreValueCount = after ? 1 : 0, .pWaitSemaphoreValues = &after,
+        .waitSemaphoreValueCount = after->count, .pWaitSemaphoreValues = after->tickets,
         .signalSemaphoreValueCount = signal ? 1 : 0, .pSignalSemaphoreValues = &signal,
     };
     const VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = device->timeline ? &timeline : NULL,
-        .waitSemaphoreCount = after ? 1 : 0, .pWaitSemaphores = &other->timeline, .pWaitDstStageMask = &queue->stages,
+        .waitSemaphoreCount = after->count, .pWaitSemaphores = after->timelines, .pWaitDstStageMask = after->stages,
         .commandBufferCount = count, .pCommandBuffers = buffers,
         .signalSemaphoreCount = signal && device->timeline ? 1 : 0, .pSignalSemaphores = &queue->timeline,
     };
@@ -296,14 +312,14 @@ static void fly(hdi_backend_device *device, hdvk_take *take, uint64_t ticket) {
 static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const hdvk_take *take, const hdvk_take *prelude,
                            const hdvk_flight *flight, uint32_t *out_pieces, hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    const uint64_t after = other_queue_ticket(device, submission, flight->queue);
+    const waits after = find_waits(device, submission, flight->queue);
     for (uint32_t i = 0; i < take->piece_count; i++) {
         const VkCommandBuffer buffers[] = { i == 0 && prelude ? prelude->buffers[0] : take->buffers[i], take->buffers[i] };
-        if (queue_submit(device, buffers, i == 0 && prelude ? 2 : 1, flight->queue, i == 0 ? after : 0,
+        if (queue_submit(device, buffers, i == 0 && prelude ? 2 : 1, flight->queue, i == 0 ? &after : NULL,
                          i + 1 == take->piece_count ? flight : NULL)) {
             const hd_status status = hdvk_fail(vk, error, "handing over piece %u of %u", i + 1, take->piece_count);
             if (i == 0 || hdi_loss_known(&vk->loss)) return status;
-            if (queue_submit(device, NULL, 0, flight->queue, 0, flight)) {
+            if (queue_submit(device, NULL, 0, flight->queue, NULL, flight)) {
                 hdvk_last.result = VK_ERROR_DEVICE_LOST;
                 hdvk_fail(vk, NULL, "marking the end of work that was cut off");
                 vk->abandoned = true;
@@ -343,8 +359,8 @@ static hd_status launch(hdi_backend_device *device, hdi_submission *submission, 
 hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     submission->recorded_out = submission->pieces_out = 0;
     if (hdi_loss_known(&device->vk.loss)) return hdvk_lost(&device->vk, error);
-    const bool aside = submission->transfer && !submission->timestamps && device->queues[HDVK_QUEUE_TRANSFER].handle;
-    const uint32_t queue = aside ? HDVK_QUEUE_TRANSFER : HDVK_QUEUE_COMPUTE;
+    const bool aside = device->queues[submission->queue].handle && !submission->timestamps;
+    const uint32_t queue = aside ? submission->queue : HDI_QUEUE_COMPUTE;
     hdi_recording *recording = NULL;
     hdvk_take *take = NULL, *prelude = NULL;
     bool flown = false;

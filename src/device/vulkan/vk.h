@@ -128,8 +128,10 @@ void hdvk_fault_set(hdvk_fault_fn fault);
 VkResult hdvk_fault(hdvk_function function);
 /* Validation messages (warnings and errors) since the process began. */
 uint64_t hdvk_validation_messages(void);
-/* Parts that later probes and opens take for absent: bits of HDVK_HAS_..., and HDVK_HIDE_UNIFIED. */
+/* Parts that later probes and opens take for absent: bits of HDVK_HAS_..., and HDVK_HIDE_UNIFIED. HDVK_FEIGN_QUEUES makes three
+ * queues of one, each with its own order. */
 #define HDVK_HIDE_UNIFIED (1u << 31)
+#define HDVK_FEIGN_QUEUES (1u << 30)
 void hdvk_hide_set(uint32_t parts);
 uint32_t hdvk_hidden(void);
 
@@ -195,8 +197,10 @@ typedef struct hdvk_facts {
     VkPhysicalDeviceMemoryProperties memory;
     hdvk_features features;       /* those there are and that kernels or this back end can use */
     uint32_t      has, extension; /* bits of HDVK_HAS_LIST: there at all; there as an extension */
-    uint32_t      compute_family, transfer_family; /* HDI_NO_INDEX: none of its own */
-    uint32_t      timestamp_bits; /* of the compute family */
+    uint32_t      compute_family;
+    uint32_t      transfer_family, transfer_numbers[HDI_QUEUE_COUNT]; /* whose queues, by number, upload and download; HDI_NO_INDEX:
+                                                                         the compute queue does it */
+    uint32_t      timestamp_bits, transfer_timestamp_bits; /* of the two families */
     bool          keeps_subnormals; /* kernels may demand that f32 keeps its subnormals */
     uint32_t      subgroup_least, subgroup_most;
     hdi_found     found;
@@ -211,7 +215,6 @@ void hdvk_probe(const hdi_host *host, hdi_probe *out_probe);
 hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_MAX_FOUND], uint32_t *out_count, hd_error *error);
 
 /* ---- the device ---- */
-enum { HDVK_QUEUE_COMPUTE, HDVK_QUEUE_TRANSFER, HDVK_QUEUE_COUNT };
 typedef struct hdvk_queue {
     VkQueue              handle;  /* NULL: not there */
     uint32_t             family;
@@ -289,7 +292,7 @@ struct hdi_backend_device {
     const hdi_host *host;
     hdvk_vk         vk;
     hdvk_facts      facts;
-    hdvk_queue      queues[HDVK_QUEUE_COUNT];
+    hdvk_queue      queues[HDI_QUEUE_COUNT]; /* of one, or of all */
     bool            timeline, unified;
 
     uint32_t        memory_types; /* bits: those our buffers may live in */
