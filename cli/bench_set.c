@@ -11,6 +11,7 @@ static const bench_kind kinds[] = {
     { "ops", "Roofline", "How near each operation comes to what its device can do: below the slope memory is the limit, below the flat roof arithmetic. Both roofs were measured in the same run.", BENCH_ROOFLINE, false, false },
     { "transfer", "Transfers", "Bytes a second between the host's memory and a device's.", BENCH_RATE, false, true },
     { "batch", "Batches", "Mixes of tasks, handed over in one submission; \"in 4\": in four.", BENCH_CASES, false, false },
+    { "stream", "Streams", "Batches of one plan with their transfers, one after the other (depth=1) and overlapped.", BENCH_CASES, false, false },
     { "llm", "Language models", "Tokens a second for a prompt and for an answer.", BENCH_TOKENS, false, false },
     { "", "Other measurements", "Rows of benchmarks that this version of heddle does not know.", BENCH_CASES, false, false },
 };

@@ -28,6 +28,7 @@ typedef struct cli_option {
 #define CLI_OPTION_DEVICE { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
 #define CLI_OPTION_MATH { "--math", "exact|fast", "exact: the same bits on every device; default: fast" }
 #define CLI_OPTION_ROUTE { "--route", "WHERE", "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=cpu,rest=gpu" }
+#define CLI_OPTION_TRACE { "--trace", "FILE.json", "write what each queue did when, for Perfetto or chrome://tracing" }
 #define CLI_OPTION_JSON { "--json", NULL, "print JSON" }
 
 struct cli_args;
@@ -146,6 +147,7 @@ typedef struct cli_job {
     size_t       port_count;
     uint64_t     repeat;
     bool         json, timings;
+    const char  *trace_path;  /* of --trace, or NULL */
     uint64_t     plan_ns;
     uint64_t    *run_ns;      /* `repeat` of them */
     hd_device_stats first;    /* when the first run was done */
@@ -155,6 +157,7 @@ typedef struct cli_job {
 #define CLI_JOB_OPTIONS \
     CLI_OPTION_DEVICE, \
     { "--repeat", "N", "run N times; the first run is told apart from the rest" }, \
+    CLI_OPTION_TRACE, \
     { "--timings", NULL, "the device's time for each dispatch of the last run" }, \
     CLI_OPTION_JSON
 
@@ -169,7 +172,7 @@ void cli_job_end(cli_job *job);
 int cli_job_report(cli_job *job);
 
 /* ---- the commands ---- */
-extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch, cli_bench_route, cli_bench_llm,
+extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch, cli_bench_stream, cli_bench_route, cli_bench_llm,
     cli_bench_report, cli_bench_compare, cli_devices, cli_verify, cli_tune, cli_run, cli_explain, cli_exec;
 
 #endif

@@ -1,11 +1,12 @@
 /* job.c: carries a program out: its files are checked first, then the device is opened, and everything that goes up,
  * runs and comes back passes here once. What was measured is printed by report.c. */
-#include "cli/cli.h"
+#include "cli/trace.h"
 #include <stdlib.h>
 #include <string.h>
 
 int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job) {
-    *out_job = (cli_job){ .session = session, .program = program, .json = cli_get(args, "--json") != NULL, .timings = cli_get(args, "--timings") != NULL };
+    *out_job = (cli_job){ .session = session, .program = program, .json = cli_get(args, "--json") != NULL, .timings = cli_get(args, "--timings") != NULL,
+                           .trace_path = cli_get(args, "--trace") };
     if (!cli_get_number(args, "--repeat", 1, 1000000, 1, &out_job->repeat)) return CLI_USAGE;
     out_job->port_count = hd_program_port_count(program);
     out_job->ports = calloc(out_job->port_count + 1, sizeof *out_job->ports);
@@ -114,22 +115,37 @@ static int save_ports(const cli_job *job) {
     return CLI_OK;
 }
 
+/* Writes, runs and reads, on devices that are open. */
+static int run_plan(cli_job *job) {
+    int code = write_ports(job);
+    for (uint64_t run = 0; run < job->repeat && !code; run++) {
+        const uint64_t begin = cli_now_ns();
+        if (hd_plan_run(job->plan, NULL)) code = cli_session_fail(job->session, NULL);
+        job->run_ns[run] = cli_now_ns() - begin;
+        if (run == 0) cli_session_stats(job->session, &job->first);
+    }
+    return code ? code : read_ports(job);
+}
+
+static int run_watched(cli_job *job) {
+    trace watched = { 0 };
+    hd_status status = job->trace_path ? trace_watch(&watched, job->session->device) : HD_OK;
+    if (!status && job->trace_path && job->session->beside) status = trace_watch(&watched, job->session->beside);
+    int code = status ? cli_session_fail(job->session, "--trace") : run_plan(job);
+    if (!code && job->trace_path) code = trace_write(&watched, job->session->command, job->trace_path);
+    trace_free(&watched);
+    return code;
+}
+
 int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
     cli_session *session = job->session;
     hd_plan_desc desc = { .math = math, .timestamps = job->timings };
     int code = cli_route(session, args, &desc);
     if (code) return code;
-    uint64_t begin = cli_now_ns();
+    const uint64_t begin = cli_now_ns();
     if (hd_plan_create(session->device, job->program, &desc, &job->plan)) return cli_session_fail(session, NULL);
     job->plan_ns = cli_now_ns() - begin;
-    code = write_ports(job);
-    for (uint64_t run = 0; run < job->repeat && !code; run++) {
-        begin = cli_now_ns();
-        if (hd_plan_run(job->plan, NULL)) code = cli_session_fail(session, NULL);
-        job->run_ns[run] = cli_now_ns() - begin;
-        if (run == 0) cli_session_stats(session, &job->first);
-    }
-    if (!code) code = read_ports(job);
+    code = run_watched(job);
     if (!code) code = save_ports(job);
     return code ? code : cli_job_report(job);
 }

@@ -19,7 +19,7 @@
  * RULES THAT HOLD EVERYWHERE
  *   Shapes     row-major, the last axis is the fastest; C = A x B as on paper: [M,K] x [K,N] = [M,N].
  *   Letters    B batch, T tokens (query rows), S cached tokens, H heads, D head size, M N K as in matmul, V vocabulary.
- *   Ownership  context > device > buffer, plan, ticket; context > program, kernel. `create` and `open` make a thing
+ *   Ownership  context > device > buffer, plan, ticket; plan > stream; context > program, kernel. `create` and `open` make a thing
  *              yours, `destroy` and `close` end it and everything below it. NULL is always allowed there. Destroying
  *              never waits for the device and never frees memory that a running submission uses. Pointers passed in
  *              are borrowed for the call only; strings and structs handed out stay valid as their function says.
@@ -782,6 +782,81 @@ HD_API hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done);
 HD_API hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns);
 /** Forgets the ticket; the run itself goes on. NULL is fine. */
 HD_API void hd_ticket_destroy(hd_ticket *ticket);
+
+/* ---------------------------------------------------------------------------------------------------- 9. streams */
+
+/* BATCH AFTER BATCH THROUGH ONE PLAN
+ *   A stream has `depth` sets of memory for the inputs and outputs that change from batch to batch. While one batch computes, the next
+ *   one's inputs travel to the device and the outputs of the one before travel back, each on a queue of its own; on a device of one
+ *   queue (hd_device_info.queues) one after the other, with the same results.
+ *   - Inputs that a run does not name are the plan's own: weights are written once, by hd_plan_write. States are the plan's, too, and
+ *     pass from run to run in the order of hd_stream_submit.
+ *   - hd_plan_run and hd_plan_submit may come between; the plan, its streams and their tickets belong to one thread at a time.
+ *   - From the second use of each set on nothing is allocated on the device. */
+
+/** Runs of a plan that overlap. */
+typedef struct hd_stream hd_stream;
+
+/** Wishes for a stream. */
+typedef struct hd_stream_desc {
+    uint32_t depth; /* runs under way at once, 1 to 8; 0: 3. With 1 each run waits for the one before */
+} hd_stream_desc;
+
+/** Makes a stream of runs of `plan`, which is on one device and without fail-over. @param desc NULL for defaults. @param out_stream yours;
+ *  hd_stream_destroy; it ends with its plan, too. Statuses: NULL_POINTER, LIMIT (depth), UNSUPPORTED (the plan), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_stream_create(hd_plan *plan, const hd_stream_desc *desc, hd_stream **out_stream);
+/** Ends the stream; runs under way go on, but outputs that no ticket took yet are dropped: their tickets say WRONG_STATE. Never waits.
+ *  NULL is fine. */
+HD_API void hd_stream_destroy(hd_stream *stream);
+
+/** An input of one run: from the caller's memory, or from a buffer. */
+typedef struct hd_stream_input {
+    const char *name;
+    const void *data;   /* copied before the call returns; or NULL, and */
+    hd_buffer  *buffer; /* taken from here while the run is under way: HD_BUFFER_UPLOAD spares the host a copy */
+    uint64_t    offset; /* in the buffer, a multiple of 256 */
+    uint64_t    bytes;  /* the input's exact size */
+} hd_stream_input;
+/** An output of one run: to the caller's memory, or to a buffer. */
+typedef struct hd_stream_output {
+    const char *name;
+    void       *data;   /* filled in by the time that the run's ticket is done: stays valid until then; or NULL, and */
+    hd_buffer  *buffer; /* the device writes here: HD_BUFFER_READBACK spares the host a copy */
+    uint64_t    offset; /* in the buffer, a multiple of 256 */
+    uint64_t    bytes;  /* the output's exact size */
+} hd_stream_output;
+
+/** Starts a run of the plan and returns, after waiting for the run `depth` before this one where that is still under way. `data` of
+ *  inputs may be reused at once; buffers and `data` of outputs are the run's until its ticket is done: hd_ticket_wait and
+ *  hd_ticket_poll bring the outputs, or a later run that takes the set's place, or hd_stream_finish. Outputs that are not named are
+ *  not read back. @param out_ticket yours; hd_ticket_destroy; NULL: none is wanted. On failure the run was not started, but states of
+ *  the plan may have changed where the device refused its end. Statuses: NULL_POINTER, NAME_NOT_FOUND, NAME_TAKEN (named twice), SHAPE
+ *  (wrong size), INVALID_ARGUMENT (data and buffer, or neither; a buffer of another device; offset), LIMIT (outside of the buffer),
+ *  WRONG_STATE (an input that was never written), TIMEOUT, DEVICE_LOST, OUT_OF_DEVICE_MEMORY, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, size_t input_count, const hd_stream_output *outputs,
+                                  size_t output_count, hd_ticket **out_ticket);
+/** Waits for all runs and brings their outputs. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT, DEVICE_LOST. */
+HD_API hd_status hd_stream_finish(hd_stream *stream, uint64_t timeout_ns);
+
+/* --------------------------------------------------------------------------------------------------- 10. traces */
+
+/** Something that the host or a queue of the device did. */
+typedef struct hd_trace_event {
+    const char *device;   /* its id */
+    const char *queue;    /* "upload", "compute", "download"; "queue" on a device that has one; or "host". Static storage */
+    const char *label;    /* "upload", "run", "download"; of the host "hand over", "copy in", "copy out". Static storage */
+    uint64_t begin_ns, end_ns; /* on the host's monotonic clock */
+    uint64_t bytes;       /* that it moved, 0: it computed */
+    uint64_t run;         /* of a stream, from 1; 0: none */
+    bool     measured;    /* by the device's own clock; else as the host saw it: from the hand-over, or the end of what was before it on
+                             the queue, until it was found done */
+} hd_trace_event;
+/** Receives one event, from any thread that uses the device; must not call heddle. */
+typedef void (*hd_trace_fn)(void *user, const hd_trace_event *event);
+/** Reports all that the device does from now on, each submission once it was found done. @param receive NULL: waits for what is under
+ *  way (at most the context's wait_ns), reports it, and ends. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT,
+ *  DEVICE_LOST. Any thread. */
+HD_API hd_status hd_device_trace(hd_device *device, hd_trace_fn receive, void *user);
 
 #ifdef __cplusplus
 } /* extern "C" */

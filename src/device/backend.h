@@ -68,6 +68,8 @@ typedef struct hdi_submission {
     hdi_loaded_kernel *const *kernels; /* for cmds->kernels */
     const hdi_slot           *slots;   /* for cmds' slots */
     bool                      timestamps;
+    bool                      timed;    /* its begin and end will be asked for (span) */
+    uint64_t                  run;      /* of a stream, for traces; 0: none */
     hdi_queue                 queue;    /* COMPUTE, unless it only moves data */
     hdi_recording           **recording; /* in/out: what an earlier submission of the same cmds and kernels left, or
                                            NULL inside; NULL: keep nothing */
@@ -108,6 +110,9 @@ typedef struct hdi_backend {
     void *(*native)(hdi_backend_device *device);
     /* Drops what can be rebuilt (staging, pools), before an allocation is tried once more. */
     void (*trim)(hdi_backend_device *device);
+    /* When a finished submission made with `timed` began and ended, in nanoseconds on a clock that the device's queues share; it is asked
+     * for once. UNSUPPORTED where this one was not timed after all; NULL: the device has no such clock. */
+    hd_status (*span)(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,

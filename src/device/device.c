@@ -80,6 +80,7 @@ void hdi_device_close(hd_device *device) {
     end_buried(device, true);
     hdi_mutex_lock(&device->lock);
     hdi_stage_free(device);
+    hdi_trace_free(device);
     for (uint32_t i = 0; i < device->kernel_count; i++) device->backend->kernel_free(device->handle, device->kernels[i].loaded);
     device->backend->close(device->handle);
     hdi_mutex_unlock(&device->lock);
@@ -248,11 +249,16 @@ hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint3
 hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
+    static const char *const labels[HDI_QUEUE_COUNT] = { "run", "upload", "download" };
+    const char *label = labels[submission->queue];
     const bool moves = submission->queue != HDI_QUEUE_COMPUTE;
+    const uint64_t began_ns = device->trace ? hdi_now_ns() : 0;
     if (device->host->one_queue) submission->queue = HDI_QUEUE_COMPUTE;
+    if (device->trace) hdi_trace_prepare(device, submission);
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
+        if (device->trace) hdi_trace_note(device, submission, label, began_ns, *out_ticket);
         if (moves) device->stats.transfer_submissions++;
         else {
             device->stats.commands_recorded += submission->recorded_out;
@@ -264,12 +270,18 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
     return status;
 }
 
+/* Called with the lock held. */
+static void note_done(hd_device *device, uint64_t ticket) {
+    device->done_ticket = HDI_MAX(device->done_ticket, ticket);
+    if (device->trace) hdi_trace_collect(device);
+}
+
 hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     *out_done = ticket <= device->done_ticket;
     hd_status status = *out_done ? HD_OK : refuse_lost(device, error);
     if (!status && !*out_done) status = note(device, device->backend->poll(device->handle, ticket, out_done, error), error);
-    if (!status && *out_done) device->done_ticket = HDI_MAX(device->done_ticket, ticket);
+    if (!status && *out_done) note_done(device, ticket);
     hdi_mutex_unlock(&device->lock);
     end_buried(device, false);
     return status;
@@ -285,7 +297,7 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
         if (ticket <= device->done_ticket) status = HD_OK;
         else if ((status = refuse_lost(device, &look)) == HD_OK)
             status = note(device, device->backend->wait(device->handle, ticket, HDI_MIN(left, LOOK_NS), &look), &look);
-        if (!status) device->done_ticket = HDI_MAX(device->done_ticket, ticket);
+        if (!status) note_done(device, ticket);
         hdi_mutex_unlock(&device->lock);
         if (status && (status != HD_STATUS_TIMEOUT || left == 0)) {
             if (status == HD_STATUS_TIMEOUT)

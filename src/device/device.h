@@ -55,6 +55,7 @@ typedef struct hdi_burial {
 } hdi_burial;
 
 typedef struct hdi_stage hdi_stage; /* transfer.c */
+typedef struct hdi_trace hdi_trace; /* trace.c */
 typedef struct hdi_verdicts hdi_verdicts; /* front/verify.c */
 typedef struct hdi_tuned hdi_tuned; /* front/tune.c */
 
@@ -76,6 +77,7 @@ struct hd_device {
     hdi_cached_kernel  *kernels;   uint32_t kernel_count, kernel_capacity;
     hdi_burial         *burials;   uint32_t burial_count, burial_capacity;
     hdi_stage          *stage;
+    hdi_trace          *trace;     /* NULL: nobody watches */
     void              (*relieve)(void *user); /* drops what the front keeps for later; called without the lock */
     void               *relieve_user;
 };
@@ -116,4 +118,16 @@ hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset
                           uint64_t after, hd_error *error);
 /* Gives the staging memory back. Called with both locks held. */
 void hdi_stage_free(hd_device *device);
+
+/* ---- trace.c: what the device's queues did when, as hd_device_trace tells it ---- */
+/* Reports from now on; `receive` NULL: reports what is left and ends. */
+hd_status hdi_trace_set(hd_device *device, hd_trace_fn receive, void *user, hd_error *error);
+void hdi_trace_free(hd_device *device);
+/* What the host did for a run from `began_ns` until now. */
+void hdi_trace_host(hd_device *device, const char *label, uint64_t began_ns, uint64_t bytes, uint64_t run);
+/* Before a submission, and after it. Called with the lock held. */
+void hdi_trace_prepare(hd_device *device, hdi_submission *submission);
+void hdi_trace_note(hd_device *device, const hdi_submission *submission, const char *label, uint64_t began_ns, uint64_t ticket);
+/* Reports what is done. Called with the lock held. */
+void hdi_trace_collect(hd_device *device);
 #endif

@@ -153,7 +153,7 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
         hdi_free(&allocator, context, sizeof *context);
         return status;
     }
-    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->tickets, &context->idle };
+    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->streams, &context->tickets, &context->idle };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     *out_context = context;
     return HD_OK;

@@ -48,15 +48,20 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
 #define SMALL_BYTES  (UINT64_C(1) << 20)
 #define ACROSS_BYTES (UINT64_C(64) << 10)
 
-static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
+hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_memory, hd_error *error) {
     const hdi_plan_slot *slot = &core->plan->slots[at];
-    hdi_core_slot *own = &core->slots[at];
-    if (own->memory || own->bound || own->home) return HD_OK; /* a home's was made when its segment was handed over */
+    const hdi_core_slot *own = &core->slots[at];
     bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
     hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch", NULL };
-    hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
-    if (!status) own->memory_bytes = slot->bytes;
+    return hdi_device_alloc(core->device, &desc, out_memory, error);
+}
+
+static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
+    hdi_core_slot *own = &core->slots[at];
+    if (own->memory || own->bound || own->home) return HD_OK; /* a home's was made when its segment was handed over */
+    hd_status status = hdi_core_alloc(core, at, &own->memory, error);
+    if (!status) own->memory_bytes = core->plan->slots[at].bytes;
     return status;
 }
 
@@ -244,20 +249,24 @@ hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error) { retu
 /* The slot whose memory it is. */
 static hdi_core_slot *home_of(const hdi_core *core, uint32_t slot) { return core->slots[slot].home ? core->slots[slot].home : &core->slots[slot]; }
 
-hd_status hdi_core_check_inputs(const hdi_core *core, hd_error *error) {
+hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         const hdi_plan_slot *slot = &core->plan->slots[i];
         const hdi_core_slot *own = home_of(core, i);
-        if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound)
+        if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound && !(instead && instead[i].memory))
             return hdi_fail(error, HD_STATUS_WRONG_STATE, "input \"%s\" was never written", slot->name);
     }
     return HD_OK;
 }
 
-static hd_status bind_all(hdi_core *core, hd_error *error) {
+static hd_status bind_all(hdi_core *core, const hdi_slot *instead, hd_error *error) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         const hdi_core_slot *own = home_of(core, i);
         const hdi_plan_slot *slot = &core->plan->slots[i];
+        if (instead && instead[i].memory) {
+            core->bindings[i] = instead[i];
+            continue;
+        }
         hd_status status = ensure_memory(core, i, error);
         if (status) return status;
         core->bindings[i] = own->bound ? (hdi_slot){ own->bound->memory, own->bound_offset, slot->bytes } : (hdi_slot){ own->memory, 0, slot->bytes };
@@ -265,10 +274,11 @@ static hd_status bind_all(hdi_core *core, hd_error *error) {
     return HD_OK;
 }
 
-hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records, hd_error *error) {
-    hd_status status = bind_all(core, error);
+hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out_records, hd_error *error) {
+    hd_status status = bind_all(core, run->instead, error);
     if (status) return status;
-    hdi_submission submission = { .cmds = &core->plan->cmds, .kernels = core->kernels, .slots = core->bindings, .timestamps = timestamps, .recording = &core->recording };
+    hdi_submission submission = { .cmds = &core->plan->cmds, .kernels = core->kernels, .slots = core->bindings, .timestamps = run->timestamps,
+                                  .recording = run->recording ? run->recording : &core->recording, .run = run->number };
     status = hdi_device_submit(core->device, &submission, &core->last_ticket, error);
     if (status) return status;
     *out_records = submission.recorded_out;

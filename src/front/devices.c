@@ -166,3 +166,10 @@ hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {
     hd_status status = hdi_device_wait_all(device, timeout_ns, &error);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
 }
+
+hd_status hd_device_trace(hd_device *device, hd_trace_fn receive, void *user) {
+    if (!device) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = hdi_trace_set(device, receive, user, &error);
+    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}

@@ -97,7 +97,7 @@ static hd_status bring(hd_plan *plan, uint32_t part, bool wait, uint64_t until_n
 static hd_status hand_over(hd_plan *plan, hdi_part *part, hd_error *error) {
     const uint64_t began_ns = hdi_now_ns();
     uint64_t recorded = 0;
-    hd_status status = hdi_core_submit(part->core, plan->desc.timestamps, &recorded, error);
+    hd_status status = hdi_core_submit(part->core, &(hdi_core_run){ .timestamps = plan->desc.timestamps != 0 }, &recorded, error);
     if (status) return status;
     part->ticket = part->core->last_ticket;
     plan->stats.last_submit_ns += hdi_now_ns() - began_ns;
@@ -123,7 +123,7 @@ hd_status hdi_drive(hd_plan *plan, bool wait, uint64_t timeout_ns, hd_error *err
 
 hd_status hdi_drive_start(hd_plan *plan, hd_error *error) {
     hd_status status = hdi_drive(plan, true, 0, error);
-    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_core_check_inputs(plan->parts[p].core, error);
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_core_check_inputs(plan->parts[p].core, NULL, error);
     if (status) return status;
     plan->begun = plan->crossed = 0;
     plan->stats.last_submit_ns = 0;
@@ -134,7 +134,7 @@ hd_status hdi_drive_start(hd_plan *plan, hd_error *error) {
 
 hd_status hdi_drive_measure(hd_plan *plan, uint64_t timeout_ns, uint64_t out_ns[2], hd_error *error) {
     hd_status status = hdi_drive(plan, true, 0, error);
-    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_core_check_inputs(plan->parts[p].core, error);
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_core_check_inputs(plan->parts[p].core, NULL, error);
     if (status) return status;
     const uint64_t until_ns = hdi_now_ns() + (timeout_ns ? timeout_ns : plan->device->host->wait_ns);
     out_ns[0] = out_ns[1] = 0;

@@ -24,7 +24,7 @@ struct hd_context {
     char         error_line[1024];
     bool         probed;
     hdi_registry registry;
-    hdi_link     devices, programs, kernels, buffers, plans, tickets;
+    hdi_link     devices, programs, kernels, buffers, plans, streams, tickets;
     hdi_link     idle;          /* plan cores of ended plans, the latest last */
     uint32_t     idle_count;
     uint64_t     live;
@@ -127,6 +127,8 @@ struct hd_ticket {
     hd_context *context;
     hdi_link    link;
     hd_plan    *plan;          /* NULL once the plan was ended */
+    hd_stream  *stream;        /* whose run it is, NULL: the plan's own, or the stream was ended */
+    uint64_t    run;           /* of the stream */
     bool        open;          /* segments of its run are not handed over yet; then `last` says nothing */
     hd_status   failed;        /* why they never will be */
     hdi_last    last[2];
@@ -154,11 +156,20 @@ void hdi_core_retire(hdi_core *core, bool reusable);
 void hdi_core_drop_idle(hd_context *context, const hd_device *device);
 /* The slot of one of these kinds that the caller knows by this name, or NULL. */
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot);
-/* Does every input have its bytes? WRONG_STATE names the one that lacks them. */
-hd_status hdi_core_check_inputs(const hdi_core *core, hd_error *error);
+/* Does every input have its bytes, in `instead` (hdi_core_run) or of its own? WRONG_STATE names the one that lacks them. */
+hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error);
 /* Makes the memory of a named slot, where the caller bound none. */
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
-hd_status hdi_core_submit(hdi_core *core, bool timestamps, uint64_t *out_records, hd_error *error);
+/* New memory of the kind that the slot has. */
+hd_status hdi_core_alloc(const hdi_core *core, uint32_t slot, hdi_memory **out_memory, hd_error *error);
+/* How a core runs. */
+typedef struct hdi_core_run {
+    const hdi_slot *instead;    /* by slot: memory in place of the core's own; NULL, here or inside: its own */
+    hdi_recording **recording;  /* kept for these slots; NULL: the core's */
+    bool            timestamps;
+    uint64_t        number;     /* in traces; 0: none */
+} hdi_core_run;
+hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out_records, hd_error *error);
 /* ---- verify.c: which kernel variants are right on a device, judged once and kept beside the compiled kernels ---- */
 hd_status hdi_verdicts_open(hd_device *device, hd_error *error);
 void hdi_verdicts_close(hd_device *device);
@@ -237,6 +248,12 @@ hd_status hdi_drive_wait(hd_plan *plan, uint64_t timeout_ns, hd_error *error);
 void hdi_drive_last(const hd_plan *plan, hdi_last out_last[2]);
 /* Gives a run that will not go on up: its tickets say `status`. */
 void hdi_drive_stop(hd_plan *plan, hd_status status);
+/* ---- stream.c: runs of a plan that overlap ---- */
+/* Brings the outputs of a ticket's run, which is done. */
+void hdi_stream_deliver(const hd_ticket *ticket);
+void hdi_stream_end(hd_stream *stream);
+/* Ends the streams of a plan. */
+void hdi_streams_end(hd_plan *plan);
 /* ---- plans.c ---- */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
 /* Counts what the plan's parts hold. */

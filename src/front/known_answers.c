@@ -241,7 +241,7 @@ static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float sha
     uint64_t records;
     hd_status status = hdi_core_of_plan(device, plan, &r->core, error);
     if (!status) status = write_inputs(r, error);
-    if (!status) status = hdi_core_submit(r->core, false, &records, error);
+    if (!status) status = hdi_core_submit(r->core, &(hdi_core_run){ .timestamps = false }, &records, error);
     if (!status) status = hdi_device_wait(device, r->core->last_ticket, 0, error);
     for (uint32_t i = 0; i < r->program->output_count && !status; i++) {
         const hdi_output *output = &r->program->outputs[i];

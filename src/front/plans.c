@@ -75,6 +75,7 @@ hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_
 void hdi_plan_end(hd_plan *plan) {
     hd_context *context = plan->context;
     hdi_drive_stop(plan, HD_STATUS_WRONG_STATE);
+    hdi_streams_end(plan);
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next)
         if (HDI_OBJECT(at, hd_ticket, link)->plan == plan) HDI_OBJECT(at, hd_ticket, link)->plan = NULL;
@@ -370,7 +371,7 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
 /* Carries an open ticket's run on; fails where it never will be done. */
 static hd_status drive_ticket(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_error *error) {
     hd_status status = ticket->open ? hdi_drive(ticket->plan, wait, timeout_ns, error) : HD_OK;
-    if (!status && ticket->failed) status = hdi_fail(error, ticket->failed, "the run ended before its last segment: it failed, or its plan was ended");
+    if (!status && ticket->failed) status = hdi_fail(error, ticket->failed, "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
     return status;
 }
 
@@ -381,6 +382,7 @@ hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
     *out_done = !ticket->open;
     for (uint32_t d = 0; d < 2 && !status && *out_done; d++)
         if (ticket->last[d].device) status = hdi_device_poll(ticket->last[d].device, ticket->last[d].ticket, out_done, &error);
+    if (!status && *out_done) hdi_stream_deliver(ticket);
     return done(ticket->context, status, &error);
 }
 
@@ -396,6 +398,7 @@ hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
         if (!status) status = run_somewhere(ticket->plan, timeout_ns, &error);
         hdi_drive_last(ticket->plan, ticket->last);
     }
+    if (!status) hdi_stream_deliver(ticket);
     return done(ticket->context, status, &error);
 }
 

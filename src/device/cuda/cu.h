@@ -186,6 +186,8 @@ typedef struct hdcu_job {
     uint64_t    ticket, begun_ns;
     uint32_t    queue;
     hdcu_event  done;  /* made once, recorded anew for each ticket */
+    hdcu_event  ends[2]; /* where it began and ended, made with the first submission here that asks for it */
+    bool        timed;   /* they hold for this ticket */
     hdcu_event *marks; /* where each mark's time begins, and where the last one's ends */
     uint32_t    mark_count, mark_capacity;
 } hdcu_job;
@@ -200,6 +202,7 @@ struct hdi_backend_device {
     hdcu_context context;
     hdcu_stream  streams[HDI_QUEUE_COUNT];
     hdcu_event   cleared;         /* on the compute stream, behind the zeroing of the newest memory */
+    hdcu_event   epoch;           /* where the clock of submissions begins; made with the first one that asks for it */
     bool         unclear[HDI_QUEUE_COUNT]; /* these streams have to wait for it: memory was zeroed since they last did */
     hdcu_blas    blas;            /* made with the first product */
     hdi_takes    takes;
@@ -241,6 +244,7 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcu_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
 hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdcu_span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
 /* Waits until all streams are empty; false where that takes longer. */
 bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns);
 void hdcu_jobs_end(hdi_backend_device *device);

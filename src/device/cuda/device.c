@@ -34,6 +34,7 @@ static void device_close(hdi_backend_device *device) {
     end_objects(device);
     HDCU_END(device, BlasDestroy, device->blas);
     HDCU_END(device, EventDestroy, device->cleared);
+    HDCU_END(device, EventDestroy, device->epoch);
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) HDCU_END(device, StreamDestroy, device->streams[i]);
     leave(device);
     if (device->context && !device->abandoned) device->api.PrimaryCtxRelease(device->facts.device);
@@ -151,6 +152,9 @@ static hd_status await(hdi_backend_device *device, uint64_t ticket, uint64_t tim
 static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
     WITHIN(device, status, hdcu_profile(device, ticket, out_ns, room, out_count, error));
 }
+static hd_status span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error) {
+    WITHIN(device, status, hdcu_span(device, ticket, out_ns, error));
+}
 static void *native(hdi_backend_device *device) { return device->context; }
 static void trim(hdi_backend_device *device) {
     enter(device);
@@ -161,7 +165,8 @@ static void trim(hdi_backend_device *device) {
 #define TABLE(backend, probe_function, open_function) \
     { .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = backend, .probe = probe_function, .open = open_function, \
       .close = device_close, .alloc = alloc_memory, .free = free_memory, .map = map, .kernel_load = kernel_load, .kernel_free = kernel_free, \
-      .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, .trim = trim }
+      .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, .trim = trim, \
+      .span = span }
 
 static void probe_cuda(const hdi_host *host, hdi_probe *out_probe) {
     (void)host;

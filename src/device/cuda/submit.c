@@ -64,6 +64,7 @@ void hdcu_jobs_end(hdi_backend_device *device) {
         hdcu_job *job = &device->jobs[i];
         end_marks(device, job);
         HDCU_END(device, EventDestroy, job->done);
+        for (int k = 0; k < 2; k++) HDCU_END(device, EventDestroy, job->ends[k]);
         hdi_free(device->host->allocator, job->marks, job->mark_capacity * sizeof *job->marks);
     }
 }
@@ -109,6 +110,22 @@ static bool follow(hdi_backend_device *device, const hdi_submission *submission)
     return !device->unclear[queue];
 }
 
+/* The event, made where it is not there yet. */
+static bool make_timed(hdi_backend_device *device, hdcu_event *event) {
+    if (*event || HDCU_CALL(&device->api, EventCreate, event, 0)) return true;
+    *event = NULL;
+    return false;
+}
+
+/* Notes on the stream where the job begins (0) or ends (1), where that is asked for. */
+static bool note_end(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, int end) {
+    hdcu_api *api = &device->api;
+    job->timed = submission->timed;
+    if (!job->timed) return true;
+    if (!device->epoch && !(make_timed(device, &device->epoch) && HDCU_CALL(api, EventRecord, device->epoch, device->streams[HDI_QUEUE_COMPUTE]))) return false;
+    return make_timed(device, &job->ends[end]) && HDCU_CALL(api, EventRecord, job->ends[end], device->streams[submission->queue]);
+}
+
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdcu_api *api = &device->api;
     hdi_take *take = NULL;
@@ -121,10 +138,10 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     const hdcu_stream stream = device->streams[submission->queue];
     job->begun_ns = hdi_now_ns();
     job->queue = submission->queue;
-    if (!follow(device, submission)) status = hdcu_fail(api, error, "waiting for another queue");
+    if (!follow(device, submission) || !note_end(device, submission, job, 0)) status = hdcu_fail(api, error, "waiting for another queue");
     else if (!take) status = hdcu_enqueue(device, submission, job, error);
     else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(take, hdcu_take, take)->exec, stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
-    if (!status && !HDCU_CALL(api, EventRecord, job->done, stream)) status = hdcu_fail(api, error, "the end of a submission");
+    if (!status && !(note_end(device, submission, job, 1) && HDCU_CALL(api, EventRecord, job->done, stream))) status = hdcu_fail(api, error, "the end of a submission");
     if (status) {
         come_to_rest(device);
         end_marks(device, job);
@@ -148,6 +165,19 @@ hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
         if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, job->marks[i - 1], job->marks[i]))
             return hdcu_fail(&device->api, error, "the times of submission %llu", (unsigned long long)ticket);
         out_ns[(*out_count)++] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    }
+    return HD_OK;
+}
+
+hd_status hdcu_span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error) {
+    const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
+    if (job->ticket != ticket || !job->timed)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, device->found.info.backend, 0, "submission %llu has no times", (unsigned long long)ticket);
+    for (int i = 0; i < 2; i++) {
+        float ms = 0;
+        if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, device->epoch, job->ends[i]))
+            return hdcu_fail(&device->api, error, "the times of submission %llu", (unsigned long long)ticket);
+        out_ns[i] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
     }
     return HD_OK;
 }

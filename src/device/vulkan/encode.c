@@ -365,3 +365,22 @@ hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_er
     if (status != HD_OK) free_buffers(device, take);
     return status;
 }
+
+hd_status hdvk_encode_stamps(hdi_backend_device *device, hdvk_take *take, hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    hd_status status = need_buffers(device, take, 2, error);
+    if (status == HD_OK) status = need_queries(device, take, 2, error);
+    if (status != HD_OK) return status;
+    take->ticket = 0;
+    take->piece_count = 2;
+    encoder e = { .device = device, .take = take, .usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT };
+    for (uint32_t i = 0; i < 2 && status == HD_OK; i++) {
+        status = begin_piece(&e, error);
+        if (status != HD_OK) break;
+        if (i == 0) vk->CmdResetQueryPool(e.buffer, take->queries, 0, 2);
+        vk->CmdWriteTimestamp(e.buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, take->queries, i);
+        status = end_piece(&e, false, error);
+    }
+    if (status != HD_OK) free_buffers(device, take);
+    return status;
+}

@@ -307,17 +307,35 @@ static void fly(hdi_backend_device *device, hdvk_take *take, uint64_t ticket) {
     device->flying_last = take;
 }
 
+/* What one submission hands over. */
+typedef struct parcel {
+    hdvk_take *take;
+    hdvk_take *prelude; /* zeroes new memory first; or NULL */
+    hdvk_take *stamps;  /* note when it begins and ends; or NULL */
+} parcel;
+
+/* The command buffers of piece `i`, with what goes before the first and behind the last. */
+static uint32_t buffers_of(const parcel *p, uint32_t i, VkCommandBuffer out_buffers[4]) {
+    uint32_t count = 0;
+    if (i == 0 && p->stamps) out_buffers[count++] = p->stamps->buffers[0];
+    if (i == 0 && p->prelude) out_buffers[count++] = p->prelude->buffers[0];
+    out_buffers[count++] = p->take->buffers[i];
+    if (i + 1 == p->take->piece_count && p->stamps) out_buffers[count++] = p->stamps->buffers[1];
+    return count;
+}
+
 /* Hands the pieces over one by one. Where this breaks off in the middle, an empty hand-over still marks the end of what
  * is under way; a device that refuses even that is given up, objects and all, since nobody could say when its work ends. */
-static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const hdvk_take *take, const hdvk_take *prelude,
-                           const hdvk_flight *flight, uint32_t *out_pieces, hd_error *error) {
+static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const parcel *p, const hdvk_flight *flight,
+                           uint32_t *out_pieces, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     const waits after = find_waits(device, submission, flight->queue);
-    for (uint32_t i = 0; i < take->piece_count; i++) {
-        const VkCommandBuffer buffers[] = { i == 0 && prelude ? prelude->buffers[0] : take->buffers[i], take->buffers[i] };
-        if (queue_submit(device, buffers, i == 0 && prelude ? 2 : 1, flight->queue, i == 0 ? &after : NULL,
-                         i + 1 == take->piece_count ? flight : NULL)) {
-            const hd_status status = hdvk_fail(vk, error, "handing over piece %u of %u", i + 1, take->piece_count);
+    const uint32_t pieces = p->take->piece_count;
+    for (uint32_t i = 0; i < pieces; i++) {
+        VkCommandBuffer buffers[4];
+        const uint32_t count = buffers_of(p, i, buffers);
+        if (queue_submit(device, buffers, count, flight->queue, i == 0 ? &after : NULL, i + 1 == pieces ? flight : NULL)) {
+            const hd_status status = hdvk_fail(vk, error, "handing over piece %u of %u", i + 1, pieces);
             if (i == 0 || hdi_loss_known(&vk->loss)) return status;
             if (queue_submit(device, NULL, 0, flight->queue, NULL, flight)) {
                 hdvk_last.result = VK_ERROR_DEVICE_LOST;
@@ -329,31 +347,38 @@ static hd_status hand_over(hdi_backend_device *device, const hdi_submission *sub
             return status;
         }
     }
-    *out_pieces = take->piece_count;
+    *out_pieces = pieces;
     return HD_OK;
 }
 
-/* Encodes what is to be encoded and hands everything over; *out_flown tells whether `take` is now under way. */
-static hd_status launch(hdi_backend_device *device, hdi_submission *submission, hdvk_take *take, hdvk_take *prelude, bool once,
-                        uint64_t *out_ticket, bool *out_flown, hd_error *error) {
-    hdvk_flight flight = { .ticket = device->submitted + 1, .begun_ns = hdi_now_ns(), .queue = take->queue };
+/* Encodes what is to be encoded and hands everything over; *out_flown tells whether the take is now under way. */
+static hd_status launch(hdi_backend_device *device, hdi_submission *submission, const parcel *p, bool once, uint64_t *out_ticket,
+                        bool *out_flown, hd_error *error) {
+    hdvk_flight flight = { .ticket = device->submitted + 1, .begun_ns = hdi_now_ns(), .queue = p->take->queue };
     hd_status status = HD_OK;
-    if (!take->valid) {
-        status = hdvk_encode(device, submission, take, once, error);
+    if (!p->take->valid) {
+        status = hdvk_encode(device, submission, p->take, once, error);
         submission->recorded_out = submission->cmds->cmd_count;
     }
-    if (status == HD_OK && prelude) status = hdvk_encode_zeroing(device, prelude, error);
+    if (status == HD_OK && p->prelude) status = hdvk_encode_zeroing(device, p->prelude, error);
+    if (status == HD_OK && p->stamps) status = hdvk_encode_stamps(device, p->stamps, error);
     if (status == HD_OK) status = prepare_flight(device, &flight, error);
     if (status != HD_OK) return status;
-    status = hand_over(device, submission, take, prelude, &flight, &submission->pieces_out, error);
+    status = hand_over(device, submission, p, &flight, &submission->pieces_out, error);
     *out_flown = submission->pieces_out != 0;
     if (*out_flown) {
-        take_off(device, submission, &flight, take);
+        take_off(device, submission, &flight, p->take);
         *out_ticket = flight.ticket;
     } else if (flight.fence) {
         device->spare_fences[device->spare_fence_count++] = flight.fence;
     }
     return status;
+}
+
+/* Has the queue a clock? */
+static bool has_stamps(const hdi_backend_device *device, uint32_t queue) {
+    const uint32_t bits = queue == HDI_QUEUE_COMPUTE ? device->facts.timestamp_bits : device->facts.transfer_timestamp_bits;
+    return bits != 0 && device->facts.found.caps.timestamps;
 }
 
 hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -362,16 +387,23 @@ hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, ui
     const bool aside = device->queues[submission->queue].handle && !submission->timestamps;
     const uint32_t queue = aside ? submission->queue : HDI_QUEUE_COMPUTE;
     hdi_recording *recording = NULL;
-    hdvk_take *take = NULL, *prelude = NULL;
+    parcel p = { NULL, NULL, NULL };
     bool flown = false;
     hd_status status = collect(device, error);
     if (status == HD_OK) status = recording_of(device, submission, &recording, error);
-    if (status == HD_OK) status = choose_take(device, submission, recording, queue, &take, error);
-    if (status == HD_OK && device->unzeroed_count) status = hdvk_take_get(device, queue, &prelude, error);
+    if (status == HD_OK) status = choose_take(device, submission, recording, queue, &p.take, error);
+    if (status == HD_OK && device->unzeroed_count) status = hdvk_take_get(device, queue, &p.prelude, error);
+    if (status == HD_OK && submission->timed && has_stamps(device, queue)) status = hdvk_take_get(device, queue, &p.stamps, error);
     uint64_t ticket = 0;
-    if (status == HD_OK) status = launch(device, submission, take, prelude, recording == NULL, &ticket, &flown, error);
+    if (status == HD_OK) status = launch(device, submission, &p, recording == NULL, &ticket, &flown, error);
     if (status == HD_OK) *out_ticket = ticket;
-    hdvk_take *const loose[] = { prelude, recording ? NULL : take };
+    if (status == HD_OK && p.stamps) { /* they wait to be asked */
+        p.stamps->ticket = ticket;
+        p.stamps->next = device->stamped;
+        device->stamped = p.stamps;
+        p.stamps = NULL;
+    }
+    hdvk_take *const loose[] = { p.prelude, p.stamps, recording ? NULL : p.take };
     for (size_t i = 0; i < HDI_COUNT(loose); i++) {
         if (loose[i] && flown) fly(device, loose[i], ticket);
         else if (loose[i]) hdvk_take_put(device, loose[i]);
@@ -430,6 +462,21 @@ hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
     return HD_OK;
 }
 
+hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error) {
+    hdvk_vk *vk = &device->vk;
+    hdvk_take **at = &device->stamped;
+    while (*at && (*at)->ticket != ticket) at = &(*at)->next;
+    hdvk_take *stamps = *at;
+    if (!stamps || ticket > device->completed)
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "ticket %llu has no times", (unsigned long long)ticket);
+    *at = stamps->next;
+    const bool read = HDVK_CALL(vk, GetQueryPoolResults, vk->device, stamps->queries, 0, 2, 2 * sizeof *out_ns, out_ns, sizeof *out_ns, VK_QUERY_RESULT_64_BIT) == VK_SUCCESS;
+    hdvk_take_put(device, stamps);
+    if (!read) return hdvk_fail(vk, error, "reading the times of ticket %llu", (unsigned long long)ticket);
+    for (int i = 0; i < 2; i++) out_ns[i] = (uint64_t)((double)out_ns[i] * (double)device->facts.properties.limits.timestampPeriod);
+    return HD_OK;
+}
+
 /* ---- giving back ---- */
 
 static void end_takes(hdi_backend_device *device, hdvk_take **takes) {
@@ -462,6 +509,7 @@ void hdvk_submit_close(hdi_backend_device *device) {
         hdi_free(allocator, recording, sizeof *recording);
     }
     end_takes(device, &device->flying);
+    end_takes(device, &device->stamped);
     end_takes(device, &device->spare);
     for (uint32_t i = device->flight_first; i < device->flight_count; i++) HDVK_END(&device->vk, DestroyFence, device->flights[i].fence);
     end_spare_fences(device);

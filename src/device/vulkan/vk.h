@@ -309,6 +309,7 @@ struct hdi_backend_device {
 
     hdi_recording  *recordings;
     hdvk_take      *flying, *flying_last; /* of no recording, under way, by ticket */
+    hdvk_take      *stamped;              /* the stamps of submissions whose times were not asked for yet, the latest first */
     hdvk_take      *spare;
     uint32_t        spare_count;
     hdvk_flight    *flights;              /* flights[flight_first..flight_count), by ticket */
@@ -345,6 +346,8 @@ void hdvk_kernel_close(hdi_backend_device *device);
 hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, bool once, hd_error *error);
 /* Encodes the clearing of all unzeroed memories as the one piece of `take`. */
 hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_error *error);
+/* Two pieces, to be handed over before and behind others, that note the time. */
+hd_status hdvk_encode_stamps(hdi_backend_device *device, hdvk_take *take, hd_error *error);
 /* A spare take for the queue, or a new one; put: back to the spare ones; end: gone. */
 hd_status hdvk_take_get(hdi_backend_device *device, uint32_t queue, hdvk_take **out_take, hd_error *error);
 void hdvk_take_put(hdi_backend_device *device, hdvk_take *take);
@@ -357,6 +360,7 @@ hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
 void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns);
 hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
 hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
+hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
 void hdvk_trim(hdi_backend_device *device);
 /* Ends recordings, takes and fences. The device must be idle or lost. */
 void hdvk_submit_close(hdi_backend_device *device);
