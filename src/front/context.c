@@ -119,7 +119,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
     if (!hdi_option_number(HDI_OPTION_STRICT, 0, 1, 0, &strict)) bad = "HEDDLE_STRICT is 0 or 1";
     if (!hdi_option_number(HDI_OPTION_VALIDATION, 0, 1, 0, &validation)) bad = "HEDDLE_VALIDATION is 0 or 1";
     if (!hdi_option_number(HDI_OPTION_THREADS, 1, 1024, 0, &threads)) bad = "HEDDLE_THREADS is 1 to 1024";
-    if (!hdi_option_number(HDI_OPTION_QUEUES, 1, HDI_QUEUE_COUNT, HDI_QUEUE_COUNT, &queues)) bad = "HEDDLE_QUEUES is 1 or 3";
+    if (!hdi_option_number(HDI_OPTION_QUEUES, 1, HDI_QUEUE_COUNT, HDI_QUEUE_COUNT, &queues) || queues == 2) bad = "HEDDLE_QUEUES is 1 or 3";
     if (!hdi_option_number(HDI_OPTION_WAIT_MS, 1, 1000000000, 60000, &wait_ms)) bad = "HEDDLE_WAIT_MS is 1 to 1000000000";
     if (!hdi_option_number(HDI_OPTION_VERIFY, 0, 2, 1, &verify)) bad = "HEDDLE_VERIFY is 0, 1 or 2";
     if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend)) bad = "the back end's name is too long";

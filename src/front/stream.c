@@ -52,6 +52,36 @@ struct hd_stream {
 
 static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a stream"); }
 
+/* ---- the host's copies ---- */
+
+/* One processor copies at a fraction of what a bus carries: large copies are shared by a few. */
+#define PIECE_BYTES (UINT64_C(1) << 20)
+enum { MOST_COPIERS = 4 };
+
+typedef struct host_copy {
+    char       *to;
+    const char *from;
+    uint64_t    bytes;
+} host_copy;
+
+static bool copy_piece(void *user, uint32_t index) {
+    const host_copy *copy = user;
+    const uint64_t at = index * PIECE_BYTES;
+    memcpy(copy->to + at, copy->from + at, (size_t)HDI_MIN(copy->bytes - at, PIECE_BYTES));
+    return true;
+}
+
+/* `label` and `run` are for traces. */
+static void copy_bytes(hd_device *device, void *to, const void *from, uint64_t bytes, const char *label, uint64_t run) {
+    host_copy copy = { to, from, bytes };
+    const uint64_t began_ns = hdi_now_ns(), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    const uint32_t processors = device->host->cpu_threads ? device->host->cpu_threads : hdi_processor_count();
+    const uint32_t copiers = pieces < 2 * MOST_COPIERS || pieces > UINT32_MAX ? 1 : HDI_MIN(processors, (uint32_t)MOST_COPIERS);
+    if (copiers == 1) memcpy(to, from, (size_t)bytes);
+    else hdi_side_by_side(copiers, copy_piece, &copy, (uint32_t)pieces);
+    hdi_trace_host(device, label, began_ns, bytes, run);
+}
+
 /* ---- ending ---- */
 
 static void end_moves(hd_device *device, moves *m) {
@@ -245,9 +275,7 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
     }
     if (status) return status;
     if (it->in) {
-        const uint64_t began_ns = hdi_now_ns();
-        memcpy(p->pointer, it->data, (size_t)it->bytes);
-        hdi_trace_host(stream->device, "copy in", began_ns, it->bytes, stream->runs + 1);
+        copy_bytes(stream->device, p->pointer, it->data, it->bytes, "copy in", stream->runs + 1);
         return HD_OK;
     }
     if (!hdi_grow(stream->device->host->allocator, &s->deliveries, &s->delivery_capacity, (size_t)s->delivery_count + 1, sizeof *s->deliveries)) return no_memory(error);
@@ -258,11 +286,8 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
 /* ---- a run ---- */
 
 static void deliver(hd_stream *stream, set *s) {
-    for (uint32_t i = 0; i < s->delivery_count; i++) {
-        const uint64_t began_ns = hdi_now_ns();
-        memcpy(s->deliveries[i].to, s->deliveries[i].from, (size_t)s->deliveries[i].bytes);
-        hdi_trace_host(stream->device, "copy out", began_ns, s->deliveries[i].bytes, s->run);
-    }
+    for (uint32_t i = 0; i < s->delivery_count; i++)
+        copy_bytes(stream->device, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
     s->delivery_count = 0;
 }
 

@@ -32,6 +32,11 @@ rm y.npy
 expect 0 '^later runs +median .* of 4; 0 commands recorded, 0 kernels compiled' - $run --in=w=w_fortran.npy --out=y=y.npy --repeat=5 --math=exact --timings
 matches out '^DISPATCH +KERNEL +TIME' "--timings"
 python "$check"
+expect 0 '^y +f32' - $run --in w=w.npy --repeat 3 --trace t.json
+python '
+import json
+e = json.load(open("t.json"))["traceEvents"]
+assert sum(x["name"] == "run" for x in e) == 3 and sum(x["name"] == "thread_name" for x in e) == 2, e'
 expect 0 '"outputs"' - $run --in w=w.npy --json --repeat 3 --timings
 python '
 import json

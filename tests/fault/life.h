@@ -250,6 +250,7 @@ static bool scenario_run(life *l, uint32_t round) {
     bool done;
     hdi_submission once = list_submission(&l->plan), timed = once, kept = once, moved = list_submission(&l->again);
     moved.queue = HDI_QUEUE_DOWNLOAD;
+    moved.timed = true;
     timed.timestamps = true;
     kept.recording = &l->recording;
     timed.recording = round ? &l->recording : NULL;
@@ -257,9 +258,14 @@ static bool scenario_run(life *l, uint32_t round) {
     STEP(subject.backend->submit(subject.device, &once, &ticket, &subject.error));
     STEP(subject.backend->submit(subject.device, &kept, &ticket, &subject.error));
     STEP(subject.backend->submit(subject.device, &moved, &ticket, &subject.error));
+    const uint64_t clocked = ticket;
     STEP(subject.backend->poll(subject.device, ticket, &done, &subject.error));
     STEP(subject.backend->submit(subject.device, &kept, &ticket, &subject.error)); /* a replay, with the first under way */
     STEP(subject.backend->wait(subject.device, ticket, subject.host.wait_ns, &subject.error));
+    if (subject.backend->span) {
+        STEP(subject.backend->span(subject.device, clocked, ns, &subject.error));
+        HOLDS(ns[1] >= ns[0]);
+    }
     HOLDS(holds_out(l, round));
     fill_in(l, round + 100);
     STEP(subject.backend->submit(subject.device, &timed, &ticket, &subject.error));

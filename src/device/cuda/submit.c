@@ -117,13 +117,23 @@ static bool make_timed(hdi_backend_device *device, hdcu_event *event) {
     return false;
 }
 
+/* The clock begins once; an event that was not recorded is none. */
+static bool begin_clock(hdi_backend_device *device) {
+    hdcu_api *api = &device->api;
+    if (device->epoch) return true;
+    if (!make_timed(device, &device->epoch)) return false;
+    if (HDCU_CALL(api, EventRecord, device->epoch, device->streams[HDI_QUEUE_COMPUTE])) return true;
+    HDCU_END(device, EventDestroy, device->epoch);
+    device->epoch = NULL;
+    return false;
+}
+
 /* Notes on the stream where the job begins (0) or ends (1), where that is asked for. */
 static bool note_end(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, int end) {
     hdcu_api *api = &device->api;
     job->timed = submission->timed;
     if (!job->timed) return true;
-    if (!device->epoch && !(make_timed(device, &device->epoch) && HDCU_CALL(api, EventRecord, device->epoch, device->streams[HDI_QUEUE_COMPUTE]))) return false;
-    return make_timed(device, &job->ends[end]) && HDCU_CALL(api, EventRecord, job->ends[end], device->streams[submission->queue]);
+    return begin_clock(device) && make_timed(device, &job->ends[end]) && HDCU_CALL(api, EventRecord, job->ends[end], device->streams[submission->queue]);
 }
 
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {

@@ -112,37 +112,28 @@ static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDe
     return status;
 }
 
-/* Queues that move data beside the one that computes: two of the family that does only that, else further ones of the
- * computing family. Where the family has one such queue only, it takes both ways. */
-static void choose_transfer(const VkQueueFamilyProperties *families, hdvk_facts *facts) {
-    const bool feigned = (hdvk_hidden() & HDVK_FEIGN_QUEUES) != 0;
-    if (facts->transfer_family == HDI_NO_INDEX && facts->compute_family != HDI_NO_INDEX && (feigned || families[facts->compute_family].queueCount > 1))
-        facts->transfer_family = facts->compute_family;
-    if (facts->transfer_family == HDI_NO_INDEX) return;
-    const uint32_t last = families[facts->transfer_family].queueCount - 1, first = facts->transfer_family == facts->compute_family ? 1 : 0;
-    facts->transfer_numbers[HDI_QUEUE_UPLOAD] = HDI_MIN(first, last);
-    facts->transfer_numbers[HDI_QUEUE_DOWNLOAD] = HDI_MIN(first + 1, last);
-    facts->transfer_timestamp_bits = families[facts->transfer_family].timestampValidBits;
-}
-
-/* The first family that computes, and one that only moves data, which runs beside it. */
+/* The first family that computes, and queues beside it that move data: two of a family that does only that, else further ones of
+ * the computing family. Where such a family has one queue only, it takes both ways. */
 static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts) {
     VkQueueFamilyProperties families[32];
-    uint32_t count = HDI_COUNT(families);
+    uint32_t count = HDI_COUNT(families), compute = HDI_NO_INDEX, transfer = HDI_NO_INDEX;
     vk->GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
-    facts->compute_family = facts->transfer_family = HDI_NO_INDEX;
     for (uint32_t i = 0; i < count; i++) {
         const VkQueueFlags flags = families[i].queueFlags;
+        const VkQueueFlags moves = flags & (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT);
         if (!families[i].queueCount) continue;
-        if ((flags & VK_QUEUE_COMPUTE_BIT) && facts->compute_family == HDI_NO_INDEX) {
-            facts->compute_family = i;
-            facts->timestamp_bits = families[i].timestampValidBits;
-        }
-        if ((flags & (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) == VK_QUEUE_TRANSFER_BIT &&
-            facts->transfer_family == HDI_NO_INDEX)
-            facts->transfer_family = i;
+        if ((flags & VK_QUEUE_COMPUTE_BIT) && compute == HDI_NO_INDEX) compute = i;
+        if (moves == VK_QUEUE_TRANSFER_BIT && transfer == HDI_NO_INDEX) transfer = i;
     }
-    choose_transfer(families, facts);
+    const bool feigned = (hdvk_hidden() & HDVK_FEIGN_QUEUES) != 0;
+    if (transfer == HDI_NO_INDEX && compute != HDI_NO_INDEX && (feigned || families[compute].queueCount > 1)) transfer = compute;
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
+        const uint32_t family = i == HDI_QUEUE_COMPUTE ? compute : transfer, before = i == HDI_QUEUE_COMPUTE ? 0 : i - (transfer != compute);
+        facts->places[i] = (hdvk_queue_place){ family, 0, 0 };
+        if (family == HDI_NO_INDEX) continue;
+        facts->places[i].number = HDI_MIN(before, families[family].queueCount - 1);
+        facts->places[i].timestamp_bits = families[family].timestampValidBits;
+    }
 }
 
 static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts, hd_error *error) {
@@ -205,7 +196,7 @@ static void fill_limits(const hdvk_facts *facts, const properties *p, hdi_caps *
     caps->max_groups_y = limits->maxComputeWorkGroupCount[1];
     caps->max_groups_z = limits->maxComputeWorkGroupCount[2];
     caps->shared_bytes = limits->maxComputeSharedMemorySize;
-    caps->timestamps = facts->timestamp_bits != 0 && limits->timestampPeriod > 0;
+    caps->timestamps = facts->places[HDI_QUEUE_COMPUTE].timestamp_bits != 0 && limits->timestampPeriod > 0;
     caps->dispatch_base = 1; /* part of Vulkan 1.1 */
 }
 
@@ -250,6 +241,10 @@ static void fill_caps(hdvk_facts *facts, const properties *p) {
     caps->software = facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
+void hdvk_one_queue(hdvk_facts *facts) {
+    for (uint32_t i = HDI_QUEUE_UPLOAD; i < HDI_QUEUE_COUNT; i++) facts->places[i].family = HDI_NO_INDEX;
+}
+
 static void fill_info(hdvk_facts *facts, const properties *p) {
     hd_device_info *info = &facts->found.info;
     const VkPhysicalDeviceProperties *core = &facts->properties;
@@ -271,8 +266,8 @@ static void fill_info(hdvk_facts *facts, const properties *p) {
     }
     info->memory_bytes = facts->found.caps.memory_bytes;
     const bool timelines = HDVK_HAS(facts, TIMELINE) && facts->features.timeline.timelineSemaphore;
-    if (!timelines) facts->transfer_family = HDI_NO_INDEX; /* queues need timelines to follow each other */
-    info->queues = facts->transfer_family == HDI_NO_INDEX ? 1 : HDI_QUEUE_COUNT;
+    if (!timelines) hdvk_one_queue(facts); /* queues need timelines to follow each other */
+    info->queues = facts->places[HDI_QUEUE_UPLOAD].family == HDI_NO_INDEX ? 1 : HDI_QUEUE_COUNT;
 }
 
 hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts, hd_error *error) {
@@ -295,7 +290,7 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     vk->GetPhysicalDeviceMemoryProperties2(physical, &memory);
     facts->memory = memory.memoryProperties;
     read_families(vk, physical, facts);
-    if (facts->compute_family == HDI_NO_INDEX)
+    if (facts->places[HDI_QUEUE_COMPUTE].family == HDI_NO_INDEX)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes", facts->properties.deviceName);
     /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with 580.159). */
     facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&

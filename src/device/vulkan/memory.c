@@ -48,13 +48,18 @@ static uint32_t best_type(const hdi_backend_device *device, hd_buffer_use use, b
 
 static hd_status create_buffer(hdi_backend_device *device, uint64_t bytes, VkBuffer *out_buffer, hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    const uint32_t families[] = { device->queues[HDI_QUEUE_COMPUTE].family, device->queues[HDI_QUEUE_UPLOAD].family };
-    const bool shared = device->queues[HDI_QUEUE_UPLOAD].handle != NULL && families[0] != families[1];
+    uint32_t families[HDI_QUEUE_COUNT], count = 0;
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
+        const uint32_t family = device->facts.places[i].family;
+        bool known = family == HDI_NO_INDEX;
+        for (uint32_t k = 0; k < count; k++) known = known || families[k] == family;
+        if (!known) families[count++] = family;
+    }
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
-        .sharingMode = shared ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
-        .queueFamilyIndexCount = shared ? 2 : 0, .pQueueFamilyIndices = families,
+        .sharingMode = count > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
+        .queueFamilyIndexCount = count > 1 ? count : 0, .pQueueFamilyIndices = families,
     };
     if (HDVK_CALL(vk, CreateBuffer, vk->device, &info, NULL, out_buffer) == VK_SUCCESS) return HD_OK;
     *out_buffer = VK_NULL_HANDLE;

@@ -19,18 +19,21 @@ static hd_status create_device(hdi_backend_device *device, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     hdvk_facts *facts = &device->facts;
     device->timeline = HDVK_HAS(facts, TIMELINE) && facts->features.timeline.timelineSemaphore;
-    if (device->host->one_queue) facts->transfer_family = HDI_NO_INDEX;
+    if (device->host->one_queue) hdvk_one_queue(facts);
     static const float priorities[HDI_QUEUE_COUNT] = { 1.0f, 1.0f, 1.0f };
-    VkDeviceQueueCreateInfo queues[2];
+    VkDeviceQueueCreateInfo queues[HDI_QUEUE_COUNT];
     uint32_t queue_count = 0;
-    const uint32_t families[] = { facts->compute_family, facts->transfer_family };
-    const uint32_t wanted = facts->transfer_numbers[HDI_QUEUE_DOWNLOAD] + 1; /* of the transfer family */
-    for (uint32_t i = 0; i < HDI_COUNT(families); i++)
-        if (families[i] != HDI_NO_INDEX && (i == 0 || families[i] != families[0]))
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) { /* each family once, with all that is used of it */
+        const hdvk_queue_place *place = &facts->places[i];
+        uint32_t at = 0;
+        while (at < queue_count && queues[at].queueFamilyIndex != place->family) at++;
+        if (place->family == HDI_NO_INDEX) continue;
+        if (at == queue_count)
             queues[queue_count++] = (VkDeviceQueueCreateInfo){
-                .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = families[i],
-                .queueCount = families[i] == facts->transfer_family ? wanted : 1, .pQueuePriorities = priorities,
+                .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueFamilyIndex = place->family, .pQueuePriorities = priorities,
             };
+        queues[at].queueCount = HDI_MAX(queues[at].queueCount, place->number + 1);
+    }
     const char *extensions[HDVK_HAS_COUNT];
     uint32_t extension_count = 0;
     for (uint32_t i = 0; i < HDVK_HAS_COUNT; i++)
@@ -87,18 +90,20 @@ static hd_status open_foreign(hdi_backend_device *device, const hdi_foreign *for
     device->facts.features = (hdvk_features){ 0 };
     device->facts.keeps_subnormals = false;
     device->facts.found.caps.subgroup_control = 0;
-    device->facts.compute_family = foreign->queue_family;
-    device->facts.transfer_family = HDI_NO_INDEX;
+    device->facts.places[HDI_QUEUE_COMPUTE].family = foreign->queue_family;
+    device->facts.places[HDI_QUEUE_COMPUTE].number = foreign->queue_index;
+    hdvk_one_queue(&device->facts);
     vk->device = foreign->device;
     return load_device(vk, error);
 }
 
-static hd_status open_queue(hdi_backend_device *device, uint32_t index, uint32_t family, uint32_t number, hd_error *error) {
+static hd_status open_queue(hdi_backend_device *device, uint32_t index, const hdvk_queue_place *place, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     hdvk_queue *queue = &device->queues[index];
+    const uint32_t family = place->family;
     queue->family = family;
     queue->stages = VK_PIPELINE_STAGE_TRANSFER_BIT | (index == HDI_QUEUE_COMPUTE ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0u);
-    vk->GetDeviceQueue(vk->device, family, number, &queue->handle);
+    vk->GetDeviceQueue(vk->device, family, place->number, &queue->handle);
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .queueFamilyIndex = family,
         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
@@ -147,10 +152,8 @@ hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_fore
     device->host = host;
     const bool joins = foreign && foreign->device;
     hd_status status = joins ? open_foreign(device, foreign, error) : open_own(device, found, error);
-    if (status == HD_OK)
-        status = open_queue(device, HDI_QUEUE_COMPUTE, device->facts.compute_family, joins ? foreign->queue_index : 0, error);
-    for (uint32_t i = HDI_QUEUE_UPLOAD; i < HDI_QUEUE_COUNT && status == HD_OK && device->facts.transfer_family != HDI_NO_INDEX; i++)
-        status = open_queue(device, i, device->facts.transfer_family, device->facts.transfer_numbers[i], error);
+    for (uint32_t i = 0; i < HDI_QUEUE_COUNT && status == HD_OK; i++)
+        if (device->facts.places[i].family != HDI_NO_INDEX) status = open_queue(device, i, &device->facts.places[i], error);
     if (status == HD_OK) status = hdvk_memory_open(device, error);
     if (status != HD_OK) {
         end_device(device);

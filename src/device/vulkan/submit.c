@@ -377,8 +377,7 @@ static hd_status launch(hdi_backend_device *device, hdi_submission *submission, 
 
 /* Has the queue a clock? */
 static bool has_stamps(const hdi_backend_device *device, uint32_t queue) {
-    const uint32_t bits = queue == HDI_QUEUE_COMPUTE ? device->facts.timestamp_bits : device->facts.transfer_timestamp_bits;
-    return bits != 0 && device->facts.found.caps.timestamps;
+    return device->facts.places[queue].timestamp_bits != 0 && device->facts.found.caps.timestamps;
 }
 
 hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -450,7 +449,7 @@ hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
                                (unsigned long long)ticket);
     const uint32_t wanted = HDI_MIN(take->mark_count, room);
     uint64_t stamps[64];
-    const uint64_t mask = device->facts.timestamp_bits >= 64 ? UINT64_MAX : (UINT64_C(1) << device->facts.timestamp_bits) - 1;
+    const uint64_t mask = device->facts.places[HDI_QUEUE_COMPUTE].timestamp_bits >= 64 ? UINT64_MAX : (UINT64_C(1) << device->facts.places[HDI_QUEUE_COMPUTE].timestamp_bits) - 1;
     const double period = (double)device->facts.properties.limits.timestampPeriod;
     while (*out_count < wanted) { /* each round reads the stamps at both ends of its marks */
         const uint32_t marks = HDI_MIN(wanted - *out_count, (uint32_t)HDI_COUNT(stamps) - 1);
@@ -469,10 +468,10 @@ hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_n
     hdvk_take *stamps = *at;
     if (!stamps || ticket > device->completed)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "ticket %llu has no times", (unsigned long long)ticket);
+    if (HDVK_CALL(vk, GetQueryPoolResults, vk->device, stamps->queries, 0, 2, 2 * sizeof *out_ns, out_ns, sizeof *out_ns, VK_QUERY_RESULT_64_BIT))
+        return hdvk_fail(vk, error, "reading the times of ticket %llu", (unsigned long long)ticket);
     *at = stamps->next;
-    const bool read = HDVK_CALL(vk, GetQueryPoolResults, vk->device, stamps->queries, 0, 2, 2 * sizeof *out_ns, out_ns, sizeof *out_ns, VK_QUERY_RESULT_64_BIT) == VK_SUCCESS;
     hdvk_take_put(device, stamps);
-    if (!read) return hdvk_fail(vk, error, "reading the times of ticket %llu", (unsigned long long)ticket);
     for (int i = 0; i < 2; i++) out_ns[i] = (uint64_t)((double)out_ns[i] * (double)device->facts.properties.limits.timestampPeriod);
     return HD_OK;
 }

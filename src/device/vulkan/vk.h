@@ -192,21 +192,26 @@ typedef struct hdvk_features {
     VkPhysicalDeviceFaultFeaturesEXT                     fault;
 } hdvk_features;
 
+/* Where a queue of ours is among the device's. */
+typedef struct hdvk_queue_place {
+    uint32_t family, number; /* HDI_NO_INDEX: not there */
+    uint32_t timestamp_bits;
+} hdvk_queue_place;
+
 typedef struct hdvk_facts {
     VkPhysicalDeviceProperties       properties;
     VkPhysicalDeviceMemoryProperties memory;
     hdvk_features features;       /* those there are and that kernels or this back end can use */
     uint32_t      has, extension; /* bits of HDVK_HAS_LIST: there at all; there as an extension */
-    uint32_t      compute_family;
-    uint32_t      transfer_family, transfer_numbers[HDI_QUEUE_COUNT]; /* whose queues, by number, upload and download; HDI_NO_INDEX:
-                                                                         the compute queue does it */
-    uint32_t      timestamp_bits, transfer_timestamp_bits; /* of the two families */
+    hdvk_queue_place places[HDI_QUEUE_COUNT]; /* of the queues; where only the first is there it takes all */
     bool          keeps_subnormals; /* kernels may demand that f32 keeps its subnormals */
     uint32_t      subgroup_least, subgroup_most;
     hdi_found     found;
 } hdvk_facts;
 /* Reads everything. UNSUPPORTED_VERSION or UNSUPPORTED where the device cannot be used at all. */
 hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *out_facts, hd_error *error);
+/* Leaves the computing queue alone. */
+void hdvk_one_queue(hdvk_facts *facts);
 /* Chains the feature structs that the device knows behind features->core. */
 void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features);
 /* probe.c */
