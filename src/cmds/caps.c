@@ -28,16 +28,22 @@ void hdi_caps_print(const hdi_caps *caps, hdi_text *out) {
     for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++)
         if (caps->wrong[i / 2][i % 2]) hdi_text_add(out, "wrong.%u.%s %" PRIu64 "\n", i / 2, modes[i % 2], caps->wrong[i / 2][i % 2]);
     hdi_choices_print(&caps->choices, out);
+    for (uint32_t i = 0; i < HDI_CAPS_REFUSED; i++)
+        if (caps->refused[i]) hdi_text_add(out, "refused.%u %" PRIu64 "\n", i, caps->refused[i]);
 }
 
 /* Where a fact is kept; NULL where no fact is called so. */
 static uint64_t *find_field(hdi_caps *caps, const char *name) {
     for (size_t i = 0; i < HDI_COUNT(fields); i++)
         if (strcmp(fields[i].name, name) == 0) return (uint64_t *)(void *)((char *)caps + fields[i].offset);
+    char listed[32];
     for (uint32_t i = 0; i < 2 * HDI_CAPS_MODULES; i++) {
-        char wrong[32];
-        snprintf(wrong, sizeof wrong, "wrong.%u.%s", i / 2, modes[i % 2]);
-        if (strcmp(wrong, name) == 0) return &caps->wrong[i / 2][i % 2];
+        snprintf(listed, sizeof listed, "wrong.%u.%s", i / 2, modes[i % 2]);
+        if (strcmp(listed, name) == 0) return &caps->wrong[i / 2][i % 2];
+    }
+    for (uint32_t i = 0; i < HDI_CAPS_REFUSED; i++) {
+        snprintf(listed, sizeof listed, "refused.%u", i);
+        if (strcmp(listed, name) == 0) return &caps->refused[i];
     }
     return NULL;
 }

@@ -50,6 +50,8 @@
 /* Kernel variants that a known answer showed to be wrong: for each module of the kernels room, in fast [0] and exact [1]
  * arithmetic, a bit for each of its forms. They are never chosen. */
 #define HDI_CAPS_MODULES 32
+/* Shapes that the library of matrix products refused (hdi_product_shape); 0: none. They are made by other kernels. */
+#define HDI_CAPS_REFUSED 16
 
 typedef struct hdi_caps {
     char name[128];
@@ -58,6 +60,7 @@ typedef struct hdi_caps {
 #undef HDI_CAPS_FIELD
     uint64_t wrong[HDI_CAPS_MODULES][2];
     hdi_choices choices; /* of kernels' options, as measured; in fast mode only */
+    uint64_t refused[HDI_CAPS_REFUSED];
 } hdi_caps;
 
 void hdi_caps_print(const hdi_caps *caps, hdi_text *out_text);

@@ -4,6 +4,11 @@
 static void print_device(const hdi_caps *caps, const char *id, const char *selection, hdi_text *out) {
     hdi_text_add(out, "\ndevice %s  %s\n", id, caps->name);
     if (selection) hdi_text_add(out, "%s\n", selection);
+    uint32_t refused = 0;
+    while (refused < HDI_CAPS_REFUSED && caps->refused[refused]) refused++;
+    if (refused > 0)
+        hdi_text_add(out, "its library of matrix products refuses %u %s, made by the next best kernel%s\n", refused, refused > 1 ? "shapes" : "shape",
+                     caps->product_library ? "" : "; it is asked no more");
 }
 
 static void print_plan(const hdi_plan *plan, hdi_text *out) {

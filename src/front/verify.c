@@ -1,7 +1,8 @@
-/* verify.c: which kernel variants are right on a device. A variant is judged by its known answers before the first plan that
+/* verify.c: which kernels are right on a device. A variant is judged by its known answers before the first plan that
  * holds it runs, or when the caller asks for all of them; what is wrong becomes a fact of the device (hdi_caps.wrong), so
  * that planning stays pure. Verdicts are kept on disk for the device, its driver and the kernels of this build; of the CPU,
- * whose kernels have no digest, only in memory. */
+ * whose kernels have no digest, only in memory. Products that the device's library refuses become such a fact too, in memory. */
+#include "cmds/library.h"
 #include "device/cache.h"
 #include "front/front.h"
 #include <math.h>
@@ -17,6 +18,8 @@ struct hdi_verdicts {
     hdi_mutex    lock;    /* one judge at a time; taken before the device's own */
     bool         at_once; /* judge what a plan uses first */
     verdict_file file;
+    uint64_t     refused[HDI_CAPS_REFUSED]; /* as hdi_caps.refused */
+    bool         no_library; /* it is not there after all, or refuses too much to be asked */
 };
 
 /* ---- keeping ---- */
@@ -70,8 +73,10 @@ void hdi_verdicts_close(hd_device *device) {
 static hdi_caps caps_now(hd_device *device) {
     hdi_caps caps = device->found.caps;
     memcpy(caps.wrong, device->verdicts->file.wrong, sizeof caps.wrong);
+    memcpy(caps.refused, device->verdicts->refused, sizeof caps.refused);
     caps.inexact = device->verdicts->file.inexact;
     hdi_tuned_choices(device, &caps.choices);
+    if (device->verdicts->no_library) caps.product_library = 0;
     return caps;
 }
 
@@ -179,22 +184,59 @@ static hd_status judge_plan(hd_device *device, const hdi_plan *plan, bool *out_w
     return status;
 }
 
+/* ---- products that the device's library refuses; called with the lock held ---- */
+
+static void refuse(hd_device *device, const hdi_kernel *kernel, hd_status status, const char *why) {
+    hdi_verdicts *verdicts = device->verdicts;
+    const uint64_t shape = hdi_product_shape(kernel);
+    uint32_t at = 0;
+    while (at < HDI_CAPS_REFUSED && verdicts->refused[at] && verdicts->refused[at] != shape) at++;
+    if (at < HDI_CAPS_REFUSED) verdicts->refused[at] = shape;
+    verdicts->no_library = verdicts->no_library || at == HDI_CAPS_REFUSED || status == HD_STATUS_RUNTIME_NOT_FOUND;
+    hdi_log_line(device->host->log, HD_LOG_INFO, "plan", "%s: the library of matrix products does not make %u x %u x %u, and the next best kernel does: %s", device->found.info.id,
+                 kernel->spec[HDI_PRODUCT_M], kernel->spec[HDI_PRODUCT_N], kernel->spec[HDI_PRODUCT_K], why);
+}
+
+/* Loads what the plan leaves to the device's library. `*out_refused`: there are products that it refuses. */
+static hd_status load_products(hd_device *device, const hdi_plan *plan, bool *out_refused, hd_error *error) {
+    const hdi_cmds *cmds = &plan->cmds;
+    uint32_t count = 0;
+    if (!device->found.caps.product_library || device->verdicts->no_library) return HD_OK;
+    hdi_wanted_kernel *wanted = hdi_alloc(device->host->allocator, cmds->kernel_count * sizeof *wanted);
+    if (!wanted) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernels");
+    for (uint32_t i = 0; i < cmds->kernel_count; i++) {
+        const hdi_module *module = hdi_module_get(cmds->kernels[i].module);
+        if (module && module->library) wanted[count++] = (hdi_wanted_kernel){ .module = module, .kernel = &cmds->kernels[i] };
+    }
+    hd_error inside = { 0 };
+    hd_status status = count ? hdi_device_kernels(device, wanted, count, &inside) : HD_OK;
+    const bool of_device = status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_DEVICE_LOST;
+    for (uint32_t i = 0; i < count && status && !of_device; i++) {
+        if (!wanted[i].failed) continue;
+        refuse(device, wanted[i].kernel, status, inside.text);
+        *out_refused = true;
+    }
+    if (*out_refused) status = HD_OK;
+    if (status && error) *error = inside;
+    hdi_free(device->host->allocator, wanted, cmds->kernel_count * sizeof *wanted);
+    return status;
+}
+
 hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
-    for (;;) { /* each round but the last finds a variant that is wrong */
+    for (;;) { /* each round but the last finds a variant that is wrong, or a product that is refused */
         hdi_caps caps;
-        bool wrong = false;
+        bool wrong = false, refused = false;
         hdi_verdicts_caps(device, &caps);
         hd_status status = hdi_plan_make(device->host->allocator, program, &caps, options, out_plan, error);
-        if (!status && device->verdicts->at_once) {
-            hdi_mutex_lock(&device->verdicts->lock);
-            status = judge_plan(device, *out_plan, &wrong, error);
-            hdi_mutex_unlock(&device->verdicts->lock);
-        }
-        if (!status && !wrong) return HD_OK;
+        hdi_mutex_lock(&device->verdicts->lock);
+        if (!status) status = load_products(device, *out_plan, &refused, error);
+        if (!status && !refused && device->verdicts->at_once) status = judge_plan(device, *out_plan, &wrong, error);
+        hdi_mutex_unlock(&device->verdicts->lock);
+        if (!status && !wrong && !refused) return HD_OK;
         hdi_plan_free(*out_plan);
         *out_plan = NULL;
         if (status) return status;
-        hdi_core_drop_idle(device->context, device);
+        if (wrong) hdi_core_drop_idle(device->context, device);
     }
 }
 

@@ -169,6 +169,8 @@ bool hdi_kernels_take_view(hdi_op op, uint32_t operand);
 bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
 /* Is there a kernel for the matrix product with the norm and the pair that it asks for? */
 bool hdi_matmul_fits(const hdi_request *request);
+/* The shape that a kernel of the device's library of products has, as one number above zero (hdi_caps.refused). */
+uint64_t hdi_product_shape(const hdi_kernel *kernel);
 /* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
 bool hdi_matmul_takes_source(const hdi_tensor *view);
 
