@@ -264,12 +264,12 @@ static int tune(measure *m, bool quick, bool samples_too) {
     return code;
 }
 
-/* The device that is named, and the CPU beside it. */
+/* The device that is named, and the CPU beside it, where work is compared. */
 static int open_devices(const cli_args *args, measure *m) {
     const char *id = cli_get(args, "--device");
     char list[160];
     snprintf(list, sizeof list, "cpu,%s", id ? id : "");
-    return measure_open_list(args, id ? list : NULL, m);
+    return measure_open_list(args, id && cli_get(args, "--kernels") ? id : id ? list : NULL, m);
 }
 
 static int run(const cli_args *args) {
@@ -289,7 +289,7 @@ static int run(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "--device", "ID", "tune this device, and the CPU beside it; default: every device but null" },
+    { "--device", "ID", "tune this device, and, but for --kernels, the CPU beside it; default: every device but null" },
     { "--quick", NULL, "fewer sizes and samples" },
     { "--fresh", NULL, "forget what was measured before" },
     { "--list", NULL, "every class of kernels, and predicted against measured for every sample" },
