@@ -310,8 +310,7 @@ static int run(const cli_args *args) {
     if (!code) code = measure_open(args, &m);
     if (!code) code = measure_all(&m, &b);
     free_all(&m, &b);
-    measure_end(&m);
-    return code;
+    return measure_end(&m, code);
 }
 
 static const cli_option options[] = {
