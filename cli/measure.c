@@ -1,5 +1,5 @@
 /* measure.c: the runner of `heddle bench`. A sample is one call, timed by the host's monotonic clock; where it is short, the
- * same call runs once before, untimed, so that caches and clocks are as in a row of such calls. */
+ * same call runs before, untimed, once or for 2 ms, so that caches, clocks and waiting threads are as in a row of such calls. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/measure.h"
 #include "cli/bench_page.h"
@@ -12,6 +12,7 @@
 
 enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
 #define SHORT_NS UINT64_C(50000000) /* a sample below it has an untimed run before it, */
+#define WARM_NS  UINT64_C(2000000)  /* or several, until so much time went by, */
 #define LONG_NS  1e9                /* as has the first one, whose length is not known, but where the first run was very long */
 
 /* ---- beginning ---- */
@@ -179,8 +180,10 @@ static hd_status take_sample(measure_case *c) {
     hd_device_stats before = { 0 }, after = { 0 };
     hd_status status = HD_OK;
     const uint64_t entered = cli_now_ns();
-    if (c->count > 0 ? c->samples[c->count - 1] < SHORT_NS : c->row.first_ns < LONG_NS) status = c->sample(c->user);
     if (c->count == 0) c->before = machine_read(&c->device->sensor);
+    if (c->count > 0 ? c->spent_ns / c->count < SHORT_NS : c->row.first_ns < LONG_NS)
+        do status = c->sample(c->user);
+        while (!status && cli_now_ns() - entered < WARM_NS);
     hd_device_get_stats(c->device->device, &before);
     const uint64_t began = cli_now_ns();
     if (!status) status = c->sample(c->user);
@@ -189,7 +192,7 @@ static hd_status take_sample(measure_case *c) {
     c->after = machine_read(&c->device->sensor);
     if (status) return status;
     add_hits(c, &before, &after);
-    c->samples[c->count++] = ended - began;
+    c->samples[c->count++] = c->part_ns ? *c->part_ns : ended - began;
     c->spent_ns += ended - entered;
     return HD_OK;
 }

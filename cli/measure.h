@@ -79,6 +79,7 @@ typedef struct measure_case {
     table_row       row;               /* what it is; the figures come from measure_run */
     hd_status     (*sample)(void *user);
     void           *user;
+    const uint64_t *part_ns;           /* what of the call is the sample, as the call itself told; NULL: all of it */
     uint64_t       *samples;           /* room for m->samples, of measure_run */
     size_t          count;
     uint64_t        spent_ns;

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAIN = 8, CHAIN_SIZES = 3, ROW = 512, COLUMNS = 7, FIGURES = 64 };
+enum { CHAIN = 8, CHAIN_SIZES = 3, ROW = 512, COLUMNS = 7, FIGURES = 64, FEW_SIZES = 8 };
 #define QUICK_RUN_NS UINT64_C(50000000)    /* sizes behind one that takes longer are left out */
 #define LONG_RUN_NS  UINT64_C(1000000000)
 
 const tune_subject tune_subjects[] = {
     { "softmax", HD_F32 }, { "vecadd", HD_F32 }, { "vecadd", HD_F16 }, { "gelu", HD_F32 }, { "copy", HD_F32 }, { "sum", HD_F32 }, { "rms_norm", HD_F32 },
+    { "gather", HD_F32 }, { "rope", HD_F32 },
     { "matvec", HD_F32 }, { "matvec", HD_F16 }, { "matvec", HD_Q4_0 }, { "matmul", HD_F32 }, { "matmul", HD_F16 }, { "matmul", HD_Q4_0 },
     { "attention", HD_F32 }, { "attention", HD_F16 },
 };
@@ -31,6 +32,11 @@ void tune_set_end(const measure *m, tune_set *set) {
     *set = (tune_set){ 0 };
 }
 
+static void time_case(measure_case *c, const workload_job *job, tune_way way) {
+    c->sample = way == TUNE_RUN ? workload_run : workload_run_with_transfers;
+    c->part_ns = way == TUNE_WRITE ? &job->write_ns : way == TUNE_WRITE_AND_RUN ? &job->handed_ns : way == TUNE_READ ? &job->read_ns : NULL;
+}
+
 /* One size on one device; *out_ns: how long a run takes. A device may lack the type, or memory for the largest sizes. */
 static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint64_t *out_ns) {
     const measure_device *on = &m->devices[device];
@@ -42,14 +48,16 @@ static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint6
     if (!job->program || !workload_data_hold(&set->data, job->program)) return cli_session_fail(m->session, set->op->name);
     job->device = on->device;
     job->data = &set->data;
-    job->in_place = on->info.kind == HD_DEVICE_CPU && set->in_place;
     row.size = ""; /* texts are told by the tables */
     hd_status status = workload_job_begin(job);
     const uint64_t began = cli_now_ns();
     if (!status) status = workload_run(job);
     *out_ns = cli_now_ns() - began;
-    for (size_t way = 0; way < set->ways; way++)
-        set->cases[at * set->ways + way] = (measure_case){ .device = on, .row = row, .user = job, .sample = set->samples[way], .failed = status != HD_OK };
+    for (size_t way = 0; way < set->ways; way++) {
+        measure_case *c = &set->cases[at * set->ways + way];
+        *c = (measure_case){ .device = on, .row = row, .user = job, .failed = status != HD_OK };
+        time_case(c, job, set->timed[way]);
+    }
     if (status) cli_session_forget(m->session);
     return status && status != HD_STATUS_UNSUPPORTED && status != HD_STATUS_OUT_OF_DEVICE_MEMORY && status != HD_STATUS_LIMIT ? measure_fail(m, &row) : CLI_OK;
 }
@@ -121,7 +129,7 @@ static int keep_set(const measure *m, tune_set *set, samples *all) {
 
 static size_t choose_sizes(const workload_op *op, hd_dtype type, bool quick, uint64_t out[TUNE_SIZES]) {
     uint64_t all[TUNE_SIZES];
-    const size_t count = workload_sizes(op, type, op->least, op->most, false, all, TUNE_SIZES), step = quick ? 2 : 1;
+    const size_t count = workload_sizes(op, type, op->least, op->most, false, all, TUNE_SIZES), step = quick && count > FEW_SIZES ? 2 : 1;
     size_t chosen = 0;
     for (size_t i = (count - 1) % step; i < count; i += step) out[chosen++] = all[i]; /* the largest is among them */
     return chosen;
@@ -130,7 +138,7 @@ static size_t choose_sizes(const workload_op *op, hd_dtype type, bool quick, uin
 static int measure_subjects(measure *m, bool quick, uint64_t most_ns, samples *all) {
     int code = CLI_OK;
     for (size_t i = 0; i < tune_subject_count && !code && !measure_is_ended(); i++) {
-        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = 1, .samples = { workload_run }, .in_place = true };
+        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = 1, .timed = { TUNE_RUN } };
         set.size_count = choose_sizes(set.op, set.type, quick, set.sizes);
         code = tune_set_measure(m, &set, most_ns);
         if (!code) code = keep_set(m, &set, all);
@@ -151,7 +159,7 @@ static void print_chain(char *out, size_t room, unsigned long long n) { snprintf
 
 static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
     static const workload_op chain = { "chain", "elements", 4096, 1 << 18, 1 << 18, ROW, 1u << HD_F32, build_chain, chain_flops, print_chain };
-    tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 }, .ways = 1, .samples = { workload_run }, .in_place = true };
+    tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 }, .ways = 1, .timed = { TUNE_RUN } };
     int code = tune_set_measure(m, &set, most_ns);
     if (!code) code = keep_set(m, &set, all);
     tune_set_end(m, &set);
@@ -160,27 +168,24 @@ static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
 
 /* ---- transfers ---- */
 
-static hd_status write_input(void *user) {
-    const workload_job *job = user;
-    const hd_port port = hd_program_port(job->program, 0);
-    return hd_plan_write(job->plan, port.name, job->data->ports[0], hd_tensor_bytes(port.dtype, port.shape));
+/* What writing takes, with what a run behind it then takes longer: it waits for what is under way still, reads what another core
+ * wrote, wakes threads that fell asleep. */
+static double write_ns(const tune_set *set, size_t device, size_t size) {
+    const double write = tune_set_case(set, device, size, 0)->row.median_ns, together = tune_set_case(set, device, size, 1)->row.median_ns;
+    return fmax(write, together - tune_set_case(set, device, size, 2)->row.median_ns);
 }
 
-static hd_status read_output(void *user) {
-    const workload_job *job = user;
-    const hd_port port = hd_program_port(job->program, 1);
-    return hd_plan_read(job->plan, port.name, job->data->ports[1], hd_tensor_bytes(port.dtype, port.shape));
-}
-
+/* Sums of vectors: two are written, one is read. */
 static int measure_transfers(measure *m, bool quick, uint64_t most_ns, samples *all) {
-    tune_set set = { .op = workload_find("copy"), .type = HD_F32, .ways = 2, .samples = { write_input, read_output } };
-    for (uint64_t n = 64; n <= set.op->most; n *= quick ? 8 : 2) set.sizes[set.size_count++] = n;
+    tune_set set = { .op = workload_find("vecadd"), .type = HD_F32, .ways = 4, .timed = { TUNE_WRITE, TUNE_WRITE_AND_RUN, TUNE_RUN, TUNE_READ } };
+    for (uint64_t n = 64; n <= set.op->most; n *= quick ? 4 : 2) set.sizes[set.size_count++] = n;
     int code = tune_set_measure(m, &set, most_ns);
     for (size_t device = 0; device < m->device_count && !code; device++)
-        for (size_t i = 0; i < set.size_count * 2 && !code; i++) {
-            const measure_case *c = tune_set_case(&set, device, i / 2, i % 2);
-            const sample item = { .sample = { .transfer_bytes = 4 * set.sizes[i / 2], .download = i % 2, .ns = (uint64_t)c->row.median_ns } };
-            if (c->count > 0 && !keep(all, device, &item)) code = cli_fail(m->command, "no memory is left");
+        for (size_t size = 0; size < set.size_count && !code; size++) {
+            if (tune_set_case(&set, device, size, 0)->count == 0) continue;
+            const sample up = { .sample = { .transfer_bytes = 4 * set.sizes[size], .ns = (uint64_t)(write_ns(&set, device, size) / 2) } };
+            const sample down = { .sample = { .transfer_bytes = 4 * set.sizes[size], .download = 1, .ns = (uint64_t)tune_set_case(&set, device, size, 3)->row.median_ns } };
+            if (!keep(all, device, &up) || !keep(all, device, &down)) code = cli_fail(m->command, "no memory is left");
         }
     tune_set_end(m, &set);
     return code;
@@ -284,7 +289,7 @@ static int run(const cli_args *args) {
     const char *kernels = cli_get(args, "--kernels");
     const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL, figures = cli_get(args, "--figures") != NULL;
     if (!code && !check && !figures) code = tune_kernels(&m, kernels, quick, list);
-    if (!code && !kernels) code = check ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS) : tune(&m, quick, list);
+    if (!code && !kernels) code = check ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS, list) : tune(&m, quick, list);
     return measure_end(&m, code);
 }
 
@@ -292,7 +297,7 @@ static const cli_option options[] = {
     { "--device", "ID", "tune this device, and, but for --kernels, the CPU beside it; default: every device but null" },
     { "--quick", NULL, "fewer sizes and samples" },
     { "--fresh", NULL, "forget what was measured before" },
-    { "--list", NULL, "every class of kernels, and predicted against measured for every sample" },
+    { "--list", NULL, "every class of kernels, and predicted against measured for every sample; with --check: the cases it gets wrong" },
     { "--kernels", "LIST", "only choose kernels, of these kinds: matvec,attention (docs/route.md); or all" },
     { "--figures", NULL, "only measure what work takes" },
     { "--check", NULL, "measure sizes that were left out of tuning: does the prediction name the faster device?" },

@@ -5,7 +5,10 @@
 #include "cli/measure.h"
 #include "cli/workload.h"
 
-enum { TUNE_SIZES = 48 };
+enum { TUNE_SIZES = 48, TUNE_WAYS = 4 };
+
+/* What of a job is timed: a run with the data there; a round of writing, running and reading, and parts of it. */
+typedef enum tune_way { TUNE_RUN, TUNE_ROUND, TUNE_WRITE, TUNE_WRITE_AND_RUN, TUNE_READ } tune_way;
 
 /* An operation in one type over rising sizes, on every device, sampled in one way or two. */
 typedef struct tune_set {
@@ -14,8 +17,7 @@ typedef struct tune_set {
     uint64_t      sizes[TUNE_SIZES];
     size_t        size_count;
     size_t        ways;
-    hd_status   (*samples[2])(void *job); /* of each way; a workload_job */
-    bool          in_place;      /* the CPU computes in the host's own memory */
+    tune_way      timed[TUNE_WAYS]; /* in each way */
     measure_case *cases;         /* by device, size and way; without samples where left out */
     workload_job *jobs;          /* by device and size */
     workload_data data;
@@ -38,6 +40,6 @@ extern const size_t       tune_subject_count;
 int tune_kernels(measure *m, const char *kernels, bool quick, bool list);
 
 /* Held-out sizes: does the prediction name the device that is faster? (tune_check.c) */
-int tune_check(measure *m, uint64_t most_ns);
+int tune_check(measure *m, uint64_t most_ns, bool list);
 
 #endif

@@ -1,11 +1,12 @@
 /* workload.c: the operations that `heddle bench` knows, and running them. */
 #include "cli/workload.h"
+#include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- operations ---- */
 
-enum { ROW = 512, HEADS = 8, HEAD = 64 };
+enum { ROW = 512, HEADS = 8, HEAD = 64, TABLE_ROWS = 256 };
 
 #define BIT(type) (1u << (type))
 #define FLOATS    (BIT(HD_F32) | BIT(HD_F16) | BIT(HD_BF16))
@@ -45,9 +46,20 @@ static hd_value build_attention(hd_program *p, hd_dtype type, int64_t n) {
     return hd_attention(p, q, k, hd_input(p, "v", type, shape), 0, &(hd_attention_desc){ .not_causal = 1 });
 }
 
+static hd_value build_gather(hd_program *p, hd_dtype type, int64_t n) {
+    const hd_value all_rows = hd_input(p, "table", type, HD_SHAPE(TABLE_ROWS, ROW));
+    return hd_gather(p, all_rows, flat(p, "rows", HD_I32, n / ROW));
+}
+static hd_value build_rope(hd_program *p, hd_dtype type, int64_t n) {
+    const int64_t tokens = n / (HEADS * HEAD);
+    const hd_value x = hd_input(p, "x", type, HD_SHAPE(tokens, HEADS, HEAD));
+    return hd_rope(p, x, flat(p, "positions", HD_I32, tokens), NULL);
+}
+
 static double none(double n) { return 0 * n; }
 static double once(double n) { return n; }
 static double four_times(double n) { return 4 * n; }
+static double six_times(double n) { return 6 * n; }
 static double five_times(double n) { return 5 * n; } /* largest, difference, e^x, sum, quotient */
 static double of_matvec(double n) { return 2 * n * n; }
 static double of_matmul(double n) { return 2 * n * n * n; }
@@ -55,6 +67,7 @@ static double of_attention(double n) { return 4 * n * n * HEADS * HEAD; }
 
 static void print_flat(char *out, size_t room, unsigned long long n) { snprintf(out, room, "n=%llu", n); }
 static void print_rows(char *out, size_t room, unsigned long long n) { snprintf(out, room, "rows=%llu n=%d", n / ROW, ROW); }
+static void print_tokens(char *out, size_t room, unsigned long long n) { snprintf(out, room, "t=%llu h=%d d=%d", n / (HEADS * HEAD), HEADS, HEAD); }
 static void print_square(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=%llu n=%llu", n, n); }
 static void print_matvec(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=1 n=%llu k=%llu", n, n); }
 static void print_matmul(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=%llu n=%llu k=%llu", n, n, n); }
@@ -72,6 +85,8 @@ const workload_op workload_ops[] = {
     { "gelu", "elements", FLAT, 1, FLOATS, build_gelu, once, print_flat },
     { "transpose", "rows and columns", 32, 2048, 4096, 1, FLOATS | BIT(HD_I32), build_transpose, none, print_square },
     { "copy", "elements", FLAT, 1, FLOATS | BIT(HD_I32), build_copy, none, print_flat },
+    { "gather", "elements, in rows of 512", FLAT, ROW, FLOATS, build_gather, none, print_rows },
+    { "rope", "elements, in 8 heads of 64", FLAT, HEADS * HEAD, FLOATS, build_rope, six_times, print_tokens },
 };
 const size_t workload_op_count = sizeof workload_ops / sizeof workload_ops[0];
 
@@ -122,9 +137,12 @@ hd_program *workload_program(hd_context *context, const workload_op *op, hd_dtyp
  * some devices draw less power, and run faster, on values that are all the same. */
 static void fill(void *data, uint64_t bytes, hd_dtype type) {
     unsigned char *at = data;
+    int32_t *index = data;
     const bool wide = type == HD_F32 || type == HD_BF16;
     uint32_t state = 1;
-    for (uint64_t i = 0; i + 1 < bytes; i += 2) {
+    if (type == HD_I32) /* rows of the smallest table, and positions */
+        for (uint64_t i = 0; i < bytes / 4; i++) index[i] = (int32_t)(i * 37 % TABLE_ROWS);
+    for (uint64_t i = 0; i + 1 < bytes && type != HD_I32; i += 2) {
         state = state * 1664525u + 1013904223u;
         at[i] = (unsigned char)(state >> 24);
         at[i + 1] = (unsigned char)((wide ? 0x3E : 0x2C) | (state >> 16 & (wide ? 0x80 : 0x83)));
@@ -190,9 +208,16 @@ hd_status workload_run(void *user) { return hd_plan_run(((workload_job *)user)->
 
 hd_status workload_run_with_transfers(void *user) {
     workload_job *job = user;
+    const uint64_t began = cli_now_ns();
     hd_status status = move(job, HD_PORT_INPUT);
+    const uint64_t written = cli_now_ns();
     if (!status) status = workload_run(job);
+    const uint64_t ran = cli_now_ns();
     if (!status) status = move(job, HD_PORT_OUTPUT);
+    job->write_ns = written - began;
+    job->run_ns = ran - written;
+    job->handed_ns = ran - began;
+    job->read_ns = cli_now_ns() - ran;
     return status;
 }
 

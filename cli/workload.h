@@ -51,6 +51,7 @@ typedef struct workload_job {
     hd_plan_desc desc;              /* of the plan */
     hd_plan    *plan;
     hd_buffer  *buffers[WORKLOAD_PORTS];
+    uint64_t    write_ns, run_ns, read_ns, handed_ns; /* of the last run with transfers: its parts; writing and running together */
 } workload_job;
 
 /* Plans, hands the data over, runs and reads: the first, cold run. */

@@ -350,13 +350,14 @@ typedef struct hd_tune_sample {
     int      download;           /* 1: by hd_plan_read */
     uint64_t ns;                 /* how long it took: the median of several */
 } hd_tune_sample;
-/** What a device takes for one kind of work: fixed_ns, and arithmetic and bytes at these rates. docs/route.md tells how it is found. */
+/** What a device takes for one kind of work, about: fixed_ns, and arithmetic and bytes at these rates. docs/route.md tells how it is found,
+ *  and of the curve beside it. */
 typedef struct hd_device_figure {
     const char *work;            /* "matmul", ...; "submit", "upload", "download". Static storage */
     const char *type;            /* "word", "half", "quantised"; "" where there is none. Static storage */
     double      fixed_ns;        /* of each kernel, submission or transfer */
     double      flops_per_s, bytes_per_s; /* 0: takes no time */
-    double      error;           /* median of |predicted - measured| / measured over its samples */
+    double      error;           /* median of |predicted - measured| / measured over its samples, each predicted by the others */
     uint32_t    samples;         /* 0: assumed from the device's facts, not measured */
 } hd_device_figure;
 /** Learns from measurements what the device takes for its work, by which routes are found (hd_plan_desc.route). What was known before
@@ -759,6 +760,7 @@ typedef struct hd_plan_stats {
     uint64_t predicted_ns;        /* of route "auto": a run with inputs written and outputs read, as it was placed; else 0 */
     uint64_t predicted_device_ns, predicted_beside_ns; /* the same with all on one of the devices; 0: it cannot compute all */
     uint64_t measured_runs;       /* of route "auto": runs that were timed, segment by segment, to learn from */
+    uint64_t tried_runs;          /* of route "auto": runs at other places than those that were known to be fastest, to see what they take */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);

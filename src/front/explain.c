@@ -22,7 +22,7 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     if (!plan) return HD_STATUS_NULL_POINTER;
     hdi_text text = { .allocator = &plan->context->allocator };
     hdi_text_add(&text, "program\n%s", plan->program_text.bytes);
-    if (plan->routed.text.count > 0) hdi_text_add(&text, "\nroute\n%s", plan->routed.text.bytes);
+    hdi_routed_explain(plan, &text);
     if (plan->segments_text.count > 0) hdi_text_add(&text, "\nsegments\n%s", plan->segments_text.bytes);
     for (uint32_t p = 0; p < plan->part_count; p++) {
         const hdi_core *core = plan->parts[p].core;

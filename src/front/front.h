@@ -88,6 +88,12 @@ typedef struct hdi_crossing {
     void    *host; /* on its way, where neither device's memory is mapped; made when it is needed first */
 } hdi_crossing;
 
+/* A run with the writes before it and the reads after it: how long the caller was in calls of the plan. */
+typedef struct hdi_round {
+    uint64_t spent_ns;
+    bool     ran, counts; /* as a usual one */
+} hdi_round;
+
 /* What a plan with route "auto" was predicted to take, by device (the plan's, the one beside it). */
 typedef struct hdi_routed {
     double   families_ns[2][HDI_FAMILY_COUNT]; /* by the figures alone; NONE: of submissions */
@@ -96,6 +102,12 @@ typedef struct hdi_routed {
     uint32_t node_count;
     uint64_t since;     /* the run that these places began with */
     hdi_text text;      /* where each operation is, and why */
+    hdi_trial trial;    /* what runs took, here and at other places */
+    uint32_t candidate; /* of the trial, that these places are */
+    uint8_t *shared;    /* the places of the trial's candidate on both devices; NULL: there is none */
+    uint64_t key;       /* of the program, its wishes and devices, among the trials that a device keeps */
+    hdi_round round;    /* under way */
+    uint64_t looked_ns, looking_ns; /* when the candidates were looked at last, and how long that took */
 } hdi_routed;
 
 struct hd_plan {
@@ -186,21 +198,33 @@ void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_l
 uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
 /* A choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
 hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
+/* What is known of a program's candidates; false: nothing. `out_shared` is NULL where it has none, else yours. */
+bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator);
+/* Keeps a copy in place of what was known, or of what was kept longest ago. Without memory nothing is kept. */
+void hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
 /* A measured run teaches (hdi_learn). */
 void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
 /* ---- routing.c: route "auto" ---- */
-/* Places from what is known of both devices. `earlier` (NULL: none) holds places that stay unless others are clearly better, and
- * what is resident in place of the desc's names. `out_stats` learns what was predicted. hdi_routed_free ends `out_routed`. */
-hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hdi_routed *out_routed,
-                             hd_plan_stats *out_stats, hd_error *error);
+/* Places from what is known of both devices and of earlier rounds of the program, whose text's hash is `program_hash`. `earlier` (NULL: none)
+ * is the plan's own: its trial goes on, and what is resident is taken from it in place of the desc's names. `out_stats` learns what was
+ * predicted. hdi_routed_free ends `out_routed`, also after a failure. */
+hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, const hdi_routed *earlier,
+                             hdi_routed *out_routed, hd_plan_stats *out_stats, hd_error *error);
 void hdi_routed_free(hdi_routed *routed, const hd_allocator *allocator);
+void hdi_routed_explain(const hd_plan *plan, hdi_text *out_text);
 /* What the segments of a run took on either device teaches both. */
 void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]);
 /* Is the coming run one to measure? */
 bool hdi_routing_is_due(const hd_plan *plan);
-/* Finds places anew, and where others are clearly better now, makes the plan's segments anew and moves its inputs and states there. A plan
- * with buffers of the caller's stays. On failure it stays as it is. */
-void hdi_routing_renew(hd_plan *plan);
+/* Around each of the caller's calls: enter's result goes to leave; 0: there is nothing to time. After a run, one that is not a read begins a round. */
+uint64_t hdi_routing_enter(hd_plan *plan, bool reads);
+void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns);
+void hdi_routing_ran(hd_plan *plan, bool counts);
+/* Before a run: where rounds say that another candidate is worth it, makes the plan's segments anew there and moves its inputs and states. A
+ * plan with buffers of the caller's stays. On failure it stays as it is. */
+void hdi_routing_step(hd_plan *plan);
+/* The plan ends: later ones of the same program begin with what is known. */
+void hdi_routing_keep(hd_plan *plan);
 /* ---- known_answers.c: small programs, run on a device and in plain C ---- */
 typedef struct hdi_judgement {
     uint32_t answers; /* that were compared; 0: no plan for the device has this variant */

@@ -97,7 +97,11 @@ static hd_status estimate_segments(hd_device *const devices[2], const hd_program
     hdi_caps caps[2];
     hdi_routed routed = { .text = { .allocator = program->allocator } };
     hd_plan_stats stats;
-    hd_status status = is_auto(desc) ? hdi_routing_places(devices, program, desc, NULL, &routed, &stats, error) : HD_OK;
+    hdi_text text = { .allocator = program->allocator };
+    if (is_auto(desc)) hdi_program_print(program, &text);
+    hd_status status = text.failed ? no_memory(error) : HD_OK;
+    if (!status && is_auto(desc)) status = hdi_routing_places(devices, program, desc, hdi_hash(HDI_HASH_START, text.bytes, text.count), NULL, &routed, &stats, error);
+    hdi_text_free(&text);
     if (!status) status = cut(devices[0], program, desc, routed.places, &segments, &hash, error);
     hdi_routed_free(&routed, program->allocator);
     if (status) return status;
@@ -227,7 +231,7 @@ hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t prog
     hd_status status = check_desc(plan->device, desc, error);
     if (!status && !is_whole(desc)) {
         hd_device *const devices[2] = { plan->device, desc->beside };
-        if (is_auto(desc)) status = hdi_routing_places(devices, program, desc, NULL, &plan->routed, &plan->stats, error);
+        if (is_auto(desc)) status = hdi_routing_places(devices, program, desc, program_hash, NULL, &plan->routed, &plan->stats, error);
         return status ? status : hdi_parts_make_at(plan, program, plan->routed.places, program_hash, error);
     }
     if (!status) status = new_parts(plan, 1, error);

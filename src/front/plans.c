@@ -76,6 +76,7 @@ void hdi_plan_end(hd_plan *plan) {
     hd_context *context = plan->context;
     hdi_drive_stop(plan, HD_STATUS_WRONG_STATE);
     hdi_streams_end(plan);
+    hdi_routing_keep(plan);
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next)
         if (HDI_OBJECT(at, hd_ticket, link)->plan == plan) HDI_OBJECT(at, hd_ticket, link)->plan = NULL;
@@ -164,6 +165,7 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
     if (!plan || !name || !data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     uint32_t part, slot;
+    const uint64_t entered_ns = hdi_routing_enter(plan, false);
     hd_status status = find(plan, name, KIND(INPUT) | KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error); /* segments that were not handed over yet may read it */
     if (!status && plan->desc.failover) status = keep_shadow(plan->parts[part].core, slot, data, &error);
@@ -173,6 +175,7 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error); /* writes all shadows, this one too */
     }
+    hdi_routing_leave(plan, entered_ns);
     return done(plan->context, status, &error);
 }
 
@@ -218,14 +221,25 @@ static hd_status keep_states(hd_plan *plan, hd_error *error) {
 /* A run that is timed, for routes to learn from. */
 static hd_status run_measured(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
     uint64_t measured_ns[2];
-    hdi_routing_renew(plan);
     const hd_status status = hdi_drive_measure(plan, timeout_ns, measured_ns, error);
     if (!status) hdi_routing_learn(plan, measured_ns);
     return status;
 }
 
+/* A run of a plan whose route is "auto": where it is best, and timed. */
+static hd_status run_routed(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
+    hdi_routing_step(plan);
+    const uint64_t entered_ns = hdi_routing_enter(plan, false);
+    const bool measured = hdi_routing_is_due(plan);
+    hd_status status = measured ? run_measured(plan, timeout_ns, error) : hdi_drive_start(plan, error);
+    if (!status && !measured) status = hdi_drive_wait(plan, timeout_ns, error);
+    hdi_routing_leave(plan, entered_ns);
+    hdi_routing_ran(plan, !status && (!measured || plan->part_count == 1));
+    return status;
+}
+
 static hd_status run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    if (hdi_routing_is_due(plan)) return run_measured(plan, timeout_ns, error);
+    if (plan->routed.places) return run_routed(plan, timeout_ns, error);
     hd_status status = hdi_drive_start(plan, error);
     if (!status) status = hdi_drive_wait(plan, timeout_ns, error);
     if (!status && plan->desc.failover) status = keep_states(plan, error);
@@ -262,6 +276,7 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
     if (!plan || !name || !out_data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     uint32_t part, slot;
+    const uint64_t entered_ns = hdi_routing_enter(plan, true);
     hd_status status = find(plan, name, KIND(OUTPUT) | KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error);
     if (!status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT && !plan->ran)
@@ -275,6 +290,7 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
         if (!status && plan->ran) status = run_somewhere(plan, 0, &error);
         if (!status) status = read_slot(plan->parts[part].core, slot, out_data, &error);
     }
+    hdi_routing_leave(plan, entered_ns);
     return done(plan->context, status, &error);
 }
 
@@ -349,7 +365,10 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
     hd_error error = { 0 };
     hd_ticket *ticket = hdi_alloc(&context->allocator, sizeof *ticket);
     if (!ticket) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
+    const uint64_t entered_ns = hdi_routing_enter(plan, false);
     hd_status status = hdi_drive_start(plan, &error);
+    hdi_routing_leave(plan, entered_ns);
+    if (entered_ns > 0) hdi_routing_ran(plan, false); /* when it ends is the caller's to see */
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);

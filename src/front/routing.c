@@ -1,5 +1,6 @@
 /* routing.c: route "auto": what is known of two devices becomes a place for each operation, and what runs took becomes known. */
 #include "front/front.h"
+#include <math.h>
 
 typedef struct choice {
     hd_device *const *devices;
@@ -10,6 +11,8 @@ typedef struct choice {
     bool       *resident;
     hdi_routing routing;
     hdi_route   route;
+    uint8_t    *places; /* that were chosen, by prediction or by what runs took */
+    hdi_route_time time; /* predicted for them */
 } choice;
 
 static void end_choice(choice *c, const hd_program *program) {
@@ -18,6 +21,7 @@ static void end_choice(choice *c, const hd_program *program) {
     hdi_free(allocator, c->work, program->node_count * sizeof *c->work);
     hdi_free(allocator, c->can, program->node_count);
     hdi_free(allocator, c->resident, program->node_count * sizeof *c->resident);
+    hdi_free(allocator, c->places, program->node_count);
     hdi_free(allocator, c, sizeof *c);
 }
 
@@ -50,7 +54,66 @@ static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc
     if (earlier) memcpy(c->resident, earlier->resident, program->node_count * sizeof *c->resident);
     else status = mark_resident(c, program, desc, error);
     if (!status) status = hdi_work_of(program, !desc->no_fusion, c->work, error);
-    return status ? status : hdi_route_make(&c->routing, earlier ? earlier->places : NULL, &c->route, error);
+    return status ? status : hdi_route_make(&c->routing, &c->route, error);
+}
+
+/* ---- candidates ---- */
+
+#define CLEAR 0.9 /* of the time of places that were tried before: what other ones are predicted to take at most to replace them */
+
+/* What the plan's inputs and states take to move to the device of a candidate; to both: on average half of them move. */
+static double moving_ns(const choice *c, const hd_program *program, uint32_t candidate) {
+    double ns = 0;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const hdi_node *node = &program->nodes[i];
+        if (!c->work[i].alive || (node->op != HDI_OP_INPUT && node->op != HDI_OP_STATE)) continue;
+        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
+        for (uint32_t to = 0; to < 2; to++)
+            if (candidate == HDI_CANDIDATE_SHARED || candidate == to)
+                ns += (hdi_cost_transfer(&c->tuning[1 - to].download, bytes) + hdi_cost_transfer(&c->tuning[to].upload, bytes)) / (candidate == HDI_CANDIDATE_SHARED ? 2 : 1);
+    }
+    return ns;
+}
+
+/* The predictions of the candidates; what was measured of them stays, but where other places for both devices are clearly better. */
+static hd_status name_candidates(choice *c, const hd_program *program, hdi_routed *routed, hd_error *error) {
+    hdi_trial *t = &routed->trial;
+    hdi_route_time shared = c->route.shared;
+    hdi_candidate *both = &t->of[HDI_CANDIDATE_SHARED];
+    hdi_route_time before = { .total_ns = HUGE_VAL };
+    hd_status status = routed->shared ? hdi_route_time_of(&c->routing, routed->shared, &before, error) : HD_OK;
+    if (status) return status;
+    const bool stays = routed->shared && (t->at == HDI_CANDIDATE_SHARED || shared.total_ns >= CLEAR * before.total_ns);
+    if (stays) shared = before;
+    else if (shared.total_ns < HUGE_VAL) {
+        if (!routed->shared) routed->shared = hdi_alloc(program->allocator, program->node_count);
+        if (!routed->shared) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
+        memcpy(routed->shared, c->route.shared_places, program->node_count);
+        *both = (hdi_candidate){ .possible = true };
+    }
+    both->possible = routed->shared != NULL;
+    both->predicted_ns = shared.total_ns;
+    for (uint32_t d = 0; d < 2; d++) {
+        t->of[d].possible = c->route.possible[d];
+        t->of[d].predicted_ns = c->route.alone[d].total_ns;
+    }
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) t->of[i].move_ns = moving_ns(c, program, i);
+    return HD_OK;
+}
+
+/* By prediction, where no run tells better. */
+static uint32_t first_candidate(const hdi_trial *t) {
+    uint32_t best = HDI_CANDIDATES;
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++)
+        if (t->of[i].possible && (best == HDI_CANDIDATES || t->of[i].predicted_ns < t->of[best].predicted_ns)) best = i;
+    return best;
+}
+
+static hd_status place_at(choice *c, const hd_program *program, hdi_routed *routed, uint32_t candidate, hd_error *error) {
+    routed->candidate = candidate;
+    if (candidate == HDI_CANDIDATE_SHARED) memcpy(c->places, routed->shared, program->node_count);
+    else memset(c->places, (int)candidate, program->node_count);
+    return hdi_route_time_of(&c->routing, c->places, &c->time, error);
 }
 
 /* ---- what is told ---- */
@@ -58,7 +121,7 @@ static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc
 static void print_time(hdi_text *out, const char *name, double ns) { hdi_text_add(out, " %s %.1f us", name, ns / 1000); }
 
 static const char *because(const choice *c, uint32_t i) {
-    const uint32_t place = c->route.places[i];
+    const uint32_t place = c->places[i];
     if (c->can[i] != 3) return "only this device runs kernels of your own";
     const double here = hdi_route_node_ns(&c->routing, i, place), there = hdi_route_node_ns(&c->routing, i, 1 - place);
     if (c->routing.work[i].kernel != i + 1) return "it is a part of another operation's kernel";
@@ -74,18 +137,18 @@ static bool is_assumed(const choice *c, uint32_t i, uint32_t device) {
 static void print_choice(const choice *c, const hd_program *program, hdi_text *out) {
     const char *const ids[2] = { c->devices[0]->found.info.id, c->devices[1]->found.info.id };
     hdi_text_add(out, "predicted");
-    print_time(out, "as placed", c->route.chosen.total_ns);
+    print_time(out, "as placed", c->time.total_ns);
     for (uint32_t d = 0; d < 2; d++) {
         hdi_text_add(out, ", all on %s", ids[d]);
         if (c->route.possible[d]) print_time(out, "", c->route.alone[d].total_ns);
         else hdi_text_add(out, " not possible");
     }
-    hdi_text_add(out, "; %u segments, transfers", c->route.chosen.segments);
-    print_time(out, "", c->route.chosen.transfers_ns);
+    hdi_text_add(out, "; %u segments, transfers", c->time.segments);
+    print_time(out, "", c->time.transfers_ns);
     hdi_text_add(out, "\n");
     for (uint32_t i = 0; i < program->node_count; i++) {
         if (c->work[i].family == HDI_FAMILY_NONE) continue;
-        hdi_text_add(out, "v%u %s (%s %s): on %s:", i + 1, hdi_op_get(program->nodes[i].op).name, hdi_family_name(c->work[i].family), hdi_width_name(c->work[i].width), ids[c->route.places[i]]);
+        hdi_text_add(out, "v%u %s (%s %s): on %s:", i + 1, hdi_op_get(program->nodes[i].op).name, hdi_family_name(c->work[i].family), hdi_width_name(c->work[i].width), ids[c->places[i]]);
         for (uint32_t d = 0; d < 2; d++) {
             print_time(out, ids[d], hdi_route_node_ns(&c->routing, i, d));
             hdi_text_add(out, "%s%s", is_assumed(c, i, d) ? " (assumed)" : "", d ? "" : ",");
@@ -99,43 +162,97 @@ static uint64_t whole_ns(double ns) { return ns < 1 ? 1 : ns > 1e18 ? UINT64_C(1
 /* The choice is kept: its arrays become those of `routed`. */
 static void tell(choice *c, const hd_program *program, hdi_routed *routed, hd_plan_stats *stats) {
     for (uint32_t i = 0; i < program->node_count; i++)
-        routed->families_ns[c->route.places[i]][c->work[i].family] += hdi_cost_node(&c->tuning[c->route.places[i]], &c->work[i]);
+        routed->families_ns[c->places[i]][c->work[i].family] += hdi_cost_node(&c->tuning[c->places[i]], &c->work[i]);
     for (uint32_t d = 0; d < 2; d++)
-        routed->families_ns[d][HDI_FAMILY_NONE] = c->route.chosen.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_FAMILY_NONE, c->routing.now_ns);
-    stats->predicted_ns = whole_ns(c->route.chosen.total_ns);
+        routed->families_ns[d][HDI_FAMILY_NONE] = c->time.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_FAMILY_NONE, c->routing.now_ns);
+    stats->predicted_ns = whole_ns(c->time.total_ns);
     stats->predicted_device_ns = c->route.possible[0] ? whole_ns(c->route.alone[0].total_ns) : 0;
     stats->predicted_beside_ns = c->route.possible[1] ? whole_ns(c->route.alone[1].total_ns) : 0;
     print_choice(c, program, &routed->text);
-    routed->node_count = program->node_count;
-    routed->places = c->route.places;
+    routed->places = c->places;
     routed->resident = c->resident;
-    c->route.places = NULL;
+    c->places = NULL;
     c->resident = NULL;
 }
 
-hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hdi_routed *out_routed,
-                             hd_plan_stats *out_stats, hd_error *error) {
+static uint64_t key_of(hd_device *const devices[2], const hd_plan_desc *desc, const choice *c, const hd_program *program, uint64_t program_hash) {
+    const char *beside = devices[1]->found.info.id;
+    const int32_t wishes[] = { (int32_t)desc->math, desc->no_fusion, desc->timestamps };
+    uint64_t key = hdi_hash(program_hash, beside, strlen(beside) + 1);
+    key = hdi_hash(key, wishes, sizeof wishes);
+    return hdi_hash(key, c->resident, program->node_count * sizeof *c->resident);
+}
+
+/* What is known of the program's candidates: from the plan itself, or from an earlier one of the same program. */
+static hd_status take_trial(choice *c, const hd_program *program, const hdi_routed *earlier, hdi_routed *routed, hd_error *error) {
+    routed->node_count = program->node_count;
+    if (!earlier) {
+        const bool known = hdi_tuned_find_trial(c->devices[0], routed->key, program->node_count, &routed->trial, &routed->shared, program->allocator);
+        hdi_trial *t = &routed->trial;
+        t->at = t->home;
+        hd_status status = name_candidates(c, program, routed, error);
+        if (status) return status;
+        if (!known || !t->of[t->home].possible) t->home = first_candidate(t);
+        t->at = t->home;
+        t->since = t->of[t->at].count = 0;
+        return place_at(c, program, routed, t->at, error);
+    }
+    routed->trial = earlier->trial;
+    if (earlier->shared) {
+        routed->shared = hdi_alloc(program->allocator, program->node_count);
+        if (!routed->shared) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
+        memcpy(routed->shared, earlier->shared, program->node_count);
+    }
+    hd_status status = name_candidates(c, program, routed, error);
+    return status ? status : place_at(c, program, routed, hdi_trial_next(&routed->trial, c->routing.now_ns), error);
+}
+
+hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, const hdi_routed *earlier,
+                             hdi_routed *out_routed, hd_plan_stats *out_stats, hd_error *error) {
     const hd_allocator *allocator = program->allocator;
+    const uint64_t began_ns = hdi_now_ns();
     choice *c = hdi_alloc(allocator, sizeof *c);
     if (!c) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
     c->devices = devices;
     c->work = hdi_alloc(allocator, program->node_count * sizeof *c->work);
     c->can = hdi_alloc(allocator, program->node_count);
     c->resident = hdi_alloc(allocator, program->node_count * sizeof *c->resident);
+    c->places = hdi_alloc(allocator, program->node_count);
     hd_status status = HD_OK;
-    if (!c->work || !c->can || !c->resident) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
+    if (!c->work || !c->can || !c->resident || !c->places) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
     if (!status) status = choose(c, program, desc, earlier, error);
+    if (!status) out_routed->key = earlier ? earlier->key : key_of(devices, desc, c, program, program_hash);
+    if (!status) status = take_trial(c, program, earlier, out_routed, error);
     if (!status) tell(c, program, out_routed, out_stats);
     if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
     end_choice(c, program);
+    out_routed->looked_ns = hdi_now_ns();
+    out_routed->looking_ns = out_routed->looked_ns - began_ns;
     return status;
 }
 
 void hdi_routed_free(hdi_routed *routed, const hd_allocator *allocator) {
     hdi_free(allocator, routed->places, routed->node_count);
+    hdi_free(allocator, routed->shared, routed->node_count);
     hdi_free(allocator, routed->resident, routed->node_count * sizeof *routed->resident);
     hdi_text_free(&routed->text);
     *routed = (hdi_routed){ .text = { .allocator = allocator } };
+}
+
+void hdi_routed_explain(const hd_plan *plan, hdi_text *out) {
+    static const char *const names[HDI_CANDIDATES] = { "all on the device", "all beside it", "on both" };
+    const hdi_trial *t = &plan->routed.trial;
+    if (plan->routed.text.count == 0) return;
+    hdi_text_add(out, "\nroute\n%s", plan->routed.text.bytes);
+    hdi_text_add(out, "measured, of a run with its writes and reads:");
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
+        const double ns = t->of[i].count > 0 ? hdi_candidate_ns(&t->of[i]) : t->of[i].best_ns;
+        hdi_text_add(out, "%s %s", i ? "," : "", names[i]);
+        if (!t->of[i].possible) hdi_text_add(out, " not possible");
+        else if (ns > 0) print_time(out, "", ns);
+        else hdi_text_add(out, " not tried");
+    }
+    hdi_text_add(out, "; %llu of %llu runs were tries\n", (unsigned long long)plan->stats.tried_runs, (unsigned long long)plan->stats.runs);
 }
 
 /* ---- learning, and moving ---- */
@@ -148,6 +265,38 @@ void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]) {
         if (measured_ns[d] > 0) hdi_tuned_learn(devices[d], plan->routed.families_ns[d], (double)measured_ns[d]);
     plan->stats.measured_runs++;
 }
+
+/* ---- rounds ---- */
+
+static void close_round(hd_plan *plan) {
+    const hdi_round round = plan->routed.round;
+    plan->routed.round = (hdi_round){ 0 };
+    hdi_trial_note(&plan->routed.trial, (double)round.spent_ns, round.counts, hdi_now_ns());
+}
+
+uint64_t hdi_routing_enter(hd_plan *plan, bool reads) {
+    if (!plan->routed.places) return 0;
+    if (plan->routed.round.ran && !reads) close_round(plan);
+    return hdi_now_ns();
+}
+
+void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns) {
+    if (entered_ns > 0) plan->routed.round.spent_ns += hdi_now_ns() - entered_ns;
+}
+
+void hdi_routing_ran(hd_plan *plan, bool counts) {
+    plan->routed.round.ran = true;
+    plan->routed.round.counts = counts;
+    plan->stats.tried_runs += plan->routed.trial.at != plan->routed.trial.home;
+}
+
+void hdi_routing_keep(hd_plan *plan) {
+    if (!plan->routed.places) return;
+    if (plan->routed.round.ran) close_round(plan);
+    hdi_tuned_keep_trial(plan->device, plan->routed.key, plan->routed.node_count, &plan->routed.trial, plan->routed.shared);
+}
+
+/* ---- moving ---- */
 
 static bool has_bound(const hd_plan *plan) {
     for (uint32_t p = 0; p < plan->part_count; p++)
@@ -228,22 +377,49 @@ static hd_status remake(hd_plan *plan, const hd_program *program, hdi_routed *ro
     return HD_OK;
 }
 
-void hdi_routing_renew(hd_plan *plan) {
+/* Looks at the candidates again, and goes where they say. What that takes is charged to trying. */
+static void renew(hd_plan *plan) {
     hd_device *const devices[2] = { plan->device, plan->desc.beside };
     hd_program *program = NULL;
     hd_error error = { 0 };
     hdi_routed routed = { .text = { .allocator = &plan->context->allocator } };
     hd_plan_stats stats = plan->stats;
-    if (plan->stats.runs == 0 || has_bound(plan) || hdi_drive(plan, true, 0, &error)) return;
+    const uint64_t began_ns = hdi_now_ns();
+    if (hdi_drive(plan, true, 0, &error)) return;
     if (hd_program_parse(plan->context, plan->program_text.bytes, plan->program_text.count, &program)) return;
-    hd_status status = hdi_routing_places(devices, program, &plan->desc, &plan->routed, &routed, &stats, &error);
+    hd_status status = hdi_routing_places(devices, program, &plan->desc, 0, &plan->routed, &routed, &stats, &error);
     const bool moves = !status && memcmp(routed.places, plan->routed.places, routed.node_count) != 0;
     const hd_plan_stats before = plan->stats;
+    const uint32_t next = routed.candidate;
+    bool moved = false;
     if (moves) {
         plan->stats = stats;
-        status = remake(plan, program, &routed, &error);
-        if (status) plan->stats = before;
+        moved = remake(plan, program, &routed, &error) == HD_OK;
+        if (!moved) plan->stats = before;
     }
-    if (!moves || status) hdi_routed_free(&routed, &plan->context->allocator);
+    if (!status && !moved) { /* what was predicted anew counts */
+        uint8_t *const shared = plan->routed.shared;
+        plan->routed.trial = routed.trial;
+        plan->routed.shared = routed.shared;
+        routed.shared = shared;
+    }
+    if (moved) hdi_trial_moved(&plan->routed.trial, next, (double)(hdi_now_ns() - began_ns));
+    else if (moves) hdi_trial_failed(&plan->routed.trial, next, hdi_now_ns());
+    if (!moved) hdi_routed_free(&routed, &plan->context->allocator);
+    plan->routed.looked_ns = hdi_now_ns();
+    plan->routed.looking_ns = plan->routed.looked_ns - began_ns;
     hd_program_destroy(program);
+}
+
+/* Looking again takes one part in so many of all time. */
+enum { LOOKING_SHARE = 64 };
+
+void hdi_routing_step(hd_plan *plan) {
+    hdi_routed *routed = &plan->routed;
+    if (!routed->places) return;
+    if (routed->round.ran) close_round(plan);
+    if (plan->stats.runs == 0 || has_bound(plan)) return;
+    const uint64_t now_ns = hdi_now_ns();
+    const bool old = hdi_routing_is_due(plan) && now_ns - routed->looked_ns > LOOKING_SHARE * routed->looking_ns;
+    if (old || hdi_trial_next(&routed->trial, now_ns) != routed->trial.at) renew(plan);
 }

@@ -3,12 +3,24 @@
 #include "front/front.h"
 #include <stdio.h>
 
+enum { TRIALS = 64 };
+
+/* What rounds of a program took. */
+typedef struct kept_trial {
+    uint64_t  key, kept; /* when: a count; 0: nothing is here */
+    hdi_trial trial;
+    uint8_t  *shared;
+    uint32_t  node_count;
+} kept_trial;
+
 struct hdi_tuned {
     hdi_mutex   lock;
     bool        known; /* the file was read, if there is one */
     hdi_tuning  tuning;
     uint64_t    choices_hash; /* of tuning.choices */
     hdi_learned learned;
+    kept_trial  trials[TRIALS];
+    uint64_t    kept;
 };
 
 /* The processor and how much of it is used: what ran on another one says nothing here. */
@@ -42,6 +54,7 @@ hd_status hdi_tuned_open(hd_device *device, hd_error *error) {
 }
 
 void hdi_tuned_close(hd_device *device) {
+    for (int i = 0; i < TRIALS; i++) hdi_free(device->host->allocator, device->tuned->trials[i].shared, device->tuned->trials[i].node_count);
     hdi_mutex_free(&device->tuned->lock);
     hdi_free(device->host->allocator, device->tuned, sizeof *device->tuned);
     device->tuned = NULL;
@@ -94,6 +107,42 @@ hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *ch
     hdi_mutex_unlock(&device->tuned->lock);
     hdi_core_drop_idle(device->context, device); /* they may hold another choice */
     return status;
+}
+
+/* Where the key is kept, or is to be kept. */
+static kept_trial *find_trial(hdi_tuned *tuned, uint64_t key) {
+    kept_trial *oldest = &tuned->trials[0];
+    for (int i = 0; i < TRIALS; i++) {
+        kept_trial *k = &tuned->trials[i];
+        if (k->kept > 0 && k->key == key) return k;
+        if (k->kept < oldest->kept) oldest = k;
+    }
+    return oldest;
+}
+
+bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator) {
+    const kept_trial *k = find_trial(lock(device), key);
+    bool found = k->kept > 0 && k->key == key && k->node_count == node_count;
+    if (found && k->shared) {
+        *out_shared = hdi_alloc(allocator, node_count);
+        found = *out_shared != NULL;
+        if (found) memcpy(*out_shared, k->shared, node_count);
+    }
+    if (found) *out_trial = k->trial;
+    hdi_mutex_unlock(&device->tuned->lock);
+    return found;
+}
+
+void hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared) {
+    const hd_allocator *allocator = device->host->allocator;
+    uint8_t *copy = shared ? hdi_alloc(allocator, node_count) : NULL;
+    if (shared && !copy) return;
+    if (copy) memcpy(copy, shared, node_count);
+    hdi_tuned *tuned = lock(device);
+    kept_trial *k = find_trial(tuned, key);
+    hdi_free(allocator, k->shared, k->node_count);
+    *k = (kept_trial){ .key = key, .kept = ++tuned->kept, .trial = *trial, .shared = copy, .node_count = node_count };
+    hdi_mutex_unlock(&tuned->lock);
 }
 
 /* The work of every node of a program that is well formed, `program->node_count` of them; yours, also after a failure. */
@@ -155,6 +204,7 @@ hd_status hd_device_untune(hd_device *device) {
     assume(device, &tuned->tuning);
     tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
     memset(&tuned->learned, 0, sizeof tuned->learned);
+    for (int i = 0; i < TRIALS; i++) tuned->trials[i].kept = 0; /* what was kept there goes with the next one */
     bool left = false;
     if (hdi_tuning_path(device->host->cache_dir, &tuned->tuning, path, sizeof path)) {
         FILE *file = fopen(path, "rb");

@@ -1,8 +1,24 @@
 /* cost.c: what a device takes for work: by its figures where it was measured, else by what its facts make likely. */
 #include "route/route.h"
+#include <math.h>
+
+double hdi_figure_line(const hdi_figure *figure, double flops, double bytes) {
+    return figure->fixed_ns + flops * figure->ns_per_flop + bytes * figure->ns_per_byte;
+}
+
+double hdi_figure_factor(const hdi_figure *f, double line_ns) {
+    uint32_t above = 0;
+    while (above < f->knots && f->line_ns[above] < line_ns) above++;
+    if (f->knots == 0) return 1;
+    if (above == 0) return f->factor[0];
+    if (above == f->knots) return f->factor[f->knots - 1];
+    const double share = log(line_ns / f->line_ns[above - 1]) / log(f->line_ns[above] / f->line_ns[above - 1]);
+    return exp(log(f->factor[above - 1]) * (1 - share) + log(f->factor[above]) * share);
+}
 
 double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes) {
-    return figure->fixed_ns + flops * figure->ns_per_flop + bytes * figure->ns_per_byte;
+    const double line_ns = hdi_figure_line(figure, flops, bytes);
+    return line_ns * hdi_figure_factor(figure, line_ns);
 }
 
 /* Arithmetic that a family reaches, as a share of the device's rate: products use it best, the rest waits for memory anyhow. */
@@ -50,7 +66,8 @@ const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family,
 double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work) {
     if (work->family == HDI_FAMILY_NONE) return 0;
     const hdi_figure *figure = hdi_tuning_figure(tuning, work->family, work->width);
-    return hdi_figure_ns(figure, (double)work->flops, (double)work->bytes) - (work->launch ? 0 : figure->fixed_ns);
+    const double line_ns = hdi_figure_line(figure, (double)work->flops, (double)work->bytes);
+    return (line_ns - (work->launch ? 0 : figure->fixed_ns)) * hdi_figure_factor(figure, line_ns);
 }
 
 double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes) { return bytes == 0 ? 0 : hdi_figure_ns(way, 0, (double)bytes); }

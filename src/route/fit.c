@@ -1,7 +1,8 @@
 /* fit.c: figures from measured runs. The time of a run is linear in what is looked for, so each fit is a least-squares
  * problem of at most four unknowns, none of which may be negative: every set of unknowns that may be above zero is tried,
  * which are 16, and the best one without a negative part wins. Errors are relative: a run of 10 us counts as much as one of
- * 10 ms, and half the time is as far off as twice the time. Samples far off the others lose their weight in a few rounds. */
+ * 10 ms, and half the time is as far off as twice the time. Samples far off the others lose their weight in a few rounds. What a
+ * line cannot show is kept beside it as a curve: the median share of the line that samples of about one length took. */
 #include "route/route.h"
 #include <math.h>
 #include <stdlib.h>
@@ -78,16 +79,18 @@ static double squares(const row *rows, size_t count, const double x[UNKNOWNS]) {
     return sum;
 }
 
-static void solve_best(const row *rows, size_t count, unsigned allowed, double out[UNKNOWNS]) {
+/* Some unknown of `needed` is among those above zero, unless it is 0. False: no such solution is there. */
+static bool solve_best(const row *rows, size_t count, unsigned allowed, unsigned needed, double out[UNKNOWNS]) {
     double best = INFINITY, x[UNKNOWNS];
     memset(out, 0, UNKNOWNS * sizeof *out);
     for (unsigned set = 1; set < 1u << UNKNOWNS; set++) {
-        if ((set & ~allowed) != 0 || !solve_set(rows, count, set, x)) continue;
+        if ((set & ~allowed) != 0 || (needed && !(set & needed)) || !solve_set(rows, count, set, x)) continue;
         const double sum = squares(rows, count, x);
         if (sum >= best) continue;
         best = sum;
         memcpy(out, x, sizeof x);
     }
+    return best < INFINITY;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -111,6 +114,18 @@ static void weigh(row *rows, size_t count, const double x[UNKNOWNS], double medi
     }
 }
 
+/* Are there small and large samples? Then what follows the size is not taken for a constant: beyond them it would be far off. */
+static bool grows(const hdi_sample *samples, size_t count) {
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double size = samples[i].bytes / HDI_MAX(samples[i].kernels, 1);
+        if (!is_usable(&samples[i])) continue;
+        least = HDI_MIN(least, size);
+        most = HDI_MAX(most, size);
+    }
+    return most >= 64 * least;
+}
+
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out) {
     row rows[HDI_FIT_SAMPLES];
     double x[UNKNOWNS] = { 0 }, errors[HDI_FIT_SAMPLES];
@@ -124,27 +139,93 @@ bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, h
     }
     if (used < LEAST_SAMPLES) return false;
     double median = 0;
+    const unsigned allowed = find_submit ? 0xFu : 0xEu, rates = 1u << FLOPS | 1u << BYTES;
     for (int round = 0; round < ROUNDS; round++) {
-        solve_best(rows, used, find_submit ? 0xFu : 0xEu, x);
+        if (!solve_best(rows, used, allowed, grows(samples, count) ? rates : 0, x)) solve_best(rows, used, allowed, 0, x);
         median = median_error(rows, used, x, errors);
         weigh(rows, used, x, median);
     }
-    *out = (hdi_figure){ x[FIXED], x[FLOPS], x[BYTES], median, (uint32_t)used };
+    *out = (hdi_figure){ .fixed_ns = x[FIXED], .ns_per_flop = x[FLOPS], .ns_per_byte = x[BYTES], .error = median, .samples = (uint32_t)used };
     if (find_submit) *inout_submit_ns = x[SUBMIT];
     return true;
+}
+
+/* ---- the curve ---- */
+
+/* A sample beside the line: what the line says of each kernel, and the share of it that was measured. */
+typedef struct share_at {
+    double line_ns, share, rest; /* the last: of the sample's time, what the submission took */
+} share_at;
+
+static int by_line(const void *a, const void *b) {
+    const share_at *x = a, *y = b;
+    return x->line_ns < y->line_ns ? -1 : x->line_ns > y->line_ns;
+}
+
+/* The knot of some neighbours, but for the one at `left_out`: in their middle, their median. */
+static void add_knot(const share_at *of, size_t first, size_t end, size_t left_out, hdi_figure *f) {
+    double shares[HDI_FIT_SAMPLES], middle = 0;
+    size_t count = 0;
+    for (size_t i = first; i < end; i++) {
+        if (i == left_out) continue;
+        shares[count++] = of[i].share;
+        middle += log(of[i].line_ns);
+    }
+    if (count == 0) return;
+    qsort(shares, count, sizeof *shares, by_size);
+    f->line_ns[f->knots] = exp(middle / (double)count);
+    f->factor[f->knots++] = HDI_MIN(HDI_MAX((shares[(count - 1) / 2] + shares[count / 2]) / 2, 1 / HDI_CURVE_MOST), HDI_CURVE_MOST);
+}
+
+/* Knots lie half an octave apart at least, and evenly where that would be too many. */
+static void add_knots(const share_at *of, size_t count, size_t left_out, hdi_figure *f) {
+    const double step = HDI_MAX(log(of[count - 1].line_ns / of[0].line_ns) / (HDI_CURVE_KNOTS - 1), 0.5 * log(2));
+    f->knots = 0;
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && log(of[end].line_ns / of[first].line_ns) < step;) end++;
+        add_knot(of, first, end, left_out, f);
+    }
+}
+
+void hdi_fit_curve(const hdi_sample *samples, size_t count, double submit_ns, hdi_figure *f) {
+    share_at of[HDI_FIT_SAMPLES];
+    double errors[HDI_FIT_SAMPLES];
+    size_t used = 0;
+    f->knots = 0;
+    for (size_t i = 0; i < count && used < HDI_FIT_SAMPLES; i++) {
+        const hdi_sample *s = &samples[i];
+        if (!is_usable(s) || !(s->kernels > 0)) continue;
+        const double line_ns = hdi_figure_line(f, s->flops / s->kernels, s->bytes / s->kernels), kernels_ns = HDI_MAX(s->ns - submit_ns, 0.02 * s->ns);
+        if (line_ns >= 1 && isfinite(line_ns)) of[used++] = (share_at){ line_ns, kernels_ns / s->kernels / line_ns, 1 - kernels_ns / s->ns };
+    }
+    if (used < LEAST_SAMPLES) return;
+    qsort(of, used, sizeof *of, by_line);
+    for (size_t i = 0; i < used; i++) { /* how far off each one is by the curve of the others */
+        add_knots(of, used, i, f);
+        errors[i] = fabs(hdi_figure_factor(f, of[i].line_ns) / of[i].share - 1) * (1 - of[i].rest);
+    }
+    qsort(errors, used, sizeof *errors, by_size);
+    f->error = (errors[(used - 1) / 2] + errors[used / 2]) / 2;
+    add_knots(of, used, used, f);
 }
 
 hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
     if (old->samples == 0) return *measured;
     if (measured->samples == 0) return *old;
     const double kept = (double)HDI_MIN(old->samples, measured->samples), fresh = (double)measured->samples, all = kept + fresh;
-    return (hdi_figure){
+    hdi_figure both = {
         .fixed_ns = (kept * old->fixed_ns + fresh * measured->fixed_ns) / all,
         .ns_per_flop = (kept * old->ns_per_flop + fresh * measured->ns_per_flop) / all,
         .ns_per_byte = (kept * old->ns_per_byte + fresh * measured->ns_per_byte) / all,
         .error = measured->error,
         .samples = (uint32_t)all,
+        .knots = measured->knots,
     };
+    for (uint32_t i = 0; i < both.knots; i++) {
+        both.line_ns[i] = measured->line_ns[i];
+        both.factor[i] = exp((kept * log(hdi_figure_factor(old, both.line_ns[i])) + fresh * log(measured->factor[i])) / all);
+    }
+    return both;
 }
 
 /* ---- a whole device ---- */
@@ -170,7 +251,17 @@ static void fit_transfers(const hdi_sample *samples, size_t count, hdi_sample_ki
     hdi_figure figure;
     double none = 0;
     const size_t some = pick(samples, count, kind, HDI_FAMILY_NONE, HDI_WIDTH_WORD, picked);
-    if (hdi_fit(picked, some, &none, &figure)) merge(into, &figure);
+    if (!hdi_fit(picked, some, &none, &figure)) return;
+    hdi_fit_curve(picked, some, 0, &figure);
+    merge(into, &figure);
+}
+
+/* Less than any run of one kernel took, since the kernel takes some of it. */
+static double most_submit_ns(const hdi_sample *samples, size_t count) {
+    double least = INFINITY;
+    for (size_t i = 0; i < count; i++)
+        if (samples[i].kind == HDI_SAMPLE_RUN && is_usable(&samples[i])) least = HDI_MIN(least, samples[i].ns);
+    return 0.95 * least;
 }
 
 /* What a submission costs, from the samples that show it best. */
@@ -182,7 +273,7 @@ static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *pick
             double submit_ns = -1;
             const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, picked);
             if (!shows_submit(picked, some) || !hdi_fit(picked, some, &submit_ns, &figure) || figure.error >= best.error) continue;
-            best = (hdi_figure){ .fixed_ns = submit_ns, .error = figure.error, .samples = figure.samples };
+            best = (hdi_figure){ .fixed_ns = HDI_MIN(submit_ns, most_submit_ns(samples, count)), .error = figure.error, .samples = figure.samples };
         }
     if (best.samples > 0) merge(&tuning->submit, &best);
 }
@@ -198,7 +289,9 @@ hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *sample
             hdi_figure figure;
             double submit_ns = tuning->submit.fixed_ns;
             const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, picked);
-            if (hdi_fit(picked, some, &submit_ns, &figure)) merge(&tuning->ops[family][width], &figure);
+            if (!hdi_fit(picked, some, &submit_ns, &figure)) continue;
+            hdi_fit_curve(picked, some, submit_ns, &figure);
+            merge(&tuning->ops[family][width], &figure);
         }
     hdi_free(allocator, picked, HDI_FIT_SAMPLES * sizeof *picked);
     return HD_OK;

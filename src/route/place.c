@@ -1,17 +1,17 @@
 /* place.c: each operation on one of two devices, so that the whole takes the least time. What an operation takes on each
  * device and what a value takes to cross make a graph whose minimum cut is the best placement, but for the cost of
  * submissions, which depends on how many segments there are: the cut is made twice, without that cost and with a submission
- * for each value that crosses, and is then compared with all on one device by the whole time. */
+ * for each value that crosses, and is then compared by the whole time with all on one device, and with tasks dealt out to both. */
 #include "route/route.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum {
     MOST_GROUPS = 1 << 16,  /* of a graph that is cut */
     MOST_OVERLAPPED = 64,   /* segments whose overlap is looked at */
-    MOST_MOVES = 1 << 22    /* nodes looked at while moving one group after the other */
+    MOST_MOVES = 1 << 20    /* nodes looked at in one search */
 };
 #define UNITS_PER_NS 8.0
-#define GAIN 0.9 /* of the earlier placement's time: what a new one may take at most */
 
 /* ---- times ---- */
 
@@ -140,7 +140,9 @@ typedef struct placing {
     const hdi_routing *r;
     uint32_t *group;    /* of each node: another of its group, in the end the first one */
     uint32_t *at;       /* of each group's first node: its node in the graph */
-    uint8_t  *places;
+    uint32_t *leads;    /* of each node: the one that its strand leads to */
+    uint8_t  *places;   /* looked at now */
+    uint8_t  *best;     /* of the search under way */
     scratch   scratch;
 } placing;
 
@@ -262,98 +264,184 @@ static void free_placing(placing *p, uint32_t count) {
     const hd_allocator *allocator = p->r->program->allocator;
     hdi_free(allocator, p->group, count * sizeof *p->group);
     hdi_free(allocator, p->at, count * sizeof *p->at);
+    hdi_free(allocator, p->leads, count * sizeof *p->leads);
     hdi_free(allocator, p->scratch.levels, count * sizeof *p->scratch.levels);
     hdi_free(allocator, p->scratch.ends, ((size_t)count + 1) * sizeof *p->scratch.ends);
     hdi_free(allocator, p->scratch.readers, count);
     hdi_free(allocator, p->places, count);
+    hdi_free(allocator, p->best, count);
 }
 
 static bool allocate(placing *p, uint32_t count) {
     const hd_allocator *allocator = p->r->program->allocator;
     p->group = hdi_alloc(allocator, count * sizeof *p->group);
     p->at = hdi_alloc(allocator, count * sizeof *p->at);
+    p->leads = hdi_alloc(allocator, count * sizeof *p->leads);
     p->scratch.levels = hdi_alloc(allocator, count * sizeof *p->scratch.levels);
     p->scratch.ends = hdi_alloc(allocator, ((size_t)count + 1) * sizeof *p->scratch.ends);
     p->scratch.readers = hdi_alloc(allocator, count);
     p->places = hdi_alloc(allocator, count);
-    return p->group && p->at && p->scratch.levels && p->scratch.ends && p->scratch.readers && p->places;
+    p->best = hdi_alloc(allocator, count);
+    return p->group && p->at && p->leads && p->scratch.levels && p->scratch.ends && p->scratch.readers && p->places && p->best;
 }
+
+static bool is_placed(const hdi_routing *r, uint32_t node) { return r->work[node].alive && r->program->nodes[node].op != HDI_OP_INPUT; }
 
 /* Is every node where it can be computed, and each group together? */
 static bool is_possible(placing *p, const uint8_t *places) {
     for (uint32_t i = 0; i < p->r->program->node_count; i++) {
-        if (!p->r->work[i].alive || p->r->program->nodes[i].op == HDI_OP_INPUT) continue;
+        if (!is_placed(p->r, i)) continue;
         if (places[i] > 1 || !can(p->r, i, places[i]) || places[group_of(p, i)] != places[i]) return false;
     }
     return true;
 }
 
-/* Takes the placement in p->places where it is possible and takes less time than what was found before. */
-static bool take_better(placing *p, double most_share, hdi_route *route) {
+/* Do both devices launch kernels? */
+static bool is_split(const hdi_routing *r, const uint8_t *places) {
+    bool on[2] = { false, false };
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        if (is_placed(r, i) && r->work[i].launch) on[places[i]] = true;
+    return on[0] && on[1];
+}
+
+/* Looks at the placement in p->places: the route keeps it where it takes less time than all others before, and the fastest one
+ * of those that use both devices; p->best keeps it where it takes less than *inout_ns, which is then its time. */
+static bool look_at(placing *p, double *inout_ns, hdi_route *route) {
+    const uint32_t count = p->r->program->node_count;
     if (!is_possible(p, p->places)) return false;
     const hdi_route_time time = time_with(p->r, p->places, &p->scratch);
-    if (!(time.total_ns < most_share * route->chosen.total_ns)) return false;
-    route->chosen = time;
-    memcpy(route->places, p->places, p->r->program->node_count);
+    if (time.total_ns < route->chosen.total_ns) {
+        route->chosen = time;
+        memcpy(route->places, p->places, count);
+    }
+    if (time.total_ns < route->shared.total_ns && is_split(p->r, p->places)) {
+        route->shared = time;
+        memcpy(route->shared_places, p->places, count);
+    }
+    if (!(time.total_ns < *inout_ns)) return false;
+    *inout_ns = time.total_ns;
+    memcpy(p->best, p->places, count);
     return true;
 }
 
-/* Moves one group after the other, and whole strands that nothing connects with the rest, to the other device, and keeps what
- * takes less time: this is where devices that compute at the same time share what one of them would do alone. */
-static void move_groups(placing *p, hdi_route *route) {
+/* The strand of a node: the last node that it leads to, by way of the first reader. Nothing else connects strands but inputs,
+ * and values with several readers. */
+static void find_strands(placing *p, uint32_t *strand) {
     const hdi_routing *r = p->r;
-    const uint32_t count = r->program->node_count;
-    uint32_t *strand = p->at; /* the graph is done with */
-    for (uint32_t i = 0; i < count; i++) strand[i] = i;
-    for (uint32_t i = count; i-- > 0;) /* the strand of a node: the last node that it leads to, by way of the first reader */
+    for (uint32_t i = 0; i < r->program->node_count; i++) strand[i] = i;
+    for (uint32_t i = r->program->node_count; i-- > 0;)
         for (uint32_t k = 0; k < r->program->nodes[i].operand_count && r->work[i].alive; k++) {
             const hd_value operand = r->program->nodes[i].operands[k];
             if (operand && r->program->nodes[operand - 1].op != HDI_OP_INPUT) strand[operand - 1] = strand[i];
         }
-    uint64_t looked = 0;
-    for (uint32_t by = 0; by < 2; by++)
-        for (uint32_t i = 0; i < count && looked < MOST_MOVES; i++) {
-            const bool leads = by == 0 ? strand[i] == i : group_of(p, i) == i;
-            if (!leads || !r->work[i].alive || r->program->nodes[i].op == HDI_OP_INPUT) continue;
-            memcpy(p->places, route->places, count);
-            for (uint32_t k = 0; k < count; k++)
-                if (r->program->nodes[k].op != HDI_OP_INPUT && (by == 0 ? strand[k] : group_of(p, k)) == i) p->places[k] = 1 - route->places[i];
-            take_better(p, 1, route);
-            looked += count;
-        }
 }
 
-static hd_status choose(placing *p, const uint8_t *earlier, hdi_route *route, hd_error *error) {
+/* What a strand takes longer on device 1, with what it is handed and what is read of it. */
+typedef struct strand_gain {
+    double   ns;
+    uint32_t strand;
+} strand_gain;
+
+static int by_gain(const void *a, const void *b) {
+    const strand_gain *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1) : x->strand < y->strand ? -1 : 1;
+}
+
+static void add_gains(const hdi_routing *r, const uint32_t *strand, strand_gain *gains) {
+    for (uint32_t i = 0; i < r->program->node_count; i++) gains[i] = (strand_gain){ 0, i };
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const hdi_node *node = &r->program->nodes[i];
+        if (!is_placed(r, i)) continue;
+        double *ns = &gains[strand[i]].ns;
+        *ns += hdi_route_node_ns(r, i, 1) - hdi_route_node_ns(r, i, 0);
+        if (node->is_output) *ns += down_ns(r, 1, hd_tensor_bytes(node->dtype, node->shape)) - down_ns(r, 0, hd_tensor_bytes(node->dtype, node->shape));
+        for (uint32_t k = 0; k < node->operand_count; k++) {
+            const uint32_t from = node->operands[k] - 1;
+            if (node->operands[k] == 0 || r->program->nodes[from].op != HDI_OP_INPUT || is_resident(r, from)) continue;
+            const uint64_t bytes = hd_tensor_bytes(r->program->nodes[from].dtype, r->program->nodes[from].shape);
+            *ns += up_ns(r, 1, bytes) - up_ns(r, 0, bytes);
+        }
+    }
+}
+
+/* Deals strands out: those that suit device 1 best go there, one more each time. This finds how devices that compute at the same
+ * time share many tasks, where moving a single one would not pay for its submission. */
+static hd_status deal_strands(placing *p, const uint32_t *strand, hdi_route *route, hd_error *error) {
+    const hdi_routing *r = p->r;
+    const uint32_t count = r->program->node_count;
+    strand_gain *gains = hdi_alloc(r->program->allocator, count * sizeof *gains);
+    if (!gains) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", count);
+    add_gains(r, strand, gains);
+    qsort(gains, count, sizeof *gains, by_gain);
+    double least_ns = HUGE_VAL;
+    memset(p->places, 0, count);
+    uint64_t looked = 0;
+    for (uint32_t k = 0; k < count && looked < MOST_MOVES; k++) {
+        const uint32_t of = gains[k].strand;
+        if (strand[of] != of || !is_placed(r, of)) continue;
+        for (uint32_t i = 0; i < count; i++)
+            if (strand[i] == of) p->places[i] = 1;
+        look_at(p, &least_ns, route);
+        looked += count;
+    }
+    hdi_free(r->program->allocator, gains, count * sizeof *gains);
+    return HD_OK;
+}
+
+/* Moves one strand after the other, and one group after the other, to the other device, and keeps what takes less time, until
+ * nothing helps any more. Begins with `places`. */
+static void move_one_by_one(placing *p, const uint32_t *strand, const uint8_t *places, double begin_ns, hdi_route *route) {
+    const hdi_routing *r = p->r;
+    const uint32_t count = r->program->node_count;
+    double least_ns = begin_ns;
+    uint64_t looked = 0;
+    memcpy(p->best, places, count);
+    for (bool helps = true; helps && looked < MOST_MOVES;) {
+        helps = false;
+        for (uint32_t by = 0; by < 2; by++)
+            for (uint32_t i = 0; i < count && looked < MOST_MOVES; i++) {
+                const bool leads = by == 0 ? strand[i] == i : group_of(p, i) == i;
+                if (!leads || !is_placed(r, i)) continue;
+                memcpy(p->places, p->best, count);
+                for (uint32_t k = 0; k < count; k++)
+                    if (r->program->nodes[k].op != HDI_OP_INPUT && (by == 0 ? strand[k] : group_of(p, k)) == i) p->places[k] = 1 - p->best[i];
+                helps = look_at(p, &least_ns, route) || helps;
+                looked += count;
+            }
+    }
+}
+
+static hd_status choose(placing *p, hdi_route *route, hd_error *error) {
     const uint32_t count = p->r->program->node_count;
+    double least_ns = HUGE_VAL;
     find_groups(p);
-    route->chosen.total_ns = HUGE_VAL;
+    route->chosen.total_ns = route->shared.total_ns = HUGE_VAL;
     for (uint32_t device = 0; device < 2; device++) {
         memset(p->places, (int)device, count);
         route->possible[device] = is_possible(p, p->places);
         route->alone[device] = time_with(p->r, p->places, &p->scratch);
-        take_better(p, 1, route);
+        look_at(p, &least_ns, route);
     }
     for (int submits = 0; submits < 2 && count <= MOST_GROUPS; submits++) {
         if (!make_cut(p, submits)) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", count);
-        take_better(p, 1, route);
+        look_at(p, &least_ns, route);
     }
     if (route->chosen.total_ns == HUGE_VAL) return hdi_fail(error, HD_STATUS_UNSUPPORTED, "neither of the two devices computes every operation that stays together");
-    if (route->possible[0] && route->possible[1]) move_groups(p, route);
-    if (!earlier || !is_possible(p, earlier)) return HD_OK;
-    const hdi_route_time before = time_with(p->r, earlier, &p->scratch);
-    if (route->chosen.total_ns < GAIN * before.total_ns || memcmp(earlier, route->places, count) == 0) return HD_OK;
-    route->chosen = before;
-    route->kept = true;
-    memcpy(route->places, earlier, count);
+    if (!route->possible[0] || !route->possible[1]) return HD_OK;
+    find_strands(p, p->leads);
+    const hd_status status = deal_strands(p, p->leads, route, error);
+    if (status) return status;
+    move_one_by_one(p, p->leads, route->places, route->chosen.total_ns, route);
+    if (route->shared.total_ns < HUGE_VAL) move_one_by_one(p, p->leads, route->shared_places, route->shared.total_ns, route);
     return HD_OK;
 }
 
-hd_status hdi_route_make(const hdi_routing *routing, const uint8_t *earlier, hdi_route *route, hd_error *error) {
+hd_status hdi_route_make(const hdi_routing *routing, hdi_route *route, hd_error *error) {
     const uint32_t count = routing->program->node_count;
     placing p = { .r = routing };
-    *route = (hdi_route){ .places = hdi_alloc(routing->program->allocator, count) };
-    hd_status status = route->places && allocate(&p, count) ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", count);
-    if (!status) status = choose(&p, earlier, route, error);
+    *route = (hdi_route){ .places = hdi_alloc(routing->program->allocator, count), .shared_places = hdi_alloc(routing->program->allocator, count) };
+    hd_status status = route->places && route->shared_places && allocate(&p, count) ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", count);
+    if (!status) status = choose(&p, route, error);
     free_placing(&p, count);
     if (status) hdi_route_free(routing->program, route);
     return status;
@@ -361,7 +449,8 @@ hd_status hdi_route_make(const hdi_routing *routing, const uint8_t *earlier, hdi
 
 void hdi_route_free(const hd_program *program, hdi_route *route) {
     hdi_free(program->allocator, route->places, program->node_count);
-    route->places = NULL;
+    hdi_free(program->allocator, route->shared_places, program->node_count);
+    route->places = route->shared_places = NULL;
 }
 
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error) {

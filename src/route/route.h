@@ -47,12 +47,21 @@ hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work
 
 /* ---- cost (cost.c): what a device takes for it ---- */
 
-/* fixed + flops * ns_per_flop + bytes * ns_per_byte. Without samples it is an assumption. */
+enum { HDI_CURVE_KNOTS = 12 };
+/* The line fixed + flops * ns_per_flop + bytes * ns_per_byte, times what it misses: caches, numbers of threads, sizes of tiles. Without
+ * samples it is an assumption. */
 typedef struct hdi_figure {
     double   fixed_ns, ns_per_flop, ns_per_byte; /* none is negative */
-    double   error;   /* median of |predicted - measured| / measured over its samples */
+    double   error;   /* median of |predicted - measured| / measured over its samples, each by the curve of the others */
     uint32_t samples;
+    uint32_t knots;   /* of the curve; 0: the line is all */
+    double   line_ns[HDI_CURVE_KNOTS]; /* where each knot lies: what the line says, rising */
+    double   factor[HDI_CURVE_KNOTS];  /* measured there, as a share of the line */
 } hdi_figure;
+#define HDI_CURVE_MOST 64.0 /* factors are between this and one part in it */
+double hdi_figure_line(const hdi_figure *figure, double flops, double bytes);
+/* Between knots straight in logarithms, beyond them as at the last one. */
+double hdi_figure_factor(const hdi_figure *figure, double line_ns);
 double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes);
 
 #define HDI_TUNING_NAME 128
@@ -89,10 +98,12 @@ typedef struct hdi_sample {
     double     ns;           /* with the submission; at least 1 */
 } hdi_sample;
 #define HDI_FIT_SAMPLES 512 /* that one figure is fitted from; more are left out */
-/* The figure, none of its parts negative, that makes the sum of squared relative errors least, with less weight to samples
- * that lie far off. `inout_submit_ns`: what of each sample is the submission; negative: find it too (it shows where the
+/* The line, none of its parts negative, that makes the sum of squared relative errors least, with less weight to samples
+ * that lie far off; where the samples differ in size, time grows with it. `inout_submit_ns`: what of each sample is the submission; negative: find it too (it shows where the
  * number of kernels differs), for transfers it stays 0. False: no sample is usable. */
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out_figure);
+/* Adds the curve: what the samples took as a share of the line, which was fitted from them with `submit_ns` for each. */
+void hdi_fit_curve(const hdi_sample *samples, size_t count, double submit_ns, hdi_figure *inout_figure);
 /* Fits a whole device: the submission from the family whose samples show it best, then every family and type by itself, and
  * merges what came out into `inout_tuning`. */
 hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *inout_tuning, hd_error *error);
@@ -123,7 +134,7 @@ typedef struct hdi_learned {
 double hdi_learned_factor(const hdi_learned *learned, hdi_family family, uint64_t now_ns);
 /* A run's time on a device. `predicted_ns`: of each family (NONE: of the submissions), by the figures alone. */
 void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns, uint64_t now_ns);
-/* Is run number `run` (0 is the first) one to measure? The first three, and one in 64. */
+/* Is run number `run` (0 is the first) one to measure? The first two, and one in 64. */
 bool hdi_learn_due(uint64_t run);
 
 /* ---- placing (place.c) ---- */
@@ -149,20 +160,53 @@ typedef struct hdi_route_time {
 
 typedef struct hdi_route {
     uint8_t       *places;         /* of each node: 0 or 1 */
+    uint8_t       *shared_places;  /* the fastest that was found of those in which both devices compute; */
     hdi_route_time chosen, alone[2];
+    hdi_route_time shared;         /* total_ns is HUGE_VAL where there is none */
     bool           possible[2];    /* the device alone computes all */
-    bool           kept;           /* the earlier placement stayed: no other is 10 % faster */
 } hdi_route;
 
 /* Time of one node on a device, learning counted in. */
 double hdi_route_node_ns(const hdi_routing *routing, uint32_t node, uint32_t device);
 /* The whole time of the placement: nodes, values that cross, submissions of its segments. */
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error);
-/* Finds the placement: a minimum cut, and where all on one device is no slower that; where both compute all, single groups are then moved while that helps. `earlier` (NULL: none) stays
- * unless another one is predicted at least 10 % faster. Statuses: UNSUPPORTED (a node that neither device computes),
- * OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
-hd_status hdi_route_make(const hdi_routing *routing, const uint8_t *earlier, hdi_route *out_route, hd_error *error);
+/* Finds the placement: a minimum cut, or all on one device, or tasks dealt out to both and moved one by one while that helps: what takes
+ * the least time. Statuses: UNSUPPORTED (a node that neither device computes), OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
+hd_status hdi_route_make(const hdi_routing *routing, hdi_route *out_route, hd_error *error);
 void hdi_route_free(const hd_program *program, hdi_route *route);
+
+/* ---- trying (trial.c): prediction names candidates, measured rounds choose among them ---- */
+
+/* All on either device, and both of them sharing. */
+enum { HDI_CANDIDATES = 3, HDI_CANDIDATE_SHARED = 2, HDI_TRIAL_KEPT = 5 };
+typedef struct hdi_candidate {
+    bool     possible;
+    double   predicted_ns; /* of a round */
+    double   move_ns;      /* predicted, of moving the plan there */
+    double   ns[HDI_TRIAL_KEPT]; /* the latest rounds that were measured: */
+    uint64_t count;        /* this many since the plan came here last */
+    double   mean_ns;      /* of them */
+    double   best_ns;      /* the least median of rounds; 0: it was never measured */
+    uint32_t tries;        /* the first ones follow each other at once, */
+    double   wait_ns;      /* later ones after a wait */
+    uint64_t at_ns;        /* when it was measured last, */
+    double   against_ns;   /* and what the one at home took then */
+} hdi_candidate;
+/* The rounds of a plan. A round is a run with what the caller wrote before it and read after it. */
+typedef struct hdi_trial {
+    hdi_candidate of[HDI_CANDIDATES];
+    uint32_t home, at;            /* the one that is known to be fastest, and the one where the plan is */
+    uint64_t since;               /* rounds since the plan came there: the first ones are not counted */
+    double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and in rounds away from home beyond what they take at home */
+} hdi_trial;
+/* A round took this long. `counts` false: it was not a usual one. */
+void hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
+/* Where the next round is to be. A caller that goes there says so by hdi_trial_moved, with what moving took. */
+uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
+void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
+/* The plan could not go there; for a while it does not try again. */
+void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
+double hdi_candidate_ns(const hdi_candidate *candidate); /* what rounds take there; 0: it was not measured */
 
 /* ---- minimum cut (cut.c) ---- */
 

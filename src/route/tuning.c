@@ -9,9 +9,11 @@
  *   submit    fixed_ns 12000 samples 20 error 0.04
  *   upload    fixed_ns 9000 gbytes_s 10.5 samples 12 error 0.06
  *   matmul half fixed_ns 8000 gflops 51000 gbytes_s 2100 samples 14 error 0.08
+ *   curve matmul half 8010 1.1 40000 0.9
  *   choice matvec q4_0 rows 0 size 11 option dot_s4_c2 gain 1.12
  *
- * A rate that is left out is one that takes no time. */
+ * A rate that is left out is one that takes no time. A curve follows the figure that it belongs to: pairs of what the line says,
+ * in ns and rising, and the share of it that was measured there. */
 #define _POSIX_C_SOURCE 200809L
 #include "route/route.h"
 #include <math.h>
@@ -20,6 +22,7 @@
 
 #define HEADING "heddle tuning 1"
 #define MOST_FIXED_NS  1e12
+#define MOST_LINE_NS   1e18
 #define LEAST_RATE     1e-9 /* in 1e9 a second: 1 flop or byte a second */
 #define MOST_SAMPLES   1e6
 
@@ -45,6 +48,15 @@ static void print_figure(hdi_text *out, const char *name, const char *width, con
     if (f->ns_per_byte > 0) print_number(out, "gbytes_s", 1 / f->ns_per_byte);
     hdi_text_add(out, " samples %u", f->samples);
     print_number(out, "error", f->error);
+    hdi_text_add(out, "\n");
+    if (f->knots == 0) return;
+    hdi_text_add(out, "curve %s%s%s", name, width ? " " : "", width ? width : "");
+    for (uint32_t i = 0; i < f->knots; i++) {
+        char at[32], factor[32];
+        hdi_float_text((float)f->line_ns[i], at);
+        hdi_float_text((float)f->factor[i], factor);
+        hdi_text_add(out, " %s %s", at, factor);
+    }
     hdi_text_add(out, "\n");
 }
 
@@ -95,7 +107,28 @@ static bool read_figure(line *rest, hdi_figure *out) {
         if (!good) return false;
     }
     if (fixed < 0 || samples < 1) return false;
-    *out = (hdi_figure){ fixed, gflops > 0 ? 1 / gflops : 0, gbytes > 0 ? 1 / gbytes : 0, error, (uint32_t)samples };
+    *out = (hdi_figure){ .fixed_ns = fixed, .ns_per_flop = gflops > 0 ? 1 / gflops : 0, .ns_per_byte = gbytes > 0 ? 1 / gbytes : 0, .error = error, .samples = (uint32_t)samples };
+    return true;
+}
+
+static bool has_more(line rest) {
+    const line word = next_word(&rest);
+    return word.at < word.end;
+}
+
+/* Pairs up to the line's end, at least one, for a figure that was read before. */
+static bool read_curve(line *rest, hdi_figure *inout) {
+    hdi_figure curve = *inout;
+    curve.knots = 0;
+    while (has_more(*rest)) {
+        if (curve.knots == HDI_CURVE_KNOTS) return false;
+        double *const at = &curve.line_ns[curve.knots], *const factor = &curve.factor[curve.knots];
+        if (!read_number(rest, 1, MOST_LINE_NS, at) || !read_number(rest, 1 / HDI_CURVE_MOST, HDI_CURVE_MOST, factor)) return false;
+        if (curve.knots > 0 && !(*at > at[-1])) return false;
+        curve.knots++;
+    }
+    if (curve.knots == 0 || inout->samples == 0 || inout->knots > 0) return false;
+    *inout = curve;
     return true;
 }
 
@@ -112,9 +145,12 @@ static hdi_figure *find_figure(line *rest, hdi_tuning *t) {
 }
 
 static bool read_line(line text, hdi_tuning *t) {
-    line behind = text;
-    if (is_word(next_word(&behind), "choice")) return hdi_choices_read(behind.at, (size_t)(behind.end - behind.at), &t->choices);
-    hdi_figure figure, *into = find_figure(&text, t);
+    line rest = text;
+    const line word = next_word(&rest);
+    if (is_word(word, "choice")) return hdi_choices_read(rest.at, (size_t)(rest.end - rest.at), &t->choices);
+    const bool curve = is_word(word, "curve");
+    hdi_figure figure, *into = find_figure(curve ? &rest : &text, t);
+    if (curve) return into && read_curve(&rest, into);
     if (!into || !read_figure(&text, &figure)) return false;
     *into = figure;
     return true;

@@ -1,12 +1,15 @@
 /* fuzz_tuning.c: any bytes as a tuning file. Every figure stays a finite number that is not negative, and what was taken
  * prints to a text that reads back with nothing refused.
- * options: -max_len=4096 */
+ * options: -max_len=4096 -dict=tests/fuzz/tuning.dict */
 #include "route/route.h"
 #include <math.h>
 #include <stdlib.h>
 
 static void check(const hdi_figure *f) {
     if (!(f->fixed_ns >= 0) || !(f->ns_per_flop >= 0) || !(f->ns_per_byte >= 0) || !isfinite(hdi_figure_ns(f, 1e12, 1e12)) || !(f->error >= 0)) abort();
+    if (f->knots > HDI_CURVE_KNOTS) abort();
+    for (uint32_t i = 0; i < f->knots; i++)
+        if (!(hdi_figure_factor(f, f->line_ns[i]) > 0) || (i > 0 && !(f->line_ns[i] > f->line_ns[i - 1]))) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

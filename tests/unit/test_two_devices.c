@@ -330,7 +330,7 @@ static void run_auto(hd_program *p, uint32_t segments, const char *said) {
     plan[1] = plan_on(p, "auto");
     for (int k = 0; k < 2; k++) {
         check(hd_plan_write(plan[k], "x", x, sizeof x));
-        for (int run = 0; run < 5; run++) check(hd_plan_run(plan[k], NULL)); /* the first three are measured */
+        for (int run = 0; run < 5; run++) check(hd_plan_run(plan[k], NULL)); /* the first two are measured */
         check(hd_plan_read(plan[k], "y", y[k], sizeof y[k]));
     }
     assert_memory_equal(y[0], y[1], sizeof y[0]);
@@ -338,7 +338,7 @@ static void run_auto(hd_program *p, uint32_t segments, const char *said) {
     check(hd_plan_explain(plan[1], text, sizeof text, NULL));
     if (stats.segments != segments || !strstr(text, said)) fail_msg("%u segments, %s", stats.segments, text);
     assert_true(stats.predicted_ns > 0 && stats.predicted_ns <= stats.predicted_device_ns && stats.predicted_ns <= stats.predicted_beside_ns);
-    assert_int_equal(stats.measured_runs, 3);
+    assert_true(stats.measured_runs == 2 && stats.tried_runs == 0); /* the others are predicted to take far longer */
     check(hd_plan_get_stats(plan[0], &stats));
     assert_true(stats.predicted_ns == 0 && stats.measured_runs == 0);
     hd_plan_destroy(plan[0]);
@@ -388,7 +388,7 @@ static void auto_moves_while_it_runs(void **state) {
         assert_memory_equal(y[0], y[1], sizeof y[0]); /* the state went along */
     }
     check(hd_plan_get_stats(plan[1], &stats));
-    assert_true(stats.runs == RUNS && stats.measured_runs > 3); /* after a move three runs are measured again */
+    assert_true(stats.runs == RUNS && stats.tried_runs >= 3 && stats.measured_runs > 2); /* after a move two runs are measured again */
     hd_plan_destroy(plan[0]);
     hd_plan_destroy(plan[1]);
     hd_program_destroy(p);

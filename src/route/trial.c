@@ -1,0 +1,109 @@
+/* trial.c: prediction names candidates, measurement chooses. A candidate is tried for a few rounds where it is predicted to take
+ * not much longer than the one at home takes; the fastest stays. Later another one is tried again, ever more seldom, where it was once
+ * about as fast as the one at home is now: so a load on a device moves work away from it, and the end of the load brings it back. */
+#include "route/route.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define NEAR          3.0  /* times what the one at home takes: predicted beyond it, none is tried, */
+#define CLOSE         1.25 /* and measured beyond it, none is tried again */
+#define GAIN          0.95 /* of that time: what one that is tried again may take at most */
+#define OTHER         1.5  /* times as long, or as short: the one at home is not what it was when another one was tried in vain */
+#define FIRST_WAIT_NS 1e9  /* before it is tried again; each time in vain doubles the wait */
+#define MOST_WAIT_NS  64e9
+#define SHARE         16   /* trying takes one part in this of all time, */
+#define FIRST_ROUNDS  64   /* and as long as this many rounds */
+enum { FIRST_TRIES = 2, SETTLED = 3, MEAN_OF = 64, MOST_TIMES = 8, TRY_ROUNDS = SETTLED + HDI_TRIAL_KEPT };
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_of(const hdi_candidate *c) {
+    double sorted[HDI_TRIAL_KEPT];
+    const uint64_t count = HDI_MIN(c->count, HDI_TRIAL_KEPT);
+    if (count == 0) return 0;
+    memcpy(sorted, c->ns, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_size);
+    return sorted[(count - 1) / 2];
+}
+
+double hdi_candidate_ns(const hdi_candidate *c) { return c->count > HDI_TRIAL_KEPT ? c->mean_ns : median_of(c); }
+
+/* A try has ended: who is at home now? */
+static void judge(hdi_trial *t, uint64_t now_ns) {
+    hdi_candidate *c = &t->of[t->at], *home = &t->of[t->home];
+    const bool again = c->tries >= FIRST_TRIES;
+    const double home_ns = hdi_candidate_ns(home);
+    const bool faster = hdi_candidate_ns(c) < (again ? GAIN : 1) * home_ns;
+    if (home->tries == 0) home->tries = 1;
+    c->tries = HDI_MIN(c->tries + 1, FIRST_TRIES);
+    c->wait_ns = !again || faster ? FIRST_WAIT_NS : HDI_MIN(2 * c->wait_ns, MOST_WAIT_NS);
+    home->wait_ns = HDI_MAX(home->wait_ns, FIRST_WAIT_NS);
+    c->at_ns = now_ns;
+    c->against_ns = home_ns;
+    home->against_ns = hdi_candidate_ns(c);
+    if (faster) t->home = t->at;
+}
+
+void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
+    hdi_candidate *c = &t->of[t->at];
+    t->spent_ns += ns;
+    if (t->at != t->home) t->tried_ns += HDI_MAX(ns - hdi_candidate_ns(&t->of[t->home]), 0);
+    t->since++;
+    if (!counts || t->since <= SETTLED || !(ns > 0)) return;
+    c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
+    c->at_ns = now_ns;
+    if (c->count < HDI_TRIAL_KEPT) return;
+    /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
+    const double median = median_of(c);
+    if (c->count == HDI_TRIAL_KEPT) c->mean_ns = median;
+    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / MEAN_OF;
+    if (!(c->best_ns > 0) || median < c->best_ns) c->best_ns = median;
+    if (c->count == HDI_TRIAL_KEPT && t->at != t->home) judge(t, now_ns);
+}
+
+void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
+    t->spent_ns += ns;
+    t->tried_ns += ns;
+    t->at = to;
+    t->since = 0;
+    t->of[to].count = 0;
+}
+
+void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
+    hdi_candidate *c = &t->of[candidate];
+    c->best_ns = HUGE_VAL;
+    c->tries = FIRST_TRIES;
+    c->wait_ns = MOST_WAIT_NS;
+    c->at_ns = now_ns;
+}
+
+/* What it may take, as far as is known: after a long time, what it was measured to take says little. */
+static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
+    if (!(c->best_ns > 0)) return c->predicted_ns;
+    return now_ns - c->at_ns > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
+}
+
+static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
+    if (!c->possible) return false;
+    const double hope = hope_ns(c, now_ns), cost = TRY_ROUNDS * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns;
+    if (t->tried_ns + cost > t->spent_ns / SHARE + FIRST_ROUNDS * home_ns) return false;
+    if (c->tries < FIRST_TRIES) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
+    const bool other = home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns;
+    return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other ? FIRST_WAIT_NS : c->wait_ns);
+}
+
+uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
+    if (t->of[t->at].count < HDI_TRIAL_KEPT) return t->at;
+    const double home_ns = hdi_candidate_ns(&t->of[t->home]);
+    uint32_t next = t->home;
+    double least = HUGE_VAL;
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
+        if (i == t->home || !is_worth_trying(t, &t->of[i], home_ns, now_ns) || hope_ns(&t->of[i], now_ns) >= least) continue;
+        least = hope_ns(&t->of[i], now_ns);
+        next = i;
+    }
+    return next;
+}

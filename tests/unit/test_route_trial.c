@@ -1,0 +1,151 @@
+/* test_route_trial.c: rounds on an invented clock: the candidate that is fastest is found whatever was predicted, trying costs
+ * little, noise moves nothing, load does, and its end moves it back. */
+#include "program_cases.h"
+#include "route/route.h"
+#include <math.h>
+
+#define SECOND UINT64_C(1000000000)
+
+typedef struct world {
+    hdi_trial trial;
+    uint64_t  now;
+    double    ns[HDI_CANDIDATES]; /* what a round takes there */
+    double    noise;              /* share of it */
+    uint32_t  chance, moves;
+    double    spent_ns, least_ns; /* all, and what the fastest would have taken */
+} world;
+
+static world begin(const double predicted[HDI_CANDIDATES], const double actual[HDI_CANDIDATES]) {
+    world w = { .now = 5 * SECOND, .chance = 1 };
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
+        w.trial.of[i] = (hdi_candidate){ .possible = predicted[i] > 0, .predicted_ns = predicted[i], .move_ns = 1000 };
+        w.ns[i] = actual[i];
+        if (predicted[i] > 0 && (!w.trial.of[w.trial.home].possible || predicted[i] < predicted[w.trial.home])) w.trial.home = i;
+    }
+    w.trial.at = w.trial.home;
+    return w;
+}
+
+static void run(world *w, uint64_t until_ns) {
+    while (w->now < until_ns) {
+        const uint32_t next = hdi_trial_next(&w->trial, w->now);
+        if (next != w->trial.at) {
+            hdi_trial_moved(&w->trial, next, 2000);
+            w->now += 2000;
+            w->spent_ns += 2000;
+            w->moves++;
+        }
+        w->chance = w->chance * 1664525u + 1013904223u;
+        const double ns = w->ns[w->trial.at] * (1 + w->noise * (w->chance >> 8) / 16777216.0) * (w->trial.since == 0 ? 3 : 1);
+        w->now += (uint64_t)ns;
+        w->spent_ns += ns;
+        double least = HUGE_VAL;
+        for (int i = 0; i < HDI_CANDIDATES; i++)
+            if (w->trial.of[i].possible) least = fmin(least, w->ns[i]);
+        w->least_ns += least;
+        hdi_trial_note(&w->trial, ns, true, w->now);
+    }
+}
+
+static void the_fastest_is_found(void **state) {
+    (void)state;
+    static const struct { double predicted[3], actual[3]; uint32_t at; } cases[] = {
+        { { 10e3, 20e3, 15e3 }, { 30e3, 20e3, 25e3 }, 1 }, { { 10e3, 20e3, 15e3 }, { 30e3, 20e3, 12e3 }, 2 }, { { 10e3, 20e3, 15e3 }, { 10e3, 20e3, 15e3 }, 0 },
+        { { 20e3, 10e3, 25e3 }, { 15e3, 15.5e3, 16e3 }, 0 }, { { 0, 10e3, 25e3 }, { 1, 40e3, 16e3 }, 2 }, { { 0, 10e3, 0 }, { 1, 40e3, 1 }, 1 },
+        { { 10e3, 500e3, 900e3 }, { 10e3, 1, 1 }, 0 }, /* what is predicted so much longer is never tried */
+    };
+    for (size_t i = 0; i < HDI_COUNT(cases); i++) {
+        world w = begin(cases[i].predicted, cases[i].actual);
+        run(&w, w.now + 4 * 1000 * 1000);
+        if (w.trial.at != cases[i].at || w.trial.home != cases[i].at) fail_msg("case %zu: at %u", i, (unsigned)w.trial.at);
+        const uint32_t moves = w.moves;
+        run(&w, w.now + SECOND);
+        assert_true(w.moves <= moves + 4 && w.trial.home == cases[i].at); /* and there it stays, but for a look at what is close */
+        if (i + 1 < HDI_COUNT(cases) && w.spent_ns > 1.02 * w.least_ns) fail_msg("case %zu: %g of the least", i, w.spent_ns / w.least_ns);
+    }
+}
+
+static void noise_moves_little(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 10.2e3, 13e3 });
+    w.noise = 0.5;
+    run(&w, w.now + 60 * SECOND);
+    if (w.moves > 60) fail_msg("%u moves in a minute", (unsigned)w.moves);
+    if (w.spent_ns > 1.3 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns); /* noise alone is 1.25 */
+}
+
+static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 40e3, 10e3, 30e3 }, (const double[3]){ 40e3, 10e3, 35e3 });
+    w.noise = 0.1;
+    run(&w, w.now + 10 * SECOND);
+    assert_int_equal(w.trial.at, 1);
+    w.ns[1] = 200e3; /* somebody else computes there */
+    w.ns[2] = 120e3;
+    run(&w, w.now + SECOND / 10);
+    assert_int_equal(w.trial.home, 0);
+    const uint32_t moves = w.moves;
+    w.spent_ns = w.least_ns = 0;
+    run(&w, w.now + 60 * SECOND);
+    assert_int_equal(w.trial.home, 0);
+    assert_true(w.moves - moves < 40 && w.spent_ns < 1.15 * w.least_ns); /* it is looked for the end, ever more seldom */
+    w.ns[1] = 10e3;
+    w.ns[2] = 35e3;
+    run(&w, w.now + 65 * SECOND);
+    assert_int_equal(w.trial.home, 1);
+    /* A short load is followed by a short wait. */
+    w.ns[1] = 200e3;
+    run(&w, w.now + 2 * SECOND);
+    assert_int_not_equal(w.trial.home, 1);
+    w.ns[1] = 10e3;
+    run(&w, w.now + 4 * SECOND);
+    assert_int_equal(w.trial.home, 1);
+}
+
+/* Others take turns on the device: one round in ten takes fifty times as long, and the median shows nothing. The load's end is seen though
+ * tries in vain made the wait long. */
+static void turns_are_seen(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 20e3, 10e3, 0 }, (const double[3]){ 20e3, 10e3, 1 });
+    run(&w, w.now + SECOND);
+    assert_int_equal(w.trial.home, 1);
+    for (int i = 0; i < 60000 && w.trial.home == 1; i++) {
+        w.ns[1] = i % 10 == 0 ? 500e3 : 10e3;
+        run(&w, w.now + 1);
+    }
+    assert_int_equal(w.trial.home, 0);
+    w.ns[0] = 400e3; /* now everything is slow for a while */
+    w.ns[1] = 2000e3;
+    run(&w, w.now + 30 * SECOND);
+    w.ns[0] = 20e3;
+    w.ns[1] = 10e3;
+    run(&w, w.now + 3 * SECOND);
+    assert_int_equal(w.trial.home, 1);
+}
+
+static void trying_is_bounded(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 11e3, 12e3 });
+    for (int i = 0; i < 3; i++) w.trial.of[i].move_ns = 1e9; /* much has to move */
+    run(&w, w.now + 20 * SECOND);
+    assert_true(w.moves == 0);
+    run(&w, w.now + 300 * SECOND);
+    assert_true(w.moves > 0 && w.trial.at == 0); /* now it is worth it */
+    /* Where it could not go it does not try at once again; rounds that are not usual ones tell nothing. */
+    w = begin((const double[3]){ 20e3, 11e3, 0 }, (const double[3]){ 10e3, 11e3, 1 });
+    hdi_trial_failed(&w.trial, 0, w.now);
+    run(&w, w.now + 30 * SECOND);
+    assert_true(w.moves == 0 && w.trial.at == 1);
+    w = begin((const double[3]){ 20e3, 11e3, 0 }, (const double[3]){ 10e3, 11e3, 1 });
+    for (int i = 0; i < 100; i++) hdi_trial_note(&w.trial, 11e3, false, w.now);
+    hdi_trial_note(&w.trial, NAN, true, w.now);
+    assert_true(hdi_candidate_ns(&w.trial.of[1]) == 0 && hdi_trial_next(&w.trial, w.now) == 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
+        cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
