@@ -814,7 +814,7 @@ HD_API void hd_stream_destroy(hd_stream *stream);
 /** An input of one run: from the caller's memory, or from a buffer. */
 typedef struct hd_stream_input {
     const char *name;
-    const void *data;   /* copied before the call returns; or NULL, and */
+    const void *data;   /* copied before the call returns, 8 MiB or more by up to 4 threads; or NULL, and */
     hd_buffer  *buffer; /* taken from here while the run is under way: HD_BUFFER_UPLOAD spares the host a copy */
     uint64_t    offset; /* in the buffer, a multiple of 256 */
     uint64_t    bytes;  /* the input's exact size */

@@ -34,6 +34,27 @@ static const char program_text[] =
     "heddle 1\nv1 = input f32[6,8] \"x\"\nv2 = input f32[8] \"b\"\nv3 = relu v1\nv4 = scale v3 factor=2 bias=0\nv5 = add v4 v2\n"
     "v6 = permute v5 axes=[1,0]\nv7 = copy v6\nv8 = state f32[4] \"s\"\noutput v5 \"y\"\noutput v7 \"t\"\n";
 
+/* Batches that overlap, watched. */
+static void count_event(void *user, const hd_trace_event *event) {
+    (void)event;
+    ++*(unsigned *)user;
+}
+static hd_status stream_batches(hd_device *device, hd_plan *plan, float *x, float *y) {
+    hd_stream *stream = NULL;
+    hd_ticket *ticket = NULL;
+    static unsigned events;
+    hd_status status = hd_stream_create(plan, &(hd_stream_desc){ .depth = 2 }, &stream);
+    if (!status) status = hd_device_trace(device, count_event, &events);
+    for (int i = 0; i < 4 && !status; i++) {
+        hd_ticket_destroy(ticket);
+        status = hd_stream_submit(stream, &(hd_stream_input){ .name = "x", .data = x, .bytes = 192 }, 1, &(hd_stream_output){ .name = "y", .data = y, .bytes = 192 }, 1, &ticket);
+    }
+    if (!status) status = hd_ticket_wait(ticket, 0);
+    if (!status) status = hd_device_trace(device, NULL, NULL);
+    hd_stream_destroy(stream);
+    return status;
+}
+
 /* One whole life of a context; HD_OK or the first failure. */
 static hd_status scenario(failing *f, const char *backend) {
     hd_context_desc desc = { .allocator = { resize, f }, .backend = backend, .cache_dir = "", .cpu_threads = 2 };
@@ -55,6 +76,7 @@ static hd_status scenario(failing *f, const char *backend) {
     if (!status) status = hd_plan_submit(plan, &ticket);
     if (!status) status = hd_ticket_wait(ticket, 0);
     if (!status) status = hd_plan_read(plan, "y", y, sizeof y);
+    if (!status) status = stream_batches(device, plan, data, y);
     if (!status) status = hd_buffer_create(device, &(hd_buffer_desc){ .bytes = 100 }, &buffer);
     if (!status) status = hd_buffer_write(buffer, 0, data, 100);
     if (!status) {
