@@ -170,7 +170,7 @@ static hd_status sample(hdi_core *core, uint32_t repeats, uint64_t *out_ns, hd_e
     uint64_t records;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < repeats && !status; i++) {
-        status = hdi_core_submit(core, false, &records, error);
+        status = hdi_core_submit(core, &(hdi_core_run){ .timestamps = false }, &records, error);
         if (!status) status = hdi_device_wait(core->device, core->last_ticket, 0, error);
     }
     *out_ns = hdi_now_ns() - began;
