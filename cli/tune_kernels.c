@@ -147,7 +147,7 @@ static int measure_class(measure *m, const measure_device *device, const group *
     }
     const hd_status status = count ? hd_device_tune_kernels(device->device, (const hd_program *const *)programs, count, (uint32_t)m->samples, &choice) : HD_OK;
     for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);
-    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT) {
+    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE) {
         cli_session_forget(m->session);
         return CLI_OK;
     }

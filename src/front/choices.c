@@ -59,6 +59,20 @@ static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, 
     return hdi_plan_make(c->device->host->allocator, c->programs[program], &caps, &options, out_plan, error);
 }
 
+/* Has what the rules choose judged, as for any other plan, and learns what the device's library refuses. */
+static hd_status learn_facts(contest *c, hd_error *error) {
+    const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true };
+    hd_status status = HD_OK;
+    for (uint32_t p = 0; p < c->program_count && !status; p++) {
+        hdi_plan *plan = NULL;
+        status = hdi_verdicts_plan(c->device, c->programs[p], &options, &plan, error);
+        hdi_plan_free(plan);
+    }
+    hdi_verdicts_caps(c->device, &c->caps);
+    c->caps.choices.count = 0;
+    return status;
+}
+
 /* The options that all programs have; none where their kernels have no options at all. The first menu of a program is that of its operations, later ones those of parts of them. */
 static hd_status read_menu(contest *c, hd_error *error) {
     hd_status status = HD_OK;
@@ -333,9 +347,8 @@ hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *pro
     c->program_count = (uint32_t)count;
     c->rounds = rounds == 0 ? ROUNDS : HDI_MIN(rounds, MOST_ROUNDS);
     c->arena.allocator = device->host->allocator;
-    hdi_verdicts_caps(device, &c->caps);
-    c->caps.choices.count = 0;
-    hd_status status = read_menu(c, &error);
+    hd_status status = learn_facts(c, &error);
+    if (!status) status = read_menu(c, &error);
     if (!status && c->menu.count > 1) status = choose(c, &option, &gain, &error);
     choice.of = c->menu.of;
     choice.gain = (float)gain;
