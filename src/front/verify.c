@@ -186,15 +186,18 @@ static hd_status judge_plan(hd_device *device, const hdi_plan *plan, bool *out_w
 
 /* ---- products that the device's library refuses; called with the lock held ---- */
 
-static void refuse(hd_device *device, const hdi_kernel *kernel, hd_status status, const char *why) {
+/* Notes a refusal; false: it was known, and planned for all the same. */
+static bool refuse(hd_device *device, const hdi_kernel *kernel, hd_status status, const char *why) {
     hdi_verdicts *verdicts = device->verdicts;
     const uint64_t shape = hdi_product_shape(kernel);
     uint32_t at = 0;
     while (at < HDI_CAPS_REFUSED && verdicts->refused[at] && verdicts->refused[at] != shape) at++;
+    if (at < HDI_CAPS_REFUSED && verdicts->refused[at] == shape) return false;
     if (at < HDI_CAPS_REFUSED) verdicts->refused[at] = shape;
     verdicts->no_library = verdicts->no_library || at == HDI_CAPS_REFUSED || status == HD_STATUS_RUNTIME_NOT_FOUND;
     hdi_log_line(device->host->log, HD_LOG_INFO, "plan", "%s: the library of matrix products does not make %u x %u x %u, and the next best kernel does: %s", device->found.info.id,
                  kernel->spec[HDI_PRODUCT_M], kernel->spec[HDI_PRODUCT_N], kernel->spec[HDI_PRODUCT_K], why);
+    return true;
 }
 
 /* Loads what the plan leaves to the device's library. `*out_refused`: there are products that it refuses. */
@@ -211,11 +214,8 @@ static hd_status load_products(hd_device *device, const hdi_plan *plan, bool *ou
     hd_error inside = { 0 };
     hd_status status = count ? hdi_device_kernels(device, wanted, count, &inside) : HD_OK;
     const bool of_device = status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_DEVICE_LOST;
-    for (uint32_t i = 0; i < count && status && !of_device; i++) {
-        if (!wanted[i].failed) continue;
-        refuse(device, wanted[i].kernel, status, inside.text);
-        *out_refused = true;
-    }
+    for (uint32_t i = 0; i < count && status && !of_device; i++)
+        if (wanted[i].failed && refuse(device, wanted[i].kernel, status, inside.text)) *out_refused = true;
     if (*out_refused) status = HD_OK;
     if (status && error) *error = inside;
     hdi_free(device->host->allocator, wanted, cmds->kernel_count * sizeof *wanted);

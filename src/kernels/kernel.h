@@ -171,6 +171,7 @@ bool hdi_kernels_take_epilogue(hdi_op op, const hdi_chain *chain);
 bool hdi_matmul_fits(const hdi_request *request);
 /* The shape that a kernel of the device's library of products has, as one number above zero (hdi_caps.refused). */
 uint64_t hdi_product_shape(const hdi_kernel *kernel);
+bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]); /* M, N, K, batch */
 /* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
 bool hdi_matmul_takes_source(const hdi_tensor *view);
 

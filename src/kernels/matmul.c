@@ -222,23 +222,6 @@ static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
     return apart && (s->wide || s->tensor->dtype == HD_F32) && hd_dtype_bytes(s->tensor->dtype, s->first) % HDI_PRODUCT_ALIGN == 0;
 }
 
-static uint64_t shape_number(const uint64_t sizes[4]) {
-    const uint64_t number = hdi_hash(HDI_HASH_START, sizes, 4 * sizeof *sizes);
-    return number ? number : 1;
-}
-
-uint64_t hdi_product_shape(const hdi_kernel *kernel) {
-    const uint32_t *spec = kernel->spec;
-    return shape_number((const uint64_t[4]){ spec[HDI_PRODUCT_M], spec[HDI_PRODUCT_N], spec[HDI_PRODUCT_K], spec[HDI_PRODUCT_BATCH] });
-}
-
-static bool is_refused(const product *p, const hdi_caps *caps) {
-    const uint64_t shape = shape_number((const uint64_t[4]){ p->m, p->n, p->k, p->batch });
-    for (uint32_t i = 0; i < HDI_CAPS_REFUSED; i++)
-        if (caps->refused[i] == shape) return true;
-    return false;
-}
-
 /* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
 static bool choose_library(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
     enum { LEAST_SIDE = 16, LEAST_WORK = 1 << 21, UNIT = 8 };
@@ -254,7 +237,7 @@ static bool choose_library(const product *p, const hdi_caps *caps, uint32_t nth,
     if (!c->halves[0] && !is_plain(&p->a, p->m, p->k)) return false;
     if (!c->halves[1] && !is_plain(&p->b, p->n, p->k)) return false;
     if (b != HD_F32 && (p->n % UNIT != 0 || p->k % UNIT != 0)) return false; /* of narrow types it takes whole vectors */
-    if (is_refused(p, caps)) return false;
+    if (hdi_product_is_refused(caps, (const uint64_t[4]){ p->m, p->n, p->k, p->batch })) return false;
     c->because = "many rows of A: the device's own library of matrix products";
     return !p->request->chain || chain_of_parts(p, 1, 0, &chain, &out);
 }

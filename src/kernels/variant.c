@@ -1,4 +1,6 @@
-/* variant.c: what a kernel's code paths hang on, as far as they are judged apart. Pure: all is in the kernel's constants. */
+/* variant.c: what a kernel's code paths hang on, as far as they are judged apart; of a library's product, its shape. Pure: all is in
+ * the kernel's constants. */
+#include "cmds/library.h"
 #include "kernels/kernel.h"
 #include "kernels/steps.h"
 #include <stdio.h>
@@ -72,4 +74,23 @@ char *hdi_variant_text(hdi_variant variant, char *out) {
     const char *name = form_name(variant), *type = !step ? hd_dtype_name(hdi_variant_type(variant)) : form >= HDI_FORM_I32 ? "integers" : "floats";
     snprintf(out, HDI_VARIANT_TEXT, "%s %s%s%s, %s", module ? module->name : "?", name, name[0] ? " " : "", type, variant.exact ? "exact" : "fast");
     return out;
+}
+
+/* ---- products of the device's library ---- */
+
+static uint64_t shape_number(const uint64_t sizes[4]) {
+    const uint64_t number = hdi_hash(HDI_HASH_START, sizes, 4 * sizeof *sizes);
+    return number ? number : 1;
+}
+
+uint64_t hdi_product_shape(const hdi_kernel *kernel) {
+    const uint32_t *spec = kernel->spec;
+    return shape_number((const uint64_t[4]){ spec[HDI_PRODUCT_M], spec[HDI_PRODUCT_N], spec[HDI_PRODUCT_K], spec[HDI_PRODUCT_BATCH] });
+}
+
+bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]) {
+    const uint64_t shape = shape_number(sizes);
+    for (uint32_t i = 0; i < HDI_CAPS_REFUSED; i++)
+        if (caps->refused[i] == shape) return true;
+    return false;
 }
