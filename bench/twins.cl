@@ -1,6 +1,7 @@
 /* twins.cl: what bench_opencl.c measures translated kernels against: the algorithms of matmul_tiled.comp, matvec.comp and
  * softmax.comp for f32, written by hand in OpenCL C. Like those they take matrices of any strides in batches of any shape,
- * given as their push constants are, and in softmax a NaN is above every number. */
+ * given as their push constants are, and in softmax a NaN is above every number. A planned kernel knows where there is one
+ * batch only; PoCL works out the batch once for a workgroup of the twin (and is slower, at matvec, where it need not). */
 
 typedef struct product {
     uint M, N, K, a_row, a_col, b_row, b_col, a_at, b_at, middle, inner, a_0, a_1, a_2, b_0, b_1, b_2;

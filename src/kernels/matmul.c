@@ -522,7 +522,8 @@ static hd_status launch_product(const product *p, const choice *c, const hdi_ten
     kernel->spec[HDI_MM_PART_M] = HDI_MAX(c->part_m, 2);
     kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part_n, 2);
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
-                                  (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0);
+                                  (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
+                                  (p->batch == 1 ? HDI_MM_ONE_BATCH : 0);
     if (c->module == HDI_MODULE_MATMUL_MATRIX) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_LAYOUT] |= p->k % HDI_MM_DEPTH == 0 ? HDI_MM_WHOLE : 0;

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/top_k.comp, digest 74307afa1c113a76. Do not edit. */
+/* Made by tools/blobs from glsl/top_k.comp, digest 897434029ae1e85e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_top_k;
 static const uint32_t words[] = {
@@ -991,4 +991,4 @@ static const uint32_t words[] = {
 0x00050080,0x0000001a,0x00000570,0x0000056f,0x0000057f,0x000200f9,0x0000056e,0x000200f8,
 0x00000573,0x000200f9,0x00000078,0x000200f8,0x00000078,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_top_k = { words, sizeof words / 4, UINT64_C(0x74307afa1c113a76), NULL };
+const hdi_blob hdi_blob_top_k = { words, sizeof words / 4, UINT64_C(0x897434029ae1e85e), NULL };

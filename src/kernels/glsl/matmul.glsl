@@ -29,8 +29,10 @@ layout(std430, binding = 5) readonly buffer Source3 { uint source_3[]; };
 #define CHAIN_ATTRIBUTE(i) push[min(HDI_MM_PUSH_CHAIN + 4u * CHAIN_SOURCES + (i), 31u)]
 #include "chain.glsl"
 
-// First elements of A and B in batch `batch`.
+// The batch of a workgroup, and the first elements of A and B in it.
+uint batch_of(uint group) { return (LAYOUT & HDI_MM_ONE_BATCH) != 0u ? 0u : group; }
 uint batch_first(uint batch, uint first, uint strides) {
+    if ((LAYOUT & HDI_MM_ONE_BATCH) != 0u) return push[first];
     uint inner = batch / push[HDI_MM_PUSH_BATCH + 1];
     return push[first] + batch % push[HDI_MM_PUSH_BATCH + 1] * push[strides + 2u]
          + inner % push[HDI_MM_PUSH_BATCH] * push[strides + 1u] + inner / push[HDI_MM_PUSH_BATCH] * push[strides];

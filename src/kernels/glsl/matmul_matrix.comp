@@ -107,7 +107,7 @@ eight read_b(uvec2 at, uint first, uint depths) {
 
 void main() {
     const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
-    const uint part = gl_WorkGroupID.z % PARTS, batch = gl_WorkGroupID.z / PARTS;
+    const uint part = gl_WorkGroupID.z % PARTS, batch = batch_of(gl_WorkGroupID.z / PARTS);
     const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N;
     const uint a0 = a_first(batch), b0 = b_first(batch);
     const uint own_m = gl_SubgroupID / SUBGROUPS_N * PART_M, own_n = gl_SubgroupID % SUBGROUPS_N * PART_N;

@@ -25,7 +25,7 @@ uvec2 read_place(uint i, uint length, bool along_k) {
 uint part_place(uint lane, uint lanes, uint i, uint run) { return i / run * run * lanes + lane * run + i % run; }
 
 void main() {
-    const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N, batch = gl_WorkGroupID.z;
+    const uint m0 = gl_WorkGroupID.y * TILE_M, n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z);
     const uint M = push[HDI_MM_PUSH_M], N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     const uint a0 = a_first(batch), b0 = b_first(batch);
     const uint lane_m = gl_LocalInvocationIndex / LANES_N, lane_n = gl_LocalInvocationIndex % LANES_N;

@@ -172,7 +172,7 @@ void add_unit(uint b0, uint unit, uint unit0, uvec4 raw[COLUMNS][RAW], bool want
 }
 
 void main() {
-    const uint lane = gl_SubgroupInvocationID, batch = gl_WorkGroupID.z, N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    const uint lane = gl_SubgroupInvocationID, batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
     float sums[SUMS], square[TILE_M];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;

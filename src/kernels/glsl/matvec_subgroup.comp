@@ -100,7 +100,7 @@ float total(uint i) {
 }
 
 void main() {
-    const uint n0 = gl_WorkGroupID.x * TILE_N, batch = gl_WorkGroupID.z, lane = gl_LocalInvocationIndex;
+    const uint n0 = gl_WorkGroupID.x * TILE_N, batch = batch_of(gl_WorkGroupID.z), lane = gl_LocalInvocationIndex;
     const uint N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     const uint a0 = a_first(batch), b0 = b_first(batch);
 

@@ -69,7 +69,7 @@ int largest_of_lanes() {
 uint canonical_bits(float x) { return floatBitsToUint(exact_canonical(x)); }
 
 // Stores VALUE(index), bits of the computing type, for `count` neighbouring elements from `first` on: a word at a time,
-// merging at the edges, which other workgroups may share.
+// merging at the edges of narrow types, which other workgroups may share.
 #define STORE_ROW(words, type, first, count, VALUE) { \
     uint row_per = 4u / type_bytes(type), row_bits = 32u / row_per; \
     uint row_last = ((first) + (count) - 1u) / row_per; \
@@ -77,12 +77,13 @@ uint canonical_bits(float x) { return floatBitsToUint(exact_canonical(x)); }
         uint row_value = 0u, row_mask = 0u; \
         for (uint k = 0u; k < row_per; k++) { \
             uint row_index = row_word * row_per + k; \
-            if (row_index - (first) < (count)) { \
+            if (row_per == 1u || row_index - (first) < (count)) { \
                 row_value |= pack_element(VALUE(row_index), type) << (k * row_bits); \
                 row_mask |= (0xFFFFFFFFu >> (32u - row_bits)) << (k * row_bits); \
             } \
         } \
-        STORE_MASKED(words, row_word, row_value, row_mask) \
+        if (row_per == 1u) words[row_word] = row_value; \
+        else STORE_MASKED(words, row_word, row_value, row_mask) \
     } }
 #define STORE_MASKED(words, at, value, mask) { \
     if (mask == 0xFFFFFFFFu) words[at] = value; \
