@@ -294,7 +294,7 @@ static int run(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "--device", "ID", "tune this device, and, but for --kernels, the CPU beside it; default: every device but null" },
+    { "--device", "ID", "tune this device and, but for --kernels, the CPU; default: every device but null" },
     { "--quick", NULL, "fewer sizes and samples" },
     { "--fresh", NULL, "forget what was measured before" },
     { "--list", NULL, "every class of kernels, and predicted against measured for every sample; with --check: the cases it gets wrong" },
