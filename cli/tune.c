@@ -297,7 +297,7 @@ static const cli_option options[] = {
     { "--device", "ID", "tune this device and, but for --kernels, the CPU; default: every device but null" },
     { "--quick", NULL, "fewer sizes and samples" },
     { "--fresh", NULL, "forget what was measured before" },
-    { "--list", NULL, "every class of kernels, and predicted against measured for every sample; with --check: the cases it gets wrong" },
+    { "--list", NULL, "every class of kernels, and each sample beside its prediction; with --check: the cases it gets wrong" },
     { "--kernels", "LIST", "only choose kernels, of these kinds: matvec,attention (docs/route.md); or all" },
     { "--figures", NULL, "only measure what work takes" },
     { "--check", NULL, "measure sizes that were left out of tuning: does the prediction name the faster device?" },
