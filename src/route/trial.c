@@ -88,10 +88,11 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible) return false;
-    const double hope = hope_ns(c, now_ns), cost = TRY_ROUNDS * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns;
-    if (t->tried_ns + cost > t->spent_ns / SHARE + FIRST_ROUNDS * home_ns) return false;
-    if (c->tries < FIRST_TRIES) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
-    const bool other = home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns;
+    const double hope = hope_ns(c, now_ns), cost = TRY_ROUNDS * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
+    const bool first = c->tries < FIRST_TRIES;
+    const bool other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns); /* one try, whatever those before did cost */
+    if (cost + (other ? 0 : t->tried_ns) > most) return false;
+    if (first) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
     return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other ? FIRST_WAIT_NS : c->wait_ns);
 }
 
@@ -101,7 +102,7 @@ uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
     uint32_t next = t->home;
     double least = HUGE_VAL;
     for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
-        if (i == t->home || !is_worth_trying(t, &t->of[i], home_ns, now_ns) || hope_ns(&t->of[i], now_ns) >= least) continue;
+        if (i == t->home || i == t->at || !is_worth_trying(t, &t->of[i], home_ns, now_ns) || hope_ns(&t->of[i], now_ns) >= least) continue;
         least = hope_ns(&t->of[i], now_ns);
         next = i;
     }
