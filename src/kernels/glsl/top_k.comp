@@ -72,8 +72,10 @@ void top_k(uint group) {
     // What every invocation knows: the cut, which key `cut` up to position `last` is, how many elements are above what shares
     // its digits, and how many share them.
     uint cut = 0u, last = NOWHERE, above = 0u, within = count, wanted = min(push.k, count);
+    // Each that is kept is compared with all others: another digit takes less than comparing many more than are wanted.
+    uint few = min(2u * wanted + 64u, HDI_TOP_K_KEPT);
     for (uint digit = 0u; digit < 4u; digit++) { // once it is not open any more there is nothing left to do but to wait
-        bool is_open = above + within > HDI_TOP_K_KEPT;
+        bool is_open = above + within > few;
         if (is_open) for (uint i = ME; i < HDI_TOP_K_DIGITS; i += WORKGROUP) digits[i] = 0u;
         barrier();
         #define COUNT(key, place) count_digit(digit, cut, key, place)
