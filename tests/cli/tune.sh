@@ -28,7 +28,7 @@ grep -q ' as w1024' out && fail "exact mode takes a choice"
 if has_vulkan; then
     expect 0 '^vulkan: [1-9][0-9]* classes of kernels' - "$heddle" tune --device vulkan --kernels reduce --quick --samples 2
     expect 0 - - "$heddle" explain rows.hd --device vulkan
-    kept=$(sed -n 's/^choice reduce f32 rows 6 size 5 option \(.*\) gain .*/\1/p' $(grep -l '^device vulkan' cache/tuning-*.txt))
+    kept=$(sed -n 's/^choice reduce f32 rows 6 size 5 option \(.*\) gain .*/\1/p' "$(grep -l "^device vulkan" cache/tuning-*.txt)")
     if [ -n "$kept" ]; then matches out "reduce as $kept, " explain
     else matches out 'reduce "x" -> "s"  because a workgroup' explain
     fi
