@@ -83,7 +83,7 @@ void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
 /* What it may take, as far as is known: after a long time, what it was measured to take says little. */
 static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
     if (!(c->best_ns > 0)) return c->predicted_ns;
-    return now_ns - c->at_ns > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
+    return (double)(now_ns - c->at_ns) > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
 }
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
