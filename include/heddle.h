@@ -760,6 +760,9 @@ typedef struct hd_plan_stats {
     uint64_t predicted_ns;        /* of route "auto": a run with inputs written and outputs read, as it was placed; else 0 */
     uint64_t predicted_device_ns, predicted_beside_ns; /* the same with all on one of the devices; 0: it cannot compute all */
     uint64_t measured_runs;       /* of route "auto": runs that were timed, segment by segment, to learn from */
+    uint64_t measured_ns;         /* of route "auto": what a run takes as it is placed now, with the writes before it and the reads behind it;
+                                     0: it ran too seldom there */
+    uint64_t least_ns;            /* the least that a run was measured to take at any places; measured_ns / least_ns - 1 is the regret; 0 likewise */
     uint64_t tried_runs;          /* of route "auto": runs at other places than those that were known to be fastest, to see what they take */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */

@@ -211,6 +211,8 @@ void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COU
 hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, const hdi_routed *earlier,
                              hdi_routed *out_routed, hd_plan_stats *out_stats, hd_error *error);
 void hdi_routed_free(hdi_routed *routed, const hd_allocator *allocator);
+/* Fills in what rounds were measured to take. */
+void hdi_routing_tell(const hd_plan *plan, hd_plan_stats *stats);
 void hdi_routed_explain(const hd_plan *plan, hdi_text *out_text);
 /* What the segments of a run took on either device teaches both. */
 void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]);

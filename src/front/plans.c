@@ -107,6 +107,7 @@ hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory) {
 hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats) {
     if (!plan || !out_stats) return HD_STATUS_NULL_POINTER;
     *out_stats = plan->stats;
+    hdi_routing_tell(plan, out_stats);
     return HD_OK;
 }
 

@@ -255,6 +255,17 @@ void hdi_routed_explain(const hd_plan *plan, hdi_text *out) {
     hdi_text_add(out, "; %llu of %llu runs were tries\n", (unsigned long long)plan->stats.tried_runs, (unsigned long long)plan->stats.runs);
 }
 
+void hdi_routing_tell(const hd_plan *plan, hd_plan_stats *stats) {
+    const hdi_trial *t = &plan->routed.trial;
+    const double now_ns = plan->routed.places ? hdi_candidate_ns(&t->of[t->at]) : 0;
+    if (!(now_ns > 0)) return;
+    double least_ns = now_ns;
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++)
+        if (t->of[i].best_ns > 0) least_ns = HDI_MIN(least_ns, t->of[i].best_ns);
+    stats->measured_ns = whole_ns(now_ns);
+    stats->least_ns = whole_ns(least_ns);
+}
+
 /* ---- learning, and moving ---- */
 
 bool hdi_routing_is_due(const hd_plan *plan) { return plan->routed.places && hdi_learn_due(plan->stats.runs - plan->routed.since); }
