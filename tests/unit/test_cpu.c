@@ -99,22 +99,23 @@ static void end(sum_work *work) {
     hd_program_destroy(work->program);
 }
 
+/* What a copy will take at first is told by its bytes, and not by the clock: it is short on every machine. */
 static void short_work_is_done_on_return(void **state) {
-    static sum_work work;
+    const float x[16] = { 1 };
+    hd_plan *plan;
     (void)state;
-    assert_int_equal(begin(&work, 1), HD_OK);
-    int at_once = 0;
-    for (int i = 0; i < 500; i++) { /* where another process took the processor, the next run is queued */
-        hd_ticket *ticket;
-        bool done = false;
-        assert_int_equal(hd_plan_submit(work.plan, &ticket), HD_OK);
-        assert_int_equal(hd_ticket_poll(ticket, &done), HD_OK);
-        at_once += done;
-        assert_int_equal(hd_ticket_wait(ticket, 0), HD_OK);
-        hd_ticket_destroy(ticket);
-    }
-    assert_true(at_once > 250);
-    end(&work);
+    hd_program *program = hd_program_create(context);
+    hd_output(program, "y", hd_copy(program, hd_input(program, "x", HD_F32, HD_SHAPE(16))));
+    assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
+    assert_int_equal(hd_plan_write(plan, "x", x, sizeof x), HD_OK);
+    hd_ticket *ticket;
+    bool done = false;
+    assert_int_equal(hd_plan_submit(plan, &ticket), HD_OK);
+    assert_int_equal(hd_ticket_poll(ticket, &done), HD_OK);
+    assert_true(done);
+    hd_ticket_destroy(ticket);
+    hd_plan_destroy(plan);
+    hd_program_destroy(program);
 }
 
 /* Results must not hang on the thread that computes them. */

@@ -340,9 +340,10 @@ static void wait_idle(hdi_backend_device *device) {
     pthread_mutex_unlock(&device->mutex);
 }
 
-/* What a submission will take: what it took the last time; copies and fills by their bytes. */
+/* What a submission will take: what it took the last time, else copies and fills by their bytes. */
 static uint64_t expected_ns(const hdi_submission *submission) {
-    if (submission->recording && *submission->recording) return (*submission->recording)->ns;
+    const hdi_recording *recording = submission->recording ? *submission->recording : NULL;
+    if (recording && recording->ns != UNKNOWN_NS) return recording->ns;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < submission->cmds->cmd_count; i++) {
         const hdi_cmd *cmd = &submission->cmds->cmds[i];
