@@ -337,9 +337,9 @@ hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *pro
     uint32_t option = 0;
     double gain = 1;
     if (!device || !programs) return HD_STATUS_NULL_POINTER;
+    if (count == 0 || count > PROGRAMS) return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", count, PROGRAMS);
     for (size_t i = 0; i < count; i++)
         if (!programs[i]) return HD_STATUS_NULL_POINTER;
-    if (count == 0 || count > PROGRAMS) return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", count, PROGRAMS);
     contest *c = hdi_alloc(device->host->allocator, sizeof *c);
     if (!c) return hdi_context_fail(device->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels");
     c->device = device;
