@@ -60,6 +60,11 @@ hd_status hdi_text_out(const hdi_text *text, char *out_text, size_t room, size_t
 void hdi_float_text(float value, char *out);
 /* Reads all of `bytes` bytes as such a decimal; false where they are none, or none that a float holds. */
 bool hdi_float_read(const char *text, size_t bytes, float *out);
+/* A line, or a word of it. */
+typedef struct hdi_span { const char *at, *end; } hdi_span;
+/* Takes the next word, up to a space, off the rest of a line; empty at its end. */
+hdi_span hdi_word_next(hdi_span *rest);
+bool hdi_word_is(hdi_span word, const char *text);
 
 /* ---- hashing (hash.c): FNV-1a, 64 bits ---- */
 #define HDI_HASH_START UINT64_C(0xcbf29ce484222325)

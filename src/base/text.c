@@ -1,4 +1,4 @@
-/* text.c: text that grows while it is built, and floats printed so that they read back the same. */
+/* text.c: text that grows while it is built, floats printed so that they read back the same, and words of a line. */
 #include "base/base.h"
 #include <math.h>
 #include <stdio.h>
@@ -92,3 +92,13 @@ bool hdi_float_read(const char *text, size_t bytes, float *out) {
     *out = value;
     return true;
 }
+
+hdi_span hdi_word_next(hdi_span *rest) {
+    while (rest->at < rest->end && *rest->at == ' ') rest->at++;
+    hdi_span word = { rest->at, rest->at };
+    while (word.end < rest->end && *word.end != ' ') word.end++;
+    rest->at = word.end;
+    return word;
+}
+
+bool hdi_word_is(hdi_span word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }

@@ -90,24 +90,11 @@ void hdi_choices_print(const hdi_choices *choices, hdi_text *out) {
     }
 }
 
-typedef struct words { const char *at, *end; } words;
-
-/* The next word; empty at the end of the line. */
-static words next(words *rest) {
-    while (rest->at < rest->end && *rest->at == ' ') rest->at++;
-    words word = { rest->at, rest->at };
-    while (word.end < rest->end && *word.end != ' ') word.end++;
-    rest->at = word.end;
-    return word;
-}
-
-static bool is(words word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }
-
 /* "rows 3". */
-static bool read_class(words *rest, const char *name, uint8_t *out) {
+static bool read_class(hdi_span *rest, const char *name, uint8_t *out) {
     uint32_t value = 0;
-    if (!is(next(rest), name)) return false;
-    const words digits = next(rest);
+    if (!hdi_word_is(hdi_word_next(rest), name)) return false;
+    const hdi_span digits = hdi_word_next(rest);
     if (digits.at == digits.end || digits.end - digits.at > 2) return false;
     for (const char *at = digits.at; at < digits.end; at++) {
         if (*at < '0' || *at > '9') return false;
@@ -117,7 +104,7 @@ static bool read_class(words *rest, const char *name, uint8_t *out) {
     return value <= MOST_CLASS;
 }
 
-static bool read_option(words word, char out[HDI_OPTION_NAME]) {
+static bool read_option(hdi_span word, char out[HDI_OPTION_NAME]) {
     const size_t bytes = (size_t)(word.end - word.at);
     if (bytes == 0 || bytes >= HDI_OPTION_NAME) return false;
     for (size_t i = 0; i < bytes; i++)
@@ -128,17 +115,17 @@ static bool read_option(words word, char out[HDI_OPTION_NAME]) {
 }
 
 bool hdi_choices_read(const char *line, size_t bytes, hdi_choices *choices) {
-    words rest = { line, line + bytes };
+    hdi_span rest = { line, line + bytes };
     hdi_choice choice = { .of = { .family = HDI_CLASS_FAMILIES, .type = HD_DTYPE_NONE } };
-    const words family = next(&rest), type = next(&rest);
+    const hdi_span family = hdi_word_next(&rest), type = hdi_word_next(&rest);
     for (uint8_t i = 0; i < HDI_COUNT(names); i++)
-        if (is(family, names[i])) choice.of.family = i;
+        if (hdi_word_is(family, names[i])) choice.of.family = i;
     for (uint8_t i = HD_DTYPE_NONE + 1; i < HD_DTYPE_COUNT; i++)
-        if (is(type, hd_dtype_name((hd_dtype)i))) choice.of.type = i;
+        if (hdi_word_is(type, hd_dtype_name((hd_dtype)i))) choice.of.type = i;
     if (choice.of.family == HDI_CLASS_FAMILIES || choice.of.type == HD_DTYPE_NONE) return false;
     if (!read_class(&rest, "rows", &choice.of.rows) || !read_class(&rest, "size", &choice.of.size)) return false;
-    if (!is(next(&rest), "option") || !read_option(next(&rest), choice.option) || !is(next(&rest), "gain")) return false;
-    const words gain = next(&rest), behind = next(&rest);
+    if (!hdi_word_is(hdi_word_next(&rest), "option") || !read_option(hdi_word_next(&rest), choice.option) || !hdi_word_is(hdi_word_next(&rest), "gain")) return false;
+    const hdi_span gain = hdi_word_next(&rest), behind = hdi_word_next(&rest);
     if (gain.at == gain.end || behind.at < behind.end || !hdi_float_read(gain.at, (size_t)(gain.end - gain.at), &choice.gain)) return false;
     return choice.gain >= 1 && choice.gain <= MOST_GAIN && hdi_choices_put(choices, &choice);
 }

@@ -249,17 +249,15 @@ hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint3
 hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
-    static const char *const labels[HDI_QUEUE_COUNT] = { "run", "upload", "download" };
-    const char *label = labels[submission->queue];
-    const bool moves = submission->queue != HDI_QUEUE_COMPUTE;
+    const hdi_queue asked = submission->queue;
     const uint64_t began_ns = device->trace ? hdi_now_ns() : 0;
     if (device->host->one_queue) submission->queue = HDI_QUEUE_COMPUTE;
     if (device->trace) hdi_trace_prepare(device, submission);
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
-        if (device->trace) hdi_trace_note(device, submission, label, began_ns, *out_ticket);
-        if (moves) device->stats.transfer_submissions++;
+        if (device->trace) hdi_trace_note(device, submission, asked, began_ns, *out_ticket);
+        if (asked != HDI_QUEUE_COMPUTE) device->stats.transfer_submissions++;
         else {
             device->stats.commands_recorded += submission->recorded_out;
             device->stats.submissions++;

@@ -125,9 +125,9 @@ hd_status hdi_trace_set(hd_device *device, hd_trace_fn receive, void *user, hd_e
 void hdi_trace_free(hd_device *device);
 /* What the host did for a run from `began_ns` until now. */
 void hdi_trace_host(hd_device *device, const char *label, uint64_t began_ns, uint64_t bytes, uint64_t run);
-/* Before a submission, and after it. Called with the lock held. */
+/* Before a submission, and after it; `asked`: the queue that it was for, whichever took it. Called with the lock held. */
 void hdi_trace_prepare(hd_device *device, hdi_submission *submission);
-void hdi_trace_note(hd_device *device, const hdi_submission *submission, const char *label, uint64_t began_ns, uint64_t ticket);
+void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_queue asked, uint64_t began_ns, uint64_t ticket);
 /* Reports what is done. Called with the lock held. */
 void hdi_trace_collect(hd_device *device);
 #endif

@@ -79,12 +79,13 @@ static uint64_t bytes_of(const hdi_submission *submission) {
     return bytes;
 }
 
-void hdi_trace_note(hd_device *device, const hdi_submission *submission, const char *label, uint64_t began_ns, uint64_t ticket) {
+void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_queue asked, uint64_t began_ns, uint64_t ticket) {
+    static const char *const labels[HDI_QUEUE_COUNT] = { "run", "upload", "download" };
     hdi_trace *trace = device->trace;
     const uint64_t now_ns = hdi_now_ns();
     report(device, (hd_trace_event){ .queue = "host", .label = "hand over", .begin_ns = began_ns, .end_ns = now_ns, .run = submission->run });
     if (trace->count == MOST_PENDING) return; /* the device does not get on, and the submission is left out */
-    trace->pending[trace->count++] = (pending){ ticket, began_ns, label[0] == 'r' ? 0 : bytes_of(submission), submission->run, label, submission->queue, submission->timed };
+    trace->pending[trace->count++] = (pending){ ticket, began_ns, asked == HDI_QUEUE_COMPUTE ? 0 : bytes_of(submission), submission->run, labels[asked], submission->queue, submission->timed };
 }
 
 void hdi_trace_host(hd_device *device, const char *label, uint64_t began_ns, uint64_t bytes, uint64_t run) {

@@ -73,21 +73,8 @@ void hdi_tuning_print(const hdi_tuning *t, hdi_text *out) {
 
 /* ---- reading ---- */
 
-typedef struct line { const char *at, *end; } line;
-
-/* The next word; empty at the end of the line. */
-static line next_word(line *rest) {
-    while (rest->at < rest->end && *rest->at == ' ') rest->at++;
-    line word = { rest->at, rest->at };
-    while (word.end < rest->end && *word.end != ' ') word.end++;
-    rest->at = word.end;
-    return word;
-}
-
-static bool is_word(line word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }
-
-static bool read_number(line *rest, double least, double most, double *out) {
-    const line word = next_word(rest);
+static bool read_number(hdi_span *rest, double least, double most, double *out) {
+    const hdi_span word = hdi_word_next(rest);
     float value;
     if (word.at == word.end || !hdi_float_read(word.at, (size_t)(word.end - word.at), &value) || !(value >= least) || !(value <= most)) return false;
     *out = value;
@@ -95,15 +82,15 @@ static bool read_number(line *rest, double least, double most, double *out) {
 }
 
 /* Names and values up to the line's end: fixed_ns and samples have to be among them. */
-static bool read_figure(line *rest, hdi_figure *out) {
+static bool read_figure(hdi_span *rest, hdi_figure *out) {
     double fixed = -1, gflops = 0, gbytes = 0, samples = 0, error = 0;
-    for (line word = next_word(rest); word.at < word.end; word = next_word(rest)) {
+    for (hdi_span word = hdi_word_next(rest); word.at < word.end; word = hdi_word_next(rest)) {
         bool good = false;
-        if (is_word(word, "fixed_ns")) good = read_number(rest, 0, MOST_FIXED_NS, &fixed);
-        else if (is_word(word, "gflops")) good = read_number(rest, LEAST_RATE, HUGE_VAL, &gflops);
-        else if (is_word(word, "gbytes_s")) good = read_number(rest, LEAST_RATE, HUGE_VAL, &gbytes);
-        else if (is_word(word, "samples")) good = read_number(rest, 1, MOST_SAMPLES, &samples);
-        else if (is_word(word, "error")) good = read_number(rest, 0, HUGE_VAL, &error);
+        if (hdi_word_is(word, "fixed_ns")) good = read_number(rest, 0, MOST_FIXED_NS, &fixed);
+        else if (hdi_word_is(word, "gflops")) good = read_number(rest, LEAST_RATE, HUGE_VAL, &gflops);
+        else if (hdi_word_is(word, "gbytes_s")) good = read_number(rest, LEAST_RATE, HUGE_VAL, &gbytes);
+        else if (hdi_word_is(word, "samples")) good = read_number(rest, 1, MOST_SAMPLES, &samples);
+        else if (hdi_word_is(word, "error")) good = read_number(rest, 0, HUGE_VAL, &error);
         if (!good) return false;
     }
     if (fixed < 0 || samples < 1) return false;
@@ -111,13 +98,13 @@ static bool read_figure(line *rest, hdi_figure *out) {
     return true;
 }
 
-static bool has_more(line rest) {
-    const line word = next_word(&rest);
+static bool has_more(hdi_span rest) {
+    const hdi_span word = hdi_word_next(&rest);
     return word.at < word.end;
 }
 
 /* Pairs up to the line's end, at least one, for a figure that was read before. */
-static bool read_curve(line *rest, hdi_figure *inout) {
+static bool read_curve(hdi_span *rest, hdi_figure *inout) {
     hdi_figure curve = *inout;
     curve.knots = 0;
     while (has_more(*rest)) {
@@ -132,23 +119,23 @@ static bool read_curve(line *rest, hdi_figure *inout) {
     return true;
 }
 
-static hdi_figure *find_figure(line *rest, hdi_tuning *t) {
-    const line name = next_word(rest);
-    if (is_word(name, "submit")) return &t->submit;
-    if (is_word(name, "upload")) return &t->upload;
-    if (is_word(name, "download")) return &t->download;
-    const line type = next_word(rest);
+static hdi_figure *find_figure(hdi_span *rest, hdi_tuning *t) {
+    const hdi_span name = hdi_word_next(rest);
+    if (hdi_word_is(name, "submit")) return &t->submit;
+    if (hdi_word_is(name, "upload")) return &t->upload;
+    if (hdi_word_is(name, "download")) return &t->download;
+    const hdi_span type = hdi_word_next(rest);
     for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            if (is_word(name, hdi_family_name((hdi_family)family)) && is_word(type, hdi_width_name((hdi_width)width))) return &t->ops[family][width];
+            if (hdi_word_is(name, hdi_family_name((hdi_family)family)) && hdi_word_is(type, hdi_width_name((hdi_width)width))) return &t->ops[family][width];
     return NULL;
 }
 
-static bool read_line(line text, hdi_tuning *t) {
-    line rest = text;
-    const line word = next_word(&rest);
-    if (is_word(word, "choice")) return hdi_choices_read(rest.at, (size_t)(rest.end - rest.at), &t->choices);
-    const bool curve = is_word(word, "curve");
+static bool read_line(hdi_span text, hdi_tuning *t) {
+    hdi_span rest = text;
+    const hdi_span word = hdi_word_next(&rest);
+    if (hdi_word_is(word, "choice")) return hdi_choices_read(rest.at, (size_t)(rest.end - rest.at), &t->choices);
+    const bool curve = hdi_word_is(word, "curve");
     hdi_figure figure, *into = find_figure(curve ? &rest : &text, t);
     if (curve) return into && read_curve(&rest, into);
     if (!into || !read_figure(&text, &figure)) return false;
@@ -157,11 +144,11 @@ static bool read_line(line text, hdi_tuning *t) {
 }
 
 /* "machine NAME", with the very name. */
-static bool names(line text, const char *what, const char *name) {
+static bool names(hdi_span text, const char *what, const char *name) {
     const size_t length = strlen(what);
     if ((size_t)(text.end - text.at) < length + 1 || memcmp(text.at, what, length) != 0 || text.at[length] != ' ') return false;
     text.at += length + 1;
-    return is_word(text, name);
+    return hdi_word_is(text, name);
 }
 
 uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *t) {
@@ -170,10 +157,10 @@ uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *t) {
     bool ours = true;
     for (const char *at = text; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        line l = { at, stop ? stop : end };
+        hdi_span l = { at, stop ? stop : end };
         at = stop ? stop + 1 : end;
         if (l.end > l.at && l.end[-1] == '\r') l.end--;
-        if (number < 4) ours = ours && (number == 0 ? is_word(l, HEADING) : number == 1 ? names(l, "machine", t->machine) : number == 2 ? names(l, "device", t->device) : names(l, "driver", t->driver));
+        if (number < 4) ours = ours && (number == 0 ? hdi_word_is(l, HEADING) : number == 1 ? names(l, "machine", t->machine) : number == 2 ? names(l, "device", t->device) : names(l, "driver", t->driver));
         refused += number < 4 ? !ours : l.at < l.end && (!ours || !read_line(l, t));
         number++;
     }

@@ -33,6 +33,7 @@ struct hdi_loaded_kernel {
 /* What is kept of submissions of the same commands. */
 struct hdi_recording {
     hdi_link link;
+    uint64_t last_ticket;
     uint64_t ns; /* that the last one took; UNKNOWN_NS: none has ended yet */
 };
 
@@ -78,7 +79,7 @@ struct hdi_backend_device {
     cpu_job        *first, *last;
     uint64_t        submitted, done;
     bool            stop, running; /* running: some thread runs a job */
-    hdi_link        memories, dead, kernels, recordings; /* dead: freed by the owner while a submission used it */
+    hdi_link        memories, dead, kernels, recordings, forgotten; /* dead, forgotten: given up by the owner while a submission used it */
     cpu_profile     profiles[PROFILES];
     void           *scratch;     /* of all workers; it, like all below, belongs to the thread that runs a job */
     size_t          scratch_bytes; /* of one worker */
@@ -240,12 +241,22 @@ static void release(hdi_backend_device *device, hdi_memory *memory) {
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
 
+static void end_recording(hdi_backend_device *device, hdi_recording *recording) {
+    hdi_list_remove(&recording->link);
+    hdi_free(device->host->allocator, recording, sizeof *recording);
+}
+
 /* Gives back what was freed while submissions still used it. Called under the mutex. */
 static void bury(hdi_backend_device *device) {
     for (hdi_link *at = device->dead.next, *next; at != &device->dead; at = next) {
         next = at->next;
         hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
         if (memory->last_ticket <= device->done) release(device, memory);
+    }
+    for (hdi_link *at = device->forgotten.next, *next; at != &device->forgotten; at = next) {
+        next = at->next;
+        hdi_recording *recording = HDI_OBJECT(at, hdi_recording, link);
+        if (recording->last_ticket <= device->done) end_recording(device, recording);
     }
 }
 
@@ -401,6 +412,7 @@ static hd_status device_submit(hdi_backend_device *device, hdi_submission *submi
     pthread_mutex_lock(&device->mutex);
     *out_ticket = job->ticket = ++device->submitted; /* read before the queue may end the job */
     job->expected_ns = expected_ns(submission);
+    if (job->recording) job->recording->last_ticket = job->ticket;
     for (uint32_t i = 0; i < cmds->slot_count; i++) job->slots[i].memory->last_ticket = job->ticket;
     if (device->last) device->last->next = job;
     else device->first = job;
@@ -459,13 +471,6 @@ static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
 }
 
-static void end_recording(hdi_backend_device *device, hdi_recording *recording) {
-    pthread_mutex_lock(&device->mutex);
-    hdi_list_remove(&recording->link);
-    pthread_mutex_unlock(&device->mutex);
-    hdi_free(device->host->allocator, recording, sizeof *recording);
-}
-
 static void device_close(hdi_backend_device *device) {
     pthread_mutex_lock(&device->mutex);
     device->stop = true;
@@ -480,6 +485,7 @@ static void device_close(hdi_backend_device *device) {
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
     while (!hdi_list_empty(&device->recordings)) end_recording(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
+    while (!hdi_list_empty(&device->forgotten)) end_recording(device, HDI_OBJECT(device->forgotten.next, hdi_recording, link));
     pthread_cond_destroy(&device->queued);
     pthread_cond_destroy(&device->ended);
     pthread_mutex_destroy(&device->mutex);
@@ -496,6 +502,7 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
     hdi_list_init(&device->recordings);
+    hdi_list_init(&device->forgotten);
     device->pool = hdcpu_pool_new(host->allocator, device->threads);
     device->words = hdi_alloc(host->allocator, device->threads * sizeof *device->words);
     pthread_condattr_t attributes;
@@ -539,8 +546,11 @@ static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
 
 static void forget(hdi_backend_device *device, hdi_recording *recording) {
     if (!recording) return;
-    wait_idle(device); /* a queued job may still note its time */
-    end_recording(device, recording);
+    pthread_mutex_lock(&device->mutex);
+    hdi_list_remove(&recording->link);
+    hdi_list_add(&device->forgotten, &recording->link); /* a queued job may still note its time */
+    bury(device);
+    pthread_mutex_unlock(&device->mutex);
 }
 
 static void *native(hdi_backend_device *device) {

@@ -1,6 +1,7 @@
 /* kernel.c: SPIR-V and constants to a kernel: printed as CUDA C++ or HIP C++, compiled for the device's architecture, kept
  * on disk. What the cache holds needs no compiler. */
 #include "device/cuda/cu.h"
+#include "device/translate.h"
 #include <stdio.h>
 
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
@@ -8,21 +9,10 @@ static hd_status print(hdi_backend_device *device, const hdi_module *module, con
     const char *backend = device->found.info.backend;
     const uint32_t warp = (uint32_t)device->found.caps.subgroup, offers = device->found.caps.matrix_f16 ? HDI_SPIRV_OFFERS_MATRIX_UNITS : 0;
     const hdi_spirv_print_target target = { device->api.flavour->dialect, offers, warp, false, false };
-    const hdi_blob *blob = module->spirv;
-    uint32_t ids[HDI_MAX_SPEC];
-    hd_error refused = { 0 };
     if (kernel->subgroup && kernel->subgroup != warp)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0, "kernel %s wants subgroups of %u, the device has %u", module->name,
                                kernel->subgroup, warp);
-    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
-    hd_status status = hdi_spirv_print_checked(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                               HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), &target, out_text, out_printed, &refused);
-    if (status) return hdi_fail_native(error, status, backend, 0, "kernel %s: %s", module->name, refused.text);
-    for (uint32_t i = 0; i < out_printed->buffer_count; i++)
-        if (out_printed->buffers[i] >= kernel->binding_count)
-            return hdi_fail_native(error, HD_STATUS_MODULE, backend, 0, "kernel %s uses binding %u of %u", module->name, out_printed->buffers[i],
-                                   kernel->binding_count);
-    return HD_OK;
+    return hdi_translate_to_text(device->host, backend, module, kernel, &target, out_text, out_printed, error);
 }
 
 /* ---- compiling ---- */

@@ -1,21 +1,12 @@
 /* kernel.c: SPIR-V and constants to a module of OpenCL's flavour, compiled by the driver, kept on disk as the device's code. */
 #include "device/levelzero/ze.h"
+#include "device/translate.h"
 #include <stdio.h>
 
 static hd_status translate(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_module,
                            hdi_spirv_printed *out_printed, hd_error *error) {
-    const hdi_blob *blob = module->spirv;
-    uint32_t ids[HDI_MAX_SPEC];
-    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
-    hd_error refused = { 0 };
     const uint32_t lanes = kernel->subgroup ? kernel->subgroup : (uint32_t)device->found.caps.subgroup;
-    hd_status status = hdi_spirv_kernel_module_checked(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                                       HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), device->facts.offers, lanes, out_module, out_printed, &refused);
-    if (status) return hdi_fail_native(error, status, "levelzero", 0, "kernel %s: %s", module->name, refused.text);
-    for (uint32_t i = 0; i < out_printed->buffer_count; i++)
-        if (out_printed->buffers[i] >= kernel->binding_count)
-            return hdi_fail_native(error, HD_STATUS_MODULE, "levelzero", 0, "kernel %s uses binding %u of %u", module->name, out_printed->buffers[i], kernel->binding_count);
-    return HD_OK;
+    return hdi_translate_to_module(device->host, "levelzero", module, kernel, device->facts.offers, lanes, out_module, out_printed, error);
 }
 
 /* The compiler's own words, in the log. */

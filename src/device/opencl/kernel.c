@@ -1,6 +1,7 @@
 /* kernel.c: SPIR-V and constants to a program: printed as OpenCL C, compiled by the driver, kept on disk. */
 #include "device/opencl/cl.h"
 #include "device/cache.h"
+#include "device/translate.h"
 #include <stdio.h>
 
 /* Every kernel may be exact: what a device rounds by itself it rounds right where it can. */
@@ -12,17 +13,7 @@ static const char *options_for(const hdi_backend_device *device, const hdi_kerne
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
                        hdi_spirv_printed *out_printed, hd_error *error) {
     const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true, device->facts.is_pocl };
-    const hdi_blob *blob = module->spirv;
-    uint32_t ids[HDI_MAX_SPEC];
-    for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
-    hd_error refused = { 0 };
-    hd_status status = hdi_spirv_print_checked(device->host->allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                               HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), &target, out_text, out_printed, &refused);
-    if (status) return hdi_fail_native(error, status, "opencl", 0, "kernel %s: %s", module->name, refused.text);
-    for (uint32_t i = 0; i < out_printed->buffer_count; i++)
-        if (out_printed->buffers[i] >= kernel->binding_count)
-            return hdi_fail_native(error, HD_STATUS_MODULE, "opencl", 0, "kernel %s uses binding %u of %u", module->name, out_printed->buffers[i], kernel->binding_count);
-    return HD_OK;
+    return hdi_translate_to_text(device->host, "opencl", module, kernel, &target, out_text, out_printed, error);
 }
 
 /* The compiler's own words, in the log. */

@@ -73,17 +73,20 @@ hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     return *out_done ? HD_OK : status;
 }
 
+/* The flight that `ticket` ends with; tickets of failed calls are no flights: the next one. */
+static const hdvk_flight *flight_of(const hdi_backend_device *device, uint64_t ticket) {
+    uint32_t at = device->flight_first;
+    while (at + 1 < device->flight_count && device->flights[at].ticket < ticket) at++;
+    return &device->flights[at];
+}
+
 /* Waits for the flight that `ticket` ends with, at most `timeout_ns`. */
 static VkResult wait_for(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns) {
     hdvk_vk *vk = &device->vk;
     VkSemaphore semaphores[HDI_QUEUE_COUNT];
     uint64_t values[HDI_QUEUE_COUNT];
     uint32_t count = 0;
-    if (!device->timeline) {
-        uint32_t at = device->flight_first; /* tickets of failed calls are no flights: take the next one */
-        while (at + 1 < device->flight_count && device->flights[at].ticket < ticket) at++;
-        return HDVK_CALL(vk, WaitForFences, vk->device, 1, &device->flights[at].fence, VK_TRUE, timeout_ns);
-    }
+    if (!device->timeline) return HDVK_CALL(vk, WaitForFences, vk->device, 1, &flight_of(device, ticket)->fence, VK_TRUE, timeout_ns);
     for (uint32_t queue = 0; queue < HDI_QUEUE_COUNT; queue++) {
         uint64_t value = 0;
         for (uint32_t i = device->flight_first; i < device->flight_count && device->flights[i].ticket <= ticket; i++)
@@ -100,9 +103,7 @@ static VkResult wait_for(hdi_backend_device *device, uint64_t ticket, uint64_t t
 
 /* Work that is short as yet is watched for a while; TIMEOUT: it was not done meanwhile. */
 static hd_status watch(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
-    uint32_t at = device->flight_first;
-    while (at + 1 < device->flight_count && device->flights[at].ticket < ticket) at++;
-    const uint64_t begun_ns = device->flights[at].begun_ns, watched_ns = HDI_MIN(hdi_watched_ns(&device->facts.found, hdi_now_ns() - begun_ns), timeout_ns);
+    const uint64_t begun_ns = flight_of(device, ticket)->begun_ns, watched_ns = HDI_MIN(hdi_watched_ns(&device->facts.found, hdi_now_ns() - begun_ns), timeout_ns);
     if (watched_ns == 0) return HD_STATUS_TIMEOUT;
     return hdi_wait_by_looks(device, &device->facts.found, hdvk_poll, ticket, begun_ns, watched_ns, error);
 }

@@ -1,0 +1,14 @@
+/* translate.h: a kernel of the table in the language that a device's driver compiles (spirv.h). */
+#ifndef HDI_TRANSLATE_H
+#define HDI_TRANSLATE_H
+
+#include "device/backend.h"
+#include "spirv/spirv.h"
+
+/* Prints the kernel as text of the target's. Errors name the kernel, and are `backend`'s. */
+hd_status hdi_translate_to_text(const hdi_host *host, const char *backend, const hdi_module *module, const hdi_kernel *kernel, const hdi_spirv_print_target *target,
+                                hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+/* Turns it into SPIR-V of OpenCL's flavour, for what the device offers (hdi_spirv_offer) and subgroups of `lanes`. */
+hd_status hdi_translate_to_module(const hdi_host *host, const char *backend, const hdi_module *module, const hdi_kernel *kernel, uint32_t offers, uint32_t lanes,
+                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
+#endif
