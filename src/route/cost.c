@@ -54,7 +54,8 @@ static const hdi_figure *measured(const hdi_tuning *tuning, hdi_family family, h
 
 const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
     static const hdi_family kin[HDI_FAMILY_COUNT] = { /* what it is most like; NONE: nothing */
-        [HDI_FAMILY_TABLE] = HDI_FAMILY_COPY, [HDI_FAMILY_ROPE] = HDI_FAMILY_ROWS, [HDI_FAMILY_USER] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_COPY] = HDI_FAMILY_ELEMENTWISE,
+        [HDI_FAMILY_TABLE] = HDI_FAMILY_COPY, [HDI_FAMILY_ROPE] = HDI_FAMILY_NORM, [HDI_FAMILY_NORM] = HDI_FAMILY_SOFTMAX,
+        [HDI_FAMILY_FUNCTION] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_USER] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_COPY] = HDI_FAMILY_ELEMENTWISE,
     };
     for (hdi_family of = family; of != HDI_FAMILY_NONE; of = kin[of]) {
         const hdi_figure *figure = measured(tuning, of, width);

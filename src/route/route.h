@@ -12,10 +12,12 @@
 /* X(FAMILY, "name", what it is): operations whose time follows from their arithmetic and bytes by the same figures. */
 #define HDI_FAMILY_LIST(X) \
     X(ELEMENTWISE, "elementwise", "each element by itself, and chains of such") \
+    X(FUNCTION,    "function",    "the same with quotients, roots, exponentials and what is made of them") \
     X(MATMUL,      "matmul",      "matrix products of more than 8 rows") \
     X(MATVEC,      "matvec",      "matrix products of at most 8 rows: the weights are most of what is read") \
     X(REDUCE,      "reduce",      "sums and picks along an axis") \
-    X(ROWS,        "rows",        "softmax, norms, cross entropy: a row at a time, read more than once") \
+    X(SOFTMAX,     "softmax",     "softmax and cross entropy: a row at a time, read more than once") \
+    X(NORM,        "norm",        "norms, likewise") \
     X(TABLE,       "table",       "rows from and to tables and states") \
     X(ROPE,        "rope",        "rotary embedding") \
     X(ATTENTION,   "attention",   "attention") \

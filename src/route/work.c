@@ -22,24 +22,6 @@ const char *hdi_width_name(hdi_width width) {
 
 /* ---- one node ---- */
 
-static hdi_family family_of(const hdi_node *node) {
-    switch (node->op) {
-    case HDI_OP_MATMUL: return HDI_FAMILY_MATMUL;
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_TOP_K:
-        return HDI_FAMILY_REDUCE;
-    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CROSS_ENTROPY: case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return HDI_FAMILY_ROWS;
-    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS: return HDI_FAMILY_TABLE;
-    case HDI_OP_ROPE: return HDI_FAMILY_ROPE;
-    case HDI_OP_ATTENTION: return HDI_FAMILY_ATTENTION;
-    case HDI_OP_COPY: case HDI_OP_CONCAT: case HDI_OP_PAD: return HDI_FAMILY_COPY;
-    case HDI_OP_DISPATCH: return HDI_FAMILY_USER;
-    case HDI_OP_NONE: case HDI_OP_INPUT: case HDI_OP_STATE: case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: return HDI_FAMILY_NONE;
-    default: return HDI_FAMILY_ELEMENTWISE;
-    }
-}
-
-static bool is_view(hdi_op op) { return op == HDI_OP_RESHAPE || op == HDI_OP_PERMUTE || op == HDI_OP_SLICE; }
-
 static bool is_costly(hdi_op op) {
     switch (op) {
     case HDI_OP_DIV: case HDI_OP_SQRT: case HDI_OP_EXP: case HDI_OP_LOG: case HDI_OP_SIN: case HDI_OP_COS: case HDI_OP_ELU:
@@ -47,6 +29,26 @@ static bool is_costly(hdi_op op) {
     default: return false;
     }
 }
+
+static hdi_family family_of(const hdi_node *node) {
+    switch (node->op) {
+    case HDI_OP_MATMUL: return HDI_FAMILY_MATMUL;
+    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_TOP_K:
+        return HDI_FAMILY_REDUCE;
+    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CROSS_ENTROPY: return HDI_FAMILY_SOFTMAX;
+    case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return HDI_FAMILY_NORM;
+    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS: return HDI_FAMILY_TABLE;
+    case HDI_OP_ROPE: return HDI_FAMILY_ROPE;
+    case HDI_OP_ATTENTION: return HDI_FAMILY_ATTENTION;
+    case HDI_OP_COPY: case HDI_OP_CONCAT: case HDI_OP_PAD: return HDI_FAMILY_COPY;
+    case HDI_OP_DISPATCH: return HDI_FAMILY_USER;
+    case HDI_OP_NONE: case HDI_OP_INPUT: case HDI_OP_STATE: case HDI_OP_RESHAPE: case HDI_OP_PERMUTE: case HDI_OP_SLICE: return HDI_FAMILY_NONE;
+    default: return is_costly(node->op) ? HDI_FAMILY_FUNCTION : HDI_FAMILY_ELEMENTWISE;
+    }
+}
+
+static bool is_by_element(hdi_family family) { return family == HDI_FAMILY_ELEMENTWISE || family == HDI_FAMILY_FUNCTION; }
+static bool is_view(hdi_op op) { return op == HDI_OP_RESHAPE || op == HDI_OP_PERMUTE || op == HDI_OP_SLICE; }
 
 static const hdi_node *operand_of(const hd_program *program, const hdi_node *node, uint32_t i) {
     return i < node->operand_count && node->operands[i] ? &program->nodes[node->operands[i] - 1] : NULL;
@@ -106,11 +108,12 @@ static void count_node(const hd_program *program, const hdi_node *node, hdi_work
         if (!seen) work->bytes = plus(work->bytes, bytes_of(operand_of(program, node, i)));
     }
     switch (work->family) {
-    case HDI_FAMILY_ELEMENTWISE: work->flops = times(elements, is_costly(node->op) ? COSTLY_FLOPS : 1); break;
+    case HDI_FAMILY_FUNCTION: work->flops = times(elements, COSTLY_FLOPS); break;
     case HDI_FAMILY_MATMUL: count_matmul(program, node, work); break;
     case HDI_FAMILY_COPY: work->flops = 0; break;
     case HDI_FAMILY_REDUCE: work->flops = times(read, node->op == HDI_OP_DOT ? 2 : 1); break;
-    case HDI_FAMILY_ROWS: work->flops = times(read, node->op == HDI_OP_RMS_NORM || node->op == HDI_OP_LAYER_NORM ? 6 : 8); break;
+    case HDI_FAMILY_SOFTMAX: work->flops = times(read, 8); break;
+    case HDI_FAMILY_NORM: work->flops = times(read, 6); break;
     case HDI_FAMILY_ROPE: work->flops = times(elements, 6); break;
     case HDI_FAMILY_ATTENTION: count_attention(program, node, work); break;
     case HDI_FAMILY_TABLE:
@@ -152,7 +155,7 @@ static void count_uses(const hd_program *program, reading *readings) {
             reading *r = &readings[node->operands[i] - 1];
             r->alive = true;
             r->uses++;
-            const bool takes_views = family == HDI_FAMILY_ELEMENTWISE || family == HDI_FAMILY_MATMUL || family == HDI_FAMILY_COPY;
+            const bool takes_views = is_by_element(family) || family == HDI_FAMILY_MATMUL || family == HDI_FAMILY_COPY;
             r->dense = r->dense || (is_view(node->op) && node->op != HDI_OP_RESHAPE ? readings[at].dense : !takes_views);
         }
     }
@@ -173,7 +176,7 @@ static bool may_join(const hd_program *program, const hdi_node *node, hd_value o
     const hdi_node *from = &program->nodes[operand - 1];
     const reading *r = &readings[operand - 1];
     const hdi_family family = work[operand - 1].family;
-    if (family != HDI_FAMILY_ELEMENTWISE && family != HDI_FAMILY_MATMUL && family != HDI_FAMILY_MATVEC && from->op != HDI_OP_COPY) return false;
+    if (!is_by_element(family) && family != HDI_FAMILY_MATMUL && family != HDI_FAMILY_MATVEC && from->op != HDI_OP_COPY) return false;
     return r->uses == 1 && !r->output && hdi_shape_equal(from->shape, node->shape);
 }
 
@@ -224,7 +227,7 @@ hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work
         if (work->family == HDI_FAMILY_NONE || is_view(node->op)) continue;
         work->launch = true;
         count_node(program, node, work);
-        if (work->family == HDI_FAMILY_ELEMENTWISE || node->op == HDI_OP_COPY) {
+        if (is_by_element(work->family) || node->op == HDI_OP_COPY) {
             r->steps = 1;
             r->costly = is_costly(node->op);
             if (fusion) fuse_node(program, at + 1, out_work, readings);

@@ -267,7 +267,7 @@ static void tasks_are_dealt_out(void **state) {
             const hd_value x = hd_input(s.program, (char[2]){ (char)('a' + i), 0 }, HD_F32, HD_SHAPE(1 + i % 3, SIDE));
             hd_output(s.program, (char[2]){ (char)('u' + i), 0 }, hd_softmax(s.program, x, -1));
         }
-        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_ROWS][0] = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = d ? 0.5 * slow : 1, .samples = 1 };
+        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][0] = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = d ? 0.5 * slow : 1, .samples = 1 };
         s.tuning[0].submit.fixed_ns = s.tuning[1].submit.fixed_ns = 1500;
         finish(&s, true);
         s.routing.overlap = true;
@@ -290,7 +290,7 @@ static void a_chain_runs_beside_a_product(void **state) {
     const hd_value x = hd_input(s.program, "x", HD_F32, HD_SHAPE(256, 256));
     hd_output(s.program, "y", hd_matmul(s.program, x, x));
     for (int d = 0; d < 2; d++) {
-        s.tuning[d].ops[HDI_FAMILY_ROWS][0] = (hdi_figure){ .fixed_ns = d ? 500 : 3000, .samples = 1 };
+        s.tuning[d].ops[HDI_FAMILY_SOFTMAX][0] = (hdi_figure){ .fixed_ns = d ? 500 : 3000, .samples = 1 };
         s.tuning[d].ops[HDI_FAMILY_MATMUL][0] = (hdi_figure){ .fixed_ns = d ? 200000 : 10000, .samples = 1 };
     }
     finish(&s, true);

@@ -55,7 +55,7 @@ static counted routed(const hd_program *p, bool fusion, hdi_work work[64]) {
 
 static const struct { hdi_family family; const char *lines; } cases[] = {
     { HDI_FAMILY_ELEMENTWISE, "a = input f32[8,32] \"a\"\nb = input f32[32] \"b\"\ny = add a b\noutput y \"y\"\n" },
-    { HDI_FAMILY_ELEMENTWISE, "a = input f16[8,32] \"a\"\ny = gelu a\noutput y \"y\"\n" },
+    { HDI_FAMILY_FUNCTION, "a = input f16[8,32] \"a\"\ny = gelu a\noutput y \"y\"\n" },
     { HDI_FAMILY_ELEMENTWISE, "a = input f32[8,32] \"a\"\ny = cast a dtype=f16\noutput y \"y\"\n" },
     { HDI_FAMILY_ELEMENTWISE, "a = input f32[8,32] \"a\"\ny = mul a a\noutput y \"y\"\n" },
     { HDI_FAMILY_MATMUL, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\ny = matmul a b\noutput y \"y\"\n" },
@@ -65,10 +65,10 @@ static const struct { hdi_family family; const char *lines; } cases[] = {
     { HDI_FAMILY_REDUCE, "a = input f32[8,32] \"a\"\ny = sum a axis=1\noutput y \"y\"\n" },
     { HDI_FAMILY_REDUCE, "a = input f32[8,32] \"a\"\nb = input f32[8,32] \"b\"\ny = dot a b axis=1\noutput y \"y\"\n" },
     { HDI_FAMILY_REDUCE, "a = input f32[8,32] \"a\"\ny = argmax a axis=1\noutput y \"y\"\n" },
-    { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\ny = softmax a axis=1\noutput y \"y\"\n" },
-    { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\nt = input i32[8] \"t\"\ny = cross_entropy a t\noutput y \"y\"\n" },
-    { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\ny = rms_norm a w eps=1e-06\noutput y \"y\"\n" },
-    { HDI_FAMILY_ROWS, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\nb = input f32[32] \"b\"\ny = layer_norm a w b eps=1e-06\noutput y \"y\"\n" },
+    { HDI_FAMILY_SOFTMAX, "a = input f32[8,32] \"a\"\ny = softmax a axis=1\noutput y \"y\"\n" },
+    { HDI_FAMILY_SOFTMAX, "a = input f32[8,32] \"a\"\nt = input i32[8] \"t\"\ny = cross_entropy a t\noutput y \"y\"\n" },
+    { HDI_FAMILY_NORM, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\ny = rms_norm a w eps=1e-06\noutput y \"y\"\n" },
+    { HDI_FAMILY_NORM, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\nb = input f32[32] \"b\"\ny = layer_norm a w b eps=1e-06\noutput y \"y\"\n" },
     { HDI_FAMILY_REDUCE, "a = input f32[8,32] \"a\"\ny = top_k a k=4\noutput y \"y\"\n" },
     { HDI_FAMILY_TABLE, "a = input f32[8,32] \"a\"\ni = input i32[8,4] \"i\"\ny = take_along a i\noutput y \"y\"\n" },
     { HDI_FAMILY_TABLE, "t = input f32[100,32] \"t\"\ni = input i32[5] \"i\"\ny = gather t i\noutput y \"y\"\n" },
