@@ -110,6 +110,26 @@
  * attributes. Where all are dense RANK is 1. */
 #define HDI_EW_PER_INVOCATION 4
 
+/* ---- transpose: a copy whose input lies along one axis, of R elements, and whose output lies along another, of C. Bindings:
+ * input, output. A workgroup turns a tile of TILE x TILE elements, on a GPU of HDI_TR_WORDS words a row: there R, C, strides and
+ * first elements are of whole words. Elements are moved as they are. ---- */
+#define HDI_TR_TYPE  16
+#define HDI_TR_TILE  17
+#define HDI_TR_WORDS 32u
+#define HDI_TR_OUTER 4 /* axes besides the two, at most */
+/* Push words: */
+#define HDI_TR_PUSH_R          0
+#define HDI_TR_PUSH_C          1
+#define HDI_TR_PUSH_IN_STRIDE  2 /* elements between the input's lines, along C */
+#define HDI_TR_PUSH_OUT_STRIDE 3 /* between the output's, along R */
+#define HDI_TR_PUSH_IN_FIRST   4
+#define HDI_TR_PUSH_OUT_FIRST  5
+#define HDI_TR_PUSH_LENGTHS    6  /* of the outer axes */
+#define HDI_TR_PUSH_IN_OUTER   10 /* the input's strides along them */
+#define HDI_TR_PUSH_OUT_OUTER  14 /* the output's */
+#define HDI_TR_PUSH_WORDS      18
+/* Groups: outer axes, the first one slowest, tiles along R, tiles along C. */
+
 /* ---- matmul family: C[b] = chain(A[b] x B[b]) ----
  * Bindings: A, B, C, then the chain's sources 1..3 (A again where one is absent); matvec_subgroup and matvec_dot have one
  * more, the norm's weight (A again where absent). With a norm, A's rows are rms_norm of what binding 0 holds: the sums are

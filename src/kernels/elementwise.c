@@ -1,12 +1,11 @@
-/* elementwise.c: from an element-wise chain to launches of the elementwise kernel. Axes that all operands walk alike
- * become one, operands that follow the output's own order need no index arithmetic, and what is too large for one launch
+/* elementwise.c: from an element-wise chain to launches of the elementwise kernel, or of the one that turns tiles where the chain
+ * is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands that follow the output's own order need no index arithmetic, and what is too large for one launch
  * is halved until it fits. Also packs chains for every kernel that ends in one. Pure. */
 #include "kernels/cpu/chain.h"
+#include "kernels/space.h"
 #include "kernels/steps.h"
 #include <stdio.h>
 
-#define OUTPUT 4u
-#define OPERANDS 5u
 #define WORKGROUP_GPU 256u
 #define WORKGROUP_CPU 4096u
 #define WIDTHS 4u /* among which there is a choice */
@@ -65,88 +64,15 @@ uint32_t hdi_launch_chain(hdi_launch *launch, const hdi_chain *chain, uint32_t *
     return chain->attr_count;
 }
 
-/* ---- the index space ---- */
-
-typedef struct operand {
-    const hdi_tensor *tensor; /* NULL: none */
-    uint64_t element_bytes;
-    uint64_t first;
-    int64_t  strides[HD_MAX_RANK];
-} operand;
-typedef struct space {
-    uint32_t rank; /* at least 1 */
-    uint64_t lengths[HD_MAX_RANK];
-    operand  operands[OPERANDS]; /* inputs, and the output at OUTPUT */
-} space;
-
-/* Where an operand lies, as a binding sees it. */
-typedef struct place {
-    bool     dense;         /* read at the output's own index, from the binding's beginning */
-    uint64_t offset, bytes; /* of the binding */
-    uint64_t first, last;   /* elements from `offset` on: where index 0 is, and the furthest one */
-} place;
-
-/* Axis `axis` goes on where the space's last axis ends, for every operand. */
-static bool continues(const space *s, uint32_t axis, uint64_t length) {
-    if (s->rank == 0) return false;
-    for (uint32_t i = 0; i < OPERANDS; i++) {
-        const operand *o = &s->operands[i];
-        if (o->tensor && o->strides[s->rank - 1] != o->tensor->strides[axis] * (int64_t)length) return false;
-    }
-    return true;
-}
-
-static space space_of(const hdi_chain *chain, const hdi_tensor *out) {
-    space s = { .rank = 0 };
-    for (uint32_t i = 0; i < OPERANDS; i++) {
-        const hdi_tensor *tensor = i == OUTPUT ? out : i < chain->input_count ? &chain->inputs[i] : NULL;
-        if (tensor) s.operands[i] = (operand){ tensor, hd_dtype_bytes(tensor->dtype, 1), tensor->first, { 0 } };
-    }
-    for (uint32_t axis = 0; axis < out->shape.rank; axis++) {
-        const uint64_t length = (uint64_t)out->shape.dims[axis];
-        if (length == 1) continue;
-        const bool merge = continues(&s, axis, length);
-        if (!merge) s.lengths[s.rank++] = 1;
-        s.lengths[s.rank - 1] *= length;
-        for (uint32_t i = 0; i < OPERANDS; i++)
-            if (s.operands[i].tensor) s.operands[i].strides[s.rank - 1] = s.operands[i].tensor->strides[axis];
-    }
-    if (s.rank == 0) s.lengths[s.rank++] = 1; /* a single element */
-    return s;
-}
-
-static uint64_t elements_of(const space *s) {
-    uint64_t elements = 1;
-    for (uint32_t axis = 0; axis < s->rank; axis++) elements *= s->lengths[axis];
-    return elements;
-}
-
-static place place_of(const space *s, uint32_t index, const hdi_caps *caps) {
-    const operand *o = &s->operands[index];
-    uint64_t low = o->first, high = o->first;
-    int64_t stride = 1;
-    bool dense = true;
-    for (uint32_t axis = s->rank; axis-- > 0;) {
-        const uint64_t way = (s->lengths[axis] - 1) * (uint64_t)(o->strides[axis] < 0 ? -o->strides[axis] : o->strides[axis]);
-        if (o->strides[axis] < 0) low -= way; else high += way;
-        dense = dense && (s->lengths[axis] == 1 || o->strides[axis] == stride);
-        stride *= (int64_t)s->lengths[axis];
-    }
-    const uint64_t least = caps->native_kernels ? o->element_bytes : 16, align = HDI_MAX(caps->binding_align, least);
-    const uint64_t offset = low * o->element_bytes / align * align, skipped = offset / o->element_bytes;
-    const uint64_t end = ((high + 1) * o->element_bytes + 3) & ~UINT64_C(3);
-    return (place){ dense && o->first == skipped, offset, end - offset, o->first - skipped, high - skipped };
-}
-
-static bool place_fits(const place *p, const hdi_caps *caps) {
+static bool place_fits(const hdi_place *p, const hdi_caps *caps) {
     return p->last <= UINT32_MAX && (caps->max_binding_bytes == 0 || p->bytes <= caps->max_binding_bytes);
 }
 
 /* Push words of a launch over the space. */
-static uint32_t words_of(const space *s, const hdi_chain *chain, const hdi_caps *caps) {
+static uint32_t words_of(const hdi_space *s, const hdi_chain *chain, const hdi_caps *caps) {
     uint32_t words = s->rank + chain->attr_count;
-    for (uint32_t i = 0; i < OPERANDS; i++)
-        if (s->operands[i].tensor && !place_of(s, i, caps).dense) words += 1 + s->rank;
+    for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++)
+        if (s->operands[i].tensor && !hdi_space_place(s, i, caps).dense) words += 1 + s->rank;
     return words;
 }
 
@@ -155,7 +81,7 @@ static uint32_t most_words(const hdi_caps *caps) {
 }
 
 bool hdi_chain_fits(const hdi_chain *chain, const hdi_tensor *out, const hdi_caps *caps) {
-    const space s = space_of(chain, out);
+    const hdi_space s = hdi_space_of(chain, out);
     return chain->step_count <= HDI_CHAIN_STEPS && chain->input_count <= HDI_CHAIN_INPUTS &&
         hdi_chain_costly_steps(chain) <= 1 && words_of(&s, chain, caps) <= most_words(caps);
 }
@@ -171,14 +97,14 @@ static void copy_as_words(uint32_t *spec) {
     spec[HDI_SPEC_STEP] = (spec[HDI_SPEC_STEP] & ~(15u << 20)) | (uint32_t)HDI_TYPE_BF16 << 20;
 }
 
-static const char *because(const space *s, uint32_t dense, bool cut) {
+static const char *because(const hdi_space *s, uint32_t dense, bool cut) {
     if (cut) return "one of several parts: larger than one binding or one launch may be";
     if (s->rank == 1 && (dense & 16u)) return "every operand lies in the output's own order: no index arithmetic";
     return dense & 16u ? "operands of another order than the output: an index for each element"
                        : "the output is part of a larger tensor: elements are stored one by one";
 }
 
-static uint64_t distinct_elements(const space *s, uint32_t index) {
+static uint64_t distinct_elements(const hdi_space *s, uint32_t index) {
     uint64_t elements = 1;
     for (uint32_t axis = 0; axis < s->rank; axis++)
         if (s->operands[index].strides[axis] != 0) elements *= s->lengths[axis];
@@ -198,7 +124,7 @@ static bool name_width(const void *caps, uint32_t nth, char out[HDI_OPTION_NAME]
     return width_of(caps, nth) > 0;
 }
 
-static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const space *s, bool cut,
+static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const hdi_space *s, bool cut,
                               hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = request->caps;
     const uint32_t room = most_words(caps), need = words_of(s, chain, caps);
@@ -207,7 +133,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
-    const uint64_t elements = elements_of(s);
+    const uint64_t elements = hdi_space_elements(s);
     const hdi_class class = hdi_class_of(HDI_CLASS_ELEMENTWISE, chain->inputs[0].dtype, 1, elements);
     const uint32_t option = hdi_option_choose(request, lowering->menus, class, WIDTHS, name_width, caps);
     kernel->module = HDI_MODULE_ELEMENTWISE;
@@ -221,11 +147,11 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     uint32_t words = 0, dense = 0;
     launch->push[words++] = (uint32_t)elements;
     for (uint32_t axis = 1; axis < s->rank; axis++) launch->push[words++] = (uint32_t)s->lengths[axis];
-    for (uint32_t i = 0; i < OPERANDS; i++) {
+    for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++) {
         const uint32_t from = s->operands[i].tensor ? i : 0; /* an absent input shows input 0 again */
-        const operand *o = &s->operands[from];
-        const place p = place_of(s, from, caps);
-        const uint32_t access = i < OUTPUT ? HDI_READ : o->element_bytes < 4 ? HDI_READ | HDI_WRITE : HDI_WRITE;
+        const hdi_operand *o = &s->operands[from];
+        const hdi_place p = hdi_space_place(s, from, caps);
+        const uint32_t access = i < HDI_SPACE_OUTPUT ? HDI_READ : o->element_bytes < 4 ? HDI_READ | HDI_WRITE : HDI_WRITE;
         launch->uses[i] = (hdi_use){ o->tensor->storage, p.offset, p.bytes, access };
         if (from != i) continue;
         launch->bytes += distinct_elements(s, i) * o->element_bytes;
@@ -236,7 +162,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->spec[HDI_EW_DENSE] = dense;
     words += hdi_launch_chain(launch, chain, launch->push + words);
     copy_as_words(kernel->spec);
-    kernel->binding_count = OPERANDS;
+    kernel->binding_count = HDI_SPACE_OPERANDS;
     kernel->push_bytes = words * 4;
     hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
@@ -247,13 +173,13 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
 
 /* The axis to halve: the outermost one where there are too many elements, else the one along which an operand that does
  * not fit reaches furthest. The rank where all fits. */
-static uint32_t axis_to_halve(const space *s, const hdi_caps *caps) {
-    if (elements_of(s) > MOST_ELEMENTS)
+static uint32_t axis_to_halve(const hdi_space *s, const hdi_caps *caps) {
+    if (hdi_space_elements(s) > MOST_ELEMENTS)
         for (uint32_t axis = 0; axis < s->rank; axis++)
             if (s->lengths[axis] > 1) return axis;
-    for (uint32_t i = 0; i < OPERANDS; i++) {
+    for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++) {
         if (!s->operands[i].tensor) continue;
-        const place p = place_of(s, i, caps);
+        const hdi_place p = hdi_space_place(s, i, caps);
         if (place_fits(&p, caps)) continue;
         uint32_t furthest = 0;
         uint64_t most = 0;
@@ -267,19 +193,23 @@ static uint32_t axis_to_halve(const space *s, const hdi_caps *caps) {
     return s->rank;
 }
 
-static hd_status launch_parts(const hdi_request *request, const hdi_chain *chain, const space *s, bool cut,
+static hd_status launch_parts(const hdi_request *request, const hdi_chain *chain, const hdi_space *s, bool cut,
                               hdi_lowering *lowering, hd_error *error) {
     const uint32_t axis = axis_to_halve(s, request->caps);
-    if (axis == s->rank) return launch_space(request, chain, s, cut, lowering, error);
+    if (axis == s->rank) {
+        bool taken;
+        const hd_status status = hdi_lower_transpose(request, chain, s, lowering, &taken, error);
+        return status || taken ? status : launch_space(request, chain, s, cut, lowering, error);
+    }
     if (s->lengths[axis] == 1)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a binding of the device, %llu bytes, holds no single element of the chain's",
                         (unsigned long long)request->caps->max_binding_bytes);
     uint64_t half = s->lengths[axis] / 2;
     if (half > 4096) half &= ~UINT64_C(4095); /* parts begin where a binding may begin */
-    space left = *s, right = *s;
+    hdi_space left = *s, right = *s;
     left.lengths[axis] = half;
     right.lengths[axis] -= half;
-    for (uint32_t i = 0; i < OPERANDS; i++)
+    for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++)
         right.operands[i].first += half * (uint64_t)s->operands[i].strides[axis];
     const hd_status status = launch_parts(request, chain, &left, true, lowering, error);
     return status ? status : launch_parts(request, chain, &right, true, lowering, error);
@@ -294,8 +224,8 @@ static hd_status check(const hdi_request *request, const hdi_chain *chain, hd_er
             return hdi_fail(error, HD_STATUS_TYPE, "element-wise operations do not take %s", hd_dtype_name(chain->inputs[i].dtype));
     if (hdi_chain_costly_steps(chain) > 1)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "a chain has one costly function, this one %u", hdi_chain_costly_steps(chain));
-    if (!caps->native_kernels && caps->max_bindings < OPERANDS)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel needs %u bindings and the device has %llu", OPERANDS,
+    if (!caps->native_kernels && caps->max_bindings < HDI_SPACE_OPERANDS)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel needs %u bindings and the device has %llu", HDI_SPACE_OPERANDS,
                         (unsigned long long)caps->max_bindings);
     if (!caps->native_kernels && HDI_MIN(caps->max_workgroup, caps->max_workgroup_x) < 1)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the device runs no workgroups");
@@ -310,6 +240,6 @@ hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *loweri
         copy.inputs[0] = request->inputs[0];
     }
     const hd_status status = check(request, chain, error);
-    const space s = space_of(chain, &request->out);
+    const hdi_space s = hdi_space_of(chain, &request->out);
     return status ? status : launch_parts(request, chain, &s, false, lowering, error);
 }

@@ -24,7 +24,7 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
     case HDI_MODULE_REDUCE: case HDI_MODULE_SOFTMAX: case HDI_MODULE_NORM:
         variant.forms = UINT64_C(1) << ((spec[HDI_ROW_OP] * OPERATION + spec[HDI_ROW_TYPE]) & 63u);
         break;
-    case HDI_MODULE_GATHER: case HDI_MODULE_SCATTER_ADD: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE: case HDI_MODULE_TOP_K:
+    case HDI_MODULE_GATHER: case HDI_MODULE_SCATTER_ADD: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE: case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE:
         variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
         break;
     default: variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY + 1] & 63u); /* of B, of keys and values */

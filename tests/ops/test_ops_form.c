@@ -37,6 +37,31 @@ static void permutes(void) {
     }
 }
 
+/* Two axes that are long enough to be turned tile by tile, among others; whole, or a part of either tensor. */
+static void turns(void) {
+    static const int64_t lengths[] = { 16, 20, 32, 36, 68, 100, 132, 17, 33 };
+    for (uint32_t t = 0; t < HDI_COUNT(plain); t++) {
+        ops_begin(hd_dtype_name(plain[t]), 0);
+        for (uint32_t k = 0; k < 24; k++) {
+            const uint32_t rank = 2 + k % 3;
+            hd_shape shape = { rank, { 0 } };
+            uint32_t axes[HD_MAX_RANK];
+            for (uint32_t i = 0; i < rank; i++) shape.dims[i] = i + 2 < rank && rank > 3 ? 3 : ops_pick(lengths, k < 18 ? 7 : 9);
+            permutation(rank, rank == 2 ? 1 : 1 + ops_random(rank == 3 ? 5 : 23), axes);
+            hd_program *p = ops_program();
+            const hd_value x = ops_input(plain[t], shape, OPS_WIDE);
+            if (k % 4 == 3) {
+                const int64_t begin[HD_MAX_RANK] = { 0 };
+                int64_t end[HD_MAX_RANK];
+                for (uint32_t i = 0; i < rank; i++) end[i] = shape.dims[i] - (i + 1 == rank ? 4 : 0);
+                const hd_value turned = hd_permute(p, hd_slice(p, x, begin, end, rank), axes, rank);
+                ops_case(hd_concat(p, (hd_value[]){ turned, turned }, 2, (int)(rank - 1)));
+            } else ops_case(hd_permute(p, x, axes, rank));
+        }
+        ops_end();
+    }
+}
+
 static void reshapes(void) {
     static const hd_shape pairs[][2] = {
         { { 0, { 0 } }, { 1, { 1 } } }, { { 1, { 1 } }, { 0, { 0 } } }, { { 1, { 12 } }, { 2, { 3, 4 } } }, { { 2, { 3, 4 } }, { 2, { 4, 3 } } },
@@ -138,6 +163,6 @@ static void views(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "permute", permutes }, { "reshape", reshapes }, { "slice", slices }, { "pad", pads }, { "concat", concats }, { "views", views } };
+    static const ops_test tests[] = { { "permute", permutes }, { "turn", turns }, { "reshape", reshapes }, { "slice", slices }, { "pad", pads }, { "concat", concats }, { "views", views } };
     return ops_main("form", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest e77f07c8684433cf. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest a0dd41b22aefe1c2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -8120,4 +8120,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00002c4f,0x000200f9,0x00002bad,0x000200f8,0x00002bad,0x000200f9,0x00002ae2,
 0x000200f8,0x00002ae2,0x000200f9,0x0000084a,0x000200f8,0x0000084a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xe77f07c8684433cf), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xa0dd41b22aefe1c2), NULL };
