@@ -27,7 +27,7 @@ typedef struct cli_option {
 /* Options that several commands have. */
 #define CLI_OPTION_DEVICE { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
 #define CLI_OPTION_MATH { "--math", "exact|fast", "exact: the same bits on every device; default: fast" }
-#define CLI_OPTION_ROUTE { "--route", "WHERE", "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=cpu,rest=gpu" }
+#define CLI_OPTION_ROUTE { "--route", "WHERE", "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=60%,rest=cpu; 60%: the GPU's share of the rows" }
 #define CLI_OPTION_TRACE { "--trace", "FILE.json", "write what each queue did when, for Perfetto or chrome://tracing" }
 #define CLI_OPTION_JSON { "--json", NULL, "print JSON" }
 

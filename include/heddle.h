@@ -680,9 +680,10 @@ typedef struct hd_plan_desc {
     uint32_t slice_us;     /* longest estimated piece handed to the device at once; 0: 100,000; watchdogs stay asleep */
     hd_device  *beside;    /* a second device of the context, on which operations may run too; NULL: none */
     const char *route;     /* where they run; borrowed for the call. NULL or "device": all on the device; "beside": all on the second;
-                              "auto": where they are fastest (hd_device_tune, docs/route.md); or a list such as "matmul=beside,v3-v9=device,rest=beside" of an
+                              "auto": where they are fastest (hd_device_tune, docs/route.md); or a list such as "matmul=beside,v3-v9=60%,rest=device" of an
                               operation's name, a value as hd_program_print shows it or a range of such, or "rest". The first that fits
-                              counts, and what none fits is on the device */
+                              counts, and what none fits is on the device. 60%: the device computes about so much of the operation's rows, and the
+                              second one the others at the same time */
     const char *const *resident; /* for route "auto": names of inputs that are written once, such as weights, so that they cost nothing in
                               a run; those of a quantised type need not be named. Borrowed for the call */
     uint32_t    resident_count;
@@ -693,6 +694,11 @@ typedef struct hd_plan_desc {
  *   host. Everything below works on the whole by name: an input that both devices read is written to both.
  *   - All that touches a state is on one device: where the route names it, else where most of it is. A route that names both is
  *     refused. Kernels of your own go to the device that runs them.
+ *   - Rows are those along the first axis. An operation can be shared by rows whose rows are computed each by itself: element by
+ *     element, products by rows of A, along an axis that is not the first. What reads a shared value by the same rows takes them where
+ *     they are; for all else they are joined. Inputs that are only read by such rows, and shared outputs, lie on both devices in pieces,
+ *     which hd_plan_write and hd_plan_read bring together; no more than the pieces travels. Exact mode gives the same bits. Of what is
+ *     named the operations that cannot be shared are on the device; a single value that cannot is refused.
  *   - Segments that do not wait for each other run at the same time. hd_plan_submit hands over what can be without waiting;
  *     hd_ticket_poll and hd_ticket_wait hand over what comes next, and so do the plan's own calls, which wait for all of it
  *     first. A ticket of such a plan is therefore used by the plan's thread. Ending the plan leaves segments out that were not
@@ -703,7 +709,7 @@ typedef struct hd_plan_desc {
  *  before and is idle again is taken from the cache whole: nothing is built, compiled or recorded.
  *  @param desc NULL for defaults. @param out_plan yours; hd_plan_destroy.
  *  Statuses: those of hd_program_check, UNSUPPORTED, OVER_BUDGET, OUT_OF_DEVICE_MEMORY, PIPELINE_CREATION; for the route PARSE,
- *  INVALID_ARGUMENT (no second device; "auto" then runs all on the first) and LIMIT (more than 1024 segments). */
+ *  INVALID_ARGUMENT (no second device; "auto" then runs all on the first), LIMIT (more than 1024 segments) and UNSUPPORTED. */
 HD_API hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan);
 /** Ends the plan. Never waits. NULL is fine. */
 HD_API void hd_plan_destroy(hd_plan *plan);

@@ -58,6 +58,8 @@ typedef struct hdi_core_slot {
     struct hdi_core_slot *home; /* of an earlier segment on the device: the memory is that one's; else NULL */
     bool        shared;   /* it is such a home */
     bool        inside;   /* of a value that crosses between segments: not the caller's */
+    uint64_t    port_at;  /* of a piece of a port whose rows both devices share: where it begins there, */
+    uint64_t    elsewhere; /* and bytes of the port that lie on the other device */
 } hdi_core_slot;
 
 /* A plan on one device with its memory, kernels and recording: what moves on a fail-over and what is kept for reuse. */
@@ -166,7 +168,7 @@ void hdi_core_end(hdi_core *core);
 void hdi_core_retire(hdi_core *core, bool reusable);
 /* Ends all idle cores (of one device; NULL: of all). */
 void hdi_core_drop_idle(hd_context *context, const hd_device *device);
-/* The slot of one of these kinds that the caller knows by this name, or NULL. */
+/* The slot of one of these kinds that the caller knows by this name, or NULL: his port, or a piece of it. */
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot);
 /* Does every input have its bytes, in `instead` (hdi_core_run) or of its own? WRONG_STATE names the one that lacks them. */
 hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error);

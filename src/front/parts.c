@@ -24,26 +24,40 @@ static hd_status check_desc(const hd_device *device, const hd_plan_desc *desc, h
     return HD_OK;
 }
 
-/* The program cut by these places, but for what cannot stay there. */
-static hd_status cut_at(hd_device *const devices[2], const hd_program *program, uint8_t *places, hdi_segments *out_segments, uint64_t *inout_hash, hd_error *error) {
+/* A program for two devices: first split by rows, where it is, and then cut. */
+typedef struct pieces {
+    hdi_split    split;
+    hdi_segments segments;
+} pieces;
+
+static void end_pieces(pieces *p) {
+    hdi_segments_free(&p->segments);
+    hdi_split_free(&p->split);
+}
+
+/* The program split and cut by these places, but for what cannot stay there. */
+static hd_status cut_at(hd_device *const devices[2], const hd_program *program, uint8_t *places, pieces *out, uint64_t *inout_hash, hd_error *error) {
     const bool runs_user_kernels[2] = { !devices[0]->found.caps.native_kernels, !devices[1]->found.caps.native_kernels };
     hd_status status = hdi_places_settle(program, runs_user_kernels, places, error);
-    if (!status) status = hdi_segments_cut(program, places, out_segments, error);
+    if (!status) status = hdi_split_make(program, places, &out->split, error);
+    if (!status && out->split.program) status = hdi_segments_cut(out->split.program, out->split.places, &out->segments, error);
+    else if (!status) status = hdi_segments_cut(program, places, &out->segments, error);
     *inout_hash = hdi_hash(*inout_hash, places, program->node_count);
     return status;
 }
 
 /* The program cut by desc->route; `chosen` (NULL: none) are places that route "auto" chose. */
-static hd_status cut(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const uint8_t *chosen, hdi_segments *out_segments, uint64_t *inout_hash,
-                     hd_error *error) {
+static hd_status cut(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const uint8_t *chosen, pieces *out, uint64_t *inout_hash, hd_error *error) {
     hd_device *const devices[2] = { device, desc->beside };
     uint8_t *places = hdi_alloc(program->allocator, program->node_count);
     hd_status status = HD_OK;
+    *out = (pieces){ 0 };
     if (!places) return no_memory(error);
     if (chosen) memcpy(places, chosen, program->node_count);
     else status = hdi_places_parse(program, desc->route, places, error);
-    if (!status) status = cut_at(devices, program, places, out_segments, inout_hash, error);
+    if (!status) status = cut_at(devices, program, places, out, inout_hash, error);
     hdi_free(program->allocator, places, program->node_count);
+    if (status) end_pieces(out);
     return status;
 }
 
@@ -92,7 +106,8 @@ static hd_status sum_memory(const hd_program *whole, const hdi_segments *segment
 
 static hd_status estimate_segments(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory, hd_error *error) {
     const hdi_plan_options options = hdi_plan_options_of(desc);
-    hdi_segments segments;
+    pieces made;
+    const hdi_segments *segments = &made.segments;
     uint64_t hash = 0;
     hdi_caps caps[2];
     hdi_routed routed = { .text = { .allocator = program->allocator } };
@@ -102,18 +117,18 @@ static hd_status estimate_segments(hd_device *const devices[2], const hd_program
     hd_status status = text.failed ? no_memory(error) : HD_OK;
     if (!status && is_auto(desc)) status = hdi_routing_places(devices, program, desc, hdi_hash(HDI_HASH_START, text.bytes, text.count), NULL, &routed, &stats, error);
     hdi_text_free(&text);
-    if (!status) status = cut(devices[0], program, desc, routed.places, &segments, &hash, error);
+    if (!status) status = cut(devices[0], program, desc, routed.places, &made, &hash, error);
     hdi_routed_free(&routed, program->allocator);
     if (status) return status;
-    hdi_plan **plans = hdi_alloc(program->allocator, segments.count * sizeof(hdi_plan *));
+    hdi_plan **plans = hdi_alloc(program->allocator, segments->count * sizeof(hdi_plan *));
     if (!plans) status = no_memory(error);
     for (uint32_t d = 0; d < 2; d++) hdi_verdicts_caps(devices[d], &caps[d]);
-    for (uint32_t s = 0; s < segments.count && !status; s++)
-        status = hdi_plan_make(program->allocator, segments.items[s].program, &caps[segments.items[s].device], &options, &plans[s], error);
-    if (!status) status = sum_memory(program, &segments, (const hdi_plan *const *)plans, desc->budget_bytes, out_memory, error);
-    for (uint32_t s = 0; plans && s < segments.count; s++) hdi_plan_free(plans[s]);
-    hdi_free(program->allocator, plans, segments.count * sizeof(hdi_plan *));
-    hdi_segments_free(&segments);
+    for (uint32_t s = 0; s < segments->count && !status; s++)
+        status = hdi_plan_make(program->allocator, segments->items[s].program, &caps[segments->items[s].device], &options, &plans[s], error);
+    if (!status) status = sum_memory(program, segments, (const hdi_plan *const *)plans, desc->budget_bytes, out_memory, error);
+    for (uint32_t s = 0; plans && s < segments->count; s++) hdi_plan_free(plans[s]);
+    hdi_free(program->allocator, plans, plans ? segments->count * sizeof(hdi_plan *) : 0);
+    end_pieces(&made);
     return status;
 }
 
@@ -157,13 +172,21 @@ static bool add_crossing(hd_plan *plan, home from, home to) {
     return true;
 }
 
+/* Of a port that both devices share the second one has the last rows. */
+static void find_piece(const hd_port *port, uint64_t bytes, uint32_t device, hdi_core_slot *slot) {
+    slot->elsewhere = hd_tensor_bytes(port->dtype, port->shape) - bytes;
+    slot->port_at = device ? slot->elsewhere : 0;
+}
+
 static hd_status link_slot(hd_plan *plan, const hd_program *whole, linking *l, home at, hd_error *error) {
     hdi_core *core = plan->parts[at.part].core;
     const char *name = core->plan->slots[at.slot].name;
     hdi_core_slot *slot = &core->slots[at.slot];
     const uint32_t device = core->device != plan->device;
     if (!name) return HD_OK;
-    slot->inside = slot->written = !hdi_names_find(&whole->names, name, strlen(name));
+    const uint32_t port = hdi_names_find(&whole->names, name, strlen(name));
+    slot->inside = slot->written = port == 0;
+    if (port) find_piece(&whole->ports[port - 1], core->plan->slots[at.slot].tensor_bytes, device, slot);
     const uint32_t here = hdi_names_find(&l->names[device], name, strlen(name)), there = hdi_names_find(&l->names[!device], name, strlen(name));
     if (here) {
         const home first = l->homes[here - 1];
@@ -197,7 +220,8 @@ static hd_status new_parts(hd_plan *plan, uint32_t count, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status make_segments(hd_plan *plan, const hd_program *program, const hdi_segments *segments, uint64_t hash, hd_error *error) {
+static hd_status make_segments(hd_plan *plan, const hd_program *program, const pieces *cut, uint64_t hash, hd_error *error) {
+    const hdi_segments *segments = &cut->segments;
     hd_device *const devices[2] = { plan->device, plan->desc.beside };
     char names[2][80];
     hd_status status = new_parts(plan, segments->count, error);
@@ -212,17 +236,17 @@ static hd_status make_segments(hd_plan *plan, const hd_program *program, const h
     if (!status) status = sum_memory(program, segments, plans, plan->desc.budget_bytes, &plan->memory, error);
     hdi_free(program->allocator, plans, plans ? segments->count * sizeof(hdi_plan *) : 0);
     for (uint32_t d = 0; d < 2; d++) snprintf(names[d], sizeof names[d], "%s (%s)", devices[d]->found.info.id, d ? "beside" : "device");
-    if (!status) hdi_segments_print(program, segments, (const char *const[2]){ names[0], names[1] }, &plan->segments_text);
+    if (!status) hdi_segments_print(cut->split.program ? cut->split.program : program, segments, (const char *const[2]){ names[0], names[1] }, &plan->segments_text);
     if (!status && plan->segments_text.failed) status = no_memory(error);
     return status;
 }
 
 hd_status hdi_parts_make_at(hd_plan *plan, const hd_program *program, const uint8_t *places, uint64_t program_hash, hd_error *error) {
-    hdi_segments segments;
-    hd_status status = cut(plan->device, program, &plan->desc, places, &segments, &program_hash, error);
+    pieces made;
+    hd_status status = cut(plan->device, program, &plan->desc, places, &made, &program_hash, error);
     if (status) return status;
-    status = make_segments(plan, program, &segments, program_hash, error);
-    hdi_segments_free(&segments);
+    status = make_segments(plan, program, &made, program_hash, error);
+    end_pieces(&made);
     return status;
 }
 

@@ -128,7 +128,8 @@ static hd_status find(hd_plan *plan, const char *name, uint32_t kinds, uint64_t 
     *out_part = find_part(plan, 0, name, kinds, out_slot);
     if (*out_part == plan->part_count)
         return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"", kinds == (KIND(OUTPUT) | KIND(STATE)) ? "output or state" : "input or state", name);
-    uint64_t wanted = plan->parts[*out_part].core->plan->slots[*out_slot].tensor_bytes;
+    const hdi_core *core = plan->parts[*out_part].core;
+    const uint64_t wanted = core->plan->slots[*out_slot].tensor_bytes + core->slots[*out_slot].elsewhere;
     if (bytes != wanted) return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)wanted, (unsigned long long)bytes);
     return HD_OK;
 }
@@ -155,7 +156,7 @@ static hd_status write_slot(hdi_core *core, uint32_t slot, const void *data, hd_
     hd_status status = hdi_core_memory(core, slot, error);
     if (status) return status;
     hdi_memory *memory = memory_of(core, slot, &offset);
-    status = hdi_device_write(core->device, memory, offset, data, bytes, &core->last_ticket, error);
+    status = hdi_device_write(core->device, memory, offset, (const char *)data + core->slots[slot].port_at, bytes, &core->last_ticket, error);
     if (!status) core->slots[slot].written = true;
     return status;
 }
@@ -270,7 +271,19 @@ hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc) {
 static hd_status read_slot(const hdi_core *core, uint32_t slot, void *out_data, hd_error *error) {
     uint64_t offset;
     hdi_memory *memory = memory_of(core, slot, &offset);
-    return hdi_device_read(core->device, memory, offset, out_data, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
+    return hdi_device_read(core->device, memory, offset, (char *)out_data + core->slots[slot].port_at, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
+}
+
+/* The output or state from all parts that have rows of it. */
+static hd_status read_port(hd_plan *plan, const char *name, void *out_data, hd_error *error) {
+    const uint32_t kinds = KIND(OUTPUT) | KIND(STATE);
+    hd_status status = HD_OK;
+    uint32_t slot;
+    for (uint32_t part = find_part(plan, 0, name, kinds, &slot); part < plan->part_count && !status; part = find_part(plan, part + 1, name, kinds, &slot)) {
+        status = hdi_core_memory(plan->parts[part].core, slot, error);
+        if (!status) status = read_slot(plan->parts[part].core, slot, out_data, error);
+    }
+    return status;
 }
 
 hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes) {
@@ -282,14 +295,13 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
     if (!status) status = hdi_drive(plan, true, 0, &error);
     if (!status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT && !plan->ran)
         status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
-    if (!status) status = hdi_core_memory(plan->parts[part].core, slot, &error);
     if (status) return hdi_context_keep(plan->context, &error);
-    status = read_slot(plan->parts[part].core, slot, out_data, &error);
+    status = read_port(plan, name, out_data, &error);
     if (may_move(plan, status)) { /* lost after the run was handed over: do the run again elsewhere */
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);
         if (!status && plan->ran) status = run_somewhere(plan, 0, &error);
-        if (!status) status = read_slot(plan->parts[part].core, slot, out_data, &error);
+        if (!status) status = read_port(plan, name, out_data, &error);
     }
     hdi_routing_leave(plan, entered_ns);
     return done(plan->context, status, &error);

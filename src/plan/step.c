@@ -7,7 +7,7 @@ static const char *label_of(hdi_plan *plan, const hd_program *program, const hd_
     hdi_text text = { .allocator = plan->arena.allocator };
     for (uint32_t i = 0; i < count; i++) {
         const hdi_node *node = hdi_program_node(program, values[i]);
-        hdi_text_add(&text, "%sv%u %s", i ? " + " : "", node && node->whole ? node->whole : values[i], node ? hdi_op_get(node->op).name : "copy");
+        hdi_text_add(&text, "%sv%u %s", i ? " + " : "", node && node->origin.value ? node->origin.value : values[i], node ? hdi_op_get(node->op).name : "copy");
     }
     const char *label = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes ? text.bytes : "", text.count);
     hdi_text_free(&text);

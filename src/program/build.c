@@ -63,14 +63,15 @@ static hd_status check_name(const hd_program *program, const char *op, const cha
     if (bytes == 0) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%s: the name is empty", op);
     if (bytes > MAX_NAME_BYTES)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: the name has more than %d bytes", op, MAX_NAME_BYTES);
-    if (hdi_names_find(&program->names, name, bytes))
+    if (hdi_names_find(&program->names, name, bytes) && !program->split)
         return hdi_fail(error, HD_STATUS_NAME_TAKEN, "%s: the name \"%s\" is taken", op, name);
     return HD_OK;
 }
 
 static bool add_port(hd_program *program, hd_port port) {
     if (!hdi_grow(program->allocator, &program->ports, &program->port_capacity, program->port_count + 1, sizeof port)) return false;
-    if (!hdi_names_add(&program->names, port.name, strlen(port.name), program->port_count + 1)) return false;
+    const size_t bytes = strlen(port.name);
+    if (!hdi_names_find(&program->names, port.name, bytes) && !hdi_names_add(&program->names, port.name, bytes, program->port_count + 1)) return false;
     program->ports[program->port_count++] = port;
     return true;
 }

@@ -50,6 +50,34 @@ static hd_status read_subject(const hd_program *program, const char *text, size_
     return HD_OK;
 }
 
+/* "device", "beside" or "60%". */
+static bool read_place(const char *text, size_t bytes, uint8_t *out_place) {
+    unsigned percent = 0;
+    *out_place = is_word("beside", text, bytes);
+    if (*out_place || is_word("device", text, bytes)) return true;
+    if (bytes < 2 || bytes > 3 || text[bytes - 1] != '%') return false;
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        if (text[i] < '0' || text[i] > '9') return false;
+        percent = percent * 10 + (unsigned)(text[i] - '0');
+    }
+    *out_place = HDI_PLACE_SHARE(percent);
+    return percent > 0;
+}
+
+/* Gives the place to all that the item is about and no earlier one was. */
+static hd_status put(const hd_program *program, const subject *about, uint8_t place, uint8_t *places, hd_error *error) {
+    const bool shared = place & HDI_PLACE_SHARED;
+    for (hd_value v = about->first; v <= about->last; v++) {
+        if (places[v - 1] != NOT_PLACED || (about->op != HDI_OP_NONE && program->nodes[v - 1].op != about->op)) continue;
+        const char *why_not = shared ? hdi_rows_why_not(program, v) : NULL;
+        if (why_not && about->op == HDI_OP_NONE && !about->rest && about->first == about->last)
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "route: v%u %s cannot be shared by rows: %s", v, hdi_op_get(program->nodes[v - 1].op).name, why_not);
+        if (shared) places[v - 1] = why_not ? 0 : place;
+        else places[v - 1] = (uint8_t)(place | (about->rest ? 0 : HDI_PLACE_NAMED));
+    }
+    return HD_OK;
+}
+
 hd_status hdi_places_parse(const hd_program *program, const char *text, uint8_t *out_places, hd_error *error) {
     size_t length = strlen(text), at = 0;
     memset(out_places, NOT_PLACED, program->node_count);
@@ -58,15 +86,13 @@ hd_status hdi_places_parse(const hd_program *program, const char *text, uint8_t 
         const char *where = text + at + what + 1;
         subject about;
         if (items == ITEM_LIMIT) return hdi_fail(error, HD_STATUS_LIMIT, "route: more than %d items", ITEM_LIMIT);
-        if (what == item) return hdi_fail(error, HD_STATUS_PARSE, "route: byte %zu: an item is WHAT=device or WHAT=beside", at + what + 1);
-        bool beside = is_word("beside", where, item - what - 1);
-        if (!beside && !is_word("device", where, item - what - 1))
-            return hdi_fail(error, HD_STATUS_PARSE, "route: byte %zu: here stands \"device\" or \"beside\"", at + what + 2);
+        if (what == item) return hdi_fail(error, HD_STATUS_PARSE, "route: byte %zu: an item is WHAT=device, WHAT=beside or WHAT=60%%", at + what + 1);
+        uint8_t place;
+        if (!read_place(where, item - what - 1, &place))
+            return hdi_fail(error, HD_STATUS_PARSE, "route: byte %zu: here stands \"device\", \"beside\", or the device's share of the rows, 1%% to 99%%", at + what + 2);
         hd_status status = read_subject(program, text, at, what, &about, error);
+        if (!status) status = put(program, &about, place, out_places, error);
         if (status) return status;
-        for (hd_value v = about.first; v <= about.last; v++)
-            if (out_places[v - 1] == NOT_PLACED && (about.op == HDI_OP_NONE || program->nodes[v - 1].op == about.op))
-                out_places[v - 1] = (uint8_t)(beside | (about.rest ? 0 : HDI_PLACE_NAMED));
         at += item + 1;
         if (at > length) break;
     }
@@ -147,7 +173,8 @@ hd_status hdi_places_settle(const hd_program *program, const bool runs_user_kern
     state_set *sets = hdi_alloc(program->allocator, ((size_t)program->node_count + 1) * sizeof *sets);
     if (!sets) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u operations", program->node_count);
     status = settle_states(program, sets, inout_places, error);
-    for (uint32_t i = 0; i < program->node_count; i++) inout_places[i] &= 1;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (!(inout_places[i] & HDI_PLACE_SHARED)) inout_places[i] &= 1; /* a shared one touches no state */
     hdi_free(program->allocator, sets, ((size_t)program->node_count + 1) * sizeof *sets);
     return status;
 }

@@ -57,6 +57,12 @@ hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape posi
 
 #define HDI_MAX_OPERANDS 64
 
+/* The value of the caller's program that a node computes, or some of its rows. */
+typedef struct hdi_origin {
+    hd_value value;      /* 0: the program is the caller's own */
+    uint64_t begin, end; /* rows; end 0: all */
+} hdi_origin;
+
 typedef struct hdi_node {
     hdi_op    op;
     hd_dtype  dtype; /* of the result */
@@ -68,6 +74,7 @@ typedef struct hdi_node {
     bool      overwritten; /* a state's value that a later write_rows replaced: may not be used any more */
     bool      is_output;   /* named by hd_output: may not be overwritten any more */
     hd_value  whole;       /* in a segment: its value in the program that was cut (segments.h); else 0 */
+    hdi_origin origin;     /* in a segment, and in a program that was split: what the caller knows of it */
 } hdi_node;
 
 typedef struct hdi_output {
@@ -103,6 +110,7 @@ struct hd_program {
     hdi_names   names;   /* of the ports */
     hd_error    error;   /* the first failure of a build call; status HD_OK: well formed so far */
     bool        foreign_kernels; /* holds dispatch nodes */
+    bool        split;           /* by rows (segments.h): two inputs, or two outputs, may have one name, each a piece of a port */
 };
 
 /* The node of a value, or NULL for an id that the program never gave out. */

@@ -113,7 +113,9 @@ static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, con
     const hdi_node *node = node_of(c, whole);
     const bool source = op == HDI_OP_INPUT || op == HDI_OP_STATE;
     hd_value value = hdi_program_add(part, op, operands, source ? 0 : node->operand_count, source ? NULL : &node->attrs, node->dtype, node->shape, name);
-    if (value) part->nodes[value - 1].whole = whole;
+    if (!value) return 0;
+    part->nodes[value - 1].whole = whole;
+    part->nodes[value - 1].origin = node->origin.value ? node->origin : (hdi_origin){ .value = whole };
     return value;
 }
 
@@ -223,7 +225,9 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
         const hdi_node *node = &segment->program->nodes[i];
         if (is_source(node)) continue;
         values[node->whole - 1] = (printed_value){ s, bit };
-        hdi_text_add(out, "%sv%lu %s", operations++ ? ", " : "", (unsigned long)node->whole, hdi_op_get(node->op).name);
+        hdi_text_add(out, "%s", operations++ ? ", " : "");
+        hdi_split_print(segment->program, i + 1, out);
+        hdi_text_add(out, " %s", hdi_op_get(node->op).name);
     }
     hdi_text_add(out, "%s\n", operations ? "" : "no operations");
     for (uint32_t i = 0; i < segment->program->node_count; i++) {
@@ -231,7 +235,9 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
         if (!hdi_segments_is_crossing(whole, node)) continue;
         printed_value *value = &values[node->whole - 1];
         char shape[HDI_SHAPE_TEXT];
-        hdi_text_add(out, "  takes v%lu %s%s of segment %u: ", (unsigned long)node->whole, hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape), value->made_in);
+        hdi_text_add(out, "  takes ");
+        hdi_split_print(segment->program, i + 1, out);
+        hdi_text_add(out, " %s%s of segment %u: ", hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape), value->made_in);
         if (value->there & bit) hdi_text_add(out, "there already\n");
         else hdi_text_add(out, "%llu bytes cross\n", (unsigned long long)hd_tensor_bytes(node->dtype, node->shape));
         value->there |= bit;

@@ -159,6 +159,7 @@ static hd_status scenario_of_tuning(failing *f, const char *backend) {
 }
 
 static hd_status scenario_of_segments(failing *f, const char *backend) { return scenario_of_two(f, backend, "sum=beside"); } /* three */
+static hd_status scenario_of_rows(failing *f, const char *backend) { return scenario_of_two(f, backend, "v4=50%,v7=beside"); }
 static hd_status scenario_of_auto(failing *f, const char *backend) { return scenario_of_two(f, backend, "auto"); }
 
 static void sweep(hd_status (*life)(failing *f, const char *backend), const char *backend, bool forever) {
@@ -183,6 +184,8 @@ static void cpu_once(void **state) { (void)state; sweep(scenario, "cpu", false);
 static void cpu_forever(void **state) { (void)state; sweep(scenario, "cpu", true); }
 static void null_once(void **state) { (void)state; sweep(scenario, "null", false); }
 static void two_once(void **state) { (void)state; sweep(scenario_of_segments, "cpu", false); }
+static void rows_once(void **state) { (void)state; sweep(scenario_of_rows, "cpu", false); }
+static void rows_forever(void **state) { (void)state; sweep(scenario_of_rows, "null", true); }
 static void two_forever(void **state) { (void)state; sweep(scenario_of_segments, "null", true); }
 static void auto_once(void **state) { (void)state; sweep(scenario_of_auto, "cpu", false); }
 
@@ -191,7 +194,7 @@ static void tuning_forever(void **state) { (void)state; sweep(scenario_of_tuning
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(cpu_once), cmocka_unit_test(cpu_forever), cmocka_unit_test(null_once),
-                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever), cmocka_unit_test(auto_once),
+                                         cmocka_unit_test(two_once), cmocka_unit_test(two_forever), cmocka_unit_test(rows_once), cmocka_unit_test(rows_forever), cmocka_unit_test(auto_once),
                                          cmocka_unit_test(tuning_once), cmocka_unit_test(tuning_forever) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

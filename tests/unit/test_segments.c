@@ -25,15 +25,19 @@ static char *cut_text(const char *program_text, const char *route) {
     hdi_text text = { .allocator = &hdi_default_allocator };
     hd_status status = hdi_places_parse(program, route, places, &error);
     if (!status) status = hdi_places_settle(program, (const bool[2]){ true, false }, places, &error);
-    if (!status) status = hdi_segments_cut(program, places, &segments, &error);
+    hdi_split split = { 0 };
+    if (!status) status = hdi_split_make(program, places, &split, &error);
+    const hd_program *whole = split.program ? split.program : program;
+    if (!status) status = hdi_segments_cut(whole, split.program ? split.places : places, &segments, &error);
     if (status) snprintf(out, sizeof out, "%s: %s\n", hd_status_name(status), error.text);
     else {
-        hdi_segments_print(program, &segments, (const char *const[2]){ "A", "B" }, &text);
+        hdi_segments_print(whole, &segments, (const char *const[2]){ "A", "B" }, &text);
         snprintf(out, sizeof out, "%s", text.bytes);
         for (uint32_t s = 0; s < segments.count; s++) assert_int_equal(hdi_program_check(segments.items[s].program, &error), HD_OK);
         hdi_segments_free(&segments);
     }
     hdi_text_free(&text);
+    hdi_split_free(&split);
     hdi_program_free(program);
     free(places);
     return out;
@@ -109,6 +113,78 @@ static void own_kernels_go_where_they_run(void **state) {
     assert_string_equal(cut_text(text, "dispatch=beside"), "unsupported: route: v3 is a kernel of your own, and the second device does not run SPIR-V; place it on the other one\n");
 }
 
+static void shared_rows_are_two_operations(void **state) {
+    (void)state;
+    /* A chain by the same rows is two chains; the inputs come in pieces, so that nothing crosses. */
+    assert_string_equal(cut_text(chain, "rest=50%"),
+                        "segment 0 on A: v3 rows 0-1 matmul, v4 rows 0-1 relu, v6 rows 0-1 matmul, v7 rows 0-1 relu, v8 rows 0-1 matmul\n"
+                        "segment 1 on B: v3 rows 2-3 matmul, v4 rows 2-3 relu, v6 rows 2-3 matmul, v7 rows 2-3 relu, v8 rows 2-3 matmul\n");
+    /* What is read whole is joined where it is read, and only the rows that a device needs cross to it. */
+    assert_string_equal(cut_text(chain, "v3=25%,v7=75%"),
+                        "segment 0 on B: v3 rows 1-3 matmul\n"
+                        "segment 1 on A: v3 rows 0-0 matmul, v3 concat, v4 relu, v6 matmul, v6 rows 0-2 slice, v7 rows 0-2 relu, v6 rows 3-3 slice\n"
+                        "  takes v3 rows 1-3 f32[3,6] of segment 0: 72 bytes cross\n"
+                        "segment 2 on B: v7 rows 3-3 relu\n  takes v6 rows 3-3 f32[1,6] of segment 1: 24 bytes cross\n"
+                        "segment 3 on A: v7 concat, v8 matmul\n  takes v7 rows 0-2 f32[3,6] of segment 1: there already\n"
+                        "  takes v7 rows 3-3 f32[1,6] of segment 2: 24 bytes cross\n");
+    /* Different rows: joined, and cut anew, on each device. An input that is also read whole is cut there. */
+    assert_string_equal(cut_text("heddle 1\nv1 = input f32[4] \"x\"\nv2 = exp v1\nv3 = neg v2\nv4 = sum v1 axis=0\noutput v3 \"y\"\noutput v4 \"z\"\n", "exp=25%,neg=75%"),
+                        "segment 0 on A: v1 rows 0-0 slice, v2 rows 0-0 exp, v4 sum\nsegment 1 on B: v1 rows 1-3 slice, v2 rows 1-3 exp, v2 concat, v2 rows 3-3 slice, v3 rows 3-3 neg\n"
+                        "  takes v2 rows 0-0 f32[1] of segment 0: 4 bytes cross\nsegment 2 on A: v2 concat, v2 rows 0-2 slice, v3 rows 0-2 neg\n"
+                        "  takes v2 rows 0-0 f32[1] of segment 0: there already\n  takes v2 rows 1-3 f32[3] of segment 1: 12 bytes cross\n");
+    /* What cannot be shared stays on the device; one value that was asked for is refused. */
+    assert_string_equal(cut_text(cache, "rest=50%"),
+                        "segment 0 on B: v1 rows 1-1 slice, v6 rows 1-1 neg\n"
+                        "segment 1 on A: v5 scale, v1 rows 0-0 slice, v6 rows 0-0 neg, v6 concat, v7 write_rows, v8 write_rows, v9 attention, v9 rows 0-0 slice, v10 rows 0-0 relu, "
+                        "v9 rows 1-1 slice\n  takes v6 rows 1-1 f32[1,3,4] of segment 0: 48 bytes cross\n"
+                        "segment 2 on B: v10 rows 1-1 relu\n  takes v9 rows 1-1 f32[1,3,4] of segment 1: 48 bytes cross\n");
+    /* What nothing needs is nowhere, and the inputs that it reads are whole. */
+    assert_string_equal(cut_text("heddle 1\nv1 = input f32[4] \"x\"\nv2 = exp v1\nv3 = input f32[4] \"w\"\nv4 = neg v3\noutput v4 \"y\"\n", "rest=50%"),
+                        "segment 0 on A: v4 rows 0-1 neg\nsegment 1 on B: v4 rows 2-3 neg\n");
+    assert_string_equal(cut_text(cache, "v5=50%"), "unsupported: route: v5 scale cannot be shared by rows: it touches a state\n");
+}
+
+/* Which operations can, of a result with two rows. */
+static void rows_depend_on_each_other_or_not(void **state) {
+    (void)state;
+    static const char *const depends = "its rows are not computed each by itself";
+    static const struct { const char *lines, *why_not; } cases[] = {
+        { "v2 = input f32[8] \"b\"\nv3 = add v1 v2\n", NULL }, { "v2 = input f32[2,1] \"b\"\nv3 = add v2 v1\n", NULL },
+        { "v2 = slice v1 begin=[0,0] end=[1,8]\nv3 = neg v2\n", "it has fewer than two rows" }, { "v2 = sum v1 axis=1\n", NULL }, { "v2 = sum v1 axis=0\n", "it has fewer than two rows" },
+        { "v2 = softmax v1 axis=0\n", depends }, { "v2 = softmax v1 axis=1\n", NULL }, { "v2 = rms_norm v1 eps=0\n", NULL }, { "v2 = reshape v1 shape=[16]\nv3 = rms_norm v2 eps=0\n", depends },
+        { "v2 = reshape v1 shape=[2,2,4]\n", NULL }, { "v2 = reshape v1 shape=[4,4]\n", depends }, { "v2 = permute v1 axes=[1,0]\n", depends },
+        { "v2 = reshape v1 shape=[2,2,4]\nv3 = permute v2 axes=[0,2,1]\n", NULL }, { "v2 = slice v1 begin=[0,1] end=[2,5]\n", NULL },
+        { "v2 = pad v1 before=[0,1] after=[0,2] value=0\n", NULL }, { "v2 = pad v1 before=[0,1] after=[1,2] value=0\n", depends },
+        { "v2 = concat v1 v1 axis=0\n", depends }, { "v2 = concat v1 v1 axis=1\n", NULL }, { "v2 = top_k v1 k=3\n", NULL }, { "v2 = dot v1 v1 axis=1\n", NULL },
+        { "v2 = matmul v1 v1 transpose_b\n", NULL }, { "v2 = matmul v1 v1 transpose_a\n", depends }, { "v2 = input q4_0[6,32] \"w\"\nv3 = input f32[2,32] \"a\"\nv4 = matmul v3 v2 transpose_b\n", NULL },
+        { "v2 = input f32[2,4,8] \"a\"\nv3 = input f32[2,8,4] \"b\"\nv4 = matmul v2 v3\n", NULL }, { "v2 = input f32[2,8,4] \"b\"\nv3 = matmul v1 v2\n", NULL },
+        { "v2 = input q4_0[2,4,32] \"b\"\nv3 = input f32[3,32] \"a\"\nv4 = matmul v3 v2 transpose_b\n", "the rows of what it reads are quantised" },
+        { "v2 = input i32[2] \"i\"\nv3 = gather v1 v2\n", NULL }, { "v2 = input i32[2,3] \"i\"\nv3 = take_along v1 v2\n", NULL }, { "v2 = input i32[2] \"i\"\nv3 = cross_entropy v1 v2\n", NULL },
+        { "v2 = input i32[2] \"i\"\nv3 = scatter_add v1 v2 v1\n", depends }, { "v2 = input i32[2] \"i\"\nv3 = input f32[2,1,8] \"q\"\nv4 = rope v3 v2\n", NULL },
+        { "v2 = state f32[2,8] \"s\"\nv3 = add v1 v2\n", "it touches a state" }, { "v2 = cast v1 dtype=f16\n", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "heddle 1\nv1 = input f32[2,8] \"x\"\n%s", cases[i].lines);
+        hd_program *program = parse(&hdi_default_allocator, text);
+        const char *why_not = hdi_rows_why_not(program, program->node_count);
+        if (!why_not != !cases[i].why_not || (why_not && strcmp(why_not, cases[i].why_not) != 0)) fail_msg("%s: %s", cases[i].lines, why_not ? why_not : "can be shared");
+        hdi_program_free(program);
+    }
+}
+
+static void shares_leave_rows_to_both(void **state) {
+    (void)state;
+    for (uint64_t rows = 2; rows < 5000; rows += rows < 300 ? 1 : 37)
+        for (uint32_t percent = 1; percent < 100; percent++) {
+            const uint64_t at = hdi_rows_of_share(rows, HDI_PLACE_SHARE(percent)), unit = rows >= 1024 ? 64 : rows >= 256 ? 16 : 1;
+            if (at == 0 || at >= rows || at % unit != 0) fail_msg("%u%% of %llu rows are %llu", percent, (unsigned long long)rows, (unsigned long long)at);
+            assert_true(2 * llabs((long long)(100 * at) - (long long)(rows * percent)) <= (long long)(400 * unit));
+        }
+    assert_int_equal(hdi_rows_of_share(UINT64_C(1) << 40, HDI_PLACE_SHARE(50)), UINT64_C(1) << 39);
+    assert_int_equal(hdi_rows_of_share(512, HDI_PLACE_SHARE(75)), 384);
+}
+
 /* Names of crossings give way to the caller's; sources that nothing reads are still there. */
 static void names_do_not_collide(void **state) {
     (void)state;
@@ -143,13 +219,15 @@ static void names_do_not_collide(void **state) {
 static void hostile_routes_are_refused(void **state) {
     (void)state;
     static const struct { const char *route, *wanted; } bad[] = {
-        { "", "parse: route: byte 1: an item is" }, { "matmul", "parse: route: byte 7: an item is" }, { "matmul=gpu", "parse: route: byte 8: here stands \"device\" or" },
+        { "", "parse: route: byte 1: an item is" }, { "matmul", "parse: route: byte 7: an item is" }, { "matmul=gpu", "parse: route: byte 8: here stands \"device\", \"beside\", or" },
         { "matmul=beside,", "parse: route: byte 15: an item is" }, { ",matmul=beside", "parse: route: byte 1: an item is" }, { "matmull=beside", "parse: route: byte 1: here stands an operation" },
         { "=beside", "parse: route: byte 1: here stands an operation" }, { "input=beside", "parse: route: byte 1: here stands an operation" },
         { "rest=device,v0=beside", "parse: route: byte 13: the program's values are v1 to v8" }, { "v9=beside", "parse: route: byte 1: the program's values" },
         { "v8-v3=beside", "parse: route: byte 1: the program's values" }, { "v3-=beside", "parse: route: byte 1: a value is v12" }, { "v3-v=beside", "parse: route: byte 1: a value is v12" },
         { "v3-v4-v5=beside", "parse: route: byte 1: a value is v12" }, { "v99999999999999999999=beside", "parse: " }, { "v3 =beside", "parse: route: byte 1: a value is v12" },
         { "v1=beside", "parse: route: byte 1: v1 is an input" }, { "matmul=beside=device", "parse: route: byte 8: here stands" }, { "matmul=besid", "parse: " }, { "matmul=", "parse: " },
+        { "matmul=0%", "parse: route: byte 8: here stands" }, { "matmul=100%", "parse: " }, { "matmul=%", "parse: " }, { "matmul=6 %", "parse: " }, { "matmul=-6%", "parse: " },
+        { "v1=60%", "parse: route: byte 1: v1 is an input" }, { "matmul=60", "parse: " },
         { "\x01=\xff", "parse: route: byte 3: here stands" }, { "Matmul=beside", "parse: " },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -186,14 +264,17 @@ static void no_memory_is_survived(void **state) {
         test_memory memory;
         hd_program *program = parse(&test_memory_start(&memory, 0)->allocator, cache);
         uint8_t places[11];
+        hdi_split split = { 0 };
         hdi_segments segments;
         hd_error error = { 0 };
-        assert_int_equal(hdi_places_parse(program, "attention=beside", places, &error), HD_OK);
+        assert_int_equal(hdi_places_parse(program, "attention=beside,neg=50%,relu=50%", places, &error), HD_OK);
         memory.calls = 0;
         memory.fail_at = n;
         hd_status status = hdi_places_settle(program, (const bool[2]){ true, true }, places, &error);
-        if (!status) status = hdi_segments_cut(program, places, &segments, &error);
+        if (!status) status = hdi_split_make(program, places, &split, &error);
+        if (!status) status = hdi_segments_cut(split.program, split.places, &segments, &error);
         if (!status) hdi_segments_free(&segments);
+        hdi_split_free(&split);
         hdi_program_free(program);
         assert_int_equal(memory.bytes_alive, 0);
         if (!status) {
@@ -208,7 +289,8 @@ static void no_memory_is_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_as_written), cmocka_unit_test(states_stay_on_one_device), cmocka_unit_test(own_kernels_go_where_they_run),
-        cmocka_unit_test(names_do_not_collide), cmocka_unit_test(hostile_routes_are_refused), cmocka_unit_test(too_many_segments_are_refused),
+        cmocka_unit_test(names_do_not_collide), cmocka_unit_test(shared_rows_are_two_operations),
+        cmocka_unit_test(rows_depend_on_each_other_or_not), cmocka_unit_test(shares_leave_rows_to_both), cmocka_unit_test(hostile_routes_are_refused), cmocka_unit_test(too_many_segments_are_refused),
         cmocka_unit_test(no_memory_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,12 +96,13 @@ static hd_program *any_program(void) {
     return p;
 }
 
-/* A place for each operation by chance; for those that touch states only now and then, and for one device. */
+/* A place for each operation by chance, in half of the routes often a share of its rows; for those that touch states only now and then,
+ * and for one device. */
 static void any_route(const hd_program *p, char *out, size_t room) {
     static char text[1 << 16];
     size_t at = 0;
     hd_program_print(p, text, sizeof text, NULL);
-    const uint32_t bias = 1 + chance(4), state_side = chance(3);
+    const uint32_t bias = 1 + chance(4), state_side = chance(3), shared = chance(2);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
         char word[32];
         unsigned value;
@@ -109,7 +110,8 @@ static void any_route(const hd_program *p, char *out, size_t room) {
         if (strcmp(word, "slice") == 0 || strcmp(word, "sub") == 0) continue; /* of the state */
         if (strcmp(word, "write_rows") == 0) {
             if (state_side < 2) at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, state_side ? "beside" : "device");
-        } else at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, chance(5) < bias ? "beside" : "device");
+        } else if (shared && chance(2)) at += (size_t)snprintf(out + at, room - at, "v%u-v%u=%u%%,", value, value + (line[strcspn(line, "\n") + 1] == 'v'), 1 + chance(99));
+        else at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, chance(5) < bias ? "beside" : "device");
     }
     snprintf(out + at, room - at, "rest=%s", chance(2) ? "beside" : "device");
 }
