@@ -202,12 +202,22 @@ static bool has_had_its_time(const measure *m, const measure_case *c) {
     return c->spent_ns > m->most_ns && (c->count >= LEAST_SAMPLES || (c->count > 0 && c->samples[c->count - 1] > m->most_ns));
 }
 
+/* Other parts of the call that the last sample of a case was. */
+static void take_parts(measure_case *cases, size_t count, const measure_case *of) {
+    for (size_t i = 0; i < count; i++)
+        if (cases[i].of == of) cases[i].samples[cases[i].count++] = *cases[i].part_ns;
+}
+
 static int run_round(measure *m, measure_case *cases, size_t count, size_t *order) {
     int code = CLI_OK;
     statistics_shuffle(order, count, &m->seed);
     for (size_t i = 0; i < count && !measure_is_ended(); i++) {
         measure_case *c = &cases[order[i]];
-        if (c->failed || has_had_its_time(m, c) || !take_sample(c)) continue;
+        if (c->failed || c->of || has_had_its_time(m, c)) continue;
+        if (!take_sample(c)) {
+            take_parts(cases, count, c);
+            continue;
+        }
         c->failed = true;
         code = measure_fail(m, &c->row);
     }

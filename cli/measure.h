@@ -80,6 +80,7 @@ typedef struct measure_case {
     hd_status     (*sample)(void *user);
     void           *user;
     const uint64_t *part_ns;           /* what of the call is the sample, as the call itself told; NULL: all of it */
+    const struct measure_case *of;     /* its samples are parts of that case's calls; NULL: it has calls of its own */
     uint64_t       *samples;           /* room for m->samples, of measure_run */
     size_t          count;
     uint64_t        spent_ns;

@@ -1,6 +1,7 @@
 /* tune.c: `heddle tune`: measures what each kind of work takes on each device, from which the library finds the figures that
  * routes are chosen by (docs/route.md). The same operations as in `heddle bench ops` over all sizes; chains of softmaxes,
- * which tell the cost of a submission from that of a kernel; and transfers. */
+ * which tell the cost of a submission from that of a kernel. Each is run with its data there, and with its inputs written before
+ * and its outputs read behind. */
 #include "cli/tune.h"
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +33,12 @@ void tune_set_end(const measure *m, tune_set *set) {
     *set = (tune_set){ 0 };
 }
 
-static void time_case(measure_case *c, const workload_job *job, tune_way way) {
+/* `round`: the first of the job's cases that are told by rounds. */
+static void time_case(measure_case *c, const workload_job *job, tune_way way, const measure_case **inout_round) {
+    if (way != TUNE_RUN) {
+        c->of = *inout_round;
+        if (!*inout_round) *inout_round = c;
+    }
     c->sample = way == TUNE_RUN ? workload_run : workload_run_with_transfers;
     c->part_ns = way == TUNE_WRITE ? &job->write_ns : way == TUNE_WRITE_AND_RUN ? &job->handed_ns : way == TUNE_READ ? &job->read_ns : NULL;
 }
@@ -53,10 +59,11 @@ static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint6
     const uint64_t began = cli_now_ns();
     if (!status) status = workload_run(job);
     *out_ns = cli_now_ns() - began;
+    const measure_case *round = NULL;
     for (size_t way = 0; way < set->ways; way++) {
         measure_case *c = &set->cases[at * set->ways + way];
         *c = (measure_case){ .device = on, .row = row, .user = job, .failed = status != HD_OK };
-        time_case(c, job, set->timed[way]);
+        time_case(c, job, set->timed[way], &round);
     }
     if (status) cli_session_forget(m->session);
     return status && status != HD_STATUS_UNSUPPORTED && status != HD_STATUS_OUT_OF_DEVICE_MEMORY && status != HD_STATUS_LIMIT ? measure_fail(m, &row) : CLI_OK;
@@ -86,10 +93,12 @@ int tune_set_measure(measure *m, tune_set *set, uint64_t most_ns) {
 
 /* ---- samples ---- */
 
+/* What a program took: to run, and to have its inputs written and its outputs read; 0: that was not measured. */
 typedef struct sample {
-    hd_tune_sample sample;
-    const char    *op;
-    char           size[64];
+    hd_program *program;
+    uint64_t    run_ns, write_ns, read_ns;
+    const workload_op *op;
+    uint64_t    size;
 } sample;
 
 typedef struct samples {
@@ -107,20 +116,29 @@ static bool keep(samples *all, size_t device, const sample *item) {
 
 static void forget(const measure *m, samples *all) {
     for (size_t device = 0; device < m->device_count; device++) {
-        for (size_t i = 0; i < all->counts[device]; i++) hd_program_destroy((hd_program *)all->items[device][i].sample.program);
+        for (size_t i = 0; i < all->counts[device]; i++) hd_program_destroy(all->items[device][i].program);
         free(all->items[device]);
     }
 }
+
+/* In which order a set's ways are timed. What writing takes is told with what a run behind it then takes longer: it waits for what is
+ * under way still, reads what another core wrote, wakes threads that fell asleep. */
+enum { WAY_RUN, WAY_WRITE, WAY_WRITE_AND_RUN, WAY_READ };
+
+static double median_ns(const tune_set *set, size_t device, size_t size, size_t way) { return tune_set_case(set, device, size, way)->row.median_ns; }
 
 /* Takes the programs of the set's jobs over, with what they took. */
 static int keep_set(const measure *m, tune_set *set, samples *all) {
     for (size_t device = 0; device < m->device_count; device++)
         for (size_t size = 0; size < set->size_count; size++) {
-            const measure_case *c = tune_set_case(set, device, size, 0);
             workload_job *job = tune_set_job(set, device, size);
-            if (c->count == 0) continue;
-            sample item = { .sample = { .program = job->program, .ns = (uint64_t)c->row.median_ns }, .op = set->op->name };
-            set->op->print(item.size, sizeof item.size, set->sizes[size]);
+            if (tune_set_case(set, device, size, WAY_RUN)->count == 0) continue;
+            sample item = { .program = job->program, .run_ns = (uint64_t)median_ns(set, device, size, WAY_RUN), .op = set->op, .size = set->sizes[size] };
+            if (set->ways > WAY_READ && tune_set_case(set, device, size, WAY_READ)->count > 0) {
+                const double write_ns = median_ns(set, device, size, WAY_WRITE), longer_ns = median_ns(set, device, size, WAY_WRITE_AND_RUN) - (double)item.run_ns;
+                item.write_ns = (uint64_t)fmax(fmax(write_ns, longer_ns), 1);
+                item.read_ns = (uint64_t)fmax(median_ns(set, device, size, WAY_READ), 1);
+            }
             if (!keep(all, device, &item)) return cli_fail(m->command, "no memory is left");
             job->program = NULL; /* the plan lives on */
         }
@@ -138,7 +156,8 @@ static size_t choose_sizes(const workload_op *op, hd_dtype type, bool quick, uin
 static int measure_subjects(measure *m, bool quick, uint64_t most_ns, samples *all) {
     int code = CLI_OK;
     for (size_t i = 0; i < tune_subject_count && !code && !measure_is_ended(); i++) {
-        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = 1, .timed = { TUNE_RUN } };
+        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = TUNE_WAYS,
+                         .timed = { [WAY_RUN] = TUNE_RUN, [WAY_WRITE] = TUNE_WRITE, [WAY_WRITE_AND_RUN] = TUNE_WRITE_AND_RUN, [WAY_READ] = TUNE_READ } };
         set.size_count = choose_sizes(set.op, set.type, quick, set.sizes);
         code = tune_set_measure(m, &set, most_ns);
         if (!code) code = keep_set(m, &set, all);
@@ -157,8 +176,9 @@ static hd_value build_chain(hd_program *p, hd_dtype type, int64_t n) {
 static double chain_flops(double n) { return 5 * CHAIN * n; }
 static void print_chain(char *out, size_t room, unsigned long long n) { snprintf(out, room, "%d of rows=%llu n=%d", CHAIN, n / ROW, ROW); }
 
+static const workload_op chain = { "chain", "elements", 4096, 1 << 18, 1 << 18, ROW, 1u << HD_F32, build_chain, chain_flops, print_chain };
+
 static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
-    static const workload_op chain = { "chain", "elements", 4096, 1 << 18, 1 << 18, ROW, 1u << HD_F32, build_chain, chain_flops, print_chain };
     tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 }, .ways = 1, .timed = { TUNE_RUN } };
     int code = tune_set_measure(m, &set, most_ns);
     if (!code) code = keep_set(m, &set, all);
@@ -166,38 +186,29 @@ static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
     return code;
 }
 
-/* ---- transfers ---- */
-
-/* What writing takes, with what a run behind it then takes longer: it waits for what is under way still, reads what another core
- * wrote, wakes threads that fell asleep. */
-static double write_ns(const tune_set *set, size_t device, size_t size) {
-    const double write = tune_set_case(set, device, size, 0)->row.median_ns, together = tune_set_case(set, device, size, 1)->row.median_ns;
-    return fmax(write, together - tune_set_case(set, device, size, 2)->row.median_ns);
-}
-
-/* Sums of vectors: two are written, one is read. */
-static int measure_transfers(measure *m, bool quick, uint64_t most_ns, samples *all) {
-    tune_set set = { .op = workload_find("vecadd"), .type = HD_F32, .ways = 4, .timed = { TUNE_WRITE, TUNE_WRITE_AND_RUN, TUNE_RUN, TUNE_READ } };
-    for (uint64_t n = 64; n <= set.op->most; n *= quick ? 4 : 2) set.sizes[set.size_count++] = n;
-    int code = tune_set_measure(m, &set, most_ns);
-    for (size_t device = 0; device < m->device_count && !code; device++)
-        for (size_t size = 0; size < set.size_count && !code; size++) {
-            if (tune_set_case(&set, device, size, 0)->count == 0) continue;
-            const sample up = { .sample = { .transfer_bytes = 4 * set.sizes[size], .ns = (uint64_t)(write_ns(&set, device, size) / 2) } };
-            const sample down = { .sample = { .transfer_bytes = 4 * set.sizes[size], .download = 1, .ns = (uint64_t)tune_set_case(&set, device, size, 3)->row.median_ns } };
-            if (!keep(all, device, &up) || !keep(all, device, &down)) code = cli_fail(m->command, "no memory is left");
-        }
-    tune_set_end(m, &set);
-    return code;
-}
-
 /* ---- learning, and what came of it ---- */
 
+/* What a value takes on its way, whatever it is for: sums of vectors, of which two are written and one is read. */
+static size_t add_transfers(const sample *s, hd_tune_sample *out) {
+    const uint64_t bytes = hd_dtype_bytes(HD_F32, s->size);
+    out[0] = (hd_tune_sample){ .part = HD_TUNE_WRITE, .transfer_bytes = bytes, .ns = s->write_ns / 2 };
+    out[1] = (hd_tune_sample){ .part = HD_TUNE_READ, .transfer_bytes = bytes, .ns = s->read_ns };
+    return 2;
+}
+
 static int learn(const measure *m, size_t device, const samples *all) {
-    const size_t count = all->counts[device];
-    hd_tune_sample *list = calloc(count + 1, sizeof *list);
+    enum { MOST_OF_ONE = 5 };
+    hd_tune_sample *list = calloc(all->counts[device] * MOST_OF_ONE + 1, sizeof *list);
+    size_t count = 0;
     if (!list) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < count; i++) list[i] = all->items[device][i].sample;
+    for (size_t i = 0; i < all->counts[device]; i++) {
+        const sample *s = &all->items[device][i];
+        list[count++] = (hd_tune_sample){ .program = s->program, .ns = s->run_ns };
+        if (s->read_ns == 0) continue;
+        list[count++] = (hd_tune_sample){ .program = s->program, .part = HD_TUNE_WRITE, .ns = s->write_ns };
+        list[count++] = (hd_tune_sample){ .program = s->program, .part = HD_TUNE_READ, .ns = s->read_ns };
+        if (strcmp(s->op->name, "vecadd") == 0 && hd_program_port(s->program, 0).dtype == HD_F32) count += add_transfers(s, list + count);
+    }
     const hd_status status = hd_device_tune(m->devices[device].device, list, count);
     free(list);
     return status ? cli_session_fail(m->session, m->devices[device].info.id) : CLI_OK;
@@ -226,28 +237,35 @@ static int print_figures(const measure *m, size_t device) {
     return CLI_OK;
 }
 
+enum { SAMPLE_COLUMNS = 7 };
+
+static void print_sample(const sample *s, const char *counted, uint64_t measured_ns, uint64_t predicted_ns, cli_cell out[SAMPLE_COLUMNS]) {
+    const size_t inputs = hd_program_port_count(s->program);
+    snprintf(out[0], CLI_CELL, "%s", s->op->name);
+    snprintf(out[1], CLI_CELL, "%s", hd_dtype_name(hd_program_port(s->program, inputs > 2 ? 1 : 0).dtype));
+    s->op->print(out[2], CLI_CELL, s->size);
+    snprintf(out[3], CLI_CELL, "%s", counted);
+    cli_time(measured_ns, out[4]);
+    cli_time(predicted_ns, out[5]);
+    snprintf(out[6], CLI_CELL, "%+.0f%%", 100 * ((double)predicted_ns / (double)measured_ns - 1));
+}
+
 /* Predicted against measured, each sample. */
 static int print_samples(const measure *m, size_t device, const samples *all) {
-    enum { SAMPLE_COLUMNS = 6 };
-    static const char *const heads[SAMPLE_COLUMNS] = { "OPERATION", "TYPE", "SIZE", "MEASURED", "PREDICTED", "OFF" };
-    cli_cell (*cells)[SAMPLE_COLUMNS] = calloc(all->counts[device] + 1, sizeof *cells);
+    static const char *const heads[SAMPLE_COLUMNS] = { "OPERATION", "TYPE", "SIZE", "COUNTED", "MEASURED", "PREDICTED", "OFF" };
+    cli_cell (*cells)[SAMPLE_COLUMNS] = calloc(2 * all->counts[device] + 1, sizeof *cells);
     size_t rows = 1;
     if (!cells) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < SAMPLE_COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
     for (size_t i = 0; i < all->counts[device]; i++) {
         const sample *s = &all->items[device][i];
-        uint64_t ns;
-        if (!s->sample.program || hd_device_predict(m->devices[device].device, s->sample.program, &ns, NULL)) continue;
-        const size_t inputs = hd_program_port_count(s->sample.program);
-        snprintf(cells[rows][0], CLI_CELL, "%s", s->op);
-        snprintf(cells[rows][1], CLI_CELL, "%s", hd_dtype_name(hd_program_port(s->sample.program, inputs > 2 ? 1 : 0).dtype));
-        snprintf(cells[rows][2], CLI_CELL, "%s", s->size);
-        cli_time(s->sample.ns, cells[rows][3]);
-        cli_time(ns, cells[rows][4]);
-        snprintf(cells[rows++][5], CLI_CELL, "%+.0f%%", 100 * ((double)ns / (double)s->sample.ns - 1));
+        uint64_t run_ns, transfers_ns;
+        if (hd_device_predict(m->devices[device].device, s->program, &run_ns, &transfers_ns)) continue;
+        print_sample(s, "compute", s->run_ns, run_ns, cells[rows++]);
+        if (s->read_ns > 0) print_sample(s, "transfers", s->write_ns + s->read_ns, transfers_ns, cells[rows++]);
     }
     printf("\n");
-    cli_table(cells[0], rows, SAMPLE_COLUMNS, 0x38u);
+    cli_table(cells[0], rows, SAMPLE_COLUMNS, 0x70u);
     free(cells);
     return CLI_OK;
 }
@@ -256,7 +274,6 @@ static int tune(measure *m, bool quick, bool samples_too) {
     const uint64_t most_ns = quick ? QUICK_RUN_NS : LONG_RUN_NS;
     samples all = { 0 };
     int code = measure_chains(m, most_ns, &all);
-    if (!code) code = measure_transfers(m, quick, most_ns, &all);
     if (!code) code = measure_subjects(m, quick, most_ns, &all);
     if (!code && measure_is_ended()) code = measure_end_early(m);
     for (size_t device = 0; device < m->device_count && !code; device++) {

@@ -7,10 +7,11 @@
 
 enum { TUNE_SIZES = 48, TUNE_WAYS = 4 };
 
-/* What of a job is timed: a run with the data there; a round of writing, running and reading, and parts of it. */
+/* What of a job is timed: a run with the data there; a round of writing, running and reading, and parts of it, which are all told by the
+ * same rounds. */
 typedef enum tune_way { TUNE_RUN, TUNE_ROUND, TUNE_WRITE, TUNE_WRITE_AND_RUN, TUNE_READ } tune_way;
 
-/* An operation in one type over rising sizes, on every device, sampled in one way or two. */
+/* An operation in one type over rising sizes, on every device, sampled in several ways. */
 typedef struct tune_set {
     const workload_op *op;
     hd_dtype      type;

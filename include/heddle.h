@@ -342,12 +342,15 @@ typedef void (*hd_verdict_fn)(void *user, const hd_verdict *verdict);
  *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST. Any thread. */
 HD_API hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong);
 
-/** A run that was measured, for hd_device_tune. */
+/** What of a program was measured: a run with its inputs there already and its outputs left there, writing all of its inputs with what the
+ *  run behind that takes longer, or reading all of its outputs. */
+typedef enum hd_tune_part { HD_TUNE_RUN = 0, HD_TUNE_WRITE, HD_TUNE_READ } hd_tune_part;
+/** A measurement for hd_device_tune. */
 typedef struct hd_tune_sample {
-    const hd_program *program;   /* what ran in one submission, its inputs there already and its outputs left there: operations of one
-                                    kind and type, such as eight softmaxes. NULL: a transfer */
-    uint64_t transfer_bytes;     /* of a transfer by hd_plan_write */
-    int      download;           /* 1: by hd_plan_read */
+    const hd_program *program;   /* what ran in one submission: operations of one kind and type, such as eight softmaxes. NULL: a transfer
+                                    of one value, whatever it is for */
+    hd_tune_part part;
+    uint64_t transfer_bytes;     /* of a transfer without a program */
     uint64_t ns;                 /* how long it took: the median of several */
 } hd_tune_sample;
 /** What a device takes for one kind of work, about: fixed_ns, and arithmetic and bytes at these rates. docs/route.md tells how it is found,

@@ -67,7 +67,7 @@ static hdi_tuned *lock(hd_device *device) {
     hdi_mutex_lock(&tuned->lock);
     if (tuned->known) return tuned;
     assume(device, &tuned->tuning);
-    if (hdi_tuning_load(device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
+    if (hdi_tuning_load(device->host->allocator, device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
         hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed and were left out; run `heddle tune`", device->found.info.id, refused);
     tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
     tuned->known = true;
@@ -175,19 +175,39 @@ static hd_status read_program(const hd_program *program, hdi_sample *out, hd_err
     return status;
 }
 
+/* A transfer of all inputs or outputs is as many as the largest one goes into them. */
+static void count_transfers(const hd_program *program, hd_port_kind kind, hdi_sample *out) {
+    double largest = 1;
+    out->flops = out->bytes = 0;
+    for (uint32_t i = 0; i < program->port_count; i++) {
+        if (program->ports[i].kind != kind) continue;
+        const double bytes = (double)hd_tensor_bytes(program->ports[i].dtype, program->ports[i].shape);
+        out->bytes += bytes;
+        largest = HDI_MAX(largest, bytes);
+    }
+    out->kernels = out->bytes / largest;
+}
+
+static hd_status read_sample(const hd_tune_sample *from, hdi_sample *out, hd_error *error) {
+    static const hdi_sample_kind kinds[] = { HDI_SAMPLE_RUN, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD };
+    if ((unsigned)from->part > HD_TUNE_READ || (!from->program && from->part == HD_TUNE_RUN)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of no program that ran");
+    *out = (hdi_sample){ .kind = kinds[from->part], .ns = (double)from->ns };
+    hd_status status = from->program ? read_program(from->program, out, error) : HD_OK;
+    if (status) return status;
+    if (!from->program) {
+        out->kernels = 1;
+        out->bytes = (double)from->transfer_bytes;
+    } else if (from->part != HD_TUNE_RUN) count_transfers(from->program, from->part == HD_TUNE_WRITE ? HD_PORT_INPUT : HD_PORT_OUTPUT, out);
+    return HD_OK;
+}
+
 hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_t count) {
     if (!device || (!samples && count > 0)) return HD_STATUS_NULL_POINTER;
     const hd_allocator *allocator = device->host->allocator;
     hd_error error = { 0 };
     hdi_sample *read = count > SIZE_MAX / sizeof *read ? NULL : hdi_alloc(allocator, count * sizeof *read);
     hd_status status = read || count == 0 ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu samples", count);
-    for (size_t i = 0; i < count && !status; i++) {
-        const hd_tune_sample *from = &samples[i];
-        read[i] = (hdi_sample){ .kind = from->download ? HDI_SAMPLE_DOWNLOAD : HDI_SAMPLE_UPLOAD, .kernels = 1, .bytes = (double)from->transfer_bytes, .ns = (double)from->ns };
-        if (!from->program) continue;
-        read[i] = (hdi_sample){ .ns = (double)from->ns };
-        status = read_program(from->program, &read[i], &error);
-    }
+    for (size_t i = 0; i < count && !status; i++) status = read_sample(&samples[i], &read[i], &error);
     hdi_tuning *tuning = &lock(device)->tuning;
     if (!status) status = hdi_fit_device(allocator, read, count, tuning, &error);
     if (!status && device->host->cache_dir && !hdi_tuning_save(allocator, device->host->cache_dir, tuning))
@@ -252,11 +272,11 @@ hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64
     hd_status status = work_of(program, &work, &error);
     hdi_tuned_get(device, &tuning, &learned);
     if (!status && out_run_ns) *out_run_ns = (uint64_t)hdi_cost_alone(&tuning, work, program->node_count);
-    for (uint32_t i = 0; i < program->port_count && !status; i++) {
-        const hd_port *port = &program->ports[i];
-        const uint64_t bytes = hd_tensor_bytes(port->dtype, port->shape);
-        if (port->kind == HD_PORT_INPUT) transfers_ns += hdi_cost_transfer(&tuning.upload, bytes);
-        if (port->kind == HD_PORT_OUTPUT) transfers_ns += hdi_cost_transfer(&tuning.download, bytes);
+    for (uint32_t i = 0; i < program->node_count && !status; i++) {
+        const hdi_node *node = &program->nodes[i];
+        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
+        if (node->op == HDI_OP_INPUT) transfers_ns += hdi_cost_write(&tuning, work[i].reader ? &work[work[i].reader - 1] : NULL, bytes);
+        else if (node->is_output) transfers_ns += hdi_cost_read(&tuning, &work[i], bytes);
     }
     if (!status && out_transfers_ns) *out_transfers_ns = (uint64_t)transfers_ns;
     hdi_free(program->allocator, work, program->node_count * sizeof *work);

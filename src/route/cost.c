@@ -73,6 +73,16 @@ double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work) {
 
 double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes) { return bytes == 0 ? 0 : hdi_figure_ns(way, 0, (double)bytes); }
 
+double hdi_cost_write(const hdi_tuning *tuning, const hdi_work *reader, uint64_t bytes) {
+    const hdi_figure *own = reader ? &tuning->writes[reader->family][reader->width] : NULL;
+    return hdi_cost_transfer(own && own->samples > 0 ? own : &tuning->upload, bytes);
+}
+
+double hdi_cost_read(const hdi_tuning *tuning, const hdi_work *maker, uint64_t bytes) {
+    const hdi_figure *own = &tuning->reads[maker->family][maker->width];
+    return hdi_cost_transfer(own->samples > 0 ? own : &tuning->download, bytes);
+}
+
 double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t node_count) {
     double ns = tuning->submit.fixed_ns;
     for (uint32_t i = 0; i < node_count; i++) ns += hdi_cost_node(tuning, &work[i]);

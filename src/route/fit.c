@@ -247,12 +247,12 @@ static bool shows_submit(const hdi_sample *samples, size_t count) {
 
 static void merge(hdi_figure *into, const hdi_figure *measured) { *into = hdi_figure_merge(into, measured); }
 
-static void fit_transfers(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_sample *picked, hdi_figure *into) {
+/* The figure of one kind, family and type, where there are samples of it. */
+static void fit_one(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_family family, hdi_width width, double submit_ns, hdi_sample *picked, hdi_figure *into) {
     hdi_figure figure;
-    double none = 0;
-    const size_t some = pick(samples, count, kind, HDI_FAMILY_NONE, HDI_WIDTH_WORD, picked);
-    if (!hdi_fit(picked, some, &none, &figure)) return;
-    hdi_fit_curve(picked, some, 0, &figure);
+    const size_t some = pick(samples, count, kind, family, width, picked);
+    if (!hdi_fit(picked, some, &submit_ns, &figure)) return;
+    hdi_fit_curve(picked, some, submit_ns, &figure);
     merge(into, &figure);
 }
 
@@ -281,17 +281,14 @@ static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *pick
 hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *tuning, hd_error *error) {
     hdi_sample *picked = hdi_alloc(allocator, HDI_FIT_SAMPLES * sizeof *picked);
     if (!picked) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to fit %zu samples", count);
-    fit_transfers(samples, count, HDI_SAMPLE_UPLOAD, picked, &tuning->upload);
-    fit_transfers(samples, count, HDI_SAMPLE_DOWNLOAD, picked, &tuning->download);
+    fit_one(samples, count, HDI_SAMPLE_UPLOAD, HDI_FAMILY_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->upload);
+    fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, HDI_FAMILY_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->download);
     fit_submit(samples, count, picked, tuning);
     for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
-            hdi_figure figure;
-            double submit_ns = tuning->submit.fixed_ns;
-            const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, picked);
-            if (!hdi_fit(picked, some, &submit_ns, &figure)) continue;
-            hdi_fit_curve(picked, some, submit_ns, &figure);
-            merge(&tuning->ops[family][width], &figure);
+            fit_one(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, tuning->submit.fixed_ns, picked, &tuning->ops[family][width]);
+            fit_one(samples, count, HDI_SAMPLE_UPLOAD, (hdi_family)family, (hdi_width)width, 0, picked, &tuning->writes[family][width]);
+            fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, (hdi_family)family, (hdi_width)width, 0, picked, &tuning->reads[family][width]);
         }
     hdi_free(allocator, picked, HDI_FIT_SAMPLES * sizeof *picked);
     return HD_OK;

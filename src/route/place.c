@@ -25,13 +25,18 @@ double hdi_route_node_ns(const hdi_routing *r, uint32_t node, uint32_t device) {
 
 static double submit_ns(const hdi_routing *r, uint32_t device) { return r->tuning[device]->submit.fixed_ns * factor_of(r, device, HDI_FAMILY_NONE); }
 
-/* Between the caller and a device. */
-static double up_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return hdi_cost_transfer(&r->tuning[device]->upload, bytes); }
-static double down_ns(const hdi_routing *r, uint32_t device, uint64_t bytes) { return hdi_cost_transfer(&r->tuning[device]->download, bytes); }
+static uint64_t bytes_of(const hdi_node *node) { return hd_tensor_bytes(node->dtype, node->shape); }
+
+/* Between the caller and a device: an input, and what a node made. */
+static double up_ns(const hdi_routing *r, uint32_t device, uint32_t input) {
+    const hd_value reader = r->work[input].reader;
+    return hdi_cost_write(r->tuning[device], reader ? &r->work[reader - 1] : NULL, bytes_of(&r->program->nodes[input]));
+}
+static double down_ns(const hdi_routing *r, uint32_t device, uint32_t node) { return hdi_cost_read(r->tuning[device], &r->work[node], bytes_of(&r->program->nodes[node])); }
 
 /* From one device to the other by the host, in whose memory one of them may compute: it is then read and written in place. */
 static double crossing_ns(const hdi_routing *r, uint32_t to, uint64_t bytes) {
-    return (r->host[1 - to] ? 0 : down_ns(r, 1 - to, bytes)) + (r->host[to] ? 0 : up_ns(r, to, bytes));
+    return (r->host[1 - to] ? 0 : hdi_cost_transfer(&r->tuning[1 - to]->download, bytes)) + (r->host[to] ? 0 : hdi_cost_transfer(&r->tuning[to]->upload, bytes));
 }
 
 static bool can(const hdi_routing *r, uint32_t node, uint32_t device) { return !r->can || (r->can[node] >> device & 1u); }
@@ -54,16 +59,15 @@ static double transfers_ns(const hdi_routing *r, const uint8_t *places, const ui
     *out_crossings_ns = 0;
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const hdi_node *node = &r->program->nodes[i];
-        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
         const uint32_t at = places[i], other = 1 - at;
         if (!r->work[i].alive) continue;
         if (node->op == HDI_OP_INPUT) {
             for (uint32_t device = 0; device < 2 && !is_resident(r, i); device++)
-                if (readers[i] >> device & 1) ns += up_ns(r, device, bytes);
+                if (readers[i] >> device & 1) ns += up_ns(r, device, i);
             continue;
         }
-        if (node->is_output) ns += down_ns(r, at, bytes);
-        if (readers[i] >> other & 1) *out_crossings_ns += crossing_ns(r, other, bytes);
+        if (node->is_output) ns += down_ns(r, at, i);
+        if (readers[i] >> other & 1) *out_crossings_ns += crossing_ns(r, other, bytes_of(node));
     }
     return ns + *out_crossings_ns;
 }
@@ -101,7 +105,7 @@ static double overlapped_ns(const hdi_routing *r, const uint8_t *places, uint32_
                 const uint32_t from = node->operands[k] - 1;
                 const hdi_node *made = &r->program->nodes[from];
                 if (made->op == HDI_OP_INPUT || made->op == HDI_OP_STATE || places[from] == device) continue;
-                begin = HDI_MAX(begin, ends[levels[from]] + crossing_ns(r, device, hd_tensor_bytes(made->dtype, made->shape)));
+                begin = HDI_MAX(begin, ends[levels[from]] + crossing_ns(r, device, bytes_of(made)));
             }
         }
         ends[level] = begin + (any ? spent + submit_ns(r, device) : 0);
@@ -204,15 +208,14 @@ static void read_by(hdi_cut *cut, value_ends *ends, uint32_t reader, uint32_t de
 static void add_value(placing *p, hdi_cut *cut, uint32_t i, const value_ends *ends, double charge_submits) {
     const hdi_routing *r = p->r;
     const hdi_node *node = &r->program->nodes[i];
-    const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
     const uint32_t maker = p->at[group_of(p, i)];
     const bool input = node->op == HDI_OP_INPUT;
     if (!r->work[i].alive || (input && is_resident(r, i))) return;
     if (!input && node->is_output)
-        for (uint32_t device = 0; device < 2; device++) charge(cut, maker, device, down_ns(r, device, bytes));
+        for (uint32_t device = 0; device < 2; device++) charge(cut, maker, device, down_ns(r, device, i));
     for (uint32_t device = 0; device < 2; device++) {
         if (ends->on[device] == 0) continue;
-        const double ns = input ? up_ns(r, device, bytes) : crossing_ns(r, device, bytes) + charge_submits * submit_ns(r, device);
+        const double ns = input ? up_ns(r, device, i) : crossing_ns(r, device, bytes_of(node)) + charge_submits * submit_ns(r, device);
         if (device == 0) hdi_cut_edge_add(cut, ends->on[0], input ? HDI_CUT_SINK : maker, room_of(ns));
         else hdi_cut_edge_add(cut, input ? HDI_CUT_SOURCE : maker, ends->on[1], room_of(ns));
     }
@@ -354,12 +357,11 @@ static void add_gains(const hdi_routing *r, const uint32_t *strand, strand_gain 
         if (!is_placed(r, i)) continue;
         double *ns = &gains[strand[i]].ns;
         *ns += hdi_route_node_ns(r, i, 1) - hdi_route_node_ns(r, i, 0);
-        if (node->is_output) *ns += down_ns(r, 1, hd_tensor_bytes(node->dtype, node->shape)) - down_ns(r, 0, hd_tensor_bytes(node->dtype, node->shape));
+        if (node->is_output) *ns += down_ns(r, 1, i) - down_ns(r, 0, i);
         for (uint32_t k = 0; k < node->operand_count; k++) {
             const uint32_t from = node->operands[k] - 1;
             if (node->operands[k] == 0 || r->program->nodes[from].op != HDI_OP_INPUT || is_resident(r, from)) continue;
-            const uint64_t bytes = hd_tensor_bytes(r->program->nodes[from].dtype, r->program->nodes[from].shape);
-            *ns += up_ns(r, 1, bytes) - up_ns(r, 0, bytes);
+            *ns += up_ns(r, 1, from) - up_ns(r, 0, from);
         }
     }
 }

@@ -43,6 +43,7 @@ typedef struct hdi_work {
     uint64_t   flops, bytes; /* least; what a fused kernel keeps in registers is not counted */
     bool       launch;       /* it has a kernel of its own; false: a part of another node's, or nothing at all */
     hd_value   kernel;       /* nodes of one kernel have the same number here: that of one of them */
+    hd_value   reader;       /* the first node that reads it, by way of views too; 0: none */
 } hdi_work;
 /* Fills in the work of each node (node_count of them). `fusion`: count what the planner fuses as one kernel. */
 hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work, hd_error *error);
@@ -73,6 +74,8 @@ typedef struct hdi_tuning {
     hdi_figure submit;                                       /* only its fixed_ns: what a submission costs whatever is in it */
     hdi_figure upload, download;                             /* host to device and back; no flops */
     hdi_figure ops[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];
+    hdi_figure writes[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];    /* of a value from the host that such work reads, */
+    hdi_figure reads[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];     /* and to the host, that it made; no flops */
     hdi_choices choices;                                     /* of kernels' options */
 } hdi_tuning;
 /* Names the tuning's machine, device or driver: bytes that would break its line become '?'. */
@@ -85,6 +88,9 @@ const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family,
 /* Time of a node on the device, without its submission. */
 double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work);
 double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes); /* 0 for 0 bytes */
+/* The host writes a value for such work (NULL: for any), or reads one that it made: as was measured there, else as values travel. */
+double hdi_cost_write(const hdi_tuning *tuning, const hdi_work *reader, uint64_t bytes);
+double hdi_cost_read(const hdi_tuning *tuning, const hdi_work *maker, uint64_t bytes);
 /* Time of the whole program in one submission, its inputs there and its outputs left there. */
 double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t node_count);
 
@@ -93,9 +99,9 @@ double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t n
 typedef enum hdi_sample_kind { HDI_SAMPLE_RUN = 0, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD } hdi_sample_kind;
 typedef struct hdi_sample {
     hdi_sample_kind kind;
-    hdi_family family;       /* of a run */
+    hdi_family family;       /* of a transfer: of the work that it is for; NONE: any */
     hdi_width  width;
-    double     kernels;      /* in one submission; of a transfer 1 */
+    double     kernels;      /* in one submission; of transfers: how many there are, as a multiple of the largest one */
     double     flops, bytes; /* of all of them; of a transfer no flops */
     double     ns;           /* with the submission; at least 1 */
 } hdi_sample;
@@ -115,13 +121,13 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured);
 /* ---- the tuning file (tuning.c): text, one line a figure ---- */
 
 /* Bytes that print takes at most. */
-#define HDI_TUNING_BYTES 32768
+#define HDI_TUNING_BYTES 98304
 void hdi_tuning_print(const hdi_tuning *tuning, hdi_text *out_text);
 /* Takes over every line that is well formed into `inout_tuning`, which holds assumptions and the names of the device; returns the number of
  * lines that were refused. A file of another device, driver or machine gives nothing: all of its lines are refused. */
 uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *inout_tuning);
 /* The file of this device in the cache's folder. False: there is none, or it cannot be read. */
-bool hdi_tuning_load(const char *folder, hdi_tuning *inout_tuning, uint32_t *out_refused);
+bool hdi_tuning_load(const hd_allocator *allocator, const char *folder, hdi_tuning *inout_tuning, uint32_t *out_refused);
 bool hdi_tuning_save(const hd_allocator *allocator, const char *folder, const hdi_tuning *tuning);
 /* Where it lies. False: the path is too long. */
 bool hdi_tuning_path(const char *folder, const hdi_tuning *tuning, char *out_path, size_t room);

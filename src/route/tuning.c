@@ -10,6 +10,7 @@
  *   upload    fixed_ns 9000 gbytes_s 10.5 samples 12 error 0.06
  *   matmul half fixed_ns 8000 gflops 51000 gbytes_s 2100 samples 14 error 0.08
  *   curve matmul half 8010 1.1 40000 0.9
+ *   write matmul half fixed_ns 9000 gbytes_s 10 samples 14 error 0.08
  *   choice matvec q4_0 rows 0 size 11 option dot_s4_c2 gain 1.12
  *
  * A rate that is left out is one that takes no time. A curve follows the figure that it belongs to: pairs of what the line says,
@@ -40,9 +41,14 @@ static void print_number(hdi_text *out, const char *name, double value) {
     hdi_text_add(out, " %s %s", name, number);
 }
 
-static void print_figure(hdi_text *out, const char *name, const char *width, const hdi_figure *f) {
+/* "matmul half", "write matmul half", "submit". */
+static void print_name(hdi_text *out, const char *way, const char *name, const char *width) {
+    hdi_text_add(out, "%s%s%s%s%s", way, way[0] ? " " : "", name, width[0] ? " " : "", width);
+}
+
+static void print_figure(hdi_text *out, const char *way, const char *name, const char *width, const hdi_figure *f) {
     if (f->samples == 0) return; /* an assumption is not kept: a later version may know better */
-    hdi_text_add(out, "%s%s%s", name, width ? " " : "", width ? width : "");
+    print_name(out, way, name, width);
     print_number(out, "fixed_ns", f->fixed_ns);
     if (f->ns_per_flop > 0) print_number(out, "gflops", 1 / f->ns_per_flop);
     if (f->ns_per_byte > 0) print_number(out, "gbytes_s", 1 / f->ns_per_byte);
@@ -50,7 +56,8 @@ static void print_figure(hdi_text *out, const char *name, const char *width, con
     print_number(out, "error", f->error);
     hdi_text_add(out, "\n");
     if (f->knots == 0) return;
-    hdi_text_add(out, "curve %s%s%s", name, width ? " " : "", width ? width : "");
+    hdi_text_add(out, "curve ");
+    print_name(out, way, name, width);
     for (uint32_t i = 0; i < f->knots; i++) {
         char at[32], factor[32];
         hdi_float_text((float)f->line_ns[i], at);
@@ -62,12 +69,16 @@ static void print_figure(hdi_text *out, const char *name, const char *width, con
 
 void hdi_tuning_print(const hdi_tuning *t, hdi_text *out) {
     hdi_text_add(out, HEADING "\nmachine %s\ndevice %s\ndriver %s\n", t->machine, t->device, t->driver);
-    print_figure(out, "submit", NULL, &t->submit);
-    print_figure(out, "upload", NULL, &t->upload);
-    print_figure(out, "download", NULL, &t->download);
+    print_figure(out, "", "submit", "", &t->submit);
+    print_figure(out, "", "upload", "", &t->upload);
+    print_figure(out, "", "download", "", &t->download);
     for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
-        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            print_figure(out, hdi_family_name((hdi_family)family), hdi_width_name((hdi_width)width), &t->ops[family][width]);
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
+            const char *const name = hdi_family_name((hdi_family)family), *const type = hdi_width_name((hdi_width)width);
+            print_figure(out, "", name, type, &t->ops[family][width]);
+            print_figure(out, "write", name, type, &t->writes[family][width]);
+            print_figure(out, "read", name, type, &t->reads[family][width]);
+        }
     hdi_choices_print(&t->choices, out);
 }
 
@@ -120,14 +131,17 @@ static bool read_curve(hdi_span *rest, hdi_figure *inout) {
 }
 
 static hdi_figure *find_figure(hdi_span *rest, hdi_tuning *t) {
-    const hdi_span name = hdi_word_next(rest);
-    if (hdi_word_is(name, "submit")) return &t->submit;
-    if (hdi_word_is(name, "upload")) return &t->upload;
-    if (hdi_word_is(name, "download")) return &t->download;
+    hdi_span name = hdi_word_next(rest);
+    const bool write = hdi_word_is(name, "write"), read = hdi_word_is(name, "read");
+    if (write || read) name = hdi_word_next(rest);
+    else if (hdi_word_is(name, "submit")) return &t->submit;
+    else if (hdi_word_is(name, "upload")) return &t->upload;
+    else if (hdi_word_is(name, "download")) return &t->download;
     const hdi_span type = hdi_word_next(rest);
     for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            if (hdi_word_is(name, hdi_family_name((hdi_family)family)) && hdi_word_is(type, hdi_width_name((hdi_width)width))) return &t->ops[family][width];
+            if (hdi_word_is(name, hdi_family_name((hdi_family)family)) && hdi_word_is(type, hdi_width_name((hdi_width)width)))
+                return write ? &t->writes[family][width] : read ? &t->reads[family][width] : &t->ops[family][width];
     return NULL;
 }
 
@@ -181,18 +195,18 @@ bool hdi_tuning_path(const char *folder, const hdi_tuning *t, char *out, size_t 
     return used > 0 && (size_t)used < room;
 }
 
-bool hdi_tuning_load(const char *folder, hdi_tuning *t, uint32_t *out_refused) {
-    char path[1024], text[HDI_TUNING_BYTES];
+bool hdi_tuning_load(const hd_allocator *allocator, const char *folder, hdi_tuning *t, uint32_t *out_refused) {
+    char path[1024];
     *out_refused = 0;
     if (!hdi_tuning_path(folder, t, path, sizeof path)) return false;
     FILE *file = fopen(path, "rb");
-    if (!file) return false;
-    const size_t bytes = fread(text, 1, sizeof text, file);
-    const bool whole = !ferror(file) && (bytes < sizeof text || fgetc(file) == EOF);
-    fclose(file);
-    if (!whole) return false;
-    *out_refused = hdi_tuning_parse(text, bytes, t);
-    return true;
+    char *text = file ? hdi_alloc(allocator, HDI_TUNING_BYTES) : NULL;
+    const size_t bytes = text ? fread(text, 1, HDI_TUNING_BYTES, file) : 0;
+    const bool whole = text && !ferror(file) && (bytes < HDI_TUNING_BYTES || fgetc(file) == EOF);
+    if (file) fclose(file);
+    if (whole) *out_refused = hdi_tuning_parse(text, bytes, t);
+    hdi_free(allocator, text, HDI_TUNING_BYTES);
+    return whole;
 }
 
 /* Written beside its place and then moved there: a reader sees the old file, the new one or none. */

@@ -212,6 +212,16 @@ static void fuse_node(const hd_program *program, hd_value id, hdi_work *work, re
     }
 }
 
+/* The first node that reads an input, views passed over. */
+static void find_readers(const hd_program *program, hdi_work *work) {
+    for (uint32_t at = program->node_count; at-- > 0;) {
+        const hdi_node *node = &program->nodes[at];
+        const hd_value reader = work[at].family == HDI_FAMILY_NONE ? work[at].reader : at + 1;
+        for (uint32_t i = 0; i < node->operand_count && work[at].alive && reader; i++)
+            if (node->operands[i]) work[node->operands[i] - 1].reader = reader;
+    }
+}
+
 hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work, hd_error *error) {
     const uint32_t count = program->node_count;
     reading *readings = hdi_alloc(program->allocator, count * sizeof *readings);
@@ -235,6 +245,7 @@ hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work
     }
     for (uint32_t at = count; at-- > 0;) /* readers come later: their kernel is final */
         out_work[at].kernel = out_work[out_work[at].kernel - 1].kernel;
+    find_readers(program, out_work);
     hdi_free(program->allocator, readings, count * sizeof *readings);
     return HD_OK;
 }

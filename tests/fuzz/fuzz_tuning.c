@@ -24,7 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(&t.upload);
     check(&t.download);
     for (int family = 0; family < HDI_FAMILY_COUNT; family++)
-        for (int width = 0; width < HDI_WIDTH_COUNT; width++) check(&t.ops[family][width]);
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
+            check(&t.ops[family][width]);
+            check(&t.writes[family][width]);
+            check(&t.reads[family][width]);
+        }
     hdi_tuning_print(&t, &text);
     if (text.count > HDI_TUNING_BYTES || hdi_tuning_parse(text.bytes, text.count, &again)) abort();
     hdi_tuning_print(&again, &second);
