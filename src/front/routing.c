@@ -195,6 +195,7 @@ static hd_status take_trial(choice *c, const hd_program *program, const hdi_rout
         if (!known || !t->of[t->home].possible) t->home = first_candidate(t);
         t->at = t->home;
         t->since = t->of[t->at].count = 0;
+        t->trying = false;
         return place_at(c, program, routed, t->at, error);
     }
     routed->trial = earlier->trial;

@@ -186,7 +186,7 @@ void hdi_route_free(const hd_program *program, hdi_route *route);
 /* ---- trying (trial.c): prediction names candidates, measured rounds choose among them ---- */
 
 /* All on either device, and both of them sharing. */
-enum { HDI_CANDIDATES = 3, HDI_CANDIDATE_SHARED = 2, HDI_TRIAL_KEPT = 5 };
+enum { HDI_CANDIDATES = 3, HDI_CANDIDATE_SHARED = 2, HDI_TRIAL_KEPT = 16 };
 typedef struct hdi_candidate {
     bool     possible;
     double   predicted_ns; /* of a round */
@@ -205,6 +205,7 @@ typedef struct hdi_trial {
     hdi_candidate of[HDI_CANDIDATES];
     uint32_t home, at;            /* the one that is known to be fastest, and the one where the plan is */
     uint64_t since;               /* rounds since the plan came there: the first ones are not counted */
+    bool     trying;              /* it came for a try, which has not ended */
     double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and in rounds away from home beyond what they take at home */
 } hdi_trial;
 /* A round took this long. `counts` false: it was not a usual one. */

@@ -7,13 +7,14 @@
 
 #define NEAR          3.0  /* times what the one at home takes: predicted beyond it, none is tried, */
 #define CLOSE         1.25 /* and measured beyond it, none is tried again */
-#define GAIN          0.95 /* of that time: what one that is tried again may take at most */
+#define CLEAR         0.95 /* of that time: one that takes more is about as fast, and the next look may wait */
 #define OTHER         1.5  /* times as long, or as short: the one at home is not what it was when another one was tried in vain */
 #define FIRST_WAIT_NS 1e9  /* before it is tried again; each time in vain doubles the wait */
 #define MOST_WAIT_NS  64e9
 #define SHARE         16   /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and as long as this many rounds */
-enum { FIRST_TRIES = 2, SETTLED = 3, MEAN_OF = 64, MOST_TIMES = 8, TRY_ROUNDS = SETTLED + HDI_TRIAL_KEPT };
+/* A try ends after a few rounds, or after many where those few do not tell the two apart: a place that was just come to warms up. */
+enum { FIRST_TRIES = 2, SETTLED = 3, FEW = 5, MANY = 29, MEAN_OF = 64, MOST_TIMES = 8 };
 
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -29,22 +30,30 @@ static double median_of(const hdi_candidate *c) {
     return sorted[(count - 1) / 2];
 }
 
-double hdi_candidate_ns(const hdi_candidate *c) { return c->count > HDI_TRIAL_KEPT ? c->mean_ns : median_of(c); }
+double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
 
 /* A try has ended: who is at home now? */
 static void judge(hdi_trial *t, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at], *home = &t->of[t->home];
-    const bool again = c->tries >= FIRST_TRIES;
-    const double home_ns = hdi_candidate_ns(home);
-    const bool faster = hdi_candidate_ns(c) < (again ? GAIN : 1) * home_ns;
+    const double ns = median_of(c), home_ns = hdi_candidate_ns(home);
+    const bool again = c->tries >= FIRST_TRIES, faster = ns < home_ns, clear = ns < CLEAR * home_ns;
     if (home->tries == 0) home->tries = 1;
     c->tries = HDI_MIN(c->tries + 1, FIRST_TRIES);
-    c->wait_ns = !again || faster ? FIRST_WAIT_NS : HDI_MIN(2 * c->wait_ns, MOST_WAIT_NS);
-    home->wait_ns = HDI_MAX(home->wait_ns, FIRST_WAIT_NS);
+    c->wait_ns = !again || clear ? FIRST_WAIT_NS : HDI_MIN(2 * c->wait_ns, MOST_WAIT_NS);
+    home->wait_ns = HDI_MAX(home->wait_ns, faster ? c->wait_ns : FIRST_WAIT_NS);
     c->at_ns = now_ns;
     c->against_ns = home_ns;
-    home->against_ns = hdi_candidate_ns(c);
+    home->against_ns = ns;
+    t->trying = false;
     if (faster) t->home = t->at;
+}
+
+/* The least that it ever took; and a try may end here. */
+static void look_at(hdi_trial *t, uint64_t now_ns) {
+    hdi_candidate *c = &t->of[t->at];
+    const double ns = median_of(c), home_ns = hdi_candidate_ns(&t->of[t->home]);
+    if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
+    if (t->trying && (c->count == MANY || ns > CLOSE * home_ns || home_ns > CLOSE * ns)) judge(t, now_ns);
 }
 
 void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
@@ -55,13 +64,10 @@ void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     if (!counts || t->since <= SETTLED || !(ns > 0)) return;
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
-    if (c->count < HDI_TRIAL_KEPT) return;
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
-    const double median = median_of(c);
-    if (c->count == HDI_TRIAL_KEPT) c->mean_ns = median;
-    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / MEAN_OF;
-    if (!(c->best_ns > 0) || median < c->best_ns) c->best_ns = median;
-    if (c->count == HDI_TRIAL_KEPT && t->at != t->home) judge(t, now_ns);
+    if (c->count <= FEW) c->mean_ns = median_of(c);
+    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count, MEAN_OF);
+    if (c->count == FEW || c->count == MANY || c->count % HDI_TRIAL_KEPT == 0) look_at(t, now_ns);
 }
 
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
@@ -69,6 +75,7 @@ void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->tried_ns += ns;
     t->at = to;
     t->since = 0;
+    t->trying = to != t->home;
     t->of[to].count = 0;
 }
 
@@ -88,7 +95,7 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible) return false;
-    const double hope = hope_ns(c, now_ns), cost = TRY_ROUNDS * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
+    const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : MANY), cost = rounds * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
     const bool first = c->tries < FIRST_TRIES;
     const bool other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns); /* one try, whatever those before did cost */
     if (cost + (other ? 0 : t->tried_ns) > most) return false;
@@ -97,7 +104,7 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
-    if (t->of[t->at].count < HDI_TRIAL_KEPT) return t->at;
+    if (t->trying || t->of[t->at].count < FEW) return t->at;
     const double home_ns = hdi_candidate_ns(&t->of[t->home]);
     uint32_t next = t->home;
     double least = HUGE_VAL;

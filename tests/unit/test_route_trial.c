@@ -11,6 +11,7 @@ typedef struct world {
     uint64_t  now;
     double    ns[HDI_CANDIDATES]; /* what a round takes there */
     double    noise;              /* share of it */
+    uint64_t  warming;            /* rounds at a new place that take a fifth longer */
     uint32_t  chance, moves;
     double    spent_ns, least_ns; /* all, and what the fastest would have taken */
 } world;
@@ -36,7 +37,7 @@ static void run(world *w, uint64_t until_ns) {
             w->moves++;
         }
         w->chance = w->chance * 1664525u + 1013904223u;
-        const double ns = w->ns[w->trial.at] * (1 + w->noise * (w->chance >> 8) / 16777216.0) * (w->trial.since == 0 ? 3 : 1);
+        const double ns = w->ns[w->trial.at] * (1 + w->noise * (w->chance >> 8) / 16777216.0) * (w->trial.since == 0 ? 3 : w->trial.since < w->warming ? 1.2 : 1);
         w->now += (uint64_t)ns;
         w->spent_ns += ns;
         double least = HUGE_VAL;
@@ -62,6 +63,18 @@ static void the_fastest_is_found(void **state) {
         run(&w, w.now + SECOND);
         assert_true(w.moves <= moves + 4 && w.trial.home == cases[i].at); /* and there it stays, but for a look at what is close */
         if (i + 1 < HDI_COUNT(cases) && w.spent_ns > 1.02 * w.least_ns) fail_msg("case %zu: %g of the least", i, w.spent_ns / w.least_ns);
+    }
+}
+
+/* Threads wake and caches fill at the place that is tried, not at the one where the plan has been: the few first rounds mislead. */
+static void a_place_warms_up(void **state) {
+    (void)state;
+    for (int slower = 0; slower < 2; slower++) {
+        world w = begin((const double[3]){ 10e3, 11e3, 0 }, (const double[3]){ slower ? 10e3 : 11e3, slower ? 11e3 : 10e3, 1 });
+        w.warming = 14;
+        run(&w, w.now + 4 * 1000 * 1000);
+        assert_int_equal(w.trial.home, slower ? 0 : 1);
+        assert_true(w.spent_ns < 1.2 * w.least_ns);
     }
 }
 
@@ -144,7 +157,7 @@ static void trying_is_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
+        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
         cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
