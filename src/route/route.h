@@ -50,7 +50,7 @@ hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work
 
 /* ---- cost (cost.c): what a device takes for it ---- */
 
-enum { HDI_CURVE_KNOTS = 12 };
+enum { HDI_CURVE_KNOTS = 16 };
 /* The line fixed + flops * ns_per_flop + bytes * ns_per_byte, times what it misses: caches, numbers of threads, sizes of tiles. Without
  * samples it is an assumption. */
 typedef struct hdi_figure {
@@ -121,7 +121,7 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured);
 /* ---- the tuning file (tuning.c): text, one line a figure ---- */
 
 /* Bytes that print takes at most. */
-#define HDI_TUNING_BYTES 98304
+#define HDI_TUNING_BYTES 131072
 void hdi_tuning_print(const hdi_tuning *tuning, hdi_text *out_text);
 /* Takes over every line that is well formed into `inout_tuning`, which holds assumptions and the names of the device; returns the number of
  * lines that were refused. A file of another device, driver or machine gives nothing: all of its lines are refused. */

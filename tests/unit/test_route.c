@@ -278,7 +278,7 @@ static void lines_are_refused_one_by_one(void **state) {
     assert_true(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
     static const char *const bad_curves[] = {
         "", "1", "1 1 2", "0 1", "-1 1", "nan 1", "inf 1", "1 0", "1 65", "1 0.01", "1 nan", "2 1 2 1", "2 1 1 1", "1 1 x", "1e19 1",
-        "1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1 9 1 10 1 11 1 12 1 13 1",
+        "1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1 9 1 10 1 11 1 12 1 13 1 14 1 15 1 16 1 17 1",
     };
     for (size_t i = 0; i < HDI_COUNT(bad_curves); i++) {
         char text[512];
