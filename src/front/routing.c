@@ -38,7 +38,7 @@ static hd_status mark_resident(choice *c, const hd_program *program, const hd_pl
 
 static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hd_error *error) {
     bool runs[2];
-    c->routing = (hdi_routing){ .program = program, .work = c->work, .can = c->can, .resident = c->resident, .overlap = true, .now_ns = hdi_now_ns() };
+    c->routing = (hdi_routing){ .program = program, .work = c->work, .can = c->can, .resident = c->resident, .overlap = true, .fusion = !desc->no_fusion, .now_ns = hdi_now_ns() };
     for (uint32_t d = 0; d < 2; d++) {
         hd_device *device = c->devices[d];
         hdi_tuned_get(device, &c->tuning[d], &c->learned[d]);
@@ -120,21 +120,24 @@ static hd_status place_at(choice *c, const hd_program *program, hdi_routed *rout
 
 static void print_time(hdi_text *out, const char *name, double ns) { hdi_text_add(out, " %s %.1f us", name, ns / 1000); }
 
-static const char *because(const choice *c, uint32_t i) {
-    const uint32_t place = c->places[i];
-    if (c->can[i] != 3) return "only this device runs kernels of your own";
-    const double here = hdi_route_node_ns(&c->routing, i, place), there = hdi_route_node_ns(&c->routing, i, 1 - place);
-    if (c->routing.work[i].kernel != i + 1) return "it is a part of another operation's kernel";
+static const char *because(const choice *c, const hdi_split_routing *s, uint32_t i) {
+    const uint32_t place = s->places[i];
+    if (s->routing.can[i] != 3) return "only this device runs kernels of your own";
+    const double here = hdi_route_node_ns(&s->routing, i, place), there = hdi_route_node_ns(&s->routing, i, 1 - place);
+    if (s->routing.work[i].kernel != i + 1) return "it is a part of another operation's kernel";
+    if (s->routing.program->nodes[i].origin.end > 0) return "both devices compute rows at the same time";
     if (here <= there) return "it is faster here";
     if (!c->route.possible[1 - place]) return "the other device cannot compute all that belongs to it";
     return "moving its values, or one more submission, would take longer";
 }
 
-static bool is_assumed(const choice *c, uint32_t i, uint32_t device) {
-    return hdi_tuning_figure(&c->tuning[device], c->work[i].family, c->work[i].width)->samples == 0;
+static bool is_assumed(const hdi_routing *r, uint32_t i, uint32_t device) {
+    return hdi_tuning_figure(r->tuning[device], r->work[i].family, r->work[i].width)->samples == 0;
 }
 
-static void print_choice(const choice *c, const hd_program *program, hdi_text *out) {
+static void print_choice(const choice *c, const hdi_split_routing *s, hdi_text *out) {
+    const hd_program *program = s->routing.program;
+    const hdi_work *work = s->routing.work;
     const char *const ids[2] = { c->devices[0]->found.info.id, c->devices[1]->found.info.id };
     hdi_text_add(out, "predicted");
     print_time(out, "as placed", c->time.total_ns);
@@ -147,32 +150,37 @@ static void print_choice(const choice *c, const hd_program *program, hdi_text *o
     print_time(out, "", c->time.transfers_ns);
     hdi_text_add(out, "\n");
     for (uint32_t i = 0; i < program->node_count; i++) {
-        if (c->work[i].family == HDI_FAMILY_NONE) continue;
-        hdi_text_add(out, "v%u %s (%s %s): on %s:", i + 1, hdi_op_get(program->nodes[i].op).name, hdi_family_name(c->work[i].family), hdi_width_name(c->work[i].width), ids[c->places[i]]);
+        if (work[i].family == HDI_FAMILY_NONE) continue;
+        hdi_split_print(program, i + 1, out);
+        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(program->nodes[i].op).name, hdi_family_name(work[i].family), hdi_width_name(work[i].width), ids[s->places[i]]);
         for (uint32_t d = 0; d < 2; d++) {
-            print_time(out, ids[d], hdi_route_node_ns(&c->routing, i, d));
-            hdi_text_add(out, "%s%s", is_assumed(c, i, d) ? " (assumed)" : "", d ? "" : ",");
+            print_time(out, ids[d], hdi_route_node_ns(&s->routing, i, d));
+            hdi_text_add(out, "%s%s", is_assumed(&s->routing, i, d) ? " (assumed)" : "", d ? "" : ",");
         }
-        hdi_text_add(out, "  because %s\n", because(c, i));
+        hdi_text_add(out, "  because %s\n", because(c, s, i));
     }
 }
 
 static uint64_t whole_ns(double ns) { return ns < 1 ? 1 : ns > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)ns; }
 
 /* The choice is kept: its arrays become those of `routed`. */
-static void tell(choice *c, const hd_program *program, hdi_routed *routed, hd_plan_stats *stats) {
-    for (uint32_t i = 0; i < program->node_count; i++)
-        routed->families_ns[c->places[i]][c->work[i].family] += hdi_cost_node(&c->tuning[c->places[i]], &c->work[i]);
+static hd_status tell(choice *c, hdi_routed *routed, hd_plan_stats *stats, hd_error *error) {
+    hdi_split_routing s;
+    const hd_status status = hdi_route_split(&c->routing, c->places, &s, error);
+    for (uint32_t i = 0; i < s.routing.program->node_count && !status; i++)
+        routed->families_ns[s.places[i]][s.routing.work[i].family] += hdi_cost_node(&c->tuning[s.places[i]], &s.routing.work[i]);
     for (uint32_t d = 0; d < 2; d++)
         routed->families_ns[d][HDI_FAMILY_NONE] = c->time.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_FAMILY_NONE, c->routing.now_ns);
     stats->predicted_ns = whole_ns(c->time.total_ns);
     stats->predicted_device_ns = c->route.possible[0] ? whole_ns(c->route.alone[0].total_ns) : 0;
     stats->predicted_beside_ns = c->route.possible[1] ? whole_ns(c->route.alone[1].total_ns) : 0;
-    print_choice(c, program, &routed->text);
+    if (!status) print_choice(c, &s, &routed->text);
+    hdi_route_split_end(&s);
     routed->places = c->places;
     routed->resident = c->resident;
     c->places = NULL;
     c->resident = NULL;
+    return status;
 }
 
 static uint64_t key_of(hd_device *const devices[2], const hd_plan_desc *desc, const choice *c, const hd_program *program, uint64_t program_hash) {
@@ -224,7 +232,7 @@ hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *prog
     if (!status) status = choose(c, program, desc, earlier, error);
     if (!status) out_routed->key = earlier ? earlier->key : key_of(devices, desc, c, program, program_hash);
     if (!status) status = take_trial(c, program, earlier, out_routed, error);
-    if (!status) tell(c, program, out_routed, out_stats);
+    if (!status) status = tell(c, out_routed, out_stats, error);
     if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
     end_choice(c, program);
     out_routed->looked_ns = hdi_now_ns();
@@ -317,24 +325,51 @@ static bool has_bound(const hd_plan *plan) {
     return false;
 }
 
-/* What the caller wrote, and what runs left in states, from one plan's memory to the other's. */
-static hd_status move_slot(hdi_core *from, uint32_t at, hd_plan *to, hd_error *error) {
-    const hdi_plan_slot *slot = &from->plan->slots[at];
-    const uint32_t kinds = 1u << HDI_STORAGE_INPUT | 1u << HDI_STORAGE_STATE;
-    void *bytes = slot->tensor_bytes <= SIZE_MAX ? hdi_alloc(&to->context->allocator, (size_t)slot->tensor_bytes) : NULL;
-    if (!bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", slot->name);
-    hd_status status = hdi_device_read(from->device, from->slots[at].memory, 0, bytes, slot->tensor_bytes, from->last_ticket, error);
+#define MOVING (1u << HDI_STORAGE_INPUT | 1u << HDI_STORAGE_STATE)
+
+/* The slot of a part that has bytes of the port, not by way of another part's; NULL: it has none. */
+static hdi_core_slot *own_slot(const hdi_part *part, const char *port, uint32_t *out_slot) {
+    hdi_core_slot *slot = hdi_core_find(part->core, port, MOVING, out_slot);
+    return slot && !slot->home ? slot : NULL;
+}
+
+/* The bytes of a port, in pieces or not, from where the plan has them and to where the other one needs them. */
+static hd_status move_bytes(const hd_plan *from, const char *port, hd_plan *to, char *bytes, hd_error *error) {
+    hd_status status = HD_OK;
+    uint32_t at;
+    for (uint32_t p = 0; p < from->part_count && !status; p++) {
+        const hdi_core *core = from->parts[p].core;
+        const hdi_core_slot *own = own_slot(&from->parts[p], port, &at);
+        if (own && own->memory) status = hdi_device_read(core->device, own->memory, 0, bytes + own->port_at, core->plan->slots[at].tensor_bytes, core->last_ticket, error);
+    }
     for (uint32_t p = 0; p < to->part_count && !status; p++) {
         hdi_core *core = to->parts[p].core;
-        uint32_t target;
-        const hdi_core_slot *own = hdi_core_find(core, slot->name, kinds, &target);
-        if (!own || own->home) continue;
-        status = hdi_core_memory(core, target, error);
-        if (!status) status = hdi_device_write(core->device, core->slots[target].memory, 0, bytes, slot->tensor_bytes, &core->last_ticket, error);
-        if (!status) core->slots[target].written = true;
+        hdi_core_slot *own = own_slot(&to->parts[p], port, &at);
+        if (!own) continue;
+        status = hdi_core_memory(core, at, error);
+        if (!status) status = hdi_device_write(core->device, own->memory, 0, bytes + own->port_at, core->plan->slots[at].tensor_bytes, &core->last_ticket, error);
+        if (!status) own->written = true;
     }
-    hdi_free(&to->context->allocator, bytes, (size_t)slot->tensor_bytes);
     return status;
+}
+
+/* What the caller wrote, and what runs left in states, from one plan's memory to the other's. */
+static hd_status move_slot(const hd_plan *from, const hdi_core *core, uint32_t at, hd_plan *to, hd_error *error) {
+    const char *port = core->plan->slots[at].name;
+    const uint64_t count = core->plan->slots[at].tensor_bytes + core->slots[at].elsewhere;
+    char *bytes = count <= SIZE_MAX ? hdi_alloc(&to->context->allocator, (size_t)count) : NULL;
+    if (!bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", port);
+    const hd_status status = move_bytes(from, port, to, bytes, error);
+    hdi_free(&to->context->allocator, bytes, (size_t)count);
+    return status;
+}
+
+/* Has a part before this one bytes of the port? Then they were moved with them. */
+static bool was_met(const hd_plan *plan, uint32_t part, const char *port) {
+    uint32_t at;
+    for (uint32_t p = 0; p < part; p++)
+        if (own_slot(&plan->parts[p], port, &at)) return true;
+    return false;
 }
 
 static hd_status move_all(const hd_plan *from, hd_plan *to, hd_error *error) {
@@ -345,7 +380,7 @@ static hd_status move_all(const hd_plan *from, hd_plan *to, hd_error *error) {
             const hdi_plan_slot *slot = &core->plan->slots[i];
             const hdi_core_slot *own = &core->slots[i];
             const bool input = slot->kind == HDI_STORAGE_INPUT && own->written && !own->inside;
-            if (own->memory && !own->home && (input || slot->kind == HDI_STORAGE_STATE)) status = move_slot(core, i, to, error);
+            if (own->memory && !own->home && (input || slot->kind == HDI_STORAGE_STATE) && !was_met(from, p, slot->name)) status = move_slot(from, core, i, to, error);
         }
     }
     return status;

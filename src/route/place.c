@@ -1,7 +1,8 @@
 /* place.c: each operation on one of two devices, so that the whole takes the least time. What an operation takes on each
  * device and what a value takes to cross make a graph whose minimum cut is the best placement, but for the cost of
  * submissions, which depends on how many segments there are: the cut is made twice, without that cost and with a submission
- * for each value that crosses, and is then compared by the whole time with all on one device, and with tasks dealt out to both. */
+ * for each value that crosses, and is then compared by the whole time with all on one device, and with tasks dealt out to both;
+ * what comes out of that with operations shared by rows (rows.c). */
 #include "route/route.h"
 #include <math.h>
 #include <stdlib.h>
@@ -413,6 +414,17 @@ static void move_one_by_one(placing *p, const uint32_t *strand, const uint8_t *p
     }
 }
 
+/* Rows are shared where that pays clearly. */
+static hd_status share_rows(placing *p, hdi_route *route, hd_error *error) {
+    hdi_route_time time;
+    const hd_status status = hdi_route_rows(p->r, route->places, p->places, &time, error);
+    if (status || !(time.total_ns <= HDI_ROWS_PAY * route->chosen.total_ns)) return status;
+    route->chosen = route->shared = time;
+    memcpy(route->places, p->places, p->r->program->node_count);
+    memcpy(route->shared_places, p->places, p->r->program->node_count);
+    return HD_OK;
+}
+
 static hd_status choose(placing *p, hdi_route *route, hd_error *error) {
     const uint32_t count = p->r->program->node_count;
     double least_ns = HUGE_VAL;
@@ -435,7 +447,7 @@ static hd_status choose(placing *p, hdi_route *route, hd_error *error) {
     if (status) return status;
     move_one_by_one(p, p->leads, route->places, route->chosen.total_ns, route);
     if (route->shared.total_ns < HUGE_VAL) move_one_by_one(p, p->leads, route->shared_places, route->shared.total_ns, route);
-    return HD_OK;
+    return share_rows(p, route, error);
 }
 
 hd_status hdi_route_make(const hdi_routing *routing, hdi_route *route, hd_error *error) {
@@ -456,10 +468,13 @@ void hdi_route_free(const hd_program *program, hdi_route *route) {
 }
 
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error) {
-    const uint32_t count = routing->program->node_count;
-    placing p = { .r = routing };
-    const hd_status status = allocate(&p, count) ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to time %u nodes", count);
-    if (!status) *out_time = time_with(routing, places, &p.scratch);
+    hdi_split_routing split;
+    hd_status status = hdi_route_split(routing, places, &split, error);
+    const uint32_t count = split.routing.program->node_count;
+    placing p = { .r = &split.routing };
+    if (!status && !allocate(&p, count)) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to time %u nodes", count);
+    if (!status) *out_time = time_with(&split.routing, split.places, &p.scratch);
     free_placing(&p, count);
+    hdi_route_split_end(&split);
     return status;
 }

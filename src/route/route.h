@@ -5,7 +5,7 @@
 #define HDI_ROUTE_H
 
 #include "cmds/caps.h"
-#include "program/program.h"
+#include "program/segments.h"
 
 /* ---- work (work.c): what each node of a program has to do, whatever the device ---- */
 
@@ -145,7 +145,7 @@ void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT]
 /* Is run number `run` (0 is the first) one to measure? The first two, and one in 64. */
 bool hdi_learn_due(uint64_t run);
 
-/* ---- placing (place.c) ---- */
+/* ---- placing (place.c, rows.c) ---- */
 
 /* Two devices, 0 and 1, and a program; node i is value i + 1. */
 typedef struct hdi_routing {
@@ -155,6 +155,7 @@ typedef struct hdi_routing {
     const hdi_learned *learned[2]; /* NULL: nothing was learned */
     bool               host[2];    /* it computes in the host's memory: what crosses is read and written in place */
     bool               overlap;    /* the two compute at the same time */
+    bool               fusion;     /* the work was counted with it */
     const uint8_t     *can;        /* of each node, bit d: device d computes it; NULL: both compute all */
     const bool        *resident;   /* of each node: an input that is written once and lies on both; NULL: the quantised ones */
     uint64_t           now_ns;
@@ -167,7 +168,7 @@ typedef struct hdi_route_time {
 } hdi_route_time;
 
 typedef struct hdi_route {
-    uint8_t       *places;         /* of each node: 0 or 1 */
+    uint8_t       *places;         /* of each node */
     uint8_t       *shared_places;  /* the fastest that was found of those in which both devices compute; */
     hdi_route_time chosen, alone[2];
     hdi_route_time shared;         /* total_ns is HUGE_VAL where there is none */
@@ -179,9 +180,26 @@ double hdi_route_node_ns(const hdi_routing *routing, uint32_t node, uint32_t dev
 /* The whole time of the placement: nodes, values that cross, submissions of its segments. */
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error);
 /* Finds the placement: a minimum cut, or all on one device, or tasks dealt out to both and moved one by one while that helps: what takes
- * the least time. Statuses: UNSUPPORTED (a node that neither device computes), OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
+ * the least time; or what can be is shared by rows, where that is predicted to take at most HDI_ROWS_PAY of it. Statuses: UNSUPPORTED (a node that neither device computes), OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
 hd_status hdi_route_make(const hdi_routing *routing, hdi_route *out_route, hd_error *error);
 void hdi_route_free(const hd_program *program, hdi_route *route);
+
+/* A routing under places that share operations, which is one over the split program; where none is shared, the routing itself. */
+typedef struct hdi_split_routing {
+    hdi_routing    routing;
+    const uint8_t *places;
+    hdi_split      split; /* what the two were made from: */
+    hdi_work      *work;
+    uint8_t       *can;
+    bool          *resident;
+} hdi_split_routing;
+hd_status hdi_route_split(const hdi_routing *routing, const uint8_t *places, hdi_split_routing *out, hd_error *error);
+void hdi_route_split_end(hdi_split_routing *split); /* also after a failure */
+
+#define HDI_ROWS_PAY 0.9 /* of the least time without */
+/* Shares by rows all that can be shared, where `places` (0 and 1) have the rest: finds the share of least time, into `out_places`.
+ * total_ns is HUGE_VAL where nothing can be. */
+hd_status hdi_route_rows(const hdi_routing *routing, const uint8_t *places, uint8_t *out_places, hdi_route_time *out_time, hd_error *error);
 
 /* ---- trying (trial.c): prediction names candidates, measured rounds choose among them ---- */
 

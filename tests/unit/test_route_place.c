@@ -303,9 +303,52 @@ static void a_chain_runs_beside_a_product(void **state) {
     end(&s);
 }
 
+typedef struct sharing {
+    hdi_route_time time, alone; /* as placed, and on the faster one */
+    uint32_t percent;           /* of the rows on device 0; 0: they are not shared */
+} sharing;
+
+/* One softmax of 1024 rows, so many ns for each of its bytes on either device, and for its input's and output's on the way to device 1. */
+static sharing share_softmax(double ns0, double ns1, double link_ns, bool overlap) {
+    setting s;
+    hdi_route_time again;
+    begin(&s);
+    hd_output(s.program, "y", hd_softmax(s.program, hd_input(s.program, "x", HD_F32, HD_SHAPE(1024, 16)), -1));
+    for (int w = 0; w < HDI_WIDTH_COUNT; w++)
+        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_ROWS][w] = (hdi_figure){ .fixed_ns = 100, .ns_per_byte = d ? ns1 : ns0, .samples = 1 };
+    s.tuning[1].upload = s.tuning[1].download = (hdi_figure){ .ns_per_byte = link_ns, .samples = 1 };
+    finish(&s, true);
+    s.routing.overlap = overlap;
+    hdi_route route = make(&s);
+    const sharing found = { route.chosen, route.alone[route.alone[1].total_ns < route.alone[0].total_ns], route.places[1] & HDI_PLACE_SHARED ? route.places[1] & ~HDI_PLACE_SHARED : 0 };
+    assert_int_equal(hdi_route_time_of(&s.routing, route.places, &again, NULL), HD_OK);
+    assert_true(again.total_ns == route.chosen.total_ns);
+    hdi_route_free(s.program, &route);
+    end(&s);
+    return found;
+}
+
+static void rows_are_shared_where_that_pays(void **state) {
+    (void)state;
+    sharing s = share_softmax(1, 1, 0, true);
+    assert_int_equal(s.percent, 50);
+    assert_true(s.time.total_ns < 0.51 * s.alone.total_ns);
+    s = share_softmax(1, 3, 0, true); /* both end at the same time */
+    assert_in_range(s.percent, 74, 76);
+    assert_true(fabs(s.time.nodes_ns[0] - s.time.nodes_ns[1]) < 0.07 * s.alone.total_ns);
+    s = share_softmax(1, 12, 0, true); /* it would save 8% */
+    assert_true(s.percent == 0 && s.time.total_ns == s.alone.total_ns);
+    s = share_softmax(1, 1, 0, false); /* one after the other */
+    assert_int_equal(s.percent, 0);
+    s = share_softmax(1, 0.1, 1, true); /* what the second one saves its link takes */
+    assert_int_equal(s.percent, 0);
+    s = share_softmax(0.0001, 0.0001, 0, true); /* two kernels take as long as one */
+    assert_int_equal(s.percent, 0);
+}
+
 static void without_memory(void **state) {
     (void)state;
-    for (size_t fail_at = 1; fail_at < 400; fail_at++) {
+    for (size_t fail_at = 1; fail_at < 4000; fail_at++) {
         test_memory memory;
         setting s;
         hdi_route route;
@@ -313,11 +356,17 @@ static void without_memory(void **state) {
         s.program = hdi_program_new(&test_memory_start(&memory, 0)->allocator, NULL);
         const hd_value x = hd_input(s.program, "x", HD_F32, HD_SHAPE(SIDE, SIDE));
         hd_output(s.program, "y", hd_add(s.program, hd_softmax(s.program, x, -1), x));
+        for (int w = 0; w < HDI_WIDTH_COUNT; w++)
+            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_ROWS][w] = (hdi_figure){ .ns_per_byte = 10, .samples = 1 };
         finish(&s, true);
+        s.routing.overlap = true; /* so that rows are looked at */
         memory.fail_at = memory.calls + fail_at;
         const size_t before = memory.bytes_alive;
         const hd_status status = hdi_route_make(&s.routing, &route, NULL);
-        if (!status) hdi_route_free(s.program, &route);
+        if (!status) {
+            assert_true(route.places[1] & HDI_PLACE_SHARED);
+            hdi_route_free(s.program, &route);
+        }
         assert_int_equal(memory.bytes_alive, before);
         memory.fail_at = 0;
         end(&s);
@@ -330,7 +379,8 @@ static void without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_faster), cmocka_unit_test(never_slower_than_alone), cmocka_unit_test(a_crossing_is_paid_once), cmocka_unit_test(weights_do_not_travel),
-        cmocka_unit_test(devices_that_overlap_share), cmocka_unit_test(tasks_are_dealt_out), cmocka_unit_test(a_chain_runs_beside_a_product), cmocka_unit_test(without_memory),
+        cmocka_unit_test(devices_that_overlap_share), cmocka_unit_test(tasks_are_dealt_out), cmocka_unit_test(a_chain_runs_beside_a_product), cmocka_unit_test(rows_are_shared_where_that_pays),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

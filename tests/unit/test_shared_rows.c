@@ -196,10 +196,100 @@ static void pieces_are_what_travels(void **state) {
     hd_program_destroy(p);
 }
 
+/* ---- route "auto" ---- */
+
+/* Invented measurements of products: `ns_per_flop`, and 5 us for a submission. */
+static void invent(hd_device *of, double ns_per_flop) {
+    hd_tune_sample samples[4];
+    for (int i = 0; i < 4; i++) {
+        hd_program *p = hd_program_create(context);
+        const int64_t n = 32 << i;
+        const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(n, n));
+        hd_output(p, "y", hd_matmul(p, x, x));
+        samples[i] = (hd_tune_sample){ .program = p, .ns = 5000 + (uint64_t)(2.0 * (double)(n * n * n) * ns_per_flop) };
+    }
+    check(hd_device_untune(of));
+    check(hd_device_tune(of, samples, 4));
+    for (int i = 0; i < 4; i++) hd_program_destroy((hd_program *)samples[i].program);
+}
+
+enum { N = 192 };
+
+/* y = scale a w, and a state that each run writes a row of. Plans of a program that was known before begin where it was fastest. */
+static hd_program *product_and_state(float scale) {
+    hd_program *p = hd_program_create(context);
+    const hd_value a = hd_input(p, "a", HD_F32, HD_SHAPE(N, N)), w = hd_input(p, "w", HD_F32, HD_SHAPE(N, N));
+    const hd_value row = hd_input(p, "row", HD_F32, HD_SHAPE(1, N)), at = hd_input(p, "at", HD_I32, HD_SHAPE(1));
+    hd_output(p, "y", hd_scale(p, hd_matmul(p, a, w), scale, 0));
+    hd_output(p, "kept", hd_write_rows(p, hd_state(p, "state", HD_F32, HD_SHAPE(N, N)), row, at));
+    return p;
+}
+
+/* Runs of a plan on one device and of one that chooses give the same bits; `a` and `w` are written once. */
+static hd_plan_stats run_both(const hd_program *p, int32_t runs, char *text, size_t room) {
+    static float data[N * N], out[2][2][N * N];
+    static const char *const resident[] = { "a", "w" };
+    hd_plan *plans[2] = { plan_on(p, NULL), NULL };
+    hd_plan_stats stats;
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = beside, .route = "auto", .resident = resident, .resident_count = 2 }, &plans[1]));
+    check(hd_plan_explain(plans[1], text, room, NULL)); /* as predicted */
+    for (int i = 0; i < N * N; i++) data[i] = (float)((i * 7) % 31 - 15) / 16;
+    for (int k = 0; k < 2; k++) check(hd_plan_write(plans[k], "a", data, sizeof data));
+    for (int k = 0; k < 2; k++) check(hd_plan_write(plans[k], "w", data, sizeof data));
+    for (int32_t run = 0; run < runs; run++) {
+        const int32_t at = run % N;
+        for (int k = 0; k < 2; k++) {
+            check(hd_plan_write(plans[k], "row", data + run, N * sizeof *data));
+            check(hd_plan_write(plans[k], "at", &at, sizeof at));
+            check(hd_plan_run(plans[k], NULL));
+            check(hd_plan_read(plans[k], "y", out[k][0], sizeof out[k][0]));
+            check(hd_plan_read(plans[k], "kept", out[k][1], sizeof out[k][1]));
+        }
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+    }
+    check(hd_plan_get_stats(plans[1], &stats));
+    for (int k = 0; k < 2; k++) hd_plan_destroy(plans[k]);
+    return stats;
+}
+
+static void auto_shares_rows_where_that_pays(void **state) {
+    (void)state;
+    static char text[1 << 16];
+    open_devices("cpu", "cpu");
+    hd_program *p = product_and_state(2);
+    invent(device, 10); /* far more than it takes, so that no other place is tried */
+    invent(beside, 10);
+    hd_plan_stats stats = run_both(p, 5, text, sizeof text);
+    if (!strstr(text, " rows 0-95 matmul (matmul word): on cpu:") || !strstr(text, "because both devices compute rows at the same time")) fail_msg("%s", text);
+    assert_true(stats.segments == 2 && stats.tried_runs == 0);
+    assert_true((double)stats.predicted_ns < 0.6 * (double)stats.predicted_device_ns);
+    hd_program_destroy(p);
+    p = product_and_state(3);
+    invent(beside, 1000); /* beside a device that is much slower nothing is gained */
+    run_both(p, 5, text, sizeof text);
+    if (strstr(text, " rows ")) fail_msg("%s", text);
+    hd_program_destroy(p);
+}
+
+/* What was predicted is far too little: other places are tried, and the inputs move from pieces to one device and back. */
+static void auto_moves_pieces(void **state) {
+    (void)state;
+    static char text[1 << 16];
+    open_devices("cpu", "cpu");
+    hd_program *p = product_and_state(4);
+    invent(device, 0.01);
+    invent(beside, 0.01);
+    const hd_plan_stats stats = run_both(p, 40, text, sizeof text);
+    if (!strstr(text, " rows 0-95 matmul")) fail_msg("%s", text);
+    assert_true(stats.tried_runs > 0);
+    hd_program_destroy(p);
+}
+
 int main(void) {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
     const struct CMUnitTest tests[] = {
-        TEST(rows_are_shared), TEST(rows_are_shared_with_vulkan), TEST(rows_are_shared_with_opencl), TEST(pieces_are_what_travels),
+        TEST(rows_are_shared), TEST(rows_are_shared_with_vulkan), TEST(rows_are_shared_with_opencl), TEST(pieces_are_what_travels), TEST(auto_shares_rows_where_that_pays),
+        TEST(auto_moves_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
