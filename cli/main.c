@@ -27,7 +27,7 @@ static void overview(void) {
            "  HEDDLE_STRICT      1: no fall-back, no software device, no null device\n"
            "  HEDDLE_LOG         error, warning (default), info or debug, on stderr\n"
            "  HEDDLE_VALIDATION  1: the driver's validation layers, in the log\n"
-           "  HEDDLE_THREADS     number of CPU threads, also of those that compile kernels\n"
+           "  HEDDLE_THREADS     number of CPU threads, also of those that compile kernels or copy\n"
            "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
            "  HEDDLE_QUEUES      1: uploads, runs and downloads go through one queue of a device\n"
            "  HEDDLE_WAIT_MS     longest wait for a device\n"

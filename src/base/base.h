@@ -129,6 +129,25 @@ uint32_t hdi_processor_count(void); /* that this process may use */
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
+/* ---- a crew (crew.c): threads that stay, and share short loops and large copies with whoever has one. NULL is a crew of nobody ---- */
+typedef struct hdi_crew hdi_crew;
+/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, others are below the crew's most. Workers compute
+ * with the default floating-point environment. */
+typedef void (*hdi_loop_fn)(void *user, uint32_t worker, uint64_t first, uint64_t count);
+/* A crew of at most `most` workers, 1 or more, a caller's thread counted; it starts none. NULL without memory. */
+hdi_crew *hdi_crew_new(const hd_allocator *allocator, uint32_t most);
+void hdi_crew_free(hdi_crew *crew);
+uint32_t hdi_crew_most(const hdi_crew *crew);
+/* Starts threads until there are so many workers, as far as the crew may and the system lets it. */
+void hdi_crew_call(hdi_crew *crew, uint32_t workers);
+/* Runs the loop over 0..count, and returns when all of it is done. Any thread may call, several at once. The loop takes one
+ * thread `least_ns` or more: who is woken for it, and whether it is shared at all, hangs on that and on what its beginning took. */
+void hdi_crew_run(hdi_crew *crew, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns);
+/* memcpy; where it is large, with the crew, which starts some threads for it. */
+void hdi_crew_copy(hdi_crew *crew, void *to, const void *from, uint64_t bytes);
+/* The same into memory that a device reads next, and no processor. */
+void hdi_crew_stage(hdi_crew *crew, void *to, const void *from, uint64_t bytes);
+
 /* ---- options (options.c): the one place that reads the environment ---- */
 /* X(FIELD, "HEDDLE_NAME", "default", "help") */
 #define HDI_OPTION_LIST(X) \
@@ -137,7 +156,7 @@ void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t co
     X(STRICT,     "HEDDLE_STRICT",     "0",       "1: no fall-back, no software device, no null device") \
     X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \
     X(VALIDATION, "HEDDLE_VALIDATION", "0",       "1: the driver's validation layers, reported in the log") \
-    X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads, also of those that compile kernels") \
+    X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads, also of those that compile kernels or copy") \
     X(QUEUES,     "HEDDLE_QUEUES",     "all",     "1: uploads, runs and downloads go through one queue of a device") \
     X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
     X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds") \

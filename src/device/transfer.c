@@ -4,6 +4,7 @@
 
 enum { CHUNKS = 4 };
 #define CHUNK_BYTES (UINT64_C(4) << 20)
+#define LEAST_BYTES (UINT64_C(1) << 20)
 
 struct hdi_stage {
     hdi_memory *memory[2];        /* [0] for uploads, [1] for downloads; made on first use */
@@ -80,16 +81,20 @@ static hd_status take_chunk(hd_device *device, int direction, uint32_t *out_chun
     return status ? status : hdi_device_wait(device, ticket, 0, error);
 }
 
+/* How much of a transfer one chunk carries: what lies in the first one travels late, and what lies in the last one is copied late. */
+static uint64_t piece_of(uint64_t bytes) { return HDI_MIN(HDI_MAX(hdi_divide_up(bytes, 2 * CHUNKS), LEAST_BYTES), CHUNK_BYTES); }
+
 static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t offset, const char *data, uint64_t bytes,
                               uint64_t *inout_ticket, hd_error *error) {
+    const uint64_t most = piece_of(bytes);
     hd_status status = HD_OK;
     hdi_mutex_lock(&device->transfer_lock);
     for (uint64_t done = 0; done < bytes && !status;) {
-        uint64_t piece = HDI_MIN(bytes - done, CHUNK_BYTES);
+        uint64_t piece = HDI_MIN(bytes - done, most);
         uint32_t chunk;
         if ((status = take_chunk(device, 0, &chunk, error))) break;
         hdi_stage *stage = device->stage;
-        memcpy(stage->pointer[0] + chunk * CHUNK_BYTES, data + done, (size_t)piece);
+        hdi_crew_stage(device->host->crew, stage->pointer[0] + chunk * CHUNK_BYTES, data + done, piece);
         hdi_slot from = { stage->memory[0], 0, CHUNKS * CHUNK_BYTES }, to = { memory, 0, offset + bytes };
         status = submit_copy(device, HDI_QUEUE_UPLOAD, from, to, chunk * CHUNK_BYTES, offset + done, piece, inout_ticket, error);
         stage->tickets[0][chunk] = *inout_ticket;
@@ -105,7 +110,7 @@ hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offse
     hd_status status = HD_OK;
     if (pointer) {
         status = hdi_device_wait(device, *inout_ticket, 0, error);
-        if (!status) memcpy(pointer + offset, data, (size_t)bytes);
+        if (!status) hdi_crew_copy(device->host->crew, pointer + offset, data, bytes);
     }
     if (!pointer) status = write_staged(device, memory, offset, data, bytes, inout_ticket, error);
     hdi_mutex_lock(&device->lock);
@@ -120,6 +125,7 @@ hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offse
 
 /* Reads through the ring: up to CHUNKS copies are under way while the oldest is taken out. */
 static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t offset, char *out_data, uint64_t bytes, hd_error *error) {
+    const uint64_t most = piece_of(bytes);
     uint32_t chunks[CHUNKS];
     uint64_t asked = 0, taken = 0, asked_count = 0, taken_count = 0;
     while (taken < bytes) {
@@ -127,7 +133,7 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
             uint32_t *chunk = &chunks[asked_count++ % CHUNKS];
             hd_status status = take_chunk(device, 1, chunk, error);
             if (status) return status;
-            uint64_t piece = HDI_MIN(bytes - asked, CHUNK_BYTES), ticket = 0;
+            uint64_t piece = HDI_MIN(bytes - asked, most), ticket = 0;
             hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, CHUNKS * CHUNK_BYTES };
             status = submit_copy(device, HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *chunk * CHUNK_BYTES, piece, &ticket, error);
             if (status) return status;
@@ -137,8 +143,8 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
         uint32_t chunk = chunks[taken_count++ % CHUNKS];
         hd_status status = hdi_device_wait(device, device->stage->tickets[1][chunk], 0, error);
         if (status) return status;
-        uint64_t piece = HDI_MIN(bytes - taken, CHUNK_BYTES);
-        memcpy(out_data + taken, device->stage->pointer[1] + chunk * CHUNK_BYTES, (size_t)piece);
+        uint64_t piece = HDI_MIN(bytes - taken, most);
+        hdi_crew_copy(device->host->crew, out_data + taken, device->stage->pointer[1] + chunk * CHUNK_BYTES, piece);
         taken += piece;
     }
     return HD_OK;
@@ -149,7 +155,7 @@ hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset
     hd_status status;
     if (pointer) {
         status = hdi_device_wait(device, after, 0, error);
-        if (!status) memcpy(out_data, pointer + offset, (size_t)bytes);
+        if (!status) hdi_crew_copy(device->host->crew, out_data, pointer + offset, bytes);
     } else {
         hdi_mutex_lock(&device->transfer_lock);
         status = read_staged(device, memory, offset, out_data, bytes, error);

@@ -159,9 +159,14 @@ hd_status hdi_drive_measure(hd_plan *plan, uint64_t timeout_ns, uint64_t out_ns[
     return status;
 }
 
+/* The CPU's segments first: short ones run on the thread that waits for them, while the other device runs its own. */
 hd_status hdi_drive_wait(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
     const uint64_t until_ns = deadline(plan, timeout_ns);
     hd_status status = hdi_drive(plan, true, timeout_ns, error);
-    for (uint32_t p = 0; p < plan->part_count && !status; p++) status = hdi_device_wait(plan->parts[p].core->device, plan->parts[p].ticket, left_ns(until_ns, timeout_ns), error);
+    for (uint32_t native = 2; native-- > 0;)
+        for (uint32_t p = 0; p < plan->part_count && !status; p++) {
+            hd_device *device = plan->parts[p].core->device;
+            if ((device->found.caps.native_kernels != 0) == native) status = hdi_device_wait(device, plan->parts[p].ticket, left_ns(until_ns, timeout_ns), error);
+        }
     return status;
 }

@@ -54,31 +54,12 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 
 /* ---- the host's copies ---- */
 
-/* One processor copies at a fraction of what a bus carries: large copies are shared by a few. */
-#define PIECE_BYTES (UINT64_C(1) << 20)
-enum { MOST_COPIERS = 4 };
-
-typedef struct host_copy {
-    char       *to;
-    const char *from;
-    uint64_t    bytes;
-} host_copy;
-
-static bool copy_piece(void *user, uint32_t index) {
-    const host_copy *copy = user;
-    const uint64_t at = index * PIECE_BYTES;
-    memcpy(copy->to + at, copy->from + at, (size_t)HDI_MIN(copy->bytes - at, PIECE_BYTES));
-    return true;
-}
+typedef void (*copier)(hdi_crew *crew, void *to, const void *from, uint64_t bytes);
 
 /* `label` and `run` are for traces. */
-static void copy_bytes(hd_device *device, void *to, const void *from, uint64_t bytes, const char *label, uint64_t run) {
-    host_copy copy = { to, from, bytes };
-    const uint64_t began_ns = hdi_now_ns(), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-    const uint32_t processors = device->host->cpu_threads ? device->host->cpu_threads : hdi_processor_count();
-    const uint32_t copiers = pieces < 2 * MOST_COPIERS || pieces > UINT32_MAX ? 1 : HDI_MIN(processors, (uint32_t)MOST_COPIERS);
-    if (copiers == 1) memcpy(to, from, (size_t)bytes);
-    else hdi_side_by_side(copiers, copy_piece, &copy, (uint32_t)pieces);
+static void copy_bytes(hd_device *device, copier copy, void *to, const void *from, uint64_t bytes, const char *label, uint64_t run) {
+    const uint64_t began_ns = hdi_now_ns();
+    copy(device->host->crew, to, from, bytes);
     hdi_trace_host(device, label, began_ns, bytes, run);
 }
 
@@ -275,7 +256,7 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
     }
     if (status) return status;
     if (it->in) {
-        copy_bytes(stream->device, p->pointer, it->data, it->bytes, "copy in", stream->runs + 1);
+        copy_bytes(stream->device, p->stage ? hdi_crew_stage : hdi_crew_copy, p->pointer, it->data, it->bytes, "copy in", stream->runs + 1);
         return HD_OK;
     }
     if (!hdi_grow(stream->device->host->allocator, &s->deliveries, &s->delivery_capacity, (size_t)s->delivery_count + 1, sizeof *s->deliveries)) return no_memory(error);
@@ -287,7 +268,7 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
 
 static void deliver(hd_stream *stream, set *s) {
     for (uint32_t i = 0; i < s->delivery_count; i++)
-        copy_bytes(stream->device, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
+        copy_bytes(stream->device, hdi_crew_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
     s->delivery_count = 0;
 }
 

@@ -1,57 +1,16 @@
-/* test_cpu.c: the CPU device's pool runs every index once, whoever comes and whoever sleeps; short work is done when its
- * submission returns, in its order, also from many threads; and the thread that hands it over may round as it likes. */
+/* test_cpu.c: short work of the CPU device is done when its submission returns, in its order, also from many threads; and the
+ * thread that hands it over may round as it likes. */
 #define _POSIX_C_SOURCE 200809L
-#include "device/cpu/pool.h"
 #include <fenv.h>
 #include <heddle.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdint.h>
-#include <time.h>
+#include <string.h>
 #include <cmocka.h>
 
-enum { MOST = 3000, ELEMENTS = 64 };
-
-static void rest(long us) { nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL); }
-
-/* ---- the pool ---- */
-
-typedef struct tally {
-    atomic_uint runs[MOST], workers[16], clashes; /* a worker's scratch is its own */
-    long        us; /* that an index takes */
-} tally;
-
-static void count_runs(void *user, uint32_t worker, uint64_t first, uint64_t count) {
-    tally *t = user;
-    atomic_fetch_add(&t->clashes, atomic_fetch_add(&t->workers[worker], 1));
-    for (uint64_t i = first; i < first + count; i++) {
-        atomic_fetch_add(&t->runs[i], 1);
-        if (t->us) rest(t->us);
-    }
-    atomic_fetch_sub(&t->workers[worker], 1);
-}
-
-static void every_index_is_run_once(void **state) {
-    static const uint64_t counts[] = { 1, 2, 3, 7, 16, 17, 100, MOST }, works[] = { 0, 1900, 5000, 1000000 };
-    static tally t;
-    (void)state;
-    for (uint32_t threads = 1; threads <= 9; threads += 4) {
-        hdcpu_pool *pool = hdcpu_pool_new(&hdi_default_allocator, threads);
-        assert_non_null(pool);
-        for (uint32_t round = 0; round < 400; round++) {
-            const uint64_t count = counts[round % 8];
-            memset(&t, 0, sizeof t);
-            t.us = count < 20 && round % 16 > 10 ? 50 : 0;
-            if (round % 50 == 49) rest(3000); /* now all are asleep */
-            hdcpu_pool_run(pool, count_runs, &t, count, works[round / 8 % 4]);
-            for (uint64_t i = 0; i < MOST; i++) assert_int_equal(atomic_load(&t.runs[i]), i < count);
-            assert_int_equal(atomic_load(&t.clashes), 0);
-        }
-        hdcpu_pool_free(pool);
-    }
-}
+enum { ELEMENTS = 64 };
 
 /* ---- short work ---- */
 
@@ -169,7 +128,6 @@ static void many_threads_hand_over_short_work(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_index_is_run_once),
         cmocka_unit_test_setup_teardown(short_work_is_done_on_return, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(the_callers_rounding_is_not_used, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(many_threads_hand_over_short_work, open_cpu, close_all),

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include "device/device.h"
 
-#define CHUNK (UINT64_C(4) << 20) /* as in transfer.c */
+#define CHUNK (UINT64_C(4) << 20) /* as in transfer.c; a transfer of 2 to 8 of them travels in 8 pieces */
 
 static hdi_memory *hidden[8];
 static size_t hidden_count;
@@ -35,7 +35,8 @@ static void through_the_ring(void **state) {
     (void)state;
     const hd_allocator allocator = { .resize = resize };
     const hdi_log log = { 0 };
-    const hdi_host host = { .allocator = &allocator, .log = &log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000) };
+    hdi_crew *crew = hdi_crew_new(&allocator, 3);
+    const hdi_host host = { .allocator = &allocator, .log = &log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000), .crew = crew };
     hdi_backend backend = hdi_backend_cpu;
     hdi_probe probe = { 0 };
     hd_error error = { 0 };
@@ -51,22 +52,23 @@ static void through_the_ring(void **state) {
     unsigned char *data = malloc(room), *back = malloc(room);
     assert_true(data && back);
     for (uint64_t i = 0; i < room; i++) data[i] = (unsigned char)(i * 2654435761u >> 13);
-    /* All of it: more chunks than the ring has; then some bytes at an odd place, of which only they change. */
+    /* All of it: more pieces than the ring has chunks; then some bytes at an odd place, of which only they change. */
     uint64_t ticket = 0;
     assert_int_equal(hdi_device_write(device, memory, 0, data, room, &ticket, &error), HD_OK);
     assert_int_equal(hdi_device_read(device, memory, 0, back, room, ticket, &error), HD_OK);
     assert_memory_equal(data, back, room);
-    assert_true(device->stats.staging_requests == 12 && device->stats.staging_hits == 10); /* each way makes its ring once */
+    assert_true(device->stats.staging_requests == 16 && device->stats.staging_hits == 14); /* each way makes its ring once */
     memset(data + CHUNK - 3, 7, 9);
     assert_int_equal(hdi_device_write(device, memory, CHUNK - 3, data + CHUNK - 3, 9, &ticket, &error), HD_OK);
     assert_int_equal(hdi_device_read(device, memory, 0, back, room, ticket, &error), HD_OK);
     assert_memory_equal(data, back, room);
-    assert_true(device->stats.staging_requests == 19 && device->stats.staging_hits == 17);
+    assert_true(device->stats.staging_requests == 25 && device->stats.staging_hits == 23);
     assert_true(device->stats.direct_bytes == 0 && device->stats.upload_bytes == room + 9 && device->stats.download_bytes == 2 * room);
     free(data);
     free(back);
     hdi_device_free(device, memory, room);
     hdi_device_close(device);
+    hdi_crew_free(crew);
 }
 
 /* What of an input of so many bytes is written without a staging copy, on a device that the host writes in place or not. */

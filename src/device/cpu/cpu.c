@@ -1,13 +1,13 @@
 /* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the queue's thread,
  * or, where it is known to be short and nothing runs before it, by the thread that hands it over or waits for it, since to wake
- * another would take longer than the work. A dispatch is a loop over workgroups on the pool. Memory is the process' own, so
+ * another would take longer than the work. A dispatch is a loop over workgroups, shared with the context's crew. Memory is the process' own, so
  * everything is mapped and nothing is staged. Relies on kernels that touch only their bindings. */
 #define _GNU_SOURCE
 #include "device/backend.h"
-#include "device/cpu/pool.h"
 #if defined(__x86_64__)
 #  include <cpuid.h>
 #endif
+#include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -71,8 +71,7 @@ typedef struct cpu_profile {
 
 struct hdi_backend_device {
     const hdi_host *host;
-    hdcpu_pool     *pool;
-    uint32_t        threads;
+    uint32_t        threads;     /* that run kernels, at most */
     pthread_t       queue;
     pthread_mutex_t mutex;       /* guards everything below */
     pthread_cond_t  queued, ended; /* there is a job for the queue's thread; a job has ended */
@@ -154,6 +153,37 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
 
 /* ---- running commands ---- */
 
+/* The floating-point state of a thread that runs kernels: to nearest, subnormals kept, nothing trapped, whatever the thread was
+ * set to, so that results are the same on all of them. `end` gives back what was. */
+typedef struct floats {
+#if defined(__x86_64__)
+    uint32_t was; /* MXCSR; fesetenv would take longer than a small kernel */
+#else
+    fenv_t was;
+#endif
+} floats;
+
+static floats floats_begin(void) {
+    floats own;
+#if defined(__x86_64__)
+    enum { TO_NEAREST_WITHOUT_TRAPS = 0x1F80 };
+    own.was = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(TO_NEAREST_WITHOUT_TRAPS);
+#else
+    fegetenv(&own.was);
+    fesetenv(FE_DFL_ENV);
+#endif
+    return own;
+}
+
+static void floats_end(floats own) {
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(own.was);
+#else
+    fesetenv(&own.was);
+#endif
+}
+
 typedef struct cpu_loop {
     const hdi_cmd        *cmd;
     const hdi_cpu_call   *call;
@@ -196,7 +226,7 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
     hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
     cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches };
     const uint32_t *groups = cmd->as.dispatch.groups;
-    hdcpu_pool_run(device->pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2], all_bytes / BYTES_PER_NS);
+    hdi_crew_run(device->host->crew, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2], all_bytes / BYTES_PER_NS);
 }
 
 static void run_fill(void *pointer, uint64_t bytes, uint32_t value) {
@@ -318,11 +348,11 @@ static void run_first(hdi_backend_device *device) {
     device->running = true;
     cpu_profile *profile = job->timestamps ? profile_for(device, job) : NULL;
     pthread_mutex_unlock(&device->mutex);
-    const hdcpu_floats floats = hdcpu_floats_begin();
+    const floats of_caller = floats_begin();
     const uint64_t began_ns = hdi_now_ns();
     run_job(device, job, profile);
     const uint64_t ns = hdi_now_ns() - began_ns;
-    hdcpu_floats_end(floats);
+    floats_end(of_caller);
     pthread_mutex_lock(&device->mutex);
     if (job->recording) job->recording->ns = ns;
     device->running = false;
@@ -480,7 +510,6 @@ static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->dead)) release(device, HDI_OBJECT(device->dead.next, hdi_memory, link));
     while (!hdi_list_empty(&device->memories)) release(device, HDI_OBJECT(device->memories.next, hdi_memory, link));
     while (!hdi_list_empty(&device->kernels)) end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
-    hdcpu_pool_free(device->pool);
     hdi_free(device->host->allocator, device->words, device->threads * sizeof *device->words);
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
     for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
@@ -493,17 +522,18 @@ static void device_close(hdi_backend_device *device) {
 }
 
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+    (void)found;
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the CPU device");
     device->host = host;
-    device->threads = (uint32_t)found->caps.threads;
+    device->threads = hdi_crew_most(host->crew);
     hdi_list_init(&device->memories);
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
     hdi_list_init(&device->recordings);
     hdi_list_init(&device->forgotten);
-    device->pool = hdcpu_pool_new(host->allocator, device->threads);
+    hdi_crew_call(host->crew, device->threads);
     device->words = hdi_alloc(host->allocator, device->threads * sizeof *device->words);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -512,8 +542,7 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     pthread_cond_init(&device->queued, NULL);
     pthread_cond_init(&device->ended, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (!device->pool || !device->words || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
-        hdcpu_pool_free(device->pool);
+    if (!device->words || pthread_create(&device->queue, NULL, queue_main, device) != 0) {
         hdi_free(host->allocator, device->words, device->threads * sizeof *device->words);
         pthread_cond_destroy(&device->queued);
         pthread_cond_destroy(&device->ended);

@@ -1,0 +1,277 @@
+/* crew.c: threads that help whoever has a loop to run. A worker waits for a loop by spinning for a moment (the next dispatch of a
+ * plan comes within microseconds) and then sleeping. Indices are handed out by one counter, so a slow thread never holds up the
+ * others for long; who comes too late for any is not waited for. So waking is never needed for a loop to end, and is done only
+ * where its work is worth it; and a loop never waits for another one, since its caller runs what nobody else takes. */
+#include "base/base.h"
+#include <fenv.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#if defined(__x86_64__)
+#  include <immintrin.h>
+#endif
+
+/* SPINS: pauses before sleeping, and before giving the processor away. JOIN_NS: less work than this is done sooner by one thread
+ * than shared, even with workers that are awake. WAKE_NS: the work that makes it worth waking one more sleeper, which takes
+ * the caller some microseconds, and it some ten to come. PARTS: of a worker's share, so that the last ones end together. LOOPS: that
+ * are shared at a time; further callers run theirs alone. */
+enum { SPINS = 4000, JOIN_NS = 2000, WAKE_NS = 20000, PARTS = 8, LOOPS = 4 };
+
+typedef struct shared_loop {
+    atomic_bool      taken;   /* a caller has it */
+    hdi_loop_fn      run;     /* written while `left` is not above zero, read by who has a part of it */
+    void            *user;
+    uint64_t         end;
+    _Atomic int64_t  grain;
+    _Atomic int64_t  left;    /* indices that nobody has taken yet: the last ones */
+    _Atomic int64_t  done;    /* those that workers other than the caller's thread have run */
+    char             apart[64]; /* from the next one's cache line */
+} shared_loop;
+
+struct hdi_crew {
+    const hd_allocator *allocator;
+    pthread_t       *threads;   /* threads[i] was started as the i + 1st worker */
+    uint32_t         room;      /* of the array */
+    atomic_uint      most;      /* workers that there may be, a caller's thread counted; fewer once the system refused one */
+    atomic_uint      count;     /* that there are; changed under the mutex */
+    atomic_uint      begun;     /* threads that have taken their number */
+    pthread_mutex_t  mutex;
+    pthread_cond_t   wake;
+    atomic_uint      sleepers;  /* changed under the mutex */
+    atomic_bool      stop;
+    shared_loop      loops[LOOPS];
+};
+
+static void pause_cpu(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Runs a part of an open loop that nobody has taken, and tells how many indices that were; 0: there was none. What is
+ * taken from `left` above zero is taken from the loop that is open at that moment, and keeps it open. */
+static int64_t run_part(shared_loop *loop, uint32_t worker) {
+    const int64_t grain = atomic_load_explicit(&loop->grain, memory_order_relaxed);
+    const int64_t left = atomic_fetch_sub(&loop->left, grain), count = HDI_MIN(grain, left);
+    if (left <= 0) return 0;
+    loop->run(loop->user, worker, loop->end - (uint64_t)left, (uint64_t)count);
+    return count;
+}
+
+/* Runs parts as long as there are any. */
+static int64_t work(shared_loop *loop, uint32_t worker) {
+    int64_t ran = 0;
+    for (int64_t part; (part = run_part(loop, worker)) > 0;) ran += part;
+    return ran;
+}
+
+/* ---- workers ---- */
+
+static bool any_open(hdi_crew *crew) {
+    for (uint32_t i = 0; i < LOOPS; i++)
+        if (atomic_load(&crew->loops[i].left) > 0) return true;
+    return atomic_load(&crew->stop);
+}
+
+/* Waits until there may be work, or the crew ends. Who is woken and comes too late spins again, since more is likely to follow. */
+static void wait_for_loop(hdi_crew *crew) {
+    for (int i = 0; i < SPINS; i++) {
+        if (any_open(crew)) return;
+        pause_cpu();
+    }
+    pthread_mutex_lock(&crew->mutex);
+    atomic_fetch_add(&crew->sleepers, 1);
+    if (!any_open(crew)) pthread_cond_wait(&crew->wake, &crew->mutex);
+    atomic_fetch_sub(&crew->sleepers, 1);
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+/* Workers look at the loops from different ones on, so that each of several finds some. */
+static void *worker_main(void *argument) {
+    hdi_crew *crew = argument;
+    const uint32_t worker = atomic_fetch_add(&crew->begun, 1) + 1;
+    fesetenv(FE_DFL_ENV); /* whatever that of the thread was that started this one */
+    for (;;) {
+        wait_for_loop(crew);
+        if (atomic_load(&crew->stop)) return NULL;
+        for (uint32_t i = 0; i < LOOPS; i++) {
+            shared_loop *loop = &crew->loops[(worker + i) % LOOPS];
+            const int64_t ran = atomic_load(&loop->left) > 0 ? work(loop, worker) : 0;
+            if (ran > 0) atomic_fetch_add(&loop->done, ran);
+        }
+    }
+}
+
+hdi_crew *hdi_crew_new(const hd_allocator *allocator, uint32_t most) {
+    hdi_crew *crew = hdi_alloc(allocator, sizeof *crew);
+    if (!crew) return NULL;
+    crew->allocator = allocator;
+    crew->room = most;
+    atomic_store(&crew->most, most);
+    atomic_store(&crew->count, 1);
+    crew->threads = hdi_alloc(allocator, most * sizeof *crew->threads);
+    if (!crew->threads || pthread_mutex_init(&crew->mutex, NULL) != 0) {
+        hdi_free(allocator, crew->threads, most * sizeof *crew->threads);
+        hdi_free(allocator, crew, sizeof *crew);
+        return NULL;
+    }
+    pthread_cond_init(&crew->wake, NULL);
+    return crew;
+}
+
+uint32_t hdi_crew_most(const hdi_crew *crew) { return crew ? atomic_load(&crew->most) : 1; }
+
+void hdi_crew_call(hdi_crew *crew, uint32_t workers) {
+    if (!crew || atomic_load(&crew->count) >= HDI_MIN(workers, atomic_load(&crew->most))) return;
+    pthread_mutex_lock(&crew->mutex);
+    for (uint32_t count; (count = atomic_load(&crew->count)) < HDI_MIN(workers, atomic_load(&crew->most));) {
+        if (pthread_create(&crew->threads[count - 1], NULL, worker_main, crew) == 0) atomic_store(&crew->count, count + 1);
+        else atomic_store(&crew->most, count);
+    }
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+void hdi_crew_free(hdi_crew *crew) {
+    if (!crew) return;
+    pthread_mutex_lock(&crew->mutex);
+    atomic_store(&crew->stop, true);
+    pthread_cond_broadcast(&crew->wake);
+    pthread_mutex_unlock(&crew->mutex);
+    for (uint32_t i = 1; i < atomic_load(&crew->count); i++) pthread_join(crew->threads[i - 1], NULL);
+    pthread_cond_destroy(&crew->wake);
+    pthread_mutex_destroy(&crew->mutex);
+    hdi_free(crew->allocator, crew->threads, crew->room * sizeof *crew->threads);
+    hdi_free(crew->allocator, crew, sizeof *crew);
+}
+
+/* ---- loops ---- */
+
+/* Wakes as many of the sleepers as `work_ns` is worth, those counted that are awake. Are any left asleep? */
+static bool wake(hdi_crew *crew, uint64_t work_ns) {
+    const uint32_t sleepers = atomic_load(&crew->sleepers), others = atomic_load(&crew->count) - 1, awake = others - HDI_MIN(sleepers, others);
+    const uint64_t wanted = HDI_MIN(work_ns / WAKE_NS, (uint64_t)others);
+    if (wanted <= awake) return sleepers > 0;
+    pthread_mutex_lock(&crew->mutex);
+    if (wanted - awake == sleepers) pthread_cond_broadcast(&crew->wake);
+    else
+        for (uint64_t i = awake; i < wanted; i++) pthread_cond_signal(&crew->wake);
+    pthread_mutex_unlock(&crew->mutex);
+    return wanted - awake < sleepers;
+}
+
+/* A place for a loop that nobody has, or NULL. */
+static shared_loop *take_loop(hdi_crew *crew) {
+    for (uint32_t i = 0; i < LOOPS; i++)
+        if (!atomic_load(&crew->loops[i].taken) && !atomic_exchange(&crew->loops[i].taken, true)) return &crew->loops[i];
+    return NULL;
+}
+
+/* Opens a loop's indices from `first` on to all workers, and runs it with them. */
+static void share(hdi_crew *crew, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first, uint64_t count, uint64_t work_ns) {
+    const int64_t all = (int64_t)(count - first);
+    int64_t ran = 0;
+    loop->run = run;
+    loop->user = user;
+    loop->end = count;
+    atomic_store_explicit(&loop->grain, (int64_t)HDI_MAX(count / (atomic_load(&crew->count) * (uint64_t)PARTS), UINT64_C(1)), memory_order_relaxed);
+    atomic_store(&loop->done, 0);
+    atomic_store(&loop->left, all);
+    if (wake(crew, work_ns)) {
+        const uint64_t began_ns = hdi_now_ns();
+        ran = run_part(loop, 0);
+        const int64_t left = atomic_load(&loop->left);
+        if (ran > 0 && left > 0) wake(crew, (hdi_now_ns() - began_ns) / (uint64_t)ran * (uint64_t)left);
+    }
+    ran += work(loop, 0);
+    for (int spins = 0; atomic_load(&loop->done) < all - ran; spins++) {
+        if (spins < SPINS) pause_cpu();
+        else sched_yield();
+    }
+    atomic_store(&loop->taken, false);
+}
+
+void hdi_crew_run(hdi_crew *crew, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns) {
+    const bool alone = !crew || atomic_load(&crew->count) == 1;
+    uint64_t first = 0, work_ns = least_ns;
+    if (!alone && count > 1 && work_ns < JOIN_NS) {
+        const uint64_t began_ns = hdi_now_ns();
+        run(user, 0, first++, 1);
+        work_ns = (hdi_now_ns() - began_ns) * (count - first);
+    }
+    shared_loop *loop = alone || count - first <= 1 || work_ns < JOIN_NS ? NULL : take_loop(crew);
+    if (loop) share(crew, loop, run, user, first, count, work_ns);
+    else run(user, 0, first, count - first);
+}
+
+/* ---- copies ---- */
+
+/* One processor copies at a fraction of what memory and a bus carry. A PIECE_BYTES is what is handed out at least; less than
+ * SHARED_BYTES is copied sooner than the others come. */
+#define PIECE_BYTES  (UINT64_C(32) << 10)
+#define SHARED_BYTES (UINT64_C(256) << 10)
+enum { COPIERS = 8, COPIED_PER_NS = 12 };
+
+typedef struct host_copy {
+    char       *to;
+    const char *from;
+    uint64_t    bytes;
+    bool        past_caches;
+} host_copy;
+
+#if defined(__x86_64__)
+/* As many whole blocks as there are, to a multiple of 64 bytes; a block is four pages, line by line in turn, since a processor
+ * fetches ahead within a page. */
+__attribute__((target("avx512f"))) static size_t stream_blocks(char *to, const char *from, size_t bytes) {
+    enum { PAGE = 4096, PAGES = 4 };
+    size_t done = 0;
+    for (; bytes - done >= PAGE * PAGES; done += PAGE * PAGES)
+        for (size_t line = done; line < done + PAGE; line += 64)
+            for (size_t at = line; at < line + PAGE * PAGES; at += PAGE) _mm512_stream_si512((void *)(to + at), _mm512_loadu_si512(from + at));
+    return done;
+}
+
+static size_t stream_lines(char *to, const char *from, size_t bytes) {
+    size_t done = __builtin_cpu_supports("avx512f") ? stream_blocks(to, from, bytes) : 0;
+    for (; bytes - done >= 64; done += 64) {
+        __m128i line[4];
+        for (int i = 0; i < 4; i++) line[i] = _mm_loadu_si128((const __m128i *)(const void *)(from + done) + i);
+        for (int i = 0; i < 4; i++) _mm_stream_si128((__m128i *)(void *)(to + done) + i, line[i]);
+    }
+    _mm_sfence();
+    return done;
+}
+#endif
+
+/* Whole cache lines are written without being read and without a place in the caches, where a device would have to ask one
+ * processor after the other for them. */
+static void copy_past_caches(char *to, const char *from, size_t bytes) {
+    size_t done = 0;
+#if defined(__x86_64__)
+    done = HDI_MIN((size_t)(-(uintptr_t)to & 63), bytes);
+    memcpy(to, from, done);
+    done += stream_lines(to + done, from + done, bytes - done);
+#endif
+    memcpy(to + done, from + done, bytes - done);
+}
+
+static void copy_pieces(void *user, uint32_t worker, uint64_t first, uint64_t count) {
+    const host_copy *copy = user;
+    const uint64_t at = first * PIECE_BYTES;
+    const size_t bytes = (size_t)HDI_MIN(copy->bytes - at, count * PIECE_BYTES);
+    (void)worker;
+    if (copy->past_caches) copy_past_caches(copy->to + at, copy->from + at, bytes);
+    else memcpy(copy->to + at, copy->from + at, bytes);
+}
+
+static void share_copy(hdi_crew *crew, host_copy copy) {
+    if (copy.bytes < SHARED_BYTES || !crew) {
+        memcpy(copy.to, copy.from, (size_t)copy.bytes);
+        return;
+    }
+    hdi_crew_call(crew, COPIERS);
+    hdi_crew_run(crew, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES), copy.bytes / COPIED_PER_NS);
+}
+
+void hdi_crew_copy(hdi_crew *crew, void *to, const void *from, uint64_t bytes) { share_copy(crew, (host_copy){ to, from, bytes, false }); }
+
+void hdi_crew_stage(hdi_crew *crew, void *to, const void *from, uint64_t bytes) { share_copy(crew, (host_copy){ to, from, bytes, true }); }
