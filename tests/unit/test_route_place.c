@@ -315,7 +315,7 @@ static sharing share_softmax(double ns0, double ns1, double link_ns, bool overla
     begin(&s);
     hd_output(s.program, "y", hd_softmax(s.program, hd_input(s.program, "x", HD_F32, HD_SHAPE(1024, 16)), -1));
     for (int w = 0; w < HDI_WIDTH_COUNT; w++)
-        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_ROWS][w] = (hdi_figure){ .fixed_ns = 100, .ns_per_byte = d ? ns1 : ns0, .samples = 1 };
+        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][w] = (hdi_figure){ .fixed_ns = 100, .ns_per_byte = d ? ns1 : ns0, .samples = 1 };
     s.tuning[1].upload = s.tuning[1].download = (hdi_figure){ .ns_per_byte = link_ns, .samples = 1 };
     finish(&s, true);
     s.routing.overlap = overlap;
@@ -357,7 +357,7 @@ static void without_memory(void **state) {
         const hd_value x = hd_input(s.program, "x", HD_F32, HD_SHAPE(SIDE, SIDE));
         hd_output(s.program, "y", hd_add(s.program, hd_softmax(s.program, x, -1), x));
         for (int w = 0; w < HDI_WIDTH_COUNT; w++)
-            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_ROWS][w] = (hdi_figure){ .ns_per_byte = 10, .samples = 1 };
+            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][w] = (hdi_figure){ .ns_per_byte = 10, .samples = 1 };
         finish(&s, true);
         s.routing.overlap = true; /* so that rows are looked at */
         memory.fail_at = memory.calls + fail_at;
