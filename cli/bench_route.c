@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 2, WIDE = 512, CELL = 64, STEPS = 64, WARM_RUNS = 96 };
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_RUNS = 96 };
 
 #define WARM_NS UINT64_C(1500000000)
 
@@ -57,11 +57,18 @@ static hd_program *chain_beside(hd_context *context) {
     return NULL;
 }
 
-static const char *batch_name(size_t batch) { return batch < batch_mix_count ? batch_mixes[batch].name : batch == batch_mix_count ? "mixed-work" : "chain-beside"; }
+/* One task that fills both devices: to be shared by its rows, or left whole. */
+static hd_program *one_sum(hd_context *context) { return batch_program(context, (const int64_t[]){ LONG }, 1); }
+
+static const struct { const char *name; hd_program *(*make)(hd_context *context); } extras[EXTRA] = {
+    { "mixed-work", mixed_work }, { "chain-beside", chain_beside }, { "one-sum", one_sum },
+};
+
+static const char *batch_name(size_t batch) { return batch < batch_mix_count ? batch_mixes[batch].name : extras[batch - batch_mix_count].name; }
 
 static hd_program *make_batch(hd_context *context, size_t batch) {
     if (batch < batch_mix_count) return batch_program(context, batch_mixes[batch].sizes, batch_mixes[batch].count);
-    return batch == batch_mix_count ? mixed_work(context) : chain_beside(context);
+    return extras[batch - batch_mix_count].make(context);
 }
 
 static int make_job(measure *m, routes *r, size_t index) {
