@@ -1,15 +1,16 @@
 /* transfer.c: bytes between host and device. Memory that the host sees is written and read in place. Everything else
- * goes through a ring of pinned chunks that is mapped once: while one chunk travels the next is filled. */
+ * goes in pieces through a ring of pinned memory that is mapped once: while one piece travels the next is copied. */
 #include "device/device.h"
 
-enum { CHUNKS = 4 };
-#define CHUNK_BYTES (UINT64_C(4) << 20)
-#define LEAST_BYTES (UINT64_C(1) << 20)
+/* A piece takes 1, 2 or 4 units, so that a transfer has about PIECES: what is in the first one travels late, and what is in the
+ * last one is copied late; but each has its own submission. */
+enum { UNITS = 16, MOST_UNITS = 4, PIECES = 8 };
+#define UNIT_BYTES (UINT64_C(1) << 20)
 
 struct hdi_stage {
     hdi_memory *memory[2];        /* [0] for uploads, [1] for downloads; made on first use */
     char       *pointer[2];
-    uint64_t    tickets[2][CHUNKS]; /* the submission that uses the chunk */
+    uint64_t    tickets[2][UNITS]; /* the submission that uses the unit */
     uint32_t    next[2];
 };
 
@@ -19,7 +20,7 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     if (!device->stage) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
     hdi_stage *stage = device->stage;
     if (stage->memory[direction]) return HD_OK;
-    hdi_alloc_desc desc = { CHUNKS * CHUNK_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up", NULL };
+    hdi_alloc_desc desc = { UNITS * UNIT_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up", NULL };
     hd_status status = device->backend->alloc(device->handle, &desc, &stage->memory[direction], error);
     if (status) return status;
     stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);
@@ -65,8 +66,14 @@ static hd_status submit_copy(hd_device *device, hdi_queue queue, hdi_slot from, 
     return status;
 }
 
-/* A free chunk: waits for the submission that still uses it. */
-static hd_status take_chunk(hd_device *device, int direction, uint32_t *out_chunk, hd_error *error) {
+static uint32_t units_of_pieces(uint64_t bytes) {
+    uint32_t units = 1;
+    while (units < MOST_UNITS && bytes > units * PIECES * UNIT_BYTES) units *= 2;
+    return units;
+}
+
+/* Free units: waits for the submissions that still use them. They lie at a multiple of their number, by which UNITS can be divided. */
+static hd_status take_units(hd_device *device, int direction, uint32_t units, uint32_t *out_unit, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     const bool made = device->stage && device->stage->memory[direction];
     hd_status status = open_ring(device, direction, error);
@@ -74,30 +81,33 @@ static hd_status take_chunk(hd_device *device, int direction, uint32_t *out_chun
     device->stats.staging_requests++;
     device->stats.staging_hits += made;
     if (!status) {
-        *out_chunk = device->stage->next[direction]++ % CHUNKS;
-        ticket = device->stage->tickets[direction][*out_chunk];
+        uint32_t *next = &device->stage->next[direction];
+        *out_unit = (*next + units - 1) / units * units % UNITS;
+        *next = *out_unit + units;
+        for (uint32_t i = 0; i < units; i++) ticket = HDI_MAX(ticket, device->stage->tickets[direction][*out_unit + i]);
     }
     hdi_mutex_unlock(&device->lock);
     return status ? status : hdi_device_wait(device, ticket, 0, error);
 }
 
-/* How much of a transfer one chunk carries: what lies in the first one travels late, and what lies in the last one is copied late. */
-static uint64_t piece_of(uint64_t bytes) { return HDI_MIN(HDI_MAX(hdi_divide_up(bytes, 2 * CHUNKS), LEAST_BYTES), CHUNK_BYTES); }
+static void note_ticket(hdi_stage *stage, int direction, uint32_t unit, uint32_t units, uint64_t ticket) {
+    for (uint32_t i = 0; i < units; i++) stage->tickets[direction][unit + i] = ticket;
+}
 
 static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t offset, const char *data, uint64_t bytes,
                               uint64_t *inout_ticket, hd_error *error) {
-    const uint64_t most = piece_of(bytes);
+    const uint32_t units = units_of_pieces(bytes);
     hd_status status = HD_OK;
     hdi_mutex_lock(&device->transfer_lock);
     for (uint64_t done = 0; done < bytes && !status;) {
-        uint64_t piece = HDI_MIN(bytes - done, most);
-        uint32_t chunk;
-        if ((status = take_chunk(device, 0, &chunk, error))) break;
+        uint64_t piece = HDI_MIN(bytes - done, units * UNIT_BYTES);
+        uint32_t unit;
+        if ((status = take_units(device, 0, units, &unit, error))) break;
         hdi_stage *stage = device->stage;
-        hdi_crew_stage(device->host->crew, stage->pointer[0] + chunk * CHUNK_BYTES, data + done, piece);
-        hdi_slot from = { stage->memory[0], 0, CHUNKS * CHUNK_BYTES }, to = { memory, 0, offset + bytes };
-        status = submit_copy(device, HDI_QUEUE_UPLOAD, from, to, chunk * CHUNK_BYTES, offset + done, piece, inout_ticket, error);
-        stage->tickets[0][chunk] = *inout_ticket;
+        hdi_crew_stage(device->host->crew, stage->pointer[0] + unit * UNIT_BYTES, data + done, piece);
+        hdi_slot from = { stage->memory[0], 0, UNITS * UNIT_BYTES }, to = { memory, 0, offset + bytes };
+        status = submit_copy(device, HDI_QUEUE_UPLOAD, from, to, unit * UNIT_BYTES, offset + done, piece, inout_ticket, error);
+        note_ticket(stage, 0, unit, units, *inout_ticket);
         done += piece;
     }
     hdi_mutex_unlock(&device->transfer_lock);
@@ -123,28 +133,28 @@ hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offse
     return status;
 }
 
-/* Reads through the ring: up to CHUNKS copies are under way while the oldest is taken out. */
+/* Reads through the ring: as many copies as it holds are under way while the oldest is taken out. */
 static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t offset, char *out_data, uint64_t bytes, hd_error *error) {
-    const uint64_t most = piece_of(bytes);
-    uint32_t chunks[CHUNKS];
+    const uint32_t units = units_of_pieces(bytes), most = UNITS / units;
+    uint32_t unit_of[UNITS];
     uint64_t asked = 0, taken = 0, asked_count = 0, taken_count = 0;
     while (taken < bytes) {
-        while (asked < bytes && asked_count - taken_count < CHUNKS) {
-            uint32_t *chunk = &chunks[asked_count++ % CHUNKS];
-            hd_status status = take_chunk(device, 1, chunk, error);
+        while (asked < bytes && asked_count - taken_count < most) {
+            uint32_t *unit = &unit_of[asked_count++ % most];
+            hd_status status = take_units(device, 1, units, unit, error);
             if (status) return status;
-            uint64_t piece = HDI_MIN(bytes - asked, most), ticket = 0;
-            hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, CHUNKS * CHUNK_BYTES };
-            status = submit_copy(device, HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *chunk * CHUNK_BYTES, piece, &ticket, error);
+            uint64_t piece = HDI_MIN(bytes - asked, units * UNIT_BYTES), ticket = 0;
+            hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, UNITS * UNIT_BYTES };
+            status = submit_copy(device, HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *unit * UNIT_BYTES, piece, &ticket, error);
             if (status) return status;
-            device->stage->tickets[1][*chunk] = ticket;
+            note_ticket(device->stage, 1, *unit, units, ticket);
             asked += piece;
         }
-        uint32_t chunk = chunks[taken_count++ % CHUNKS];
-        hd_status status = hdi_device_wait(device, device->stage->tickets[1][chunk], 0, error);
+        uint32_t unit = unit_of[taken_count++ % most];
+        hd_status status = hdi_device_wait(device, device->stage->tickets[1][unit], 0, error);
         if (status) return status;
-        uint64_t piece = HDI_MIN(bytes - taken, most);
-        hdi_crew_copy(device->host->crew, out_data + taken, device->stage->pointer[1] + chunk * CHUNK_BYTES, piece);
+        uint64_t piece = HDI_MIN(bytes - taken, units * UNIT_BYTES);
+        hdi_crew_copy(device->host->crew, out_data + taken, device->stage->pointer[1] + unit * UNIT_BYTES, piece);
         taken += piece;
     }
     return HD_OK;

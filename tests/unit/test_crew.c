@@ -19,12 +19,12 @@ static void rest(long us) { nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }
 
 /* ---- threads that the system refuses ---- */
 
-static int allowed = -1; /* further threads; below 0: as many as are wanted */
+static atomic_int allowed = -1; /* further threads; below 0: as many as are wanted */
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument) {
     union { void *found; int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *); } real = { dlsym(RTLD_NEXT, "pthread_create") };
-    if (allowed == 0) return EAGAIN;
-    allowed -= allowed > 0;
+    if (atomic_load(&allowed) == 0) return EAGAIN;
+    if (atomic_load(&allowed) > 0) atomic_fetch_sub(&allowed, 1);
     return real.create(thread, attributes, run, argument);
 }
 
@@ -162,10 +162,10 @@ static void threads_that_are_refused(void **state) {
     (void)state;
     for (int granted = 0; granted <= 2; granted++) {
         hdi_crew *crew = hdi_crew_new(&hdi_default_allocator, 6);
-        allowed = granted;
+        atomic_store(&allowed, granted);
         assert_true(copies_are_right(crew, granted % 2, 1));
         assert_int_equal(hdi_crew_most(crew), granted + 1);
-        allowed = -1;
+        atomic_store(&allowed, -1);
         hdi_crew_call(crew, 6);
         assert_int_equal(hdi_crew_most(crew), granted + 1);
         memset(&t, 0, sizeof t);

@@ -248,7 +248,7 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
         const hdi_cmd *cmd = &job->cmds->cmds[i];
         switch (cmd->kind) {
         case HDI_CMD_DISPATCH: run_dispatch(device, job, cmd); break;
-        case HDI_CMD_COPY: memcpy(slot_pointer(job, cmd->as.copy.to), slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes); break;
+        case HDI_CMD_COPY: hdi_crew_copy(device->host->crew, slot_pointer(job, cmd->as.copy.to), slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes); break;
         case HDI_CMD_FILL: run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
         case HDI_CMD_BARRIER: break;
         case HDI_CMD_MARK:
