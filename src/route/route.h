@@ -224,6 +224,7 @@ typedef struct hdi_trial {
     uint32_t home, at;            /* the one that is known to be fastest, and the one where the plan is */
     uint64_t since;               /* rounds since the plan came there: the first ones are not counted */
     bool     trying;              /* it came for a try, which has not ended */
+    uint64_t stayed;              /* rounds since the last try ended */
     double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and in rounds away from home beyond what they take at home */
 } hdi_trial;
 /* A round took this long. `counts` false: it was not a usual one. */

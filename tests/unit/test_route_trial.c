@@ -78,6 +78,20 @@ static void a_place_warms_up(void **state) {
     }
 }
 
+/* A plan that runs once in a while spends no more of its rounds on trying than one that runs all the time. */
+static void seldom_runs_seldom_try(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 11e3, 12e3 });
+    run(&w, w.now + 10 * 1000 * 1000); /* both were tried twice */
+    uint32_t away = 0;
+    for (int i = 0; i < 3000; i++) {
+        w.now += SECOND / 5;
+        run(&w, w.now + 1);
+        away += w.trial.at != w.trial.home;
+    }
+    assert_true(away > 0 && away < 3000 / 16 + 64);
+}
+
 static void noise_moves_little(void **state) {
     (void)state;
     world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 10.2e3, 13e3 });
@@ -157,7 +171,7 @@ static void trying_is_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
+        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
         cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
