@@ -29,15 +29,18 @@ unsigned cli_interrupts_count(void) { return (unsigned)interrupts; }
 /* ---- options ---- */
 
 int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
-    uint64_t seed, top_k, most;
-    double temperature, top_p, min_p, penalty;
+    uint64_t seed, top_k, window, most;
+    double temperature, top_p, min_p, repeat, frequency, presence;
     *a = (cli_answer){ 0 };
     if (!cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed) || !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
         !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) || !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
-        !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) || !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &penalty) ||
+        !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) || !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &repeat) ||
+        !cli_get_fraction(args, "--frequency-penalty", -100, 100, 0, &frequency) || !cli_get_fraction(args, "--presence-penalty", -100, 100, 0, &presence) ||
+        !cli_get_number(args, "--repeat-last-n", 1, 1u << 20, 64, &window) ||
         !cli_get_number(args, "-n", 0, 1u << 24, fallback, &most)) return CLI_USAGE;
     a->desc.sampling = (hd_sampling){ .seed = seed, .temperature = (float)temperature, .top_k = (uint32_t)top_k, .top_p = (float)top_p,
-                                      .min_p = (float)min_p, .repeat_penalty = (float)penalty };
+                                      .min_p = (float)min_p, .repeat_penalty = (float)repeat, .frequency_penalty = (float)frequency,
+                                      .presence_penalty = (float)presence, .penalty_window = (uint32_t)window };
     a->desc.max_tokens = (uint32_t)most;
     a->stops = calloc(args->given_count + 1, sizeof *a->stops);
     if (!a->stops) return cli_fail(args->command, "no memory is left");

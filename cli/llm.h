@@ -51,6 +51,9 @@ double cli_per_second(uint64_t count, uint64_t ns);
     { "--top-p", "P", "only the most likely tokens that together reach this chance; default: 0.95" }, \
     { "--min-p", "P", "only tokens with this share of the best one's chance; default: 0.05" }, \
     { "--repeat-penalty", "X", "above 1: tokens said lately become less likely; default: 1" }, \
+    { "--frequency-penalty", "X", "taken off for each time that a token was said lately; default: 0" }, \
+    { "--presence-penalty", "X", "taken off once for a token that was said lately; default: 0" }, \
+    { "--repeat-last-n", "N", "lately: the last N tokens, of the prompt and earlier turns too; default: 64" }, \
     { "--stop", "TEXT", "end before this text; may be given several times" }
 
 typedef struct cli_answer {

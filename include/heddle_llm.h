@@ -186,10 +186,10 @@ typedef struct hd_sampling {
     uint32_t top_k;             /* only the k most likely; 0: all */
     float    top_p;             /* only the most likely that together have this chance, at least one; 0 or 1: all */
     float    min_p;             /* only those with this share of the most likely one's chance; 0: all */
-    float    repeat_penalty;    /* scores above 0 of tokens said lately are divided by it, others multiplied; 0 or 1: off */
+    float    repeat_penalty;    /* scores above 0 of tokens said lately are divided by it, others multiplied by it; 0 or 1: off */
     float    frequency_penalty; /* taken off a score for each time the token was said lately; 0: off */
     float    presence_penalty;  /* taken off a score once when the token was said lately; 0: off */
-    uint32_t penalty_window;    /* "lately": so many last tokens; 0: 64 */
+    uint32_t penalty_window;    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the answer; 0: 64 */
 } hd_sampling;
 
 /** Why an answer ended. */

@@ -20,6 +20,13 @@ static bool needs_scores(const hd_sampling *s) {
     return s->temperature != 0 || (s->repeat_penalty != 0 && s->repeat_penalty != 1) || s->frequency_penalty != 0 || s->presence_penalty != 0;
 }
 
+/* What was said lately is known from the sequence, whoever fed it: earlier turns, and the prompt behind them. */
+static void recall(answer *a) {
+    const uint32_t sequence = a->desc->sequence, position = hd_session_position(a->session, sequence), window = hdl_sampler_window(a->sampler);
+    for (uint32_t i = position > window ? position - window : 0; i < position; i++)
+        hdl_sampler_accept(a->sampler, hdl_pages_token(&a->session->pages, sequence, i));
+}
+
 static hd_status begin(answer *a) {
     const hd_generate_desc *desc = a->desc;
     const hd_model *model = a->session->model;
@@ -33,7 +40,7 @@ static hd_status begin(answer *a) {
     hdl_free(allocator, stops, desc->stop_count * sizeof *stops);
     if (!status && needs_scores(&desc->sampling))
         status = hdl_sampler_create(allocator, &desc->sampling, model->figures.vocabulary, &a->sampler, &a->error);
-    for (size_t i = 0; i < desc->token_count && !status && a->sampler; i++) hdl_sampler_accept(a->sampler, desc->tokens[i]);
+    if (!status && a->sampler) recall(a);
     a->text = (hdl_text_stream){ .tokenizer = model->tokenizer, .keep_space = true };
     return keep(a, status);
 }

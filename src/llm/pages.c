@@ -7,7 +7,8 @@ bool hdl_pages_make(const hd_allocator *allocator, uint32_t sequences, uint32_t 
     *out = (hdl_pages){ .sequences = sequences, .width = width, .count = count, .free_count = count, .version = 1 };
     out->table = hdl_alloc(allocator, (uint64_t)sequences * width * sizeof *out->table);
     out->free = hdl_alloc(allocator, count * sizeof *out->free);
-    if (!out->table || !out->free) return false;
+    out->tokens = hdl_alloc(allocator, (uint64_t)count * HDL_PAGE_TOKENS * sizeof *out->tokens);
+    if (!out->table || !out->free || !out->tokens) return false;
     for (uint64_t i = 0; i < (uint64_t)sequences * width; i++) out->table[i] = HDL_NO_PAGE;
     for (uint32_t i = 0; i < count; i++) out->free[i] = (int32_t)(count - 1 - i);
     return true;
@@ -16,6 +17,7 @@ bool hdl_pages_make(const hd_allocator *allocator, uint32_t sequences, uint32_t 
 void hdl_pages_end(const hd_allocator *allocator, hdl_pages *pages) {
     hdl_free(allocator, pages->table, (uint64_t)pages->sequences * pages->width * sizeof *pages->table);
     hdl_free(allocator, pages->free, pages->count * sizeof *pages->free);
+    hdl_free(allocator, pages->tokens, (uint64_t)pages->count * HDL_PAGE_TOKENS * sizeof *pages->tokens);
     *pages = (hdl_pages){ 0 };
 }
 
@@ -37,3 +39,15 @@ void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t
         pages->version++;
     }
 }
+
+/* Where the token at a position is noted. */
+static int32_t *place_of(const hdl_pages *pages, uint32_t sequence, uint32_t position) {
+    const int32_t page = pages->table[(uint64_t)sequence * pages->width + position / HDL_PAGE_TOKENS];
+    return &pages->tokens[(uint64_t)page * HDL_PAGE_TOKENS + position % HDL_PAGE_TOKENS];
+}
+
+void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, const int32_t *tokens, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) *place_of(pages, sequence, position + i) = tokens[i];
+}
+
+int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position) { return *place_of(pages, sequence, position); }

@@ -13,6 +13,7 @@ typedef struct hdl_pages {
     uint32_t count, free_count;
     int32_t *table;            /* [sequences][width], HDL_NO_PAGE behind what a sequence holds */
     int32_t *free;             /* numbers of the pages that nobody holds; the last one goes first */
+    int32_t *tokens;           /* [count][HDL_PAGE_TOKENS]: those that stand in each page */
     uint64_t version;          /* above 0, another one whenever the table changes */
 } hdl_pages;
 
@@ -25,5 +26,9 @@ uint32_t hdl_pages_needed(uint32_t tokens, uint32_t more);
 void hdl_pages_take(hdl_pages *pages, uint32_t sequence, uint32_t tokens, uint32_t more);
 /* Gives back what a sequence that held `held` tokens does not need to hold `tokens`. */
 void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t tokens);
+/* Notes the tokens that a sequence holds from `position` on, in pages that it took. */
+void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, const int32_t *tokens, uint32_t count);
+/* The token at a position that was noted. */
+int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position);
 
 #endif

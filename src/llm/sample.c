@@ -155,6 +155,8 @@ void hdl_sampler_accept(hdl_sampler *sampler, int32_t id) {
     sampler->said_count++;
 }
 
+uint32_t hdl_sampler_window(const hdl_sampler *sampler) { return sampler->said ? sampler->sampling.penalty_window : 0; }
+
 void hdl_sampler_reset(hdl_sampler *sampler) {
     sampler->draws = sampler->said_count = 0;
     sampler->said_tokens = 0;

@@ -206,6 +206,7 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     const uint64_t began = hdl_now_ns();
     const hdl_sequence before = session->sequences[sequence];
     hdl_pages_take(&session->pages, sequence, before.position, (uint32_t)count);
+    hdl_pages_note(&session->pages, sequence, before.position, tokens, (uint32_t)count);
     for (size_t at = 0; at < count && !status;) {
         const uint32_t padded = hdl_layout_tokens(&session->layout, count - at);
         const uint32_t piece = padded < count - at ? padded : (uint32_t)(count - at);
@@ -254,6 +255,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
         session->tokens[s] = steps[i].token;
         past[s] = session->positions[s] = (int32_t)session->sequences[s].position;
         hdl_pages_take(&session->pages, s, session->sequences[s].position, 1);
+        hdl_pages_note(&session->pages, s, session->sequences[s].position, &steps[i].token, 1);
     }
     status = run_stages(session, (hdl_size){ all, 1, session->layout.rows, session->layout.pages, 0 }, 0, past, NULL);
     if (!status) status = read_best(session, best, all);

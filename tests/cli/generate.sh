@@ -33,6 +33,14 @@ expect 0 - - $generate -n 16 --top-k 1
 cmp -s out greedy || fail "--top-k 1 is not the most likely token"
 expect 0 - - $generate -n 16 --temp 0 --repeat-penalty 1.5
 cmp -s out greedy && fail "--repeat-penalty changes nothing"
+cp out repeated
+expect 0 - - $generate -n 16 --temp 0 --repeat-penalty 1.5 --repeat-last-n 1
+cmp -s out repeated && fail "--repeat-last-n changes nothing"
+expect 0 - - $generate -n 16 --temp 0 --frequency-penalty 4
+cmp -s out greedy && fail "--frequency-penalty changes nothing"
+expect 0 - - $generate -n 16 --temp 0 --presence-penalty 4
+cmp -s out greedy && fail "--presence-penalty changes nothing"
+refuse 2 'repeat-last-n is' $generate --repeat-last-n 0
 
 # How answers end.
 expect 0 - 'ended by a stop text$' $generate -n 64 --temp 0 --stop zzz --stop ' the'

@@ -1,5 +1,5 @@
 /* test_models_drawn.c: an answer that is drawn from the device's candidates is, token for token, the one that is drawn from
- * whole rows of scores; and how many bytes come back from the device for each token. */
+ * whole rows of scores; how many bytes come back from the device for each token; and what penalties know of a sequence. */
 #include "llm/model_reference.h"
 #include "llm/sample.h"
 #include "llm/graph.h"
@@ -38,14 +38,14 @@ static uint64_t downloaded(hd_session *session) {
     return stats.download_bytes;
 }
 
-/* Step by step, out of whole rows. */
-static void draw_from_rows(hd_session *session, const hd_sampling *sampling, int32_t *out) {
+/* The answer to `held`, step by step out of whole rows, drawn by a sampler that was told the last `told` of them. */
+static void draw_told(hd_session *session, const hd_sampling *sampling, const int32_t *held, uint32_t count, uint32_t told, int32_t *out) {
     hdl_sampler *sampler;
     hd_error error = { 0 };
     assert_int_equal(hdl_sampler_create(NULL, sampling, reference.vocabulary, &sampler, &error), HD_OK);
-    for (uint32_t i = 0; i < reference.prompt_count; i++) hdl_sampler_accept(sampler, reference.prompt[i]);
+    for (uint32_t i = count - told; i < count; i++) hdl_sampler_accept(sampler, held[i]);
     CHECK(hd_session_rewind(session, 0, 0));
-    CHECK(hd_session_feed(session, 0, reference.prompt, reference.prompt_count));
+    CHECK(hd_session_feed(session, 0, held, count));
     for (uint32_t i = 0; i < ANSWER; i++) {
         const float *logits;
         CHECK(hd_session_logits(session, 0, &logits));
@@ -72,7 +72,7 @@ static void drawn_on(hd_session *session, const char *where, bool streamed) {
     for (size_t w = 0; w < sizeof wishes / sizeof *wishes; w++) {
         int32_t wanted[ANSWER], given[ANSWER];
         hd_generated result;
-        draw_from_rows(session, &wishes[w].sampling, wanted);
+        draw_told(session, &wishes[w].sampling, reference.prompt, reference.prompt_count, reference.prompt_count, wanted);
         CHECK(hd_session_rewind(session, 0, 0));
         const uint64_t before = downloaded(session);
         CHECK(hd_generate(session, &(hd_generate_desc){ .tokens = reference.prompt, .token_count = reference.prompt_count, .max_tokens = ANSWER,
@@ -107,7 +107,48 @@ static void candidates_give_the_same_answer(void **state) {
     }
 }
 
+static void go_on(hd_session *session, const hd_sampling *sampling, const int32_t *tokens, size_t count, int32_t *out) {
+    hd_generated result;
+    CHECK(hd_generate(session, &(hd_generate_desc){ .tokens = tokens, .token_count = count, .max_tokens = ANSWER, .sampling = *sampling, .ignore_end = 1 }, out, &result));
+    assert_int_equal(result.token_count, ANSWER);
+}
+
+/* Penalties go by all that the sequence holds: tokens that were fed before, an earlier turn and its answer, what a rewind left; as far
+ * back as the window reaches, and over the edge of a page. */
+static void penalties_know_the_whole_sequence(void **state) {
+    (void)state;
+    enum { TURN = 7, FILL = 250, HELD = FILL + 2 * TURN + ANSWER };
+    static const uint32_t windows[] = { 0, 1, TURN, TURN + ANSWER, HELD, 4 * HELD };
+    hd_device *device;
+    hd_session *session;
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 512, .chunk = 16 }, &session));
+    uint32_t differ = 0;
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        const hd_sampling wish = { .repeat_penalty = 1.8f, .frequency_penalty = 0.25f, .presence_penalty = 0.5f, .penalty_window = windows[w] };
+        int32_t held[HELD], wanted[ANSWER], given[ANSWER], forgetful[ANSWER];
+        for (uint32_t i = 0; i < HELD; i++) held[i] = (int32_t)(((uint32_t)reference.prompt[i % reference.prompt_count] + i / 9) % reference.vocabulary);
+        const int32_t other[3] = { held[5], held[5], held[6] };
+        CHECK(hd_session_rewind(session, 0, 0));
+        CHECK(hd_session_feed(session, 0, held, FILL));
+        CHECK(hd_session_feed(session, 0, other, 3)); /* which is taken back */
+        CHECK(hd_session_rewind(session, 0, FILL));
+        CHECK(hd_session_step(session, &(hd_step){ 0, held[FILL] }, 1));
+        go_on(session, &wish, held + FILL + 1, TURN - 1, held + FILL + TURN); /* a turn and its answer, */
+        go_on(session, &wish, held + FILL + TURN + ANSWER, TURN, given); /* and another */
+        const uint32_t window = windows[w] == 0 ? 64 : windows[w], told = window < HELD ? window : HELD;
+        draw_told(session, &wish, held, HELD, told, wanted);
+        for (uint32_t i = 0; i < ANSWER; i++)
+            if (given[i] != wanted[i]) fail_msg("window %u: token %u is %d, not %d", windows[w], i, given[i], wanted[i]);
+        draw_told(session, &wish, held, HELD, told < TURN ? told : TURN, forgetful);
+        differ += memcmp(forgetful, wanted, sizeof wanted) != 0;
+    }
+    assert_true(differ >= 3); /* it matters */
+    hd_session_destroy(session);
+    hd_device_close(device);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(candidates_give_the_same_answer) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(candidates_give_the_same_answer), cmocka_unit_test(penalties_know_the_whole_sequence) };
     return cmocka_run_group_tests(tests, begin, end);
 }
