@@ -45,10 +45,11 @@ static void compile_twins(void) {
     must(file != NULL, "twins.cl is missing");
     const size_t bytes = fread(text, 1, sizeof text - 1, file);
     const char *source = text;
+    const char *options = device->found.info.kind == HD_DEVICE_SOFTWARE ? "-cl-std=CL1.2 -DUNROLL=1" : "-cl-std=CL1.2 -DUNROLL=8";
     cl_int result;
     fclose(file);
     twins = device->cl.CreateProgramWithSource(device->context, 1, &source, &bytes, &result);
-    must(twins && device->cl.BuildProgram(twins, 1, &device->facts.id, "-cl-std=CL1.2", NULL, NULL) == CL_SUCCESS, "the twins do not compile");
+    must(twins && device->cl.BuildProgram(twins, 1, &device->facts.id, options, NULL, NULL) == CL_SUCCESS, "the twins do not compile");
 }
 
 static double processor_us(void) {

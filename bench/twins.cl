@@ -1,7 +1,8 @@
 /* twins.cl: what bench_opencl.c measures translated kernels against: the algorithms of matmul_tiled.comp, matvec.comp and
  * softmax.comp for f32, written by hand in OpenCL C. Like those they take matrices of any strides in batches of any shape,
  * given as their push constants are, and in softmax a NaN is above every number. A planned kernel knows where there is one
- * batch only; PoCL works out the batch once for a workgroup of the twin (and is slower, at matvec, where it need not). */
+ * batch only; PoCL works out the batch once for a workgroup of the twin (and is slower, at matvec, where it need not).
+ * UNROLL: 8 for GPUs, which keep in registers what short loops go through; 1 for processors, which take half the time then. */
 
 typedef struct product {
     uint M, N, K, a_row, a_col, b_row, b_col, a_at, b_at, middle, inner, a_0, a_1, a_2, b_0, b_1, b_2;
@@ -30,7 +31,7 @@ void matmul(__global const float *restrict a, __global const float *restrict b, 
     for (uint k0 = 0; k0 < K + DEPTH; k0 += DEPTH) {
         if (k0 > 0) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            #pragma unroll
+            #pragma unroll UNROLL
             for (uint i = 0; i < READS; i++) {
                 const uint e = lane + i * 256;
                 a_tile[e % DEPTH * LINE + e / DEPTH] = a_next[i];
@@ -39,7 +40,7 @@ void matmul(__global const float *restrict a, __global const float *restrict b, 
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         if (k0 < K) {
-            #pragma unroll
+            #pragma unroll UNROLL
             for (uint i = 0; i < READS; i++) {
                 const uint e = lane + i * 256, k = k0 + e % DEPTH, m = m0 + e / DEPTH, n = n0 + e / DEPTH;
                 a_next[i] = m < M && k < K ? a[m * a_row + k * a_col] : 0;
@@ -49,22 +50,22 @@ void matmul(__global const float *restrict a, __global const float *restrict b, 
         if (k0 == 0) continue;
         for (uint k = 0; k < DEPTH; k++) {
             float column[PART], row[PART];
-            #pragma unroll
+            #pragma unroll UNROLL
             for (uint i = 0; i < PART; i++) {
                 column[i] = a_tile[k * LINE + i / 4 * 64 + lane_m * 4 + i % 4];
                 row[i] = b_tile[k * LINE + i / 4 * 64 + lane_n * 4 + i % 4];
             }
-            #pragma unroll
+            #pragma unroll UNROLL
             for (uint i = 0; i < PART; i++) {
-                #pragma unroll
+                #pragma unroll UNROLL
                 for (uint j = 0; j < PART; j++) sums[i * PART + j] = fma(column[i], row[j], sums[i * PART + j]);
             }
         }
     }
-    #pragma unroll
+    #pragma unroll UNROLL
     for (uint i = 0; i < PART; i++) {
         const uint m = m0 + i / 4 * 64 + lane_m * 4 + i % 4;
-        #pragma unroll
+        #pragma unroll UNROLL
         for (uint j = 0; j < PART; j++) {
             const uint n = n0 + j / 4 * 64 + lane_n * 4 + j % 4;
             if (m < M && n < N) c[m * N + n] = sums[i * PART + j];

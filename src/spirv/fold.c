@@ -162,7 +162,7 @@ static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
     }
     def = p->same[def];
     if (hdi_spirv_is_known(p, def)) return;
-    if (m->defs[def].block != HDI_SPIRV_NONE && m->defs[def].block != block) p->facts[def] |= HDI_SPIRV_FAR;
+    if (m->defs[def].block != HDI_SPIRV_NONE && (p->declares_first || m->defs[def].block != block)) p->facts[def] |= HDI_SPIRV_FAR;
     if (p->facts[def] & HDI_SPIRV_NEEDED) return;
     p->facts[def] |= HDI_SPIRV_NEEDED;
     p->stack[p->stack_count++] = def;

@@ -209,6 +209,9 @@ void hdi_spirv_sum_shared(hdi_spirv_printer *p) {
 static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, hdi_text *body, hdi_text *out) {
     uint32_t function = p->m->defs[hdi_spirv_find(p->m, hdi_spirv_words(p->m, entry)[2])].detail;
     hdi_spirv_scope scope = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE };
+    /* PoCL has clang mark each loop as not to be unrolled, and then works through it for several work-items at once; but clang
+     * drops the mark of a loop that is left where the life of a variable ends. */
+    p->declares_first = p->target->dialect == HDI_SPIRV_OPENCL_C;
     hdi_spirv_fold(p, function);
     hdi_spirv_use_part(p, HDI_SPIRV_PART_CORE);
     if (p->m->no_contraction) hdi_spirv_use_part(p, HDI_SPIRV_PART_NO_CONTRACTION);

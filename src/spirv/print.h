@@ -48,7 +48,7 @@ const char *const *hdi_spirv_prelude(const hdi_spirv_print_target *target, hdi_s
 enum hdi_spirv_fact {
     HDI_SPIRV_KNOWN = 1,  /* a scalar whose bits are in `bits` */
     HDI_SPIRV_NEEDED = 2, /* something that is printed depends on it */
-    HDI_SPIRV_FAR = 4,    /* also outside of its own block: declared at the top of its function */
+    HDI_SPIRV_FAR = 4,    /* declared at the top of its function: also needed outside of its own block, or the dialect wants it so */
     HDI_SPIRV_ATOMIC = 8  /* a variable of atomics, for WGSL */
 };
 
@@ -72,6 +72,7 @@ typedef struct hdi_spirv_printer {
     hdi_text  *text;     /* being written to */
     uint32_t   indent, depth;
     bool       stop;     /* refused: the rest prints nothing */
+    bool       declares_first; /* nothing is declared inside of loops */
     /* by def */
     uint64_t  *bits;
     uint8_t   *facts;

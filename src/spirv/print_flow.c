@@ -49,6 +49,7 @@ static void put_copies(hdi_spirv_printer *p, uint32_t from, uint32_t to) {
         uint32_t def = hdi_spirv_find(m, words[2]), source = is_live_phi(p, def) ? phi_source(p, words, from) : def;
         crossed |= source != def && p->mark[source] == mark && is_live_phi(p, source);
     }
+    if (crossed) statement(p, "{"), p->indent++;
     for (int pass = crossed ? 0 : 1; pass < 2; pass++) {
         for (uint32_t i = first; i < end; i++) {
             const uint32_t *words = hdi_spirv_words(m, i);
@@ -63,6 +64,7 @@ static void put_copies(hdi_spirv_printer *p, uint32_t from, uint32_t to) {
             else hdi_spirv_put(p, "v%u = %v;\n", def, source);
         }
     }
+    if (crossed) p->indent--, statement(p, "}");
 }
 
 /* ---- ways ---- */
@@ -474,24 +476,32 @@ static bool put_from(hdi_spirv_printer *p, uint32_t block, scope *in) {
 /* Variables at the top of a function: its own, phis, and values that are used outside of their block. */
 static bool put_declarations(hdi_spirv_printer *p, const hdi_spirv_function *function) {
     const hdi_spirv_module *m = p->m;
+    uint32_t open = 0; /* the type of the declaration that more may join */
     for (uint32_t b = function->block_first; b < function->block_first + function->block_count; b++) {
         if (!p->reached[b]) continue;
         for (uint32_t i = m->blocks[b].inst_first; i < m->blocks[b].inst_end; i++) {
             uint32_t opcode = hdi_spirv_opcode(m, i);
             if (hdi_spirv_op_row(opcode)->operands[0] != 't') continue;
-            uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, i)[2]);
+            uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, i)[2]), type_def = m->defs[def].type;
+            const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
             if (p->same[def] != def || !(p->facts[def] & HDI_SPIRV_NEEDED)) continue;
-            if (opcode == SpvOpVariable) {
-                if (!hdi_spirv_put_variable(p, def)) return false;
-            } else if (opcode == SpvOpPhi || p->facts[def] & HDI_SPIRV_FAR) {
-                const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
-                if (type->kind == 'p' || (opcode == SpvOpUndef && strchr("fib", type->kind))) continue;
-                hdi_spirv_line(p);
-                hdi_spirv_put_declared(p, m->defs[def].type, 'v', def);
-                hdi_spirv_end(p);
+            const bool variable = opcode == SpvOpVariable, is_declared = opcode == SpvOpPhi || p->facts[def] & HDI_SPIRV_FAR;
+            if (!variable && (!is_declared || type->kind == 'p' || (opcode == SpvOpUndef && strchr("fib", type->kind)))) continue;
+            if (!variable && type_def == open) {
+                hdi_spirv_put(p, ", v%u", def);
+                continue;
             }
+            if (open) hdi_spirv_end(p);
+            open = 0;
+            if (variable && !hdi_spirv_put_variable(p, def)) return false;
+            if (variable) continue;
+            hdi_spirv_line(p);
+            hdi_spirv_put_declared(p, type_def, 'v', def);
+            if (hdi_spirv_is_wgsl(p)) hdi_spirv_end(p);
+            else open = type_def;
         }
     }
+    if (open) hdi_spirv_end(p);
     return true;
 }
 

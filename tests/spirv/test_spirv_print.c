@@ -80,6 +80,21 @@ static void test_contraction(void **state) {
     has("clang fp contract(off)");
 }
 
+/* In OpenCL C nothing that is declared inside of a loop ends where the loop is left. */
+static void test_declarations(void **state) {
+    (void)state;
+    for (int dialect = 0; dialect < 2; dialect++) {
+        assert_int_equal(print_user("phis, -O", dialect ? cuda : opencl), HD_OK);
+        const char *loops = strstr(text.bytes, "for (;;)");
+        assert_non_null(loops);
+        assert_int_equal(strstr(loops, "u32 v") == NULL, dialect == 0);
+        assert_int_equal(strstr(loops, "bool v") == NULL, dialect == 0);
+        const char *aside = strstr(loops, "u32 n"); /* values that change places */
+        assert_non_null(aside);
+        assert_true(strchr(aside, '}') < strstr(aside, "continue;"));
+    }
+}
+
 static void test_parts(void **state) {
     (void)state;
     assert_int_equal(print_user("mandelbrot, -O", opencl), HD_OK);
@@ -232,7 +247,7 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_pure), cmocka_unit_test(test_contraction), cmocka_unit_test(test_declarations), cmocka_unit_test(test_parts),
         cmocka_unit_test(test_subgroups), cmocka_unit_test(test_wgsl), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory), cmocka_unit_test(test_checked),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,45 @@ void main() {
     int s = int(sum) >> 3;
     found[self] = sum + uint(s / 7) + uint(abs(s) % 7) + uint(clamp(s, -50, 60)) + uint(max(s, -1000)) + uint(sign(s) * abs(s >> 5));
 }'''),
+    ('phis', 0, '''#version 450
+layout(local_size_x = 32) in;
+layout(push_constant) uniform Push { uint count; uint rounds; } push;
+layout(set = 0, binding = 0) readonly buffer I { uint data[]; };
+layout(set = 0, binding = 1) writeonly buffer O { uint mixed[]; };
+void main() { // values that loops hand on: each other's, the last but one, those of a loop around, one more than another
+    uint self = gl_GlobalInvocationID.x;
+    if (self >= push.count) return;
+    uint a = data[self], b = data[self + 1u], c = ~a;
+    for (uint i = 0u; i < push.rounds; i++) { // two change places, three go round
+        uint t = a;
+        if ((b & 1u << i) != 0u) { a = b; b = t; }
+        else { a = b; b = c; c = t; }
+    }
+    uint before = 0u, now = a, count = 0u;
+    for (;;) { // what a round began with is wanted after the loop
+        before = now;
+        now = now * 1664525u + b;
+        if (now % 5u == 0u || count > 20u) break;
+        count++;
+    }
+    uint sum = 0u, last = c;
+    for (uint i = 0u; i < 4u; i++) { // what the outer loop keeps is what the inner one ends with, or the round before
+        uint kept = last;
+        for (uint k = i; k < push.rounds; k += 2u) {
+            uint older = last;
+            last = (last >> 3) ^ sum;
+            sum += older;
+            if ((sum & 7u) == 3u) { last = kept; break; }
+        }
+        sum ^= kept;
+    }
+    uint at = 0u, ahead = 1u; // one runs ahead of the other, and both are wanted
+    while (ahead < push.rounds && (data[self + ahead] & 3u) != 0u) { at = ahead; ahead = at + 1u; }
+    mixed[self * 4u] = a ^ (b >> 1) ^ (c >> 2);
+    mixed[self * 4u + 1u] = before ^ (now << 1) ^ count;
+    mixed[self * 4u + 2u] = sum + last;
+    mixed[self * 4u + 3u] = at * 256u + ahead + 1u;
+}'''),
     ('types', 1, '''#version 450
 #extension GL_EXT_shader_8bit_storage : require
 #extension GL_EXT_shader_16bit_storage : require
