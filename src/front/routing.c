@@ -151,7 +151,7 @@ static void print_choice(const choice *c, const hdi_split_routing *s, hdi_text *
     hdi_text_add(out, "\n");
     for (uint32_t i = 0; i < program->node_count; i++) {
         if (work[i].family == HDI_FAMILY_NONE) continue;
-        hdi_split_print(program, i + 1, out);
+        hdi_origin_print(program, i + 1, out);
         hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(program->nodes[i].op).name, hdi_family_name(work[i].family), hdi_width_name(work[i].width), ids[s->places[i]]);
         for (uint32_t d = 0; d < 2; d++) {
             print_time(out, ids[d], hdi_route_node_ns(&s->routing, i, d));

@@ -2,12 +2,15 @@
 #include "kernels/exact.h"
 #include "plan/task.h"
 
-/* "v5 matmul + v6 relu", in the plan's arena; NULL without memory. Values are those of the user's program. */
+/* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are those of the user's program. */
 static const char *label_of(hdi_plan *plan, const hd_program *program, const hd_value *values, uint32_t count) {
     hdi_text text = { .allocator = plan->arena.allocator };
     for (uint32_t i = 0; i < count; i++) {
         const hdi_node *node = hdi_program_node(program, values[i]);
-        hdi_text_add(&text, "%sv%u %s", i ? " + " : "", node && node->origin.value ? node->origin.value : values[i], node ? hdi_op_get(node->op).name : "copy");
+        hdi_text_add(&text, "%s", i ? " + " : "");
+        if (node) hdi_origin_print(program, values[i], &text);
+        else hdi_text_add(&text, "v%u", values[i]);
+        hdi_text_add(&text, " %s", node ? hdi_op_get(node->op).name : "copy");
     }
     const char *label = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes ? text.bytes : "", text.count);
     hdi_text_free(&text);

@@ -134,6 +134,8 @@ hd_status hdi_program_check(const hd_program *program, hd_error *error);
  * lends the kernel: whoever parses then holds the kernels of the program's nodes. */
 typedef bool (*hdi_find_kernel)(void *user, uint64_t hash, hdi_custom *out_custom);
 void hdi_program_print(const hd_program *program, hdi_text *out_text);
+/* "v12", or "v12 rows 0-383": the value as the caller knows it. */
+void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_text);
 /* `program` is empty at first; after a failure it stays failed. `find_kernel` NULL: there are none. */
 hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel, void *user,
                             hd_error *error);

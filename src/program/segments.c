@@ -226,7 +226,7 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
         if (is_source(node)) continue;
         values[node->whole - 1] = (printed_value){ s, bit };
         hdi_text_add(out, "%s", operations++ ? ", " : "");
-        hdi_split_print(segment->program, i + 1, out);
+        hdi_origin_print(segment->program, i + 1, out);
         hdi_text_add(out, " %s", hdi_op_get(node->op).name);
     }
     hdi_text_add(out, "%s\n", operations ? "" : "no operations");
@@ -236,7 +236,7 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
         printed_value *value = &values[node->whole - 1];
         char shape[HDI_SHAPE_TEXT];
         hdi_text_add(out, "  takes ");
-        hdi_split_print(segment->program, i + 1, out);
+        hdi_origin_print(segment->program, i + 1, out);
         hdi_text_add(out, " %s%s of segment %u: ", hd_dtype_name(node->dtype), hdi_shape_text(node->shape, shape), value->made_in);
         if (value->there & bit) hdi_text_add(out, "there already\n");
         else hdi_text_add(out, "%llu bytes cross\n", (unsigned long long)hd_tensor_bytes(node->dtype, node->shape));

@@ -42,8 +42,6 @@ typedef struct hdi_split {
  * failure. */
 hd_status hdi_split_make(const hd_program *program, const uint8_t *places, hdi_split *out_split, hd_error *error);
 void hdi_split_free(hdi_split *split);
-/* "v12", or "v12 rows 0-383": the value as the caller knows it. */
-void hdi_split_print(const hd_program *program, hd_value value, hdi_text *out_text);
 
 /* ---- segments ---- */
 

@@ -228,9 +228,3 @@ void hdi_split_free(hdi_split *split) {
     hdi_program_free(split->program);
     *split = (hdi_split){ 0 };
 }
-
-void hdi_split_print(const hd_program *program, hd_value value, hdi_text *out_text) {
-    const hdi_origin origin = program->nodes[value - 1].origin;
-    hdi_text_add(out_text, "v%lu", (unsigned long)(origin.value ? origin.value : value));
-    if (origin.end) hdi_text_add(out_text, " rows %llu-%llu", (unsigned long long)origin.begin, (unsigned long long)origin.end - 1);
-}
