@@ -182,21 +182,18 @@ static bool check_entry(hdi_spirv_module *m, uint32_t inst) {
     uint32_t result = plain ? hdi_spirv_find(m, hdi_spirv_def_words(m, type)[2]) : 0;
     if (hdi_spirv_def_opcode(m, result) != SpvOpTypeVoid)
         return hdi_spirv_bad(m, inst, "entry point \"%s\" is not a function void(void)", name);
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    char letter;
-    uint32_t at;
-    while (hdi_spirv_next(&operands, &letter, &at)) {
-        if (letter == 's') {
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);) {
+        if (o.letter == 's') {
             for (uint32_t i = 0; i < m->entry_count; i++)
-                if (hdi_spirv_length(m, m->entries[i]) >= operands.at &&
-                    memcmp(hdi_spirv_words(m, m->entries[i]) + at, words + at, (operands.at - at) * sizeof *words) == 0)
+                if (hdi_spirv_length(m, m->entries[i]) >= o.then &&
+                    memcmp(hdi_spirv_words(m, m->entries[i]) + o.at, words + o.at, (o.then - o.at) * sizeof *words) == 0)
                     return hdi_spirv_bad(m, inst, "there are two entry points \"%s\"", name);
-        } else if (letter == 'a' && at > 2) {
-            uint32_t variable = hdi_spirv_find(m, words[at]);
+        } else if (o.letter == 'a' && o.at > 2) {
+            uint32_t variable = hdi_spirv_find(m, o.word);
             bool fits = hdi_spirv_def_opcode(m, variable) == SpvOpVariable;
             uint32_t storage = fits ? hdi_spirv_def_words(m, variable)[3] : (uint32_t)SpvStorageClassFunction;
             if (storage == SpvStorageClassFunction || (m->version < 0x10400 && storage != SpvStorageClassInput))
-                return hdi_spirv_bad(m, inst, "interface id %u is no variable that belongs there", words[at]);
+                return hdi_spirv_bad(m, inst, "interface id %u is no variable that belongs there", o.word);
         }
     }
     m->entries[m->entry_count++] = inst;

@@ -130,14 +130,12 @@ static bool expression(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
     uint32_t opcode = words[3], length = words[0] >> 16;
     if (!is_allowed(opcode))
         return hdi_spirv_bad(m, inst, "%s is not allowed in a constant expression", hdi_spirv_op_name(opcode));
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    char letter;
-    uint32_t at, args[3] = { 0 }, arg_count = 0;
-    while (hdi_spirv_next(&operands, &letter, &at)) {
-        if (letter != 'i') continue;
-        uint32_t arg = hdi_spirv_find(m, words[at]), arg_opcode = hdi_spirv_def_opcode(m, arg);
+    uint32_t args[3] = { 0 }, arg_count = 0;
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);) {
+        if (o.letter != 'i') continue;
+        uint32_t arg = hdi_spirv_find(m, o.word), arg_opcode = hdi_spirv_def_opcode(m, arg);
         if (!hdi_spirv_is_constant(arg_opcode) && arg_opcode != SpvOpUndef)
-            return hdi_spirv_bad(m, inst, "id %u is not a constant", words[at]);
+            return hdi_spirv_bad(m, inst, "id %u is not a constant", o.word);
         if (arg_count < 3) args[arg_count++] = arg;
     }
     if (!m->checked && !hdi_spirv_typing_rule(m, inst, opcode, 4)) return false;

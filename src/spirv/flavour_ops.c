@@ -15,16 +15,14 @@ static uint32_t number_like(hdi_flavour *w, const hdi_spirv_type *type, uint64_t
 
 static void copy(hdi_flavour *w, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(w->m, inst);
-    uint32_t count = 0, at, *out = hdi_arena_alloc(&w->m->arena, (words[0] >> 16) * sizeof *out);
-    hdi_spirv_operands operands = hdi_spirv_operands_of(w->m, inst);
-    char letter;
+    uint32_t count = 0, *out = hdi_arena_alloc(&w->m->arena, (words[0] >> 16) * sizeof *out);
     if (!out) w->stop = !hdi_spirv_no_memory(w->m);
-    while (!w->stop && hdi_spirv_next(&operands, &letter, &at)) {
-        const uint32_t def = hdi_spirv_find(w->m, words[at]);
-        switch (letter) {
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(w->m, inst); !w->stop && hdi_spirv_next(&o);) {
+        const uint32_t def = hdi_spirv_find(w->m, o.word);
+        switch (o.letter) {
         case 't': out[count++] = hdi_flavour_type(w, def); break;
         case 'r': case 'i': case 'v': case 'a': case 'c': out[count++] = hdi_flavour_value(w, def); break;
-        default: out[count++] = words[at]; break;
+        default: out[count++] = o.word; break;
         }
     }
     if (!w->stop) hdi_flavour_add(w, &w->code, words[0] & 0xFFFF, out, count);
@@ -257,7 +255,6 @@ static uint32_t product(hdi_flavour *w, uint32_t opcode, uint32_t type_def, cons
 
 /* ---- one instruction ---- */
 
-static bool is_group(uint32_t opcode) { return opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap; }
 
 static void group(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     if (!(w->p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS)) {
@@ -336,7 +333,7 @@ void hdi_flavour_instruction(hdi_flavour *w, uint32_t inst) {
     const uint32_t def = hdi_spirv_op_row(opcode)->operands[0] == 't' ? hdi_spirv_find(w->m, words[2]) : 0;
     const bool needed = def == 0 || (w->p->facts[def] & HDI_SPIRV_NEEDED && w->p->same[def] == def);
     if (is_silent(opcode) || hdi_flavour_is_alias(w, inst) || refuse_matrices(w, inst, opcode)) return;
-    if ((opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT) {
+    if (hdi_spirv_is_atomic(opcode)) {
         const uint32_t id = hdi_flavour_atomic(w, inst, opcode);
         if (def) settle(w, def, id);
         return;
@@ -347,7 +344,7 @@ void hdi_flavour_instruction(hdi_flavour *w, uint32_t inst) {
         hdi_flavour_barrier(w, inst, opcode);
     } else if (opcode == SpvOpExtInst && (hdi_spirv_find(w->m, words[3]) != w->m->glsl_set || words[4] == 35 || words[4] == 51)) {
         if (hdi_spirv_find(w->m, words[3]) == w->m->glsl_set) w->stop = !hdi_spirv_unsupported(w->m, inst, "GLSL.std.450 Modf and Frexp through a pointer have no form here");
-    } else if (needed && is_group(opcode)) {
+    } else if (needed && hdi_spirv_is_group(opcode)) {
         group(w, inst, opcode);
     } else if (needed) {
         const uint32_t id = made(w, inst, opcode, hdi_spirv_find(w->m, words[1]));

@@ -136,18 +136,16 @@ uint32_t hdi_flavour_number(hdi_flavour *w, char kind, uint32_t width, uint32_t 
 
 /* A constant that is no known number: a composite, null, undefined, or an expression. */
 static uint32_t constant(hdi_flavour *w, uint32_t def) {
-    uint32_t inst = w->m->defs[def].inst, opcode = hdi_spirv_opcode(w->m, inst), count = 0, at;
+    uint32_t inst = w->m->defs[def].inst, opcode = hdi_spirv_opcode(w->m, inst), count = 0;
     const uint32_t *words = hdi_spirv_words(w->m, inst);
     const uint32_t type = hdi_flavour_type(w, w->m->defs[def].type);
-    hdi_spirv_operands operands = hdi_spirv_operands_of(w->m, inst);
     uint32_t *parts = hdi_arena_alloc(&w->m->arena, (words[0] >> 16) * sizeof *parts);
-    char letter;
     if (!parts) {
         w->stop = !hdi_spirv_no_memory(w->m);
         return 0;
     }
-    while (hdi_spirv_next(&operands, &letter, &at))
-        if (letter != 't' && letter != 'r') parts[count++] = letter == 'i' ? hdi_flavour_value(w, hdi_spirv_find(w->m, words[at])) : words[at];
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(w->m, inst); hdi_spirv_next(&o);)
+        if (o.letter != 't' && o.letter != 'r') parts[count++] = o.letter == 'i' ? hdi_flavour_value(w, hdi_spirv_find(w->m, o.word)) : o.word;
     return hdi_flavour_once(w, opcode == SpvOpSpecConstantComposite ? (uint32_t)SpvOpConstantComposite : opcode, type, parts, count);
 }
 

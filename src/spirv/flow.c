@@ -299,15 +299,12 @@ static bool check_uses(hdi_spirv_module *m) {
                 if (!check_phi(m, i, &l, b)) return false;
                 continue;
             }
-            hdi_spirv_operands operands = hdi_spirv_operands_of(m, i);
-            char letter;
-            uint32_t at;
-            bool glsl = hdi_spirv_opcode(m, i) == SpvOpExtInst && hdi_spirv_find(m, operands.words[3]) == m->glsl_set;
-            while (hdi_spirv_next(&operands, &letter, &at)) {
-                uint32_t def = hdi_spirv_find(m, operands.words[at]);
-                bool fits = letter != 'i' || reaches(m, def, b);
-                if (glsl && letter == 'a') fits = m->defs[def].inst < i && hdi_spirv_is_value(hdi_spirv_def_opcode(m, def)) && reaches(m, def, b);
-                if (!fits) return hdi_spirv_bad(m, i, "id %u is not known here: its definition does not dominate this block", operands.words[at]);
+            bool glsl = hdi_spirv_opcode(m, i) == SpvOpExtInst && hdi_spirv_find(m, hdi_spirv_words(m, i)[3]) == m->glsl_set;
+            for (hdi_spirv_operands o = hdi_spirv_operands_of(m, i); hdi_spirv_next(&o);) {
+                uint32_t def = hdi_spirv_find(m, o.word);
+                bool fits = o.letter != 'i' || reaches(m, def, b);
+                if (glsl && o.letter == 'a') fits = m->defs[def].inst < i && hdi_spirv_is_value(hdi_spirv_def_opcode(m, def)) && reaches(m, def, b);
+                if (!fits) return hdi_spirv_bad(m, i, "id %u is not known here: its definition does not dominate this block", o.word);
             }
         }
     }

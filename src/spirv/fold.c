@@ -146,8 +146,7 @@ static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block);
 static void need_pointer(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
     for (;;) {
         const uint32_t *words = hdi_spirv_def_words(p->m, def);
-        uint32_t opcode = words[0] & 0xFFFF;
-        if (opcode != SpvOpAccessChain && opcode != SpvOpInBoundsAccessChain && opcode != SpvOpCopyObject) break;
+        if (!hdi_spirv_is_chain(words[0] & 0xFFFF)) break;
         for (uint32_t i = 4; i < words[0] >> 16; i++) need(p, hdi_spirv_find(p->m, words[i]), block);
         def = hdi_spirv_find(p->m, words[3]);
     }
@@ -179,12 +178,9 @@ static void need_operands(hdi_spirv_printer *p, uint32_t inst, uint32_t block) {
         }
         return;
     }
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    char letter;
-    uint32_t at;
     bool glsl = (words[0] & 0xFFFF) == SpvOpExtInst;
-    while (hdi_spirv_next(&operands, &letter, &at))
-        if (letter == 'i' || (letter == 'a' && glsl)) need(p, hdi_spirv_find(m, words[at]), block);
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);)
+        if (o.letter == 'i' || (o.letter == 'a' && glsl)) need(p, hdi_spirv_find(m, o.word), block);
 }
 
 /* Does the instruction do something besides giving a result? */
@@ -194,8 +190,7 @@ static bool has_effect(const hdi_spirv_printer *p, uint32_t inst) {
     switch (opcode) {
     case SpvOpStore: case SpvOpCopyMemory: case SpvOpFunctionCall: case SpvOpReturnValue:
     case HDI_SPIRV_COOPERATIVE_MATRIX_STORE: return true;
-    case SpvOpExtInst: return hdi_spirv_find(p->m, words[3]) == p->m->glsl_set && (words[4] == 35 || words[4] == 51);
-    default: return (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT;
+    default: return hdi_spirv_is_atomic(opcode) || hdi_spirv_glsl_writes(p->m, words);
     }
 }
 

@@ -106,20 +106,17 @@ static bool array_length(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
 
 /* The optional words that say how memory is accessed. */
 static bool access_fits(hdi_spirv_module *m, uint32_t inst, bool store) {
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    char letter;
-    uint32_t at;
-    while (hdi_spirv_next(&operands, &letter, &at)) {
-        if (letter != 'm') continue;
-        uint32_t bits = operands.words[at], literal = at + 1;
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);) {
+        if (o.letter != 'm') continue;
+        uint32_t bits = o.word, literal = o.at + 1;
         if ((bits & 0x38) && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel)) return hdi_spirv_bad(m, inst, "memory access 0x%x without the Vulkan memory model", bits);
         if ((bits & 0x18) && !(bits & 0x20)) return hdi_spirv_bad(m, inst, "memory access 0x%x makes private memory available", bits);
         if ((bits & 0x08 && !store) || (bits & 0x10 && store && hdi_spirv_opcode(m, inst) != SpvOpCopyMemory))
             return hdi_spirv_bad(m, inst, "memory access 0x%x does not go with it", bits);
-        uint32_t align = bits & 2 ? operands.words[literal++] : 1;
+        uint32_t align = bits & 2 ? o.words[literal++] : 1;
         if (align == 0 || (align & (align - 1))) return hdi_spirv_bad(m, inst, "an alignment of %u bytes", align);
-        for (; literal < operands.end; literal++)
-            if (!hdi_spirv_scope_fits(m, operands.words[literal], false)) return hdi_spirv_bad(m, inst, "id %u is no scope", operands.words[literal]);
+        for (; literal < o.end; literal++)
+            if (!hdi_spirv_scope_fits(m, o.words[literal], false)) return hdi_spirv_bad(m, inst, "id %u is no scope", o.words[literal]);
         return true;
     }
     return true;

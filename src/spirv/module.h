@@ -185,6 +185,16 @@ static inline bool hdi_spirv_is_type(uint32_t opcode) {
 static inline bool hdi_spirv_is_constant(uint32_t opcode) {
     return opcode >= SpvOpConstantTrue && opcode <= SpvOpSpecConstantOp;
 }
+static inline bool hdi_spirv_is_group(uint32_t opcode) {
+    return opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap;
+}
+static inline bool hdi_spirv_is_atomic(uint32_t opcode) {
+    return (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT;
+}
+/* Of a pointer: is it made of the one that is its first operand? */
+static inline bool hdi_spirv_is_chain(uint32_t opcode) {
+    return opcode == SpvOpAccessChain || opcode == SpvOpInBoundsAccessChain || opcode == SpvOpCopyObject;
+}
 /* Does the instruction define something that others calculate with? */
 static inline bool hdi_spirv_is_value(uint32_t opcode) {
     const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
@@ -215,26 +225,33 @@ static inline uint32_t hdi_spirv_root(const hdi_spirv_module *m, uint32_t pointe
 bool hdi_spirv_dominates(const hdi_spirv_tree *tree, uint32_t a, uint32_t b);
 /* Target number `n` of the block's branch; HDI_SPIRV_NONE: it has no more, or variant.c left it out. */
 uint32_t hdi_spirv_target(const hdi_spirv_module *m, uint32_t block, uint32_t n);
+/* Is it GLSL.std.450's Modf or Frexp, which write through their second operand? */
+static inline bool hdi_spirv_glsl_writes(const hdi_spirv_module *m, const uint32_t *words) {
+    return (words[0] & 0xFFFF) == SpvOpExtInst && hdi_spirv_find(m, words[3]) == m->glsl_set && (words[4] == 35 || words[4] == 51);
+}
 /* A scalar constant's value; false where it is not known. */
 bool hdi_spirv_known(const hdi_spirv_module *m, uint32_t def, uint64_t *out_value);
 
 /* ---- operands, one by one, as op_table.inc describes them ---- */
 typedef struct hdi_spirv_operands {
     const uint32_t *words;
-    uint32_t        at, end;
+    char            letter;   /* of the operand that was met */
+    uint32_t        at, word; /* where in the instruction it begins, and its first word */
+    uint32_t        then, end; /* where the next one begins, and where the instruction ends */
     const char     *next, *loop;
     bool            bad; /* the words do not fit the opcode */
 } hdi_spirv_operands;
 hdi_spirv_operands hdi_spirv_operands_of(const hdi_spirv_module *m, uint32_t inst);
-/* The next operand's letter and the index of its first word in the instruction; false at the end. */
-bool hdi_spirv_next_of_any(hdi_spirv_operands *operands, char *out_letter, uint32_t *out_at);
-static inline bool hdi_spirv_next(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
+/* Goes on to the next operand; false at the end. */
+bool hdi_spirv_next_of_any(hdi_spirv_operands *operands);
+static inline bool hdi_spirv_next(hdi_spirv_operands *o) {
     const uint32_t one_word = 1u << ('t' - 'a') | 1u << ('r' - 'a') | 1u << ('i' - 'a') | 1u << ('a' - 'a') | 1u << ('c' - 'a') | 1u << ('n' - 'a');
     const char letter = *o->next;
-    if (letter < 'a' || !(one_word >> (letter - 'a') & 1) || o->at >= o->end || o->bad) return hdi_spirv_next_of_any(o, out_letter, out_at);
+    if (letter < 'a' || !(one_word >> (letter - 'a') & 1) || o->then >= o->end || o->bad) return hdi_spirv_next_of_any(o);
     o->next++;
-    *out_letter = letter;
-    *out_at = o->at++;
+    o->letter = letter;
+    o->at = o->then++;
+    o->word = o->words[o->at];
     return true;
 }
 /* Operand letters of a decoration or execution mode; NULL: outside of the subset. */
@@ -272,9 +289,10 @@ uint32_t hdi_spirv_constant_part(const hdi_spirv_module *m, uint32_t def, const 
 /* What the entry point called `name` needs (reflect.c): the second half of hdi_spirv_inspect. Also KERNEL_NOT_FOUND. */
 hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_info *out_info, uint32_t *out_entry_inst);
 /* Refuse: "SPIR-V word 12, OpLoad: ..." with MODULE, LIMIT, UNSUPPORTED, or OUT_OF_HOST_MEMORY. Always false. */
-bool hdi_spirv_bad(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4);
-bool hdi_spirv_beyond(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4);
-bool hdi_spirv_unsupported(hdi_spirv_module *m, uint32_t inst, const char *format, ...) HDI_PRINTF(3, 4); /* by a printer */
+bool hdi_spirv_refuse(hdi_spirv_module *m, hd_status status, uint32_t inst, const char *format, ...) HDI_PRINTF(4, 5);
+#define hdi_spirv_bad(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_MODULE, inst, __VA_ARGS__)
+#define hdi_spirv_beyond(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_LIMIT, inst, __VA_ARGS__)
+#define hdi_spirv_unsupported(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_UNSUPPORTED, inst, __VA_ARGS__) /* by a printer */
 bool hdi_spirv_no_memory(hdi_spirv_module *m);
 /* A text of the module with everything unprintable replaced, for messages; into `out` of `room` bytes. */
 const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room);

@@ -52,8 +52,7 @@ bool hdi_spirv_find_place(hdi_spirv_printer *p, uint32_t pointer, hdi_spirv_plac
     uint32_t reversed[HDI_COUNT(at->index)], inst = m->defs[pointer].inst;
     for (;; pointer = hdi_spirv_find(m, hdi_spirv_def_words(m, pointer)[3])) {
         pointer = p->same[pointer]; /* a parameter's argument */
-        uint32_t opcode = hdi_spirv_def_opcode(m, pointer);
-        if (opcode != SpvOpAccessChain && opcode != SpvOpInBoundsAccessChain && opcode != SpvOpCopyObject) break;
+        if (!hdi_spirv_is_chain(hdi_spirv_def_opcode(m, pointer))) break;
         for (uint32_t i = hdi_spirv_length(m, m->defs[pointer].inst); i-- > 4;) {
             if (at->index_count == HDI_COUNT(reversed)) return hdi_spirv_unsupported(p->m, inst, "too many indices");
             reversed[at->index_count++] = hdi_spirv_find(m, hdi_spirv_def_words(m, pointer)[i]);

@@ -391,9 +391,8 @@ static bool is_continued_in_place(const hdi_spirv_printer *p, uint32_t header) {
     for (uint32_t n = 0, to; (to = hdi_spirv_way(p, part, n)) != HDI_SPIRV_NONE; n++) back |= to == header;
     for (uint32_t i = m->blocks[part].inst_first; i < m->blocks[part].inst_end && single; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
-        bool groups = opcode == SpvOpControlBarrier || opcode == SpvOpFunctionCall || opcode == SpvOpVariable ||
-                      (opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap);
-        single = !groups; /* what lanes do together they do in one place */
+        single = opcode != SpvOpControlBarrier && opcode != SpvOpFunctionCall && opcode != SpvOpVariable &&
+                 !hdi_spirv_is_group(opcode); /* what lanes do together they do in one place */
     }
     if (single && back) return true;
     const hdi_spirv_function *function = &m->functions[m->blocks[header].function];

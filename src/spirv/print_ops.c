@@ -534,18 +534,15 @@ bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     uint32_t def = op->operands[0] == 't' ? hdi_spirv_find(p->m, words[2]) : 0;
     bool needed = def == 0 || (p->facts[def] & HDI_SPIRV_NEEDED && p->same[def] == def);
-    bool group = opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap;
-    bool atomic = (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT;
     if (opcode == SpvOpStore || opcode == SpvOpCopyMemory || (opcode == SpvOpLoad && needed)) return hdi_spirv_put_memory(p, inst, opcode);
-    if (atomic) return hdi_spirv_put_atomic(p, inst, opcode);
+    if (hdi_spirv_is_atomic(opcode)) return hdi_spirv_put_atomic(p, inst, opcode);
     if (opcode == HDI_SPIRV_COOPERATIVE_MATRIX_STORE) return hdi_spirv_put_matrix(p, inst, opcode);
     if (opcode == SpvOpControlBarrier || opcode == SpvOpMemoryBarrier) return hdi_spirv_put_barrier(p, inst, opcode);
     bool glsl = opcode == SpvOpExtInst && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set;
-    bool writes = glsl && (words[4] == 35 || words[4] == 51); /* Modf, Frexp */
-    if ((!needed && !writes) || (opcode == SpvOpExtInst && !glsl)) return true;
+    if ((!needed && !hdi_spirv_glsl_writes(p->m, words)) || (opcode == SpvOpExtInst && !glsl)) return true;
     if (opcode == SpvOpUndef && hdi_spirv_type_of(p->m, def)->kind && strchr("fib", hdi_spirv_type_of(p->m, def)->kind)) return true;
     hdi_spirv_put_result(p, def);
-    bool fine = group ? hdi_spirv_put_group(p, inst, opcode)
+    bool fine = hdi_spirv_is_group(opcode) ? hdi_spirv_put_group(p, inst, opcode)
               : glsl ? hdi_spirv_put_glsl(p, inst)
               : opcode == SpvOpArrayLength ? hdi_spirv_put_memory(p, inst, opcode)
               : opcode >= HDI_SPIRV_COOPERATIVE_MATRIX_LOAD && opcode <= HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH ? hdi_spirv_put_matrix(p, inst, opcode)

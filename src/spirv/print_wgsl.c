@@ -17,12 +17,10 @@ static bool is_atomic(const hdi_spirv_printer *p, const place *at) {
 
 /* ---- what has to be atomic ---- */
 
-static bool is_atomic_operation(uint32_t opcode) { return (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT; }
-
 /* One access; the pointer's place is found without the values of calls, which lead to whole variables of functions only. */
 static bool note_access(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
     const uint32_t *words = hdi_spirv_words(p->m, inst), length = words[0] >> 16;
-    const bool store = opcode == SpvOpStore, load = opcode == SpvOpLoad, operation = is_atomic_operation(opcode);
+    const bool store = opcode == SpvOpStore, load = opcode == SpvOpLoad, operation = hdi_spirv_is_atomic(opcode);
     if (!store && !load && !operation) return true;
     const uint32_t pointer = hdi_spirv_find(p->m, words[store || opcode == SpvOpAtomicStore ? 1 : 3]);
     if (hdi_spirv_def_opcode(p->m, hdi_spirv_root(p->m, pointer)) == SpvOpFunctionParameter)

@@ -6,39 +6,18 @@
 
 /* ---- refusing ---- */
 
-static bool refuse_v(hdi_spirv_module *m, hd_status status, uint32_t inst, const char *format, va_list args) {
+bool hdi_spirv_refuse(hdi_spirv_module *m, hd_status status, uint32_t inst, const char *format, ...) {
     char detail[256];
+    va_list args;
+    va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
     m->status = status;
     if (inst == HDI_SPIRV_NONE)
         hdi_fail(m->error, status, "SPIR-V: %s", detail);
     else
         hdi_fail(m->error, status, "SPIR-V word %u, %s: %s", m->insts[inst],
                  hdi_spirv_op_name(hdi_spirv_opcode(m, inst)), detail);
-    return false;
-}
-
-bool hdi_spirv_bad(hdi_spirv_module *m, uint32_t inst, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    refuse_v(m, HD_STATUS_MODULE, inst, format, args);
-    va_end(args);
-    return false;
-}
-
-bool hdi_spirv_beyond(hdi_spirv_module *m, uint32_t inst, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    refuse_v(m, HD_STATUS_LIMIT, inst, format, args);
-    va_end(args);
-    return false;
-}
-
-bool hdi_spirv_unsupported(hdi_spirv_module *m, uint32_t inst, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    refuse_v(m, HD_STATUS_UNSUPPORTED, inst, format, args);
-    va_end(args);
     return false;
 }
 
@@ -88,7 +67,7 @@ const char *hdi_spirv_mode_operands(uint32_t mode) {
 
 hdi_spirv_operands hdi_spirv_operands_of(const hdi_spirv_module *m, uint32_t inst) {
     const hdi_spirv_op *row = hdi_spirv_op_row(hdi_spirv_opcode(m, inst));
-    return (hdi_spirv_operands){ .words = hdi_spirv_words(m, inst), .at = 1, .end = hdi_spirv_length(m, inst),
+    return (hdi_spirv_operands){ .words = hdi_spirv_words(m, inst), .then = 1, .end = hdi_spirv_length(m, inst),
                                  .next = row ? row->operands : "", .bad = row == NULL };
 }
 
@@ -100,9 +79,10 @@ static uint32_t text_words(const uint32_t *words, uint32_t count) {
 }
 
 /* What belongs to the operand that was just met decides what comes after it. */
-static void expect_more(hdi_spirv_operands *o, char letter, uint32_t word) {
+static void expect_more(hdi_spirv_operands *o) {
     static const char *const memory[8] = { "", "n", "c", "nc", "c", "nc", "cc", "ncc" };
-    const char *more = NULL;
+    const char letter = o->letter, *more = NULL;
+    const uint32_t word = o->word;
     if (letter == 'm') {
         uint32_t aligned = word >> 1 & 1, available = word >> 3 & 1, visible = word >> 4 & 1;
         more = word < 64 ? memory[aligned | available << 1 | visible << 2] : NULL;
@@ -122,29 +102,29 @@ static void expect_more(hdi_spirv_operands *o, char letter, uint32_t word) {
     o->next = more ? more : "";
 }
 
-bool hdi_spirv_next_of_any(hdi_spirv_operands *o, char *out_letter, uint32_t *out_at) {
+bool hdi_spirv_next_of_any(hdi_spirv_operands *o) {
     for (; *o->next < 'a'; o->next++) { /* no letter */
         if (*o->next == '*') {
             o->loop = o->next + 1;
-        } else if (*o->next == 0 && o->loop && o->at < o->end) {
+        } else if (*o->next == 0 && o->loop && o->then < o->end) {
             o->next = o->loop - 1;
             continue;
         } else if (*o->next != '?') {
             break;
         }
-        if (o->at >= o->end) return false;
+        if (o->then >= o->end) return false;
     }
-    if (*o->next == 0 || o->at >= o->end || o->bad) {
-        o->bad |= *o->next != 0 || o->at != o->end;
+    if (*o->next == 0 || o->then >= o->end || o->bad) {
+        o->bad |= *o->next != 0 || o->then != o->end;
         return false;
     }
-    *out_letter = *o->next++;
-    *out_at = o->at;
-    uint32_t length = 1;
-    if (*out_letter == 's') length = text_words(o->words + o->at, o->end - o->at);
+    o->letter = *o->next++;
+    o->at = o->then;
+    o->word = o->words[o->at];
+    const uint32_t length = o->letter == 's' ? text_words(o->words + o->at, o->end - o->at) : 1;
     o->bad |= length == 0;
-    o->at += length;
-    expect_more(o, *out_letter, o->words[*out_at]);
+    o->then += length;
+    expect_more(o);
     return !o->bad;
 }
 
@@ -278,20 +258,18 @@ static bool refuse_form(hdi_spirv_module *m, uint32_t inst) {
 
 static bool check_operands(hdi_spirv_module *m) {
     for (uint32_t i = 0; i < m->inst_count; i++) {
-        hdi_spirv_operands operands = hdi_spirv_operands_of(m, i);
-        const uint32_t *words = operands.words;
-        char letter;
-        uint32_t at, type = 0;
-        while (hdi_spirv_next(&operands, &letter, &at)) {
-            if (letter == 'r') {
-                uint32_t def = hdi_spirv_find(m, words[at]);
+        hdi_spirv_operands o = hdi_spirv_operands_of(m, i);
+        uint32_t type = 0;
+        while (hdi_spirv_next(&o)) {
+            if (o.letter == 'r') {
+                uint32_t def = hdi_spirv_find(m, o.word);
                 m->defs[def].type = hdi_spirv_is_type(hdi_spirv_opcode(m, i)) ? def : type;
-            } else if (is_among(letter, IDS)) {
-                if (!check_id(m, i, letter, words[at])) return false;
-                if (letter == 't') type = hdi_spirv_find(m, words[at]);
+            } else if (is_among(o.letter, IDS)) {
+                if (!check_id(m, i, o.letter, o.word)) return false;
+                if (o.letter == 't') type = hdi_spirv_find(m, o.word);
             }
         }
-        if (operands.bad) return refuse_form(m, i);
+        if (o.bad) return refuse_form(m, i);
     }
     return true;
 }

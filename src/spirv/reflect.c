@@ -54,21 +54,15 @@ static uint32_t written_pointer(const hdi_spirv_module *m, uint32_t inst) {
     switch (opcode) {
     case SpvOpStore: case SpvOpCopyMemory: case SpvOpAtomicStore: case HDI_SPIRV_COOPERATIVE_MATRIX_STORE:
         return hdi_spirv_find(m, words[1]);
-    case SpvOpExtInst: { /* Modf and Frexp */
-        bool writes = hdi_spirv_find(m, words[3]) == m->glsl_set && (words[4] == 35 || words[4] == 51);
-        return writes ? hdi_spirv_find(m, words[6]) : 0;
-    }
-    case SpvOpAtomicFAddEXT: return hdi_spirv_find(m, words[3]);
-    default: return opcode >= SpvOpAtomicExchange && opcode <= SpvOpAtomicXor ? hdi_spirv_find(m, words[3]) : 0;
+    case SpvOpExtInst: return hdi_spirv_glsl_writes(m, words) ? hdi_spirv_find(m, words[6]) : 0;
+    case SpvOpAtomicLoad: return 0;
+    default: return hdi_spirv_is_atomic(opcode) ? hdi_spirv_find(m, words[3]) : 0;
     }
 }
 
 static void note_uses(const hdi_spirv_module *m, uint32_t inst, reach *r) {
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    char letter;
-    uint32_t at;
-    while (hdi_spirv_next(&operands, &letter, &at))
-        if (letter == 'i' || letter == 'a') r->used[hdi_spirv_find(m, operands.words[at])] = 1;
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);)
+        if (o.letter == 'i' || o.letter == 'a') r->used[hdi_spirv_find(m, o.word)] = 1;
     uint32_t pointer = written_pointer(m, inst);
     if (pointer) r->written[hdi_spirv_root(m, pointer)] = 1;
 }
@@ -156,14 +150,11 @@ static bool note_variable(hdi_spirv_module *m, uint32_t def, const reach *r, hdi
 
 /* Every global variable that is used; those of the interface have to be listed by the entry point. */
 static bool note_variables(hdi_spirv_module *m, uint32_t entry, reach *r, hdi_spirv_info *info) {
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, entry);
-    char letter;
-    uint32_t at;
     enum { LISTED = 2 };
     uint32_t met[32], met_count = 0; /* built-ins; fewer are taken */
-    while (hdi_spirv_next(&operands, &letter, &at)) {
-        if (letter != 'a' || at <= 2) continue;
-        uint32_t def = hdi_spirv_find(m, operands.words[at]), builtin = hdi_spirv_decor_of(m, def)->builtin;
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, entry); hdi_spirv_next(&o);) {
+        if (o.letter != 'a' || o.at <= 2) continue;
+        uint32_t def = hdi_spirv_find(m, o.word), builtin = hdi_spirv_decor_of(m, def)->builtin;
         r->used[def] |= LISTED;
         for (uint32_t i = 0; i < met_count; i++)
             if (met[i] == builtin) return hdi_spirv_bad(m, entry, "it lists built-in %u twice", builtin);

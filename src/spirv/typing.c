@@ -384,18 +384,16 @@ bool hdi_spirv_typing_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, 
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t length = words[0] >> 16;
     if (!row->types[0]) return by_opcode(m, inst, opcode, words + first_word, length > first_word ? length - first_word : 0);
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    uint32_t ids[8], id_count = 0, at;
-    char letter;
-    while (hdi_spirv_next(&operands, &letter, &at))
-        if (letter == 'i' && id_count < HDI_COUNT(ids)) ids[id_count++] = words[at];
+    uint32_t ids[8], id_count = 0;
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);)
+        if (o.letter == 'i' && id_count < HDI_COUNT(ids)) ids[id_count++] = o.word;
     return apply_rule(m, inst, opcode, row->types, ids, id_count);
 }
 
 /* Values are what a register holds; pointers come from few places, so each has one root. */
 static bool result_is_value(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t def) {
     const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
-    bool makes_pointers = opcode == SpvOpVariable || opcode == SpvOpAccessChain || opcode == SpvOpInBoundsAccessChain || opcode == SpvOpCopyObject;
+    bool makes_pointers = opcode == SpvOpVariable || hdi_spirv_is_chain(opcode);
     bool makes_nothing = opcode == SpvOpFunctionCall || opcode == SpvOpExtInst;
     bool fits = type->kind && (strchr("fibmasc", type->kind) || (type->kind == 'p' && makes_pointers) || (type->kind == 'v' && makes_nothing));
     if (!fits || (type->has_run_time_array && type->kind != 'p')) return hdi_spirv_bad(m, inst, "its result is of a type that has no values");
@@ -411,14 +409,11 @@ static bool narrow_uses_fit(hdi_spirv_module *m, uint32_t inst, uint32_t opcode)
     case SpvOpStore: case SpvOpCopyObject: case SpvOpUConvert: case SpvOpSConvert: case SpvOpFConvert: return true;
     default: break;
     }
-    hdi_spirv_operands operands = hdi_spirv_operands_of(m, inst);
-    char letter;
-    uint32_t at;
-    while (hdi_spirv_next(&operands, &letter, &at)) {
-        if (letter != 'i' && letter != 'v' && letter != 'a') continue;
-        const hdi_spirv_type *type = hdi_spirv_type_of(m, hdi_spirv_find(m, operands.words[at]));
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);) {
+        if (o.letter != 'i' && o.letter != 'v' && o.letter != 'a') continue;
+        const hdi_spirv_type *type = hdi_spirv_type_of(m, hdi_spirv_find(m, o.word));
         if (type->kind != 'p' && hdi_spirv_is_storage_only(m, type))
-            return hdi_spirv_bad(m, inst, "it calculates with 8 or 16 bits (id %u) without the capability", operands.words[at]);
+            return hdi_spirv_bad(m, inst, "it calculates with 8 or 16 bits (id %u) without the capability", o.word);
     }
     return true;
 }
@@ -437,7 +432,7 @@ bool hdi_spirv_typing(hdi_spirv_module *m) {
             if (!hdi_spirv_typing_memory(m, i, def, &known)) return false;
             if (!known && !hdi_spirv_typing_rule(m, i, opcode, typed ? 3 : 1)) return false;
             if (any_stored_only && !narrow_uses_fit(m, i, opcode)) return false;
-            if (opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap && !subgroup(m, i)) return false;
+            if (hdi_spirv_is_group(opcode) && !subgroup(m, i)) return false;
             uint32_t returned = opcode == SpvOpReturnValue ? type_of_id(m, words[1]) : 0;
             bool nothing = hdi_spirv_type_at(m, function_type)->kind == 'v';
             if ((opcode == SpvOpReturn && !nothing) || (opcode == SpvOpReturnValue && (nothing || returned != function_type)))

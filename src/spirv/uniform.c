@@ -16,8 +16,6 @@ static void differs(spread *s, uint8_t *what) {
     *what = 1;
 }
 
-static bool is_group(uint32_t opcode) { return opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap; }
-
 static uint32_t root_of(const hdi_spirv_printer *p, uint32_t pointer) { return hdi_spirv_root(p->m, pointer); }
 
 /* Does what is behind the pointer differ, its indices apart? */
@@ -35,11 +33,8 @@ static bool memory_differs(const hdi_spirv_printer *p, const spread *s, uint32_t
 }
 
 static bool any_operand_differs(const hdi_spirv_printer *p, const spread *s, uint32_t inst) {
-    hdi_spirv_operands operands = hdi_spirv_operands_of(p->m, inst);
-    char letter;
-    uint32_t at;
-    while (hdi_spirv_next(&operands, &letter, &at))
-        if ((letter == 'i' || letter == 'v' || letter == 'a') && s->values[p->same[hdi_spirv_find(p->m, operands.words[at])]]) return true;
+    for (hdi_spirv_operands o = hdi_spirv_operands_of(p->m, inst); hdi_spirv_next(&o);)
+        if ((o.letter == 'i' || o.letter == 'v' || o.letter == 'a') && s->values[p->same[hdi_spirv_find(p->m, o.word)]]) return true;
     return false;
 }
 
@@ -61,7 +56,7 @@ static bool spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, 
     uint32_t def = hdi_spirv_find(m, words[2]);
     if (s->values[def] || (!(p->facts[def] & HDI_SPIRV_NEEDED) && hdi_spirv_type_of(m, def)->kind != 'p')) /* pointers are needed with their users */
         return opcode == SpvOpFunctionCall;
-    bool always = is_group(opcode) || opcode == SpvOpFunctionCall || (opcode >= SpvOpAtomicLoad && opcode <= SpvOpAtomicXor) || opcode == SpvOpAtomicFAddEXT;
+    bool always = hdi_spirv_is_group(opcode) || hdi_spirv_is_atomic(opcode) || opcode == SpvOpFunctionCall;
     bool other = always || s->blocks[block] || any_operand_differs(p, s, inst);
     if (opcode == SpvOpLoad) other |= memory_differs(p, s, hdi_spirv_find(m, words[3]));
     for (uint32_t i = 4; opcode == SpvOpPhi && i < words[0] >> 16; i += 2) {
@@ -152,7 +147,7 @@ bool hdi_spirv_check_uniform(hdi_spirv_printer *p) {
             const uint32_t *words = hdi_spirv_words(m, i);
             uint64_t scope = 0;
             bool barrier = hdi_spirv_opcode(m, i) == SpvOpControlBarrier && hdi_spirv_known(m, hdi_spirv_find(m, words[1]), &scope) && scope == SpvScopeSubgroup;
-            bool needed = is_group(hdi_spirv_opcode(m, i)) && p->facts[hdi_spirv_find(m, words[2])] & HDI_SPIRV_NEEDED;
+            bool needed = hdi_spirv_is_group(hdi_spirv_opcode(m, i)) && p->facts[hdi_spirv_find(m, words[2])] & HDI_SPIRV_NEEDED;
             if (needed || barrier)
                 return hdi_spirv_unsupported(m, i, "the device has no subgroups, and not all of the workgroup may come along here");
         }

@@ -218,9 +218,8 @@ static void find_types(hdi_spirv_module *m, uint32_t first) {
 static void find_roots(hdi_spirv_module *m, uint32_t first) {
     for (uint32_t def = first; def < m->def_count; def++) {
         uint32_t opcode = hdi_spirv_def_opcode(m, def);
-        bool follows = opcode == SpvOpAccessChain || opcode == SpvOpInBoundsAccessChain || opcode == SpvOpCopyObject;
         if (opcode == SpvOpVariable) m->defs[def].detail = def;
-        else if (follows && hdi_spirv_type_of(m, def)->kind == 'p') m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_def_words(m, def)[3]));
+        else if (hdi_spirv_is_chain(opcode) && hdi_spirv_type_of(m, def)->kind == 'p') m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_def_words(m, def)[3]));
     }
 }
 
