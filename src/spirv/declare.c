@@ -8,7 +8,7 @@ static bool one_of(char kind, const char *letters) { return kind && strchr(lette
 
 /* ---- decorations ---- */
 
-static uint32_t flag_of(uint32_t decoration) {
+uint32_t hdi_spirv_flag_of(uint32_t decoration) {
     switch (decoration) {
     case SpvDecorationBlock: return HDI_SPIRV_BLOCK;
     case SpvDecorationBufferBlock: return HDI_SPIRV_BUFFER_BLOCK;
@@ -77,7 +77,7 @@ static bool member_flag_fits(const hdi_spirv_module *m, uint32_t flag) {
 
 static bool decorate(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
-    uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target), flag = flag_of(words[2]);
+    uint32_t target = hdi_spirv_find(m, words[1]), opcode = hdi_spirv_def_opcode(m, target), flag = hdi_spirv_flag_of(words[2]);
     m->no_contraction |= flag == HDI_SPIRV_NO_CONTRACTION;
     if (!target) return true; /* variant.c has left it out, or comes back for it */
     uint32_t *flags = &m->defs[target].flags;
@@ -107,7 +107,7 @@ static bool decorate_member(hdi_spirv_module *m, uint32_t inst) {
         for (uint32_t i = 0; i < count; i++) decor->members[i] = (hdi_spirv_member){ 0, HDI_SPIRV_NONE, HDI_SPIRV_NONE };
     }
     hdi_spirv_member *member = &decor->members[words[2]];
-    uint32_t flag = flag_of(words[3]);
+    uint32_t flag = hdi_spirv_flag_of(words[3]);
     if (member_flag_fits(m, flag) && !(member->flags & flag)) {
         member->flags |= flag;
         return true;
@@ -485,7 +485,7 @@ static bool allocate(hdi_spirv_module *m, uint64_t **out_hashes) {
     size_t decorations = 1, types = 1, values = 1;
     for (uint32_t i = 0; i < m->front_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);
-        decorations += opcode == SpvOpMemberDecorate || (opcode == SpvOpDecorate && !flag_of(hdi_spirv_words(m, i)[2]));
+        decorations += opcode == SpvOpMemberDecorate || (opcode == SpvOpDecorate && !hdi_spirv_flag_of(hdi_spirv_words(m, i)[2]));
         types += hdi_spirv_is_type(opcode);
         values += hdi_spirv_is_constant(opcode);
     }

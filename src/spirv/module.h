@@ -254,6 +254,8 @@ static inline bool hdi_spirv_next(hdi_spirv_operands *o) {
     o->word = o->words[o->at];
     return true;
 }
+/* The flag of a decoration that has no value; 0 for any other. */
+uint32_t hdi_spirv_flag_of(uint32_t decoration);
 /* Operand letters of a decoration or execution mode; NULL: outside of the subset. */
 const char *hdi_spirv_decoration_operands(uint32_t decoration);
 const char *hdi_spirv_mode_operands(uint32_t mode);

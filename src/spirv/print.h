@@ -201,7 +201,10 @@ static inline void hdi_spirv_put_name(hdi_spirv_printer *p, uint32_t variable) {
 
 /* ---- print_wgsl.c ---- */
 bool hdi_spirv_wgsl_find_atomics(hdi_spirv_printer *p);         /* before the body: variables and bindings that have to be atomics */
-bool hdi_spirv_wgsl_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode); /* as hdi_spirv_put_memory */
+/* Of a place that was found: the expression that it is, its value, and a whole statement that writes one. */
+void hdi_spirv_wgsl_put_lvalue(hdi_spirv_printer *p, const hdi_spirv_place *at);
+bool hdi_spirv_wgsl_read(hdi_spirv_printer *p, uint32_t inst, const hdi_spirv_place *at);
+bool hdi_spirv_wgsl_store(hdi_spirv_printer *p, uint32_t inst, const hdi_spirv_place *at, uint32_t value);
 bool hdi_spirv_wgsl_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
 bool hdi_spirv_wgsl_put_variable(hdi_spirv_printer *p, uint32_t def);
 bool hdi_spirv_wgsl_put_input(hdi_spirv_printer *p, uint32_t def);

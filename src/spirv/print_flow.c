@@ -407,12 +407,8 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     const hdi_spirv_block *header = &p->m->blocks[block];
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
     s.continue_first = p->reached[header->continue_to] && !is_continued_in_place(p, block);
-    if (p->needs_flag[block]) {
-        put_flag(p, "left", block);
-    }
-    if (s.continue_first) {
-        put_flag(p, "again", block);
-    }
+    if (p->needs_flag[block]) put_flag(p, "left", block);
+    if (s.continue_first) put_flag(p, "again", block);
     statement(p, "for (;;) {");
     p->indent++;
     bool fine = true;

@@ -16,6 +16,10 @@ static const char *space_of(const place *at) {
 /* The C expression of a place in a variable. A component by an unknown index goes through a pointer to scalars. */
 static void put_lvalue(hdi_spirv_printer *p, const place *at) {
     const hdi_spirv_module *m = p->m;
+    if (hdi_spirv_is_wgsl(p)) {
+        hdi_spirv_wgsl_put_lvalue(p, at);
+        return;
+    }
     uint32_t type_def = hdi_spirv_type_of(m, at->root)->element, last = at->index_count;
     const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
     const char *close = "";
@@ -177,12 +181,15 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, uint
 
 /* ---- loads and stores ---- */
 
+static bool fits(hdi_spirv_printer *p, uint32_t inst, const place *at) {
+    return !hdi_spirv_is_bytes(at->storage) || hdi_spirv_number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) <= HDI_SPIRV_MAX_COPIED ||
+           hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers from or to a buffer at once", HDI_SPIRV_MAX_COPIED);
+}
+
 static bool read_value(hdi_spirv_printer *p, uint32_t inst, const place *at) {
-    if (hdi_spirv_is_bytes(at->storage)) {
-        if (hdi_spirv_number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
-            return hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers out of a buffer at once", HDI_SPIRV_MAX_COPIED);
-        return put_read(p, at, 0);
-    }
+    if (!fits(p, inst, at)) return false;
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_read(p, inst, at);
+    if (hdi_spirv_is_bytes(at->storage)) return put_read(p, at, 0);
     put_lvalue(p, at);
     return true;
 }
@@ -204,11 +211,9 @@ static bool store(hdi_spirv_printer *p, uint32_t inst) {
     place at;
     if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &at)) return false;
     at.is_volatile |= words[0] >> 16 > 3 && words[3] & 9;
-    if (hdi_spirv_is_bytes(at.storage)) {
-        if (hdi_spirv_number_count(p->m, at.type, HDI_SPIRV_MAX_COPIED) > HDI_SPIRV_MAX_COPIED)
-            return hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers into a buffer at once", HDI_SPIRV_MAX_COPIED);
-        return put_write(p, &at, 0, value, &(path){ .length = 0 });
-    }
+    if (!fits(p, inst, &at)) return false;
+    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_store(p, inst, &at, value);
+    if (hdi_spirv_is_bytes(at.storage)) return put_write(p, &at, 0, value, &(path){ .length = 0 });
     hdi_spirv_line(p);
     put_lvalue(p, &at);
     hdi_spirv_put(p, " = %v;\n", value);
@@ -220,7 +225,8 @@ static bool copy(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     place to, from;
     if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &to) || !hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[2]), &from)) return false;
-    if (hdi_spirv_is_bytes(to.storage)) return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer");
+    if (hdi_spirv_is_bytes(to.storage) || p->facts[to.root] & HDI_SPIRV_ATOMIC)
+        return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer or among atomics");
     hdi_spirv_line(p);
     put_lvalue(p, &to);
     hdi_spirv_put(p, " = ");
@@ -236,14 +242,13 @@ static bool array_length(hdi_spirv_printer *p, uint32_t inst) {
     place at;
     if (!hdi_spirv_find_place(p, hdi_spirv_find(m, words[3]), &at)) return false;
     uint32_t binding = hdi_spirv_decor_of(m, at.root)->binding, array = hdi_spirv_part_type(m, at.type, words[4]);
-    p->has_length |= 1u << binding;
-    hdi_spirv_put(p, "(u32)((length%u - %uu) / %uu)", binding, hdi_spirv_decor_of(m, at.type)->members[words[4]].offset,
-                  hdi_spirv_decor_of(m, array)->array_stride);
+    if (!hdi_spirv_is_wgsl(p)) p->has_length |= 1u << binding; /* WGSL asks the binding itself */
+    hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "(arrayLength(&b%u) * 4u - %uu) / %uu" : "(u32)((length%u - %uu) / %uu)", binding,
+                  hdi_spirv_decor_of(m, at.type)->members[words[4]].offset, hdi_spirv_decor_of(m, array)->array_stride);
     return true;
 }
 
 bool hdi_spirv_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
-    if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_put_memory(p, inst, opcode);
     switch (opcode) {
     case SpvOpLoad: return load(p, inst);
     case SpvOpStore: return store(p, inst);

@@ -76,7 +76,7 @@ bool hdi_spirv_wgsl_put_variable(hdi_spirv_printer *p, uint32_t def) {
 }
 
 /* s12.e[v5].x */
-static void put_lvalue(hdi_spirv_printer *p, const place *at) {
+void hdi_spirv_wgsl_put_lvalue(hdi_spirv_printer *p, const place *at) {
     uint32_t type_def = hdi_spirv_type_of(p->m, at->root)->element;
     hdi_spirv_put_name(p, at->root);
     for (uint32_t i = 0; i < at->index_count; i++) {
@@ -262,86 +262,29 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, cons
 
 /* ---- loads and stores ---- */
 
-static bool fits(hdi_spirv_printer *p, uint32_t inst, const place *at) {
-    return hdi_spirv_number_count(p->m, at->type, HDI_SPIRV_MAX_COPIED) <= HDI_SPIRV_MAX_COPIED ||
-           hdi_spirv_unsupported(p->m, inst, "a copy of more than %u numbers from or to a buffer at once", HDI_SPIRV_MAX_COPIED);
-}
-
 /* Atomics are read and written one by one. */
 static bool is_one_word(hdi_spirv_printer *p, uint32_t inst, const place *at) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
     return (strchr("fi", type->kind) && type->count == 1) || hdi_spirv_unsupported(p->m, inst, "an array of atomics as a whole");
 }
 
-static bool read_value(hdi_spirv_printer *p, uint32_t inst, const place *at) {
-    if (hdi_spirv_is_bytes(at->storage)) return fits(p, inst, at) && put_read(p, at, 0);
-    if (!is_atomic(p, at)) {
-        put_lvalue(p, at);
-        return true;
-    }
-    const bool floats = hdi_spirv_type_at(p->m, at->type)->kind == 'f';
-    hdi_spirv_put(p, floats ? "bits_f32(atomicLoad(&" : "atomicLoad(&");
-    put_lvalue(p, at);
-    hdi_spirv_put(p, floats ? "))" : ")");
-    return is_one_word(p, inst, at);
+bool hdi_spirv_wgsl_read(hdi_spirv_printer *p, uint32_t inst, const place *at) {
+    if (hdi_spirv_is_bytes(at->storage)) return put_read(p, at, 0);
+    const bool atomic = is_atomic(p, at), floats = atomic && hdi_spirv_type_at(p->m, at->type)->kind == 'f';
+    hdi_spirv_put(p, floats ? "bits_f32(atomicLoad(&" : atomic ? "atomicLoad(&" : "");
+    hdi_spirv_wgsl_put_lvalue(p, at);
+    hdi_spirv_put(p, floats ? "))" : atomic ? ")" : "");
+    return !atomic || is_one_word(p, inst, at);
 }
 
-static bool load(hdi_spirv_printer *p, uint32_t inst) {
-    const uint32_t *words = hdi_spirv_words(p->m, inst);
-    place at;
-    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[3]), &at)) return false;
-    hdi_spirv_put_result(p, hdi_spirv_find(p->m, words[2]));
-    const bool fine = read_value(p, inst, &at);
-    hdi_spirv_end(p);
-    return fine;
-}
-
-static bool store(hdi_spirv_printer *p, uint32_t inst) {
-    const uint32_t *words = hdi_spirv_words(p->m, inst);
-    const source from = { .value = hdi_spirv_find(p->m, words[2]) };
-    place at;
-    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &at)) return false;
-    if (hdi_spirv_is_bytes(at.storage)) return fits(p, inst, &at) && put_write(p, &at, 0, &from);
-    const bool atomic = is_atomic(p, &at), floats = atomic && hdi_spirv_type_at(p->m, at.type)->kind == 'f';
+bool hdi_spirv_wgsl_store(hdi_spirv_printer *p, uint32_t inst, const place *at, uint32_t value) {
+    if (hdi_spirv_is_bytes(at->storage)) return put_write(p, at, 0, &(source){ .value = value });
+    const bool atomic = is_atomic(p, at), floats = atomic && hdi_spirv_type_at(p->m, at->type)->kind == 'f';
     hdi_spirv_line(p);
     if (atomic) hdi_spirv_put(p, "atomicStore(&");
-    put_lvalue(p, &at);
-    hdi_spirv_put(p, atomic ? floats ? ", f32_bits(%v));\n" : ", %v);\n" : " = %v;\n", from.value);
-    return !atomic || is_one_word(p, inst, &at);
-}
-
-static bool copy(hdi_spirv_printer *p, uint32_t inst) {
-    const uint32_t *words = hdi_spirv_words(p->m, inst);
-    place to, from;
-    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &to) || !hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[2]), &from)) return false;
-    if (hdi_spirv_is_bytes(to.storage) || is_atomic(p, &to)) return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer or among atomics");
-    hdi_spirv_line(p);
-    put_lvalue(p, &to);
-    hdi_spirv_put(p, " = ");
-    const bool fine = read_value(p, inst, &from);
-    hdi_spirv_end(p);
-    return fine;
-}
-
-/* (bytes of the binding - offset of the array) / stride */
-static bool array_length(hdi_spirv_printer *p, uint32_t inst) {
-    const hdi_spirv_module *m = p->m;
-    const uint32_t *words = hdi_spirv_words(m, inst);
-    place at;
-    if (!hdi_spirv_find_place(p, hdi_spirv_find(m, words[3]), &at)) return false;
-    const uint32_t array = hdi_spirv_part_type(m, at.type, words[4]);
-    hdi_spirv_put(p, "(arrayLength(&b%u) * 4u - %uu) / %uu", binding_of(p, &at), hdi_spirv_decor_of(m, at.type)->members[words[4]].offset,
-                  hdi_spirv_decor_of(m, array)->array_stride);
-    return true;
-}
-
-bool hdi_spirv_wgsl_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) {
-    switch (opcode) {
-    case SpvOpLoad: return load(p, inst);
-    case SpvOpStore: return store(p, inst);
-    case SpvOpCopyMemory: return copy(p, inst);
-    default: return array_length(p, inst);
-    }
+    hdi_spirv_wgsl_put_lvalue(p, at);
+    hdi_spirv_put(p, atomic ? floats ? ", f32_bits(%v));\n" : ", %v);\n" : " = %v;\n", value);
+    return !atomic || is_one_word(p, inst, at);
 }
 
 /* ---- atomics ---- */
@@ -349,7 +292,7 @@ bool hdi_spirv_wgsl_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opc
 static void put_pointer(hdi_spirv_printer *p, const place *at) {
     hdi_spirv_put(p, "&");
     if (!hdi_spirv_is_bytes(at->storage)) {
-        put_lvalue(p, at);
+        hdi_spirv_wgsl_put_lvalue(p, at);
         return;
     }
     hdi_spirv_put(p, "b%u[", binding_of(p, at));

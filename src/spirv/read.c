@@ -45,12 +45,7 @@ const char *hdi_spirv_decoration_operands(uint32_t decoration) {
     case SpvDecorationSpecId: case SpvDecorationArrayStride: case SpvDecorationMatrixStride: case SpvDecorationBuiltIn:
     case SpvDecorationBinding: case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
         return "n";
-    case SpvDecorationRelaxedPrecision: case SpvDecorationBlock: case SpvDecorationBufferBlock: case SpvDecorationRowMajor:
-    case SpvDecorationColMajor: case SpvDecorationRestrict: case SpvDecorationAliased: case SpvDecorationVolatile:
-    case SpvDecorationCoherent: case SpvDecorationNonWritable: case SpvDecorationNonReadable:
-    case SpvDecorationNoContraction: case SpvDecorationNoSignedWrap: case SpvDecorationNoUnsignedWrap:
-        return "";
-    default: return NULL;
+    default: return hdi_spirv_flag_of(decoration) ? "" : NULL;
     }
 }
 
