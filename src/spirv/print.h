@@ -193,6 +193,11 @@ bool hdi_spirv_put_matrix(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
 bool hdi_spirv_put_memory(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
 bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode);
 bool hdi_spirv_put_variable(hdi_spirv_printer *p, uint32_t def); /* of a function, private or shared: its declaration */
+/* The value that a store writes, or the part of it that `path` leads to. */
+typedef struct hdi_spirv_source {
+    uint32_t value, depth, path[HDI_SPIRV_MAX_TYPE_DEPTH + 2];
+} hdi_spirv_source;
+void hdi_spirv_put_source(hdi_spirv_printer *p, const hdi_spirv_source *from);
 /* "(GLOBAL f16 *)(address)": a pointer to numbers of the pointee's scalar type. */
 bool hdi_spirv_put_pointer(hdi_spirv_printer *p, uint32_t pointer, const char *qualifier, const char *type);
 static inline void hdi_spirv_put_name(hdi_spirv_printer *p, uint32_t variable) {

@@ -134,47 +134,39 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
     return true;
 }
 
-/* A path into a value, as text of bounded length. */
-typedef struct path { char text[16 * (HDI_SPIRV_MAX_TYPE_DEPTH + 2)]; uint32_t length; } path;
-static void extend(path *to, const hdi_spirv_type *type, uint32_t i) {
-    const char *format = type->kind == 's' ? ".m" : type->kind == 'm' ? ".c[" : ".e[";
-    char digits[12];
-    uint32_t count = 0, at = (uint32_t)strlen(format);
-    memcpy(to->text + to->length, format, at);
-    to->length += at;
-    do digits[count++] = (char)('0' + i % 10);
-    while (i /= 10);
-    while (count) to->text[to->length++] = digits[--count];
-    if (type->kind != 's') to->text[to->length++] = ']';
-    to->text[to->length] = 0;
+void hdi_spirv_put_source(hdi_spirv_printer *p, const hdi_spirv_source *from) {
+    uint32_t type_def = p->m->defs[p->same[from->value]].type;
+    if (from->depth == 1 && hdi_spirv_is_vector(hdi_spirv_type_at(p->m, type_def))) { /* of a value that may be no variable */
+        hdi_spirv_put_component(p, from->value, from->path[0]);
+        return;
+    }
+    hdi_spirv_put(p, "%v", from->value);
+    for (uint32_t i = 0; i < from->depth; i++) {
+        hdi_spirv_put_part(p, type_def, from->path[i]);
+        type_def = hdi_spirv_part_type(p->m, type_def, from->path[i]);
+    }
 }
 
-/* Writes the part of `value` (a def) that `from` leads to, statement by statement. */
-static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, uint32_t value, const path *from) {
+/* Writes a value, statement by statement. */
+static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, const hdi_spirv_source *from) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
     bool vector = hdi_spirv_is_vector(type), number = type->count == 1 && strchr("fi", type->kind);
     if (number || (vector && hdi_spirv_is_whole(at, type, more))) {
         hdi_spirv_line(p);
         if (number) put_number(p, at, type, more);
-        else hdi_spirv_put(p, "AT(%t, ", at->type);
-        if (!number) put_address(p, at, more);
-        hdi_spirv_put(p, number ? " = %v%s;\n" : ") = %v%s;\n", value, from->text);
+        else hdi_spirv_put(p, "AT(%t, ", at->type), put_address(p, at, more), hdi_spirv_put(p, ")");
+        hdi_spirv_put(p, " = ");
+        hdi_spirv_put_source(p, from);
+        hdi_spirv_end(p);
         return true;
     }
     for (uint32_t i = 0; i < type->count && !p->stop; i++) {
         place part = *at;
         uint64_t offset = hdi_spirv_part_offset(p->m, &part, i);
         part.type = hdi_spirv_part_type(p->m, at->type, i);
-        if (vector) { /* components are named by letters, of values that may be no variables */
-            hdi_spirv_line(p);
-            put_number(p, &part, hdi_spirv_type_at(p->m, part.type), more + offset);
-            if (from->length) hdi_spirv_put(p, " = %v%s.%c;\n", value, from->text, "xyzw"[i]);
-            else hdi_spirv_put(p, " = "), hdi_spirv_put_component(p, value, i), hdi_spirv_end(p);
-            continue;
-        }
-        path further = *from;
-        extend(&further, type, i);
-        if (!put_write(p, &part, more + offset, value, &further)) return false;
+        hdi_spirv_source further = *from;
+        further.path[further.depth++] = i;
+        if (!put_write(p, &part, more + offset, &further)) return false;
     }
     return true;
 }
@@ -213,7 +205,7 @@ static bool store(hdi_spirv_printer *p, uint32_t inst) {
     at.is_volatile |= words[0] >> 16 > 3 && words[3] & 9;
     if (!fits(p, inst, &at)) return false;
     if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_store(p, inst, &at, value);
-    if (hdi_spirv_is_bytes(at.storage)) return put_write(p, &at, 0, value, &(path){ .length = 0 });
+    if (hdi_spirv_is_bytes(at.storage)) return put_write(p, &at, 0, &(hdi_spirv_source){ .value = value });
     hdi_spirv_line(p);
     put_lvalue(p, &at);
     hdi_spirv_put(p, " = %v;\n", value);

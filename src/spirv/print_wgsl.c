@@ -196,25 +196,7 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
     return true;
 }
 
-/* The value that a store writes, or a part of it by `path` from there. */
-typedef struct source {
-    uint32_t value, depth, path[HDI_SPIRV_MAX_TYPE_DEPTH + 2];
-} source;
-
-static void put_source(hdi_spirv_printer *p, const source *from) {
-    uint32_t type_def = p->m->defs[p->same[from->value]].type;
-    if (from->depth == 1 && hdi_spirv_is_vector(hdi_spirv_type_at(p->m, type_def))) {
-        hdi_spirv_put_component(p, from->value, from->path[0]);
-        return;
-    }
-    hdi_spirv_put(p, "%v", from->value);
-    for (uint32_t i = 0; i < from->depth; i++) {
-        hdi_spirv_put_part(p, type_def, from->path[i]);
-        type_def = hdi_spirv_part_type(p->m, type_def, from->path[i]);
-    }
-}
-
-static bool put_write_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_type *type, uint64_t more, const source *from) {
+static bool put_write_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_type *type, uint64_t more, const hdi_spirv_source *from) {
     if (type->width == 64) hdi_spirv_put_scalar_name(p, type, false);
     if (type->width == 32 && !is_by_words(at, more))
         return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "a number of 32 bits that does not begin at a word");
@@ -230,14 +212,14 @@ static bool put_write_number(hdi_spirv_printer *p, const place *at, const hdi_sp
     }
     const bool floats = type->kind == 'f' && type->width == 32;
     if (floats) hdi_spirv_put(p, "f32_bits(");
-    put_source(p, from);
+    hdi_spirv_put_source(p, from);
     if (floats) hdi_spirv_put(p, ")");
     hdi_spirv_put(p, type->width < 32 || is_atomic(p, at) ? ");\n" : ";\n");
     return true;
 }
 
 /* Writes a value, statement by statement. */
-static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, const source *from) {
+static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, const hdi_spirv_source *from) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, at->type);
     if (type->count == 1 && strchr("fi", type->kind)) return put_write_number(p, at, type, more, from);
     if (is_moved_whole(at, type, more)) {
@@ -245,7 +227,7 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, cons
         put_helper(p, at, type->count == 2 ? WRITE_2 : WRITE_4);
         put_offset(p, at, more, 4);
         hdi_spirv_put(p, type->kind == 'f' ? ", bitcast<u32x%u>(" : ", (", type->count);
-        put_source(p, from);
+        hdi_spirv_put_source(p, from);
         hdi_spirv_put(p, "));\n");
         return true;
     }
@@ -253,7 +235,7 @@ static bool put_write(hdi_spirv_printer *p, const place *at, uint64_t more, cons
         place part = *at;
         const uint64_t offset = hdi_spirv_part_offset(p->m, &part, i);
         part.type = hdi_spirv_part_type(p->m, at->type, i);
-        source further = *from;
+        hdi_spirv_source further = *from;
         further.path[further.depth++] = i;
         if (!put_write(p, &part, more + offset, &further)) return false;
     }
@@ -278,7 +260,7 @@ bool hdi_spirv_wgsl_read(hdi_spirv_printer *p, uint32_t inst, const place *at) {
 }
 
 bool hdi_spirv_wgsl_store(hdi_spirv_printer *p, uint32_t inst, const place *at, uint32_t value) {
-    if (hdi_spirv_is_bytes(at->storage)) return put_write(p, at, 0, &(source){ .value = value });
+    if (hdi_spirv_is_bytes(at->storage)) return put_write(p, at, 0, &(hdi_spirv_source){ .value = value });
     const bool atomic = is_atomic(p, at), floats = atomic && hdi_spirv_type_at(p->m, at->type)->kind == 'f';
     hdi_spirv_line(p);
     if (atomic) hdi_spirv_put(p, "atomicStore(&");
