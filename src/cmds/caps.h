@@ -37,6 +37,7 @@
     X(unified_memory,        "1: host and device share all memory") \
     X(host_visible,          "1: the host writes memory of the device in place, and not only a sliver of it") \
     X(timestamps,            "1: time stamps in command streams") \
+    X(copy_kernel_bytes,     "copies of so many bytes and more are faster by a kernel than by the API's command; 0: none are") \
     X(dispatch_base,         "1: a dispatch may begin at any group") \
     X(compute_units,         "multiprocessors or cores") \
     X(threads,               "worker threads of a CPU device") \

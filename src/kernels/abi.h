@@ -105,6 +105,7 @@
 #define HDI_EW_INPUTS 16 /* number of inputs, 1..4 */
 #define HDI_EW_RANK   17 /* axes that are left after merging, 1..6 */
 #define HDI_EW_DENSE  18 /* bit i: input i is read at the output's own index; bit 4: the output is dense from element 0 */
+#define HDI_EW_WIDE   19 /* bits likewise, of those that are not dense: four elements lie side by side, from a multiple of four on */
 /* Push words: [0] elements of the output's index space; [1..RANK-1] lengths of axes 1..RANK-1; then, for each input
  * that is not dense: its first element and RANK strides; for an output that is not dense likewise; then the chain's
  * attributes. Where all are dense RANK is 1. */

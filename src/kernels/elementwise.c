@@ -97,11 +97,19 @@ static void copy_as_words(uint32_t *spec) {
     spec[HDI_SPEC_STEP] = (spec[HDI_SPEC_STEP] & ~(15u << 20)) | (uint32_t)HDI_TYPE_BF16 << 20;
 }
 
-static const char *because(const hdi_space *s, uint32_t dense, bool cut) {
+static const char *because(const hdi_space *s, uint32_t dense, uint32_t wide, bool cut) {
     if (cut) return "one of several parts: larger than one binding or one launch may be";
     if (s->rank == 1 && (dense & 16u)) return "every operand lies in the output's own order: no index arithmetic";
+    if (wide & 16u) return "the output is part of a larger tensor: an index for each four elements";
     return dense & 16u ? "operands of another order than the output: an index for each element"
                        : "the output is part of a larger tensor: elements are stored one by one";
+}
+
+/* Can a GPU take the operand's elements four at a time? The last axis goes on side by side, and all else is a multiple of four. */
+static bool is_wide(const hdi_space *s, const hdi_operand *o, const hdi_place *p, const hdi_caps *caps) {
+    uint64_t all = s->lengths[s->rank - 1] | p->first;
+    for (uint32_t axis = 0; axis + 1 < s->rank; axis++) all |= (uint64_t)o->strides[axis];
+    return !caps->native_kernels && !p->dense && o->strides[s->rank - 1] == 1 && all % HDI_EW_PER_INVOCATION == 0;
 }
 
 static uint64_t distinct_elements(const hdi_space *s, uint32_t index) {
@@ -141,10 +149,10 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
     kernel->spec[HDI_EW_INPUTS] = chain->input_count;
     kernel->spec[HDI_EW_RANK] = s->rank;
-    kernel->spec_count = HDI_EW_DENSE + 1;
+    kernel->spec_count = HDI_EW_WIDE + 1;
     kernel->scratch_bytes = caps->native_kernels ? HDCPU_ELEMENTWISE_SCRATCH_BYTES : 0;
 
-    uint32_t words = 0, dense = 0;
+    uint32_t words = 0, dense = 0, wide = 0;
     launch->push[words++] = (uint32_t)elements;
     for (uint32_t axis = 1; axis < s->rank; axis++) launch->push[words++] = (uint32_t)s->lengths[axis];
     for (uint32_t i = 0; i < HDI_SPACE_OPERANDS; i++) {
@@ -156,17 +164,19 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
         if (from != i) continue;
         launch->bytes += distinct_elements(s, i) * o->element_bytes;
         if (p.dense) { dense |= 1u << i; continue; }
+        if (is_wide(s, o, &p, caps)) wide |= 1u << i;
         launch->push[words++] = (uint32_t)p.first;
         for (uint32_t axis = 0; axis < s->rank; axis++) launch->push[words++] = (uint32_t)o->strides[axis];
     }
     kernel->spec[HDI_EW_DENSE] = dense;
+    kernel->spec[HDI_EW_WIDE] = wide;
     words += hdi_launch_chain(launch, chain, launch->push + words);
     copy_as_words(kernel->spec);
     kernel->binding_count = HDI_SPACE_OPERANDS;
     kernel->push_bytes = words * 4;
     hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
-    launch->because = option > 0 ? hdi_because_measured : because(s, dense, cut);
+    launch->because = option > 0 ? hdi_because_measured : because(s, dense, wide, cut);
     if (option > 0) name_width(caps, option, launch->option);
     return HD_OK;
 }

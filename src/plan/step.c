@@ -166,13 +166,26 @@ static hd_status emit_copy(hdi_plan *plan, const hdi_task *task, const char *lab
     return HD_OK;
 }
 
+/* The same bytes as words: the element-wise kernel moves 16 of them at once. */
+static hdi_task copy_of_words(const hdi_task *task) {
+    hdi_task words = *task;
+    const hd_shape shape = HD_SHAPE((int64_t)(hd_tensor_bytes(task->out.dtype, task->out.shape) / 4));
+    words.chain.inputs[0] = hdi_tensor_dense(task->chain.inputs[0].storage, HD_I32, shape);
+    words.out = hdi_tensor_dense(task->out.storage, HD_I32, shape);
+    words.chain.steps[0].type = HD_I32;
+    return words;
+}
+
 hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
     const char *label = label_of(plan, program, task->values, task->value_count);
     if (!label) return no_memory(error);
     if (task->op == HDI_OP_DISPATCH) return emit_custom(plan, task, label, error);
-    if (is_plain_copy(task)) return emit_copy(plan, task, label, error);
+    const bool plain = is_plain_copy(task);
+    if (plain && (plan->caps.copy_kernel_bytes == 0 || hd_tensor_bytes(task->out.dtype, task->out.shape) < plan->caps.copy_kernel_bytes))
+        return emit_copy(plan, task, label, error);
+    const hdi_task words = plain ? copy_of_words(task) : (hdi_task){ .op = HDI_OP_COPY };
     hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan, .menus = plan->options.menus };
-    const hdi_request request = request_of(plan, task);
+    const hdi_request request = request_of(plan, plain ? &words : task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);

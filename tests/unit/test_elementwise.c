@@ -463,6 +463,31 @@ static void launches_are_lean(void **state) {
     assert_true(l.launches[0].bytes == (2 * 192 + 48) * 2);
     lowering_free(&l);
 
+    chain.inputs[1] = hdi_tensor_dense(1, HD_F16, shape); /* four at a time: the middle of longer rows, from a multiple of four on */
+    chain.inputs[1].strides[1] = 12;
+    chain.inputs[1].strides[0] = 72;
+    chain.inputs[1].first = 4;
+    l = lower(&chain, &out, &gpu, HD_MATH_EXACT);
+    assert_int_equal(l.launches[0].kernel.spec[HDI_EW_DENSE], 1 | 16);
+    assert_int_equal(l.launches[0].kernel.spec[HDI_EW_WIDE], 2);
+    lowering_free(&l);
+    chain.inputs[1].first = 5;
+    l = lower(&chain, &out, &gpu, HD_MATH_EXACT);
+    assert_int_equal(l.launches[0].kernel.spec[HDI_EW_WIDE], 0);
+    lowering_free(&l);
+    chain.inputs[1].first = 4;
+    chain.inputs[1].strides[0] = 74;
+    l = lower(&chain, &out, &gpu, HD_MATH_EXACT);
+    assert_int_equal(l.launches[0].kernel.spec[HDI_EW_WIDE], 0);
+    lowering_free(&l);
+    hdi_tensor part = out; /* of a larger output */
+    part.strides[1] = 16;
+    part.strides[0] = 96;
+    chain.inputs[1].strides[0] = 72;
+    l = lower(&chain, &part, &gpu, HD_MATH_EXACT);
+    assert_int_equal(l.launches[0].kernel.spec[HDI_EW_WIDE], 2 | 16);
+    lowering_free(&l);
+
     hd_error error = { 0 };
     hdi_caps few = gpu;
     few.max_bindings = 4;

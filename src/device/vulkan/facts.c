@@ -217,6 +217,9 @@ static void fill_units(const hdvk_facts *facts, const properties *p, hdi_caps *c
     }
 }
 
+/* NVIDIA's vkCmdCopyBuffer reaches a quarter of what a kernel does, which is the faster one from here on (docs/performance). */
+#define SLOW_COPY_BYTES (UINT64_C(2) << 20)
+
 static void fill_caps(hdvk_facts *facts, const properties *p) {
     hdi_caps *caps = &facts->found.caps;
     const hdvk_features *f = &facts->features;
@@ -239,6 +242,7 @@ static void fill_caps(hdvk_facts *facts, const properties *p) {
     caps->integer_dot = f->dot.shaderIntegerDotProduct && p->dot.integerDotProduct4x8BitPackedSignedAccelerated;
     caps->memory_model = f->memory_model.vulkanMemoryModel && f->memory_model.vulkanMemoryModelDeviceScope;
     caps->software = facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    if (HDVK_HAS(facts, DRIVER) && p->driver.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY) caps->copy_kernel_bytes = SLOW_COPY_BYTES;
 }
 
 void hdvk_one_queue(hdvk_facts *facts) {

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 882189197403fcd3. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest f04ef23d616526b1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -979,4 +979,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000004d9,0x000200f8,0x000004de,0x000200f9,0x00000116,0x000200f8,0x00000116,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x882189197403fcd3), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0xf04ef23d616526b1), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest 1d0183ebc33ef9d0. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest f798e39e4b9796f7. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -1562,4 +1562,4 @@ static const uint32_t words[] = {
 0x00000733,0x00000732,0x00000052,0x000200f9,0x00000731,0x000200f8,0x00000736,0x000200f9,
 0x000000c4,0x000200f8,0x000000c4,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0x1d0183ebc33ef9d0), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xf798e39e4b9796f7), NULL };

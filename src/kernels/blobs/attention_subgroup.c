@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest b9381d34bbd20a71. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest c76965673949cd40. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1447,4 +1447,4 @@ static const uint32_t words[] = {
 0x00000772,0x00000771,0x00000060,0x000200f9,0x00000770,0x000200f8,0x00000775,0x000200f9,
 0x0000014a,0x000200f8,0x0000014a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xb9381d34bbd20a71), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xc76965673949cd40), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest 0241a104480252a5. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest e0b3117eafbd85b2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -983,4 +983,4 @@ static const uint32_t words[] = {
 0x00000585,0x0000002f,0x00000029,0x000000ac,0x000200f9,0x00000583,0x000200f8,0x00000583,
 0x000200f9,0x0000057e,0x000200f8,0x0000057e,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x0241a104480252a5), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xe0b3117eafbd85b2), NULL };

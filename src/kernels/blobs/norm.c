@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/norm.comp, digest f2136c8fe4c8ab99. Do not edit. */
+/* Made by tools/blobs from glsl/norm.comp, digest c537b1248506eff5. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_norm;
 static const uint32_t words[] = {
@@ -864,4 +864,4 @@ static const uint32_t words[] = {
 0x00000088,0x00000375,0x00000374,0x000004b9,0x000200f9,0x00000373,0x000200f8,0x00000378,
 0x000200f9,0x000000de,0x000200f8,0x000000de,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xf2136c8fe4c8ab99), NULL };
+const hdi_blob hdi_blob_norm = { words, sizeof words / 4, UINT64_C(0xc537b1248506eff5), NULL };

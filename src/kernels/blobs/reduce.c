@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 11e2802893af457b. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest 74f6eb7a410feee2. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2001,4 +2001,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00000446,0x000200f8,0x00000446,0x000200f9,0x000000ed,0x000200f8,0x000000ed,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x11e2802893af457b), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x74f6eb7a410feee2), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/rope.comp, digest 9e137bc527e09239. Do not edit. */
+/* Made by tools/blobs from glsl/rope.comp, digest 2166a0a542d3bf86. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_rope;
 static const uint32_t words[] = {
@@ -1060,4 +1060,4 @@ static const uint32_t words[] = {
 0x000000b1,0x000002ee,0x000002ed,0x000005c1,0x000200f9,0x000002ec,0x000200f8,0x000002f1,
 0x000200f9,0x00000122,0x000200f8,0x00000122,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x9e137bc527e09239), NULL };
+const hdi_blob hdi_blob_rope = { words, sizeof words / 4, UINT64_C(0x2166a0a542d3bf86), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/scatter_add.comp, digest d62a991b80249c2c. Do not edit. */
+/* Made by tools/blobs from glsl/scatter_add.comp, digest 37bb801eb04af4c4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_scatter_add;
 static const uint32_t words[] = {
@@ -306,4 +306,4 @@ static const uint32_t words[] = {
 0x00000026,0x000001ab,0x000200f9,0x0000019b,0x000200f8,0x0000019b,0x000200f9,0x00000152,
 0x000200f8,0x00000152,0x000200f9,0x00000059,0x000200f8,0x00000059,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_scatter_add = { words, sizeof words / 4, UINT64_C(0xd62a991b80249c2c), NULL };
+const hdi_blob hdi_blob_scatter_add = { words, sizeof words / 4, UINT64_C(0x37bb801eb04af4c4), NULL };

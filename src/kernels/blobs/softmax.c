@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 2b5261efc38432c0. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest 5898037fec1e9130. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -776,4 +776,4 @@ static const uint32_t words[] = {
 0x000000ff,0x0003003e,0x00000440,0x0000043f,0x000200f9,0x000002e4,0x000200f8,0x000002e4,
 0x000200f9,0x000000f8,0x000200f8,0x000000f8,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x2b5261efc38432c0), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x5898037fec1e9130), NULL };

@@ -1,7 +1,7 @@
 #version 450
 // elementwise.comp: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad. Four
-// neighbouring elements an invocation; a dense output is written in whole words, and the last word, where the output ends
-// within it, keeps its other bytes.
+// neighbouring elements an invocation, as one load and one store where they lie side by side. An output is written in whole
+// words then, and the last word, where a dense output ends within it, keeps its other bytes.
 layout(local_size_x_id = 0) in;
 
 // Every buffer as words, and as pairs and groups of four for dense tensors: four elements are one load or store.
@@ -27,6 +27,7 @@ layout(constant_id = HDI_SPEC_WORKGROUP) const uint WORKGROUP = 64u;
 layout(constant_id = HDI_EW_INPUTS) const uint INPUTS = 1u;
 layout(constant_id = HDI_EW_RANK) const uint RANK = 1u;
 layout(constant_id = HDI_EW_DENSE) const uint DENSE = 17u;
+layout(constant_id = HDI_EW_WIDE) const uint WIDE = 0u;
 
 // Where an operand's words begin in the push constants; operand 4 is the output.
 #define OPERANDS_BEFORE(i) (bitCount(~DENSE & ((1u << min(i, INPUTS)) - 1u)) + (i > 4u ? uint((DENSE & 16u) == 0u) : 0u))
@@ -59,10 +60,11 @@ uvec4 elements_of(uint operand, uint at) {
 // Four elements from `at` on of which `count` exist.
 #define READ(operand, as_words, as_pairs, as_wide, type, result) { \
     if (INPUTS <= operand) result = uvec4(0u); \
-    else if (((DENSE >> operand) & 1u) != 0u && count == 4u) { \
-        if (type_bytes(type) == 4u) result = as_wide[at >> 2]; \
+    else if ((((DENSE | WIDE) >> operand) & 1u) != 0u && count == 4u) { \
+        uint four = (((DENSE >> operand) & 1u) != 0u ? at : element_of(operand, at)) >> 2; \
+        if (type_bytes(type) == 4u) result = as_wide[four]; \
         else { \
-            uvec2 pair = type == HDI_TYPE_U8 ? uvec2(as_words[at >> 2]) : as_pairs[at >> 2]; \
+            uvec2 pair = type == HDI_TYPE_U8 ? uvec2(as_words[four]) : as_pairs[four]; \
             result = uvec4(unpack_element(pair.x, type, 0u), unpack_element(pair.x, type, 1u), \
                 unpack_element(pair.y, type, 2u), unpack_element(pair.y, type, 3u)); \
         } \
@@ -101,7 +103,7 @@ void main() {
     READ(2u, input_2, pair_2, wide_2, SOURCE_TYPE_2, v2)
     READ(3u, input_3, pair_3, wide_3, SOURCE_TYPE_3, v3)
     for (uint i = 0u; i < 4u; i++) r[i] = run_chain(v0[i], v1[i], v2[i], v3[i]);
-    if ((DENSE & 16u) != 0u) write_dense(at, count, r);
+    if (((DENSE | WIDE) & 16u) != 0u) write_dense((DENSE & 16u) != 0u ? at : element_of(4u, at), count, r);
     else {
         uvec4 e = elements_of(4u, at);
         for (uint i = 0u; i < count; i++) STORE(output_words, OUT_TYPE, e[i], r[i])
