@@ -379,7 +379,8 @@ typedef struct hd_kernel_choice {
  *  what plans of that class hold from then on, in fast mode; on disk too, for the machine, the device and its driver. One takes the place
  *  of the standard one only if known answers show it to be right there and if it is faster on each program by more than 3 % in two
  *  measurements, each in turn with the standard one. Plans that exist are not changed. `heddle tune` calls this.
- *  @param programs borrowed; operations of one kind that do not depend on each other, such as eight matrix products; 1 to 4 programs.
+ *  @param programs borrowed; operations of one kind that do not depend on each other, such as eight matrix products; 1 to 4 programs. They run
+ *  one after the other, but side by side where one begins with the tensor that the one before began with. The first is of the class that counts.
  *  Their inputs hold numbers at random in the range that a name such as "x -1 1" states, else -4 to 4. @param rounds of the first
  *  measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (programs of several classes), LIMIT (too many choices),

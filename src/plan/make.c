@@ -53,7 +53,7 @@ static hdi_plan *new_plan(const hd_allocator *allocator, const hdi_caps *caps, c
     if (plan->options.math == HD_MATH_DEFAULT) plan->options.math = HD_MATH_FAST;
     if (plan->options.slice_us == 0) plan->options.slice_us = 100000;
     plan->caps = *caps;
-    plan->tight = tight || options->one_by_one;
+    plan->tight = tight;
     hdi_cmds_init(&plan->cmds, allocator);
     return plan;
 }

@@ -1,6 +1,7 @@
 /* order.c: levels. A step stands one level after the last step whose bytes it must wait for (read after write, write
  * after read, write after write). Steps are then sorted by level, in their old order within one: every level can run
- * at once. A tight plan keeps the program's order, a step a level, because that shortens lifetimes. */
+ * at once. A tight plan keeps the program's order, a step a level, because that shortens lifetimes. A measured one keeps it too,
+ * and runs at once what reads the same: as the layers of a model follow each other, and the products of one side by side. */
 #include "plan/plan.h"
 
 /* Who touched a storage so far. */
@@ -38,6 +39,21 @@ static bool remember(hdi_plan *plan, touches *all, uint32_t step, uint32_t root,
     return true;
 }
 
+/* Do both steps begin with the same bytes? */
+static bool read_the_same(const hdi_plan *plan, const hdi_plan_step *a, const hdi_plan_step *b) {
+    uint64_t at = a->uses[0].offset, other = b->uses[0].offset;
+    const uint32_t root = hdi_plan_root(plan, a->uses[0].storage, &at);
+    return root == hdi_plan_root(plan, b->uses[0].storage, &other) && at == other && ((a->uses[0].access | b->uses[0].access) & HDI_WRITE) == 0;
+}
+
+/* The level of step `s`, which has to wait until `level`. */
+static uint32_t level_of(const hdi_plan *plan, uint32_t s, uint32_t level) {
+    if (plan->tight) return s;
+    if (!plan->options.one_by_one || s == 0) return level;
+    const hdi_plan_step *before = &plan->steps[s - 1];
+    return HDI_MAX(level, before->level + !read_the_same(plan, before, &plan->steps[s]));
+}
+
 static bool assign_levels(hdi_plan *plan, touches *all) {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         hdi_plan_step *step = &plan->steps[s];
@@ -47,7 +63,7 @@ static bool assign_levels(hdi_plan *plan, touches *all) {
             uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
             level = HDI_MAX(level, level_for(plan, all, root, offset, &step->uses[u]));
         }
-        step->level = plan->tight ? s : level;
+        step->level = level_of(plan, s, level);
         plan->level_count = HDI_MAX(plan->level_count, step->level + 1);
         for (uint32_t u = 0; u < step->use_count; u++) {
             uint64_t offset = step->uses[u].offset;

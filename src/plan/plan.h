@@ -19,7 +19,7 @@ typedef struct hdi_plan_options {
     uint64_t budget_bytes; /* 0: no limit */
     bool     no_fusion;
     uint32_t slice_us;     /* 0: 100,000 */
-    bool     one_by_one;   /* one step a level: each waits for the one before */
+    bool     one_by_one;   /* a step waits for the one before, but where both read the same first: for measuring */
     hdi_menus *menus;      /* gets the options of the kernels; NULL: nobody asks */
 } hdi_plan_options;
 

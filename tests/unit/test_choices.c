@@ -264,6 +264,26 @@ static void choices_keep_to_the_budget(void **state) {
     hdi_program_free(program);
 }
 
+/* What is measured runs one after the other, but for what begins with the same rows: as the products of a layer do. */
+static void company_runs_side_by_side(void **state) {
+    (void)state;
+    static const uint32_t measured[] = { 0, 0, 1, 2, 2 }, usual[] = { 0, 0, 0, 0, 0 };
+    hdi_caps caps;
+    hd_error error = { 0 };
+    hd_program *program = read_program("heddle 1\nx = input f32[1,512] \"x\"\ny = input f32[1,512] \"y\"\nw = input f16[512,512] \"w\"\nv = input f16[512,512] \"v\"\n"
+                                       "a = matmul x w transpose_b\nb = matmul x v transpose_b\nc = matmul y w transpose_b\nd = matmul x v transpose_b\ne = matmul x w transpose_b\n"
+                                       "output a \"oa\"\noutput b \"ob\"\noutput c \"oc\"\noutput d \"od\"\noutput e \"oe\"\n");
+    read_caps("big-gpu", &caps);
+    for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
+        hdi_plan *plan = NULL;
+        assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .one_by_one = one_by_one }, &plan, &error), HD_OK);
+        assert_int_equal(plan->step_count, 5);
+        for (uint32_t s = 0; s < 5; s++) assert_int_equal(plan->steps[s].level, (one_by_one ? measured : usual)[s]);
+        hdi_plan_free(plan);
+    }
+    hdi_program_free(program);
+}
+
 /* ---- the rule ---- */
 
 static uint64_t state_of_noise = 1;
@@ -386,7 +406,8 @@ static void choices_are_kept_and_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_hold_what_is_alike), cmocka_unit_test(the_table_is_bounded), cmocka_unit_test(text_is_read_strictly),
-        cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan), cmocka_unit_test(choices_keep_to_the_budget), cmocka_unit_test(slower_options_are_never_kept),
+        cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan), cmocka_unit_test(choices_keep_to_the_budget), cmocka_unit_test(company_runs_side_by_side),
+        cmocka_unit_test(slower_options_are_never_kept),
         cmocka_unit_test(choices_are_kept_and_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
