@@ -6,13 +6,17 @@ double hdi_figure_line(const hdi_figure *figure, double flops, double bytes) {
     return figure->fixed_ns + flops * figure->ns_per_flop + bytes * figure->ns_per_byte;
 }
 
+double hdi_figure_beyond(const hdi_figure *f, double line_ns) { return HDI_MAX(line_ns - f->fixed_ns, HDI_MAX(1e-4 * f->fixed_ns, 1)); }
+
 double hdi_figure_factor(const hdi_figure *f, double line_ns) {
     uint32_t above = 0;
     while (above < f->knots && f->line_ns[above] < line_ns) above++;
     if (f->knots == 0) return 1;
     if (above == 0) return f->factor[0];
     if (above == f->knots) return f->factor[f->knots - 1];
-    const double share = log(line_ns / f->line_ns[above - 1]) / log(f->line_ns[above] / f->line_ns[above - 1]);
+    const double from = hdi_figure_beyond(f, f->line_ns[above - 1]), to = hdi_figure_beyond(f, f->line_ns[above]);
+    if (!(to > from)) return f->factor[above];
+    const double share = log(hdi_figure_beyond(f, line_ns) / from) / log(to / from);
     return exp(log(f->factor[above - 1]) * (1 - share) + log(f->factor[above]) * share);
 }
 

@@ -169,20 +169,20 @@ static void add_knot(const share_at *of, size_t first, size_t end, size_t left_o
     for (size_t i = first; i < end; i++) {
         if (i == left_out) continue;
         shares[count++] = of[i].share;
-        middle += log(of[i].line_ns);
+        middle += log(hdi_figure_beyond(f, of[i].line_ns));
     }
     if (count == 0) return;
     qsort(shares, count, sizeof *shares, by_size);
-    f->line_ns[f->knots] = exp(middle / (double)count);
+    f->line_ns[f->knots] = f->fixed_ns + exp(middle / (double)count);
     f->factor[f->knots++] = HDI_MIN(HDI_MAX((shares[(count - 1) / 2] + shares[count / 2]) / 2, 1 / HDI_CURVE_MOST), HDI_CURVE_MOST);
 }
 
 /* Knots lie half an octave apart at least, and evenly where that would be too many. */
 static void add_knots(const share_at *of, size_t count, size_t left_out, hdi_figure *f) {
-    const double step = HDI_MAX(log(of[count - 1].line_ns / of[0].line_ns) / (HDI_CURVE_KNOTS - 1), 0.5 * log(2));
+    const double range = log(hdi_figure_beyond(f, of[count - 1].line_ns) / hdi_figure_beyond(f, of[0].line_ns)), step = HDI_MAX(range / (HDI_CURVE_KNOTS - 1), 0.5 * log(2));
     f->knots = 0;
     for (size_t first = 0, end; first < count; first = end) {
-        for (end = first + 1; end < count && log(of[end].line_ns / of[first].line_ns) < step;) end++;
+        for (end = first + 1; end < count && log(hdi_figure_beyond(f, of[end].line_ns) / hdi_figure_beyond(f, of[first].line_ns)) < step;) end++;
         add_knot(of, first, end, left_out, f);
     }
 }
@@ -222,8 +222,9 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
         .knots = measured->knots,
     };
     for (uint32_t i = 0; i < both.knots; i++) {
-        both.line_ns[i] = measured->line_ns[i];
-        both.factor[i] = exp((kept * log(hdi_figure_factor(old, both.line_ns[i])) + fresh * log(measured->factor[i])) / all);
+        const double beyond = measured->line_ns[i] - measured->fixed_ns;
+        both.line_ns[i] = both.fixed_ns + beyond;
+        both.factor[i] = exp((kept * log(hdi_figure_factor(old, old->fixed_ns + beyond)) + fresh * log(measured->factor[i])) / all);
     }
     return both;
 }

@@ -63,7 +63,9 @@ typedef struct hdi_figure {
 } hdi_figure;
 #define HDI_CURVE_MOST 64.0 /* factors are between this and one part in it */
 double hdi_figure_line(const hdi_figure *figure, double flops, double bytes);
-/* Between knots straight in logarithms, beyond them as at the last one. */
+/* What of the line is not the same for all sizes; never 0. */
+double hdi_figure_beyond(const hdi_figure *figure, double line_ns);
+/* Between knots straight in logarithms of that, beyond them as at the last one. */
 double hdi_figure_factor(const hdi_figure *figure, double line_ns);
 double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes);
 

@@ -11,8 +11,9 @@
 #define OTHER         1.5  /* times as long, or as short: the one at home is not what it was when another one was tried in vain */
 #define FIRST_WAIT_NS 1e9  /* before it is tried again; each time in vain doubles the wait */
 #define MOST_WAIT_NS  64e9
-#define SHARE         16   /* trying takes one part in this of all time and rounds, */
+#define SHARE         16   /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and as long as this many rounds */
+#define LULL          4    /* times as many rounds as a try takes lie between two */
 /* A try ends after a few rounds, or after many where those few do not tell the two apart: a place that was just come to warms up. */
 enum { FIRST_TRIES = 2, SETTLED = 3, FEW = 5, MANY = 29, MEAN_OF = 64, MOST_TIMES = 8 };
 
@@ -101,7 +102,7 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     const bool other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns); /* one try, whatever those before did cost */
     if (cost + (other ? 0 : t->tried_ns) > most) return false;
     if (first) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
-    if (!other && (double)t->stayed < SHARE * rounds) return false; /* a plan that seldom runs would do nothing but try */
+    if (!other && (double)t->stayed < LULL * rounds) return false; /* a plan that seldom runs would do nothing but try */
     return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other ? FIRST_WAIT_NS : c->wait_ns);
 }
 

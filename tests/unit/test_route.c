@@ -103,14 +103,14 @@ static void bad_samples_are_left_out(void **state) {
 static void measurements_merge(void **state) {
     (void)state;
     const hdi_figure assumed = { .fixed_ns = 1 }, old = { .fixed_ns = 100, .ns_per_flop = 1, .ns_per_byte = 10, .samples = 30, .knots = 1, .line_ns = { 50 }, .factor = { 4 } };
-    const hdi_figure measured = { .fixed_ns = 200, .ns_per_flop = 2, .ns_per_byte = 20, .samples = 10, .knots = 2, .line_ns = { 100, 200 }, .factor = { 1, 9 } };
+    const hdi_figure measured = { .fixed_ns = 200, .ns_per_flop = 2, .ns_per_byte = 20, .samples = 10, .knots = 2, .line_ns = { 300, 600 }, .factor = { 1, 9 } };
     assert_near(hdi_figure_merge(&assumed, &measured).fixed_ns, 200, 0);
     assert_near(hdi_figure_merge(&old, &assumed).fixed_ns, 100, 0);
     const hdi_figure both = hdi_figure_merge(&old, &measured); /* the old ones count as 10 */
     assert_near(both.fixed_ns, 150, 1e-12);
     assert_near(both.ns_per_byte, 15, 1e-12);
     assert_int_equal(both.samples, 20);
-    assert_true(both.knots == 2 && both.line_ns[1] == 200);
+    assert_true(both.knots == 2 && both.line_ns[1] == 550); /* as far beyond fixed_ns */
     assert_near(both.factor[0], 2, 1e-12);
     assert_near(both.factor[1], 6, 1e-12);
 }
@@ -124,6 +124,21 @@ static void a_curve_is_straight_between_knots(void **state) {
     for (size_t i = 0; i < HDI_COUNT(at); i++) assert_near(hdi_figure_factor(&f, at[i][0]), at[i][1], 1e-9);
     assert_near(hdi_figure_ns(&f, 0, 200), 400, 1e-9);
     assert_true(hdi_figure_factor(&truth, 5) == 1);
+}
+
+/* Most of the time is the launch; in the middle sizes something takes as long again: the line does not tell those sizes apart. */
+static void a_curve_tells_short_sizes_apart(void **state) {
+    (void)state;
+    hdi_sample samples[12];
+    hdi_figure found;
+    double none = 0;
+    for (size_t i = 0; i < 12; i++) {
+        const double bytes = exp2(12 + (double)i);
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 10000 + 1e-4 * bytes + (i > 4 && i < 8 ? 9000 : 0) };
+    }
+    assert_true(hdi_fit(samples, 12, &none, &found));
+    hdi_fit_curve(samples, 12, none, &found);
+    for (size_t i = 0; i < 12; i++) assert_near(hdi_figure_ns(&found, 0, samples[i].bytes), samples[i].ns, 0.02);
 }
 
 /* A device with a cache: sizes beyond it take four times as long; in the middle a step that no line shows. */
@@ -351,7 +366,7 @@ static void runs_teach(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_found_again), cmocka_unit_test(outliers_count_little), cmocka_unit_test(parts_are_never_negative), cmocka_unit_test(bad_samples_are_left_out),
-        cmocka_unit_test(measurements_merge), cmocka_unit_test(a_curve_is_straight_between_knots), cmocka_unit_test(a_curve_shows_what_the_line_misses), cmocka_unit_test(large_sizes_are_not_free),
+        cmocka_unit_test(measurements_merge), cmocka_unit_test(a_curve_is_straight_between_knots), cmocka_unit_test(a_curve_tells_short_sizes_apart), cmocka_unit_test(a_curve_shows_what_the_line_misses), cmocka_unit_test(large_sizes_are_not_free),
         cmocka_unit_test(submissions_take_less_than_any_run), cmocka_unit_test(a_device_is_fitted), cmocka_unit_test(text_reads_back), cmocka_unit_test(lines_are_refused_one_by_one),
         cmocka_unit_test(the_file_is_kept), cmocka_unit_test(runs_teach),
     };

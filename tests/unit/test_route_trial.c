@@ -89,7 +89,7 @@ static void seldom_runs_seldom_try(void **state) {
         run(&w, w.now + 1);
         away += w.trial.at != w.trial.home;
     }
-    assert_true(away > 0 && away < 3000 / 16 + 64);
+    assert_true(away > 0 && away < 3000 / 5 + 64);
 }
 
 static void noise_moves_little(void **state) {
