@@ -126,6 +126,19 @@ static bool grows(const hdi_sample *samples, size_t count) {
     return most >= 64 * least;
 }
 
+/* The best line that grows with the size. Where the one that fits best does not, it is made to by a little over the samples: a line through
+ * nothing would be far off for all of them. */
+static void solve_growing(const row *rows, size_t count, unsigned allowed, double out[UNKNOWNS]) {
+    const double little = 0.02;
+    const unsigned rates = 1u << FLOPS | 1u << BYTES;
+    double flat[UNKNOWNS], largest = 0;
+    const bool grown = solve_best(rows, count, allowed, rates, out);
+    if (!solve_best(rows, count, allowed, 0, flat) || flat[FLOPS] > 0 || flat[BYTES] > 0) return;
+    for (size_t s = 0; s < count; s++) largest = HDI_MAX(largest, rows[s].of[BYTES] / HDI_MAX(rows[s].of[FIXED], 1e-12)); /* bytes of a kernel */
+    flat[BYTES] = largest > 0 ? little * flat[FIXED] / largest : 0;
+    if (!grown || (flat[BYTES] > 0 && squares(rows, count, flat) < squares(rows, count, out))) memcpy(out, flat, sizeof flat);
+}
+
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out) {
     row rows[HDI_FIT_SAMPLES];
     double x[UNKNOWNS] = { 0 }, errors[HDI_FIT_SAMPLES];
@@ -139,9 +152,10 @@ bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, h
     }
     if (used < LEAST_SAMPLES) return false;
     double median = 0;
-    const unsigned allowed = find_submit ? 0xFu : 0xEu, rates = 1u << FLOPS | 1u << BYTES;
+    const unsigned allowed = find_submit ? 0xFu : 0xEu;
     for (int round = 0; round < ROUNDS; round++) {
-        if (!solve_best(rows, used, allowed, grows(samples, count) ? rates : 0, x)) solve_best(rows, used, allowed, 0, x);
+        if (grows(samples, count)) solve_growing(rows, used, allowed, x);
+        else solve_best(rows, used, allowed, 0, x);
         median = median_error(rows, used, x, errors);
         weigh(rows, used, x, median);
     }
