@@ -103,7 +103,8 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     if (cost + (other ? 0 : t->tried_ns) > most) return false;
     if (first) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
     if (!other && (double)t->stayed < LULL * rounds) return false; /* a plan that seldom runs would do nothing but try */
-    return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other ? FIRST_WAIT_NS : c->wait_ns);
+    const bool stale = hdi_candidate_ns(c) < CLEAR * home_ns; /* what it took then would be faster now */
+    return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other || stale ? FIRST_WAIT_NS : c->wait_ns);
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {

@@ -92,6 +92,21 @@ static void seldom_runs_seldom_try(void **state) {
     assert_true(away > 0 && away < 3000 / 5 + 64);
 }
 
+/* A plan that ran all the time and now runs once in a while: the device that falls asleep between is the slower one from then on. */
+static void a_pace_changes(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 15e3, 20e3, 0 }, (const double[3]){ 15e3, 15.5e3, 1 });
+    run(&w, w.now + 20 * SECOND);
+    assert_int_equal(w.trial.home, 0);
+    w.ns[0] = 19e3;
+    uint32_t rounds = 0;
+    for (; rounds < 1000 && w.trial.home == 0; rounds++) {
+        w.now += SECOND / 50;
+        run(&w, w.now + 1);
+    }
+    if (rounds >= 400) fail_msg("%u rounds", (unsigned)rounds);
+}
+
 static void noise_moves_little(void **state) {
     (void)state;
     world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 10.2e3, 13e3 });
@@ -171,7 +186,7 @@ static void trying_is_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
+        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
         cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
