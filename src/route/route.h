@@ -215,6 +215,7 @@ typedef struct hdi_candidate {
     uint64_t count;        /* this many since the plan came here last */
     double   mean_ns;      /* of them */
     double   best_ns;      /* the least median of rounds; 0: it was never measured */
+    double   last_ns;      /* what rounds took when the plan left it last */
     uint32_t tries;        /* the first ones follow each other at once, */
     double   wait_ns;      /* later ones after a wait */
     uint64_t at_ns;        /* when it was measured last, */

@@ -75,6 +75,7 @@ void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->spent_ns += ns;
     t->tried_ns += ns;
+    t->of[t->at].last_ns = hdi_candidate_ns(&t->of[t->at]);
     t->at = to;
     t->since = 0;
     t->trying = to != t->home;
@@ -103,7 +104,7 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     if (cost + (other ? 0 : t->tried_ns) > most) return false;
     if (first) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
     if (!other && (double)t->stayed < LULL * rounds) return false; /* a plan that seldom runs would do nothing but try */
-    const bool stale = hdi_candidate_ns(c) < CLEAR * home_ns; /* what it took then would be faster now */
+    const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
     return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other || stale ? FIRST_WAIT_NS : c->wait_ns);
 }
 
