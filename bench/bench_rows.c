@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUTES = 10, AUTO = ROUTES - 1, MOST_ROUNDS = 1000, WARM = 3, WARM_AUTO = 60, RESIDENT = 2 };
+enum { ROUTES = 10, AUTO = ROUTES - 1, MOST_ROUNDS = 1000, WARM = 3, WARM_AUTO = 160, RESIDENT = 2 };
 
 static const char *const routes[ROUTES] = { "device", "rest=95%", "rest=90%", "rest=75%", "rest=50%", "rest=25%", "rest=10%", "rest=5%", "beside", "auto" };
 static const char *const resident[RESIDENT] = { "w", "x" };

@@ -10,7 +10,8 @@
 enum {
     MOST_GROUPS = 1 << 16,  /* of a graph that is cut */
     MOST_OVERLAPPED = 64,   /* segments whose overlap is looked at */
-    MOST_MOVES = 1 << 20    /* nodes looked at in one search */
+    MOST_MOVES = 1 << 20,   /* nodes looked at in one search */
+    LARGE = 4               /* strands that are shared by rows: of one part in so many of all, or more */
 };
 #define UNITS_PER_NS 8.0
 
@@ -414,10 +415,24 @@ static void move_one_by_one(placing *p, const uint32_t *strand, const uint8_t *p
     }
 }
 
+/* The nodes of strands that take at least one part in LARGE of all: of smaller ones there are enough to deal out. */
+static void find_large(placing *p, uint8_t *large) {
+    const hdi_routing *r = p->r;
+    double *strands_ns = p->scratch.ends, all_ns = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++) strands_ns[i] = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const double ns = HDI_MIN(hdi_route_node_ns(r, i, 0), hdi_route_node_ns(r, i, 1));
+        strands_ns[p->leads[i]] += ns;
+        all_ns += ns;
+    }
+    for (uint32_t i = 0; i < r->program->node_count; i++) large[i] = strands_ns[p->leads[i]] * LARGE >= all_ns;
+}
+
 /* Rows are shared where that pays clearly. */
 static hd_status share_rows(placing *p, hdi_route *route, hd_error *error) {
     hdi_route_time time;
-    const hd_status status = hdi_route_rows(p->r, route->places, p->places, &time, error);
+    find_large(p, p->best);
+    const hd_status status = hdi_route_rows(p->r, route->places, p->best, p->places, &time, error);
     if (status || !(time.total_ns <= HDI_ROWS_PAY * route->chosen.total_ns)) return status;
     route->chosen = route->shared = time;
     memcpy(route->places, p->places, p->r->program->node_count);

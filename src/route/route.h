@@ -199,9 +199,9 @@ hd_status hdi_route_split(const hdi_routing *routing, const uint8_t *places, hdi
 void hdi_route_split_end(hdi_split_routing *split); /* also after a failure */
 
 #define HDI_ROWS_PAY 0.9 /* of the least time without */
-/* Shares by rows all that can be shared, where `places` (0 and 1) have the rest: finds the share of least time, into `out_places`.
- * total_ns is HUGE_VAL where nothing can be. */
-hd_status hdi_route_rows(const hdi_routing *routing, const uint8_t *places, uint8_t *out_places, hdi_route_time *out_time, hd_error *error);
+/* Shares by rows all `wanted` nodes that can be shared, where `places` (0 and 1) have the rest: finds the share of least time, into
+ * `out_places`. total_ns is HUGE_VAL where nothing can be. */
+hd_status hdi_route_rows(const hdi_routing *routing, const uint8_t *places, const uint8_t *wanted, uint8_t *out_places, hdi_route_time *out_time, hd_error *error);
 
 /* ---- trying (trial.c): prediction names candidates, measured rounds choose among them ---- */
 

@@ -46,18 +46,18 @@ void hdi_route_split_end(hdi_split_routing *split) {
 
 typedef struct sharing {
     const hdi_routing *r;
-    const uint8_t *base;
+    const uint8_t *base, *wanted;
     uint8_t  *places;  /* with the share looked at */
     uint32_t  percent; /* the best share, */
     hdi_route_time time; /* and its time */
 } sharing;
 
-/* All that can be shared, by this share; false: that is no kernel. */
+/* All that is wanted and can be shared, by this share; false: that is no kernel. */
 static bool place(const sharing *s, uint32_t percent) {
     const hd_program *program = s->r->program;
     bool any = false;
     for (uint32_t i = 0; i < program->node_count; i++) {
-        const bool shared = s->r->work[i].alive && (!s->r->can || s->r->can[i] == 3) && !hdi_rows_why_not(program, i + 1);
+        const bool shared = s->wanted[i] && s->r->work[i].alive && (!s->r->can || s->r->can[i] == 3) && !hdi_rows_why_not(program, i + 1);
         s->places[i] = shared ? HDI_PLACE_SHARE(percent) : s->base[i];
         any = any || (shared && s->r->work[i].launch);
     }
@@ -74,9 +74,9 @@ static hd_status look_at(sharing *s, uint32_t percent, hd_error *error) {
     return HD_OK;
 }
 
-hd_status hdi_route_rows(const hdi_routing *routing, const uint8_t *places, uint8_t *out_places, hdi_route_time *out_time, hd_error *error) {
+hd_status hdi_route_rows(const hdi_routing *routing, const uint8_t *places, const uint8_t *wanted, uint8_t *out_places, hdi_route_time *out_time, hd_error *error) {
     static const uint32_t steps[] = { 5, 2, 1 };
-    sharing s = { .r = routing, .base = places, .places = out_places, .time = { .total_ns = HUGE_VAL } };
+    sharing s = { .r = routing, .base = places, .wanted = wanted, .places = out_places, .time = { .total_ns = HUGE_VAL } };
     hd_status status = HD_OK;
     *out_time = s.time;
     if (!routing->overlap || routing->program->node_count > MOST_NODES || !place(&s, 50)) return HD_OK; /* one after the other nothing is gained */

@@ -346,6 +346,28 @@ static void rows_are_shared_where_that_pays(void **state) {
     assert_int_equal(s.percent, 0);
 }
 
+/* Of many equal tasks none is shared, and of a large one with small ones only that. */
+static void large_tasks_are_shared(void **state) {
+    (void)state;
+    for (uint32_t small = 1; small <= 7; small += 2) {
+        setting s;
+        begin(&s);
+        for (uint32_t i = 0; i <= small; i++) {
+            const hd_value x = hd_input(s.program, (char[2]){ (char)('a' + i), 0 }, HD_F32, HD_SHAPE(small == 7 || i > 0 ? 64 : 1024, 16));
+            hd_output(s.program, (char[2]){ (char)('p' + i), 0 }, hd_softmax(s.program, x, -1));
+        }
+        for (int w = 0; w < HDI_WIDTH_COUNT; w++)
+            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][w] = (hdi_figure){ .ns_per_byte = d ? 1.5 : 1, .samples = 1 };
+        finish(&s, true);
+        s.routing.overlap = true;
+        hdi_route route = make(&s);
+        for (uint32_t i = 0; i < s.program->node_count; i++)
+            if (s.program->nodes[i].op == HDI_OP_SOFTMAX) assert_int_equal((route.places[i] & HDI_PLACE_SHARED) != 0, small != 7 && i == 1);
+        hdi_route_free(s.program, &route);
+        end(&s);
+    }
+}
+
 static void without_memory(void **state) {
     (void)state;
     for (size_t fail_at = 1; fail_at < 4000; fail_at++) {
@@ -379,7 +401,7 @@ static void without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_faster), cmocka_unit_test(never_slower_than_alone), cmocka_unit_test(a_crossing_is_paid_once), cmocka_unit_test(weights_do_not_travel),
-        cmocka_unit_test(devices_that_overlap_share), cmocka_unit_test(tasks_are_dealt_out), cmocka_unit_test(a_chain_runs_beside_a_product), cmocka_unit_test(rows_are_shared_where_that_pays),
+        cmocka_unit_test(devices_that_overlap_share), cmocka_unit_test(tasks_are_dealt_out), cmocka_unit_test(a_chain_runs_beside_a_product), cmocka_unit_test(rows_are_shared_where_that_pays), cmocka_unit_test(large_tasks_are_shared),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
