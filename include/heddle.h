@@ -219,7 +219,7 @@ typedef struct hd_context_desc {
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
     int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
     uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: of the CPU device, and at most (up to 16) for compiling the kernels of a plan and (up
-                                   to 8) for copies of 256 KiB and more between your memory and a device's; default: the processors this process may use */
+                                   to 8) for large copies between your memory and a device's; default: the processors this process may use */
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
     int          one_queue;     /* HEDDLE_QUEUES=1: 1 = uploads, runs and downloads go through one queue of a device, one after the other;
                                    default: side by side where the device can */
@@ -827,7 +827,7 @@ HD_API void hd_stream_destroy(hd_stream *stream);
 /** An input of one run: from the caller's memory, or from a buffer. */
 typedef struct hd_stream_input {
     const char *name;
-    const void *data;   /* copied before the call returns, 256 KiB or more by several threads; or NULL, and */
+    const void *data;   /* copied before the call returns, by several threads where it is large; or NULL, and */
     hd_buffer  *buffer; /* taken from here while the run is under way: HD_BUFFER_UPLOAD spares the host a copy */
     uint64_t    offset; /* in the buffer, a multiple of 256 */
     uint64_t    bytes;  /* the input's exact size */

@@ -205,10 +205,12 @@ void hdi_crew_run(hdi_crew *crew, hdi_loop_fn run, void *user, uint64_t count, u
 
 /* ---- copies ---- */
 
-/* One processor copies at a fraction of what memory and a bus carry. A PIECE_BYTES is what is handed out at least; less than
- * SHARED_BYTES is copied sooner than the others come. */
-#define PIECE_BYTES  (UINT64_C(32) << 10)
-#define SHARED_BYTES (UINT64_C(256) << 10)
+/* One processor copies at a fraction of what memory and a bus carry. PIECE_BYTES are handed out at least. Less than LEAST_BYTES is
+ * copied sooner than the others come; a small crew saves less, and has to wait all the same for a worker whose processor
+ * is taken away, so that copies must have WORTH_BYTES divided by its workers. */
+#define PIECE_BYTES (UINT64_C(32) << 10)
+#define LEAST_BYTES (UINT64_C(256) << 10)
+#define WORTH_BYTES (UINT64_C(2) << 20)
 enum { COPIERS = 8, COPIED_PER_NS = 12 };
 
 typedef struct host_copy {
@@ -264,7 +266,7 @@ static void copy_pieces(void *user, uint32_t worker, uint64_t first, uint64_t co
 }
 
 static void share_copy(hdi_crew *crew, host_copy copy) {
-    if (copy.bytes < SHARED_BYTES || !crew) {
+    if (!crew || copy.bytes < HDI_MAX(LEAST_BYTES, WORTH_BYTES / hdi_crew_most(crew))) {
         memcpy(copy.to, copy.from, (size_t)copy.bytes);
         return;
     }

@@ -109,10 +109,11 @@ static bool copies_are_right(hdi_crew *crew, bool stages, uint32_t seed) {
 }
 
 static void copies_of_every_size_and_place(void **state) {
+    static const uint32_t workers[] = { 0, 1, 2, 3, 9 };
     (void)state;
-    for (uint32_t threads = 0; threads <= 5; threads++) {
-        hdi_crew *crew = threads ? hdi_crew_new(&hdi_default_allocator, threads) : NULL;
-        for (int stages = 0; stages < 2; stages++) assert_true(copies_are_right(crew, stages, threads));
+    for (size_t i = 0; i < HDI_COUNT(workers); i++) {
+        hdi_crew *crew = workers[i] ? hdi_crew_new(&hdi_default_allocator, workers[i]) : NULL;
+        for (int stages = 0; stages < 2; stages++) assert_true(copies_are_right(crew, stages, workers[i]));
         hdi_crew_free(crew);
     }
 }
