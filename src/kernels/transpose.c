@@ -3,9 +3,9 @@
 #include "kernels/cpu/transpose.h"
 #include "kernels/space.h"
 
-enum { LEAST = 16, WORKGROUP = 256 };
+enum { LEAST = 16, NATIVE_LEAST = 2, WORKGROUP = 256 }; /* elements along the axes that are worth it; a CPU takes long narrow ones too */
 /* On a CPU a tile is large, so that each page of memory is met seldom, but stays in the second cache, and there is one for everybody. */
-enum { NATIVE_BYTES = 1024, NATIVE_MOST = 512, NATIVE_LEAST = 64, FOR_EACH_THREAD = 4 };
+enum { TILE_BYTES = 1024, MOST_TILE = 512, LEAST_TILE = 64, FOR_EACH_THREAD = 4 };
 
 /* The two axes that are turned. */
 typedef struct turn {
@@ -33,7 +33,9 @@ static bool finds_turn(const hdi_space *s, const hdi_caps *caps, turn *out) {
     *out = (turn){ .c = s->rank - 1, .per = caps->native_kernels ? 1 : 4 / (uint32_t)in->element_bytes,
                    .in = hdi_space_place(s, 0, caps), .out = hdi_space_place(s, HDI_SPACE_OUTPUT, caps) };
     while (out->r < s->rank && in->strides[out->r] != 1) out->r++;
-    return out->r < out->c && to->strides[out->c] == 1 && s->lengths[out->r] >= LEAST && s->lengths[out->c] >= LEAST && is_whole(s, out);
+    if (out->r >= out->c || to->strides[out->c] != 1 || !is_whole(s, out)) return false;
+    const uint64_t r = s->lengths[out->r], c = s->lengths[out->c], least = HDI_MIN(r, c);
+    return least >= (caps->native_kernels ? NATIVE_LEAST : LEAST) && HDI_MAX(r, c) >= LEAST * LEAST / HDI_MIN(least, LEAST);
 }
 
 /* Can the device run the kernel, and is it right there? */
@@ -44,17 +46,23 @@ static bool has_kernel(const hdi_caps *caps, const hdi_kernel *kernel) {
                                     caps->max_push_bytes >= HDI_TR_PUSH_WORDS * 4);
 }
 
+static uint64_t groups_of(const hdi_space *s, const turn *t, uint32_t tile) {
+    uint64_t groups = 1;
+    for (uint32_t axis = 0; axis < s->rank; axis++)
+        groups *= axis == t->r || axis == t->c ? hdi_divide_up(s->lengths[axis], tile) : s->lengths[axis];
+    return groups;
+}
+
 /* Elements along a side of a tile. */
 static uint32_t tile_of(const hdi_space *s, const turn *t, const hdi_caps *caps) {
     const uint32_t bytes = (uint32_t)s->operands[0].element_bytes;
     if (!caps->native_kernels) return HDI_TR_WORDS * 4 / bytes;
-    uint32_t tile = HDI_MIN(NATIVE_BYTES / bytes, NATIVE_MOST);
-    const uint64_t elements = hdi_space_elements(s);
-    while (tile > NATIVE_LEAST && (elements / tile / tile < FOR_EACH_THREAD * caps->threads || tile / 2 >= HDI_MIN(s->lengths[t->r], s->lengths[t->c]))) tile /= 2;
+    uint32_t tile = HDI_MIN(TILE_BYTES / bytes, MOST_TILE);
+    while (tile > LEAST_TILE && groups_of(s, t, tile) < FOR_EACH_THREAD * caps->threads) tile /= 2;
     return tile;
 }
 
-static void fill_push(const hdi_space *s, const turn *t, uint32_t *push, uint64_t *out_outer) {
+static void fill_push(const hdi_space *s, const turn *t, uint32_t *push) {
     const hdi_operand *in = &s->operands[0], *to = &s->operands[HDI_SPACE_OUTPUT];
     uint32_t at = 0;
     push[HDI_TR_PUSH_R] = (uint32_t)s->lengths[t->r];
@@ -63,13 +71,11 @@ static void fill_push(const hdi_space *s, const turn *t, uint32_t *push, uint64_
     push[HDI_TR_PUSH_OUT_STRIDE] = (uint32_t)to->strides[t->r];
     push[HDI_TR_PUSH_IN_FIRST] = (uint32_t)t->in.first;
     push[HDI_TR_PUSH_OUT_FIRST] = (uint32_t)t->out.first;
-    *out_outer = 1;
     for (uint32_t axis = 0; axis < s->rank; axis++) {
         if (axis == t->r || axis == t->c) continue;
         push[HDI_TR_PUSH_LENGTHS + at] = (uint32_t)s->lengths[axis];
         push[HDI_TR_PUSH_IN_OUTER + at] = (uint32_t)in->strides[axis];
         push[HDI_TR_PUSH_OUT_OUTER + at] = (uint32_t)to->strides[axis];
-        *out_outer *= s->lengths[axis];
         at++;
     }
     for (; at < HDI_TR_OUTER; at++) push[HDI_TR_PUSH_LENGTHS + at] = 1;
@@ -92,13 +98,12 @@ hd_status hdi_lower_transpose(const hdi_request *request, const hdi_chain *chain
     if (!*out_taken) return HD_OK;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
-    const uint64_t elements = hdi_space_elements(s), tile = kernel.spec[HDI_TR_TILE];
-    uint64_t outer;
+    const uint64_t elements = hdi_space_elements(s);
     launch->kernel = kernel;
     launch->uses[0] = (hdi_use){ s->operands[0].tensor->storage, t.in.offset, t.in.bytes, HDI_READ };
     launch->uses[1] = (hdi_use){ s->operands[HDI_SPACE_OUTPUT].tensor->storage, t.out.offset, t.out.bytes, HDI_WRITE };
-    fill_push(s, &t, launch->push, &outer);
-    hdi_launch_grid(launch, outer * hdi_divide_up(s->lengths[t.r], tile) * hdi_divide_up(s->lengths[t.c], tile));
+    fill_push(s, &t, launch->push);
+    hdi_launch_grid(launch, groups_of(s, &t, kernel.spec[HDI_TR_TILE]));
     launch->flops = elements;
     launch->bytes = 2 * elements * bytes;
     launch->because = "the input lies along another axis than the output: tiles are turned, and both are walked along their own";

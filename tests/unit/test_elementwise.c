@@ -10,10 +10,14 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#define LEVEL(n) extern void hdcpu_elementwise_l##n(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
+#define LEVEL(n) \
+    extern void hdcpu_elementwise_l##n(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t); \
+    extern void hdcpu_transpose_l##n(const hdi_cpu_call *, uint32_t, uint32_t, uint32_t);
 LEVEL(0) LEVEL(1) LEVEL(2) LEVEL(3)
 static const hdi_cpu_kernel levels[] = { hdcpu_elementwise_l0, hdcpu_elementwise_l1, hdcpu_elementwise_l2,
                                         hdcpu_elementwise_l3 };
+/* Copies across memory are another kernel's. */
+static const hdi_cpu_kernel across[] = { hdcpu_transpose_l0, hdcpu_transpose_l1, hdcpu_transpose_l2, hdcpu_transpose_l3 };
 
 #define STORAGES 5 /* inputs 0..3, output 4 */
 #define STORAGE_BYTES (64u * 1024u)
@@ -203,7 +207,7 @@ static void run_chain(const hdi_chain *chain, const hdi_tensor *out, uint8_t *co
     hdi_lowering lowering = lower(chain, out, caps, HD_MATH_EXACT);
     for (uint32_t level = 0; level <= hdcpu_level(); level++) {
         memcpy(storages[out->storage], before, STORAGE_BYTES);
-        for (uint32_t i = 0; i < lowering.count; i++) run_launch(&lowering.launches[i], storages, levels[level]);
+        for (uint32_t i = 0; i < lowering.count; i++) run_launch(&lowering.launches[i], storages, (lowering.launches[i].kernel.module == HDI_MODULE_TRANSPOSE ? across : levels)[level]);
         if (level == 0) memcpy(first, storages[out->storage], STORAGE_BYTES);
         assert_memory_equal(first, storages[out->storage], STORAGE_BYTES);
     }

@@ -105,7 +105,8 @@ static void every_element_comes_to_its_place(void **state) {
         { { 2, { 16, 16 } }, { 1, 0 } },           { { 2, { 67, 131 } }, { 1, 0 } },             { { 2, { 300, 17 } }, { 1, 0 } },
         { { 2, { 64, 128 } }, { 1, 0 } },          { { 3, { 5, 33, 70 } }, { 0, 2, 1 } },        { { 3, { 19, 3, 41 } }, { 2, 1, 0 } },
         { { 3, { 40, 7, 66 } }, { 1, 2, 0 } },     { { 4, { 2, 18, 3, 21 } }, { 2, 0, 3, 1 } },  { { 5, { 2, 3, 17, 2, 35 } }, { 3, 4, 1, 0, 2 } },
-        { { 6, { 2, 3, 2, 16, 2, 20 } }, { 4, 5, 2, 0, 1, 3 } },
+        { { 6, { 2, 3, 2, 16, 2, 20 } }, { 4, 5, 2, 0, 1, 3 } }, { { 2, { 1500, 4 } }, { 1, 0 } }, { { 2, { 3, 700 } }, { 1, 0 } },
+        { { 3, { 5, 2, 130 } }, { 0, 2, 1 } },
     };
     for (size_t t = 0; t < HDI_COUNT(types); t++)
         for (size_t i = 0; i < HDI_COUNT(cases); i++) {
@@ -151,7 +152,8 @@ static void others_are_left_alone(void **state) {
         { &gpu, HD_U8, 36, 38, 0, HDI_MODULE_ELEMENTWISE },  { &gpu, HD_F32, 15, 64, 0, HDI_MODULE_ELEMENTWISE }, { &gpu, HD_F32, 64, 15, 0, HDI_MODULE_ELEMENTWISE },
         { &little, HD_F32, 32, 32, 0, HDI_MODULE_TRANSPOSE }, { &little, HD_F16, 32, 32, 0, HDI_MODULE_ELEMENTWISE }, { &narrow, HD_F32, 32, 32, 0, HDI_MODULE_ELEMENTWISE },
         { &wrong, HD_F32, 32, 32, 0, HDI_MODULE_ELEMENTWISE }, { &wrong, HD_I32, 32, 32, 0, HDI_MODULE_TRANSPOSE },
-        { &native, HD_F16, 33, 35, 1, HDI_MODULE_TRANSPOSE }, { &native, HD_U8, 37, 39, 1, HDI_MODULE_TRANSPOSE }, { &native, HD_U8, 37, 12, 1, HDI_MODULE_ELEMENTWISE },
+        { &native, HD_F16, 33, 35, 1, HDI_MODULE_TRANSPOSE }, { &native, HD_U8, 37, 39, 1, HDI_MODULE_TRANSPOSE }, { &native, HD_U8, 37, 12, 1, HDI_MODULE_TRANSPOSE },
+        { &native, HD_U8, 37, 6, 1, HDI_MODULE_ELEMENTWISE }, { &native, HD_F32, 2, 128, 1, HDI_MODULE_TRANSPOSE },
     };
     for (size_t i = 0; i < HDI_COUNT(cases); i++) {
         run r;
