@@ -74,20 +74,6 @@ static bool check_capability(hdi_spirv_module *m, uint32_t inst) {
 
 /* ---- extensions and imports ---- */
 
-static bool text_is(const uint32_t *words, const char *text) {
-    size_t i = 0;
-    do {
-        if ((char)(words[i / 4] >> (i % 4 * 8) & 0xFF) != text[i]) return false;
-    } while (text[i++]);
-    return true;
-}
-
-static bool text_begins(const uint32_t *words, const char *text) {
-    for (size_t i = 0; text[i]; i++)
-        if ((char)(words[i / 4] >> (i % 4 * 8) & 0xFF) != text[i]) return false;
-    return true;
-}
-
 static const char *const extensions[] = {
     "SPV_KHR_storage_buffer_storage_class", "SPV_KHR_16bit_storage", "SPV_KHR_8bit_storage", "SPV_KHR_float_controls",
     "SPV_KHR_vulkan_memory_model", "SPV_KHR_integer_dot_product", "SPV_KHR_cooperative_matrix",
@@ -99,7 +85,7 @@ static const char *const extensions[] = {
 static bool check_extension(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *text = hdi_spirv_words(m, inst) + 1;
     for (size_t i = 0; i < HDI_COUNT(extensions); i++)
-        if (text_is(text, extensions[i])) {
+        if (hdi_spirv_text_is(text, extensions[i])) {
             m->extensions |= 1u << i;
             return true;
         }
@@ -135,11 +121,11 @@ static bool check_extensions_suffice(hdi_spirv_module *m) {
 static bool check_import(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     char name[64];
-    if (text_is(words + 2, "GLSL.std.450")) {
+    if (hdi_spirv_text_is(words + 2, "GLSL.std.450")) {
         m->glsl_set = hdi_spirv_find(m, words[1]);
         return true;
     }
-    if (text_begins(words + 2, "NonSemantic.")) return true;
+    if (hdi_spirv_begins(words + 2, "NonSemantic.", strlen("NonSemantic."))) return true;
     return hdi_spirv_bad(m, inst, "instruction set \"%s\" is outside of the supported subset",
                          hdi_spirv_quote(words + 2, name, sizeof name));
 }

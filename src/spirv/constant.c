@@ -160,7 +160,7 @@ static bool expression(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
 static bool composite(hdi_spirv_module *m, uint32_t inst, const hdi_spirv_type *type) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t count = (words[0] >> 16) - 3, type_def = hdi_spirv_find(m, words[1]);
-    bool is_struct = type->kind == 's', vector = type->count > 1 && type->kind && strchr("fib", type->kind);
+    bool is_struct = type->kind == 's', vector = hdi_spirv_is_vector(type);
     if (type->kind == 'c' ? count != 1 : !(is_struct || vector || type->kind == 'a' || type->kind == 'm') || count != type->count)
         return hdi_spirv_bad(m, inst, "%u parts do not make a value of its type", count);
     bool may_be_spec = (words[0] & 0xFFFF) == SpvOpSpecConstantComposite;
@@ -211,7 +211,7 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
         return specialise(m, inst, def, type, value);
     case SpvOpConstant: return literal(m, inst, type, value);
     case SpvOpSpecConstant: return literal(m, inst, type, value) && specialise(m, inst, def, type, value);
-    case SpvOpConstantNull: value->known = type->count == 1 && strchr("fib", type->kind); return true;
+    case SpvOpConstantNull: value->known = type->count == 1 && hdi_spirv_is_plain(type); return true;
     case SpvOpSpecConstantOp: return expression(m, inst, def, value);
     default: return m->checked || composite(m, inst, type);
     }

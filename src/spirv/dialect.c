@@ -110,18 +110,20 @@ static lines opencl_math = {
     "INLINE i32 frexp_exponent(f32 x) { i32 e; frexp(x, &e); return e; }",
     NULL
 };
+#define OPENCL_ATOMICS(at, own, zero) \
+    "#define " at "_load(p) " own "_or(p, " zero ")", \
+    "#define " at "_store(p, x) ((void)" own "_xchg(p, x))", \
+    "#define " at "_exchange(p, x) " own "_xchg(p, x)", \
+    "#define " at "_compare(p, was, x) " own "_cmpxchg(p, was, x)", \
+    "#define " at "_add(p, x) " own "_add(p, x)", \
+    "#define " at "_sub(p, x) " own "_sub(p, x)", \
+    "#define " at "_min(p, x) " own "_min(p, x)", \
+    "#define " at "_max(p, x) " own "_max(p, x)", \
+    "#define " at "_and(p, x) " own "_and(p, x)", \
+    "#define " at "_or(p, x) " own "_or(p, x)", \
+    "#define " at "_xor(p, x) " own "_xor(p, x)"
 static lines opencl_atomics = {
-    "#define at_load(p) atomic_or(p, 0u)",
-    "#define at_store(p, x) ((void)atomic_xchg(p, x))",
-    "#define at_exchange(p, x) atomic_xchg(p, x)",
-    "#define at_compare(p, was, x) atomic_cmpxchg(p, was, x)",
-    "#define at_add(p, x) atomic_add(p, x)",
-    "#define at_sub(p, x) atomic_sub(p, x)",
-    "#define at_min(p, x) atomic_min(p, x)",
-    "#define at_max(p, x) atomic_max(p, x)",
-    "#define at_and(p, x) atomic_and(p, x)",
-    "#define at_or(p, x) atomic_or(p, x)",
-    "#define at_xor(p, x) atomic_xor(p, x)",
+    OPENCL_ATOMICS("at", "atomic", "0u"),
     "#define ADD_FLOAT(SPACE) INLINE f32 at_add_float(volatile SPACE f32 *p, f32 x) { \\",
     "  volatile SPACE u32 *words = (volatile SPACE u32 *)p; \\",
     "  for (u32 was = *words;;) { \\",
@@ -136,17 +138,7 @@ static lines opencl_atomics = {
 static lines opencl_atomics64 = {
     "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
     "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable",
-    "#define at64_load(p) atom_or(p, U64(0))",
-    "#define at64_store(p, x) ((void)atom_xchg(p, x))",
-    "#define at64_exchange(p, x) atom_xchg(p, x)",
-    "#define at64_compare(p, was, x) atom_cmpxchg(p, was, x)",
-    "#define at64_add(p, x) atom_add(p, x)",
-    "#define at64_sub(p, x) atom_sub(p, x)",
-    "#define at64_min(p, x) atom_min(p, x)",
-    "#define at64_max(p, x) atom_max(p, x)",
-    "#define at64_and(p, x) atom_and(p, x)",
-    "#define at64_or(p, x) atom_or(p, x)",
-    "#define at64_xor(p, x) atom_xor(p, x)",
+    OPENCL_ATOMICS("at64", "atom", "U64(0)"),
     NULL
 };
 #define DOT_FUNCTIONS \
@@ -181,6 +173,11 @@ static lines opencl_dot = {
 
 /* ---- subgroups, in every dialect: sums made of sg_read, the value of another lane ---- */
 
+#define SUM_NAMES \
+    "#define sg_reduce(op, T, x) sg_reduce_##op##_##T(x)", \
+    "#define sg_cluster(op, T, x, n) sg_cluster_##op##_##T(x, n)", \
+    "#define sg_inclusive(op, T, x) sg_inclusive_##op##_##T(x)", \
+    "#define sg_exclusive(op, T, x) sg_exclusive_##op##_##T(x)"
 #define SUM_FUNCTIONS \
     "#define OP_add(a, b) ((a) + (b))", \
     "#define OP_mul(a, b) ((a) * (b))", \
@@ -225,10 +222,7 @@ static lines opencl_subgroups = {
     "INLINE T sg_exclusive_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_LANE); } \\",
     "INLINE T sg_cluster_##op##_##T(T x, u32 n) { return sg_range_##op##_##T(x, SG_LANE & ~(n - 1u), (SG_LANE & ~(n - 1u)) + n); } \\",
     "INLINE T sg_reduce_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_SIZE); }",
-    "#define sg_reduce(op, T, x) sg_reduce_##op##_##T(x)",
-    "#define sg_cluster(op, T, x, n) sg_cluster_##op##_##T(x, n)",
-    "#define sg_inclusive(op, T, x) sg_inclusive_##op##_##T(x)",
-    "#define sg_exclusive(op, T, x) sg_exclusive_##op##_##T(x)",
+    SUM_NAMES,
     SUM_FUNCTIONS,
     "#define sg_reduce_add_f32(x) sub_group_reduce_add((f32)(x))",
     "#define sg_reduce_min_f32(x) sub_group_reduce_min((f32)(x))",
@@ -382,39 +376,26 @@ static lines cxx_math = {
     "INLINE i32 frexp_exponent(f32 x) { i32 e; frexpf(x, &e); return e; }",
     NULL
 };
+#define CXX_ATOMICS(at, T, I, sub) \
+    "#define " at "_load(p) (*(p))", \
+    "#define " at "_store(p, x) ((void)atomicExch((" T " *)(p), x))", \
+    "#define " at "_exchange(p, x) atomicExch((" T " *)(p), x)", \
+    "#define " at "_compare(p, was, x) atomicCAS((" T " *)(p), was, x)", \
+    "#define " at "_add(p, x) atomicAdd((" T " *)(p), x)", \
+    "#define " at "_sub(p, x) " sub, \
+    "INLINE " T " " at "_min(volatile " T " *p, " T " x) { return atomicMin((" T " *)p, x); }", \
+    "INLINE " T " " at "_max(volatile " T " *p, " T " x) { return atomicMax((" T " *)p, x); }", \
+    "INLINE " I " " at "_min(volatile " I " *p, " I " x) { return atomicMin((" I " *)p, x); }", \
+    "INLINE " I " " at "_max(volatile " I " *p, " I " x) { return atomicMax((" I " *)p, x); }", \
+    "#define " at "_and(p, x) atomicAnd((" T " *)(p), x)", \
+    "#define " at "_or(p, x) atomicOr((" T " *)(p), x)", \
+    "#define " at "_xor(p, x) atomicXor((" T " *)(p), x)"
 static lines cxx_atomics = {
-    "#define at_load(p) (*(p))",
-    "#define at_store(p, x) ((void)atomicExch((u32 *)(p), x))",
-    "#define at_exchange(p, x) atomicExch((u32 *)(p), x)",
-    "#define at_compare(p, was, x) atomicCAS((u32 *)(p), was, x)",
-    "#define at_add(p, x) atomicAdd((u32 *)(p), x)",
-    "#define at_sub(p, x) atomicSub((u32 *)(p), x)",
-    "INLINE u32 at_min(volatile u32 *p, u32 x) { return atomicMin((u32 *)p, x); }",
-    "INLINE u32 at_max(volatile u32 *p, u32 x) { return atomicMax((u32 *)p, x); }",
-    "INLINE i32 at_min(volatile i32 *p, i32 x) { return atomicMin((i32 *)p, x); }",
-    "INLINE i32 at_max(volatile i32 *p, i32 x) { return atomicMax((i32 *)p, x); }",
-    "#define at_and(p, x) atomicAnd((u32 *)(p), x)",
-    "#define at_or(p, x) atomicOr((u32 *)(p), x)",
-    "#define at_xor(p, x) atomicXor((u32 *)(p), x)",
+    CXX_ATOMICS("at", "u32", "i32", "atomicSub((u32 *)(p), x)"),
     "#define at_add_float(p, x) atomicAdd((f32 *)(p), x)",
     NULL
 };
-static lines cxx_atomics64 = {
-    "#define at64_load(p) (*(p))",
-    "#define at64_store(p, x) ((void)atomicExch((u64 *)(p), x))",
-    "#define at64_exchange(p, x) atomicExch((u64 *)(p), x)",
-    "#define at64_compare(p, was, x) atomicCAS((u64 *)(p), was, x)",
-    "#define at64_add(p, x) atomicAdd((u64 *)(p), x)",
-    "#define at64_sub(p, x) atomicAdd((u64 *)(p), U64(0) - (x))",
-    "INLINE u64 at64_min(volatile u64 *p, u64 x) { return atomicMin((u64 *)p, x); }",
-    "INLINE u64 at64_max(volatile u64 *p, u64 x) { return atomicMax((u64 *)p, x); }",
-    "INLINE i64 at64_min(volatile i64 *p, i64 x) { return atomicMin((i64 *)p, x); }",
-    "INLINE i64 at64_max(volatile i64 *p, i64 x) { return atomicMax((i64 *)p, x); }",
-    "#define at64_and(p, x) atomicAnd((u64 *)(p), x)",
-    "#define at64_or(p, x) atomicOr((u64 *)(p), x)",
-    "#define at64_xor(p, x) atomicXor((u64 *)(p), x)",
-    NULL
-};
+static lines cxx_atomics64 = { CXX_ATOMICS("at64", "u64", "i64", "atomicAdd((u64 *)(p), U64(0) - (x))"), NULL };
 static lines cuda_dot = {
     "#define dot4_signed(a, b) __dp4a((i32)(a), (i32)(b), 0)",
     "#define dot4_unsigned(a, b) __dp4a((u32)(a), (u32)(b), 0u)",
@@ -444,10 +425,7 @@ static lines cuda_dot = {
     "INLINE T sg_reduce_##op##_##T(T x) { return sg_cluster_##op##_##T(x, SG_SIZE); } \\", \
     "INLINE T sg_inclusive_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_LANE + 1u); } \\", \
     "INLINE T sg_exclusive_##op##_##T(T x) { return sg_range_##op##_##T(x, 0u, SG_LANE); }", \
-    "#define sg_reduce(op, T, x) sg_reduce_##op##_##T(x)", \
-    "#define sg_cluster(op, T, x, n) sg_cluster_##op##_##T(x, n)", \
-    "#define sg_inclusive(op, T, x) sg_inclusive_##op##_##T(x)", \
-    "#define sg_exclusive(op, T, x) sg_exclusive_##op##_##T(x)", \
+    SUM_NAMES, \
     SUM_FUNCTIONS
 static lines cuda_subgroups = {
     "#define SG_SIZE 32u",

@@ -213,6 +213,9 @@ static inline const hdi_spirv_value *hdi_spirv_value_of(const hdi_spirv_module *
 static inline bool hdi_spirv_has(const hdi_spirv_module *m, uint32_t capability) {
     return capability < 8192 && (m->capabilities[capability / 8] >> (capability % 8) & 1);
 }
+/* A scalar or vector; and of those a vector. */
+static inline bool hdi_spirv_is_plain(const hdi_spirv_type *type) { return type->kind == 'f' || type->kind == 'i' || type->kind == 'b'; }
+static inline bool hdi_spirv_is_vector(const hdi_spirv_type *type) { return type->count > 1 && hdi_spirv_is_plain(type); }
 /* Does it hold 8- or 16-bit numbers that the module may only store and convert, but not calculate with? */
 static inline bool hdi_spirv_is_storage_only(const hdi_spirv_module *m, const hdi_spirv_type *type) {
     return ((type->narrow & HDI_SPIRV_INT8) && !hdi_spirv_has(m, SpvCapabilityInt8)) ||
@@ -296,6 +299,9 @@ bool hdi_spirv_refuse(hdi_spirv_module *m, hd_status status, uint32_t inst, cons
 #define hdi_spirv_beyond(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_LIMIT, inst, __VA_ARGS__)
 #define hdi_spirv_unsupported(m, inst, ...) hdi_spirv_refuse(m, HD_STATUS_UNSUPPORTED, inst, __VA_ARGS__) /* by a printer */
 bool hdi_spirv_no_memory(hdi_spirv_module *m);
+/* Does a text of the module begin with `count` bytes of another? Is it that text, up to the ending zero? */
+bool hdi_spirv_begins(const uint32_t *words, const char *text, size_t count);
+static inline bool hdi_spirv_text_is(const uint32_t *words, const char *text) { return hdi_spirv_begins(words, text, strlen(text) + 1); }
 /* A text of the module with everything unprintable replaced, for messages; into `out` of `room` bytes. */
 const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room);
 

@@ -85,7 +85,7 @@ bool hdi_spirv_is_whole(const hdi_spirv_place *at, const hdi_spirv_type *type, u
 
 uint32_t hdi_spirv_number_count(const hdi_spirv_module *m, uint32_t type_def, uint32_t limit) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
-    if (strchr("fib", type->kind)) return type->count;
+    if (hdi_spirv_is_plain(type)) return type->count;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < type->count && sum <= limit; i++) {
         uint32_t part = hdi_spirv_number_count(m, hdi_spirv_part_type(m, type_def, i), limit);

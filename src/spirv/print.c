@@ -46,8 +46,7 @@ static void put_head(hdi_spirv_printer *p) {
 
 static bool put_input(hdi_spirv_printer *p, uint32_t def) {
     uint32_t builtin = hdi_spirv_decor_of(p->m, def)->builtin;
-    const char *value = NULL;
-    bool subgroups = true;
+    const char *value = NULL; /* of those about subgroups */
     switch (builtin) {
     case SpvBuiltInSubgroupSize: value = "SG_SIZE"; break;
     case SpvBuiltInNumSubgroups: value = "SG_COUNT"; break;
@@ -58,11 +57,11 @@ static bool put_input(hdi_spirv_printer *p, uint32_t def) {
     case SpvBuiltInSubgroupGtMask: value = "~sg_mask_up_to()"; break;
     case SpvBuiltInSubgroupLeMask: value = "sg_mask_up_to()"; break;
     case SpvBuiltInSubgroupLtMask: value = "sg_mask_below()"; break;
-    default: subgroups = false; break;
+    default: break;
     }
     uint32_t type = hdi_spirv_type_of(p->m, def)->element;
     if (hdi_spirv_is_wgsl(p)) return hdi_spirv_wgsl_put_input(p, def);
-    if (subgroups) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
+    if (value) hdi_spirv_use_part(p, HDI_SPIRV_PART_SUBGROUPS);
     hdi_spirv_put(p, "  const %t l%u = ", type, def);
     switch (builtin) {
     case SpvBuiltInNumWorkgroups: hdi_spirv_put(p, "make_%t(GROUPS_X, GROUPS_Y, GROUPS_Z)", type); break;
@@ -95,7 +94,7 @@ static bool put_globals(hdi_spirv_printer *p) {
         const bool inside = storage != SpvStorageClassWorkgroup || !hdi_spirv_is_wgsl(p); /* of the function; else in its head */
         if (inside && (storage == SpvStorageClassWorkgroup || storage == SpvStorageClassPrivate) && !hdi_spirv_put_variable(p, def)) return false;
         if (m->defs[def].block != HDI_SPIRV_NONE || !(hdi_spirv_is_constant(opcode) || opcode == SpvOpUndef)) continue;
-        bool plain = strchr("fib", type->kind) && (opcode != SpvOpSpecConstantOp || p->facts[def] & HDI_SPIRV_KNOWN);
+        bool plain = hdi_spirv_is_plain(type) && (opcode != SpvOpSpecConstantOp || p->facts[def] & HDI_SPIRV_KNOWN);
         if (!plain && !hdi_spirv_put_constant(p, def)) return false;
     }
     return true;

@@ -160,9 +160,6 @@ void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type);
 void hdi_spirv_put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uint64_t bits);
 void hdi_spirv_find_types(hdi_spirv_printer *p); /* the types that declared types are made of; then they can be printed */
 void hdi_spirv_put_types(hdi_spirv_printer *p);
-static inline bool hdi_spirv_is_vector(const hdi_spirv_type *type) {
-    return type->count > 1 && (type->kind == 'f' || type->kind == 'i' || type->kind == 'b');
-}
 static inline void hdi_spirv_use_part(hdi_spirv_printer *p, hdi_spirv_part part) { p->parts |= 1u << part; }
 /* The type of a part of an aggregate, by index; of a vector its component. */
 uint32_t hdi_spirv_part_type(const hdi_spirv_module *m, uint32_t type, uint64_t index);

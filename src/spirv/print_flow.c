@@ -481,7 +481,7 @@ static bool put_declarations(hdi_spirv_printer *p, const hdi_spirv_function *fun
             const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
             if (p->same[def] != def || !(p->facts[def] & HDI_SPIRV_NEEDED)) continue;
             const bool variable = opcode == SpvOpVariable, is_declared = opcode == SpvOpPhi || p->facts[def] & HDI_SPIRV_FAR;
-            if (!variable && (!is_declared || type->kind == 'p' || (opcode == SpvOpUndef && strchr("fib", type->kind)))) continue;
+            if (!variable && (!is_declared || type->kind == 'p' || (opcode == SpvOpUndef && hdi_spirv_is_plain(type)))) continue;
             if (!variable && type_def == open) {
                 hdi_spirv_put(p, ", v%u", def);
                 continue;

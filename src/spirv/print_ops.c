@@ -493,7 +493,7 @@ static bool put_expression_of(hdi_spirv_printer *p, uint32_t inst, uint32_t opco
     case SpvOpMatrixTimesScalar: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
     case SpvOpOuterProduct: case SpvOpTranspose: return put_product(p, opcode, def, operands[0], operands[1]);
     case SpvOpSelect:
-        if (hdi_spirv_type_of(p->m, def)->kind && strchr("fib", hdi_spirv_type_of(p->m, def)->kind)) break;
+        if (hdi_spirv_is_plain(hdi_spirv_type_of(p->m, def))) break;
         if (hdi_spirv_is_wgsl(p)) return hdi_spirv_unsupported(p->m, inst, "WGSL chooses between numbers only");
         hdi_spirv_put(p, "%v ? %v : %v", operands[0], operands[1], operands[2]);
         return true;
@@ -540,7 +540,7 @@ bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst) {
     if (opcode == SpvOpControlBarrier || opcode == SpvOpMemoryBarrier) return hdi_spirv_put_barrier(p, inst, opcode);
     bool glsl = opcode == SpvOpExtInst && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set;
     if ((!needed && !hdi_spirv_glsl_writes(p->m, words)) || (opcode == SpvOpExtInst && !glsl)) return true;
-    if (opcode == SpvOpUndef && hdi_spirv_type_of(p->m, def)->kind && strchr("fib", hdi_spirv_type_of(p->m, def)->kind)) return true;
+    if (opcode == SpvOpUndef && hdi_spirv_is_plain(hdi_spirv_type_of(p->m, def))) return true;
     hdi_spirv_put_result(p, def);
     bool fine = hdi_spirv_is_group(opcode) ? hdi_spirv_put_group(p, inst, opcode)
               : glsl ? hdi_spirv_put_glsl(p, inst)

@@ -121,7 +121,7 @@ static void put_type(hdi_spirv_printer *p, uint32_t type_def) {
         if (type->kind == 'b') hdi_spirv_put(p, "b1");
         else hdi_spirv_put_scalar_name(p, type, false);
         hdi_spirv_put(p, "x%u", type->count);
-    } else if (type->kind == 'f' || type->kind == 'i' || type->kind == 'b') {
+    } else if (hdi_spirv_is_plain(type)) {
         hdi_spirv_put_scalar_name(p, type, false);
     } else if (type->kind == 'v') {
         hdi_spirv_put(p, "void");
@@ -194,7 +194,7 @@ void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type_def) {
             hdi_spirv_put_literal(p, hdi_spirv_type_at(p->m, type->element), 0);
         }
         hdi_spirv_put(p, ")");
-    } else if (type->kind == 'f' || type->kind == 'i' || type->kind == 'b') {
+    } else if (hdi_spirv_is_plain(type)) {
         hdi_spirv_put_literal(p, type, 0);
     } else {
         hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "%t()" : "ZERO(%t)", type_def);
@@ -215,7 +215,7 @@ static void put_value(hdi_spirv_printer *p, uint32_t def) {
     def = p->same[def];
     const hdi_spirv_type *type = hdi_spirv_type_of(p->m, def);
     uint32_t opcode = hdi_spirv_def_opcode(p->m, def);
-    bool scalar = type->kind && strchr("fib", type->kind) && type->count == 1;
+    bool scalar = hdi_spirv_is_plain(type) && type->count == 1;
     if (p->facts[def] & HDI_SPIRV_KNOWN) {
         hdi_spirv_put_literal(p, type, p->bits[def]);
     } else if (is_zero(opcode) && (scalar || hdi_spirv_is_vector(type))) {

@@ -27,6 +27,12 @@ bool hdi_spirv_no_memory(hdi_spirv_module *m) {
     return false;
 }
 
+bool hdi_spirv_begins(const uint32_t *words, const char *text, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if ((char)(words[i / 4] >> (i % 4 * 8) & 0xFF) != text[i]) return false;
+    return true;
+}
+
 const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room) {
     size_t i = 0;
     for (; i + 1 < room; i++) {

@@ -17,18 +17,10 @@ typedef struct reach {
 
 /* ---- choosing ---- */
 
-static bool name_is(const uint32_t *text, const char *name) {
-    for (size_t i = 0;; i++) {
-        char letter = (char)(text[i / 4] >> (i % 4 * 8) & 0xFF);
-        if (letter != name[i]) return false;
-        if (letter == 0) return true;
-    }
-}
-
 static hd_status choose_entry(const hdi_spirv_module *m, const char *name, uint32_t *out_entry, hd_error *error) {
     for (uint32_t i = 0; i < m->entry_count; i++) {
         *out_entry = m->entries[i];
-        if (name_is(hdi_spirv_words(m, *out_entry) + 3, name ? name : "main")) return HD_OK;
+        if (hdi_spirv_text_is(hdi_spirv_words(m, *out_entry) + 3, name ? name : "main")) return HD_OK;
     }
     if (!name && m->entry_count == 1) return HD_OK;
     char first[64];
@@ -261,7 +253,7 @@ static bool reflect(hdi_spirv_module *m, uint32_t entry, hdi_spirv_info *info) {
     if (!r.used || !r.written || !r.state || !r.stack || !r.next || !r.inlined) return hdi_spirv_no_memory(m);
     const uint32_t *name = hdi_spirv_words(m, entry) + 3;
     hdi_spirv_quote(name, info->entry, sizeof info->entry);
-    if (!name_is(name, info->entry)) return hdi_spirv_beyond(m, entry, "its name is longer than %zu letters, or not printable", sizeof info->entry - 1);
+    if (!hdi_spirv_text_is(name, info->entry)) return hdi_spirv_beyond(m, entry, "its name is longer than %zu letters, or not printable", sizeof info->entry - 1);
     info->version = m->version;
     uint32_t workgroup_size = 0, function = hdi_spirv_find(m, hdi_spirv_words(m, entry)[2]);
     return note_capabilities(m, info) && note_constants(m, info, &workgroup_size) && note_workgroup(m, entry, workgroup_size, info) &&

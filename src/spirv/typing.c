@@ -21,7 +21,7 @@ typedef struct form {
 static form form_of(const hdi_spirv_module *m, uint32_t type_def, bool matrices) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
     form f = { .def = type_def, .is_signed = type->is_signed, .width = type->width, .count = type->count };
-    if (type->kind == 'f' || type->kind == 'i' || type->kind == 'b') f.kind = type->kind;
+    if (hdi_spirv_is_plain(type)) f.kind = type->kind;
     if (type->kind == 'c' && matrices) {
         f.kind = hdi_spirv_type_at(m, type->element)->kind;
         f.is_matrix = true;
@@ -94,9 +94,6 @@ static bool apply_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, cons
 
 static uint32_t type_of_id(const hdi_spirv_module *m, uint32_t id) { return m->defs[hdi_spirv_find(m, id)].type; }
 
-static bool is_vector(const hdi_spirv_type *type) {
-    return type->count > 1 && (type->kind == 'f' || type->kind == 'i' || type->kind == 'b');
-}
 static bool is_int_scalar(const hdi_spirv_type *type) { return type->kind == 'i' && type->count == 1; }
 static bool is_bool_scalar(const hdi_spirv_type *type) { return type->kind == 'b' && type->count == 1; }
 
@@ -118,8 +115,8 @@ static bool construct(hdi_spirv_module *m, uint32_t inst, uint32_t result, const
     for (uint32_t i = 0; i < count && fits; i++) {
         uint32_t part = type_of_id(m, ids[i]);
         const hdi_spirv_type *part_type = hdi_spirv_type_at(m, part);
-        if (is_vector(type)) {
-            fits = part == type->element || (is_vector(part_type) && part_type->element == type->element);
+        if (hdi_spirv_is_vector(type)) {
+            fits = part == type->element || (hdi_spirv_is_vector(part_type) && part_type->element == type->element);
             parts += part_type->count;
         } else {
             uint32_t wanted = type->kind == 's' ? follow(m, result, &i, 1) : type->element;
@@ -127,15 +124,15 @@ static bool construct(hdi_spirv_module *m, uint32_t inst, uint32_t result, const
             parts++;
         }
     }
-    bool composite = is_vector(type) || type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c';
-    fits &= composite && parts == (type->kind == 'c' ? 1 : type->count) && (!is_vector(type) || count > 1);
+    bool composite = hdi_spirv_is_vector(type) || type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c';
+    fits &= composite && parts == (type->kind == 'c' ? 1 : type->count) && (!hdi_spirv_is_vector(type) || count > 1);
     return fits || hdi_spirv_bad(m, inst, "its parts do not make a value of its type");
 }
 
 static bool shuffle(hdi_spirv_module *m, uint32_t inst, uint32_t result, const uint32_t *words, uint32_t count) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result);
     const hdi_spirv_type *a = hdi_spirv_type_at(m, type_of_id(m, words[0])), *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
-    bool fits = is_vector(type) && is_vector(a) && is_vector(b) && a->element == type->element && b->element == type->element &&
+    bool fits = hdi_spirv_is_vector(type) && hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) && a->element == type->element && b->element == type->element &&
                 count - 2 == type->count;
     for (uint32_t i = 2; i < count && fits; i++) fits = words[i] < a->count + b->count || words[i] == UINT32_MAX;
     return fits || hdi_spirv_bad(m, inst, "its vectors or indices do not make a vector of its type");
@@ -151,9 +148,9 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint3
     case SpvOpVectorShuffle: return shuffle(m, inst, result, words, count);
     case SpvOpCompositeExtract: fits = first && count > 1 && follow(m, first, words + 1, count - 1) == result; break;
     case SpvOpCompositeInsert: fits = first && count > 2 && second == result && follow(m, second, words + 2, count - 2) == first; break;
-    case SpvOpVectorExtractDynamic: fits = is_vector(first_type) && first_type->element == result && is_int_scalar(second_type); break;
+    case SpvOpVectorExtractDynamic: fits = hdi_spirv_is_vector(first_type) && first_type->element == result && is_int_scalar(second_type); break;
     case SpvOpVectorInsertDynamic:
-        fits = is_vector(type) && first == result && second == type->element && is_int_scalar(hdi_spirv_type_at(m, type_of_id(m, words[2])));
+        fits = hdi_spirv_is_vector(type) && first == result && second == type->element && is_int_scalar(hdi_spirv_type_at(m, type_of_id(m, words[2])));
         break;
     case SpvOpCopyObject: fits = first == result && first != 0; break;
     case SpvOpCopyLogical: fits = first != result && type->kind && (type->kind == 's' || type->kind == 'a') && first_type->alike == type->alike; break;
@@ -164,11 +161,10 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint3
 
 static bool select_rule(hdi_spirv_module *m, uint32_t inst, uint32_t result, const uint32_t *ids) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *condition = hdi_spirv_type_at(m, type_of_id(m, ids[0]));
-    bool plain = type->kind == 'f' || type->kind == 'i' || type->kind == 'b';
     bool whole = m->version >= 0x10400 && (type->kind == 's' || type->kind == 'a' || type->kind == 'm' || type->kind == 'c');
     bool fits = type_of_id(m, ids[1]) == result && type_of_id(m, ids[2]) == result &&
-                ((is_bool_scalar(condition) && (whole || (plain && (type->count == 1 || m->version >= 0x10400)))) ||
-                 (plain && condition->kind == 'b' && condition->count == type->count));
+                ((is_bool_scalar(condition) && (whole || (hdi_spirv_is_plain(type) && (type->count == 1 || m->version >= 0x10400)))) ||
+                 (hdi_spirv_is_plain(type) && condition->kind == 'b' && condition->count == type->count));
     return fits || hdi_spirv_bad(m, inst, "condition and values do not go with its result");
 }
 
@@ -192,17 +188,17 @@ static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t
         fits = (type->kind == 'm' && first == result && second == column->element) || (type->kind == 'c' && first == result && second == type->element);
         break;
     case SpvOpVectorTimesMatrix:
-        fits = b->kind == 'm' && is_vector(type) && first == b->element && type->element == a->element && type->count == b->count;
+        fits = b->kind == 'm' && hdi_spirv_is_vector(type) && first == b->element && type->element == a->element && type->count == b->count;
         break;
     case SpvOpMatrixTimesVector:
-        fits = a->kind == 'm' && is_vector(b) && result == a->element && b->element == a_column->element && b->count == a->count;
+        fits = a->kind == 'm' && hdi_spirv_is_vector(b) && result == a->element && b->element == a_column->element && b->count == a->count;
         break;
     case SpvOpMatrixTimesMatrix:
         fits = type->kind == 'm' && a->kind == 'm' && b->kind == 'm' && type->element == a->element && type->count == b->count &&
                b_column->count == a->count && b_column->element == a_column->element;
         break;
     case SpvOpOuterProduct:
-        fits = type->kind == 'm' && first == type->element && is_vector(b) && b->element == a->element && b->count == type->count;
+        fits = type->kind == 'm' && first == type->element && hdi_spirv_is_vector(b) && b->element == a->element && b->count == type->count;
         break;
     default: /* Transpose */
         fits = type->kind == 'm' && a->kind == 'm' && type->count == a_column->count && column->count == a->count && column->element == a_column->element;
@@ -227,7 +223,7 @@ static bool integer_dot(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uin
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *a = hdi_spirv_type_at(m, type_of_id(m, words[0]));
     const hdi_spirv_type *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
     bool packed = is_int_scalar(a) && is_int_scalar(b) && a->width == 32 && b->width == 32 && count > ids && words[ids] == 0;
-    bool vectors = is_vector(a) && is_vector(b) && a->kind == 'i' && b->kind == 'i' && a->count == b->count && a->width == b->width && count == ids;
+    bool vectors = hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) && a->kind == 'i' && b->kind == 'i' && a->count == b->count && a->width == b->width && count == ids;
     uint32_t needs = packed ? SpvCapabilityDotProductInput4x8BitPackedKHR
                    : a->width == 8 && a->count == 4 ? SpvCapabilityDotProductInput4x8BitKHR : SpvCapabilityDotProductInputAllKHR;
     bool has = hdi_spirv_has(m, needs) || (vectors && hdi_spirv_has(m, SpvCapabilityDotProductInputAllKHR));
