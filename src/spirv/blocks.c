@@ -3,14 +3,6 @@
  * stay in their function. Relies on read.c and declare.c. */
 #include "spirv/module.h"
 
-static bool is_terminator(uint32_t opcode) {
-    switch (opcode) {
-    case SpvOpBranch: case SpvOpBranchConditional: case SpvOpSwitch: case SpvOpReturn: case SpvOpReturnValue:
-    case SpvOpUnreachable: return true;
-    default: return false;
-    }
-}
-
 static bool is_merge(uint32_t opcode) { return opcode == SpvOpSelectionMerge || opcode == SpvOpLoopMerge; }
 
 uint32_t hdi_spirv_target(const hdi_spirv_module *m, uint32_t block, uint32_t n) {
@@ -83,7 +75,7 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
     uint32_t opcode = hdi_spirv_opcode(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
     bool entry = function->block_count == 1;
-    if (block->merge_inst && !is_terminator(opcode)) return hdi_spirv_bad(m, inst, "a merge is followed by its branch");
+    if (block->merge_inst && !hdi_spirv_ends_block(opcode)) return hdi_spirv_bad(m, inst, "a merge is followed by its branch");
     if (opcode == SpvOpPhi && (*busy || entry)) return hdi_spirv_bad(m, inst, "a phi stands first in its block, and not in the first block");
     if (opcode == SpvOpVariable && (*busy || !entry)) return hdi_spirv_bad(m, inst, "variables stand first in the first block");
     bool mute = opcode == SpvOpPhi || opcode == SpvOpVariable || opcode == SpvOpLine || opcode == SpvOpNoLine || opcode == SpvOpNop ||
@@ -94,7 +86,7 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
         bool fits = opcode == SpvOpLoopMerge ? loop_control_fits(words) : words[2] < 3;
         if (!fits) return hdi_spirv_bad(m, inst, "its control word is not of the format");
     }
-    if (!is_terminator(opcode)) return true;
+    if (!hdi_spirv_ends_block(opcode)) return true;
     if (block->merge_inst) {
         bool loop = hdi_spirv_opcode(m, block->merge_inst) == SpvOpLoopMerge;
         if (opcode != SpvOpBranchConditional && opcode != (loop ? SpvOpBranch : SpvOpSwitch))
@@ -153,7 +145,7 @@ bool hdi_spirv_blocks(hdi_spirv_module *m) {
                 return hdi_spirv_bad(m, i, "the block before it has no terminator");
             fine = add_to_block(m, i, function, block, &busy);
             if (row->operands[0] == 't') m->defs[hdi_spirv_find(m, hdi_spirv_words(m, i)[2])].block = m->block_count - 1;
-            if (is_terminator(opcode)) block = NULL;
+            if (hdi_spirv_ends_block(opcode)) block = NULL;
         } else if (!function) {
             fine = silent || hdi_spirv_bad(m, i, "it belongs in a function");
         } else if (opcode == SpvOpLabel) {

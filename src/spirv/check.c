@@ -111,8 +111,7 @@ static bool check_extensions_suffice(hdi_spirv_module *m) {
                 wanted = capabilities[k].extension ? capabilities[k].extension : "of a later version";
         bool storage_buffer = opcode == SpvOpTypePointer && hdi_spirv_words(m, i)[2] == SpvStorageClassStorageBuffer;
         if (storage_buffer && minor < 3) wanted = extensions[0];
-        if (opcode == SpvOpDecorateString && minor < 4) wanted = "SPV_GOOGLE_decorate_string";
-        if (opcode == SpvOpMemberDecorateString && minor < 4) wanted = "SPV_GOOGLE_decorate_string";
+        if ((opcode == SpvOpDecorateString || opcode == SpvOpMemberDecorateString) && minor < 4) wanted = "SPV_GOOGLE_decorate_string";
         if (wanted && !has_extension(m, wanted)) return hdi_spirv_bad(m, i, "the module does not declare its extension, %s", wanted);
     }
     return true;

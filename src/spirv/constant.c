@@ -91,9 +91,7 @@ bool hdi_spirv_calculate(uint32_t opcode, uint64_t a, uint64_t b, uint32_t width
 bool hdi_spirv_calculate_glsl(uint32_t number, uint64_t a, uint64_t b, uint32_t width, uint64_t *out) {
     const bool least = number == 38 || number == 39, most = number == 41 || number == 42, is_signed = number == 39 || number == 42;
     if (number == 73) { /* FindILsb */
-        uint32_t i = 0;
-        while (i < 32 && !(a >> i & 1)) i++;
-        *out = i < 32 ? i : UINT32_MAX;
+        *out = (uint32_t)a ? (uint32_t)__builtin_ctz((uint32_t)a) : UINT32_MAX;
         return true;
     }
     if (least || most) *out = compare(is_signed ? SpvOpSLessThan : SpvOpULessThan, a, b, width) == least ? a : b;

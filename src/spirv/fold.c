@@ -94,12 +94,6 @@ static void fold_numbers(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, co
     else if (a_known != b_known) fold_by_one(p, opcode, def, a_known ? a : b, a_known ? b : a);
 }
 
-static uint32_t count_bits(uint64_t x) {
-    uint32_t count = 0;
-    for (; x; x &= x - 1) count++;
-    return count;
-}
-
 /* Instructions of GLSL.std.450 that choose among or search in integers. */
 static void fold_glsl(hdi_spirv_printer *p, uint32_t def, const uint32_t *words) {
     uint32_t number = words[4], a = operand(p, words, 5), b = words[0] >> 16 > 6 ? operand(p, words, 6) : a;
@@ -132,7 +126,7 @@ static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst
         fold_glsl(p, def, words);
     } else if (opcode == SpvOpBitCount && type->count == 1) {
         uint32_t of = operand(p, words, 3);
-        if (hdi_spirv_is_known(p, of)) know(p, def, count_bits(p->bits[of]));
+        if (hdi_spirv_is_known(p, of)) know(p, def, (uint32_t)__builtin_popcountll(p->bits[of]));
     } else if (type->count == 1 && (type->kind == 'i' || type->kind == 'b')) {
         fold_numbers(p, opcode, def, words);
     }

@@ -185,6 +185,7 @@ static inline bool hdi_spirv_is_type(uint32_t opcode) {
 static inline bool hdi_spirv_is_constant(uint32_t opcode) {
     return opcode >= SpvOpConstantTrue && opcode <= SpvOpSpecConstantOp;
 }
+static inline bool hdi_spirv_ends_block(uint32_t opcode) { return opcode >= SpvOpBranch && opcode <= SpvOpUnreachable && opcode != SpvOpKill; }
 static inline bool hdi_spirv_is_group(uint32_t opcode) {
     return opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap;
 }

@@ -192,11 +192,15 @@ static bool index_instructions(hdi_spirv_module *m) {
     return true;
 }
 
-static bool has_result(const char *operands) { return operands[0] == 'r' || (operands[0] == 't' && operands[1] == 'r'); }
+/* The word of its result; 0: it has none. */
+static uint32_t result_word(const hdi_spirv_module *m, uint32_t inst) {
+    const char *operands = hdi_spirv_op_row(hdi_spirv_opcode(m, inst))->operands;
+    return operands[0] == 'r' ? 1 : operands[0] == 't' && operands[1] == 'r' ? 2 : 0;
+}
 
 bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end) {
     uint32_t results = 0, before = HDI_MAX(m->def_count, 1u);
-    for (uint32_t i = inst_first; i < inst_end; i++) results += has_result(hdi_spirv_op_row(hdi_spirv_opcode(m, i))->operands);
+    for (uint32_t i = inst_first; i < inst_end; i++) results += result_word(m, i) != 0;
     hdi_spirv_def *defs = hdi_arena_alloc(&m->arena, ((size_t)before + results) * sizeof *defs);
     if (!m->def_of_id) m->def_of_id = hdi_arena_alloc(&m->arena, (size_t)m->bound * sizeof *m->def_of_id);
     if (!defs || !m->def_of_id) return hdi_spirv_no_memory(m);
@@ -204,8 +208,7 @@ bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_en
     m->defs = defs;
     m->def_count = before;
     for (uint32_t i = inst_first; i < inst_end; i++) {
-        const char *operands = hdi_spirv_op_row(hdi_spirv_opcode(m, i))->operands;
-        uint32_t at = operands[0] == 'r' ? 1 : operands[0] == 't' && operands[1] == 'r' ? 2 : 0;
+        uint32_t at = result_word(m, i);
         if (at == 0) continue;
         if (hdi_spirv_length(m, i) <= at) return hdi_spirv_bad(m, i, "too short to hold its result");
         uint32_t id = hdi_spirv_words(m, i)[at];

@@ -18,7 +18,6 @@ typedef struct pruning {
 
 static bool has_bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
 static void set_bit(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i % 64; }
-static bool ends_block(uint32_t opcode) { return (opcode >= SpvOpBranch && opcode <= SpvOpUnreachable && opcode != SpvOpKill); }
 
 static void note(pruning *p, uint32_t id, uint32_t what) {
     p->notes[id] = what;
@@ -107,7 +106,7 @@ static void meet_targets(pruning *p, uint32_t label, const uint32_t *words) {
 }
 
 static bool heads_loop(const uint32_t *words) {
-    for (; !ends_block(words[0] & 0xFFFF); words += words[0] >> 16)
+    for (; !hdi_spirv_ends_block(words[0] & 0xFFFF); words += words[0] >> 16)
         if ((words[0] & 0xFFFF) == SpvOpLoopMerge) return true;
     return false;
 }
@@ -129,7 +128,7 @@ static void keep_blocks(pruning *p) {
             } else if (hdi_spirv_op_row(opcode)->operands[0] == 't') {
                 note_value(p, words);
             }
-        } while (!ends_block(opcode));
+        } while (!hdi_spirv_ends_block(opcode));
         p->kept++; /* the label */
         meet_targets(p, label, words);
     }
@@ -180,7 +179,7 @@ static bool index_functions(pruning *p, uint32_t first) {
         const bool block = (m->words[at] & 0xFFFF) == SpvOpLabel;
         uint32_t inst = at;
         insts[m->inst_count++] = inst;
-        while (block && !ends_block(m->words[inst] & 0xFFFF)) insts[m->inst_count++] = inst += m->words[inst] >> 16;
+        while (block && !hdi_spirv_ends_block(m->words[inst] & 0xFFFF)) insts[m->inst_count++] = inst += m->words[inst] >> 16;
     }
     return true;
 }
