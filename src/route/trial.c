@@ -31,12 +31,21 @@ static double median_of(const hdi_candidate *c) {
     return sorted[(count - 1) / 2];
 }
 
+/* Of the last rounds, without the few that took many times as long. */
+static double mean_of(const hdi_candidate *c) {
+    const uint64_t count = HDI_MIN(c->count, HDI_TRIAL_KEPT);
+    const double most = MOST_TIMES * median_of(c);
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) sum += HDI_MIN(c->ns[i], most);
+    return count ? sum / (double)count : 0;
+}
+
 double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
 
-/* A try has ended: who is at home now? */
+/* A try has ended: who is at home now? Means stand beside means: some rounds are long, and a median does not see them. */
 static void judge(hdi_trial *t, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at], *home = &t->of[t->home];
-    const double ns = median_of(c), home_ns = hdi_candidate_ns(home);
+    const double ns = c->count < MANY ? median_of(c) : mean_of(c), home_ns = hdi_candidate_ns(home);
     const bool again = c->tries >= FIRST_TRIES, faster = ns < home_ns, clear = ns < CLEAR * home_ns;
     if (home->tries == 0) home->tries = 1;
     c->tries = HDI_MIN(c->tries + 1, FIRST_TRIES);
@@ -52,9 +61,10 @@ static void judge(hdi_trial *t, uint64_t now_ns) {
 /* The least that it ever took; and a try may end here. */
 static void look_at(hdi_trial *t, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
-    const double ns = median_of(c), home_ns = hdi_candidate_ns(&t->of[t->home]);
+    const hdi_candidate *home = &t->of[t->home];
+    const double ns = median_of(c);
     if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
-    if (t->trying && (c->count == MANY || ns > CLOSE * home_ns || home_ns > CLOSE * ns)) judge(t, now_ns);
+    if (t->trying && (c->count == MANY || ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t, now_ns);
 }
 
 void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
