@@ -23,7 +23,7 @@ typedef struct hdi_host {
     const char         *cache_dir;  /* existing folder for compiled kernels, or NULL */
     bool                validation;
     bool                one_queue;   /* everything is handed over to the compute queue */
-    uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0: as many as there are processors */
+    uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;
     hdi_crew           *crew;        /* helps with kernels of the CPU device and with copies; NULL: nobody does */
 } hdi_host;

@@ -229,8 +229,7 @@ hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint3
     const uint32_t missing = status ? 0 : find_kernels(device, wanted, count);
     hdi_mutex_unlock(&device->lock);
     if (status) return status;
-    const uint32_t threads = device->host->cpu_threads ? device->host->cpu_threads : hdi_processor_count();
-    if (missing) hdi_side_by_side(device->found.caps.native_kernels ? 1 : HDI_MIN(threads, missing), compile, &all, count);
+    if (missing) hdi_side_by_side(device->found.caps.native_kernels ? 1 : HDI_MIN(device->host->cpu_threads, missing), compile, &all, count);
     hdi_mutex_lock(&device->lock);
     for (uint32_t i = 0; i < count; i++)
         if (wanted[i].missing && wanted[i].loaded) {

@@ -146,7 +146,7 @@ static hd_status write_inputs(const contest *c, uint32_t program, hdi_core *core
     for (uint32_t i = 0; i < from->node_count && !status; i++) {
         const hdi_node *node = &from->nodes[i];
         uint32_t slot;
-        if (!node->name || !hdi_core_find(core, node->name, 1u << HDI_STORAGE_INPUT, &slot)) continue;
+        if (!node->name || !hdi_core_find(core, node->name, HDI_KIND(INPUT), &slot)) continue;
         const uint64_t bytes = core->plan->slots[slot].tensor_bytes;
         void *data = hdi_alloc(c->device->host->allocator, (size_t)bytes);
         status = data ? hold(core, slot, error) : no_memory(error);
@@ -170,11 +170,11 @@ static hd_status make_core(const contest *c, uint32_t program, uint32_t option, 
     if (!status) status = hdi_core_of_plan(c->device, plan, &core, error);
     *out_core = core;
     for (uint32_t i = 0; i < from->node_count && !status && c->standard[program]; i++)
-        if (from->nodes[i].name && hdi_core_find(core, from->nodes[i].name, 1u << HDI_STORAGE_INPUT, &slot) &&
-            hdi_core_find(c->standard[program], from->nodes[i].name, 1u << HDI_STORAGE_INPUT, &home)) core->slots[slot].home = &c->standard[program]->slots[home];
+        if (from->nodes[i].name && hdi_core_find(core, from->nodes[i].name, HDI_KIND(INPUT), &slot) &&
+            hdi_core_find(c->standard[program], from->nodes[i].name, HDI_KIND(INPUT), &home)) core->slots[slot].home = &c->standard[program]->slots[home];
     if (!status && !c->standard[program]) status = write_inputs(c, program, core, error);
     for (uint32_t i = 0; i < from->output_count && !status; i++)
-        if (hdi_core_find(core, from->outputs[i].name, 1u << HDI_STORAGE_OUTPUT, &slot)) status = hold(core, slot, error);
+        if (hdi_core_find(core, from->outputs[i].name, HDI_KIND(OUTPUT), &slot)) status = hold(core, slot, error);
     return status;
 }
 
@@ -195,7 +195,7 @@ static hd_status sample(hdi_core *core, uint32_t repeats, uint64_t *out_ns, hd_e
 static hd_status read_output(contest *c, uint32_t program, uint32_t output, hdi_core *core, void *data, hd_error *error) {
     const hdi_output *from = &c->programs[program]->outputs[output];
     uint32_t slot;
-    if (!hdi_core_find(core, from->name, 1u << HDI_STORAGE_OUTPUT, &slot)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the output \"%s\" is no operation's result", from->name);
+    if (!hdi_core_find(core, from->name, HDI_KIND(OUTPUT), &slot)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the output \"%s\" is no operation's result", from->name);
     return hdi_device_read(c->device, core->slots[slot].memory, 0, data, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
 }
 

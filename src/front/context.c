@@ -118,7 +118,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
     if (!desc->log_level && level && !read_level(level, &context->log.level)) bad = "HEDDLE_LOG is error, warning, info or debug";
     if (!hdi_option_number(HDI_OPTION_STRICT, 0, 1, 0, &strict)) bad = "HEDDLE_STRICT is 0 or 1";
     if (!hdi_option_number(HDI_OPTION_VALIDATION, 0, 1, 0, &validation)) bad = "HEDDLE_VALIDATION is 0 or 1";
-    if (!hdi_option_number(HDI_OPTION_THREADS, 1, 1024, 0, &threads)) bad = "HEDDLE_THREADS is 1 to 1024";
+    if (!hdi_option_number(HDI_OPTION_THREADS, 1, 1024, hdi_processor_count(), &threads)) bad = "HEDDLE_THREADS is 1 to 1024";
     if (!hdi_option_number(HDI_OPTION_QUEUES, 1, HDI_QUEUE_COUNT, HDI_QUEUE_COUNT, &queues) || queues == 2) bad = "HEDDLE_QUEUES is 1 or 3";
     if (!hdi_option_number(HDI_OPTION_WAIT_MS, 1, 1000000000, 60000, &wait_ms)) bad = "HEDDLE_WAIT_MS is 1 to 1000000000";
     if (!hdi_option_number(HDI_OPTION_VERIFY, 0, 2, 1, &verify)) bad = "HEDDLE_VERIFY is 0, 1 or 2";
@@ -148,7 +148,7 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     if (!context) return HD_STATUS_OUT_OF_HOST_MEMORY;
     context->allocator = allocator;
     hd_status status = resolve(context, desc);
-    if (!status) context->host.crew = hdi_crew_new(&context->allocator, context->host.cpu_threads ? context->host.cpu_threads : hdi_processor_count());
+    if (!status) context->host.crew = hdi_crew_new(&context->allocator, context->host.cpu_threads);
     if (!status && (!context->host.crew || !hdi_mutex_init(&context->lock))) status = HD_STATUS_OUT_OF_HOST_MEMORY;
     if (status) {
         hdi_crew_free(context->host.crew);

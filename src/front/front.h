@@ -168,6 +168,8 @@ void hdi_core_end(hdi_core *core);
 void hdi_core_retire(hdi_core *core, bool reusable);
 /* Ends all idle cores (of one device; NULL: of all). */
 void hdi_core_drop_idle(hd_context *context, const hd_device *device);
+/* A kind of storage, as one of several. */
+#define HDI_KIND(kind) (1u << HDI_STORAGE_##kind)
 /* The slot of one of these kinds that the caller knows by this name, or NULL: his port, or a piece of it. */
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot);
 /* Does every input have its bytes, in `instead` (hdi_core_run) or of its own? WRONG_STATE names the one that lacks them. */

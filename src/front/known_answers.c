@@ -189,7 +189,7 @@ static hd_status write_inputs(run *r, hd_error *error) {
     for (uint32_t i = 0; i < r->program->node_count && !status; i++) {
         const hdi_node *node = &r->program->nodes[i];
         uint32_t slot;
-        if (!node->name || !hdi_core_find(r->core, node->name, 1u << HDI_STORAGE_INPUT | 1u << HDI_STORAGE_STATE, &slot)) continue;
+        if (!node->name || !hdi_core_find(r->core, node->name, HDI_KIND(INPUT) | HDI_KIND(STATE), &slot)) continue;
         status = hdi_core_memory(r->core, slot, error);
         if (!status) status = hdi_device_write(r->core->device, r->core->slots[slot].memory, 0, r->values[i].data, r->core->plan->slots[slot].tensor_bytes, &r->core->last_ticket, error);
         r->core->slots[slot].written = true;
@@ -250,7 +250,7 @@ static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float sha
         uint8_t *given = hdi_arena_alloc(&r->arena, (size_t)bytes);
         uint32_t slot;
         if (!given) return no_memory(error);
-        if (!hdi_core_find(r->core, output->name, 1u << HDI_STORAGE_OUTPUT | 1u << HDI_STORAGE_STATE, &slot)) return hdi_fail(error, HD_STATUS_INTERNAL, "a known answer has no output");
+        if (!hdi_core_find(r->core, output->name, HDI_KIND(OUTPUT) | HDI_KIND(STATE), &slot)) return hdi_fail(error, HD_STATUS_INTERNAL, "a known answer has no output");
         status = hdi_device_read(device, r->core->slots[slot].memory, 0, given, bytes, r->core->last_ticket, error);
         if (!status) *out_worst = HDI_MAX(*out_worst, worst_error(right, given, exact, share));
     }

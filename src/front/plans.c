@@ -3,7 +3,6 @@
 #include "front/front.h"
 #include <stdio.h>
 
-#define KIND(kind) (1u << HDI_STORAGE_##kind)
 
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
     return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .budget_bytes = desc->budget_bytes,
@@ -127,7 +126,7 @@ static uint32_t find_part(const hd_plan *plan, uint32_t from, const char *name, 
 static hd_status find(hd_plan *plan, const char *name, uint32_t kinds, uint64_t bytes, uint32_t *out_part, uint32_t *out_slot, hd_error *error) {
     *out_part = find_part(plan, 0, name, kinds, out_slot);
     if (*out_part == plan->part_count)
-        return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"", kinds == (KIND(OUTPUT) | KIND(STATE)) ? "output or state" : "input or state", name);
+        return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"", kinds == (HDI_KIND(OUTPUT) | HDI_KIND(STATE)) ? "output or state" : "input or state", name);
     const hdi_core *core = plan->parts[*out_part].core;
     const uint64_t wanted = core->plan->slots[*out_slot].tensor_bytes + core->slots[*out_slot].elsewhere;
     if (bytes != wanted) return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)wanted, (unsigned long long)bytes);
@@ -168,10 +167,10 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
     hd_error error = { 0 };
     uint32_t part, slot;
     const uint64_t entered_ns = hdi_routing_enter(plan, false);
-    hd_status status = find(plan, name, KIND(INPUT) | KIND(STATE), bytes, &part, &slot, &error);
+    hd_status status = find(plan, name, HDI_KIND(INPUT) | HDI_KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error); /* segments that were not handed over yet may read it */
     if (!status && plan->desc.failover) status = keep_shadow(plan->parts[part].core, slot, data, &error);
-    for (; !status && part < plan->part_count; part = find_part(plan, part + 1, name, KIND(INPUT) | KIND(STATE), &slot))
+    for (; !status && part < plan->part_count; part = find_part(plan, part + 1, name, HDI_KIND(INPUT) | HDI_KIND(STATE), &slot))
         status = write_slot(plan->parts[part].core, slot, data, &error);
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
@@ -183,7 +182,7 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
 
 hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset) {
     if (!plan || !name || !buffer) return HD_STATUS_NULL_POINTER;
-    const uint32_t kinds = KIND(INPUT) | KIND(STATE) | KIND(OUTPUT);
+    const uint32_t kinds = HDI_KIND(INPUT) | HDI_KIND(STATE) | HDI_KIND(OUTPUT);
     hd_context *context = plan->context;
     hd_error error = { 0 };
     uint32_t slot, other;
@@ -276,7 +275,7 @@ static hd_status read_slot(const hdi_core *core, uint32_t slot, void *out_data, 
 
 /* The output or state from all parts that have rows of it. */
 static hd_status read_port(hd_plan *plan, const char *name, void *out_data, hd_error *error) {
-    const uint32_t kinds = KIND(OUTPUT) | KIND(STATE);
+    const uint32_t kinds = HDI_KIND(OUTPUT) | HDI_KIND(STATE);
     hd_status status = HD_OK;
     uint32_t slot;
     for (uint32_t part = find_part(plan, 0, name, kinds, &slot); part < plan->part_count && !status; part = find_part(plan, part + 1, name, kinds, &slot)) {
@@ -291,7 +290,7 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
     hd_error error = { 0 };
     uint32_t part, slot;
     const uint64_t entered_ns = hdi_routing_enter(plan, true);
-    hd_status status = find(plan, name, KIND(OUTPUT) | KIND(STATE), bytes, &part, &slot, &error);
+    hd_status status = find(plan, name, HDI_KIND(OUTPUT) | HDI_KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error);
     if (!status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT && !plan->ran)
         status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
@@ -335,7 +334,7 @@ static hd_status move_bytes(hdi_core *from, hdi_core *to, hd_error *error) {
     for (uint32_t i = 0; i < from->plan->slot_count; i++) {
         const hdi_plan_slot *slot = &from->plan->slots[i];
         uint32_t target;
-        if (!from->slots[i].shadow || !hdi_core_find(to, slot->name, KIND(INPUT) | KIND(STATE), &target)) continue;
+        if (!from->slots[i].shadow || !hdi_core_find(to, slot->name, HDI_KIND(INPUT) | HDI_KIND(STATE), &target)) continue;
         to->slots[target].shadow = from->slots[i].shadow;
         from->slots[i].shadow = NULL;
         hd_status status = write_slot(to, target, to->slots[target].shadow, error);

@@ -325,7 +325,7 @@ static bool has_bound(const hd_plan *plan) {
     return false;
 }
 
-#define MOVING (1u << HDI_STORAGE_INPUT | 1u << HDI_STORAGE_STATE)
+#define MOVING (HDI_KIND(INPUT) | HDI_KIND(STATE))
 
 /* The slot of a part that has bytes of the port, not by way of another part's; NULL: it has none. */
 static hdi_core_slot *own_slot(const hdi_part *part, const char *port, uint32_t *out_slot) {

@@ -5,7 +5,6 @@
 #include "front/front.h"
 
 enum { DEPTH = 3, MOST_DEPTH = 8 };
-#define KIND(kind) (1u << HDI_STORAGE_##kind)
 
 /* A slot of the plan in one set. */
 typedef struct port {
@@ -184,7 +183,7 @@ static item item_of_output(const hd_stream_output *out) { return (item){ out->na
 static hd_status find(const hd_stream *stream, const item *it, uint32_t *out_slot, hd_error *error) {
     const char *noun = it->in ? "input" : "output";
     if (!it->name) return hdi_fail(error, HD_STATUS_NULL_POINTER, "an %s of a stream has no name", noun);
-    if (!hdi_core_find(stream->core, it->name, it->in ? KIND(INPUT) : KIND(OUTPUT), out_slot))
+    if (!hdi_core_find(stream->core, it->name, it->in ? HDI_KIND(INPUT) : HDI_KIND(OUTPUT), out_slot))
         return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"; states are the plan's", noun, it->name);
     const uint64_t wanted = stream->core->plan->slots[*out_slot].tensor_bytes;
     if (it->bytes != wanted)

@@ -183,9 +183,13 @@ hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_tas
     const bool plain = is_plain_copy(task);
     if (plain && (plan->caps.copy_kernel_bytes == 0 || hd_tensor_bytes(task->out.dtype, task->out.shape) < plan->caps.copy_kernel_bytes))
         return emit_copy(plan, task, label, error);
-    const hdi_task words = plain ? copy_of_words(task) : (hdi_task){ .op = HDI_OP_COPY };
+    hdi_task words;
+    if (plain) {
+        words = copy_of_words(task);
+        task = &words;
+    }
     hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan, .menus = plan->options.menus };
-    const hdi_request request = request_of(plan, plain ? &words : task);
+    const hdi_request request = request_of(plan, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);

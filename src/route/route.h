@@ -182,7 +182,8 @@ double hdi_route_node_ns(const hdi_routing *routing, uint32_t node, uint32_t dev
 /* The whole time of the placement: nodes, values that cross, submissions of its segments. */
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error);
 /* Finds the placement: a minimum cut, or all on one device, or tasks dealt out to both and moved one by one while that helps: what takes
- * the least time; or what can be is shared by rows, where that is predicted to take at most HDI_ROWS_PAY of it. Statuses: UNSUPPORTED (a node that neither device computes), OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
+ * the least time; or what can be is shared by rows, where that is predicted to take at most HDI_ROWS_PAY of it. Statuses: UNSUPPORTED
+ * (a node that neither device computes), OUT_OF_HOST_MEMORY. hdi_route_free ends the route. */
 hd_status hdi_route_make(const hdi_routing *routing, hdi_route *out_route, hd_error *error);
 void hdi_route_free(const hd_program *program, hdi_route *route);
 

@@ -31,13 +31,12 @@ static double median_of(const hdi_candidate *c) {
     return sorted[(count - 1) / 2];
 }
 
-/* Of the last rounds, without the few that took many times as long. */
+/* Of the last rounds, once there are enough, and not more of one than many times the median. */
 static double mean_of(const hdi_candidate *c) {
-    const uint64_t count = HDI_MIN(c->count, HDI_TRIAL_KEPT);
     const double most = MOST_TIMES * median_of(c);
     double sum = 0;
-    for (uint64_t i = 0; i < count; i++) sum += HDI_MIN(c->ns[i], most);
-    return count ? sum / (double)count : 0;
+    for (uint32_t i = 0; i < HDI_TRIAL_KEPT; i++) sum += HDI_MIN(c->ns[i], most);
+    return sum / HDI_TRIAL_KEPT;
 }
 
 double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
@@ -108,7 +107,8 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible) return false;
-    const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : MANY), cost = rounds * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
+    const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : MANY);
+    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
     const bool first = c->tries < FIRST_TRIES;
     const bool other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns); /* one try, whatever those before did cost */
     if (cost + (other ? 0 : t->tried_ns) > most) return false;

@@ -140,7 +140,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     snprintf(found->info.driver, sizeof found->info.driver, "heddle %s, %u-bit vectors", hd_version(), (unsigned)simd_bytes() * 8);
     found->info.kind = HD_DEVICE_CPU;
     found->info.memory_bytes = memory;
-    uint64_t threads = host->cpu_threads ? host->cpu_threads : hdi_processor_count();
+    const uint64_t threads = HDI_MAX(host->cpu_threads, 1u);
     found->caps = (hdi_caps){
         .native_kernels = 1, .memory_bytes = memory, .host_bytes = memory, .max_allocation_bytes = memory,
         .max_binding_bytes = memory, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
