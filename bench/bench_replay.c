@@ -108,7 +108,11 @@ int main(int count, char **arguments) {
     hd_context *context = NULL;
     hd_device *device = NULL;
     bool own = count > 5 && strcmp(arguments[5], "own") == 0;
-    if (elements < 256 || elements % 256 != 0 || links < 2 || rounds < 1 || hd_context_create(NULL, &context)) return 2;
+    if (elements < 256 || elements % 256 != 0 || links < 2 || rounds < 1) {
+        fputs("bench_replay: [device] [links, 2 or more] [rounds] [elements, a multiple of 256] [scale|own]\n", stderr);
+        return 2;
+    }
+    if (hd_context_create(NULL, &context)) return 1;
     if (hd_device_open(context, &(hd_device_desc){ .id = count > 1 ? arguments[1] : NULL }, &device)) {
         fprintf(stderr, "%s\n", hd_context_error(context));
         return 1;

@@ -1,6 +1,6 @@
 /* bench_route.c: `heddle bench route`: batches on the CPU, on another device, and where route "auto" places their tasks, inputs
- * handed over and outputs read in each run. What was predicted stands beside what was measured; the regret is what the route
- * takes longer than the fastest of the three. */
+ * handed over and outputs read in each round. A sample is the mean of the rounds of a stretch, those that are tries with them. What was
+ * predicted stands beside what was measured; the regret is what the route takes longer than the fastest of the three. */
 #include "cli/bench_batch.h"
 #include "cli/measure.h"
 #include "cli/workload.h"
@@ -8,15 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_RUNS = 96, TURNS = 32 };
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, TURNS = 8 };
 
-#define WARM_NS UINT64_C(1500000000)
-#define TURN_NS UINT64_C(2000000)
+#define WARM_NS    UINT64_C(1500000000)
+#define STRETCH_NS UINT64_C(10000000)
+
+typedef struct routed_job {
+    workload_job job;
+    uint64_t     round_ns; /* the mean of its last stretch */
+} routed_job;
 
 typedef struct routes {
     size_t        count;   /* batches */
     workload_data data;
-    workload_job *jobs;    /* by device (but the CPU), batch and choice */
+    routed_job   *jobs;    /* by device (but the CPU), batch and choice */
     measure_case *cases;   /* the same */
     char        (*devices)[80]; /* how rows name the places, likewise */
 } routes;
@@ -72,10 +77,21 @@ static hd_program *make_batch(hd_context *context, size_t batch) {
     return extras[batch - batch_mix_count].make(context);
 }
 
+/* Rounds in a row, one at least. */
+static hd_status run_stretch(void *user) {
+    routed_job *j = user;
+    const uint64_t began = cli_now_ns();
+    uint64_t rounds = 0, spent = 0;
+    hd_status status = HD_OK;
+    for (; !status && spent < STRETCH_NS; rounds++, spent = cli_now_ns() - began) status = workload_run_with_transfers(&j->job);
+    j->round_ns = spent / rounds;
+    return status;
+}
+
 static int make_job(measure *m, routes *r, size_t index) {
     const size_t choice = index % CHOICES, batch = index / CHOICES % r->count;
     const measure_device *cpu = &m->devices[0], *on = &m->devices[1 + index / CHOICES / r->count];
-    workload_job *job = &r->jobs[index];
+    workload_job *job = &r->jobs[index].job;
     table_row row = measure_row(m, choice == ALL_CPU ? cpu : on);
     job->device = choice == ALL_CPU ? cpu->device : on->device;
     job->data = &r->data;
@@ -92,8 +108,8 @@ static int make_job(measure *m, routes *r, size_t index) {
     const uint64_t began = cli_now_ns();
     hd_status status = workload_job_begin(job);
     row.first_ns = (double)(cli_now_ns() - began);
-    for (int i = 0; choice == AUTO && !status && (i < WARM_RUNS || cli_now_ns() - began < WARM_NS); i++) status = workload_run_with_transfers(job); /* its tries */
-    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = job, .sample = workload_run_with_transfers, .failed = status != HD_OK };
+    for (int i = 0; choice == AUTO && !status && (i < WARM_ROUNDS || cli_now_ns() - began < WARM_NS); i++) status = workload_run_with_transfers(job); /* its tries */
+    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = &r->jobs[index], .sample = run_stretch, .part_ns = &r->jobs[index].round_ns, .failed = status != HD_OK };
     return status ? measure_fail(m, &row) : CLI_OK;
 }
 
@@ -102,10 +118,7 @@ static int make_job(measure *m, routes *r, size_t index) {
 static int take_turns(const measure *m, routes *r, size_t count) {
     for (int turn = 0; turn < TURNS; turn++)
         for (size_t i = 0; i < count && !measure_is_ended(); i++) {
-            const uint64_t began = cli_now_ns();
-            hd_status status = HD_OK;
-            while (!r->cases[i].failed && !status && cli_now_ns() - began < TURN_NS) status = workload_run_with_transfers(&r->jobs[i]);
-            if (status) return measure_fail(m, &r->cases[i].row);
+            if (!r->cases[i].failed && run_stretch(&r->jobs[i])) return measure_fail(m, &r->cases[i].row);
         }
     return CLI_OK;
 }
@@ -128,7 +141,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         const size_t at = (device * r->count + batch) * CHOICES;
         const double ns[CHOICES] = { r->cases[at].row.median_ns, r->cases[at + 1].row.median_ns, r->cases[at + 2].row.median_ns };
         hd_plan_stats stats;
-        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].plan, &stats)) continue;
+        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].job.plan, &stats)) continue;
         const double least = fmin(ns[ALL_CPU], ns[ALL_DEVICE]);
         chosen += ns[AUTO];
         best += fmin(least, ns[AUTO]);
@@ -143,7 +156,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x1FEu);
-    printf("AUTO: behind %d runs, 1.5 s and %d turns of 2 ms in which it may try; TRIES: runs at other places than the best known one\n", WARM_RUNS, TURNS);
+    printf("times of a round, means of stretches of 10 ms; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", WARM_ROUNDS, TURNS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;
@@ -175,7 +188,7 @@ static int run(const cli_args *args) {
     if (!code) code = measure_routes(&m, &r);
     const size_t count = m.device_count > 1 ? (m.device_count - 1) * r.count * CHOICES : 0;
     if (r.cases) measure_cases_free(r.cases, count);
-    for (size_t i = 0; i < count && r.jobs; i++) workload_job_end(&r.jobs[i]);
+    for (size_t i = 0; i < count && r.jobs; i++) workload_job_end(&r.jobs[i].job);
     free(r.jobs);
     free(r.devices);
     workload_data_free(&r.data);

@@ -93,6 +93,7 @@ typedef struct hdi_crossing {
 /* A run with the writes before it and the reads after it: how long the caller was in calls of the plan. */
 typedef struct hdi_round {
     uint64_t spent_ns;
+    bool     unwatched; /* it is not timed */
     bool     ran, counts; /* as a usual one */
 } hdi_round;
 
@@ -109,7 +110,7 @@ typedef struct hdi_routed {
     uint8_t *shared;    /* the places of the trial's candidate on both devices; NULL: there is none */
     uint64_t key;       /* of the program, its wishes and devices, among the trials that a device keeps */
     hdi_round round;    /* under way */
-    uint64_t looked_ns, looking_ns; /* when the candidates were looked at last, and how long that took */
+    double   looked_ns, looking_ns; /* what the plan's rounds had taken when the candidates were looked at last, and how long that took */
 } hdi_routed;
 
 struct hd_plan {

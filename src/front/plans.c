@@ -380,7 +380,7 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
     const uint64_t entered_ns = hdi_routing_enter(plan, false);
     hd_status status = hdi_drive_start(plan, &error);
     hdi_routing_leave(plan, entered_ns);
-    if (entered_ns > 0) hdi_routing_ran(plan, false); /* when it ends is the caller's to see */
+    hdi_routing_ran(plan, false); /* when it ends is the caller's to see */
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);

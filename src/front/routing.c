@@ -235,8 +235,8 @@ hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *prog
     if (!status) status = tell(c, out_routed, out_stats, error);
     if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
     end_choice(c, program);
-    out_routed->looked_ns = hdi_now_ns();
-    out_routed->looking_ns = out_routed->looked_ns - began_ns;
+    out_routed->looked_ns = out_routed->trial.spent_ns;
+    out_routed->looking_ns = (double)(hdi_now_ns() - began_ns);
     return status;
 }
 
@@ -290,14 +290,16 @@ void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]) {
 
 static void close_round(hd_plan *plan) {
     const hdi_round round = plan->routed.round;
-    plan->routed.round = (hdi_round){ 0 };
-    hdi_trial_note(&plan->routed.trial, (double)round.spent_ns, round.counts, hdi_now_ns());
+    hdi_trial *t = &plan->routed.trial;
+    if (round.unwatched) hdi_trial_pass(t);
+    else hdi_trial_note(t, (double)round.spent_ns, round.counts, hdi_now_ns());
+    plan->routed.round = (hdi_round){ .unwatched = !hdi_trial_watches(t) };
 }
 
 uint64_t hdi_routing_enter(hd_plan *plan, bool reads) {
     if (!plan->routed.places) return 0;
     if (plan->routed.round.ran && !reads) close_round(plan);
-    return hdi_now_ns();
+    return plan->routed.round.unwatched ? 0 : hdi_now_ns();
 }
 
 void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns) {
@@ -305,6 +307,7 @@ void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns) {
 }
 
 void hdi_routing_ran(hd_plan *plan, bool counts) {
+    if (!plan->routed.places) return;
     plan->routed.round.ran = true;
     plan->routed.round.counts = counts;
     plan->stats.tried_runs += plan->routed.trial.at != plan->routed.trial.home;
@@ -453,20 +456,20 @@ static void renew(hd_plan *plan) {
     if (moved) hdi_trial_moved(&plan->routed.trial, next, (double)(hdi_now_ns() - began_ns));
     else if (moves) hdi_trial_failed(&plan->routed.trial, next, hdi_now_ns());
     if (!moved) hdi_routed_free(&routed, &plan->context->allocator);
-    plan->routed.looked_ns = hdi_now_ns();
-    plan->routed.looking_ns = plan->routed.looked_ns - began_ns;
+    plan->routed.looked_ns = plan->routed.trial.spent_ns;
+    plan->routed.looking_ns = (double)(hdi_now_ns() - began_ns);
     hd_program_destroy(program);
 }
 
-/* Looking again takes one part in so many of all time. */
-enum { LOOKING_SHARE = 64 };
+/* Looking again takes one part in so many of the time that the plan's rounds take. */
+enum { LOOKING_SHARE = 512 };
 
 void hdi_routing_step(hd_plan *plan) {
     hdi_routed *routed = &plan->routed;
     if (!routed->places) return;
     if (routed->round.ran) close_round(plan);
-    if (plan->stats.runs == 0 || has_bound(plan)) return;
-    const uint64_t now_ns = hdi_now_ns();
-    const bool old = hdi_routing_is_due(plan) && now_ns - routed->looked_ns > LOOKING_SHARE * routed->looking_ns;
-    if (old || hdi_trial_next(&routed->trial, now_ns) != routed->trial.at) renew(plan);
+    const bool due = hdi_routing_is_due(plan);
+    if ((routed->round.unwatched && !due) || plan->stats.runs == 0 || has_bound(plan)) return;
+    const bool old = due && routed->trial.spent_ns - routed->looked_ns > LOOKING_SHARE * routed->looking_ns;
+    if (old || hdi_trial_next(&routed->trial, hdi_now_ns()) != routed->trial.at) renew(plan);
 }

@@ -9,7 +9,7 @@
 #define CLEAR        0.1  /* of a logarithm: more than noise */
 #define SHARE        0.5  /* of the way to what was measured */
 #define MOST         64.0 /* times slower, or faster, than predicted */
-enum { FIRST_RUNS = 2, ONE_IN = 64 };
+enum { FIRST_RUNS = 2, ONE_IN = 256 };
 
 static double bound(double factor) { return HDI_MIN(HDI_MAX(factor, 1 / MOST), MOST); }
 

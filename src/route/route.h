@@ -144,7 +144,7 @@ typedef struct hdi_learned {
 double hdi_learned_factor(const hdi_learned *learned, hdi_family family, uint64_t now_ns);
 /* A run's time on a device. `predicted_ns`: of each family (NONE: of the submissions), by the figures alone. */
 void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns, uint64_t now_ns);
-/* Is run number `run` (0 is the first) one to measure? The first two, and one in 64. */
+/* Is run number `run` (0 is the first) one to measure? The first two, and one in 256. */
 bool hdi_learn_due(uint64_t run);
 
 /* ---- placing (place.c, rows.c) ---- */
@@ -218,7 +218,9 @@ typedef struct hdi_candidate {
     double   best_ns;      /* the least median of rounds; 0: it was never measured */
     double   last_ns;      /* what rounds took when the plan left it last */
     uint32_t tries;        /* the first ones follow each other at once, */
-    double   wait_ns;      /* later ones after a wait */
+    uint32_t wait;         /* later ones after so many rounds */
+    uint64_t at_round;     /* of the plan, when its last try ended */
+    double   ratio;        /* what a round takes as a share of one at home, by its tries */
     uint64_t at_ns;        /* when it was measured last, */
     double   against_ns;   /* and what the one at home took then */
 } hdi_candidate;
@@ -227,10 +229,14 @@ typedef struct hdi_trial {
     hdi_candidate of[HDI_CANDIDATES];
     uint32_t home, at;            /* the one that is known to be fastest, and the one where the plan is */
     uint64_t since;               /* rounds since the plan came there: the first ones are not counted */
+    double   came_ns;             /* what rounds and moves had taken by then */
     bool     trying;              /* it came for a try, which has not ended */
-    uint64_t stayed;              /* rounds since the last try ended */
+    uint64_t rounds;              /* all of them */
     double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and in rounds away from home beyond what they take at home */
 } hdi_trial;
+/* Is the coming round to be timed? Looking at the clock around each call is a part of what a short round takes. */
+bool hdi_trial_watches(const hdi_trial *trial);
+void hdi_trial_pass(hdi_trial *trial); /* a round was not timed */
 /* A round took this long. `counts` false: it was not a usual one. */
 void hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
 /* Where the next round is to be. A caller that goes there says so by hdi_trial_moved, with what moving took. */

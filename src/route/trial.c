@@ -7,15 +7,17 @@
 
 #define NEAR          3.0  /* times what the one at home takes: predicted beyond it, none is tried, */
 #define CLOSE         1.25 /* and measured beyond it, none is tried again */
-#define CLEAR         0.95 /* of that time: one that takes more is about as fast, and the next look may wait */
-#define OTHER         1.5  /* times as long, or as short: the one at home is not what it was when another one was tried in vain */
-#define FIRST_WAIT_NS 1e9  /* before it is tried again; each time in vain doubles the wait */
-#define MOST_WAIT_NS  64e9
-#define SHARE         16   /* trying takes one part in this of all time, */
+#define CLEAR         0.95 /* of that time: one that takes more is about as fast */
+#define OTHER         1.5  /* times as long, or as short, as it was: something has changed */
+#define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
+#define SHARE         64   /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and as long as this many rounds */
-#define LULL          4    /* times as many rounds as a try takes lie between two */
-/* A try ends after a few rounds, or after many where those few do not tell the two apart: a place that was just come to warms up. */
-enum { FIRST_TRIES = 2, SETTLED = 3, FEW = 5, MANY = 29, MEAN_OF = 64, MOST_TIMES = 8 };
+#define TRY_NS        1e7
+/* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. Before the
+ * next one so many rounds go by, and twice as many each time once it is known to be in vain. */
+enum { SETTLED = 3, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20 };
+/* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual; one in WATCHED is timed. */
+enum { MEAN_OF = 64, MOST_TIMES = 8, WATCHED = 4 };
 
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -31,39 +33,62 @@ static double median_of(const hdi_candidate *c) {
     return sorted[(count - 1) / 2];
 }
 
-/* Of the last rounds, once there are enough, and not more of one than many times the median. */
+/* Of the last rounds, and not more of one than many times the median. */
 static double mean_of(const hdi_candidate *c) {
     const double most = MOST_TIMES * median_of(c);
+    const uint64_t count = HDI_MIN(c->count, HDI_TRIAL_KEPT);
     double sum = 0;
-    for (uint32_t i = 0; i < HDI_TRIAL_KEPT; i++) sum += HDI_MIN(c->ns[i], most);
-    return sum / HDI_TRIAL_KEPT;
+    for (uint64_t i = 0; i < count; i++) sum += HDI_MIN(c->ns[i], most);
+    return sum / (double)count;
 }
 
 double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
 
+/* The candidate is at home from now on, and the others are measured by it. */
+static void move_home(hdi_trial *t, uint32_t to) {
+    const double ratio = t->of[to].ratio;
+    t->of[t->home].ratio = 1;
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) t->of[i].ratio /= ratio;
+    t->home = to;
+}
+
+/* What a try and the rounds at home before it took depends on what else the machine does then: one try may say the opposite of the next
+ * one. Their mean tells, until one is so far off that it speaks of something new. */
+static void weigh(hdi_candidate *c, double ratio) {
+    const bool is_new = ratio > OTHER * c->ratio || OTHER * ratio < c->ratio;
+    const uint32_t before = is_new ? 0 : c->tries;
+    c->ratio = before > 0 ? c->ratio * pow(ratio / c->ratio, 1.0 / (before + 1)) : ratio;
+    c->tries = HDI_MIN(before + 1, ENOUGH_TRIES);
+}
+
 /* A try has ended: who is at home now? Means stand beside means: some rounds are long, and a median does not see them. */
-static void judge(hdi_trial *t, uint64_t now_ns) {
+static void judge(hdi_trial *t) {
     hdi_candidate *c = &t->of[t->at], *home = &t->of[t->home];
-    const double ns = c->count < MANY ? median_of(c) : mean_of(c), home_ns = hdi_candidate_ns(home);
-    const bool again = c->tries >= FIRST_TRIES, faster = ns < home_ns, clear = ns < CLEAR * home_ns;
+    const double ns = mean_of(c), home_ns = hdi_candidate_ns(home);
+    weigh(c, ns / home_ns);
+    const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
+    c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
     if (home->tries == 0) home->tries = 1;
-    c->tries = HDI_MIN(c->tries + 1, FIRST_TRIES);
-    c->wait_ns = !again || clear ? FIRST_WAIT_NS : HDI_MIN(2 * c->wait_ns, MOST_WAIT_NS);
-    home->wait_ns = HDI_MAX(home->wait_ns, faster ? c->wait_ns : FIRST_WAIT_NS);
-    c->at_ns = now_ns;
+    home->wait = HDI_MAX(home->wait, c->ratio < 1 ? c->wait : FIRST_WAIT);
+    c->at_round = home->at_round = t->rounds;
     c->against_ns = home_ns;
     home->against_ns = ns;
     t->trying = false;
-    if (faster) t->home = t->at;
+    if (c->ratio < 1) move_home(t, t->at);
 }
 
-/* The least that it ever took; and a try may end here. */
-static void look_at(hdi_trial *t, uint64_t now_ns) {
+/* The least that it ever took; and a try that is far off ends here. */
+static void look_at(hdi_trial *t) {
     hdi_candidate *c = &t->of[t->at];
     const hdi_candidate *home = &t->of[t->home];
     const double ns = median_of(c);
     if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
-    if (t->trying && (c->count == MANY || ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t, now_ns);
+    if (t->trying && (ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t);
+}
+
+static bool is_long_enough(const hdi_trial *t) {
+    const uint64_t count = t->of[t->at].count;
+    return count == MANY || (count >= FEW && t->spent_ns - t->came_ns >= TRY_NS);
 }
 
 void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
@@ -71,20 +96,30 @@ void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     t->spent_ns += ns;
     if (t->at != t->home) t->tried_ns += HDI_MAX(ns - hdi_candidate_ns(&t->of[t->home]), 0);
     t->since++;
-    t->stayed = t->trying ? 0 : t->stayed + 1;
+    t->rounds++;
     if (!counts || t->since <= SETTLED || !(ns > 0)) return;
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
     if (c->count <= FEW) c->mean_ns = median_of(c);
     else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count, MEAN_OF);
-    if (c->count == FEW || c->count == MANY || c->count % HDI_TRIAL_KEPT == 0) look_at(t, now_ns);
+    if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0) look_at(t);
+    if (t->trying && is_long_enough(t)) judge(t);
+}
+
+bool hdi_trial_watches(const hdi_trial *t) { return t->trying || t->of[t->at].count <= MANY || t->rounds % WATCHED == 0; }
+
+void hdi_trial_pass(hdi_trial *t) {
+    t->spent_ns += hdi_candidate_ns(&t->of[t->at]);
+    t->since++;
+    t->rounds++;
 }
 
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->spent_ns += ns;
     t->tried_ns += ns;
     t->of[t->at].last_ns = hdi_candidate_ns(&t->of[t->at]);
+    t->came_ns = t->spent_ns;
     t->at = to;
     t->since = 0;
     t->trying = to != t->home;
@@ -95,7 +130,7 @@ void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
     hdi_candidate *c = &t->of[candidate];
     c->best_ns = HUGE_VAL;
     c->tries = FIRST_TRIES;
-    c->wait_ns = MOST_WAIT_NS;
+    c->wait = MOST_WAIT;
     c->at_ns = now_ns;
 }
 
@@ -107,15 +142,16 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible) return false;
-    const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : MANY);
+    const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
     const double cost = rounds * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
     const bool first = c->tries < FIRST_TRIES;
     const bool other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns); /* one try, whatever those before did cost */
     if (cost + (other ? 0 : t->tried_ns) > most) return false;
     if (first) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
-    if (!other && (double)t->stayed < LULL * rounds) return false; /* a plan that seldom runs would do nothing but try */
+    if (hope >= CLOSE * home_ns) return false;
     const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
-    return hope < CLOSE * home_ns && (double)(now_ns - c->at_ns) >= (other || stale ? FIRST_WAIT_NS : c->wait_ns);
+    const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
+    return other || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {

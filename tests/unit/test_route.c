@@ -359,7 +359,7 @@ static void runs_teach(void **state) {
     hdi_learn(&learned, (const double[HDI_FAMILY_COUNT]){ 0 }, 5, now);
     assert_true(isfinite(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)));
     int due = 0;
-    for (uint64_t run = 0; run < 6400; run++) due += hdi_learn_due(run);
+    for (uint64_t run = 0; run < 25600; run++) due += hdi_learn_due(run);
     assert_true(hdi_learn_due(0) && hdi_learn_due(1) && !hdi_learn_due(2) && due == 101);
 }
 

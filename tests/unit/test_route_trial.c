@@ -61,8 +61,8 @@ static void the_fastest_is_found(void **state) {
         if (w.trial.at != cases[i].at || w.trial.home != cases[i].at) fail_msg("case %zu: at %u", i, (unsigned)w.trial.at);
         const uint32_t moves = w.moves;
         run(&w, w.now + SECOND);
-        assert_true(w.moves <= moves + 4 && w.trial.home == cases[i].at); /* and there it stays, but for a look at what is close */
-        if (i + 1 < HDI_COUNT(cases) && w.spent_ns > 1.02 * w.least_ns) fail_msg("case %zu: %g of the least", i, w.spent_ns / w.least_ns);
+        assert_true(w.moves <= moves + 64 && w.trial.home == cases[i].at); /* and there it stays, but for looks at what is close */
+        if (i + 1 < HDI_COUNT(cases) && w.spent_ns > 1.005 * w.least_ns) fail_msg("case %zu: %g of the least", i, w.spent_ns / w.least_ns);
     }
 }
 
@@ -112,8 +112,30 @@ static void noise_moves_little(void **state) {
     world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 10.2e3, 13e3 });
     w.noise = 0.5;
     run(&w, w.now + 60 * SECOND);
-    if (w.moves > 60) fail_msg("%u moves in a minute", (unsigned)w.moves);
-    if (w.spent_ns > 1.3 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns); /* noise alone is 1.25 */
+    if (w.moves > 120) fail_msg("%u moves in a minute", (unsigned)w.moves);
+    if (w.spent_ns > 1.26 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns); /* noise alone is 1.25 */
+}
+
+/* What else the machine does makes all rounds longer for a while, and each try and what it is compared with by something of their own: one try
+ * says the opposite of the next one, all of them together name the faster place. */
+static void many_tries_tell(void **state) {
+    (void)state;
+    double spent_ns = 0, least_ns = 0;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        world w = begin((const double[3]){ 150e3, 140e3, 110e3 }, (const double[3]){ 159e3, 153e3, 170e3 });
+        w.noise = 0.3;
+        w.chance = seed * 7919;
+        for (uint32_t visit = 0, drawn = seed; visit < 400; visit++) {
+            static const double usual[3] = { 159e3, 153e3, 170e3 };
+            for (int i = 0; i < 3; i++) drawn = drawn * 1664525u + 1013904223u, w.ns[i] = usual[i] * (0.9 + 0.2 * (drawn >> 8) / 16777216.0) * (visit % 7 == 0 ? 1.4 : 1);
+            if (visit == 100) w.spent_ns = w.least_ns = 0;
+            const double before_ns = w.spent_ns;
+            run(&w, w.now + 5 * 1000 * 1000);
+            if (visit >= 100) spent_ns += (w.spent_ns - before_ns) / w.ns[w.trial.at] * usual[w.trial.at], least_ns += (w.spent_ns - before_ns) / w.ns[w.trial.at] * usual[1];
+            w.now += 300 * 1000 * 1000;
+        }
+    }
+    if (spent_ns > 1.015 * least_ns) fail_msg("%g of the least", spent_ns / least_ns);
 }
 
 static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
@@ -186,8 +208,8 @@ static void trying_is_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back),
-        cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
+        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
