@@ -16,8 +16,10 @@
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. Before the
  * next one so many rounds go by, and twice as many each time once it is known to be in vain. */
 enum { SETTLED = 3, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20 };
-/* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual; one in WATCHED is timed. */
-enum { MEAN_OF = 64, MOST_TIMES = 8, WATCHED = 4 };
+/* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual. */
+enum { MEAN_OF = 64, MOST_TIMES = 8 };
+#define SHORT_NS 5e4 /* of rounds below it one in so many is timed: looking at the clock is a part of what they take; */
+enum { WATCHED = 4, SHORT_MEAN_OF = 32 }; /* and the mean is over fewer of these, which lie further apart */
 
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -102,12 +104,16 @@ void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     c->at_ns = now_ns;
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
     if (c->count <= FEW) c->mean_ns = median_of(c);
-    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count, MEAN_OF);
+    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
     if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0) look_at(t);
     if (t->trying && is_long_enough(t)) judge(t);
 }
 
-bool hdi_trial_watches(const hdi_trial *t) { return t->trying || t->of[t->at].count <= MANY || t->rounds % WATCHED == 0; }
+bool hdi_trial_watches(const hdi_trial *t) {
+    const hdi_candidate *c = &t->of[t->at];
+    if (t->trying || c->count <= MANY || c->mean_ns >= SHORT_NS) return true;
+    return t->rounds % WATCHED == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
+}
 
 void hdi_trial_pass(hdi_trial *t) {
     t->spent_ns += hdi_candidate_ns(&t->of[t->at]);

@@ -44,7 +44,8 @@ static void run(world *w, uint64_t until_ns) {
         for (int i = 0; i < HDI_CANDIDATES; i++)
             if (w->trial.of[i].possible) least = fmin(least, w->ns[i]);
         w->least_ns += least;
-        hdi_trial_note(&w->trial, ns, true, w->now);
+        if (hdi_trial_watches(&w->trial)) hdi_trial_note(&w->trial, ns, true, w->now);
+        else hdi_trial_pass(&w->trial);
     }
 }
 
