@@ -21,12 +21,15 @@ uint64_t hdi_now_ns(void) {
 }
 
 uint32_t hdi_processor_count(void) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t count = online > 0 ? (uint32_t)online : 1;
 #ifdef __linux__
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)HDI_MAX(CPU_COUNT(&set), 1);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) count = (uint32_t)HDI_MAX(CPU_COUNT(&set), 1);
+    const uint32_t share = hdi_quota_processors("/proc/self/cgroup", "/sys/fs/cgroup");
+    count = HDI_MIN(count, share);
 #endif
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? (uint32_t)count : 1;
+    return count;
 }
 
 typedef struct task_run {

@@ -1,10 +1,14 @@
-/* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic. */
+/* test_base.c: the base room: statuses, types, arenas, text, checked arithmetic, a process' share of the processors. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 
 static void statuses_have_texts(void **state) {
@@ -75,12 +79,65 @@ static void floats_read_back(void **state) {
     }
 }
 
+static char root[] = "/tmp/heddle-groups-XXXXXX";
+
+static void put_file(const char *name, const char *text) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    for (char *slash = strchr(path + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *stream = fopen(path, "w");
+    assert_non_null(stream);
+    fputs(text, stream);
+    fclose(stream);
+}
+
+static uint32_t share_of(const char *groups) {
+    char path[256];
+    put_file("self", groups);
+    snprintf(path, sizeof path, "%s/self", root);
+    return hdi_quota_processors(path, root);
+}
+
+/* As Linux writes them, in containers and outside; every group around the process' own may allow less. */
+static void shares_are_read(void **state) {
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(hdi_quota_processors("/nowhere", root), UINT32_MAX);
+    assert_int_equal(share_of("0::/\n"), UINT32_MAX);
+    put_file("a/cpu.max", "150000 100000\n");
+    put_file("a/b/cpu.max", "max 100000\n");
+    assert_int_equal(share_of("0::/a/b\n"), 2);
+    assert_int_equal(share_of("0::/a/b/gone\n"), 2);
+    assert_int_equal(share_of("0::/other\n"), UINT32_MAX);
+    put_file("cpu.max", "50000 100000\n"); /* what a container sees as its root */
+    assert_int_equal(share_of("0::/\n"), 1);
+    put_file("cpu.max", "no numbers");
+    put_file("cpu/docker/cpu.cfs_quota_us", "300000\n");
+    put_file("cpu/docker/cpu.cfs_period_us", "100000\n");
+    put_file("cpu/cpu.cfs_quota_us", "-1\n");
+    put_file("cpu/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(share_of("7:pids:/a\n4:cpu,cpuacct:/docker\n3:cpuset:/\n0::/\n"), 3);
+    assert_int_equal(share_of("4:cpu:/\n"), UINT32_MAX);
+    put_file("a/cpu.max", "99999999999999999999999 0");
+    assert_int_equal(share_of("0::/a\n"), UINT32_MAX);
+    assert_int_equal(share_of("nothing\n:\n::\n0:cpu\n"), UINT32_MAX);
+    char remove_it[64];
+    snprintf(remove_it, sizeof remove_it, "rm -r %s", root);
+    assert_int_equal(system(remove_it), 0);
+    assert_true(hdi_processor_count() >= 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statuses_have_texts),
         cmocka_unit_test(types_have_sizes),
         cmocka_unit_test(arenas_grow),
         cmocka_unit_test(floats_read_back),
+        cmocka_unit_test(shares_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
