@@ -117,9 +117,8 @@ static int make_job(measure *m, routes *r, size_t index) {
  * before these are taken. */
 static int take_turns(const measure *m, routes *r, size_t count) {
     for (int turn = 0; turn < TURNS; turn++)
-        for (size_t i = 0; i < count && !measure_is_ended(); i++) {
+        for (size_t i = 0; i < count && !measure_is_ended(); i++)
             if (!r->cases[i].failed && run_stretch(&r->jobs[i])) return measure_fail(m, &r->cases[i].row);
-        }
     return CLI_OK;
 }
 
