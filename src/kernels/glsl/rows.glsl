@@ -66,7 +66,8 @@ int largest_of_lanes() {
     return largest;
 }
 
-uint canonical_bits(float x) { return floatBitsToUint(exact_canonical(x)); }
+// As it is stored: in exact mode there is one NaN.
+uint canonical_bits(float x) { return floatBitsToUint(EXACT == 1u ? exact_canonical(x) : x); }
 
 // Stores VALUE(index), bits of the computing type, for `count` neighbouring elements from `first` on: a word at a time,
 // merging at the edges of narrow types, which other workgroups may share.
