@@ -51,7 +51,7 @@ static uint32_t allowed_up_to(const char *root, const char *group) {
 }
 
 uint32_t hdi_quota_processors(const char *groups, const char *root) {
-    char line[MOST_PATH], cpu[MOST_PATH];
+    char line[MOST_PATH], tree[MOST_PATH];
     FILE *stream = fopen(groups, "re");
     if (!stream) return UINT32_MAX;
     uint32_t least = UINT32_MAX;
@@ -60,11 +60,10 @@ uint32_t hdi_quota_processors(const char *groups, const char *root) {
         char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
         if (!group) continue;
         *group++ = 0;
-        const bool of_cpu = strncmp(names, ":cpu", 4) == 0 && (names[4] == 0 || names[4] == ',');
-        snprintf(cpu, sizeof cpu, "%s/%s", root, of_cpu ? names + 1 : "");
-        cpu[strcspn(cpu, ",")] = 0; /* the directory of several controllers has the name of each as well */
-        if (cpu[strlen(cpu) - 1] == '/') cpu[strlen(cpu) - 1] = 0;
-        const uint32_t here = of_cpu || names[1] == 0 ? allowed_up_to(cpu, group) : UINT32_MAX;
+        const bool of_all = names[1] == 0, of_cpu = strncmp(names, ":cpu", 4) == 0 && (names[4] == 0 || names[4] == ',');
+        if (!of_all && !of_cpu) continue;
+        snprintf(tree, sizeof tree, "%s%s", root, of_cpu ? "/cpu" : ""); /* the tree of several controllers has the name of each as well */
+        const uint32_t here = allowed_up_to(tree, group);
         least = HDI_MIN(least, here);
     }
     fclose(stream);

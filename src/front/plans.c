@@ -3,7 +3,6 @@
 #include "front/front.h"
 #include <stdio.h>
 
-
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
     return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .budget_bytes = desc->budget_bytes,
                                .no_fusion = desc->no_fusion != 0, .slice_us = desc->slice_us };

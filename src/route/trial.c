@@ -93,12 +93,16 @@ static bool is_long_enough(const hdi_trial *t) {
     return count == MANY || (count >= FEW && t->spent_ns - t->came_ns >= TRY_NS);
 }
 
-void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
-    hdi_candidate *c = &t->of[t->at];
+static void count_round(hdi_trial *t, double ns) {
     t->spent_ns += ns;
-    if (t->at != t->home) t->tried_ns += HDI_MAX(ns - hdi_candidate_ns(&t->of[t->home]), 0);
     t->since++;
     t->rounds++;
+}
+
+void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
+    hdi_candidate *c = &t->of[t->at];
+    count_round(t, ns);
+    if (t->at != t->home) t->tried_ns += HDI_MAX(ns - hdi_candidate_ns(&t->of[t->home]), 0);
     if (!counts || t->since <= SETTLED || !(ns > 0)) return;
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
@@ -115,11 +119,7 @@ bool hdi_trial_watches(const hdi_trial *t) {
     return t->rounds % WATCHED == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
 }
 
-void hdi_trial_pass(hdi_trial *t) {
-    t->spent_ns += hdi_candidate_ns(&t->of[t->at]);
-    t->since++;
-    t->rounds++;
-}
+void hdi_trial_pass(hdi_trial *t) { count_round(t, hdi_candidate_ns(&t->of[t->at])); }
 
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->spent_ns += ns;
