@@ -124,9 +124,17 @@ static int take_turns(const measure *m, routes *r, size_t count) {
 
 /* ---- what is printed ---- */
 
-static void print_prediction(const hd_plan_stats *stats, double median_ns, cli_cell out) {
+static void print_prediction(const hd_plan_stats *stats, double ns, cli_cell out) {
     cli_cell predicted;
-    snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted), 100 * ((double)stats->predicted_ns / median_ns - 1));
+    snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted), 100 * ((double)stats->predicted_ns / ns - 1));
+}
+
+/* The mean of its samples, since a batch may take one time in some stretches and another one in others: their median would jump between
+ * the two. NaN: it has none. */
+static double mean_ns(const measure_case *c) {
+    double sum = 0;
+    for (size_t i = 0; i < c->count; i++) sum += (double)c->samples[i];
+    return sum / (double)c->count;
 }
 
 static int print_device(const measure *m, const routes *r, size_t device) {
@@ -138,7 +146,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
     for (size_t batch = 0; batch < r->count; batch++) {
         const size_t at = (device * r->count + batch) * CHOICES;
-        const double ns[CHOICES] = { r->cases[at].row.median_ns, r->cases[at + 1].row.median_ns, r->cases[at + 2].row.median_ns };
+        const double ns[CHOICES] = { mean_ns(&r->cases[at]), mean_ns(&r->cases[at + 1]), mean_ns(&r->cases[at + 2]) };
         hd_plan_stats stats;
         if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].job.plan, &stats)) continue;
         const double least = fmin(ns[ALL_CPU], ns[ALL_DEVICE]);
@@ -155,7 +163,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x1FEu);
-    printf("times of a round, means of stretches of 10 ms; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", WARM_ROUNDS, TURNS);
+    printf("times of a round, means over all stretches of 10 ms; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", WARM_ROUNDS, TURNS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;

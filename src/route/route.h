@@ -228,10 +228,14 @@ typedef struct hdi_candidate {
 typedef struct hdi_trial {
     hdi_candidate of[HDI_CANDIDATES];
     uint32_t home, at;            /* the one that is known to be fastest, and the one where the plan is */
-    uint64_t since;               /* rounds since the plan came there: the first ones are not counted */
+    uint64_t since, cold;         /* rounds since the plan came there: the first ones are not counted, and behind a rest these neither */
     double   came_ns;             /* what rounds and moves had taken by then */
     bool     trying;              /* it came for a try, which has not ended */
-    uint64_t rounds;              /* all of them */
+    uint32_t tried;               /* home again behind a try of this one: rounds at home are measured once more, */
+    double   try_ns, before_ns;   /* to be set beside what a round of the try took (0: there is none to judge), and one at home before (0: it was not known) */
+    uint64_t rounds, row;         /* all of them, and those since the plan rested last */
+    uint64_t noted_ns;            /* when the last one ended that was timed, */
+    double   passed_ns, gap_ns;   /* what those since then took; and what is usual between the end of one and the beginning of the next */
     double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and in rounds away from home beyond what they take at home */
 } hdi_trial;
 /* Is the coming round to be timed? Looking at the clock around each call is a part of what a short round takes. */

@@ -13,11 +13,17 @@
 #define SHARE         64   /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and as long as this many rounds */
 #define TRY_NS        1e7
-/* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. Before the
- * next one so many rounds go by, and twice as many each time once it is known to be in vain. */
+/* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
+ * is what is measured at home before it and behind it: all rounds may become shorter or longer meanwhile. Before the next one so many
+ * rounds go by, and twice as many each time once it is known to be in vain. */
 enum { SETTLED = 3, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20 };
-/* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual. */
-enum { MEAN_OF = 64, MOST_TIMES = 8 };
+/* A plan rests where so much time goes by between two of its rounds, and so many times what is usual. What else ran then changes what its
+ * rounds take, by a third and more, the first ones most: where it runs long enough for a try between rests, a row of rounds is measured by
+ * itself. */
+#define REST_NS 2e6
+enum { REST_TIMES = 8, LONG_ROW = 4 * (SETTLED + MANY) };
+/* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual, behind so many that warm up. */
+enum { MEAN_OF = 64, MOST_TIMES = 8, WARMING = 13 };
 #define SHORT_NS 5e4 /* of rounds below it one in so many is timed: looking at the clock is a part of what they take; */
 enum { WATCHED = 4, SHORT_MEAN_OF = 32 }; /* and the mean is over fewer of these, which lie further apart */
 
@@ -35,15 +41,6 @@ static double median_of(const hdi_candidate *c) {
     return sorted[(count - 1) / 2];
 }
 
-/* Of the last rounds, and not more of one than many times the median. */
-static double mean_of(const hdi_candidate *c) {
-    const double most = MOST_TIMES * median_of(c);
-    const uint64_t count = HDI_MIN(c->count, HDI_TRIAL_KEPT);
-    double sum = 0;
-    for (uint64_t i = 0; i < count; i++) sum += HDI_MIN(c->ns[i], most);
-    return sum / (double)count;
-}
-
 double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
 
 /* The candidate is at home from now on, and the others are measured by it. */
@@ -55,18 +52,17 @@ static void move_home(hdi_trial *t, uint32_t to) {
 }
 
 /* What a try and the rounds at home before it took depends on what else the machine does then: one try may say the opposite of the next
- * one. Their mean tells, until one is so far off that it speaks of something new. */
+ * one. Their mean tells; where one is so far off that it may speak of something new, those before it count as one. */
 static void weigh(hdi_candidate *c, double ratio) {
     const bool is_new = ratio > OTHER * c->ratio || OTHER * ratio < c->ratio;
-    const uint32_t before = is_new ? 0 : c->tries;
+    const uint32_t before = is_new ? HDI_MIN(c->tries, 1) : c->tries;
     c->ratio = before > 0 ? c->ratio * pow(ratio / c->ratio, 1.0 / (before + 1)) : ratio;
     c->tries = HDI_MIN(before + 1, ENOUGH_TRIES);
 }
 
-/* A try has ended: who is at home now? Means stand beside means: some rounds are long, and a median does not see them. */
-static void judge(hdi_trial *t) {
-    hdi_candidate *c = &t->of[t->at], *home = &t->of[t->home];
-    const double ns = mean_of(c), home_ns = hdi_candidate_ns(home);
+/* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
+static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
+    hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
     weigh(c, ns / home_ns);
     const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
     c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
@@ -76,7 +72,8 @@ static void judge(hdi_trial *t) {
     c->against_ns = home_ns;
     home->against_ns = ns;
     t->trying = false;
-    if (c->ratio < 1) move_home(t, t->at);
+    t->try_ns = 0;
+    if (c->ratio < 1) move_home(t, tried);
 }
 
 /* The least that it ever took; and a try that is far off ends here. */
@@ -85,32 +82,69 @@ static void look_at(hdi_trial *t) {
     const hdi_candidate *home = &t->of[t->home];
     const double ns = median_of(c);
     if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
-    if (t->trying && (ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t);
+    if (t->trying && (ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t, t->at, c->mean_ns, hdi_candidate_ns(home));
 }
 
 static bool is_long_enough(const hdi_trial *t) {
     const uint64_t count = t->of[t->at].count;
-    return count == MANY || (count >= FEW && t->spent_ns - t->came_ns >= TRY_NS);
+    return count >= MANY || (count >= FEW && t->spent_ns - t->came_ns >= TRY_NS);
+}
+
+/* A try, or what is measured at home behind it, was long enough. Means stand beside means: some rounds are long, and a median does not
+ * see them. */
+static void end_part(hdi_trial *t) {
+    const double ns = t->of[t->at].mean_ns;
+    if (!t->trying) {
+        judge(t, t->tried, t->try_ns, t->before_ns > 0 ? (t->before_ns + ns) / 2 : ns);
+        return;
+    }
+    t->trying = false;
+    t->tried = t->at;
+    t->try_ns = ns;
+    t->before_ns = t->of[t->home].count > WARMING ? t->of[t->home].mean_ns : 0;
+}
+
+static bool has_rested(hdi_trial *t, double ns, uint64_t now_ns) {
+    const double gap = t->noted_ns > 0 ? HDI_MAX((double)(now_ns - t->noted_ns) - ns - t->passed_ns, 0) : 0;
+    const bool rested = gap > REST_NS && gap > REST_TIMES * t->gap_ns;
+    t->gap_ns += (HDI_MIN(gap, REST_TIMES * t->gap_ns + REST_NS) - t->gap_ns) / MEAN_OF;
+    t->noted_ns = now_ns;
+    t->passed_ns = 0;
+    return rested;
+}
+
+/* As if the plan had just come where it is; a try is left. */
+static void begin_anew(hdi_trial *t) {
+    t->of[t->at].count = t->since = 0;
+    t->cold = MANY;
+    t->came_ns = t->spent_ns;
+    t->trying = false;
+    t->try_ns = 0;
 }
 
 static void count_round(hdi_trial *t, double ns) {
     t->spent_ns += ns;
     t->since++;
     t->rounds++;
+    t->row++;
 }
 
 void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
+    if (has_rested(t, ns, now_ns)) {
+        if (t->row >= LONG_ROW) begin_anew(t);
+        t->row = 0;
+    }
     count_round(t, ns);
     if (t->at != t->home) t->tried_ns += HDI_MAX(ns - hdi_candidate_ns(&t->of[t->home]), 0);
-    if (!counts || t->since <= SETTLED || !(ns > 0)) return;
+    if (!counts || t->since <= SETTLED + t->cold || !(ns > 0)) return;
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
-    if (c->count <= FEW) c->mean_ns = median_of(c);
-    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
+    if (c->count <= WARMING) c->mean_ns = median_of(c);
+    else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count - WARMING, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
     if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0) look_at(t);
-    if (t->trying && is_long_enough(t)) judge(t);
+    if ((t->trying || (t->try_ns > 0 && t->at == t->home)) && is_long_enough(t)) end_part(t);
 }
 
 bool hdi_trial_watches(const hdi_trial *t) {
@@ -119,7 +153,11 @@ bool hdi_trial_watches(const hdi_trial *t) {
     return t->rounds % WATCHED == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
 }
 
-void hdi_trial_pass(hdi_trial *t) { count_round(t, hdi_candidate_ns(&t->of[t->at])); }
+void hdi_trial_pass(hdi_trial *t) {
+    const double ns = hdi_candidate_ns(&t->of[t->at]);
+    t->passed_ns += ns;
+    count_round(t, ns);
+}
 
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->spent_ns += ns;
@@ -127,9 +165,10 @@ void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->of[t->at].last_ns = hdi_candidate_ns(&t->of[t->at]);
     t->came_ns = t->spent_ns;
     t->at = to;
-    t->since = 0;
+    t->since = t->cold = 0;
     t->trying = to != t->home;
     t->of[to].count = 0;
+    t->noted_ns = 0; /* moving is no rest */
 }
 
 void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
@@ -147,7 +186,7 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
 }
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
-    if (!c->possible) return false;
+    if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
     const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
     const double cost = rounds * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
     const bool first = c->tries < FIRST_TRIES;
@@ -161,7 +200,8 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
-    if (t->trying || t->of[t->at].count < FEW) return t->at;
+    if (t->trying || (t->at == t->home && t->of[t->at].count < FEW)) return t->at;
+    if (t->try_ns > 0) return t->home;
     const double home_ns = hdi_candidate_ns(&t->of[t->home]);
     uint32_t next = t->home;
     double least = HUGE_VAL;
