@@ -156,11 +156,11 @@
 #define HDI_MM_B_ALONG_K 2u /* B is, as GGUF's [N,K] weights are */
 #define HDI_MM_A_WIDE    4u /* that way A has no gaps, and each of its lines is a multiple of 16 bytes and begins at one */
 #define HDI_MM_B_WIDE    8u /* B likewise; always set for quantised types */
-#define HDI_MM_WHOLE     16u /* matmul_matrix: K is a multiple of HDI_MM_DEPTH */
+#define HDI_MM_WHOLE     16u /* matmul_matrix, matmul_tensor: K is a multiple of HDI_MM_DEPTH */
 #define HDI_MM_ONE_BATCH 32u /* there is one batch, and nothing to work out of its number */
 #define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
 #define HDI_MM_BLOCK   32u
-#define HDI_MM_DEPTH   64u /* matmul_matrix: of a tile along K */
+#define HDI_MM_DEPTH   64u /* matmul_matrix, matmul_tensor: of a tile along K */
 /* Push words: */
 #define HDI_MM_PUSH_M        0
 #define HDI_MM_PUSH_N        1

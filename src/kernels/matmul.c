@@ -214,6 +214,32 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, uint32_t nth, 
     return c->parts != 0;
 }
 
+/* ---- matrix units of a whole workgroup ---- */
+
+/* One whose lines lie without gaps along one axis, and 16 bytes of each begin at a multiple of 16. */
+static bool is_layout(const side *s) { return s->wide && (s->along_k ? s->depth : s->line) == 1; }
+
+/* Both operands as halves, as for matrix units; nothing is fused. The largest tile that leaves no unit idle, else the smallest. */
+static bool choose_tensor(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+    enum { WORKGROUP = 256, LEAST_SIDE = 64, UNIT = 8 };
+    static const struct { uint32_t tile_m, tile_n; } tiles[] = { { 128, 256 }, { 128, 128 }, { 64, 64 } };
+    const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
+    uint32_t tile = nth ? nth - 1 : 0;
+    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_arithmetic || !caps->memory_model || most_invocations(caps) < WORKGROUP) return false;
+    if (p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->type == HD_BF16 || p->request->chain || tile >= HDI_COUNT(tiles)) return false;
+    c->halves[0] = a != HD_F16;
+    c->halves[1] = hdi_dtype_is_quantised(b);
+    const bool a_fits = c->halves[0] ? p->k % UNIT == 0 && !(p->request->attrs->ints[0] & HD_TRANSPOSE_A) : is_layout(&p->a);
+    const bool b_fits = c->halves[1] ? halves_fit(p, caps) : b == HD_F16 && is_layout(&p->b);
+    if (!a_fits || !b_fits) return false;
+    while (!nth && tile + 1 < HDI_COUNT(tiles) && tiles_of(p, tiles[tile].tile_m, tiles[tile].tile_n) < caps->compute_units) tile++;
+    c->tile_m = tiles[tile].tile_m;
+    c->tile_n = tiles[tile].tile_n;
+    c->workgroup = WORKGROUP;
+    c->because = "many rows of A beside halves: matrix units of a whole workgroup, tiles straight from memory";
+    return true;
+}
+
 /* ---- the device's own library ---- */
 
 /* One that the library can be told of: lines without gaps along one axis, beginning where it may rely on. */
@@ -330,6 +356,7 @@ static const struct {
     { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup, "subgroup" },
     { HDI_MODULE_MATMUL_LIBRARY,  false, false, choose_library, "library" },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix, "matrix" },
+    { HDI_MODULE_MATMUL_TENSOR,   false, false, choose_tensor, "tensor" }, /* slower on an H200: where measured to be faster */
     { HDI_MODULE_MATVEC,          true,  false, choose_vector, "vector" },
     { HDI_MODULE_MATMUL_AMX,      true,  false, choose_amx, "amx" },
     { HDI_MODULE_MATMUL_TILED,    true,  false, choose_tile, "tiled" },
@@ -381,7 +408,7 @@ static bool name_option(const void *user, uint32_t option, char out[HDI_OPTION_N
     case HDI_MODULE_MATMUL_LIBRARY: snprintf(out, HDI_OPTION_NAME, "%s", name); break;
     case HDI_MODULE_MATMUL_MATRIX: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u_k%u", name, c.tile_m, c.tile_n, c.parts); break;
     case HDI_MODULE_MATMUL_AMX: snprintf(out, HDI_OPTION_NAME, "%s_c%u", name, c.tile_n); break;
-    case HDI_MODULE_MATMUL_TILED: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u", name, c.tile_m, c.tile_n); break;
+    case HDI_MODULE_MATMUL_TENSOR: case HDI_MODULE_MATMUL_TILED: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u", name, c.tile_m, c.tile_n); break;
     default: snprintf(out, HDI_OPTION_NAME, "%s_w%u_c%u", name, HDI_MAX(c.workgroup, 1), c.tile_n);
     }
     return true;
@@ -524,9 +551,9 @@ static hd_status launch_product(const product *p, const choice *c, const hdi_ten
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
                                   (p->batch == 1 ? HDI_MM_ONE_BATCH : 0);
+    if (p->k % HDI_MM_DEPTH == 0 && (c->module == HDI_MODULE_MATMUL_MATRIX || c->module == HDI_MODULE_MATMUL_TENSOR)) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
     if (c->module == HDI_MODULE_MATMUL_MATRIX) {
         kernel->spec_count = HDI_MM_PARTS + 1;
-        kernel->spec[HDI_MM_LAYOUT] |= p->k % HDI_MM_DEPTH == 0 ? HDI_MM_WHOLE : 0;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
     uint32_t words = fill_words(p, launch);

@@ -448,6 +448,17 @@ static void choices(void **state) {
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_TILED);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
+    hdi_caps workgroups = gpu_caps;
+    workgroups.matrix_workgroup = 1;
+    assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
+    workgroups.wrong[HDI_MODULE_MATMUL_MATRIX][0] = UINT64_MAX;
+    assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, halves).module, HDI_MODULE_MATMUL_TENSOR);
+    assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, halves).spec[HDI_MM_TILE_N], 128);
+    assert_int_equal(chosen(&workgroups, 1024, 1024, 512, halves).spec[HDI_MM_TILE_M], 64); /* larger ones would leave units idle */
+    assert_int_equal(chosen(&workgroups, 8192, 8192, 1024, halves).spec[HDI_MM_TILE_N], 256);
+    assert_int_equal(chosen(&workgroups, 63, 2048, 1024, halves).module, HDI_MODULE_MATMUL_TILED); /* few rows */
+    assert_int_equal(chosen(&workgroups, 2048, 2048, 1020, halves).module, HDI_MODULE_MATMUL_TILED); /* lines that begin anywhere */
+    assert_int_equal(chosen(&workgroups, 2048, 2048, 1024, floats).module, HDI_MODULE_MATMUL_TILED);
     assert_int_equal(chosen(&gpu_caps, 512, 4096, 2560, halves).spec[HDI_MM_TILE_N], 128);
     assert_int_equal(chosen(&gpu_caps, 512, 1024, 2560, halves).spec[HDI_MM_TILE_N], 64); /* larger ones would leave units idle */
     assert_int_equal(chosen(&plain, 600, 600, 32, weights).spec[HDI_MM_TILE_M], 32); /* workgroups of 256 do not fit */

@@ -57,6 +57,7 @@ void hdvk_features_link(const hdvk_facts *facts, hdvk_features *features) {
     if (HDVK_HAS(facts, SYNC2)) chain(&tail, &features->sync2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES);
     if (HDVK_HAS(facts, MAINTENANCE4)) chain(&tail, &features->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
     if (HDVK_HAS(facts, MATRIX)) chain(&tail, &features->matrix, HDVK_MATRIX_FEATURES_TYPE);
+    if (HDVK_HAS(facts, MATRIX2)) chain(&tail, &features->matrix2, HDVK_MATRIX2_FEATURES_TYPE);
     if (HDVK_HAS(facts, FAULT)) chain(&tail, &features->fault, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
 }
 
@@ -68,6 +69,7 @@ static void keep_features(hdvk_features *f) {
     f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
     f->memory_model.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
     f->matrix.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+    f->matrix2.reductions = f->matrix2.conversions = f->matrix2.perElementOperations = f->matrix2.blockLoads = VK_FALSE;
     f->fault.deviceFaultVendorBinary = VK_FALSE;
 }
 
@@ -153,6 +155,33 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
         if (m->MSize == 16 && m->NSize == 16 && m->KSize == 16 && m->AType == MATRIX_F16 && m->BType == MATRIX_F16 &&
             m->CType == MATRIX_F32 && m->ResultType == MATRIX_F32 && m->scope == SCOPE_SUBGROUP)
             facts->found.caps.matrix_f16 = 1;
+    }
+    hdi_free(host->allocator, list, (size_t)capacity * sizeof *list);
+    return status;
+}
+
+static bool divides(uint32_t granularity, uint32_t length) { return granularity > 0 && length % granularity == 0; }
+
+/* Matrices of a whole workgroup, in the steps that matmul_tensor's tiles have. */
+static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts, hd_error *error) {
+    const hdvk_matrix2_features *f = &facts->features.matrix2;
+    uint32_t count = 0, capacity = 0;
+    hdvk_matrix2_properties *list = NULL;
+    hd_status status = HD_OK;
+    const bool offered = facts->found.caps.matrix_f16 && f->workgroupScope && f->flexibleDimensions && f->tensorAddressing;
+    if (!offered || !vk->GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV) return HD_OK;
+    if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV, physical, &count, NULL) < 0)
+        return hdvk_fail(vk, error, "counting matrix granularities");
+    if (!hdi_grow(host->allocator, &list, &capacity, count, sizeof *list)) return hdvk_no_memory(error);
+    for (uint32_t i = 0; i < count; i++) list[i].sType = HDVK_MATRIX2_PROPERTIES_TYPE;
+    if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV, physical, &count, list) < 0)
+        status = hdvk_fail(vk, error, "listing matrix granularities");
+    enum { MATRIX_F16 = 0, MATRIX_F32 = 1, SCOPE_WORKGROUP = 2, INVOCATIONS = 256, STEP = 64 };
+    for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++) {
+        const hdvk_matrix2_properties *m = &list[i];
+        if (divides(m->MGranularity, STEP) && divides(m->NGranularity, STEP) && divides(m->KGranularity, STEP) && m->AType == MATRIX_F16 &&
+            m->BType == MATRIX_F16 && m->CType == MATRIX_F32 && m->ResultType == MATRIX_F32 && m->scope == SCOPE_WORKGROUP && m->workgroupInvocations == INVOCATIONS)
+            facts->found.caps.matrix_workgroup = 1;
     }
     hdi_free(host->allocator, list, (size_t)capacity * sizeof *list);
     return status;
@@ -301,5 +330,6 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
                               (p.floats.shaderDenormPreserveFloat32 || facts->properties.vendorID == 0x10DE);
     fill_caps(facts, &p);
     fill_info(facts, &p);
-    return read_matrix(host, vk, physical, facts, error);
+    status = read_matrix(host, vk, physical, facts, error);
+    return status ? status : read_workgroup_matrix(host, vk, physical, facts, error);
 }

@@ -27,6 +27,24 @@ typedef struct hdvk_matrix_properties {
     VkBool32        saturatingAccumulation;
     int32_t         scope;                           /* 3: subgroup */
 } hdvk_matrix_properties;
+/* ---- VK_NV_cooperative_matrix2, likewise ---- */
+#define HDVK_MATRIX2_FEATURES_TYPE   ((VkStructureType)1000593000)
+#define HDVK_MATRIX2_PROPERTIES_TYPE ((VkStructureType)1000593001)
+typedef struct hdvk_matrix2_features {
+    VkStructureType sType;
+    void           *pNext;
+    VkBool32        workgroupScope, flexibleDimensions, reductions, conversions, perElementOperations, tensorAddressing, blockLoads;
+} hdvk_matrix2_features;
+typedef struct hdvk_matrix2_properties {
+    VkStructureType sType;
+    void           *pNext;
+    uint32_t        MGranularity, NGranularity, KGranularity;
+    int32_t         AType, BType, CType, ResultType;
+    VkBool32        saturatingAccumulation;
+    int32_t         scope; /* 2: workgroup */
+    uint32_t        workgroupInvocations;
+} hdvk_matrix2_properties;
+typedef VkResult(VKAPI_PTR *PFN_hdvk_matrix2_properties)(VkPhysicalDevice, uint32_t *, hdvk_matrix2_properties *);
 typedef VkResult(VKAPI_PTR *PFN_hdvk_matrix_properties)(VkPhysicalDevice, uint32_t *, hdvk_matrix_properties *);
 
 /* ---- results: X(VkResult without VK_, status, text). API: the function's own status says more (functions.inc) ---- */
@@ -162,6 +180,7 @@ void hdvk_instance_close(hdvk_vk *vk);
     X(SUBGROUP_SIZE,  "VK_EXT_subgroup_size_control",           VK_API_VERSION_1_3, 1) \
     X(MAINTENANCE4,   "VK_KHR_maintenance4",                    VK_API_VERSION_1_3, 1) \
     X(MATRIX,         "VK_KHR_cooperative_matrix",              UINT32_MAX,         1) \
+    X(MATRIX2,        "VK_NV_cooperative_matrix2",              UINT32_MAX,         1) \
     X(FAULT,          "VK_EXT_device_fault",                    UINT32_MAX,         1) \
     X(BUDGET,         "VK_EXT_memory_budget",                   UINT32_MAX,         1) \
     X(PORTABILITY,    "VK_KHR_portability_subset",              UINT32_MAX,         1) \
@@ -189,6 +208,7 @@ typedef struct hdvk_features {
     VkPhysicalDeviceMaintenance4Features                 maintenance4;
     VkPhysicalDeviceSynchronization2Features             sync2;
     hdvk_matrix_features                                 matrix;
+    hdvk_matrix2_features                                matrix2;
     VkPhysicalDeviceFaultFeaturesEXT                     fault;
 } hdvk_features;
 

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/elementwise.comp, digest 01ed4f97ef203e4b. Do not edit. */
+/* Made by tools/blobs from glsl/elementwise.comp, digest ef7cff28f7e78d6e. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_elementwise;
 static const uint32_t words[] = {
@@ -8258,4 +8258,4 @@ static const uint32_t words[] = {
 0x00002b86,0x000200f8,0x00002b86,0x000200f9,0x0000085e,0x000200f8,0x0000085e,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0x01ed4f97ef203e4b), NULL };
+const hdi_blob hdi_blob_elementwise = { words, sizeof words / 4, UINT64_C(0xef7cff28f7e78d6e), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 5f79bb94d425025d. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 90b095f17cd7fb6b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -10594,4 +10594,4 @@ static const uint32_t words[] = {
 0x0000055b,0x00001b94,0x00001b93,0x00000581,0x000200f9,0x00001b92,0x000200f8,0x00001b97,
 0x000200f9,0x0000095a,0x000200f8,0x0000095a,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x5f79bb94d425025d), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x90b095f17cd7fb6b), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest fa5ee6ea3ddb8a51. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 44efce96201a1c73. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -8297,4 +8297,4 @@ static const uint32_t words[] = {
 0x000200f8,0x00000ed3,0x00050080,0x00000570,0x00000ed2,0x00000ed1,0x00000590,0x000200f9,
 0x00000ed0,0x000200f8,0x00000ed5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xfa5ee6ea3ddb8a51), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x44efce96201a1c73), NULL };

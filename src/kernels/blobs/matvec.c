@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest df491b8a6de1b9a4. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest e73936229e872a3b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -8157,4 +8157,4 @@ static const uint32_t words[] = {
 0x00000e22,0x000200f8,0x00000e22,0x00050080,0x00000571,0x00000e21,0x00000e20,0x000008dc,
 0x000200f9,0x00000e1f,0x000200f8,0x00000e24,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xdf491b8a6de1b9a4), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xe73936229e872a3b), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest ddda3d956a4fc321. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest fc9c0c6bf957dd1d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -8554,4 +8554,4 @@ static const uint32_t words[] = {
 0x00001027,0x00050080,0x00000562,0x00001026,0x00001025,0x00000904,0x000200f9,0x00001024,
 0x000200f8,0x00001029,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xddda3d956a4fc321), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xfc9c0c6bf957dd1d), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest d8e149e0b90c36a6. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest 20c4d4dc087d2e6a. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -9037,4 +9037,4 @@ static const uint32_t words[] = {
 0x000012f3,0x000200f8,0x000012f3,0x00050080,0x0000055d,0x000012f2,0x000012f1,0x00000907,
 0x000200f9,0x000012f0,0x000200f8,0x000012f5,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xd8e149e0b90c36a6), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0x20c4d4dc087d2e6a), NULL };
