@@ -129,12 +129,19 @@ static void print_prediction(const hd_plan_stats *stats, double ns, cli_cell out
     snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted), 100 * ((double)stats->predicted_ns / ns - 1));
 }
 
-/* The mean of its samples, since a batch may take one time in some stretches and another one in others: their median would jump between
- * the two. NaN: it has none. */
-static double mean_ns(const measure_case *c) {
+static int by_size(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The mean of the middle nine tenths of its samples: a batch may take one time in some stretches and another one in others, and a median
+ * would jump between the two; a stretch during which the machine was somebody else's tells nothing. NaN: it has no samples. Sorts them. */
+static double mean_ns(measure_case *c) {
+    const size_t cut = c->count / 20;
     double sum = 0;
-    for (size_t i = 0; i < c->count; i++) sum += (double)c->samples[i];
-    return sum / (double)c->count;
+    if (c->count > 0) qsort(c->samples, c->count, sizeof *c->samples, by_size);
+    for (size_t i = cut; i < c->count - cut; i++) sum += (double)c->samples[i];
+    return sum / (double)(c->count - 2 * cut);
 }
 
 static int print_device(const measure *m, const routes *r, size_t device) {
@@ -163,7 +170,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x1FEu);
-    printf("times of a round, means over all stretches of 10 ms; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", WARM_ROUNDS, TURNS);
+    printf("times of a round, means over stretches of 10 ms, the highest and the lowest twentieth of these left out; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", WARM_ROUNDS, TURNS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;

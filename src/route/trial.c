@@ -10,7 +10,7 @@
 #define CLEAR         0.95 /* of that time: one that takes more is about as fast */
 #define OTHER         1.5  /* times as long, or as short, as it was: something has changed */
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
-#define SHARE         64   /* trying takes one part in this of all time, */
+#define SHARE         128  /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and as long as this many rounds */
 #define TRY_NS        1e7
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
