@@ -225,7 +225,7 @@ static bool choose_tensor(const product *p, const hdi_caps *caps, uint32_t nth, 
     static const struct { uint32_t tile_m, tile_n; } tiles[] = { { 128, 256 }, { 128, 128 }, { 64, 64 } };
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
     uint32_t tile = nth ? nth - 1 : 0;
-    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_arithmetic || !caps->memory_model || most_invocations(caps) < WORKGROUP) return false;
+    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_storage || !caps->f16_arithmetic || !caps->memory_model || most_invocations(caps) < WORKGROUP) return false;
     if (p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->type == HD_BF16 || p->request->chain || tile >= HDI_COUNT(tiles)) return false;
     c->halves[0] = a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);

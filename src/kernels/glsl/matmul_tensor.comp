@@ -21,7 +21,7 @@ const uint DEPTH = HDI_MM_DEPTH;
 const bool A_ALONG_K = (LAYOUT & HDI_MM_A_ALONG_K) != 0u, B_ALONG_K = (LAYOUT & HDI_MM_B_ALONG_K) != 0u;
 
 #define SUMS coopmat<float, gl_ScopeWorkgroup, TILE_M, TILE_N, gl_MatrixUseAccumulator>
-// Lines of A and B are a multiple of 8 halves (HDI_MM_A_WIDE): the compiler learns it by the mask.
+// Lines of A and B begin at multiples of 8 halves (HDI_MM_A_WIDE), which the compiler learns by the masks: 16 bytes at once, four times as fast.
 #define LINES(layout, rows, columns, stride) \
     layout = setTensorLayoutDimensionNV(layout, rows, columns); \
     layout = setTensorLayoutStrideNV(layout, (stride) & ~7u, 1u);
