@@ -236,7 +236,7 @@ typedef struct hdi_trial {
     uint64_t rounds, row;         /* all of them, and those since the plan rested last */
     uint64_t noted_ns;            /* when the last one ended that was timed, */
     double   passed_ns, gap_ns;   /* what those since then took; and what is usual between the end of one and the beginning of the next */
-    double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and in rounds away from home beyond what they take at home */
+    double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and beyond what rounds take at home in those away from it and the first ones back */
 } hdi_trial;
 /* Is the coming round to be timed? Looking at the clock around each call is a part of what a short round takes. */
 bool hdi_trial_watches(const hdi_trial *trial);
@@ -246,7 +246,7 @@ void hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
 /* Where the next round is to be. A caller that goes there says so by hdi_trial_moved, with what moving took. */
 uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
 void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
-/* The plan could not go there; for a while it does not try again. */
+/* The plan could not go there, and stays where it is; for a while it does not try again. */
 void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
 double hdi_candidate_ns(const hdi_candidate *candidate); /* what rounds take there; 0: it was not measured */
 

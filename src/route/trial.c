@@ -21,7 +21,7 @@ enum { SETTLED = 3, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST
  * rounds take, by a third and more, the first ones most: where it runs long enough for a try between rests, a row of rounds is measured by
  * itself. */
 #define REST_NS 2e6
-enum { REST_TIMES = 8, LONG_ROW = 4 * (SETTLED + MANY) };
+enum { REST_TIMES = 8, LONG_ROW = 5 * (SETTLED + MANY) };
 /* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual, behind so many that warm up. */
 enum { MEAN_OF = 64, MOST_TIMES = 8, WARMING = 13 };
 #define SHORT_NS 5e4 /* of rounds below it one in so many is timed: looking at the clock is a part of what they take; */
@@ -129,6 +129,13 @@ static void count_round(hdi_trial *t, double ns) {
     t->row++;
 }
 
+/* What a round takes longer than usual because of a try: away from home, and the first ones back there. */
+static double lost_ns(const hdi_trial *t, double ns) {
+    const hdi_candidate *home = &t->of[t->home];
+    if (t->at != t->home) return HDI_MAX(ns - hdi_candidate_ns(home), 0);
+    return home->last_ns > 0 && t->cold == 0 && t->since <= SETTLED ? HDI_MAX(ns - home->last_ns, 0) : 0;
+}
+
 void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
     if (has_rested(t, ns, now_ns)) {
@@ -136,7 +143,7 @@ void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
         t->row = 0;
     }
     count_round(t, ns);
-    if (t->at != t->home) t->tried_ns += HDI_MAX(ns - hdi_candidate_ns(&t->of[t->home]), 0);
+    t->tried_ns += lost_ns(t, ns);
     if (!counts || t->since <= SETTLED + t->cold || !(ns > 0)) return;
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
@@ -177,6 +184,11 @@ void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
     c->tries = FIRST_TRIES;
     c->wait = MOST_WAIT;
     c->at_ns = now_ns;
+    if (candidate != t->home) return;
+    t->of[t->at].ratio = 1; /* the plan stays where it was tried */
+    t->trying = false;
+    t->try_ns = 0;
+    move_home(t, t->at);
 }
 
 /* What it may take, as far as is known: after a long time, what it was measured to take says little. */

@@ -227,6 +227,13 @@ static void trying_is_bounded(void **state) {
     hdi_trial_failed(&w.trial, 0, w.now);
     run(&w, w.now + 30 * SECOND);
     assert_true(w.moves == 0 && w.trial.at == 1);
+    /* Where it cannot go back, it stays. */
+    w = begin((const double[3]){ 12e3, 11e3, 0 }, (const double[3]){ 11.5e3, 11e3, 1 });
+    while (w.trial.at == 1) run(&w, w.now + 1);
+    while (hdi_trial_next(&w.trial, w.now) == 0) run(&w, w.now + 1);
+    hdi_trial_failed(&w.trial, 1, w.now);
+    run(&w, w.now + 30 * SECOND);
+    assert_true(w.moves == 1 && w.trial.at == 0 && w.trial.home == 0);
     w = begin((const double[3]){ 20e3, 11e3, 0 }, (const double[3]){ 10e3, 11e3, 1 });
     for (int i = 0; i < 100; i++) hdi_trial_note(&w.trial, 11e3, false, w.now);
     hdi_trial_note(&w.trial, NAN, true, w.now);
