@@ -1,5 +1,6 @@
 /* bench_route.c: `heddle bench route`: batches on the CPU, on another device, and where route "auto" places their tasks, inputs
- * handed over and outputs read in each round. A sample is the mean of the rounds of a stretch, those that are tries with them. What was
+ * handed over and outputs read in each round. A sample is the mean of the rounds of a stretch, those that are tries with them; stretches go
+ * through several plans of the same, since where the system happens to put a plan's memory makes its rounds up to a tenth longer. What was
  * predicted stands beside what was measured; the regret is what the route takes longer than the fastest of the three. */
 #include "cli/bench_batch.h"
 #include "cli/measure.h"
@@ -8,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, TURNS = 8 };
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 4, TURNS = 2 * PLANS };
 
 #define WARM_NS    UINT64_C(1500000000)
 #define STRETCH_NS UINT64_C(10000000)
 
 typedef struct routed_job {
-    workload_job job;
-    uint64_t     round_ns; /* the mean of its last stretch */
+    workload_job jobs[PLANS]; /* the same, each with a plan of its own, */
+    size_t       count;       /* so many of them */
+    uint64_t     stretches;
+    uint64_t     round_ns;    /* the mean of the last one */
 } routed_job;
 
 typedef struct routes {
@@ -77,27 +80,32 @@ static hd_program *make_batch(hd_context *context, size_t batch) {
     return extras[batch - batch_mix_count].make(context);
 }
 
-/* Rounds in a row, one at least. */
+/* Rounds in a row, one at least. Before each stretch that counts there is one that does not (measure.h), of the same plan. */
 static hd_status run_stretch(void *user) {
     routed_job *j = user;
+    workload_job *job = &j->jobs[j->stretches++ / 2 % j->count];
     const uint64_t began = cli_now_ns();
     uint64_t rounds = 0, spent = 0;
     hd_status status = HD_OK;
-    for (; !status && spent < STRETCH_NS; rounds++, spent = cli_now_ns() - began) status = workload_run_with_transfers(&j->job);
+    for (; !status && spent < STRETCH_NS; rounds++, spent = cli_now_ns() - began) status = workload_run_with_transfers(job);
     j->round_ns = spent / rounds;
+    return status;
+}
+
+/* With a route, as long as it takes to try. */
+static hd_status warm_up(workload_job *job) {
+    const uint64_t began = cli_now_ns();
+    hd_status status = HD_OK;
+    for (int i = 0; job->desc.route && !status && (i < WARM_ROUNDS || cli_now_ns() - began < WARM_NS); i++) status = workload_run_with_transfers(job);
     return status;
 }
 
 static int make_job(measure *m, routes *r, size_t index) {
     const size_t choice = index % CHOICES, batch = index / CHOICES % r->count;
     const measure_device *cpu = &m->devices[0], *on = &m->devices[1 + index / CHOICES / r->count];
-    workload_job *job = &r->jobs[index].job;
+    routed_job *j = &r->jobs[index];
+    hd_status status = HD_OK;
     table_row row = measure_row(m, choice == ALL_CPU ? cpu : on);
-    job->device = choice == ALL_CPU ? cpu->device : on->device;
-    job->data = &r->data;
-    if (choice == AUTO) job->desc = (hd_plan_desc){ .beside = cpu->device, .route = "auto" };
-    job->program = make_batch(m->session->context, batch);
-    if (!job->program || !workload_data_hold(&r->data, job->program)) return cli_session_fail(m->session, batch_name(batch));
     snprintf(r->devices[index], sizeof r->devices[index], "%s%s", choice == AUTO ? "auto:" : "", choice == ALL_CPU ? cpu->info.id : on->info.id);
     row.device = r->devices[index];
     row.op = batch_name(batch);
@@ -105,11 +113,19 @@ static int make_job(measure *m, routes *r, size_t index) {
     row.size = "routed";
     row.counted = "transfers";
     row.submissions = 1;
-    const uint64_t began = cli_now_ns();
-    hd_status status = workload_job_begin(job);
-    row.first_ns = (double)(cli_now_ns() - began);
-    for (int i = 0; choice == AUTO && !status && (i < WARM_ROUNDS || cli_now_ns() - began < WARM_NS); i++) status = workload_run_with_transfers(job); /* its tries */
-    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = &r->jobs[index], .sample = run_stretch, .part_ns = &r->jobs[index].round_ns, .failed = status != HD_OK };
+    for (const size_t count = batch < batch_mix_count ? PLANS : 1; j->count < count && !status; j->count++) {
+        workload_job *job = &j->jobs[j->count];
+        job->device = choice == ALL_CPU ? cpu->device : on->device;
+        job->data = &r->data;
+        if (choice == AUTO) job->desc = (hd_plan_desc){ .beside = cpu->device, .route = "auto" };
+        job->program = make_batch(m->session->context, batch);
+        if (!job->program || !workload_data_hold(&r->data, job->program)) return cli_session_fail(m->session, batch_name(batch));
+        const uint64_t began = cli_now_ns();
+        status = workload_job_begin(job);
+        if (j->count == 0) row.first_ns = (double)(cli_now_ns() - began);
+        if (!status) status = warm_up(job);
+    }
+    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = j, .sample = run_stretch, .part_ns = &j->round_ns, .failed = status != HD_OK };
     return status ? measure_fail(m, &row) : CLI_OK;
 }
 
@@ -144,6 +160,18 @@ static double mean_ns(measure_case *c) {
     return sum / (double)(c->count - 2 * cut);
 }
 
+/* Of the first plan; runs and tries of all of them. */
+static hd_status stats_of(const routed_job *j, hd_plan_stats *out_stats) {
+    hd_plan_stats stats;
+    hd_status status = hd_plan_get_stats(j->jobs[0].plan, out_stats);
+    for (size_t i = 1; i < j->count && !status; i++) {
+        status = hd_plan_get_stats(j->jobs[i].plan, &stats);
+        out_stats->runs += stats.runs;
+        out_stats->tried_runs += stats.tried_runs;
+    }
+    return status;
+}
+
 static int print_device(const measure *m, const routes *r, size_t device) {
     static const char *const heads[COLUMNS] = { "BATCH", "ALL CPU", "ALL DEVICE", "AUTO", "PREDICTED", "OF BEST", "SEGMENTS", "CROSSING", "TRIES" };
     cli_cell (*cells)[COLUMNS] = calloc(r->count + 1, sizeof *cells);
@@ -155,7 +183,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         const size_t at = (device * r->count + batch) * CHOICES;
         const double ns[CHOICES] = { mean_ns(&r->cases[at]), mean_ns(&r->cases[at + 1]), mean_ns(&r->cases[at + 2]) };
         hd_plan_stats stats;
-        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].job.plan, &stats)) continue;
+        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || stats_of(&r->jobs[at + AUTO], &stats)) continue;
         const double least = fmin(ns[ALL_CPU], ns[ALL_DEVICE]);
         chosen += ns[AUTO];
         best += fmin(least, ns[AUTO]);
@@ -170,7 +198,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x1FEu);
-    printf("times of a round, means over stretches of 10 ms, the highest and the lowest twentieth of these left out; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", WARM_ROUNDS, TURNS);
+    printf("times of a round, means over stretches of 10 ms, the highest and the lowest twentieth of these left out, of %d plans in turn; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", PLANS, WARM_ROUNDS, TURNS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;
@@ -202,7 +230,7 @@ static int run(const cli_args *args) {
     if (!code) code = measure_routes(&m, &r);
     const size_t count = m.device_count > 1 ? (m.device_count - 1) * r.count * CHOICES : 0;
     if (r.cases) measure_cases_free(r.cases, count);
-    for (size_t i = 0; i < count && r.jobs; i++) workload_job_end(&r.jobs[i].job);
+    for (size_t i = 0; i < count * PLANS && r.jobs; i++) workload_job_end(&r.jobs[i / PLANS].jobs[i % PLANS]);
     free(r.jobs);
     free(r.devices);
     workload_data_free(&r.data);
