@@ -4,6 +4,7 @@
  * predicted stands beside what was measured; the regret is what the route takes longer than the fastest of the three. */
 #include "cli/bench_batch.h"
 #include "cli/measure.h"
+#include "cli/statistics.h"
 #include "cli/workload.h"
 #include <math.h>
 #include <stdlib.h>
@@ -145,20 +146,8 @@ static void print_prediction(const hd_plan_stats *stats, double ns, cli_cell out
     snprintf(out, CLI_CELL, "%s, %+.0f%%", cli_time(stats->predicted_ns, predicted), 100 * ((double)stats->predicted_ns / ns - 1));
 }
 
-static int by_size(const void *a, const void *b) {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The mean of the middle nine tenths of its samples: a batch may take one time in some stretches and another one in others, and a median
- * would jump between the two; a stretch during which the machine was somebody else's tells nothing. NaN: it has no samples. Sorts them. */
-static double mean_ns(measure_case *c) {
-    const size_t cut = c->count / 20;
-    double sum = 0;
-    if (c->count > 0) qsort(c->samples, c->count, sizeof *c->samples, by_size);
-    for (size_t i = cut; i < c->count - cut; i++) sum += (double)c->samples[i];
-    return sum / (double)(c->count - 2 * cut);
-}
+/* A batch may take one time in some stretches and another one in others, between which a median would jump. NaN: it has no samples. */
+static double mean_ns(const measure_case *c) { return c->count > 0 ? statistics_middle_ns(c->samples, c->count) : NAN; }
 
 /* Of the first plan; runs and tries of all of them. */
 static hd_status stats_of(const routed_job *j, hd_plan_stats *out_stats) {

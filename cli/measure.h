@@ -81,7 +81,7 @@ typedef struct measure_case {
     void           *user;
     const uint64_t *part_ns;           /* what of the call is the sample, as the call itself told; NULL: all of it */
     const struct measure_case *of;     /* its samples are parts of that case's calls; NULL: it has calls of its own */
-    uint64_t       *samples;           /* room for m->samples, of measure_run */
+    uint64_t       *samples;           /* room for m->samples, of measure_run, which sorts them in the end */
     size_t          count;
     uint64_t        spent_ns;
     bool            failed;

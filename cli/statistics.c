@@ -14,6 +14,13 @@ statistics statistics_of(uint64_t *samples, size_t count) {
     return (statistics){ low + (high - low) / 2, samples[ninety - 1], samples[0], samples[count - 1] };
 }
 
+double statistics_middle_ns(const uint64_t *samples, size_t count) {
+    const size_t cut = count / 20;
+    double sum = 0;
+    for (size_t i = cut; i < count - cut; i++) sum += (double)samples[i];
+    return sum / (double)(count - 2 * cut);
+}
+
 size_t statistics_crossing(const bool *wins, size_t count) {
     size_t crossing = count, won = 0;
     for (size_t i = count; i-- > 0;) {

@@ -89,8 +89,7 @@ static hd_status name_candidates(choice *c, const hd_program *program, hdi_route
         if (!routed->shared) routed->shared = hdi_alloc(program->allocator, program->node_count);
         if (!routed->shared) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
         memcpy(routed->shared, c->route.shared_places, program->node_count);
-        *both = (hdi_candidate){ .possible = true };
-        if (t->tried == HDI_CANDIDATE_SHARED) t->try_ns = 0;
+        hdi_trial_replaced(t, HDI_CANDIDATE_SHARED);
     }
     both->possible = routed->shared != NULL;
     both->predicted_ns = shared.total_ns;

@@ -216,9 +216,6 @@ static bool choose_matrix(const product *p, const hdi_caps *caps, uint32_t nth, 
 
 /* ---- matrix units of a whole workgroup ---- */
 
-/* One whose lines lie without gaps along one axis, and 16 bytes of each begin at a multiple of 16. */
-static bool is_layout(const side *s) { return s->wide && (s->along_k ? s->depth : s->line) == 1; }
-
 /* Both operands as halves, as for matrix units; nothing is fused. The largest tile that leaves no unit idle, else the smallest. */
 static bool choose_tensor(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
     enum { WORKGROUP = 256, LEAST_SIDE = 64, UNIT = 8 };
@@ -229,8 +226,8 @@ static bool choose_tensor(const product *p, const hdi_caps *caps, uint32_t nth, 
     if (p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->type == HD_BF16 || p->request->chain || tile >= HDI_COUNT(tiles)) return false;
     c->halves[0] = a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
-    const bool a_fits = c->halves[0] ? p->k % UNIT == 0 && !(p->request->attrs->ints[0] & HD_TRANSPOSE_A) : is_layout(&p->a);
-    const bool b_fits = c->halves[1] ? halves_fit(p, caps) : b == HD_F16 && is_layout(&p->b);
+    const bool a_fits = c->halves[0] ? p->k % UNIT == 0 && !(p->request->attrs->ints[0] & HD_TRANSPOSE_A) : p->a.wide;
+    const bool b_fits = c->halves[1] ? halves_fit(p, caps) : b == HD_F16 && p->b.wide;
     if (!a_fits || !b_fits) return false;
     while (!nth && tile + 1 < HDI_COUNT(tiles) && tiles_of(p, tiles[tile].tile_m, tiles[tile].tile_n) < caps->compute_units) tile++;
     c->tile_m = tiles[tile].tile_m;

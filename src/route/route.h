@@ -219,7 +219,7 @@ typedef struct hdi_candidate {
     double   last_ns;      /* what rounds took when the plan left it last */
     uint32_t tries;        /* the first ones follow each other at once, */
     uint32_t wait;         /* later ones after so many rounds */
-    uint64_t at_round;     /* of the plan, when its last try ended */
+    uint64_t at_round;     /* of the plan, when its last try began */
     double   ratio;        /* what a round takes as a share of one at home, by its tries */
     uint64_t at_ns;        /* when it was measured last, */
     double   against_ns;   /* and what the one at home took then */
@@ -248,6 +248,8 @@ uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
 void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
 /* The plan could not go there, and stays where it is; for a while it does not try again. */
 void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
+/* Something else has the candidate's place: what was measured there is forgotten. */
+void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate);
 double hdi_candidate_ns(const hdi_candidate *candidate); /* what rounds take there; 0: it was not measured */
 
 /* ---- minimum cut (cut.c) ---- */

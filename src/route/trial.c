@@ -60,6 +60,11 @@ static void weigh(hdi_candidate *c, double ratio) {
     c->tries = HDI_MIN(before + 1, ENOUGH_TRIES);
 }
 
+static void leave_try(hdi_trial *t) {
+    t->trying = false;
+    t->try_ns = 0;
+}
+
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
@@ -68,11 +73,10 @@ static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
     if (home->tries == 0) home->tries = 1;
     home->wait = HDI_MAX(home->wait, c->ratio < 1 ? c->wait : FIRST_WAIT);
-    c->at_round = home->at_round = t->rounds;
+    home->at_round = c->at_round;
     c->against_ns = home_ns;
     home->against_ns = ns;
-    t->trying = false;
-    t->try_ns = 0;
+    leave_try(t);
     if (c->ratio < 1) move_home(t, tried);
 }
 
@@ -113,13 +117,11 @@ static bool has_rested(hdi_trial *t, double ns, uint64_t now_ns) {
     return rested;
 }
 
-/* As if the plan had just come where it is; a try is left. */
-static void begin_anew(hdi_trial *t) {
+/* The plan has just come where it is, or its rounds are measured as if it had: these do not count, besides the first ones. */
+static void arrive(hdi_trial *t, uint64_t cold) {
     t->of[t->at].count = t->since = 0;
-    t->cold = MANY;
+    t->cold = cold;
     t->came_ns = t->spent_ns;
-    t->trying = false;
-    t->try_ns = 0;
 }
 
 static void count_round(hdi_trial *t, double ns) {
@@ -139,7 +141,10 @@ static double lost_ns(const hdi_trial *t, double ns) {
 void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
     if (has_rested(t, ns, now_ns)) {
-        if (t->row >= LONG_ROW) begin_anew(t);
+        if (t->row >= LONG_ROW) {
+            leave_try(t);
+            arrive(t, MANY);
+        }
         t->row = 0;
     }
     count_round(t, ns);
@@ -170,11 +175,10 @@ void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
     t->spent_ns += ns;
     t->tried_ns += ns;
     t->of[t->at].last_ns = hdi_candidate_ns(&t->of[t->at]);
-    t->came_ns = t->spent_ns;
     t->at = to;
-    t->since = t->cold = 0;
+    arrive(t, 0);
     t->trying = to != t->home;
-    t->of[to].count = 0;
+    if (t->trying) t->of[to].at_round = t->rounds;
     t->noted_ns = 0; /* moving is no rest */
 }
 
@@ -186,9 +190,13 @@ void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
     c->at_ns = now_ns;
     if (candidate != t->home) return;
     t->of[t->at].ratio = 1; /* the plan stays where it was tried */
-    t->trying = false;
-    t->try_ns = 0;
+    leave_try(t);
     move_home(t, t->at);
+}
+
+void hdi_trial_replaced(hdi_trial *t, uint32_t candidate) {
+    t->of[candidate] = (hdi_candidate){ .possible = true };
+    if (t->tried == candidate) t->try_ns = 0;
 }
 
 /* What it may take, as far as is known: after a long time, what it was measured to take says little. */

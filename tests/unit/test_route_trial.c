@@ -58,7 +58,7 @@ static void the_fastest_is_found(void **state) {
     };
     for (size_t i = 0; i < HDI_COUNT(cases); i++) {
         world w = begin(cases[i].predicted, cases[i].actual);
-        run(&w, w.now + 6 * 1000 * 1000);
+        run(&w, w.now + 4 * 1000 * 1000);
         if (w.trial.at != cases[i].at || w.trial.home != cases[i].at) fail_msg("case %zu: at %u", i, (unsigned)w.trial.at);
         const uint32_t moves = w.moves;
         run(&w, w.now + SECOND);
@@ -105,7 +105,7 @@ static void a_pace_changes(void **state) {
         w.now += SECOND / 50;
         run(&w, w.now + 1);
     }
-    if (rounds >= 450) fail_msg("%u rounds", (unsigned)rounds); /* 256 of waiting, and two parts of a try behind home's */
+    if (rounds >= 400) fail_msg("%u rounds", (unsigned)rounds);
 }
 
 static void noise_moves_little(void **state) {
