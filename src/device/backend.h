@@ -114,6 +114,8 @@ typedef struct hdi_backend {
     /* When a finished submission made with `timed` began and ended, in nanoseconds on a clock that the device's queues share; it is asked
      * for once. UNSUPPORTED where this one was not timed after all; NULL: the device has no such clock. */
     hd_status (*span)(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
+    /* Does the host read the mapped memory at a snail's pace, past its caches? NULL: never. */
+    bool (*reads_slowly)(const hdi_backend_device *device, const hdi_memory *memory);
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,

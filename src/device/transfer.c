@@ -160,8 +160,13 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
     return HD_OK;
 }
 
+/* Where the host reads the memory in place; NULL: it does not see it, or would take longer than a copy by the device. */
+static const char *readable(hd_device *device, hdi_memory *memory) {
+    return device->backend->reads_slowly && device->backend->reads_slowly(device->handle, memory) ? NULL : hdi_device_map(device, memory);
+}
+
 hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes, uint64_t after, hd_error *error) {
-    char *pointer = hdi_device_map(device, memory);
+    const char *pointer = readable(device, memory);
     hd_status status;
     if (pointer) {
         status = hdi_device_wait(device, after, 0, error);

@@ -108,7 +108,8 @@ typedef struct hdi_routed {
     hdi_trial trial;    /* what runs took, here and at other places */
     uint32_t candidate; /* of the trial, that these places are */
     uint8_t *shared;    /* the places of the trial's candidate on both devices; NULL: there is none */
-    uint64_t key;       /* of the program, its wishes and devices, among the trials that a device keeps */
+    uint64_t key;       /* of the program, its wishes and devices, among the trials that a device keeps, */
+    uint64_t kept;      /* of which there were so many when the plan looked at them last */
     hdi_round round;    /* under way */
     double   looked_ns, looking_ns; /* what the plan's rounds had taken when the candidates were looked at last, and how long that took */
 } hdi_routed;
@@ -205,8 +206,9 @@ uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
 hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
 /* What is known of a program's candidates; false: nothing. `out_shared` is NULL where it has none, else yours. */
 bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator);
-/* Keeps a copy in place of what was known, or of what was kept longest ago. Without memory nothing is kept. */
-void hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
+/* Keeps a copy in place of what was known, or of what was kept longest ago; returns how many were kept by then. Without memory nothing is kept. */
+uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
+uint64_t hdi_tuned_trials_kept(hd_device *device); /* so far, of all programs */
 /* A measured run teaches (hdi_learn). */
 void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
 /* ---- routing.c: route "auto" ---- */

@@ -83,13 +83,13 @@ static hd_status name_candidates(choice *c, const hd_program *program, hdi_route
     hdi_route_time before = { .total_ns = HUGE_VAL };
     hd_status status = routed->shared ? hdi_route_time_of(&c->routing, routed->shared, &before, error) : HD_OK;
     if (status) return status;
-    const bool stays = routed->shared && (t->at == HDI_CANDIDATE_SHARED || shared.total_ns >= CLEAR * before.total_ns);
+    const bool stays = routed->shared && (t->at == HDI_CANDIDATE_SHARED || t->home == HDI_CANDIDATE_SHARED || shared.total_ns >= CLEAR * before.total_ns);
     if (stays) shared = before;
     else if (shared.total_ns < HUGE_VAL) {
         if (!routed->shared) routed->shared = hdi_alloc(program->allocator, program->node_count);
         if (!routed->shared) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
         memcpy(routed->shared, c->route.shared_places, program->node_count);
-        hdi_trial_replaced(t, HDI_CANDIDATE_SHARED);
+        hdi_trial_replaced(t, HDI_CANDIDATE_SHARED, before.total_ns);
     }
     both->possible = routed->shared != NULL;
     both->predicted_ns = shared.total_ns;
@@ -197,13 +197,10 @@ static hd_status take_trial(choice *c, const hd_program *program, const hdi_rout
     if (!earlier) {
         const bool known = hdi_tuned_find_trial(c->devices[0], routed->key, program->node_count, &routed->trial, &routed->shared, program->allocator);
         hdi_trial *t = &routed->trial;
-        t->at = t->home;
+        hdi_trial_inherit(t);
         hd_status status = name_candidates(c, program, routed, error);
         if (status) return status;
-        if (!known || !t->of[t->home].possible) t->home = first_candidate(t);
-        t->at = t->home;
-        t->since = t->of[t->at].count = 0;
-        t->trying = false;
+        if (!known || !t->of[t->home].possible) t->at = t->home = first_candidate(t);
         return place_at(c, program, routed, t->at, error);
     }
     routed->trial = earlier->trial;
@@ -235,6 +232,7 @@ hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *prog
     if (!status) status = tell(c, out_routed, out_stats, error);
     if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
     end_choice(c, program);
+    out_routed->kept = earlier ? earlier->kept : 0;
     out_routed->looked_ns = out_routed->trial.spent_ns;
     out_routed->looking_ns = (double)(hdi_now_ns() - began_ns);
     return status;
@@ -288,11 +286,40 @@ void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]) {
 
 /* ---- rounds ---- */
 
+/* What was found is for other plans of the same program. */
+static void keep(hd_plan *plan) {
+    plan->routed.kept = hdi_tuned_keep_trial(plan->device, plan->routed.key, plan->routed.node_count, &plan->routed.trial, plan->routed.shared);
+}
+
+/* What other plans of the same program have found since. Their places for both devices are tried in place of the plan's own, where
+ * it is not there. */
+static void follow(hd_plan *plan) {
+    hdi_routed *routed = &plan->routed;
+    hdi_trial *t = &routed->trial, other;
+    uint8_t *shared = NULL;
+    const hd_allocator *allocator = &plan->context->allocator;
+    const uint64_t kept = hdi_tuned_trials_kept(plan->device);
+    if (kept == routed->kept || hdi_trial_is_open(t)) return;
+    routed->kept = kept;
+    if (!hdi_tuned_find_trial(plan->device, routed->key, routed->node_count, &other, &shared, allocator)) return;
+    bool same = !shared == !routed->shared && (!shared || memcmp(shared, routed->shared, routed->node_count) == 0);
+    if (!same && shared && t->at != HDI_CANDIDATE_SHARED && t->home != HDI_CANDIDATE_SHARED) {
+        uint8_t *const own = routed->shared;
+        routed->shared = shared;
+        shared = own;
+        t->of[HDI_CANDIDATE_SHARED] = other.of[HDI_CANDIDATE_SHARED];
+        t->of[HDI_CANDIDATE_SHARED].at_round = t->rounds;
+        same = true;
+    }
+    if (same) hdi_trial_adopt(t, &other);
+    hdi_free(allocator, shared, routed->node_count);
+}
+
 static void close_round(hd_plan *plan) {
     const hdi_round round = plan->routed.round;
     hdi_trial *t = &plan->routed.trial;
     if (round.unwatched) hdi_trial_pass(t);
-    else hdi_trial_note(t, (double)round.spent_ns, round.counts, hdi_now_ns());
+    else if (hdi_trial_note(t, (double)round.spent_ns, round.counts, hdi_now_ns())) keep(plan);
     plan->routed.round = (hdi_round){ .unwatched = !hdi_trial_watches(t) };
 }
 
@@ -310,13 +337,13 @@ void hdi_routing_ran(hd_plan *plan, bool counts) {
     if (!plan->routed.places) return;
     plan->routed.round.ran = true;
     plan->routed.round.counts = counts;
-    plan->stats.tried_runs += plan->routed.trial.at != plan->routed.trial.home;
+    plan->stats.tried_runs += plan->routed.trial.trying;
 }
 
 void hdi_routing_keep(hd_plan *plan) {
     if (!plan->routed.places) return;
     if (plan->routed.round.ran) close_round(plan);
-    hdi_tuned_keep_trial(plan->device, plan->routed.key, plan->routed.node_count, &plan->routed.trial, plan->routed.shared);
+    keep(plan);
 }
 
 /* ---- moving ---- */
@@ -468,6 +495,7 @@ void hdi_routing_step(hd_plan *plan) {
     hdi_routed *routed = &plan->routed;
     if (!routed->places) return;
     if (routed->round.ran) close_round(plan);
+    follow(plan);
     const bool due = hdi_routing_is_due(plan);
     if ((routed->round.unwatched && !due) || plan->stats.runs == 0 || has_bound(plan)) return;
     const bool old = due && routed->trial.spent_ns - routed->looked_ns > LOOKING_SHARE * routed->looking_ns;

@@ -20,7 +20,7 @@ struct hdi_tuned {
     uint64_t    choices_hash; /* of tuning.choices */
     hdi_learned learned;
     kept_trial  trials[TRIALS];
-    uint64_t    kept;
+    _Atomic uint64_t kept;
 };
 
 /* The processor and how much of it is used: what ran on another one says nothing here. */
@@ -133,17 +133,21 @@ bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, 
     return found;
 }
 
-void hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared) {
+uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared) {
     const hd_allocator *allocator = device->host->allocator;
     uint8_t *copy = shared ? hdi_alloc(allocator, node_count) : NULL;
-    if (shared && !copy) return;
+    if (shared && !copy) return hdi_tuned_trials_kept(device);
     if (copy) memcpy(copy, shared, node_count);
     hdi_tuned *tuned = lock(device);
     kept_trial *k = find_trial(tuned, key);
     hdi_free(allocator, k->shared, k->node_count);
-    *k = (kept_trial){ .key = key, .kept = ++tuned->kept, .trial = *trial, .shared = copy, .node_count = node_count };
+    const uint64_t kept = atomic_fetch_add(&tuned->kept, 1) + 1;
+    *k = (kept_trial){ .key = key, .kept = kept, .trial = *trial, .shared = copy, .node_count = node_count };
     hdi_mutex_unlock(&tuned->lock);
+    return kept;
 }
+
+uint64_t hdi_tuned_trials_kept(hd_device *device) { return atomic_load_explicit(&device->tuned->kept, memory_order_relaxed); }
 
 /* The work of every node of a program that is well formed, `program->node_count` of them; yours, also after a failure. */
 static hd_status work_of(const hd_program *program, hdi_work **out_work, hd_error *error) {

@@ -211,7 +211,9 @@ enum { HDI_CANDIDATES = 3, HDI_CANDIDATE_SHARED = 2, HDI_TRIAL_KEPT = 16 };
 typedef struct hdi_candidate {
     bool     possible;
     double   predicted_ns; /* of a round */
-    double   move_ns;      /* predicted, of moving the plan there */
+    double   move_ns;      /* predicted, of moving the plan there, */
+    double   moved_ns;     /* and what that took at least, but for the first time, when kernels are compiled; 0: it was not measured */
+    double   off;          /* what places that this one has replaced took, as a share of what was predicted; 0: there were none */
     double   ns[HDI_TRIAL_KEPT]; /* the latest rounds that were measured: */
     uint64_t count;        /* this many since the plan came here last */
     double   mean_ns;      /* of them */
@@ -220,7 +222,8 @@ typedef struct hdi_candidate {
     uint32_t tries;        /* the first ones follow each other at once, */
     uint32_t wait;         /* later ones after so many rounds */
     uint64_t at_round;     /* of the plan, when its last try began */
-    double   ratio;        /* what a round takes as a share of one at home, by its tries */
+    double   ratio;        /* what a round takes as a share of one at home, by its tries; */
+    double   odd;          /* and by the last one, where that is far off; 0: it is not */
     uint64_t at_ns;        /* when it was measured last, */
     double   against_ns;   /* and what the one at home took then */
 } hdi_candidate;
@@ -236,20 +239,27 @@ typedef struct hdi_trial {
     uint64_t rounds, row;         /* all of them, and those since the plan rested last */
     uint64_t noted_ns;            /* when the last one ended that was timed, */
     double   passed_ns, gap_ns;   /* what those since then took; and what is usual between the end of one and the beginning of the next */
-    double   spent_ns, tried_ns;  /* in all rounds and moves; in moves, and beyond what rounds take at home in those away from it and the first ones back */
+    double   spent_ns;            /* in all rounds and moves; */
+    double   first_ns, tried_ns;  /* in moves, and beyond what rounds take at home in those away from it and the first ones back: of the first tries, and of later ones */
+    bool     is_first;            /* the latest try is one of the first ones of its candidate */
 } hdi_trial;
 /* Is the coming round to be timed? Looking at the clock around each call is a part of what a short round takes. */
 bool hdi_trial_watches(const hdi_trial *trial);
 void hdi_trial_pass(hdi_trial *trial); /* a round was not timed */
-/* A round took this long. `counts` false: it was not a usual one. */
-void hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
+/* A round took this long. `counts` false: it was not a usual one. True: with it a try has ended. */
+bool hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
 /* Where the next round is to be. A caller that goes there says so by hdi_trial_moved, with what moving took. */
 uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
 void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
 /* The plan could not go there, and stays where it is; for a while it does not try again. */
 void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
-/* Something else has the candidate's place: what was measured there is forgotten. */
-void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate);
+/* Another plan of the same goes on with a copy of what was found: at home, and what trying took is not its own. */
+void hdi_trial_inherit(hdi_trial *trial);
+bool hdi_trial_is_open(const hdi_trial *trial); /* a try is under way, or not judged yet */
+/* A plan of the same program has ended a try: what it found counts here too. Not while a try is open. */
+void hdi_trial_adopt(hdi_trial *trial, const hdi_trial *from);
+/* Something else has the candidate's place: what was measured there is forgotten, but for how far from `predicted_ns` it was. */
+void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate, double predicted_ns);
 double hdi_candidate_ns(const hdi_candidate *candidate); /* what rounds take there; 0: it was not measured */
 
 /* ---- minimum cut (cut.c) ---- */

@@ -10,13 +10,15 @@
 #define CLEAR         0.95 /* of that time: one that takes more is about as fast */
 #define OTHER         1.5  /* times as long, or as short, as it was: something has changed */
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
+#define FAR           2.0  /* times what the one at home takes: a try is over with the first rounds that count */
 #define SHARE         128  /* trying takes one part in this of all time, */
-#define FIRST_ROUNDS  64   /* and as long as this many rounds */
+#define OTHER_SHARE   64   /* or in this where something has changed, */
+#define FIRST_ROUNDS  64   /* and the first tries as long as this many rounds */
 #define TRY_NS        1e7
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
  * is what is measured at home before it and behind it: all rounds may become shorter or longer meanwhile. Before the next one so many
  * rounds go by, and twice as many each time once it is known to be in vain. */
-enum { SETTLED = 3, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20 };
+enum { SETTLED = 3, FIRST_FEW = 2, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20 };
 /* A plan rests where so much time goes by between two of its rounds, and so many times what is usual. What else ran then changes what its
  * rounds take, by a third and more, the first ones most: where it runs long enough for a try between rests, a row of rounds is measured by
  * itself. */
@@ -47,17 +49,28 @@ double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->me
 static void move_home(hdi_trial *t, uint32_t to) {
     const double ratio = t->of[to].ratio;
     t->of[t->home].ratio = 1;
-    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) t->of[i].ratio /= ratio;
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
+        t->of[i].ratio /= ratio;
+        t->of[i].odd /= ratio;
+    }
     t->home = to;
 }
 
 /* What a try and the rounds at home before it took depends on what else the machine does then: one try may say the opposite of the next
- * one. Their mean tells; where one is so far off that it may speak of something new, those before it count as one. */
+ * one. Their mean tells. One that is far off waits for the next one: where that is as far off, the two speak of something new, and those
+ * before them no longer count. */
 static void weigh(hdi_candidate *c, double ratio) {
-    const bool is_new = ratio > OTHER * c->ratio || OTHER * ratio < c->ratio;
-    const uint32_t before = is_new ? HDI_MIN(c->tries, 1) : c->tries;
+    const bool odd = c->tries > 1 && (ratio > OTHER * c->ratio || OTHER * ratio < c->ratio);
+    const bool again = odd && c->odd > 0 && (c->odd < c->ratio) == (ratio < c->ratio);
+    if (odd && !again) {
+        c->odd = ratio;
+        return;
+    }
+    const uint32_t before = again ? 1 : c->tries;
+    if (again) c->ratio = c->odd;
     c->ratio = before > 0 ? c->ratio * pow(ratio / c->ratio, 1.0 / (before + 1)) : ratio;
     c->tries = HDI_MIN(before + 1, ENOUGH_TRIES);
+    c->odd = 0;
 }
 
 static void leave_try(hdi_trial *t) {
@@ -87,6 +100,12 @@ static void look_at(hdi_trial *t) {
     const double ns = median_of(c);
     if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
     if (t->trying && (ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t, t->at, c->mean_ns, hdi_candidate_ns(home));
+}
+
+/* Has a try just begun that need not go on? */
+static bool is_far(const hdi_trial *t) {
+    const hdi_candidate *c = &t->of[t->at];
+    return t->trying && c->count == FIRST_FEW && HDI_MIN(c->ns[0], c->ns[1]) > FAR * hdi_candidate_ns(&t->of[t->home]);
 }
 
 static bool is_long_enough(const hdi_trial *t) {
@@ -138,8 +157,13 @@ static double lost_ns(const hdi_trial *t, double ns) {
     return home->last_ns > 0 && t->cold == 0 && t->since <= SETTLED ? HDI_MAX(ns - home->last_ns, 0) : 0;
 }
 
-void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
+static void charge(hdi_trial *t, double ns) { *(t->is_first ? &t->first_ns : &t->tried_ns) += ns; }
+
+bool hdi_trial_is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
+
+bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
+    const bool was_open = hdi_trial_is_open(t);
     if (has_rested(t, ns, now_ns)) {
         if (t->row >= LONG_ROW) {
             leave_try(t);
@@ -148,15 +172,16 @@ void hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
         t->row = 0;
     }
     count_round(t, ns);
-    t->tried_ns += lost_ns(t, ns);
-    if (!counts || t->since <= SETTLED + t->cold || !(ns > 0)) return;
+    charge(t, lost_ns(t, ns));
+    if (!counts || t->since <= SETTLED + t->cold || !(ns > 0)) return false;
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
     if (c->count <= WARMING) c->mean_ns = median_of(c);
     else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count - WARMING, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
-    if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0) look_at(t);
+    if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0 || is_far(t)) look_at(t);
     if ((t->trying || (t->try_ns > 0 && t->at == t->home)) && is_long_enough(t)) end_part(t);
+    return was_open && !hdi_trial_is_open(t);
 }
 
 bool hdi_trial_watches(const hdi_trial *t) {
@@ -172,8 +197,11 @@ void hdi_trial_pass(hdi_trial *t) {
 }
 
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
+    hdi_candidate *c = &t->of[to];
+    if (to != t->home) t->is_first = c->tries < FIRST_TRIES;
+    if (to == t->home || c->tries > 0) c->moved_ns = c->moved_ns > 0 ? HDI_MIN(c->moved_ns, ns) : ns;
     t->spent_ns += ns;
-    t->tried_ns += ns;
+    charge(t, ns);
     t->of[t->at].last_ns = hdi_candidate_ns(&t->of[t->at]);
     t->at = to;
     arrive(t, 0);
@@ -194,29 +222,61 @@ void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
     move_home(t, t->at);
 }
 
-void hdi_trial_replaced(hdi_trial *t, uint32_t candidate) {
-    t->of[candidate] = (hdi_candidate){ .possible = true };
+void hdi_trial_inherit(hdi_trial *t) {
+    leave_try(t);
+    t->at = t->home;
+    t->of[t->home].last_ns = t->spent_ns = t->tried_ns = 0;
+    t->row = t->noted_ns = 0;
+    arrive(t, 0);
+}
+
+void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
+        hdi_candidate *to = &t->of[i];
+        const hdi_candidate *c = &from->of[i];
+        to->tries = c->tries;
+        to->wait = c->wait;
+        to->ratio = c->ratio;
+        to->odd = c->odd;
+        to->off = c->off;
+        to->against_ns = c->against_ns;
+        to->moved_ns = c->moved_ns;
+        if (c->best_ns > 0) to->best_ns = to->best_ns > 0 ? HDI_MIN(to->best_ns, c->best_ns) : c->best_ns;
+        if (c->at_ns <= to->at_ns) continue;
+        to->at_ns = c->at_ns;
+        to->at_round = t->rounds;
+    }
+    t->first_ns = HDI_MAX(t->first_ns, from->first_ns);
+    if (t->of[from->home].possible) t->home = from->home;
+}
+
+void hdi_trial_replaced(hdi_trial *t, uint32_t candidate, double predicted_ns) {
+    const hdi_candidate *c = &t->of[candidate];
+    const bool known = c->best_ns > 0 && c->best_ns < HUGE_VAL;
+    t->of[candidate] = (hdi_candidate){ .possible = true, .moved_ns = c->moved_ns, .off = known ? HDI_MAX(c->best_ns / predicted_ns, 1) : c->off };
     if (t->tried == candidate) t->try_ns = 0;
 }
 
 /* What it may take, as far as is known: after a long time, what it was measured to take says little. */
 static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
-    if (!(c->best_ns > 0)) return c->predicted_ns;
+    if (!(c->best_ns > 0)) return c->predicted_ns * HDI_MAX(c->off, 1);
     return (double)(now_ns - c->at_ns) > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
 }
+
+static double moving_ns(const hdi_candidate *c) { return HDI_MAX(c->move_ns, c->moved_ns); }
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
     const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
-    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + 2 * c->move_ns, most = t->spent_ns / SHARE + FIRST_ROUNDS * home_ns;
-    const bool first = c->tries < FIRST_TRIES;
-    const bool other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns); /* one try, whatever those before did cost */
-    if (cost + (other ? 0 : t->tried_ns) > most) return false;
-    if (first) return hope <= (c->tries == 0 ? NEAR : CLOSE) * home_ns;
+    const bool first = c->tries < FIRST_TRIES, other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns);
+    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + moving_ns(c) + moving_ns(&t->of[t->home]), all = t->spent_ns / (other ? OTHER_SHARE : SHARE);
+    if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > all) return false;
+    if (first) return hope <= (c->tries > 0 ? CLOSE : c->off > 0 ? CLEAR : NEAR) * home_ns;
     if (hope >= CLOSE * home_ns) return false;
     const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
     const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
-    return other || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
+    const bool asked = c->odd > 0 && c->odd < 1; /* the last try was faster than those before it, by far */
+    return other || asked || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {

@@ -11,13 +11,14 @@ typedef struct world {
     uint64_t  now;
     double    ns[HDI_CANDIDATES]; /* what a round takes there */
     double    noise;              /* share of it */
+    double    move_ns;            /* what moving takes */
     uint64_t  warming;            /* rounds at a new place that take a fifth longer */
     uint32_t  chance, moves;
     double    spent_ns, least_ns; /* all, and what the fastest would have taken */
 } world;
 
 static world begin(const double predicted[HDI_CANDIDATES], const double actual[HDI_CANDIDATES]) {
-    world w = { .now = 5 * SECOND, .chance = 1 };
+    world w = { .now = 5 * SECOND, .move_ns = 2000, .chance = 1 };
     for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
         w.trial.of[i] = (hdi_candidate){ .possible = predicted[i] > 0, .predicted_ns = predicted[i], .move_ns = 1000 };
         w.ns[i] = actual[i];
@@ -31,9 +32,9 @@ static void run(world *w, uint64_t until_ns) {
     while (w->now < until_ns) {
         const uint32_t next = hdi_trial_next(&w->trial, w->now);
         if (next != w->trial.at) {
-            hdi_trial_moved(&w->trial, next, 2000);
-            w->now += 2000;
-            w->spent_ns += 2000;
+            hdi_trial_moved(&w->trial, next, w->move_ns);
+            w->now += (uint64_t)w->move_ns;
+            w->spent_ns += w->move_ns;
             w->moves++;
         }
         w->chance = w->chance * 1664525u + 1013904223u;
@@ -240,11 +241,110 @@ static void trying_is_bounded(void **state) {
     assert_true(hdi_candidate_ns(&w.trial.of[1]) == 0 && hdi_trial_next(&w.trial, w.now) == 1);
 }
 
+/* A place that takes several times as long is left behind the first two rounds that count, and what it took is not taken for new each time. */
+static void a_far_place_is_left_soon(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 2e6, 4e6, 0 }, (const double[3]){ 2e6, 10e6, 1 });
+    run(&w, w.now + SECOND / 5);
+    assert_true(w.moves == 2 && w.trial.home == 0 && w.trial.of[1].tries == 1);
+    assert_true(w.spent_ns - w.least_ns < 70e6);
+    w.noise = 1; /* all rounds, wherever they are, are longer now and then */
+    w.spent_ns = w.least_ns = 0;
+    for (int burst = 0; burst < 40; burst++) {
+        w.ns[0] = burst % 4 == 0 ? 5e6 : 2e6;
+        w.ns[1] = burst % 4 == 0 ? 25e6 : 10e6;
+        run(&w, w.now + SECOND / 4);
+    }
+    if (w.spent_ns > 1.55 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns); /* noise alone is 1.5 */
+}
+
+/* Places for both devices whose like were far from what was predicted are tried only where they are predicted to be that much better. */
+static void other_places_are_expected_to_be_as_far_off(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 100e3, 0, 80e3 }, (const double[3]){ 100e3, 1, 160e3 });
+    run(&w, w.now + SECOND / 5);
+    assert_true(w.trial.home == 0 && w.trial.of[2].tries > 0);
+    const uint32_t moves = w.moves;
+    hdi_trial_replaced(&w.trial, 2, 80e3);
+    w.trial.of[2].predicted_ns = 70e3;
+    run(&w, w.now + SECOND / 5);
+    assert_true(w.moves == moves && w.trial.of[2].tries == 0);
+    hdi_trial_replaced(&w.trial, 2, 70e3);
+    w.trial.of[2].predicted_ns = 40e3;
+    w.ns[2] = 80e3;
+    run(&w, w.now + SECOND / 5);
+    assert_int_equal(w.trial.home, 2);
+}
+
+/* Moving takes what it was measured to take, not what was predicted. */
+static void moves_cost_what_they_took(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 100e3, 110e3, 0 }, (const double[3]){ 100e3, 110e3, 1 });
+    w.move_ns = 20e6;
+    w.spent_ns = w.least_ns = 0;
+    run(&w, w.now + 60 * SECOND);
+    assert_true(w.moves > 4);
+    if (w.spent_ns > 1.012 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns);
+}
+
+/* Another plan of the same begins where the first one ended, and owes nothing for what that one tried. */
+static void another_plan_inherits(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 10e3, 20e3, 15e3 }, (const double[3]){ 30e3, 20e3, 25e3 });
+    run(&w, w.now + SECOND / 10);
+    assert_int_equal(w.trial.home, 1);
+    while (w.trial.at == w.trial.home) run(&w, w.now + 1);
+    hdi_trial_inherit(&w.trial);
+    assert_true(w.trial.at == 1 && !w.trial.trying && w.trial.spent_ns == 0 && w.trial.tried_ns == 0);
+    w.spent_ns = w.least_ns = 0;
+    run(&w, w.now + SECOND / 10);
+    assert_int_equal(w.trial.home, 1);
+    if (w.spent_ns > 1.01 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns);
+}
+
+/* Two plans of the same that run in turn: what one has found moves the other one, which does not try it by itself. */
+static void plans_of_the_same_learn_from_each_other(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 10e3, 12e3, 0 }, (const double[3]){ 14e3, 10e3, 1 }), other = w;
+    run(&w, w.now + SECOND / 10);
+    assert_int_equal(w.trial.home, 1);
+    run(&other, other.now + 40000);
+    assert_true(!hdi_trial_is_open(&other.trial) && other.trial.home == 0 && other.trial.of[1].tries == 0);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + 50000);
+    assert_true(other.moves == 1 && other.trial.at == 1 && other.trial.home == 1);
+    run(&other, other.now + 2 * 1000 * 1000);
+    assert_int_equal(other.moves, 1); /* the last try was not long ago */
+}
+
+/* Something else happens just during one try, which takes half as long as those before: one more is asked for, and says that nothing
+ * is new. A change that lasts is found by these two. */
+static void one_try_is_an_accident(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 100e3, 110e3, 0 }, (const double[3]){ 100e3, 110e3, 1 });
+    run(&w, w.now + 4 * SECOND);
+    assert_true(w.trial.home == 0 && w.trial.of[1].tries > 2);
+    for (int i = 0; i < 100000 && w.trial.at == 0; i++) run(&w, w.now + 1);
+    w.ns[1] = 50e3;
+    while (w.trial.at == 1) run(&w, w.now + 1);
+    w.ns[1] = 110e3;
+    while (hdi_trial_is_open(&w.trial)) run(&w, w.now + 1);
+    assert_int_equal(w.trial.home, 0);
+    const uint32_t moves = w.moves;
+    run(&w, w.now + SECOND / 2);
+    assert_true(w.trial.home == 0 && w.moves == moves + 2 && !(w.trial.of[1].odd > 0));
+    w.ns[1] = 50e3;
+    run(&w, w.now + 60 * SECOND);
+    assert_int_equal(w.trial.home, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
         cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+        cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
+        cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_try_is_an_accident),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

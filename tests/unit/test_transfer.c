@@ -31,21 +31,34 @@ static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
     return realloc(old, new_bytes);
 }
 
-static void through_the_ring(void **state) {
-    (void)state;
-    const hd_allocator allocator = { .resize = resize };
-    const hdi_log log = { 0 };
-    hdi_crew *crew = hdi_crew_new(&allocator, 3);
-    const hdi_host host = { .allocator = &allocator, .log = &log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000), .crew = crew };
-    hdi_backend backend = hdi_backend_cpu;
+static const hd_allocator allocator = { .resize = resize };
+static const hdi_log no_log;
+
+/* A device of the back end, and in `out_host` its host, which has a crew of threads until close_device. */
+static hd_device *open_device(const hdi_backend *backend, hdi_host *out_host) {
     hdi_probe probe = { 0 };
     hd_error error = { 0 };
     hd_device *device;
+    *out_host = (hdi_host){ .allocator = &allocator, .log = &no_log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000), .crew = hdi_crew_new(&allocator, 3) };
+    backend->probe(out_host, &probe);
+    assert_int_equal(hdi_device_open(out_host, backend, &probe.found[0], NULL, &device, &error), HD_OK);
+    return device;
+}
+
+static void close_device(hd_device *device, const hdi_host *host) {
+    hdi_device_close(device);
+    hdi_crew_free(host->crew);
+}
+
+static void through_the_ring(void **state) {
+    (void)state;
+    hdi_backend backend = hdi_backend_cpu;
+    hdi_host host;
+    hd_error error = { 0 };
     hdi_memory *memory;
     backend.alloc = alloc;
     backend.map = map;
-    backend.probe(&host, &probe);
-    assert_int_equal(hdi_device_open(&host, &backend, &probe.found[0], NULL, &device, &error), HD_OK);
+    hd_device *device = open_device(&backend, &host);
     const uint64_t room = 5 * PIECE + 1000;
     const hdi_alloc_desc desc = { .bytes = room, .use = HD_BUFFER_STORAGE };
     assert_int_equal(hdi_device_alloc(device, &desc, &memory, &error), HD_OK);
@@ -78,8 +91,31 @@ static void through_the_ring(void **state) {
     free(data);
     free(back);
     hdi_device_free(device, memory, room);
-    hdi_device_close(device);
-    hdi_crew_free(crew);
+    close_device(device, &host);
+}
+
+static bool reads_slowly(const hdi_backend_device *device, const hdi_memory *memory) { return device && memory; }
+
+/* Memory that the host sees and reads slowly is written in place and read by a copy of the device's. */
+static void slow_memory_is_read_by_a_copy(void **state) {
+    (void)state;
+    enum { BYTES = 100000 };
+    hdi_backend backend = hdi_backend_cpu;
+    backend.reads_slowly = reads_slowly;
+    hdi_host host;
+    hdi_memory *memory;
+    hd_error error = { 0 };
+    hd_device *device = open_device(&backend, &host);
+    assert_int_equal(hdi_device_alloc(device, &(hdi_alloc_desc){ .bytes = BYTES, .use = HD_BUFFER_UPLOAD }, &memory, &error), HD_OK);
+    unsigned char data[BYTES], back[BYTES];
+    for (uint32_t i = 0; i < BYTES; i++) data[i] = (unsigned char)(i * 31 >> 3);
+    uint64_t ticket = 0;
+    assert_int_equal(hdi_device_write(device, memory, 0, data, BYTES, &ticket, &error), HD_OK);
+    assert_int_equal(hdi_device_read(device, memory, 0, back, BYTES, ticket, &error), HD_OK);
+    assert_memory_equal(data, back, BYTES);
+    assert_true(device->stats.direct_bytes == BYTES && device->stats.staging_requests == 1);
+    hdi_device_free(device, memory, BYTES);
+    close_device(device, &host);
 }
 
 /* What of an input of so many bytes is written without a staging copy, on a device that the host writes in place or not. */
@@ -120,6 +156,10 @@ static void small_inputs_are_written_in_place(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(through_the_ring), cmocka_unit_test(small_inputs_are_written_in_place) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(through_the_ring),
+        cmocka_unit_test(slow_memory_is_read_by_a_copy),
+        cmocka_unit_test(small_inputs_are_written_in_place),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

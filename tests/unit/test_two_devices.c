@@ -412,6 +412,37 @@ static void auto_moves_while_it_runs(void **state) {
     check(hd_device_untune(beside));
 }
 
+/* Two plans of one program: what one of them tries, the other one knows without trying. */
+static void plans_share_what_they_find(void **state) {
+    (void)state;
+    enum { N = 64, RUNS = 300 }; /* a try and the rounds at home behind it are far fewer */
+    static float x[N * N];
+    static char text[16384];
+    hd_program *p = hd_program_create(context);
+    hd_output(p, "y", hd_softmax(p, hd_input(p, "x", HD_F32, HD_SHAPE(N, N)), -1));
+    invent(device, 100, 100);
+    invent(beside, 110, 110);
+    hd_plan *plan[2] = { plan_on(p, "auto"), plan_on(p, "auto") };
+    hd_plan_stats stats;
+    for (int k = 0; k < 2; k++)
+        for (int run = 0; run < (k == 0 ? RUNS : 2); run++) {
+            check(hd_plan_write(plan[k], "x", x, sizeof x));
+            check(hd_plan_run(plan[k], NULL));
+            check(hd_plan_read(plan[k], "y", x, sizeof x));
+        }
+    check(hd_plan_get_stats(plan[0], &stats));
+    assert_true(stats.tried_runs > 0);
+    check(hd_plan_get_stats(plan[1], &stats));
+    assert_int_equal(stats.tried_runs, 0);
+    check(hd_plan_explain(plan[1], text, sizeof text, NULL));
+    const char *measured = strstr(text, "measured, of a run");
+    assert_true(measured && !strstr(measured, "on the device not tried") && !strstr(measured, "beside it not tried"));
+    for (int k = 0; k < 2; k++) hd_plan_destroy(plan[k]);
+    hd_program_destroy(p);
+    check(hd_device_untune(device));
+    check(hd_device_untune(beside));
+}
+
 static void auto_knows_what_stays(void **state) {
     (void)state;
     hd_program *p = hd_program_create(context);
@@ -658,7 +689,7 @@ int main(int count, char **arguments) {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_all)
     const struct CMUnitTest tests[] = {
         TEST(on_the_cpu_twice), TEST(beside_vulkan), TEST(vulkan_beside_opencl), TEST(large_values_cross),
-        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(auto_takes_what_is_faster), TEST(auto_moves_while_it_runs), TEST(auto_knows_what_stays), TEST(tuning_refuses_what_it_cannot_read),
+        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(auto_takes_what_is_faster), TEST(auto_moves_while_it_runs), TEST(plans_share_what_they_find), TEST(auto_knows_what_stays), TEST(tuning_refuses_what_it_cannot_read),
         TEST(misuse_has_its_own_status), TEST(buffers_are_bound_where_the_value_lives), TEST(all_may_be_on_either), TEST(independent_segments_are_under_way_at_once),
         TEST(tickets_carry_runs_on), TEST(explain_tells_the_segments),
     };

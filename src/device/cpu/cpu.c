@@ -591,5 +591,5 @@ static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_cpu = {
     HDI_BACKEND_VERSION, sizeof(hdi_backend), "cpu", probe, device_open, device_close, device_alloc, device_free, device_map,
-    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL
+    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL, NULL
 };

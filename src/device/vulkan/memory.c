@@ -320,6 +320,10 @@ void *hdvk_map(hdi_backend_device *device, hdi_memory *memory) {
     return memory->block->mapped ? memory->block->mapped + memory->offset : NULL;
 }
 
+bool hdvk_reads_slowly(const hdi_backend_device *device, const hdi_memory *memory) {
+    return !(device->facts.memory.memoryTypes[memory->block->type].propertyFlags & CACHED);
+}
+
 void hdvk_memory_collect(hdi_backend_device *device, bool all) {
     for (hdi_memory *memory = device->dying, *next; memory; memory = next) {
         next = memory->next;

@@ -189,5 +189,5 @@ const hdi_backend hdi_backend_vulkan = {
     .alloc = hdvk_alloc, .free = hdvk_free, .map = hdvk_map,
     .kernel_load = hdvk_kernel_load, .kernel_free = hdvk_kernel_free,
     .submit = hdvk_submit, .forget = hdvk_forget, .poll = hdvk_poll, .wait = hdvk_wait, .profile = hdvk_profile,
-    .native = native, .trim = hdvk_trim, .span = hdvk_times,
+    .native = native, .trim = hdvk_trim, .span = hdvk_times, .reads_slowly = hdvk_reads_slowly,
 };

@@ -355,6 +355,7 @@ void hdvk_memory_close(hdi_backend_device *device);
 hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdvk_free(hdi_backend_device *device, hdi_memory *memory);
 void *hdvk_map(hdi_backend_device *device, hdi_memory *memory);
+bool hdvk_reads_slowly(const hdi_backend_device *device, const hdi_memory *memory);
 /* Really frees the dying memories and kernels whose last submission is done; with `all`, every one. */
 void hdvk_memory_collect(hdi_backend_device *device, bool all);
 void hdvk_memory_trim(hdi_backend_device *device);
