@@ -12,7 +12,7 @@
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
 #define FAR           2.0  /* times what the one at home takes: a try is over with the first rounds that count */
 #define SHARE         128  /* trying takes one part in this of all time, */
-#define OTHER_SHARE   64   /* or in this where something has changed, */
+#define LONGER_SHARE  64   /* or in this where rounds at home have become longer, */
 #define FIRST_ROUNDS  64   /* and the first tries as long as this many rounds */
 #define TRY_NS        1e7
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
@@ -45,6 +45,12 @@ static double median_of(const hdi_candidate *c) {
 
 double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
 
+/* What they take just now: where most of the latest ones are far above the mean, it has not caught up yet. */
+static double level_ns(const hdi_candidate *c) {
+    const double ns = hdi_candidate_ns(c), latest = median_of(c);
+    return latest > OTHER * ns ? latest : ns;
+}
+
 /* The candidate is at home from now on, and the others are measured by it. */
 static void move_home(hdi_trial *t, uint32_t to) {
     const double ratio = t->of[to].ratio;
@@ -58,16 +64,16 @@ static void move_home(hdi_trial *t, uint32_t to) {
 
 /* What a try and the rounds at home before it took depends on what else the machine does then: one try may say the opposite of the next
  * one. Their mean tells. One that is far off waits for the next one: where that is as far off, the two speak of something new, and those
- * before them no longer count. */
-static void weigh(hdi_candidate *c, double ratio) {
-    const bool odd = c->tries > 1 && (ratio > OTHER * c->ratio || OTHER * ratio < c->ratio);
+ * before them no longer count; where rounds at home have changed as well, it is new at once. */
+static void weigh(hdi_candidate *c, double ratio, bool changed) {
+    const bool odd = c->tries > (changed ? 0 : 1) && (ratio > OTHER * c->ratio || OTHER * ratio < c->ratio);
     const bool again = odd && c->odd > 0 && (c->odd < c->ratio) == (ratio < c->ratio);
-    if (odd && !again) {
+    if (odd && !again && !changed) {
         c->odd = ratio;
         return;
     }
-    const uint32_t before = again ? 1 : c->tries;
-    if (again) c->ratio = c->odd;
+    const uint32_t before = odd ? 1 : c->tries;
+    if (odd) c->ratio = again ? c->odd : ratio;
     c->ratio = before > 0 ? c->ratio * pow(ratio / c->ratio, 1.0 / (before + 1)) : ratio;
     c->tries = HDI_MIN(before + 1, ENOUGH_TRIES);
     c->odd = 0;
@@ -78,10 +84,14 @@ static void leave_try(hdi_trial *t) {
     t->try_ns = 0;
 }
 
+/* Rounds at home have become much longer, or shorter, since the candidate was tried last. */
+static bool are_longer(const hdi_candidate *c, double home_ns) { return c->against_ns > 0 && home_ns > OTHER * c->against_ns; }
+static bool are_shorter(const hdi_candidate *c, double home_ns) { return OTHER * home_ns < c->against_ns; }
+
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
-    weigh(c, ns / home_ns);
+    weigh(c, ns / home_ns, are_longer(c, home_ns) || are_shorter(c, home_ns));
     const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
     c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
     if (home->tries == 0) home->tries = 1;
@@ -99,13 +109,13 @@ static void look_at(hdi_trial *t) {
     const hdi_candidate *home = &t->of[t->home];
     const double ns = median_of(c);
     if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
-    if (t->trying && (ns > CLOSE * hdi_candidate_ns(home) || median_of(home) > CLOSE * ns)) judge(t, t->at, c->mean_ns, hdi_candidate_ns(home));
+    if (t->trying && (ns > CLOSE * level_ns(home) || median_of(home) > CLOSE * ns)) judge(t, t->at, c->mean_ns, level_ns(home));
 }
 
 /* Has a try just begun that need not go on? */
 static bool is_far(const hdi_trial *t) {
     const hdi_candidate *c = &t->of[t->at];
-    return t->trying && c->count == FIRST_FEW && HDI_MIN(c->ns[0], c->ns[1]) > FAR * hdi_candidate_ns(&t->of[t->home]);
+    return t->trying && c->count == FIRST_FEW && HDI_MIN(c->ns[0], c->ns[1]) > FAR * level_ns(&t->of[t->home]);
 }
 
 static bool is_long_enough(const hdi_trial *t) {
@@ -124,7 +134,7 @@ static void end_part(hdi_trial *t) {
     t->trying = false;
     t->tried = t->at;
     t->try_ns = ns;
-    t->before_ns = t->of[t->home].count > WARMING ? t->of[t->home].mean_ns : 0;
+    t->before_ns = t->of[t->home].count > WARMING ? level_ns(&t->of[t->home]) : 0;
 }
 
 static bool has_rested(hdi_trial *t, double ns, uint64_t now_ns) {
@@ -268,15 +278,15 @@ static double moving_ns(const hdi_candidate *c) { return HDI_MAX(c->move_ns, c->
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
     const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
-    const bool first = c->tries < FIRST_TRIES, other = !first && (home_ns > OTHER * c->against_ns || OTHER * home_ns < c->against_ns);
-    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + moving_ns(c) + moving_ns(&t->of[t->home]), all = t->spent_ns / (other ? OTHER_SHARE : SHARE);
-    if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > all) return false;
+    const bool first = c->tries < FIRST_TRIES, longer = are_longer(c, home_ns);
+    const bool once = (c->odd > 0 && c->odd < 1) || are_shorter(c, home_ns); /* whatever those before did cost: it was by far the fastest, or a load is over */
+    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + moving_ns(c) + moving_ns(&t->of[t->home]), all = t->spent_ns / (longer ? LONGER_SHARE : SHARE);
+    if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > all && !once) return false;
     if (first) return hope <= (c->tries > 0 ? CLOSE : c->off > 0 ? CLEAR : NEAR) * home_ns;
     if (hope >= CLOSE * home_ns) return false;
     const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
     const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
-    const bool asked = c->odd > 0 && c->odd < 1; /* the last try was faster than those before it, by far */
-    return other || asked || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
+    return longer || once || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {

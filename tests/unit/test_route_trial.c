@@ -194,6 +194,32 @@ static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
     assert_int_equal(w.trial.home, 1);
 }
 
+/* A load that hurts both, one a hundred times and the other one twenty times: tries cost tens of milliseconds, more than is allowed for a
+ * long time, and still the plan is back a second after the load. */
+static void a_heavy_load_ends(void **state) {
+    (void)state;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        world w = begin((const double[3]){ 170e3, 400e3, 0 }, (const double[3]){ 170e3, 500e3, 1 });
+        w.chance = seed * 7919;
+        w.move_ns = 1e6;
+        w.noise = 0.1;
+        run(&w, w.now + 2 * SECOND);
+        assert_int_equal(w.trial.home, 0);
+        w.noise = 1.5;
+        w.ns[0] = 16e6;
+        w.ns[1] = 8e6;
+        run(&w, w.now + SECOND);
+        w.ns[1] = 5e6;
+        run(&w, w.now + 3 * SECOND);
+        assert_int_equal(w.trial.home, 1);
+        w.noise = 0.1;
+        w.ns[0] = 170e3;
+        w.ns[1] = 500e3;
+        run(&w, w.now + SECOND);
+        if (w.trial.home != 0) fail_msg("seed %u: not back", (unsigned)seed);
+    }
+}
+
 /* Others take turns on the device: one round in ten takes fifty times as long, and the median shows nothing. The load's end is seen though
  * tries in vain made the wait long. */
 static void turns_are_seen(void **state) {
@@ -342,7 +368,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
-        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
         cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
         cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_try_is_an_accident),
     };
