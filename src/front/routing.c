@@ -299,7 +299,7 @@ static void follow(hd_plan *plan) {
     uint8_t *shared = NULL;
     const hd_allocator *allocator = &plan->context->allocator;
     const uint64_t kept = hdi_tuned_trials_kept(plan->device);
-    if (kept == routed->kept || hdi_trial_is_open(t)) return;
+    if (kept == routed->kept) return;
     routed->kept = kept;
     if (!hdi_tuned_find_trial(plan->device, routed->key, routed->node_count, &other, &shared, allocator)) return;
     bool same = !shared == !routed->shared && (!shared || memcmp(shared, routed->shared, routed->node_count) == 0);
@@ -307,6 +307,7 @@ static void follow(hd_plan *plan) {
         uint8_t *const own = routed->shared;
         routed->shared = shared;
         shared = own;
+        hdi_trial_replaced(t, HDI_CANDIDATE_SHARED, t->of[HDI_CANDIDATE_SHARED].predicted_ns); /* a try of its own places is not judged any more */
         t->of[HDI_CANDIDATE_SHARED] = other.of[HDI_CANDIDATE_SHARED];
         t->of[HDI_CANDIDATE_SHARED].at_round = t->rounds;
         same = true;

@@ -253,10 +253,9 @@ uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
 void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
 /* The plan could not go there, and stays where it is; for a while it does not try again. */
 void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
-/* Another plan of the same goes on with a copy of what was found: at home, and what trying took is not its own. */
+/* Another plan of the same program goes on with a copy of what was found, at home; what trying took is not its own. */
 void hdi_trial_inherit(hdi_trial *trial);
-bool hdi_trial_is_open(const hdi_trial *trial); /* a try is under way, or not judged yet */
-/* A plan of the same program has ended a try: what it found counts here too. Not while a try is open. */
+/* A plan of the same program has ended a try: what it found counts here too. */
 void hdi_trial_adopt(hdi_trial *trial, const hdi_trial *from);
 /* Something else has the candidate's place: what was measured there is forgotten, but for how far from `predicted_ns` it was. */
 void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate, double predicted_ns);

@@ -9,10 +9,10 @@
 #define CLOSE         1.25 /* and measured beyond it, none is tried again */
 #define CLEAR         0.95 /* of that time: one that takes more is about as fast */
 #define OTHER         1.5  /* times as long, or as short, as it was: something has changed */
+#define LOADED        3.0  /* and more than noise makes it */
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
 #define FAR           2.0  /* times what the one at home takes: a try is over with the first rounds that count */
-#define SHARE         128  /* trying takes one part in this of all time, */
-#define LONGER_SHARE  64   /* or in this where rounds at home have become longer, */
+#define SHARE         64   /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and the first tries as long as this many rounds */
 #define TRY_NS        1e7
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
@@ -84,14 +84,14 @@ static void leave_try(hdi_trial *t) {
     t->try_ns = 0;
 }
 
-/* Rounds at home have become much longer, or shorter, since the candidate was tried last. */
-static bool are_longer(const hdi_candidate *c, double home_ns) { return c->against_ns > 0 && home_ns > OTHER * c->against_ns; }
-static bool are_shorter(const hdi_candidate *c, double home_ns) { return OTHER * home_ns < c->against_ns; }
+/* Rounds at home have become so many times longer, or shorter, since the candidate was tried last. */
+static bool are_longer(const hdi_candidate *c, double home_ns, double times) { return c->against_ns > 0 && home_ns > times * c->against_ns; }
+static bool are_shorter(const hdi_candidate *c, double home_ns, double times) { return times * home_ns < c->against_ns; }
 
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
-    weigh(c, ns / home_ns, are_longer(c, home_ns) || are_shorter(c, home_ns));
+    weigh(c, ns / home_ns, are_longer(c, home_ns, LOADED) || are_shorter(c, home_ns, LOADED));
     const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
     c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
     if (home->tries == 0) home->tries = 1;
@@ -169,11 +169,11 @@ static double lost_ns(const hdi_trial *t, double ns) {
 
 static void charge(hdi_trial *t, double ns) { *(t->is_first ? &t->first_ns : &t->tried_ns) += ns; }
 
-bool hdi_trial_is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
+static bool is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
 
 bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
-    const bool was_open = hdi_trial_is_open(t);
+    const bool was_open = is_open(t);
     if (has_rested(t, ns, now_ns)) {
         if (t->row >= LONG_ROW) {
             leave_try(t);
@@ -191,7 +191,7 @@ bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count - WARMING, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
     if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0 || is_far(t)) look_at(t);
     if ((t->trying || (t->try_ns > 0 && t->at == t->home)) && is_long_enough(t)) end_part(t);
-    return was_open && !hdi_trial_is_open(t);
+    return was_open && !is_open(t);
 }
 
 bool hdi_trial_watches(const hdi_trial *t) {
@@ -237,10 +237,11 @@ void hdi_trial_inherit(hdi_trial *t) {
     t->at = t->home;
     t->of[t->home].last_ns = t->spent_ns = t->tried_ns = 0;
     t->row = t->noted_ns = 0;
-    arrive(t, 0);
+    arrive(t, t->of[t->home].tries > 0 ? MANY : 0); /* what is known of a plan that ran is not for the first rounds of a new one to judge */
 }
 
 void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
+    if (from->home != t->home) leave_try(t); /* a try that is open was set beside another place */
     for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
         hdi_candidate *to = &t->of[i];
         const hdi_candidate *c = &from->of[i];
@@ -257,7 +258,9 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
         to->at_round = t->rounds;
     }
     t->first_ns = HDI_MAX(t->first_ns, from->first_ns);
-    if (t->of[from->home].possible) t->home = from->home;
+    if (from->home == t->home || !t->of[from->home].possible) return;
+    t->home = from->home;
+    if (t->at != t->home) t->of[t->home].count = 0; /* it goes there before it tries another place */
 }
 
 void hdi_trial_replaced(hdi_trial *t, uint32_t candidate, double predicted_ns) {
@@ -278,20 +281,20 @@ static double moving_ns(const hdi_candidate *c) { return HDI_MAX(c->move_ns, c->
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
     const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
-    const bool first = c->tries < FIRST_TRIES, longer = are_longer(c, home_ns);
-    const bool once = (c->odd > 0 && c->odd < 1) || are_shorter(c, home_ns); /* whatever those before did cost: it was by far the fastest, or a load is over */
-    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + moving_ns(c) + moving_ns(&t->of[t->home]), all = t->spent_ns / (longer ? LONGER_SHARE : SHARE);
-    if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > all && !once) return false;
+    const bool first = c->tries < FIRST_TRIES;
+    const bool once = (c->odd > 0 && c->odd < 1) || are_shorter(c, home_ns, OTHER); /* whatever those before did cost: it was by far the fastest, or a load is over */
+    const double cost = rounds * HDI_MAX(hope - home_ns, 0) + moving_ns(c) + moving_ns(&t->of[t->home]);
+    if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > t->spent_ns / SHARE && !once) return false;
     if (first) return hope <= (c->tries > 0 ? CLOSE : c->off > 0 ? CLEAR : NEAR) * home_ns;
     if (hope >= CLOSE * home_ns) return false;
     const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
     const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
-    return longer || once || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
+    return once || are_longer(c, home_ns, OTHER) || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
-    if (t->trying || (t->at == t->home && t->of[t->at].count < FEW)) return t->at;
-    if (t->try_ns > 0) return t->home;
+    if (t->trying) return t->at;
+    if (t->try_ns > 0 || t->of[t->home].count < FEW) return t->home;
     const double home_ns = hdi_candidate_ns(&t->of[t->home]);
     uint32_t next = t->home;
     double least = HUGE_VAL;

@@ -28,6 +28,8 @@ static world begin(const double predicted[HDI_CANDIDATES], const double actual[H
     return w;
 }
 
+static bool is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
+
 static void run(world *w, uint64_t until_ns) {
     while (w->now < until_ns) {
         const uint32_t next = hdi_trial_next(&w->trial, w->now);
@@ -335,12 +337,17 @@ static void plans_of_the_same_learn_from_each_other(void **state) {
     run(&w, w.now + SECOND / 10);
     assert_int_equal(w.trial.home, 1);
     run(&other, other.now + 40000);
-    assert_true(!hdi_trial_is_open(&other.trial) && other.trial.home == 0 && other.trial.of[1].tries == 0);
+    assert_true(!is_open(&other.trial) && other.trial.home == 0 && other.trial.of[1].tries == 0);
     hdi_trial_adopt(&other.trial, &w.trial);
     run(&other, other.now + 50000);
     assert_true(other.moves == 1 && other.trial.at == 1 && other.trial.home == 1);
     run(&other, other.now + 2 * 1000 * 1000);
     assert_int_equal(other.moves, 1); /* the last try was not long ago */
+    /* In the middle of a try: it ends, and rounds where the plan has not been count for nothing. */
+    other = begin((const double[3]){ 10e3, 12e3, 11e3 }, (const double[3]){ 14e3, 10e3, 15e3 });
+    while (other.trial.at != 2) run(&other, other.now + 1);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    assert_true(!is_open(&other.trial) && hdi_trial_next(&other.trial, other.now) == 1);
 }
 
 /* Something else happens just during one try, which takes half as long as those before: one more is asked for, and says that nothing
@@ -354,7 +361,7 @@ static void one_try_is_an_accident(void **state) {
     w.ns[1] = 50e3;
     while (w.trial.at == 1) run(&w, w.now + 1);
     w.ns[1] = 110e3;
-    while (hdi_trial_is_open(&w.trial)) run(&w, w.now + 1);
+    while (is_open(&w.trial)) run(&w, w.now + 1);
     assert_int_equal(w.trial.home, 0);
     const uint32_t moves = w.moves;
     run(&w, w.now + SECOND / 2);
