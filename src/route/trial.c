@@ -34,20 +34,21 @@ static int by_size(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static double median_of(const hdi_candidate *c) {
+/* Of the latest rounds, so many at most. */
+static double median_of(const hdi_candidate *c, uint64_t most) {
     double sorted[HDI_TRIAL_KEPT];
-    const uint64_t count = HDI_MIN(c->count, HDI_TRIAL_KEPT);
+    const uint64_t count = HDI_MIN(c->count, most);
     if (count == 0) return 0;
-    memcpy(sorted, c->ns, count * sizeof *sorted);
+    for (uint64_t i = 0; i < count; i++) sorted[i] = c->ns[(c->count - 1 - i) % HDI_TRIAL_KEPT];
     qsort(sorted, count, sizeof *sorted, by_size);
     return sorted[(count - 1) / 2];
 }
 
-double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c); }
+double hdi_candidate_ns(const hdi_candidate *c) { return c->count > MANY ? c->mean_ns : median_of(c, HDI_TRIAL_KEPT); }
 
 /* What they take just now: where most of the latest ones are far above the mean, it has not caught up yet. */
 static double level_ns(const hdi_candidate *c) {
-    const double ns = hdi_candidate_ns(c), latest = median_of(c);
+    const double ns = hdi_candidate_ns(c), latest = median_of(c, FEW);
     return latest > OTHER * ns ? latest : ns;
 }
 
@@ -107,9 +108,9 @@ static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
 static void look_at(hdi_trial *t) {
     hdi_candidate *c = &t->of[t->at];
     const hdi_candidate *home = &t->of[t->home];
-    const double ns = median_of(c);
+    const double ns = median_of(c, HDI_TRIAL_KEPT);
     if (!(c->best_ns > 0) || ns < c->best_ns) c->best_ns = ns;
-    if (t->trying && (ns > CLOSE * level_ns(home) || median_of(home) > CLOSE * ns)) judge(t, t->at, c->mean_ns, level_ns(home));
+    if (t->trying && (ns > CLOSE * level_ns(home) || median_of(home, FEW) > CLOSE * ns)) judge(t, t->at, c->mean_ns, level_ns(home));
 }
 
 /* Has a try just begun that need not go on? */
@@ -187,7 +188,7 @@ bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     c->ns[c->count++ % HDI_TRIAL_KEPT] = ns;
     c->at_ns = now_ns;
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
-    if (c->count <= WARMING) c->mean_ns = median_of(c);
+    if (c->count <= WARMING) c->mean_ns = median_of(c, HDI_TRIAL_KEPT);
     else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count - WARMING, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
     if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0 || is_far(t)) look_at(t);
     if ((t->trying || (t->try_ns > 0 && t->at == t->home)) && is_long_enough(t)) end_part(t);
