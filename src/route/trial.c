@@ -252,7 +252,7 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
         to->odd = c->odd;
         to->off = c->off;
         to->against_ns = c->against_ns;
-        to->moved_ns = c->moved_ns;
+        if (c->moved_ns > 0) to->moved_ns = c->moved_ns;
         if (c->best_ns > 0) to->best_ns = to->best_ns > 0 ? HDI_MIN(to->best_ns, c->best_ns) : c->best_ns;
         if (c->at_ns <= to->at_ns) continue;
         to->at_ns = c->at_ns;
