@@ -204,8 +204,8 @@ void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_l
 uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
 /* A choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
 hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
-/* What is known of a program's candidates; false: nothing. `out_shared` is NULL where it has none, else yours. */
-bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator);
+/* What is known of a program's candidates; false: nothing that was kept behind the first `after` trials. `out_shared` is NULL where it has none, else yours. */
+bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, uint64_t after, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator);
 /* Keeps a copy in place of what was known, or of what was kept longest ago; returns how many were kept by then. Without memory nothing is kept. */
 uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
 uint64_t hdi_tuned_trials_kept(hd_device *device); /* so far, of all programs */

@@ -195,12 +195,15 @@ static uint64_t key_of(hd_device *const devices[2], const hd_plan_desc *desc, co
 static hd_status take_trial(choice *c, const hd_program *program, const hdi_routed *earlier, hdi_routed *routed, hd_error *error) {
     routed->node_count = program->node_count;
     if (!earlier) {
-        const bool known = hdi_tuned_find_trial(c->devices[0], routed->key, program->node_count, &routed->trial, &routed->shared, program->allocator);
+        const bool known = hdi_tuned_find_trial(c->devices[0], routed->key, program->node_count, 0, &routed->trial, &routed->shared, program->allocator);
         hdi_trial *t = &routed->trial;
         hdi_trial_inherit(t);
         hd_status status = name_candidates(c, program, routed, error);
         if (status) return status;
-        if (!known || !t->of[t->home].possible) t->at = t->home = first_candidate(t);
+        if (!known || !t->of[t->home].possible) {
+            t->home = first_candidate(t);
+            hdi_trial_inherit(t);
+        }
         return place_at(c, program, routed, t->at, error);
     }
     routed->trial = earlier->trial;
@@ -232,7 +235,7 @@ hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *prog
     if (!status) status = tell(c, out_routed, out_stats, error);
     if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
     end_choice(c, program);
-    out_routed->kept = earlier ? earlier->kept : 0;
+    out_routed->kept = earlier ? earlier->kept : hdi_tuned_trials_kept(devices[0]);
     out_routed->looked_ns = out_routed->trial.spent_ns;
     out_routed->looking_ns = (double)(hdi_now_ns() - began_ns);
     return status;
@@ -298,10 +301,10 @@ static void follow(hd_plan *plan) {
     hdi_trial *t = &routed->trial, other;
     uint8_t *shared = NULL;
     const hd_allocator *allocator = &plan->context->allocator;
-    const uint64_t kept = hdi_tuned_trials_kept(plan->device);
-    if (kept == routed->kept) return;
+    const uint64_t before = routed->kept, kept = hdi_tuned_trials_kept(plan->device);
+    if (kept == before) return;
     routed->kept = kept;
-    if (!hdi_tuned_find_trial(plan->device, routed->key, routed->node_count, &other, &shared, allocator)) return;
+    if (!hdi_tuned_find_trial(plan->device, routed->key, routed->node_count, before, &other, &shared, allocator)) return;
     bool same = !shared == !routed->shared && (!shared || memcmp(shared, routed->shared, routed->node_count) == 0);
     if (!same && shared && t->at != HDI_CANDIDATE_SHARED && t->home != HDI_CANDIDATE_SHARED) {
         uint8_t *const own = routed->shared;

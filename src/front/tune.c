@@ -120,9 +120,9 @@ static kept_trial *find_trial(hdi_tuned *tuned, uint64_t key) {
     return oldest;
 }
 
-bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator) {
+bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, uint64_t after, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator) {
     const kept_trial *k = find_trial(lock(device), key);
-    bool found = k->kept > 0 && k->key == key && k->node_count == node_count;
+    bool found = k->kept > after && k->key == key && k->node_count == node_count;
     if (found && k->shared) {
         *out_shared = hdi_alloc(allocator, node_count);
         found = *out_shared != NULL;
