@@ -36,7 +36,8 @@ static hd_status mark_resident(choice *c, const hd_program *program, const hd_pl
     return HD_OK;
 }
 
-static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hd_error *error) {
+/* What is known of the devices and of the program's work. */
+static hd_status prepare(choice *c, const hd_program *program, const hd_plan_desc *desc, const hdi_routed *earlier, hd_error *error) {
     bool runs[2];
     c->routing = (hdi_routing){ .program = program, .work = c->work, .can = c->can, .resident = c->resident, .overlap = true, .fusion = !desc->no_fusion, .now_ns = hdi_now_ns() };
     for (uint32_t d = 0; d < 2; d++) {
@@ -53,8 +54,7 @@ static hd_status choose(choice *c, const hd_program *program, const hd_plan_desc
     hd_status status = HD_OK;
     if (earlier) memcpy(c->resident, earlier->resident, program->node_count * sizeof *c->resident);
     else status = mark_resident(c, program, desc, error);
-    if (!status) status = hdi_work_of(program, !desc->no_fusion, c->work, error);
-    return status ? status : hdi_route_make(&c->routing, &c->route, error);
+    return status ? status : hdi_work_of(program, !desc->no_fusion, c->work, error);
 }
 
 /* ---- candidates ---- */
@@ -75,14 +75,15 @@ static double moving_ns(const choice *c, const hd_program *program, uint32_t can
     return ns;
 }
 
-/* The predictions of the candidates; what was measured of them stays, but where other places for both devices are clearly better. */
+/* Looks for the candidates, and predicts them; what was measured of them stays, but where other places for both devices are clearly better. */
 static hd_status name_candidates(choice *c, const hd_program *program, hdi_routed *routed, hd_error *error) {
     hdi_trial *t = &routed->trial;
+    hdi_route_time before = { .total_ns = HUGE_VAL };
+    hd_status status = hdi_route_make(&c->routing, &c->route, error);
+    if (!status && routed->shared) status = hdi_route_time_of(&c->routing, routed->shared, &before, error);
+    if (status) return status;
     hdi_route_time shared = c->route.shared;
     hdi_candidate *both = &t->of[HDI_CANDIDATE_SHARED];
-    hdi_route_time before = { .total_ns = HUGE_VAL };
-    hd_status status = routed->shared ? hdi_route_time_of(&c->routing, routed->shared, &before, error) : HD_OK;
-    if (status) return status;
     const bool stays = routed->shared && (t->at == HDI_CANDIDATE_SHARED || t->home == HDI_CANDIDATE_SHARED || shared.total_ns >= CLEAR * before.total_ns);
     if (stays) shared = before;
     else if (shared.total_ns < HUGE_VAL) {
@@ -98,6 +99,8 @@ static hd_status name_candidates(choice *c, const hd_program *program, hdi_route
         t->of[d].predicted_ns = c->route.alone[d].total_ns;
     }
     for (uint32_t i = 0; i < HDI_CANDIDATES; i++) t->of[i].move_ns = moving_ns(c, program, i);
+    routed->looked_ns = t->spent_ns;
+    routed->looking_ns = (double)(hdi_now_ns() - c->routing.now_ns);
     return HD_OK;
 }
 
@@ -120,14 +123,14 @@ static hd_status place_at(choice *c, const hd_program *program, hdi_routed *rout
 
 static void print_time(hdi_text *out, const char *name, double ns) { hdi_text_add(out, " %s %.1f us", name, ns / 1000); }
 
-static const char *because(const choice *c, const hdi_split_routing *s, uint32_t i) {
+static const char *because(const hdi_trial *t, const hdi_split_routing *s, uint32_t i) {
     const uint32_t place = s->places[i];
     if (s->routing.can[i] != 3) return "only this device runs kernels of your own";
     const double here = hdi_route_node_ns(&s->routing, i, place), there = hdi_route_node_ns(&s->routing, i, 1 - place);
     if (s->routing.work[i].kernel != i + 1) return "it is a part of another operation's kernel";
     if (s->routing.program->nodes[i].origin.end > 0) return "both devices compute rows at the same time";
     if (here <= there) return "it is faster here";
-    if (!c->route.possible[1 - place]) return "the other device cannot compute all that belongs to it";
+    if (!t->of[1 - place].possible) return "the other device cannot compute all that belongs to it";
     return "moving its values, or one more submission, would take longer";
 }
 
@@ -135,7 +138,7 @@ static bool is_assumed(const hdi_routing *r, uint32_t i, uint32_t device) {
     return hdi_tuning_figure(r->tuning[device], r->work[i].family, r->work[i].width)->samples == 0;
 }
 
-static void print_choice(const choice *c, const hdi_split_routing *s, hdi_text *out) {
+static void print_choice(const choice *c, const hdi_trial *t, const hdi_split_routing *s, hdi_text *out) {
     const hd_program *program = s->routing.program;
     const hdi_work *work = s->routing.work;
     const char *const ids[2] = { c->devices[0]->found.info.id, c->devices[1]->found.info.id };
@@ -143,7 +146,7 @@ static void print_choice(const choice *c, const hdi_split_routing *s, hdi_text *
     print_time(out, "as placed", c->time.total_ns);
     for (uint32_t d = 0; d < 2; d++) {
         hdi_text_add(out, ", all on %s", ids[d]);
-        if (c->route.possible[d]) print_time(out, "", c->route.alone[d].total_ns);
+        if (t->of[d].possible) print_time(out, "", t->of[d].predicted_ns);
         else hdi_text_add(out, " not possible");
     }
     hdi_text_add(out, "; %u segments, transfers", c->time.segments);
@@ -157,7 +160,7 @@ static void print_choice(const choice *c, const hdi_split_routing *s, hdi_text *
             print_time(out, ids[d], hdi_route_node_ns(&s->routing, i, d));
             hdi_text_add(out, "%s%s", is_assumed(&s->routing, i, d) ? " (assumed)" : "", d ? "" : ",");
         }
-        hdi_text_add(out, "  because %s\n", because(c, s, i));
+        hdi_text_add(out, "  because %s\n", because(t, s, i));
     }
 }
 
@@ -165,6 +168,7 @@ static uint64_t whole_ns(double ns) { return ns < 1 ? 1 : ns > 1e18 ? UINT64_C(1
 
 /* The choice is kept: its arrays become those of `routed`. */
 static hd_status tell(choice *c, hdi_routed *routed, hd_plan_stats *stats, hd_error *error) {
+    const hdi_trial *t = &routed->trial;
     hdi_split_routing s;
     const hd_status status = hdi_route_split(&c->routing, c->places, &s, error);
     for (uint32_t i = 0; i < s.routing.program->node_count && !status; i++)
@@ -172,9 +176,9 @@ static hd_status tell(choice *c, hdi_routed *routed, hd_plan_stats *stats, hd_er
     for (uint32_t d = 0; d < 2; d++)
         routed->families_ns[d][HDI_FAMILY_NONE] = c->time.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_FAMILY_NONE, c->routing.now_ns);
     stats->predicted_ns = whole_ns(c->time.total_ns);
-    stats->predicted_device_ns = c->route.possible[0] ? whole_ns(c->route.alone[0].total_ns) : 0;
-    stats->predicted_beside_ns = c->route.possible[1] ? whole_ns(c->route.alone[1].total_ns) : 0;
-    if (!status) print_choice(c, &s, &routed->text);
+    stats->predicted_device_ns = t->of[0].possible ? whole_ns(t->of[0].predicted_ns) : 0;
+    stats->predicted_beside_ns = t->of[1].possible ? whole_ns(t->of[1].predicted_ns) : 0;
+    if (!status) print_choice(c, t, &s, &routed->text);
     hdi_route_split_end(&s);
     routed->places = c->places;
     routed->resident = c->resident;
@@ -189,6 +193,12 @@ static uint64_t key_of(hd_device *const devices[2], const hd_plan_desc *desc, co
     uint64_t key = hdi_hash(program_hash, beside, strlen(beside) + 1);
     key = hdi_hash(key, wishes, sizeof wishes);
     return hdi_hash(key, c->resident, program->node_count * sizeof *c->resident);
+}
+
+/* Does the plan go home, or to a candidate that was tried before? Then what they are predicted to take is of no matter. */
+static bool goes_where_it_was(const hdi_routed *routed, uint64_t now_ns) {
+    const uint32_t next = hdi_trial_next(&routed->trial, now_ns);
+    return next != routed->trial.at && (next == routed->trial.home || routed->trial.of[next].tries > 0);
 }
 
 /* What is known of the program's candidates: from the plan itself, or from an earlier one of the same program. */
@@ -207,19 +217,20 @@ static hd_status take_trial(choice *c, const hd_program *program, const hdi_rout
         return place_at(c, program, routed, t->at, error);
     }
     routed->trial = earlier->trial;
+    routed->looked_ns = earlier->looked_ns;
+    routed->looking_ns = earlier->looking_ns;
     if (earlier->shared) {
         routed->shared = hdi_alloc(program->allocator, program->node_count);
         if (!routed->shared) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
         memcpy(routed->shared, earlier->shared, program->node_count);
     }
-    hd_status status = name_candidates(c, program, routed, error);
+    const hd_status status = goes_where_it_was(earlier, c->routing.now_ns) ? HD_OK : name_candidates(c, program, routed, error);
     return status ? status : place_at(c, program, routed, hdi_trial_next(&routed->trial, c->routing.now_ns), error);
 }
 
 hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, const hdi_routed *earlier,
                              hdi_routed *out_routed, hd_plan_stats *out_stats, hd_error *error) {
     const hd_allocator *allocator = program->allocator;
-    const uint64_t began_ns = hdi_now_ns();
     choice *c = hdi_alloc(allocator, sizeof *c);
     if (!c) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
     c->devices = devices;
@@ -229,15 +240,13 @@ hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *prog
     c->places = hdi_alloc(allocator, program->node_count);
     hd_status status = HD_OK;
     if (!c->work || !c->can || !c->resident || !c->places) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to choose devices");
-    if (!status) status = choose(c, program, desc, earlier, error);
+    if (!status) status = prepare(c, program, desc, earlier, error);
     if (!status) out_routed->key = earlier ? earlier->key : key_of(devices, desc, c, program, program_hash);
     if (!status) status = take_trial(c, program, earlier, out_routed, error);
     if (!status) status = tell(c, out_routed, out_stats, error);
     if (!status && out_routed->text.failed) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to explain a route");
     end_choice(c, program);
     out_routed->kept = earlier ? earlier->kept : hdi_tuned_trials_kept(devices[0]);
-    out_routed->looked_ns = out_routed->trial.spent_ns;
-    out_routed->looking_ns = (double)(hdi_now_ns() - began_ns);
     return status;
 }
 
@@ -367,34 +376,66 @@ static hdi_core_slot *own_slot(const hdi_part *part, const char *port, uint32_t 
     return slot && !slot->home ? slot : NULL;
 }
 
-/* The bytes of a port, in pieces or not, from where the plan has them and to where the other one needs them. */
-static hd_status move_bytes(const hd_plan *from, const char *port, hd_plan *to, char *bytes, hd_error *error) {
+/* The port's bytes where the plan has them whole in memory that the CPU computes in; NULL: it has not. Memory is made where none was yet, if asked for. */
+static hd_status find_in_host(const hd_plan *plan, const char *port, bool make, char **out_bytes, hd_error *error) {
+    uint32_t at;
+    *out_bytes = NULL;
+    for (uint32_t p = 0; p < plan->part_count; p++) {
+        hdi_core *core = plan->parts[p].core;
+        const hdi_core_slot *own = own_slot(&plan->parts[p], port, &at);
+        if (!own || (!own->memory && !make) || own->elsewhere > 0 || !core->device->found.caps.native_kernels) continue;
+        hd_status status = hdi_core_memory(core, at, error);
+        if (!status) status = hdi_device_wait(core->device, core->last_ticket, 0, error); /* what ran there may still use them */
+        if (!status) *out_bytes = hdi_device_map(core->device, own->memory);
+        return status;
+    }
+    return HD_OK;
+}
+
+/* A port, in pieces or not. */
+static hd_status read_port(const hd_plan *plan, const char *port, char *bytes, hd_error *error) {
     hd_status status = HD_OK;
     uint32_t at;
-    for (uint32_t p = 0; p < from->part_count && !status; p++) {
-        const hdi_core *core = from->parts[p].core;
-        const hdi_core_slot *own = own_slot(&from->parts[p], port, &at);
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) {
+        const hdi_core *core = plan->parts[p].core;
+        const hdi_core_slot *own = own_slot(&plan->parts[p], port, &at);
         if (own && own->memory) status = hdi_device_read(core->device, own->memory, 0, bytes + own->port_at, core->plan->slots[at].tensor_bytes, core->last_ticket, error);
     }
-    for (uint32_t p = 0; p < to->part_count && !status; p++) {
-        hdi_core *core = to->parts[p].core;
-        hdi_core_slot *own = own_slot(&to->parts[p], port, &at);
+    return status;
+}
+
+/* What lies there already is not written. */
+static hd_status write_port(hd_plan *plan, const char *port, const char *bytes, hd_error *error) {
+    hd_status status = HD_OK;
+    uint32_t at;
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) {
+        hdi_core *core = plan->parts[p].core;
+        hdi_core_slot *own = own_slot(&plan->parts[p], port, &at);
         if (!own) continue;
         status = hdi_core_memory(core, at, error);
-        if (!status) status = hdi_device_write(core->device, own->memory, 0, bytes + own->port_at, core->plan->slots[at].tensor_bytes, &core->last_ticket, error);
+        if (!status && hdi_device_map(core->device, own->memory) != bytes + own->port_at)
+            status = hdi_device_write(core->device, own->memory, 0, bytes + own->port_at, core->plan->slots[at].tensor_bytes, &core->last_ticket, error);
         if (!status) own->written = true;
     }
     return status;
 }
 
-/* What the caller wrote, and what runs left in states, from one plan's memory to the other's. */
+/* What the caller wrote, and what runs left in states, from one plan's memory to the other's: straight, where the CPU computes on either side. */
 static hd_status move_slot(const hd_plan *from, const hdi_core *core, uint32_t at, hd_plan *to, hd_error *error) {
     const char *port = core->plan->slots[at].name;
     const uint64_t count = core->plan->slots[at].tensor_bytes + core->slots[at].elsewhere;
-    char *bytes = count <= SIZE_MAX ? hdi_alloc(&to->context->allocator, (size_t)count) : NULL;
-    if (!bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", port);
-    const hd_status status = move_bytes(from, port, to, bytes, error);
-    hdi_free(&to->context->allocator, bytes, (size_t)count);
+    char *there, *here = NULL, *between = NULL;
+    hd_status status = find_in_host(from, port, false, &there, error);
+    if (status) return status;
+    if (there) return write_port(to, port, there, error);
+    status = find_in_host(to, port, true, &here, error);
+    if (!status && !here) {
+        here = between = count <= SIZE_MAX ? hdi_alloc(&to->context->allocator, (size_t)count) : NULL;
+        if (!between) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", port);
+    }
+    if (!status) status = read_port(from, port, here, error);
+    if (!status) status = write_port(to, port, here, error);
+    hdi_free(&to->context->allocator, between, (size_t)count);
     return status;
 }
 
@@ -482,13 +523,13 @@ static void renew(hd_plan *plan) {
         uint8_t *const shared = plan->routed.shared;
         plan->routed.trial = routed.trial;
         plan->routed.shared = routed.shared;
+        plan->routed.looked_ns = routed.looked_ns;
+        plan->routed.looking_ns = routed.looking_ns;
         routed.shared = shared;
     }
     if (moved) hdi_trial_moved(&plan->routed.trial, next, (double)(hdi_now_ns() - began_ns));
     else if (moves) hdi_trial_failed(&plan->routed.trial, next, hdi_now_ns());
     if (!moved) hdi_routed_free(&routed, &plan->context->allocator);
-    plan->routed.looked_ns = plan->routed.trial.spent_ns;
-    plan->routed.looking_ns = (double)(hdi_now_ns() - began_ns);
     hd_program_destroy(program);
 }
 
