@@ -237,8 +237,10 @@ typedef struct hdi_trial {
     uint32_t tried;               /* home again behind a try of this one: rounds at home are measured once more, */
     double   try_ns, before_ns;   /* to be set beside what a round of the try took (0: there is none to judge), and one at home before (0: it was not known) */
     uint64_t rounds, row;         /* all of them, and those since the plan rested last */
-    uint64_t noted_ns;            /* when the last one ended that was timed, */
-    double   passed_ns, gap_ns;   /* what those since then took; and what is usual between the end of one and the beginning of the next */
+    uint64_t noted_ns, passed;    /* when the last one ended that was timed, and how many there were since then */
+    double   gap_ns;              /* what is usual between the end of one and the beginning of the next */
+    uint64_t sampled_ns;          /* when it was looked at last what rounds at home take, */
+    double   level_ns[2];         /* what they took then and the time before; 0: they were not looked at */
     double   spent_ns;            /* in all rounds and moves; */
     double   first_ns, tried_ns;  /* in moves, and beyond what rounds take at home in those away from it and the first ones back: of the first tries, and of later ones */
     bool     is_first;            /* the latest try is one of the first ones of its candidate */

@@ -9,7 +9,8 @@
 #define CLOSE         1.25 /* and measured beyond it, none is tried again */
 #define CLEAR         0.95 /* of that time: one that takes more is about as fast */
 #define OTHER         1.5  /* times as long, or as short, as it was: something has changed */
-#define LOADED        3.0  /* and more than noise makes it */
+#define LOADED        3.0  /* and more than noise makes it, */
+#define BURST_NS      5e7  /* which comes in bursts of about this length */
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
 #define FAR           2.0  /* times what the one at home takes: a try is over with the first rounds that count */
 #define SHARE         64   /* trying takes one part in this of all time, */
@@ -26,8 +27,8 @@ enum { SETTLED = 3, FIRST_FEW = 2, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_T
 enum { REST_TIMES = 8, LONG_ROW = 5 * (SETTLED + MANY) };
 /* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual, behind so many that warm up. */
 enum { MEAN_OF = 64, MOST_TIMES = 8, WARMING = 13 };
-#define SHORT_NS 5e4 /* of rounds below it one in so many is timed: looking at the clock is a part of what they take; */
-enum { WATCHED = 4, SHORT_MEAN_OF = 32 }; /* and the mean is over fewer of these, which lie further apart */
+#define SHORT_NS 2e5 /* of rounds below it not each one is timed: looking at the clock is a part of what they take; */
+enum { SHORT_MEAN_OF = 32 }; /* and the mean is over fewer of these, which lie further apart */
 
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -52,6 +53,8 @@ static double level_ns(const hdi_candidate *c) {
     return latest > OTHER * ns ? latest : ns;
 }
 
+static void forget_level(hdi_trial *t) { t->level_ns[0] = t->level_ns[1] = 0; }
+
 /* The candidate is at home from now on, and the others are measured by it. */
 static void move_home(hdi_trial *t, uint32_t to) {
     const double ratio = t->of[to].ratio;
@@ -61,13 +64,14 @@ static void move_home(hdi_trial *t, uint32_t to) {
         t->of[i].odd /= ratio;
     }
     t->home = to;
+    forget_level(t);
 }
 
 /* What a try and the rounds at home before it took depends on what else the machine does then: one try may say the opposite of the next
  * one. Their mean tells. One that is far off waits for the next one: where that is as far off, the two speak of something new, and those
  * before them no longer count; where rounds at home have changed as well, it is new at once. */
 static void weigh(hdi_candidate *c, double ratio, bool changed) {
-    const bool odd = c->tries > (changed ? 0 : 1) && (ratio > OTHER * c->ratio || OTHER * ratio < c->ratio);
+    const bool odd = c->tries > 0 && (ratio > OTHER * c->ratio || OTHER * ratio < c->ratio);
     const bool again = odd && c->odd > 0 && (c->odd < c->ratio) == (ratio < c->ratio);
     if (odd && !again && !changed) {
         c->odd = ratio;
@@ -79,6 +83,8 @@ static void weigh(hdi_candidate *c, double ratio, bool changed) {
     c->tries = HDI_MIN(before + 1, ENOUGH_TRIES);
     c->odd = 0;
 }
+
+static bool is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
 
 static void leave_try(hdi_trial *t) {
     t->trying = false;
@@ -138,12 +144,29 @@ static void end_part(hdi_trial *t) {
     t->before_ns = t->of[t->home].count > WARMING ? level_ns(&t->of[t->home]) : 0;
 }
 
+/* What rounds at home take is looked at from time to time: do they take about as long as the last two times? Where they do not, a burst of
+ * noise has begun or ended, or a load, and a try would be set beside a mean of both. */
+static void sample_level(hdi_trial *t, uint64_t now_ns) {
+    if (is_open(t) || t->at != t->home || (double)(now_ns - t->sampled_ns) < BURST_NS) return;
+    t->level_ns[1] = t->level_ns[0];
+    t->level_ns[0] = level_ns(&t->of[t->home]);
+    t->sampled_ns = now_ns;
+}
+
+static bool is_steady(const hdi_trial *t) {
+    const double now = level_ns(&t->of[t->home]);
+    for (int i = 0; i < 2; i++)
+        if (t->level_ns[i] > 0 && (now > CLOSE * t->level_ns[i] || CLOSE * now < t->level_ns[i])) return false;
+    return true;
+}
+
 static bool has_rested(hdi_trial *t, double ns, uint64_t now_ns) {
-    const double gap = t->noted_ns > 0 ? HDI_MAX((double)(now_ns - t->noted_ns) - ns - t->passed_ns, 0) : 0;
-    const bool rested = gap > REST_NS && gap > REST_TIMES * t->gap_ns;
+    const double passed_ns = (double)t->passed * HDI_MAX(ns, hdi_candidate_ns(&t->of[t->at])); /* about: where this one is long, those were too */
+    const double gap = t->noted_ns > 0 ? HDI_MAX((double)(now_ns - t->noted_ns) - ns - passed_ns, 0) : 0;
+    const bool rested = gap > REST_NS + passed_ns && gap > REST_TIMES * t->gap_ns;
     t->gap_ns += (HDI_MIN(gap, REST_TIMES * t->gap_ns + REST_NS) - t->gap_ns) / MEAN_OF;
     t->noted_ns = now_ns;
-    t->passed_ns = 0;
+    t->passed = 0;
     return rested;
 }
 
@@ -170,8 +193,6 @@ static double lost_ns(const hdi_trial *t, double ns) {
 
 static void charge(hdi_trial *t, double ns) { *(t->is_first ? &t->first_ns : &t->tried_ns) += ns; }
 
-static bool is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
-
 bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     hdi_candidate *c = &t->of[t->at];
     const bool was_open = is_open(t);
@@ -190,21 +211,23 @@ bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     /* The first rounds' median, and from then on a mean: where others take turns on a device some rounds are long and most are not. */
     if (c->count <= WARMING) c->mean_ns = median_of(c, HDI_TRIAL_KEPT);
     else c->mean_ns += (HDI_MIN(ns, MOST_TIMES * c->mean_ns) - c->mean_ns) / (double)HDI_MIN(c->count - WARMING, c->mean_ns < SHORT_NS ? SHORT_MEAN_OF : MEAN_OF);
+    if (c->count >= FEW) sample_level(t, now_ns);
     if (c->count == FEW || c->count % HDI_TRIAL_KEPT == 0 || is_far(t)) look_at(t);
     if ((t->trying || (t->try_ns > 0 && t->at == t->home)) && is_long_enough(t)) end_part(t);
     return was_open && !is_open(t);
 }
 
+static uint64_t watched_one_in(double ns) { return ns < SHORT_NS / 4 ? 4 : ns < SHORT_NS ? 2 : 1; }
+
 bool hdi_trial_watches(const hdi_trial *t) {
     const hdi_candidate *c = &t->of[t->at];
-    if (t->trying || c->count <= MANY || c->mean_ns >= SHORT_NS) return true;
-    return t->rounds % WATCHED == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
+    if (t->trying || c->count <= MANY) return true;
+    return t->rounds % watched_one_in(c->mean_ns) == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
 }
 
 void hdi_trial_pass(hdi_trial *t) {
-    const double ns = hdi_candidate_ns(&t->of[t->at]);
-    t->passed_ns += ns;
-    count_round(t, ns);
+    t->passed++;
+    count_round(t, hdi_candidate_ns(&t->of[t->at]));
 }
 
 void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns) {
@@ -238,6 +261,7 @@ void hdi_trial_inherit(hdi_trial *t) {
     t->at = t->home;
     t->of[t->home].last_ns = t->spent_ns = t->tried_ns = 0;
     t->row = t->noted_ns = 0;
+    forget_level(t);
     arrive(t, t->of[t->home].tries > 0 ? MANY : 0); /* what is known of a plan that ran is not for the first rounds of a new one to judge */
 }
 
@@ -261,6 +285,7 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
     t->first_ns = HDI_MAX(t->first_ns, from->first_ns);
     if (from->home == t->home || !t->of[from->home].possible) return;
     t->home = from->home;
+    forget_level(t);
     if (t->at != t->home) t->of[t->home].count = 0; /* it goes there before it tries another place */
 }
 
@@ -304,5 +329,5 @@ uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
         least = hope_ns(&t->of[i], now_ns);
         next = i;
     }
-    return next;
+    return next != t->home && t->at == t->home && t->of[next].tries > 0 && !is_steady(t) ? t->home : next;
 }

@@ -174,15 +174,15 @@ static void load_moves_decisions_and_its_end_moves_them_back(void **state) {
     w.noise = 0.1;
     run(&w, w.now + 10 * SECOND);
     assert_int_equal(w.trial.at, 1);
+    const uint32_t moves = w.moves;
     w.ns[1] = 200e3; /* somebody else computes there */
     w.ns[2] = 120e3;
     run(&w, w.now + SECOND / 10);
     assert_int_equal(w.trial.home, 0);
-    const uint32_t moves = w.moves;
     w.spent_ns = w.least_ns = 0;
     run(&w, w.now + 60 * SECOND);
     assert_int_equal(w.trial.home, 0);
-    assert_true(w.moves - moves < 40 && w.spent_ns < 1.15 * w.least_ns); /* it is looked for the end, ever more seldom */
+    assert_true(w.moves - moves < 54 && w.spent_ns < 1.15 * w.least_ns); /* it is looked for the end, ever more seldom */
     w.ns[1] = 10e3;
     w.ns[2] = 35e3;
     run(&w, w.now + 65 * SECOND);
@@ -222,11 +222,13 @@ static void a_heavy_load_ends(void **state) {
     }
 }
 
-/* A mean over many short rounds takes long to see that they are long now; the latest ones tell. */
+/* A mean over many short rounds takes long to see that they are long now; the latest ones tell. Rounds of which few are timed are no rests
+ * once they are long. */
 static void a_load_is_seen_soon(void **state) {
     (void)state;
-    for (uint32_t seed = 1; seed <= 20; seed++) {
-        world w = begin((const double[3]){ 170e3, 400e3, 0 }, (const double[3]){ 170e3, 500e3, 1 });
+    for (uint32_t seed = 1; seed <= 40; seed++) {
+        const double of = seed % 2 ? 1 : 0.1;
+        world w = begin((const double[3]){ 170e3 * of, 400e3 * of, 0 }, (const double[3]){ 170e3 * of, 500e3 * of, 1 });
         w.chance = seed * 7919;
         w.noise = 0.1;
         run(&w, w.now + 2 * SECOND);
@@ -234,6 +236,31 @@ static void a_load_is_seen_soon(void **state) {
         w.ns[1] = 12e6;
         run(&w, w.now + SECOND / 2);
         if (w.trial.home != 1) fail_msg("seed %u: not away", (unsigned)seed);
+    }
+}
+
+/* Somebody else computes at home for 30 ms now and then. That is over before it would pay to move, and says nothing of the rounds behind it:
+ * what eight tries have found stays. */
+static void a_burst_is_no_load(void **state) {
+    (void)state;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        world w = begin((const double[3]){ 85e3, 93e3, 0 }, (const double[3]){ 85e3, 93e3, 1 });
+        w.chance = seed * 7919;
+        w.noise = 0.05;
+        w.move_ns = 500e3;
+        run(&w, w.now + 2 * SECOND);
+        assert_int_equal(w.trial.home, 0);
+        w.spent_ns = w.least_ns = 0;
+        for (int burst = 0; burst < 40; burst++) {
+            w.ns[0] = 340e3;
+            const double spent_ns = w.spent_ns, least_ns = w.least_ns;
+            run(&w, w.now + 30 * 1000 * 1000);
+            w.spent_ns = spent_ns; /* what counts is how it goes on */
+            w.least_ns = least_ns;
+            w.ns[0] = 85e3;
+            run(&w, w.now + SECOND / 4 + seed * 1000 * 1000);
+        }
+        if (w.spent_ns > 1.04 * w.least_ns) fail_msg("seed %u: %g of the least", (unsigned)seed, w.spent_ns / w.least_ns); /* noise alone is 1.025 */
     }
 }
 
@@ -381,28 +408,30 @@ static void plans_of_the_same_learn_from_each_other(void **state) {
  * is new. A change that lasts is found by these two. */
 static void one_try_is_an_accident(void **state) {
     (void)state;
-    world w = begin((const double[3]){ 100e3, 110e3, 0 }, (const double[3]){ 100e3, 110e3, 1 });
-    while (w.trial.of[1].tries < 2 || is_open(&w.trial)) run(&w, w.now + 1);
-    assert_int_equal(w.trial.home, 0);
-    for (int i = 0; i < 100000 && w.trial.at == 0; i++) run(&w, w.now + 1);
-    w.ns[1] = 50e3;
-    while (w.trial.at == 1 && w.trial.home == 0) run(&w, w.now + 1);
-    w.ns[1] = 110e3;
-    while (is_open(&w.trial)) run(&w, w.now + 1);
-    assert_int_equal(w.trial.home, 0);
-    const uint32_t moves = w.moves;
-    run(&w, w.now + SECOND / 50);
-    assert_true(w.trial.home == 0 && w.moves == moves + 2 && !(w.trial.of[1].odd > 0));
-    w.ns[1] = 50e3;
-    run(&w, w.now + 60 * SECOND);
-    assert_int_equal(w.trial.home, 1);
+    for (uint32_t before = 1; before <= 2; before++) {
+        world w = begin((const double[3]){ 100e3, 110e3, 0 }, (const double[3]){ 100e3, 110e3, 1 });
+        while (w.trial.of[1].tries < before || is_open(&w.trial)) run(&w, w.now + 1);
+        assert_int_equal(w.trial.home, 0);
+        for (int i = 0; i < 100000 && w.trial.at == 0; i++) run(&w, w.now + 1);
+        w.ns[1] = 50e3;
+        while (w.trial.at == 1 && w.trial.home == 0) run(&w, w.now + 1);
+        w.ns[1] = 110e3;
+        while (is_open(&w.trial)) run(&w, w.now + 1);
+        assert_int_equal(w.trial.home, 0);
+        const uint32_t moves = w.moves;
+        run(&w, w.now + SECOND / 50);
+        assert_true(w.trial.home == 0 && w.moves == moves + 2 && !(w.trial.of[1].odd > 0));
+        w.ns[1] = 50e3;
+        run(&w, w.now + 60 * SECOND);
+        assert_int_equal(w.trial.home, 1);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
-        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
         cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
         cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_try_is_an_accident),
     };
