@@ -241,6 +241,7 @@ typedef struct hdi_trial {
     double   gap_ns;              /* what is usual between the end of one and the beginning of the next */
     uint64_t sampled_ns;          /* when it was looked at last what rounds at home take, */
     double   level_ns[2];         /* what they took then and the time before; 0: they were not looked at */
+    double   owed_ns;             /* what rounds at home have taken longer than at a place known to be faster, since it is known */
     double   spent_ns;            /* in all rounds and moves; */
     double   first_ns, tried_ns;  /* in moves, and beyond what rounds take at home in those away from it and the first ones back: of the first tries, and of later ones */
     bool     is_first;            /* the latest try is one of the first ones of its candidate */
@@ -257,7 +258,7 @@ void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
 void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
 /* Another plan of the same program goes on with a copy of what was found, at home; what trying took is not its own. */
 void hdi_trial_inherit(hdi_trial *trial);
-/* A plan of the same program has ended a try: what it found counts here too. */
+/* A plan of the same program has ended a try: what it found counts here too, and moves this one once that pays. */
 void hdi_trial_adopt(hdi_trial *trial, const hdi_trial *from);
 /* Something else has the candidate's place: what was measured there is forgotten, but for how far from `predicted_ns` it was. */
 void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate, double predicted_ns);

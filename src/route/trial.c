@@ -13,6 +13,7 @@
 #define BURST_NS      5e7  /* which comes in bursts of about this length */
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
 #define FAR           2.0  /* times what the one at home takes: a try is over with the first rounds that count */
+#define PAYS          2.0  /* times what a move took: the first rounds behind it are longer */
 #define SHARE         64   /* trying takes one part in this of all time, */
 #define FIRST_ROUNDS  64   /* and the first tries as long as this many rounds */
 #define TRY_NS        1e7
@@ -27,8 +28,8 @@ enum { SETTLED = 3, FIRST_FEW = 2, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_T
 enum { REST_TIMES = 8, LONG_ROW = 5 * (SETTLED + MANY) };
 /* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual, behind so many that warm up. */
 enum { MEAN_OF = 64, MOST_TIMES = 8, WARMING = 13 };
-#define SHORT_NS 2e5 /* of rounds below it not each one is timed: looking at the clock is a part of what they take; */
-enum { SHORT_MEAN_OF = 32 }; /* and the mean is over fewer of these, which lie further apart */
+#define SHORT_NS 2e5 /* of rounds below it one in so many is timed: looking at the clock is a part of what they take; */
+enum { WATCHED = 4, SHORT_MEAN_OF = 32 }; /* and the mean is over fewer of these, which lie further apart */
 
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -57,13 +58,14 @@ static void forget_level(hdi_trial *t) { t->level_ns[0] = t->level_ns[1] = 0; }
 
 /* The candidate is at home from now on, and the others are measured by it. */
 static void move_home(hdi_trial *t, uint32_t to) {
-    const double ratio = t->of[to].ratio;
     t->of[t->home].ratio = 1;
+    const double ratio = t->of[to].ratio;
     for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
         t->of[i].ratio /= ratio;
         t->of[i].odd /= ratio;
     }
     t->home = to;
+    t->owed_ns = 0;
     forget_level(t);
 }
 
@@ -95,6 +97,29 @@ static void leave_try(hdi_trial *t) {
 static bool are_longer(const hdi_candidate *c, double home_ns, double times) { return c->against_ns > 0 && home_ns > times * c->against_ns; }
 static bool are_shorter(const hdi_candidate *c, double home_ns, double times) { return times * home_ns < c->against_ns; }
 
+static double moving_ns(const hdi_candidate *c) { return HDI_MAX(c->move_ns, c->moved_ns); }
+
+/* Do tries say that it is faster? One alone may be an accident. */
+static bool is_proven(const hdi_candidate *c) { return c->ratio < 1 && (c->tries >= FIRST_TRIES || (c->tries > 0 && CLOSE * c->ratio < 1)); }
+
+/* The fastest of these. */
+static uint32_t best_known(const hdi_trial *t) {
+    uint32_t best = t->home;
+    for (uint32_t i = 0; i < HDI_CANDIDATES; i++)
+        if (i != t->home && t->of[i].possible && is_proven(&t->of[i]) && (best == t->home || t->of[i].ratio < t->of[best].ratio)) best = i;
+    return best;
+}
+
+/* A plan goes to a faster place once its rounds at home have taken as much longer as going there does: where the two differ much that is
+ * soon, and where they are about as fast it seldom moves to and fro. */
+static void settle(hdi_trial *t, double ns) {
+    const uint32_t best = best_known(t);
+    t->owed_ns = best == t->home ? 0 : t->owed_ns + ns * (1 - t->of[best].ratio);
+    if (best == t->home || t->owed_ns < PAYS * moving_ns(&t->of[best])) return;
+    move_home(t, best);
+    t->of[best].count = 0; /* it goes there before it tries another place */
+}
+
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
@@ -107,7 +132,8 @@ static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     c->against_ns = home_ns;
     home->against_ns = ns;
     leave_try(t);
-    if (c->ratio < 1) move_home(t, tried);
+    if (t->at == t->home) settle(t, (double)home->count * home->mean_ns);
+    else if (is_proven(c)) move_home(t, tried);
 }
 
 /* The least that it ever took; and a try that is far off ends here. */
@@ -182,6 +208,7 @@ static void count_round(hdi_trial *t, double ns) {
     t->since++;
     t->rounds++;
     t->row++;
+    if (t->at == t->home && !is_open(t)) settle(t, ns);
 }
 
 /* What a round takes longer than usual because of a try: away from home, and the first ones back there. */
@@ -217,12 +244,10 @@ bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
     return was_open && !is_open(t);
 }
 
-static uint64_t watched_one_in(double ns) { return ns < SHORT_NS / 4 ? 4 : ns < SHORT_NS ? 2 : 1; }
-
 bool hdi_trial_watches(const hdi_trial *t) {
     const hdi_candidate *c = &t->of[t->at];
-    if (t->trying || c->count <= MANY) return true;
-    return t->rounds % watched_one_in(c->mean_ns) == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
+    if (t->trying || c->count <= MANY || c->mean_ns >= SHORT_NS) return true;
+    return t->rounds % WATCHED == 0 || c->ns[(c->count - 1) % HDI_TRIAL_KEPT] > CLOSE * c->mean_ns; /* something may have changed */
 }
 
 void hdi_trial_pass(hdi_trial *t) {
@@ -250,23 +275,24 @@ void hdi_trial_failed(hdi_trial *t, uint32_t candidate, uint64_t now_ns) {
     c->tries = FIRST_TRIES;
     c->wait = MOST_WAIT;
     c->at_ns = now_ns;
-    if (candidate != t->home) return;
-    t->of[t->at].ratio = 1; /* the plan stays where it was tried */
-    leave_try(t);
-    move_home(t, t->at);
+    if (candidate == t->home) {
+        t->of[t->at].ratio = 1; /* the plan stays where it was tried */
+        leave_try(t);
+        move_home(t, t->at);
+    }
+    c->ratio = FAR;
 }
 
 void hdi_trial_inherit(hdi_trial *t) {
     leave_try(t);
+    move_home(t, best_known(t));
     t->at = t->home;
     t->of[t->home].last_ns = t->spent_ns = t->tried_ns = 0;
     t->row = t->noted_ns = 0;
-    forget_level(t);
     arrive(t, t->of[t->home].tries > 0 ? MANY : 0); /* what is known of a plan that ran is not for the first rounds of a new one to judge */
 }
 
 void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
-    if (from->home != t->home) leave_try(t); /* a try that is open was set beside another place */
     for (uint32_t i = 0; i < HDI_CANDIDATES; i++) {
         hdi_candidate *to = &t->of[i];
         const hdi_candidate *c = &from->of[i];
@@ -284,9 +310,16 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
     }
     t->first_ns = HDI_MAX(t->first_ns, from->first_ns);
     if (from->home == t->home || !t->of[from->home].possible) return;
+    const uint32_t own = t->home;
+    t->of[from->home].ratio = 1;
     t->home = from->home;
+    if (t->of[own].tries > 0) {
+        move_home(t, own); /* it goes when that pays */
+        return;
+    }
+    leave_try(t); /* nobody has set the plan's home beside other places */
     forget_level(t);
-    if (t->at != t->home) t->of[t->home].count = 0; /* it goes there before it tries another place */
+    if (t->at != t->home) t->of[t->home].count = 0;
 }
 
 void hdi_trial_replaced(hdi_trial *t, uint32_t candidate, double predicted_ns) {
@@ -301,8 +334,6 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
     if (!(c->best_ns > 0)) return c->predicted_ns * HDI_MAX(c->off, 1);
     return (double)(now_ns - c->at_ns) > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
 }
-
-static double moving_ns(const hdi_candidate *c) { return HDI_MAX(c->move_ns, c->moved_ns); }
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
@@ -329,5 +360,6 @@ uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
         least = hope_ns(&t->of[i], now_ns);
         next = i;
     }
-    return next != t->home && t->at == t->home && t->of[next].tries > 0 && !is_steady(t) ? t->home : next;
+    const hdi_candidate *c = &t->of[next];
+    return next != t->home && t->at == t->home && c->tries > 0 && !is_steady(t) && !are_shorter(c, home_ns, LOADED) ? t->home : next;
 }

@@ -393,15 +393,29 @@ static void plans_of_the_same_learn_from_each_other(void **state) {
     run(&other, other.now + 5 * 1000 * 1000);
     assert_true(!is_open(&other.trial) && other.trial.home == 0 && other.trial.of[1].tries == 0);
     hdi_trial_adopt(&other.trial, &w.trial);
-    run(&other, other.now + 50000);
-    assert_true(other.moves == 1 && other.trial.at == 1 && other.trial.home == 1);
+    assert_true(other.trial.home == 0 && other.trial.of[1].ratio < 1);
+    run(&other, other.now + 200 * 1000);
+    assert_true(other.moves == 1 && other.trial.at == 1 && other.trial.home == 1); /* a twentieth of these rounds is what two moves take */
     run(&other, other.now + 2 * 1000 * 1000);
     assert_int_equal(other.moves, 1); /* the last try was not long ago */
-    /* In the middle of a try: it ends, and rounds where the plan has not been count for nothing. */
+    /* Where moving takes long it stays, and where it would save nothing too. */
+    other = begin((const double[3]){ 10e3, 50e3, 0 }, (const double[3]){ 10.4e3, 10e3, 1 });
+    other.trial.of[1].move_ns = 1e6;
+    run(&other, other.now + 5 * 1000 * 1000);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + 10 * 1000 * 1000);
+    assert_int_equal(other.trial.home, 0);
+    /* A new plan begins there. */
+    hdi_trial newer = other.trial;
+    hdi_trial_inherit(&newer);
+    assert_true(newer.home == 1 && newer.at == 1);
+    /* In the middle of a try of another place: it goes on. */
     other = begin((const double[3]){ 10e3, 12e3, 11e3 }, (const double[3]){ 14e3, 10e3, 15e3 });
     while (other.trial.at != 2) run(&other, other.now + 1);
     hdi_trial_adopt(&other.trial, &w.trial);
-    assert_true(!is_open(&other.trial) && hdi_trial_next(&other.trial, other.now) == 1);
+    assert_true(is_open(&other.trial) && hdi_trial_next(&other.trial, other.now) == 2);
+    run(&other, other.now + 5 * 1000 * 1000);
+    assert_int_equal(other.trial.home, 1);
 }
 
 /* Something else happens just during one try, which takes half as long as those before: one more is asked for, and says that nothing
