@@ -2,7 +2,9 @@
  * ended waits in the context for the next plan of the same key, so that the same batch again builds nothing. */
 #include "front/front.h"
 
-enum { IDLE_LIMIT = 8 };
+/* So many cores wait, and as many small ones as have so many bytes together. */
+enum { IDLE_LEAST = 8, IDLE_MOST = 128 };
+#define IDLE_BYTES (UINT64_C(256) << 20)
 
 /* ---- making ---- */
 
@@ -83,6 +85,19 @@ static hd_status allocate(hdi_core *core, hd_error *error) {
     return HD_OK;
 }
 
+static uint64_t memory_of(const hdi_core *core) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < core->plan->slot_count; i++) bytes += core->slots[i].memory_bytes;
+    return bytes;
+}
+
+/* Called with the context's lock held. */
+static void remove_idle(hd_context *context, hdi_core *core) {
+    hdi_list_remove(&core->link);
+    context->idle_count--;
+    context->idle_bytes -= memory_of(core);
+}
+
 static hdi_core *take_idle(hd_device *device, uint64_t key) {
     hd_context *context = device->context;
     hdi_core *found = NULL;
@@ -91,10 +106,7 @@ static hdi_core *take_idle(hd_device *device, uint64_t key) {
         hdi_core *core = HDI_OBJECT(at, hdi_core, link);
         if (core->device == device && core->key == key) found = core;
     }
-    if (found) {
-        hdi_list_remove(&found->link);
-        context->idle_count--;
-    }
+    if (found) remove_idle(context, found);
     hdi_mutex_unlock(&context->lock);
     return found;
 }
@@ -193,6 +205,18 @@ void hdi_core_end(hdi_core *core) {
     if (core) hdi_device_bury(core->device, core->last_ticket, end_now, core);
 }
 
+/* The core that waits longest, where too many do, or too large ones. */
+static hdi_core *take_excess(hd_context *context) {
+    hdi_core *oldest = NULL;
+    hdi_mutex_lock(&context->lock);
+    if (context->idle_count > IDLE_LEAST && (context->idle_count > IDLE_MOST || context->idle_bytes > IDLE_BYTES)) {
+        oldest = HDI_OBJECT(context->idle.next, hdi_core, link);
+        remove_idle(context, oldest);
+    }
+    hdi_mutex_unlock(&context->lock);
+    return oldest;
+}
+
 void hdi_core_retire(hdi_core *core, bool reusable) {
     hd_context *context = core->device->context;
     if (!reusable || core->device->lost) {
@@ -203,16 +227,12 @@ void hdi_core_retire(hdi_core *core, bool reusable) {
         const hdi_core_slot *own = &core->slots[i];
         core->slots[i] = (hdi_core_slot){ .memory = own->memory, .memory_bytes = own->memory_bytes, .shadow = own->shadow };
     }
-    hdi_core *oldest = NULL;
     hdi_mutex_lock(&context->lock);
     hdi_list_add(&context->idle, &core->link);
-    if (++context->idle_count > IDLE_LIMIT) {
-        oldest = HDI_OBJECT(context->idle.next, hdi_core, link);
-        hdi_list_remove(&oldest->link);
-        context->idle_count--;
-    }
+    context->idle_count++;
+    context->idle_bytes += memory_of(core);
     hdi_mutex_unlock(&context->lock);
-    hdi_core_end(oldest);
+    while ((core = take_excess(context))) hdi_core_end(core);
 }
 
 void hdi_core_drop_idle(hd_context *context, const hd_device *device) {
@@ -221,10 +241,7 @@ void hdi_core_drop_idle(hd_context *context, const hd_device *device) {
         hdi_mutex_lock(&context->lock);
         for (hdi_link *at = context->idle.next; at != &context->idle && !core; at = at->next)
             if (!device || HDI_OBJECT(at, hdi_core, link)->device == device) core = HDI_OBJECT(at, hdi_core, link);
-        if (core) {
-            hdi_list_remove(&core->link);
-            context->idle_count--;
-        }
+        if (core) remove_idle(context, core);
         hdi_mutex_unlock(&context->lock);
         if (!core) return;
         hdi_core_end(core);

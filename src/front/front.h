@@ -27,6 +27,7 @@ struct hd_context {
     hdi_link     devices, programs, kernels, buffers, plans, streams, tickets;
     hdi_link     idle;          /* plan cores of ended plans, the latest last */
     uint32_t     idle_count;
+    uint64_t     idle_bytes;    /* of their memory */
     uint64_t     live;
 };
 

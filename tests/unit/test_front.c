@@ -118,6 +118,13 @@ static void an_ill_program_is_refused_once(void **state) {
     hd_program_destroy(p);
 }
 
+/* It needs scratch memory of as many floats. */
+static hd_program *chain_program(int64_t n) {
+    hd_program *p = hd_program_create(context);
+    hd_output(p, "y", hd_softmax(p, hd_softmax(p, hd_input(p, "x", HD_F32, HD_SHAPE(n)), -1), -1));
+    return p;
+}
+
 static void the_same_batch_again_builds_nothing(void **state) {
     (void)state;
     hd_program *p = small_program(1000);
@@ -147,6 +154,26 @@ static void the_same_batch_again_builds_nothing(void **state) {
         assert_int_equal(after.allocations, before.allocations);
     }
     hd_program_destroy(p);
+}
+
+/* Plans that ended wait for the next ones of the same: small ones as many as there are, of large ones the latest few. */
+static void many_small_plans_wait_and_few_large_ones(void **state) {
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        hd_program *programs[20];
+        hd_plan *plans[20];
+        hd_device_stats before, after;
+        const int count = large ? 12 : 20;
+        for (int i = 0; i < count; i++) programs[i] = chain_program(large ? (i + 8) << 20 : 1000 + i);
+        for (int round = 0; round < 2; round++) {
+            hd_device_get_stats(device, &before);
+            for (int i = 0; i < count; i++) assert_int_equal(hd_plan_create(device, programs[i], NULL, &plans[i]), HD_OK);
+            hd_device_get_stats(device, &after);
+            for (int i = 0; i < count; i++) hd_plan_destroy(plans[i]);
+        }
+        assert_int_equal(after.plan_hits - before.plan_hits, large ? 8 : count);
+        for (int i = 0; i < count; i++) hd_program_destroy(programs[i]);
+    }
 }
 
 static void a_reused_state_begins_at_zero(void **state) {
@@ -368,6 +395,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(misuse_has_its_own_status, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(an_ill_program_is_refused_once, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(the_same_batch_again_builds_nothing, open_cpu, close_all),
+        cmocka_unit_test_setup_teardown(many_small_plans_wait_and_few_large_ones, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(a_reused_state_begins_at_zero, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(budgets_hold_to_the_byte, open_cpu, close_all),
         cmocka_unit_test_setup_teardown(buffers_come_and_go, open_cpu, close_all),
