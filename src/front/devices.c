@@ -117,8 +117,9 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     return status ? hdi_context_keep(context, &error) : HD_OK;
 }
 
+/* Has the plan parts on the device, or may it go there? */
 static bool uses(const hd_plan *plan, const hd_device *device) {
-    bool used = plan->device == device;
+    bool used = plan->device == device || (plan->routed.places && plan->desc.beside == device);
     for (uint32_t p = 0; p < plan->part_count; p++) used |= plan->parts[p].core->device == device;
     return used;
 }

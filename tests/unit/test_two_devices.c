@@ -412,6 +412,26 @@ static void auto_moves_while_it_runs(void **state) {
     check(hd_device_untune(beside));
 }
 
+/* The plan is on the other device just now, and might go to the closed one. */
+static void a_closed_device_ends_plans_that_may_go_there(void **state) {
+    (void)state;
+    hd_program *p = hd_program_create(context);
+    hd_output(p, "y", hd_softmax(p, hd_input(p, "x", HD_F32, HD_SHAPE(64, 64)), -1));
+    invent(device, 100, 100);
+    invent(beside, 900000000, 900000000);
+    const uint64_t live = hd_context_live_objects(context);
+    hd_plan_stats stats;
+    check(hd_plan_get_stats(plan_on(p, "auto"), &stats));
+    assert_true(stats.segments == 1 && stats.predicted_ns == stats.predicted_device_ns);
+    assert_int_equal(hd_context_live_objects(context), live + 1);
+    check(hd_device_untune(beside));
+    hd_device_close(beside);
+    beside = NULL;
+    assert_int_equal(hd_context_live_objects(context), live - 1);
+    hd_program_destroy(p);
+    check(hd_device_untune(device));
+}
+
 /* Two plans of one program: what one of them tries, the other one knows without trying. */
 static void plans_share_what_they_find(void **state) {
     (void)state;
@@ -689,7 +709,7 @@ int main(int count, char **arguments) {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_all)
     const struct CMUnitTest tests[] = {
         TEST(on_the_cpu_twice), TEST(beside_vulkan), TEST(vulkan_beside_opencl), TEST(large_values_cross),
-        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(auto_takes_what_is_faster), TEST(auto_moves_while_it_runs), TEST(plans_share_what_they_find), TEST(auto_knows_what_stays), TEST(tuning_refuses_what_it_cannot_read),
+        TEST(the_same_batch_again_builds_nothing), TEST(memory_is_counted_once), TEST(auto_takes_what_is_faster), TEST(auto_moves_while_it_runs), TEST(a_closed_device_ends_plans_that_may_go_there), TEST(plans_share_what_they_find), TEST(auto_knows_what_stays), TEST(tuning_refuses_what_it_cannot_read),
         TEST(misuse_has_its_own_status), TEST(buffers_are_bound_where_the_value_lives), TEST(all_may_be_on_either), TEST(independent_segments_are_under_way_at_once),
         TEST(tickets_carry_runs_on), TEST(explain_tells_the_segments),
     };
