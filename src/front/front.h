@@ -96,6 +96,7 @@ typedef struct hdi_round {
     uint64_t spent_ns;
     bool     unwatched; /* it is not timed */
     bool     ran, counts; /* as a usual one */
+    bool     waited;    /* for the run: the plan may move */
 } hdi_round;
 
 /* What a plan with route "auto" was predicted to take, by device (the plan's, the one beside it). */
@@ -130,6 +131,7 @@ struct hd_plan {
     hdi_text     program_text; /* explains, and is planned anew on a fail-over */
     hdi_text     segments_text;
     hdi_routed   routed;
+    hd_plan     *left;         /* until the next run, the parts at other places where the plan was: outputs, and inputs that were not written anew; NULL: none */
     hd_plan_stats stats;
     bool         ran;          /* outputs can be read */
 };
@@ -226,13 +228,16 @@ void hdi_routed_explain(const hd_plan *plan, hdi_text *out_text);
 void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]);
 /* Is the coming run one to measure? */
 bool hdi_routing_is_due(const hd_plan *plan);
-/* Around each of the caller's calls: enter's result goes to leave; 0: there is nothing to time. After a run, one that is not a read begins a round. */
+/* Around each of the caller's calls: enter's result goes to leave; 0: there is nothing to time. After a run, one that is not a read begins a round:
+ * where rounds say that another candidate is worth it, the plan's segments are then made anew there, and states move. A plan with buffers of
+ * the caller's stays, and so does one whose last run was only submitted. On failure it stays as it is. */
 uint64_t hdi_routing_enter(hd_plan *plan, bool reads);
 void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns);
-void hdi_routing_ran(hd_plan *plan, bool counts);
-/* Before a run: where rounds say that another candidate is worth it, makes the plan's segments anew there and moves its inputs and states. A
- * plan with buffers of the caller's stays. On failure it stays as it is. */
-void hdi_routing_step(hd_plan *plan);
+void hdi_routing_ran(hd_plan *plan, bool waited, bool counts);
+/* Before a run: inputs that the caller has not written since the plan moved are brought along. */
+hd_status hdi_routing_bring(hd_plan *plan, hd_error *error);
+/* Ends what is left where the plan was. */
+void hdi_routing_forget(hd_plan *plan);
 /* The plan ends: later ones of the same program begin with what is known. */
 void hdi_routing_keep(hd_plan *plan);
 /* ---- known_answers.c: small programs, run on a device and in plain C ---- */

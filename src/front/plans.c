@@ -32,6 +32,7 @@ void hdi_plan_fill_stats(hd_plan *plan) {
 }
 
 static void free_plan(hd_plan *plan, bool reusable) {
+    hdi_routing_forget(plan);
     hdi_parts_end(plan, reusable);
     hdi_text_free(&plan->program_text);
     hdi_routed_free(&plan->routed, &plan->context->allocator);
@@ -228,13 +229,13 @@ static hd_status run_measured(hd_plan *plan, uint64_t timeout_ns, hd_error *erro
 
 /* A run of a plan whose route is "auto": where it is best, and timed. */
 static hd_status run_routed(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    hdi_routing_step(plan);
     const uint64_t entered_ns = hdi_routing_enter(plan, false);
     const bool measured = hdi_routing_is_due(plan);
-    hd_status status = measured ? run_measured(plan, timeout_ns, error) : hdi_drive_start(plan, error);
+    hd_status status = hdi_routing_bring(plan, error);
+    if (!status) status = measured ? run_measured(plan, timeout_ns, error) : hdi_drive_start(plan, error);
     if (!status && !measured) status = hdi_drive_wait(plan, timeout_ns, error);
     hdi_routing_leave(plan, entered_ns);
-    hdi_routing_ran(plan, !status && (!measured || plan->part_count == 1));
+    hdi_routing_ran(plan, !status, !status && (!measured || plan->part_count == 1));
     return status;
 }
 
@@ -291,10 +292,11 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
     const uint64_t entered_ns = hdi_routing_enter(plan, true);
     hd_status status = find(plan, name, HDI_KIND(OUTPUT) | HDI_KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error);
-    if (!status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT && !plan->ran)
-        status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
+    const bool output = !status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT;
+    hd_plan *from = output && plan->left ? plan->left : plan;
+    if (output && !from->ran) status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
     if (status) return hdi_context_keep(plan->context, &error);
-    status = read_port(plan, name, out_data, &error);
+    status = read_port(from, name, out_data, &error);
     if (may_move(plan, status)) { /* lost after the run was handed over: do the run again elsewhere */
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);
@@ -377,9 +379,10 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
     hd_ticket *ticket = hdi_alloc(&context->allocator, sizeof *ticket);
     if (!ticket) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
     const uint64_t entered_ns = hdi_routing_enter(plan, false);
-    hd_status status = hdi_drive_start(plan, &error);
+    hd_status status = hdi_routing_bring(plan, &error);
+    if (!status) status = hdi_drive_start(plan, &error);
     hdi_routing_leave(plan, entered_ns);
-    hdi_routing_ran(plan, false); /* when it ends is the caller's to see */
+    hdi_routing_ran(plan, false, false); /* when it ends is the caller's to see */
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);

@@ -336,19 +336,14 @@ static void close_round(hd_plan *plan) {
     plan->routed.round = (hdi_round){ .unwatched = !hdi_trial_watches(t) };
 }
 
-uint64_t hdi_routing_enter(hd_plan *plan, bool reads) {
-    if (!plan->routed.places) return 0;
-    if (plan->routed.round.ran && !reads) close_round(plan);
-    return plan->routed.round.unwatched ? 0 : hdi_now_ns();
-}
-
 void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns) {
     if (entered_ns > 0) plan->routed.round.spent_ns += hdi_now_ns() - entered_ns;
 }
 
-void hdi_routing_ran(hd_plan *plan, bool counts) {
+void hdi_routing_ran(hd_plan *plan, bool waited, bool counts) {
     if (!plan->routed.places) return;
     plan->routed.round.ran = true;
+    plan->routed.round.waited = waited;
     plan->routed.round.counts = counts;
     plan->stats.tried_runs += plan->routed.trial.trying;
 }
@@ -447,15 +442,27 @@ static bool was_met(const hd_plan *plan, uint32_t part, const char *port) {
     return false;
 }
 
-static hd_status move_all(const hd_plan *from, hd_plan *to, hd_error *error) {
+/* Has the caller written or bound it since the plan moved? */
+static bool is_there(const hd_plan *plan, const char *port) {
+    uint32_t at;
+    for (uint32_t p = 0; p < plan->part_count; p++) {
+        const hdi_core_slot *own = own_slot(&plan->parts[p], port, &at);
+        if (own) return own->written || own->bound;
+    }
+    return true; /* nobody reads it */
+}
+
+/* All states, or those inputs that have bytes in the one plan and none in the other. */
+static hd_status move_all(const hd_plan *from, hdi_storage_kind kind, hd_plan *to, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t p = 0; p < from->part_count; p++) {
         hdi_core *core = from->parts[p].core;
         for (uint32_t i = 0; i < core->plan->slot_count && !status; i++) {
             const hdi_plan_slot *slot = &core->plan->slots[i];
             const hdi_core_slot *own = &core->slots[i];
-            const bool input = slot->kind == HDI_STORAGE_INPUT && own->written && !own->inside;
-            if (own->memory && !own->home && (input || slot->kind == HDI_STORAGE_STATE) && !was_met(from, p, slot->name)) status = move_slot(from, core, i, to, error);
+            if (slot->kind != kind || !own->memory || own->home || was_met(from, p, slot->name)) continue;
+            if (kind == HDI_STORAGE_INPUT && (!own->written || own->inside || is_there(to, slot->name))) continue;
+            status = move_slot(from, core, i, to, error);
         }
     }
     return status;
@@ -474,21 +481,40 @@ static void take_parts(hd_plan *to, const hd_plan *from) {
     to->segments_text = from->segments_text;
 }
 
-/* The plan with these places: made beside the old one, which then ends. */
+void hdi_routing_forget(hd_plan *plan) {
+    if (!plan->left) return;
+    hdi_parts_end(plan->left, true);
+    hdi_free(&plan->context->allocator, plan->left, sizeof *plan->left);
+    plan->left = NULL;
+}
+
+hd_status hdi_routing_bring(hd_plan *plan, hd_error *error) {
+    const hd_status status = plan->left ? move_all(plan->left, HDI_STORAGE_INPUT, plan, error) : HD_OK;
+    if (!status) hdi_routing_forget(plan);
+    return status;
+}
+
+/* The plan with these places. What was made for the old ones is left there until the next run: the caller may read outputs before it, and
+ * where he writes inputs anew their bytes need not move. */
 static hd_status remake(hd_plan *plan, const hd_program *program, hdi_routed *routed, hd_error *error) {
-    hd_plan old = { .context = plan->context }, none = { .segments_text = { .allocator = &plan->context->allocator } };
-    take_parts(&old, plan);
+    const hd_plan none = { .segments_text = { .allocator = &plan->context->allocator } };
+    hd_plan *old = hdi_alloc(&plan->context->allocator, sizeof *old);
+    if (!old) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move a plan");
+    old->context = plan->context;
+    old->ran = plan->ran;
+    take_parts(old, plan);
     take_parts(plan, &none);
     plan->stats.crossing_bytes = 0;
     const uint64_t hash = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     hd_status status = hdi_parts_make_at(plan, program, routed->places, hash, error);
-    if (!status) status = move_all(&old, plan, error);
+    if (!status) status = move_all(old, HDI_STORAGE_STATE, plan, error);
     if (status) {
         hdi_parts_end(plan, false);
-        take_parts(plan, &old);
+        take_parts(plan, old);
+        hdi_free(&plan->context->allocator, old, sizeof *old);
         return status;
     }
-    hdi_parts_end(&old, true);
+    plan->left = old;
     hdi_routed_free(&plan->routed, &plan->context->allocator);
     routed->since = plan->stats.runs;
     plan->routed = *routed;
@@ -536,13 +562,22 @@ static void renew(hd_plan *plan) {
 /* Looking again takes one part in so many of the time that the plan's rounds take. */
 enum { LOOKING_SHARE = 512 };
 
-void hdi_routing_step(hd_plan *plan) {
+/* A round begins: where is it to be? */
+static void step(hd_plan *plan) {
     hdi_routed *routed = &plan->routed;
-    if (!routed->places) return;
-    if (routed->round.ran) close_round(plan);
     follow(plan);
     const bool due = hdi_routing_is_due(plan);
-    if ((routed->round.unwatched && !due) || plan->stats.runs == 0 || has_bound(plan)) return;
+    if ((routed->round.unwatched && !due) || plan->left || has_bound(plan)) return;
     const bool old = due && routed->trial.spent_ns - routed->looked_ns > LOOKING_SHARE * routed->looking_ns;
     if (old || hdi_trial_next(&routed->trial, hdi_now_ns()) != routed->trial.at) renew(plan);
+}
+
+uint64_t hdi_routing_enter(hd_plan *plan, bool reads) {
+    if (!plan->routed.places) return 0;
+    if (plan->routed.round.ran && !reads) {
+        const bool waited = plan->routed.round.waited;
+        close_round(plan);
+        if (waited) step(plan);
+    }
+    return plan->routed.round.unwatched ? 0 : hdi_now_ns();
 }
