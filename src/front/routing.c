@@ -553,8 +553,10 @@ static void renew(hd_plan *plan) {
         plan->routed.looking_ns = routed.looking_ns;
         routed.shared = shared;
     }
-    if (moved) hdi_trial_moved(&plan->routed.trial, next, (double)(hdi_now_ns() - began_ns));
-    else if (moves) hdi_trial_failed(&plan->routed.trial, next, hdi_now_ns());
+    const uint64_t now_ns = hdi_now_ns();
+    if (moved) hdi_trial_moved(&plan->routed.trial, next, (double)(now_ns - began_ns), now_ns);
+    else if (moves) hdi_trial_failed(&plan->routed.trial, next, now_ns);
+    if (moved && plan->routed.trial.trying) keep(plan); /* others wait for what it finds */
     if (!moved) hdi_routed_free(&routed, &plan->context->allocator);
     hd_program_destroy(program);
 }

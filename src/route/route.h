@@ -224,7 +224,7 @@ typedef struct hdi_candidate {
     uint64_t at_round;     /* of the plan, when its last try began */
     double   ratio;        /* what a round takes as a share of one at home, by its tries; */
     double   odd;          /* and by the last one, where that is far off; 0: it is not */
-    uint64_t at_ns;        /* when it was measured last, */
+    uint64_t at_ns;        /* when it was measured last, or a try of it began, */
     double   against_ns;   /* and what the one at home took then */
 } hdi_candidate;
 /* The rounds of a plan. A round is a run with what the caller wrote before it and read after it. */
@@ -253,12 +253,12 @@ void hdi_trial_pass(hdi_trial *trial); /* a round was not timed */
 bool hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
 /* Where the next round is to be. A caller that goes there says so by hdi_trial_moved, with what moving took. */
 uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
-void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns);
+void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns, uint64_t now_ns);
 /* The plan could not go there, and stays where it is; for a while it does not try again. */
 void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
 /* Another plan of the same program goes on with a copy of what was found, at home; what trying took is not its own. */
 void hdi_trial_inherit(hdi_trial *trial);
-/* A plan of the same program has ended a try: what it found counts here too, and moves this one once that pays. */
+/* A plan of the same program has begun a try, for which this one waits, or ended it: what it found counts here too, and moves this one once that pays. */
 void hdi_trial_adopt(hdi_trial *trial, const hdi_trial *from);
 /* Something else has the candidate's place: what was measured there is forgotten, but for how far from `predicted_ns` it was. */
 void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate, double predicted_ns);

@@ -34,8 +34,8 @@ static void run(world *w, uint64_t until_ns) {
     while (w->now < until_ns) {
         const uint32_t next = hdi_trial_next(&w->trial, w->now);
         if (next != w->trial.at) {
-            hdi_trial_moved(&w->trial, next, w->move_ns);
             w->now += (uint64_t)w->move_ns;
+            hdi_trial_moved(&w->trial, next, w->move_ns, w->now);
             w->spent_ns += w->move_ns;
             w->moves++;
         }
@@ -418,6 +418,33 @@ static void plans_of_the_same_learn_from_each_other(void **state) {
     assert_int_equal(other.trial.home, 1);
 }
 
+/* A plan waits while another one of the same tries: the first time, and when a place is to be looked at again, which is due for all at once. */
+static void one_plan_tries_for_all(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 10e3, 12e3, 0 }, (const double[3]){ 10e3, 12e3, 1 }), other = w;
+    while (w.trial.at == 0) run(&w, w.now + 1);
+    run(&other, other.now + 40 * 1000);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + 200 * 1000);
+    assert_true(other.moves == 0 && other.trial.of[1].tries == 0);
+    while (is_open(&w.trial)) run(&w, w.now + 1);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + 200 * 1000);
+    assert_int_equal(other.moves, 0);
+    run(&w, w.now + 10 * SECOND);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + 10 * SECOND);
+    assert_true(other.trial.at == 0 && !is_open(&other.trial) && !is_open(&w.trial));
+    w.now = other.now += 70 * SECOND; /* nobody knows it any more */
+    const uint32_t moves = w.moves, others = other.moves;
+    while (w.trial.at == 0) run(&w, w.now + 1);
+    assert_int_equal(w.moves, moves + 1);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + SECOND / 1000);
+    assert_int_equal(other.moves, others);
+    while (other.trial.at == 0) run(&other, other.now + 1); /* it does not wait for ever */
+}
+
 /* Something else happens just during one try, which takes half as long as those before: one more is asked for, and says that nothing
  * is new. A change that lasts is found by these two. */
 static void one_try_is_an_accident(void **state) {
@@ -447,7 +474,7 @@ int main(void) {
         cmocka_unit_test(a_rest_parts_what_is_compared),
         cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
         cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
-        cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_try_is_an_accident),
+        cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_plan_tries_for_all), cmocka_unit_test(one_try_is_an_accident),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
