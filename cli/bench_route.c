@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16, TURNS = 4 * PLANS };
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16, TURNS = 8 * PLANS };
 
 #define WARM_NS    UINT64_C(1500000000)
-#define STRETCH_NS UINT64_C(10000000)
+#define STRETCH_NS UINT64_C(5000000) /* threads and clocks often stay as they are for all of one: many short ones tell more than few long ones */
 
 typedef struct routed_job {
     workload_job jobs[PLANS]; /* the same, each with a plan of its own, */
@@ -149,6 +149,12 @@ static void print_prediction(const hd_plan_stats *stats, double ns, cli_cell out
 /* A batch may take one time in some stretches and another one in others, between which a median would jump. NaN: it has no samples. */
 static double mean_ns(const measure_case *c) { return c->count > 0 ? statistics_middle_ns(c->samples, c->count) : NAN; }
 
+static void print_of_best(const measure_case *chosen, const measure_case *best, cli_cell out) {
+    const double of = mean_ns(chosen) / mean_ns(best);
+    const double error = hypot(statistics_middle_error_ns(chosen->samples, chosen->count) / mean_ns(chosen), statistics_middle_error_ns(best->samples, best->count) / mean_ns(best));
+    snprintf(out, CLI_CELL, "%.2f ±%.2f", of, of * error);
+}
+
 /* Of the first plan; runs and tries of all of them. */
 static hd_status stats_of(const routed_job *j, hd_plan_stats *out_stats) {
     hd_plan_stats stats;
@@ -180,14 +186,14 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         snprintf(line[0], CLI_CELL, "%s", batch_name(batch));
         for (size_t k = 0; k < CHOICES; k++) cli_time((uint64_t)ns[k], line[1 + k]);
         print_prediction(&stats, ns[AUTO], line[4]);
-        snprintf(line[5], CLI_CELL, "%.2f", ns[AUTO] / least);
+        print_of_best(&r->cases[at + AUTO], &r->cases[at + (ns[ALL_CPU] < ns[ALL_DEVICE] ? ALL_CPU : ALL_DEVICE)], line[5]);
         snprintf(line[6], CLI_CELL, "%u", (unsigned)stats.segments);
         cli_bytes(stats.crossing_bytes, line[7]);
         snprintf(line[8], CLI_CELL, "%llu of %llu", (unsigned long long)stats.tried_runs, (unsigned long long)stats.runs);
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x1FEu);
-    printf("times of a round, means over stretches of 10 ms, the highest and the lowest twentieth of these left out, of %d plans in turn; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", PLANS, WARM_ROUNDS, TURNS);
+    printf("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d plans in turn; OF BEST: and its standard error; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", PLANS, WARM_ROUNDS, TURNS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;

@@ -1,5 +1,6 @@
 /* statistics.c: medians, percentiles, the 90% rule and orders of chance. */
 #include "statistics.h"
+#include <math.h>
 #include <stdlib.h>
 
 static int by_size(const void *a, const void *b) {
@@ -19,6 +20,19 @@ double statistics_middle_ns(const uint64_t *samples, size_t count) {
     double sum = 0;
     for (size_t i = cut; i < count - cut; i++) sum += (double)samples[i];
     return sum / (double)(count - 2 * cut);
+}
+
+double statistics_middle_error_ns(const uint64_t *samples, size_t count) {
+    const size_t cut = count / 20;
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = i < cut ? cut : i >= count - cut ? count - cut - 1 : i;
+        const double x = (double)samples[at] - (double)samples[count / 2]; /* near 0: squares lose nothing */
+        sum += x;
+        squares += x * x;
+    }
+    const double n = (double)count;
+    return count > 1 ? sqrt(fmax(squares - sum * sum / n, 0) / (n - 1) / n) * n / (n - 2 * (double)cut) : 0;
 }
 
 size_t statistics_crossing(const bool *wins, size_t count) {

@@ -114,8 +114,10 @@ static uint32_t best_known(const hdi_trial *t) {
  * soon, and where they are about as fast it seldom moves to and fro. */
 static void settle(hdi_trial *t, double ns) {
     const uint32_t best = best_known(t);
-    t->owed_ns = best == t->home ? 0 : t->owed_ns + ns * (1 - t->of[best].ratio);
-    if (best == t->home || t->owed_ns < PAYS * moving_ns(&t->of[best])) return;
+    const hdi_candidate *c = &t->of[best];
+    const bool slower = c->best_ns > CLOSE * hdi_candidate_ns(&t->of[t->home]); /* than here, whatever a plan has found that was disturbed */
+    t->owed_ns = best == t->home || slower ? 0 : t->owed_ns + ns * (1 - c->ratio);
+    if (best == t->home || slower || t->owed_ns < PAYS * moving_ns(c)) return;
     move_home(t, best);
     t->of[best].count = 0; /* it goes there before it tries another place */
 }
@@ -364,5 +366,5 @@ uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
         next = i;
     }
     const hdi_candidate *c = &t->of[next];
-    return next != t->home && t->at == t->home && c->tries > 0 && !is_steady(t) && !are_shorter(c, home_ns, LOADED) ? t->home : next;
+    return next != t->home && t->at == t->home && !is_steady(t) && !are_shorter(c, home_ns, LOADED) ? t->home : next;
 }

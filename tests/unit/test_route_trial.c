@@ -264,6 +264,38 @@ static void a_burst_is_no_load(void **state) {
     }
 }
 
+/* What is predicted to take far longer is tried when rounds at home become as long, not in each burst of them. */
+static void a_burst_is_no_time_for_a_first_try(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 60e3, 400e3, 0 }, (const double[3]){ 60e3, 400e3, 1 });
+    for (int burst = 0; burst < 10; burst++) {
+        w.ns[0] = 60e3;
+        run(&w, w.now + SECOND);
+        w.ns[0] = 600e3;
+        run(&w, w.now + 30 * 1000 * 1000);
+    }
+    assert_int_equal(w.moves, 0);
+    run(&w, w.now + SECOND / 2);
+    assert_int_equal(w.trial.home, 1);
+}
+
+/* A plan was in a burst just when it tried another place, which seemed faster. Those whose own rounds take less than others ever took
+ * there do not follow, until theirs take longer as well. */
+static void what_a_disturbed_plan_found_moves_no_other(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 60e3, 150e3, 0 }, (const double[3]){ 800e3, 400e3, 1 });
+    world other = begin((const double[3]){ 60e3, 400e3, 0 }, (const double[3]){ 60e3, 400e3, 1 });
+    run(&w, w.now + SECOND / 4);
+    assert_int_equal(w.trial.home, 1);
+    run(&other, other.now + SECOND / 4);
+    hdi_trial_adopt(&other.trial, &w.trial);
+    run(&other, other.now + SECOND / 4);
+    assert_true(other.trial.home == 0 && other.trial.of[1].ratio < 1 && other.moves == 0);
+    other.ns[0] = 800e3;
+    run(&other, other.now + SECOND / 2);
+    assert_int_equal(other.trial.home, 1);
+}
+
 /* Others take turns on the device: one round in ten takes fifty times as long, and the median shows nothing. The load's end is seen though
  * tries in vain made the wait long. */
 static void turns_are_seen(void **state) {
@@ -472,7 +504,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
-        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(a_burst_is_no_time_for_a_first_try), cmocka_unit_test(what_a_disturbed_plan_found_moves_no_other), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
         cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
         cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_plan_tries_for_all), cmocka_unit_test(one_try_is_an_accident),
     };

@@ -29,6 +29,25 @@ static void medians_and_percentiles(void **state) {
     assert_int_equal(statistics_of(huge, 2).median_ns, UINT64_MAX - 1);
 }
 
+/* It is what means of the middle differ by from one set of samples to the next; one in ten of these is far off. */
+static void the_error_of_a_mean(void **state) {
+    (void)state;
+    enum { SETS = 4000, SAMPLES = 100 };
+    uint64_t two[] = { 1, 3 }, seed = 1, samples[SAMPLES];
+    assert_true(statistics_middle_error_ns(two, 1) == 0 && fabs(statistics_middle_error_ns(two, 2) - 1) < 1e-12);
+    double sum = 0, squares = 0, errors = 0;
+    for (int set = 0; set < SETS; set++) {
+        for (int i = 0; i < SAMPLES; i++) samples[i] = next(&seed) % 1000 + (next(&seed) % 10 == 0 ? 5000 : 1000);
+        statistics_of(samples, SAMPLES);
+        const double mean = statistics_middle_ns(samples, SAMPLES) - 1500;
+        sum += mean;
+        squares += mean * mean;
+        errors += statistics_middle_error_ns(samples, SAMPLES);
+    }
+    const double apart = sqrt(squares / SETS - sum / SETS * (sum / SETS));
+    if (fabs(errors / SETS / apart - 1) > 0.15) fail_msg("an error of %g, and means are %g apart", errors / SETS, apart);
+}
+
 /* Of "..WW.W": W is a size that the device wins. */
 static size_t crossing(const char *sizes) {
     bool wins[64];
@@ -67,6 +86,6 @@ static void orders_of_chance(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(medians_and_percentiles), cmocka_unit_test(the_90_percent_rule), cmocka_unit_test(orders_of_chance) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(medians_and_percentiles), cmocka_unit_test(the_error_of_a_mean), cmocka_unit_test(the_90_percent_rule), cmocka_unit_test(orders_of_chance) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
