@@ -221,7 +221,8 @@ typedef struct hdi_candidate {
     double   last_ns;      /* what rounds took when the plan left it last */
     uint32_t tries;        /* the first ones follow each other at once, */
     uint32_t wait;         /* later ones after so many rounds */
-    uint64_t at_round;     /* of the plan, when its last try began */
+    uint64_t at_round;     /* of the plan, when its last try began, */
+    uint64_t heard_round;  /* and when one of any plan of the same program did, as far as it has heard */
     double   ratio;        /* what a round takes as a share of one at home, by its tries; */
     double   odd;          /* and by the last one, where that is far off; 0: it is not */
     uint64_t at_ns;        /* when it was measured last, or a try of it began, */

@@ -268,7 +268,7 @@ void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns, uint64_t now_ns) {
     arrive(t, 0);
     t->trying = to != t->home;
     if (t->trying) {
-        c->at_round = t->rounds;
+        c->at_round = c->heard_round = t->rounds;
         c->at_ns = now_ns;
     }
     t->noted_ns = 0; /* moving is no rest */
@@ -311,7 +311,7 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
         if (c->best_ns > 0) to->best_ns = to->best_ns > 0 ? HDI_MIN(to->best_ns, c->best_ns) : c->best_ns;
         if (c->at_ns <= to->at_ns) continue;
         to->at_ns = c->at_ns;
-        to->at_round = t->rounds;
+        to->heard_round = t->rounds;
     }
     t->first_ns = HDI_MAX(t->first_ns, from->first_ns);
     if (from->home == t->home || !t->of[from->home].possible) return;
@@ -341,8 +341,8 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
 }
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
-    const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
-    if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t)) || (c->at_ns > 0 && stayed < SETTLED + MANY)) return false;
+    if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
+    if (c->at_ns > 0 && t->rounds - c->heard_round < SETTLED + MANY) return false; /* another plan tries it just now */
     const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
     const bool first = c->tries < FIRST_TRIES;
     const bool once = (c->odd > 0 && c->odd < 1) || are_shorter(c, home_ns, OTHER); /* whatever those before did cost: it was by far the fastest, or a load is over */
@@ -351,6 +351,7 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     if (first) return hope <= (c->tries > 0 ? CLOSE : c->off > 0 ? CLEAR : NEAR) * home_ns;
     if (hope >= CLOSE * home_ns) return false;
     const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
+    const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
     return once || are_longer(c, home_ns, OTHER) || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
 }
 
