@@ -13,7 +13,8 @@
 enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16, TURNS = 8 * PLANS };
 
 #define WARM_NS    UINT64_C(1500000000)
-#define STRETCH_NS UINT64_C(5000000) /* threads and clocks often stay as they are for all of one: many short ones tell more than few long ones */
+/* Threads and clocks often stay as they are for all of a stretch: many short ones tell more than few long ones. */
+#define STRETCH_NS UINT64_C(5000000)
 
 typedef struct routed_job {
     workload_job jobs[PLANS]; /* the same, each with a plan of its own, */

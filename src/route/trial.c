@@ -115,9 +115,12 @@ static uint32_t best_known(const hdi_trial *t) {
 static void settle(hdi_trial *t, double ns) {
     const uint32_t best = best_known(t);
     const hdi_candidate *c = &t->of[best];
-    const bool slower = c->best_ns > CLOSE * hdi_candidate_ns(&t->of[t->home]); /* than here, whatever a plan has found that was disturbed */
-    t->owed_ns = best == t->home || slower ? 0 : t->owed_ns + ns * (1 - c->ratio);
-    if (best == t->home || slower || t->owed_ns < PAYS * moving_ns(c)) return;
+    if (best == t->home || c->best_ns > CLOSE * hdi_candidate_ns(&t->of[t->home])) { /* slower than here, whatever a disturbed plan has found */
+        t->owed_ns = 0;
+        return;
+    }
+    t->owed_ns += ns * (1 - c->ratio);
+    if (t->owed_ns < PAYS * moving_ns(c)) return;
     move_home(t, best);
     t->of[best].count = 0; /* it goes there before it tries another place */
 }
