@@ -225,6 +225,42 @@ static void a_device_is_fitted(void **state) {
     assert_near(hdi_cost_alone(&t, &product, 1), 41000, 0.05);
 }
 
+/* ---- assumptions ---- */
+
+static double batch_us(const hdi_caps *caps, bool discrete, uint32_t count, uint64_t elements) {
+    static hdi_tuning t;
+    hdi_work sums[8];
+    double ns = 0;
+    hdi_tuning_assume(caps, discrete, &t);
+    for (uint32_t i = 0; i < count; i++) {
+        sums[i] = (hdi_work){ .family = HDI_FAMILY_ELEMENTWISE, .flops = elements, .bytes = 12 * elements, .launch = true };
+        ns += 2 * hdi_cost_write(&t, &sums[i], 4 * elements) + hdi_cost_read(&t, &sums[i], 4 * elements);
+    }
+    return (ns + hdi_cost_alone(&t, sums, count)) / 1000;
+}
+
+static void assert_within(double is, double times, double of) {
+    if (!(is <= times * of && times * is >= of)) fail_msg("%g is not within %g times of %g", is, times, of);
+}
+
+/* Batches of vector adds as docs/performance has them (routes on two cores and on an H200): what is assumed where nothing was measured is of
+ * the right size. */
+static void assumptions_are_of_the_right_size(void **state) {
+    (void)state;
+    const hdi_caps cpu2 = { .native_kernels = 1, .threads = 2, .simd_bytes = 64 }, cpu16 = { .native_kernels = 1, .threads = 16, .simd_bytes = 64 };
+    const hdi_caps lavapipe = { .software = 1, .gflops = 10, .gbytes_s = 8 }, vulkan = { .gflops = 19800, .gbytes_s = 1320 }, cuda = { .gflops = 66908, .gbytes_s = 4800 };
+    assert_within(batch_us(&cpu2, false, 4, 32768), 2, 171);
+    assert_within(batch_us(&cpu2, false, 8, 262144), 2, 2020);
+    assert_within(batch_us(&lavapipe, false, 4, 32768), 2, 722);
+    assert_within(batch_us(&lavapipe, false, 8, 262144), 2, 10100);
+    assert_within(batch_us(&cpu16, false, 4, 32768), 3, 138);
+    assert_within(batch_us(&cpu16, false, 8, 262144), 3, 489);
+    assert_within(batch_us(&cuda, true, 4, 32768), 3, 158);
+    assert_within(batch_us(&cuda, true, 8, 262144), 3, 797);
+    assert_within(batch_us(&vulkan, true, 4, 32768), 3, 135);
+    assert_within(batch_us(&vulkan, true, 8, 262144), 3, 935);
+}
+
 /* ---- the file ---- */
 
 static void fill(hdi_tuning *t) {
@@ -367,7 +403,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_found_again), cmocka_unit_test(outliers_count_little), cmocka_unit_test(parts_are_never_negative), cmocka_unit_test(bad_samples_are_left_out),
         cmocka_unit_test(measurements_merge), cmocka_unit_test(a_curve_is_straight_between_knots), cmocka_unit_test(a_curve_tells_short_sizes_apart), cmocka_unit_test(a_curve_shows_what_the_line_misses), cmocka_unit_test(large_sizes_are_not_free),
-        cmocka_unit_test(submissions_take_less_than_any_run), cmocka_unit_test(a_device_is_fitted), cmocka_unit_test(text_reads_back), cmocka_unit_test(lines_are_refused_one_by_one),
+        cmocka_unit_test(submissions_take_less_than_any_run), cmocka_unit_test(a_device_is_fitted),
+        cmocka_unit_test(assumptions_are_of_the_right_size), cmocka_unit_test(text_reads_back), cmocka_unit_test(lines_are_refused_one_by_one),
         cmocka_unit_test(the_file_is_kept), cmocka_unit_test(runs_teach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
