@@ -361,6 +361,17 @@ static void a_far_place_is_left_soon(void **state) {
 }
 
 /* Places for both devices whose like were far from what was predicted are tried only where they are predicted to be that much better. */
+/* One try in four begins slowly, as where threads sleep deeply, and then the place is the faster one. */
+static void a_close_place_is_tried_to_the_end(void **state) {
+    (void)state;
+    world w = begin((double[]){ 20e3, 21e3, 0 }, (double[]){ 20e3, 19e3, 0 });
+    for (const uint64_t end = w.now + 3 * SECOND; w.now < end;) {
+        w.ns[1] = w.trial.home == 0 && w.trial.since < 12 && w.moves / 2 % 4 == 1 ? 28e3 : 19e3;
+        run(&w, w.now + 1); /* one round */
+    }
+    assert_int_equal(w.trial.home, 1);
+}
+
 static void other_places_are_expected_to_be_as_far_off(void **state) {
     (void)state;
     world w = begin((const double[3]){ 100e3, 0, 80e3 }, (const double[3]){ 100e3, 1, 160e3 });
@@ -507,7 +518,7 @@ int main(void) {
         cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
         cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(a_burst_is_no_time_for_a_first_try), cmocka_unit_test(what_a_disturbed_plan_found_moves_no_other), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
-        cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
+        cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(a_close_place_is_tried_to_the_end), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
         cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_plan_tries_for_all), cmocka_unit_test(one_try_is_an_accident),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
