@@ -43,7 +43,7 @@
     X(compute_units,         "multiprocessors or cores") \
     X(threads,               "worker threads of a CPU device") \
     X(simd_bytes,            "width of the CPU's vectors") \
-    X(gflops,                "estimated f32 rate, for cutting long work") \
+    X(gflops,                "estimated f32 rate, for cutting long work and, of a GPU, for routes without tuning") \
     X(gbytes_s,              "estimated memory rate, likewise") \
     X(software,              "1: a GPU driver that computes on the CPU") \
     X(inexact,               "1: a known answer showed that f32 is not rounded, or subnormals not kept, as exact mode needs") \

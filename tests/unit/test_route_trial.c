@@ -360,7 +360,6 @@ static void a_far_place_is_left_soon(void **state) {
     if (w.spent_ns > 1.55 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns); /* noise alone is 1.5 */
 }
 
-/* Places for both devices whose like were far from what was predicted are tried only where they are predicted to be that much better. */
 /* One try in four begins slowly, as where threads sleep deeply, and then the place is the faster one. */
 static void a_close_place_is_tried_to_the_end(void **state) {
     (void)state;
@@ -372,6 +371,7 @@ static void a_close_place_is_tried_to_the_end(void **state) {
     assert_int_equal(w.trial.home, 1);
 }
 
+/* Places for both devices whose like were far from what was predicted are tried only where they are predicted to be that much better. */
 static void other_places_are_expected_to_be_as_far_off(void **state) {
     (void)state;
     world w = begin((const double[3]){ 100e3, 0, 80e3 }, (const double[3]){ 100e3, 1, 160e3 });

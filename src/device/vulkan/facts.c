@@ -229,7 +229,7 @@ static void fill_limits(const hdvk_facts *facts, const properties *p, hdi_caps *
     caps->dispatch_base = 1; /* part of Vulkan 1.1 */
 }
 
-/* Rates are estimates by kind of device, refined by the number of units; only the cutting of long work rests on them. */
+/* Rates are estimates by kind of device, refined by the number of units; the cutting of long work rests on them, and what is assumed where nothing was measured. */
 static void fill_units(const hdvk_facts *facts, const properties *p, hdi_caps *caps) {
     if (HDVK_HAS(facts, SM_COUNT)) caps->compute_units = p->sm.shaderSMCount;
     if (HDVK_HAS(facts, CORE_COUNT))
