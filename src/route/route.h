@@ -225,6 +225,7 @@ typedef struct hdi_candidate {
     uint64_t heard_round;  /* and when one of any plan of the same program did, as far as it has heard */
     double   ratio;        /* what a round takes as a share of one at home, by its tries; */
     double   odd;          /* and by the last one, where that is far off; 0: it is not */
+    uint64_t row;          /* how many rounds followed each other without a rest when it was tried last */
     uint64_t at_ns;        /* when it was measured last, or a try of it began, */
     double   against_ns;   /* and what the one at home took then */
 } hdi_candidate;
@@ -237,7 +238,8 @@ typedef struct hdi_trial {
     bool     trying;              /* it came for a try, which has not ended */
     uint32_t tried;               /* home again behind a try of this one: rounds at home are measured once more, */
     double   try_ns, before_ns;   /* to be set beside what a round of the try took (0: there is none to judge), and one at home before (0: it was not known) */
-    uint64_t rounds, row;         /* all of them, and those since the plan rested last */
+    uint64_t rounds, row;         /* all of them, and those since the plan rested last, */
+    uint64_t last_row;            /* and those between that rest and the one before it */
     uint64_t noted_ns, passed;    /* when the last one ended that was timed, and how many there were since then */
     double   gap_ns;              /* what is usual between the end of one and the beginning of the next */
     uint64_t sampled_ns;          /* when it was looked at last what rounds at home take, */

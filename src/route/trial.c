@@ -26,6 +26,8 @@ enum { SETTLED = 3, FIRST_FEW = 2, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_T
  * itself. */
 #define REST_NS 2e6
 enum { REST_TIMES = 8, LONG_ROW = 5 * (SETTLED + MANY) };
+/* Rows so many times longer, or shorter, tell that a plan now has the machine to itself where it took turns with others, or the reverse. */
+enum { ROW_TIMES = 8 };
 /* What a place takes is a mean over so many rounds, of which none counts as more than so many times the usual, behind so many that warm up. */
 enum { MEAN_OF = 64, MOST_TIMES = 8, WARMING = 13 };
 #define SHORT_NS 2e5 /* of rounds below it one in so many is timed: looking at the clock is a part of what they take; */
@@ -88,6 +90,16 @@ static void weigh(hdi_candidate *c, double ratio, bool changed) {
 
 static bool is_open(const hdi_trial *t) { return t->trying || t->try_ns > 0; }
 
+/* How many rounds follow each other without a rest, of late. */
+static uint64_t row_of(const hdi_trial *t) { return HDI_MAX(t->row, t->last_row); }
+
+/* The candidate was tried while the plan had the machine to itself, and now it takes turns, or the reverse: caches and clocks are others.
+ * Before its first rest nothing is known: a row that goes on says little of its length. */
+static bool ran_otherwise(const hdi_trial *t, const hdi_candidate *c) {
+    const uint64_t row = row_of(t);
+    return t->last_row > 0 && c->row > 0 && (c->row > ROW_TIMES * row || ROW_TIMES * c->row < row);
+}
+
 static void leave_try(hdi_trial *t) {
     t->trying = false;
     t->try_ns = 0;
@@ -128,6 +140,8 @@ static void settle(hdi_trial *t, double ns) {
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
+    if (ran_otherwise(t, c)) c->tries = HDI_MIN(c->tries, FIRST_TRIES); /* more of those before say nothing of now */
+    c->row = row_of(t);
     weigh(c, ns / home_ns, are_longer(c, home_ns, LOADED) || are_shorter(c, home_ns, LOADED));
     const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
     c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
@@ -235,6 +249,7 @@ bool hdi_trial_note(hdi_trial *t, double ns, bool counts, uint64_t now_ns) {
             leave_try(t);
             arrive(t, MANY);
         }
+        t->last_row = t->row;
         t->row = 0;
     }
     count_round(t, ns);
@@ -298,7 +313,7 @@ void hdi_trial_inherit(hdi_trial *t) {
     move_home(t, best_known(t));
     t->at = t->home;
     t->of[t->home].last_ns = t->spent_ns = t->tried_ns = 0;
-    t->row = t->noted_ns = 0;
+    t->row = t->last_row = t->noted_ns = 0;
     arrive(t, t->of[t->home].tries > 0 ? MANY : 0); /* what is known of a plan that ran is not for the first rounds of a new one to judge */
 }
 
@@ -311,6 +326,7 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
         to->ratio = c->ratio;
         to->odd = c->odd;
         to->off = c->off;
+        to->row = c->row;
         to->against_ns = c->against_ns;
         if (c->moved_ns > 0) to->moved_ns = c->moved_ns;
         if (c->best_ns > 0) to->best_ns = to->best_ns > 0 ? HDI_MIN(to->best_ns, c->best_ns) : c->best_ns;
@@ -357,7 +373,7 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     if (hope >= CLOSE * home_ns) return false;
     const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
     const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
-    return once || are_longer(c, home_ns, OTHER) || stayed >= c->wait || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
+    return once || are_longer(c, home_ns, OTHER) || stayed >= (ran_otherwise(t, c) ? FIRST_WAIT : c->wait) || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {

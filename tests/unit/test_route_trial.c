@@ -111,6 +111,22 @@ static void a_pace_changes(void **state) {
     if (rounds >= 400) fail_msg("%u rounds", (unsigned)rounds);
 }
 
+/* A plan that ran alone and now takes turns with others, in rows of 5 ms: what many tries found before says little of it. */
+static void a_plan_begins_to_take_turns(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 470e3, 540e3, 0 }, (const double[3]){ 470e3, 540e3, 1 });
+    run(&w, w.now + 60 * SECOND);
+    assert_int_equal(w.trial.home, 0);
+    assert_true(w.trial.of[1].wait > 4096); /* in vain, again and again */
+    w.ns[1] = 420e3;
+    int rows = 0;
+    for (; rows < 200 && w.trial.home == 0; rows++) {
+        w.now += SECOND / 7;
+        run(&w, w.now + 5 * 1000 * 1000);
+    }
+    assert_int_equal(w.trial.home, 1);
+}
+
 static void noise_moves_little(void **state) {
     (void)state;
     world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 10.2e3, 13e3 });
@@ -515,7 +531,7 @@ static void one_try_is_an_accident(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
+        cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(a_plan_begins_to_take_turns), cmocka_unit_test(noise_moves_little), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
         cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(a_burst_is_no_time_for_a_first_try), cmocka_unit_test(what_a_disturbed_plan_found_moves_no_other), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
         cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(a_close_place_is_tried_to_the_end), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
