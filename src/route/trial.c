@@ -20,7 +20,7 @@
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
  * is what is measured at home before it and behind it: all rounds may become shorter or longer meanwhile. Before the next one so many
  * rounds go by, and twice as many each time once it is known to be in vain. */
-enum { SETTLED = 3, FIRST_FEW = 2, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20 };
+enum { SETTLED = 3, FIRST_FEW = 2, FEW = 5, MANY = 29, FIRST_TRIES = 2, ENOUGH_TRIES = 8, FIRST_WAIT = 256, MOST_WAIT = 1 << 20, SOONER = 64 };
 /* A plan rests where so much time goes by between two of its rounds, and so many times what is usual. What else ran then changes what its
  * rounds take, by a third and more, the first ones most: where it runs long enough for a try between rests, a row of rounds is measured by
  * itself. */
@@ -140,7 +140,10 @@ static void settle(hdi_trial *t, double ns) {
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
-    if (ran_otherwise(t, c)) c->tries = HDI_MIN(c->tries, FIRST_TRIES); /* more of those before say nothing of now */
+    if (ran_otherwise(t, c)) { /* more tries than these say nothing of now, nor does how many were in vain */
+        c->tries = HDI_MIN(c->tries, FIRST_TRIES);
+        c->wait = FIRST_WAIT;
+    }
     c->row = row_of(t);
     weigh(c, ns / home_ns, are_longer(c, home_ns, LOADED) || are_shorter(c, home_ns, LOADED));
     const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
@@ -361,6 +364,13 @@ static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
     return (double)(now_ns - c->at_ns) > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
 }
 
+/* So many rounds go by from one try to the next. Where the candidate took less, when the plan left it, than rounds at home take now, home may
+ * have become slower; or it is noise, the more likely the more tries were in vain. */
+static uint32_t wait_of(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
+    if (ran_otherwise(t, c) || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS) return FIRST_WAIT;
+    return c->last_ns > 0 && c->last_ns < CLEAR * home_ns ? HDI_MAX(c->wait / SOONER, FIRST_WAIT) : c->wait;
+}
+
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
     if (c->at_ns > 0 && t->rounds - c->heard_round < SETTLED + MANY) return false; /* another plan tries it just now */
@@ -371,9 +381,8 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > t->spent_ns / SHARE && !once) return false;
     if (first) return hope <= (c->tries > 0 ? CLOSE : c->off > 0 ? CLEAR : NEAR) * home_ns;
     if (hope >= CLOSE * home_ns) return false;
-    const bool stale = c->last_ns > 0 && c->last_ns < CLEAR * home_ns; /* what it took then would be faster now */
     const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */
-    return once || are_longer(c, home_ns, OTHER) || stayed >= (ran_otherwise(t, c) ? FIRST_WAIT : c->wait) || (stayed >= FIRST_WAIT && (stale || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS));
+    return once || are_longer(c, home_ns, OTHER) || stayed >= wait_of(t, c, home_ns, now_ns);
 }
 
 uint32_t hdi_trial_next(const hdi_trial *t, uint64_t now_ns) {
