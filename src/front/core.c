@@ -98,11 +98,12 @@ static void remove_idle(hd_context *context, hdi_core *core) {
     context->idle_bytes -= memory_of(core);
 }
 
+/* The latest one: caches may have its memory still. */
 static hdi_core *take_idle(hd_device *device, uint64_t key) {
     hd_context *context = device->context;
     hdi_core *found = NULL;
     hdi_mutex_lock(&context->lock);
-    for (hdi_link *at = context->idle.next; at != &context->idle && !found; at = at->next) {
+    for (hdi_link *at = context->idle.previous; at != &context->idle && !found; at = at->previous) {
         hdi_core *core = HDI_OBJECT(at, hdi_core, link);
         if (core->device == device && core->key == key) found = core;
     }
