@@ -14,8 +14,9 @@
 #define MOST_WAIT_NS  64e9 /* after so long without a look, what was measured says little */
 #define FAR           2.0  /* times what the one at home takes: a try is over with the first rounds that count */
 #define PAYS          2.0  /* times what a move took: the first rounds behind it are longer */
+#define BOTH          1.03 /* times their time rounds on both devices count: one that is left free takes no power, and others find it idle */
 #define SHARE         64   /* trying takes one part in this of all time, */
-#define FIRST_ROUNDS  64   /* and the first tries as long as this many rounds */
+#define FIRST_ROUNDS  64   /* and beyond that the first tries as long as this many rounds, and so long later ones: what is found early pays longest */
 #define TRY_NS        1e7
 /* A try ends after MANY rounds or TRY_NS, or after FEW where those tell the two apart: a place that was just come to warms up. As long
  * is what is measured at home before it and behind it: all rounds may become shorter or longer meanwhile. Before the next one so many
@@ -137,6 +138,8 @@ static void settle(hdi_trial *t, double ns) {
     t->of[best].count = 0; /* it goes there before it tries another place */
 }
 
+static double counted_ns(uint32_t candidate, double ns) { return candidate == HDI_CANDIDATE_SHARED ? BOTH * ns : ns; }
+
 /* Rounds took `ns` at a candidate that was tried and `home_ns` at home: who is at home now? */
 static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
     hdi_candidate *c = &t->of[tried], *home = &t->of[t->home];
@@ -145,7 +148,7 @@ static void judge(hdi_trial *t, uint32_t tried, double ns, double home_ns) {
         c->wait = FIRST_WAIT;
     }
     c->row = row_of(t);
-    weigh(c, ns / home_ns, are_longer(c, home_ns, LOADED) || are_shorter(c, home_ns, LOADED));
+    weigh(c, counted_ns(tried, ns) / counted_ns(t->home, home_ns), are_longer(c, home_ns, LOADED) || are_shorter(c, home_ns, LOADED));
     const bool in_vain = c->tries > FIRST_TRIES && c->ratio >= CLEAR && (c->tries == ENOUGH_TRIES || CLEAR * c->ratio >= 1);
     c->wait = in_vain ? HDI_MIN(2 * c->wait, MOST_WAIT) : FIRST_WAIT;
     if (home->tries == 0) home->tries = 1;
@@ -378,7 +381,7 @@ static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double h
     const bool first = c->tries < FIRST_TRIES;
     const bool once = (c->odd > 0 && c->odd < 1) || are_shorter(c, home_ns, OTHER); /* whatever those before did cost: it was by far the fastest, or a load is over */
     const double cost = rounds * HDI_MAX(hope - home_ns, 0) + moving_ns(c) + moving_ns(&t->of[t->home]);
-    if (cost + (first ? t->first_ns - FIRST_ROUNDS * home_ns : t->tried_ns) > t->spent_ns / SHARE && !once) return false;
+    if (cost + (first ? t->first_ns : t->tried_ns) > t->spent_ns / SHARE + FIRST_ROUNDS * home_ns && !once) return false;
     if (first) return hope <= (c->tries > 0 ? CLOSE : c->off > 0 ? CLEAR : NEAR) * home_ns;
     if (hope >= CLOSE * home_ns) return false;
     const uint64_t stayed = t->rounds - c->at_round; /* a plan that seldom runs tries no more of its rounds than one that always does */

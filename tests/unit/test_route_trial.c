@@ -345,6 +345,29 @@ static void turns_are_seen(void **state) {
     assert_int_equal(w.trial.home, 1);
 }
 
+/* Both devices at work have to pay: where one alone is about as fast the other one is left free, whichever the plan begins with. */
+static void one_device_is_enough(void **state) {
+    (void)state;
+    static const struct { double both; uint32_t at; } cases[] = { { 9.9e3, 1 }, { 9.8e3, 1 }, { 9.5e3, 2 }, { 10.5e3, 1 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int first = 0; first < 2; first++) {
+            world w = begin((const double[3]){ 0, first ? 9e3 : 10e3, first ? 10e3 : 9e3 }, (const double[3]){ 1, 10e3, cases[i].both });
+            run(&w, w.now + SECOND / 5);
+            assert_int_equal(w.trial.home, cases[i].at);
+        }
+}
+
+/* What is found early pays longest: a share of the rounds that have gone by would not allow so many tries yet. In the end it bounds them. */
+static void trying_comes_early(void **state) {
+    (void)state;
+    world w = begin((const double[3]){ 100e3, 105e3, 0 }, (const double[3]){ 100e3, 105e3, 1 });
+    w.move_ns = w.trial.of[0].move_ns = w.trial.of[1].move_ns = 1e6;
+    run(&w, w.now + SECOND / 5);
+    if (w.trial.of[1].tries < 4) fail_msg("%u tries", (unsigned)w.trial.of[1].tries);
+    run(&w, w.now + 20 * SECOND);
+    if (w.spent_ns > 1.015 * w.least_ns) fail_msg("%g of the least", w.spent_ns / w.least_ns);
+}
+
 static void trying_is_bounded(void **state) {
     (void)state;
     world w = begin((const double[3]){ 10e3, 11e3, 12e3 }, (const double[3]){ 10e3, 11e3, 12e3 });
@@ -580,7 +603,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_is_found), cmocka_unit_test(a_place_warms_up), cmocka_unit_test(seldom_runs_seldom_try), cmocka_unit_test(a_pace_changes), cmocka_unit_test(a_plan_begins_to_take_turns), cmocka_unit_test(noise_moves_little), cmocka_unit_test(a_slow_change_is_seen), cmocka_unit_test(many_tries_tell),
         cmocka_unit_test(a_rest_parts_what_is_compared),
-        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(a_burst_is_no_time_for_a_first_try), cmocka_unit_test(what_a_disturbed_plan_found_moves_no_other), cmocka_unit_test(turns_are_seen), cmocka_unit_test(trying_is_bounded),
+        cmocka_unit_test(load_moves_decisions_and_its_end_moves_them_back), cmocka_unit_test(a_heavy_load_ends), cmocka_unit_test(a_load_is_seen_soon), cmocka_unit_test(a_burst_is_no_load), cmocka_unit_test(a_burst_is_no_time_for_a_first_try), cmocka_unit_test(what_a_disturbed_plan_found_moves_no_other), cmocka_unit_test(turns_are_seen), cmocka_unit_test(one_device_is_enough), cmocka_unit_test(trying_comes_early), cmocka_unit_test(trying_is_bounded),
         cmocka_unit_test(a_far_place_is_left_soon), cmocka_unit_test(a_close_place_is_tried_to_the_end), cmocka_unit_test(other_places_are_expected_to_be_as_far_off), cmocka_unit_test(moves_cost_what_they_took),
         cmocka_unit_test(another_plan_inherits), cmocka_unit_test(plans_of_the_same_learn_from_each_other), cmocka_unit_test(one_plan_tries_for_all), cmocka_unit_test(what_many_plans_think_is_noise), cmocka_unit_test(one_try_is_an_accident),
     };
