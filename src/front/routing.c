@@ -321,7 +321,7 @@ static void follow(hd_plan *plan) {
         shared = own;
         hdi_trial_replaced(t, HDI_CANDIDATE_SHARED, t->of[HDI_CANDIDATE_SHARED].predicted_ns); /* a try of its own places is not judged any more */
         t->of[HDI_CANDIDATE_SHARED] = other.of[HDI_CANDIDATE_SHARED];
-        t->of[HDI_CANDIDATE_SHARED].at_round = t->of[HDI_CANDIDATE_SHARED].heard_round = t->rounds;
+        t->of[HDI_CANDIDATE_SHARED].at_round = t->rounds;
         same = true;
     }
     if (same) hdi_trial_adopt(t, &other);

@@ -221,12 +221,11 @@ typedef struct hdi_candidate {
     double   last_ns;      /* what rounds took when the plan left it last */
     uint32_t tries;        /* the first ones follow each other at once, */
     uint32_t wait;         /* later ones after so many rounds */
-    uint64_t at_round;     /* of the plan, when its last try began, */
-    uint64_t heard_round;  /* and when one of any plan of the same program did, as far as it has heard */
+    uint64_t at_round;     /* of the plan, when its last try began */
     double   ratio;        /* what a round takes as a share of one at home, by its tries; */
     double   odd;          /* and by the last one, where that is far off; 0: it is not */
     uint64_t row;          /* how many rounds followed each other without a rest when it was tried last */
-    uint64_t at_ns;        /* when it was measured last, or a try of it began, */
+    uint64_t at_ns;        /* when it was measured last, or a try of it began, as far as is known of all plans of the same program, */
     double   against_ns;   /* and what the one at home took then */
 } hdi_candidate;
 /* The rounds of a plan. A round is a run with what the caller wrote before it and read after it. */

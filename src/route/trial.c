@@ -294,7 +294,7 @@ void hdi_trial_moved(hdi_trial *t, uint32_t to, double ns, uint64_t now_ns) {
     arrive(t, 0);
     t->trying = to != t->home;
     if (t->trying) {
-        c->at_round = c->heard_round = t->rounds;
+        c->at_round = t->rounds;
         c->at_ns = now_ns;
     }
     t->noted_ns = 0; /* moving is no rest */
@@ -336,9 +336,7 @@ void hdi_trial_adopt(hdi_trial *t, const hdi_trial *from) {
         to->against_ns = c->against_ns;
         if (c->moved_ns > 0) to->moved_ns = c->moved_ns;
         if (c->best_ns > 0) to->best_ns = to->best_ns > 0 ? HDI_MIN(to->best_ns, c->best_ns) : c->best_ns;
-        if (c->at_ns <= to->at_ns) continue;
-        to->at_ns = c->at_ns;
-        to->heard_round = t->rounds;
+        to->at_ns = HDI_MAX(to->at_ns, c->at_ns);
     }
     t->first_ns = HDI_MAX(t->first_ns, from->first_ns);
     if (from->home == t->home || !t->of[from->home].possible) return;
@@ -361,22 +359,25 @@ void hdi_trial_replaced(hdi_trial *t, uint32_t candidate, double predicted_ns) {
     if (t->tried == candidate) t->try_ns = 0;
 }
 
+/* Since it was looked at last, by this plan or another one of the same program. */
+static double unseen_ns(const hdi_candidate *c, uint64_t now_ns) { return (double)now_ns - (double)c->at_ns; }
+
 /* What it may take, as far as is known: after a long time, what it was measured to take says little. */
 static double hope_ns(const hdi_candidate *c, uint64_t now_ns) {
     if (!(c->best_ns > 0)) return c->predicted_ns * HDI_MAX(c->off, 1);
-    return (double)(now_ns - c->at_ns) > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
+    return unseen_ns(c, now_ns) > MOST_WAIT_NS ? HDI_MIN(c->best_ns, c->predicted_ns) : c->best_ns;
 }
 
 /* So many rounds go by from one try to the next. Where the candidate took less, when the plan left it, than rounds at home take now, home may
  * have become slower; or it is noise, the more likely the more tries were in vain. */
 static uint32_t wait_of(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
-    if (ran_otherwise(t, c) || (double)(now_ns - c->at_ns) >= MOST_WAIT_NS) return FIRST_WAIT;
+    if (ran_otherwise(t, c) || unseen_ns(c, now_ns) >= MOST_WAIT_NS) return FIRST_WAIT;
     return c->last_ns > 0 && c->last_ns < CLEAR * home_ns ? HDI_MAX(c->wait / SOONER, FIRST_WAIT) : c->wait;
 }
 
 static bool is_worth_trying(const hdi_trial *t, const hdi_candidate *c, double home_ns, uint64_t now_ns) {
     if (!c->possible || (c->tries > 0 && t->at == t->home && !is_long_enough(t))) return false;
-    if (c->at_ns > 0 && t->rounds - c->heard_round < SETTLED + MANY) return false; /* another plan tries it just now */
+    if (c->at_ns > 0 && unseen_ns(c, now_ns) < (SETTLED + MANY) * home_ns) return false; /* another plan tries it just now */
     const double hope = hope_ns(c, now_ns), rounds = SETTLED + (hope > CLOSE * home_ns ? FEW : HDI_MAX(FEW, HDI_MIN(MANY, TRY_NS / hope)));
     const bool first = c->tries < FIRST_TRIES;
     const bool once = (c->odd > 0 && c->odd < 1) || are_shorter(c, home_ns, OTHER); /* whatever those before did cost: it was by far the fastest, or a load is over */

@@ -108,6 +108,25 @@ static bool copies_are_right(hdi_crew *crew, bool stages, uint32_t seed) {
     return right;
 }
 
+/* What lies just behind the source, counted within a page, is copied in another way (crew.c). */
+static void copies_to_just_behind_the_source(void **state) {
+    enum { PAGE = 4096, ROOM = 8 * PAGE };
+    static const size_t counts[] = { 1, 1023, 1024, 1025, 2048, 5000, 3 * PAGE };
+    unsigned char *from = aligned_alloc(PAGE, ROOM), *to = aligned_alloc(PAGE, ROOM);
+    (void)state;
+    assert_true(from && to);
+    fill(from, ROOM, 7);
+    for (size_t behind = 0; behind < 40; behind++)
+        for (size_t c = 0; c < HDI_COUNT(counts); c++) {
+            unsigned char *target = to + PAGE + behind;
+            memset(to, 0xA5, ROOM);
+            hdi_crew_copy(NULL, target, from, counts[c]);
+            assert_true(memcmp(target, from, counts[c]) == 0 && all_are(to, PAGE + behind, 0xA5) && all_are(target + counts[c], PAGE, 0xA5));
+        }
+    free(from);
+    free(to);
+}
+
 static void copies_of_every_size_and_place(void **state) {
     static const uint32_t workers[] = { 0, 1, 2, 3, 9 };
     (void)state;
@@ -196,7 +215,7 @@ static void memory_that_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_index_is_run_once), cmocka_unit_test(copies_of_every_size_and_place), cmocka_unit_test(many_callers_at_once),
+        cmocka_unit_test(every_index_is_run_once), cmocka_unit_test(copies_of_every_size_and_place), cmocka_unit_test(copies_to_just_behind_the_source), cmocka_unit_test(many_callers_at_once),
         cmocka_unit_test(threads_that_are_refused), cmocka_unit_test(memory_that_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

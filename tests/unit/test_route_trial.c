@@ -534,10 +534,15 @@ static void one_plan_tries_for_all(void **state) {
     const uint32_t moves = w.moves, others = other.moves;
     while (w.trial.at == 0) run(&w, w.now + 1);
     assert_int_equal(w.moves, moves + 1);
+    other.now = w.now;
     hdi_trial_adopt(&other.trial, &w.trial);
     run(&other, other.now + 300 * 1000);
     assert_int_equal(other.moves, others);
-    run(&other, other.now + SECOND / 1000);
+    const uint64_t stayed = other.trial.rounds - other.trial.of[1].at_round, wait = other.trial.of[1].wait;
+    assert_true(stayed < wait);
+    run(&other, other.now + (wait - stayed) * 10000 * 99 / 100);
+    assert_int_equal(other.moves, others);
+    run(&other, other.now + (wait - stayed) * 10000 / 50 + SECOND / 5);
     assert_int_not_equal(other.moves, others);
 }
 
