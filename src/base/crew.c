@@ -213,13 +213,22 @@ void hdi_crew_run(hdi_crew *crew, hdi_loop_fn run, void *user, uint64_t count, u
 #define WORTH_BYTES (UINT64_C(2) << 20)
 enum { COPIERS = 8, COPIED_PER_NS = 12 };
 
-/* memcpy, by its short way where the long one is slow: AMD's Zen 3 and 4 copy to 1 to 31 bytes behind the source, counted within a page, at
- * a twentieth of their pace by the instruction for it (rep movsb), which C libraries take from some KiB on (glibc before 2.39). It is
- * no rare case: what malloc hands out begins 16 bytes behind a page, and memory of devices at one. */
-static void copy_bytes(char *to, const char *from, size_t bytes) {
-    enum { PAGE = 4096, NEAR = 32, SHORT = 1024 };
+/* AMD's Zen 3 and 4 copy to 1 to 31 bytes behind the source, counted within a page, at a twentieth of their pace by the instruction for it
+ * (rep movsb), which C libraries take from some KiB on (glibc before 2.39). It is no rare case: what malloc hands out begins 16
+ * bytes behind a page, and memory of devices at one. */
+static bool is_slow_in_one(const char *to, const char *from) {
+    enum { PAGE = 4096, NEAR = 32 };
     const size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
-    const size_t most = behind > 0 && behind < NEAR ? SHORT : bytes;
+    bool is_amd = false;
+#if defined(__x86_64__)
+    is_amd = __builtin_cpu_is("amd");
+#endif
+    return is_amd && behind > 0 && behind < NEAR;
+}
+
+static void copy_bytes(char *to, const char *from, size_t bytes) {
+    enum { SHORT = 1024 };
+    const size_t most = is_slow_in_one(to, from) ? SHORT : bytes;
     for (size_t done = 0, count; done < bytes; done += count) {
         count = HDI_MIN(bytes - done, most);
         memcpy(to + done, from + done, count);
