@@ -5,7 +5,7 @@
  *   bench_matvec [device] [M] [rounds] [plain|norm|pair] [shapes] */
 #define _POSIX_C_SOURCE 200809L
 #include "kernels/kernel.h"
-#include "kernels/reference.h"
+#include "kernels/reference/reference.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>

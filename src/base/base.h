@@ -131,24 +131,24 @@ uint32_t hdi_quota_processors(const char *groups, const char *root);
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
-/* ---- a crew (crew.c): threads that stay, and share short loops and large copies with whoever has one. NULL is a crew of nobody ---- */
-typedef struct hdi_crew hdi_crew;
-/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, others are below the crew's most. Workers compute
+/* ---- a thread pool (thread_pool.c): threads that stay, and share short loops and large copies with whoever has one. NULL is a thread pool of nobody ---- */
+typedef struct hdi_thread_pool hdi_thread_pool;
+/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, others are below the thread pool's most. Workers compute
  * with the default floating-point environment. */
 typedef void (*hdi_loop_fn)(void *user, uint32_t worker, uint64_t first, uint64_t count);
-/* A crew of at most `most` workers, 1 or more, a caller's thread counted; it starts none. NULL without memory. */
-hdi_crew *hdi_crew_new(const hd_allocator *allocator, uint32_t most);
-void hdi_crew_free(hdi_crew *crew);
-uint32_t hdi_crew_most(const hdi_crew *crew);
-/* Starts threads until there are so many workers, as far as the crew may and the system lets it. */
-void hdi_crew_call(hdi_crew *crew, uint32_t workers);
+/* A thread pool of at most `most` workers, 1 or more, a caller's thread counted; it starts none. NULL without memory. */
+hdi_thread_pool *hdi_thread_pool_new(const hd_allocator *allocator, uint32_t most);
+void hdi_thread_pool_free(hdi_thread_pool *thread_pool);
+uint32_t hdi_thread_pool_most(const hdi_thread_pool *thread_pool);
+/* Starts threads until there are so many workers, as far as the thread pool may and the system lets it. */
+void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers);
 /* Runs the loop over 0..count, and returns when all of it is done. Any thread may call, several at once. The loop takes one
  * thread `least_ns` or more: who is woken for it, and whether it is shared at all, hangs on that and on what its beginning took. */
-void hdi_crew_run(hdi_crew *crew, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns);
-/* memcpy; where it is large, with the crew, which starts some threads for it. */
-void hdi_crew_copy(hdi_crew *crew, void *to, const void *from, uint64_t bytes);
+void hdi_thread_pool_run(hdi_thread_pool *thread_pool, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns);
+/* memcpy; where it is large, with the thread pool, which starts some threads for it. */
+void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
 /* The same into memory that a device reads next, and no processor. */
-void hdi_crew_stage(hdi_crew *crew, void *to, const void *from, uint64_t bytes);
+void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
 
 /* ---- options (options.c): the one place that reads the environment ---- */
 /* X(FIELD, "HEDDLE_NAME", "default", "help") */

@@ -25,7 +25,7 @@ typedef struct hdi_host {
     bool                one_queue;   /* everything is handed over to the compute queue */
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;
-    hdi_crew           *crew;        /* helps with kernels of the CPU device and with copies; NULL: nobody does */
+    hdi_thread_pool           *thread_pool;        /* helps with kernels of the CPU device and with copies; NULL: nobody does */
 } hdi_host;
 
 /* A device that probe found. */

@@ -42,32 +42,32 @@ hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, cons
 }
 
 /* Takes out one object whose submission is done (or, at the end, any). Called with the lock held. */
-static bool exhume(hd_device *device, bool any, hdi_burial *out_burial) {
-    for (uint32_t i = 0; i < device->burial_count; i++)
-        if (any || device->lost || device->burials[i].ticket <= device->done_ticket) {
-            *out_burial = device->burials[i];
-            device->burials[i] = device->burials[--device->burial_count];
+static bool free_due(hd_device *device, bool any, hdi_deferred_free *out_deferred) {
+    for (uint32_t i = 0; i < device->deferred_count; i++)
+        if (any || device->lost || device->deferred_frees[i].ticket <= device->done_ticket) {
+            *out_deferred = device->deferred_frees[i];
+            device->deferred_frees[i] = device->deferred_frees[--device->deferred_count];
             return true;
         }
     return false;
 }
 
-static void end_buried(hd_device *device, bool any) {
-    hdi_burial burial;
+static void end_freed(hd_device *device, bool any) {
+    hdi_deferred_free deferred;
     for (;;) {
         hdi_mutex_lock(&device->lock);
-        bool found = exhume(device, any, &burial);
+        bool found = free_due(device, any, &deferred);
         hdi_mutex_unlock(&device->lock);
         if (!found) return;
-        burial.end(burial.object);
+        deferred.end(deferred.object);
     }
 }
 
-void hdi_device_bury(hd_device *device, uint64_t ticket, void (*end)(void *), void *object) {
+void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object) {
     hdi_mutex_lock(&device->lock);
     bool done = ticket <= device->done_ticket || device->lost;
-    bool kept = !done && hdi_grow(device->host->allocator, &device->burials, &device->burial_capacity, (size_t)device->burial_count + 1, sizeof *device->burials);
-    if (kept) device->burials[device->burial_count++] = (hdi_burial){ ticket, end, object };
+    bool kept = !done && hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity, (size_t)device->deferred_count + 1, sizeof *device->deferred_frees);
+    if (kept) device->deferred_frees[device->deferred_count++] = (hdi_deferred_free){ ticket, end, object };
     hdi_mutex_unlock(&device->lock);
     if (kept) return;
     if (!done) hdi_device_wait(device, ticket, 0, NULL); /* no memory to remember it: the one case that waits */
@@ -77,7 +77,7 @@ void hdi_device_bury(hd_device *device, uint64_t ticket, void (*end)(void *), vo
 void hdi_device_close(hd_device *device) {
     const hd_allocator *allocator = device->host->allocator;
     hdi_device_wait_all(device, 0, NULL);
-    end_buried(device, true);
+    end_freed(device, true);
     hdi_mutex_lock(&device->lock);
     hdi_stage_free(device);
     hdi_trace_free(device);
@@ -85,7 +85,7 @@ void hdi_device_close(hd_device *device) {
     device->backend->close(device->handle);
     hdi_mutex_unlock(&device->lock);
     hdi_free(allocator, device->kernels, device->kernel_capacity * sizeof *device->kernels);
-    hdi_free(allocator, device->burials, device->burial_capacity * sizeof *device->burials);
+    hdi_free(allocator, device->deferred_frees, device->deferred_capacity * sizeof *device->deferred_frees);
     hdi_mutex_free(&device->lock);
     hdi_mutex_free(&device->transfer_lock);
     hdi_free(allocator, device, sizeof *device);
@@ -112,7 +112,7 @@ hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_me
     if (status == HD_STATUS_OUT_OF_DEVICE_MEMORY) {
         if (device->relieve) device->relieve(device->relieve_user);
         hdi_device_wait_all(device, 0, NULL); /* memory freed by work under way comes back now */
-        end_buried(device, false);
+        end_freed(device, false);
         hdi_mutex_lock(&device->transfer_lock);
         hdi_mutex_lock(&device->lock);
         hdi_stage_free(device);
@@ -280,7 +280,7 @@ hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd
     if (!status && !*out_done) status = note(device, device->backend->poll(device->handle, ticket, out_done, error), error);
     if (!status && *out_done) note_done(device, ticket);
     hdi_mutex_unlock(&device->lock);
-    end_buried(device, false);
+    end_freed(device, false);
     return status;
 }
 
@@ -303,7 +303,7 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
             break;
         }
     }
-    end_buried(device, false);
+    end_freed(device, false);
     return status;
 }
 

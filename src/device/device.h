@@ -48,11 +48,11 @@ typedef struct hdi_cached_kernel {
 } hdi_cached_kernel;
 
 /* Something to end once a submission is done. */
-typedef struct hdi_burial {
+typedef struct hdi_deferred_free {
     uint64_t ticket;
     void   (*end)(void *object);
     void    *object;
-} hdi_burial;
+} hdi_deferred_free;
 
 typedef struct hdi_stage hdi_stage; /* transfer.c */
 typedef struct hdi_trace hdi_trace; /* trace.c */
@@ -75,7 +75,7 @@ struct hd_device {
     uint64_t            last_ticket, done_ticket;
     hd_device_stats     stats;
     hdi_cached_kernel  *kernels;   uint32_t kernel_count, kernel_capacity;
-    hdi_burial         *burials;   uint32_t burial_count, burial_capacity;
+    hdi_deferred_free         *deferred_frees;   uint32_t deferred_count, deferred_capacity;
     hdi_stage          *stage;
     hdi_trace          *trace;     /* NULL: nobody watches */
     void              (*relieve)(void *user); /* drops what the front keeps for later; called without the lock */
@@ -107,7 +107,7 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
 /* For all that any thread has handed over so far. */
 hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *error);
 /* Ends `object` by `end` (without the lock) after submission `ticket`: at once if that is done. */
-void hdi_device_bury(hd_device *device, uint64_t ticket, void (*end)(void *), void *object);
+void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object);
 
 /* ---- transfer.c: bytes between the host and memory on the device, of any size. `after` is the last submission that
  * touches the memory. A write returns when `data` may be reused; `*inout_ticket` becomes the submission that a reader

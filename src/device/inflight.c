@@ -24,7 +24,7 @@ void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t ou
     }
 }
 
-void hdi_used_bury(hdi_used *object, hdi_link *dead) {
+void hdi_used_free_later(hdi_used *object, hdi_link *dead) {
     hdi_list_remove(&object->link);
     hdi_list_add(dead, &object->link);
 }

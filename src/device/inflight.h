@@ -18,7 +18,7 @@ void hdi_used_note(const hdi_submission *submission, uint64_t ticket);
  * look at the last use of each memory: that one followed all before it. */
 void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t out_after[HDI_QUEUE_COUNT]);
 /* From among the living to the dead. */
-void hdi_used_bury(hdi_used *object, hdi_link *dead);
+void hdi_used_free_later(hdi_used *object, hdi_link *dead);
 typedef void (*hdi_used_end)(hdi_backend_device *device, hdi_used *object); /* takes it out of its list */
 /* Ends the dead that only submissions up to `done` used; HDI_ALL_DONE: all of them. */
 #define HDI_ALL_DONE UINT64_MAX

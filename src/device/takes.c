@@ -27,7 +27,7 @@ void hdi_takes_collect(hdi_takes *takes, uint64_t done) {
 
 void hdi_takes_forget(hdi_takes *takes, hdi_recording *recording) {
     if (!recording) return;
-    while (!hdi_list_empty(&recording->takes)) hdi_used_bury(HDI_OBJECT(recording->takes.next, hdi_used, link), &takes->dead);
+    while (!hdi_list_empty(&recording->takes)) hdi_used_free_later(HDI_OBJECT(recording->takes.next, hdi_used, link), &takes->dead);
     hdi_list_remove(&recording->link);
     hdi_free(takes->host->allocator, recording, sizeof *recording);
 }
@@ -98,7 +98,7 @@ hd_status hdi_takes_get(hdi_takes *takes, const hdi_submission *submission, hdi_
     *out_new = true;
     if (recording->take_count > TAKES_KEPT) { /* the oldest goes */
         recording->take_count--;
-        hdi_used_bury(HDI_OBJECT(recording->takes.next, hdi_used, link), &takes->dead);
+        hdi_used_free_later(HDI_OBJECT(recording->takes.next, hdi_used, link), &takes->dead);
     }
     return HD_OK;
 }

@@ -62,7 +62,7 @@ static hd_status submit_copy(hd_device *device, hdi_queue queue, hdi_slot from, 
     hdi_submission submission = { .cmds = cmds, .slots = slots, .queue = queue };
     if (!status) status = hdi_device_submit(device, &submission, out_ticket, error);
     if (status) end_cmds(cmds);
-    else hdi_device_bury(device, *out_ticket, end_cmds, cmds);
+    else hdi_device_free_later(device, *out_ticket, end_cmds, cmds);
     return status;
 }
 
@@ -104,7 +104,7 @@ static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t of
         uint32_t unit;
         if ((status = take_units(device, 0, units, &unit, error))) break;
         hdi_stage *stage = device->stage;
-        hdi_crew_stage(device->host->crew, stage->pointer[0] + unit * UNIT_BYTES, data + done, piece);
+        hdi_thread_pool_stage(device->host->thread_pool, stage->pointer[0] + unit * UNIT_BYTES, data + done, piece);
         hdi_slot from = { stage->memory[0], 0, UNITS * UNIT_BYTES }, to = { memory, 0, offset + bytes };
         status = submit_copy(device, HDI_QUEUE_UPLOAD, from, to, unit * UNIT_BYTES, offset + done, piece, inout_ticket, error);
         note_ticket(stage, 0, unit, units, *inout_ticket);
@@ -120,7 +120,7 @@ hd_status hdi_device_write(hd_device *device, hdi_memory *memory, uint64_t offse
     hd_status status = HD_OK;
     if (pointer) {
         status = hdi_device_wait(device, *inout_ticket, 0, error);
-        if (!status) hdi_crew_copy(device->host->crew, pointer + offset, data, bytes);
+        if (!status) hdi_thread_pool_copy(device->host->thread_pool, pointer + offset, data, bytes);
     }
     if (!pointer) status = write_staged(device, memory, offset, data, bytes, inout_ticket, error);
     hdi_mutex_lock(&device->lock);
@@ -154,7 +154,7 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
         hd_status status = hdi_device_wait(device, device->stage->tickets[1][unit], 0, error);
         if (status) return status;
         uint64_t piece = HDI_MIN(bytes - taken, units * UNIT_BYTES);
-        hdi_crew_copy(device->host->crew, out_data + taken, device->stage->pointer[1] + unit * UNIT_BYTES, piece);
+        hdi_thread_pool_copy(device->host->thread_pool, out_data + taken, device->stage->pointer[1] + unit * UNIT_BYTES, piece);
         taken += piece;
     }
     return HD_OK;
@@ -170,7 +170,7 @@ hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset
     hd_status status;
     if (pointer) {
         status = hdi_device_wait(device, after, 0, error);
-        if (!status) hdi_crew_copy(device->host->crew, out_data, pointer + offset, bytes);
+        if (!status) hdi_thread_pool_copy(device->host->thread_pool, out_data, pointer + offset, bytes);
     } else {
         hdi_mutex_lock(&device->transfer_lock);
         status = read_staged(device, memory, offset, out_data, bytes, error);

@@ -203,7 +203,7 @@ static void end_now(void *object) {
 }
 
 void hdi_core_end(hdi_core *core) {
-    if (core) hdi_device_bury(core->device, core->last_ticket, end_now, core);
+    if (core) hdi_device_free_later(core->device, core->last_ticket, end_now, core);
 }
 
 /* The core that waits longest, where too many do, or too large ones. */

@@ -146,7 +146,7 @@ static hd_status keep_shadow(hdi_core *core, uint32_t slot, const void *data, hd
     uint64_t bytes = core->plan->slots[slot].tensor_bytes;
     if (!own->shadow && bytes <= SIZE_MAX) own->shadow = hdi_alloc(core->device->host->allocator, (size_t)bytes);
     if (!own->shadow) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a host copy of \"%s\"", core->plan->slots[slot].name);
-    if (data) hdi_crew_copy(core->device->host->crew, own->shadow, data, bytes);
+    if (data) hdi_thread_pool_copy(core->device->host->thread_pool, own->shadow, data, bytes);
     return HD_OK;
 }
 

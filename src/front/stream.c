@@ -53,12 +53,12 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 
 /* ---- the host's copies ---- */
 
-typedef void (*copier)(hdi_crew *crew, void *to, const void *from, uint64_t bytes);
+typedef void (*copier)(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
 
 /* `label` and `run` are for traces. */
 static void copy_bytes(hd_device *device, copier copy, void *to, const void *from, uint64_t bytes, const char *label, uint64_t run) {
     const uint64_t began_ns = hdi_now_ns();
-    copy(device->host->crew, to, from, bytes);
+    copy(device->host->thread_pool, to, from, bytes);
     hdi_trace_host(device, label, began_ns, bytes, run);
 }
 
@@ -107,7 +107,7 @@ void hdi_stream_end(hd_stream *stream) {
     }
     hdi_mutex_unlock(&context->lock);
     hdi_context_remove(context, &stream->link);
-    hdi_device_bury(stream->device, last, end_now, stream);
+    hdi_device_free_later(stream->device, last, end_now, stream);
 }
 
 void hdi_streams_end(hd_plan *plan) {
@@ -255,7 +255,7 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
     }
     if (status) return status;
     if (it->in) {
-        copy_bytes(stream->device, p->stage ? hdi_crew_stage : hdi_crew_copy, p->pointer, it->data, it->bytes, "copy in", stream->runs + 1);
+        copy_bytes(stream->device, p->stage ? hdi_thread_pool_stage : hdi_thread_pool_copy, p->pointer, it->data, it->bytes, "copy in", stream->runs + 1);
         return HD_OK;
     }
     if (!hdi_grow(stream->device->host->allocator, &s->deliveries, &s->delivery_capacity, (size_t)s->delivery_count + 1, sizeof *s->deliveries)) return no_memory(error);
@@ -267,7 +267,7 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
 
 static void deliver(hd_stream *stream, set *s) {
     for (uint32_t i = 0; i < s->delivery_count; i++)
-        copy_bytes(stream->device, hdi_crew_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
+        copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
     s->delivery_count = 0;
 }
 

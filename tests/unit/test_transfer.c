@@ -34,12 +34,12 @@ static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
 static const hd_allocator allocator = { .resize = resize };
 static const hdi_log no_log;
 
-/* A device of the back end, and in `out_host` its host, which has a crew of threads until close_device. */
+/* A device of the back end, and in `out_host` its host, which has a thread pool of threads until close_device. */
 static hd_device *open_device(const hdi_backend *backend, hdi_host *out_host) {
     hdi_probe probe = { 0 };
     hd_error error = { 0 };
     hd_device *device;
-    *out_host = (hdi_host){ .allocator = &allocator, .log = &no_log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000), .crew = hdi_crew_new(&allocator, 3) };
+    *out_host = (hdi_host){ .allocator = &allocator, .log = &no_log, .cpu_threads = 1, .wait_ns = UINT64_C(10000000000), .thread_pool = hdi_thread_pool_new(&allocator, 3) };
     backend->probe(out_host, &probe);
     assert_int_equal(hdi_device_open(out_host, backend, &probe.found[0], NULL, &device, &error), HD_OK);
     return device;
@@ -47,7 +47,7 @@ static hd_device *open_device(const hdi_backend *backend, hdi_host *out_host) {
 
 static void close_device(hd_device *device, const hdi_host *host) {
     hdi_device_close(device);
-    hdi_crew_free(host->crew);
+    hdi_thread_pool_free(host->thread_pool);
 }
 
 static void through_the_ring(void **state) {

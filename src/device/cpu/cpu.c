@@ -1,6 +1,6 @@
 /* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the queue's thread,
  * or, where it is known to be short and nothing runs before it, by the thread that hands it over or waits for it, since to wake
- * another would take longer than the work. A dispatch is a loop over workgroups, shared with the context's crew. Memory is the process' own, so
+ * another would take longer than the work. A dispatch is a loop over workgroups, shared with the context's thread_pool. Memory is the process' own, so
  * everything is mapped and nothing is staged. Relies on kernels that touch only their bindings. */
 #define _GNU_SOURCE
 #include "device/backend.h"
@@ -226,7 +226,7 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
     hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
     cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches };
     const uint32_t *groups = cmd->as.dispatch.groups;
-    hdi_crew_run(device->host->crew, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2], all_bytes / BYTES_PER_NS);
+    hdi_thread_pool_run(device->host->thread_pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2], all_bytes / BYTES_PER_NS);
 }
 
 static void run_fill(void *pointer, uint64_t bytes, uint32_t value) {
@@ -248,7 +248,7 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
         const hdi_cmd *cmd = &job->cmds->cmds[i];
         switch (cmd->kind) {
         case HDI_CMD_DISPATCH: run_dispatch(device, job, cmd); break;
-        case HDI_CMD_COPY: hdi_crew_copy(device->host->crew, slot_pointer(job, cmd->as.copy.to), slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes); break;
+        case HDI_CMD_COPY: hdi_thread_pool_copy(device->host->thread_pool, slot_pointer(job, cmd->as.copy.to), slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes); break;
         case HDI_CMD_FILL: run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
         case HDI_CMD_BARRIER: break;
         case HDI_CMD_MARK:
@@ -277,7 +277,7 @@ static void end_recording(hdi_backend_device *device, hdi_recording *recording) 
 }
 
 /* Gives back what was freed while submissions still used it. Called under the mutex. */
-static void bury(hdi_backend_device *device) {
+static void free_later(hdi_backend_device *device) {
     for (hdi_link *at = device->dead.next, *next; at != &device->dead; at = next) {
         next = at->next;
         hdi_memory *memory = HDI_OBJECT(at, hdi_memory, link);
@@ -315,7 +315,7 @@ static void device_free(hdi_backend_device *device, hdi_memory *memory) {
     pthread_mutex_lock(&device->mutex);
     hdi_list_remove(&memory->link);
     hdi_list_add(&device->dead, &memory->link);
-    bury(device);
+    free_later(device);
     pthread_mutex_unlock(&device->mutex);
 }
 
@@ -357,7 +357,7 @@ static void run_first(hdi_backend_device *device) {
     if (job->recording) job->recording->ns = ns;
     device->running = false;
     device->done = job->ticket;
-    bury(device);
+    free_later(device);
     hdi_free(device->host->allocator, job, job->bytes);
     if (device->first) pthread_cond_signal(&device->queued);
     pthread_cond_broadcast(&device->ended);
@@ -527,13 +527,13 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the CPU device");
     device->host = host;
-    device->threads = hdi_crew_most(host->crew);
+    device->threads = hdi_thread_pool_most(host->thread_pool);
     hdi_list_init(&device->memories);
     hdi_list_init(&device->dead);
     hdi_list_init(&device->kernels);
     hdi_list_init(&device->recordings);
     hdi_list_init(&device->forgotten);
-    hdi_crew_call(host->crew, device->threads);
+    hdi_thread_pool_call(host->thread_pool, device->threads);
     device->words = hdi_alloc(host->allocator, device->threads * sizeof *device->words);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -578,7 +578,7 @@ static void forget(hdi_backend_device *device, hdi_recording *recording) {
     pthread_mutex_lock(&device->mutex);
     hdi_list_remove(&recording->link);
     hdi_list_add(&device->forgotten, &recording->link); /* a queued job may still note its time */
-    bury(device);
+    free_later(device);
     pthread_mutex_unlock(&device->mutex);
 }
 

@@ -169,7 +169,7 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
 void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     if (!kernel) return;
     hdi_mutex_lock(&device->kernels_lock);
-    hdi_used_bury(&kernel->used, &device->dead_kernels);
+    hdi_used_free_later(&kernel->used, &device->dead_kernels);
     hdi_mutex_unlock(&device->kernels_lock);
     hdi_used_collect(device, &device->dead_kernels, device->done, hdcu_kernel_end);
 }

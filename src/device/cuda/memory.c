@@ -82,14 +82,14 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 
 void hdcu_free(hdi_backend_device *device, hdi_memory *memory) {
     if (!memory) return;
-    hdi_used_bury(&memory->used, &device->dead_memories);
+    hdi_used_free_later(&memory->used, &device->dead_memories);
     hdi_used_collect(device, &device->dead_memories, device->done, hdcu_memory_give_back);
 }
 
 void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
     hdi_link *spares = spares_of(device, memory->bytes, memory->host != NULL);
-    if (spares) hdi_used_bury(used, spares);
+    if (spares) hdi_used_free_later(used, spares);
     else release(device, memory);
 }
 

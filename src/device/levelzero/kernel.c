@@ -99,7 +99,7 @@ hd_status hdze_kernel_load(hdi_backend_device *device, const hdi_module *module,
 void hdze_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     if (!kernel) return;
     hdi_mutex_lock(&device->kernels_lock);
-    hdi_used_bury(&kernel->used, &device->dead_kernels);
+    hdi_used_free_later(&kernel->used, &device->dead_kernels);
     hdi_mutex_unlock(&device->kernels_lock);
     hdi_used_collect(device, &device->dead_kernels, device->done, hdze_kernel_end);
 }

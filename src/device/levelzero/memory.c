@@ -66,6 +66,6 @@ hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 
 void hdze_free(hdi_backend_device *device, hdi_memory *memory) {
     if (!memory) return;
-    hdi_used_bury(&memory->used, &device->dead_memories);
+    hdi_used_free_later(&memory->used, &device->dead_memories);
     hdi_used_collect(device, &device->dead_memories, device->done, hdze_memory_end);
 }

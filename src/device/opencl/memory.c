@@ -63,7 +63,7 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 }
 
 void hdcl_free(hdi_backend_device *device, hdi_memory *memory) {
-    hdi_used_bury(&memory->used, &device->dead);
+    hdi_used_free_later(&memory->used, &device->dead);
     hdi_used_collect(device, &device->dead, device->done, hdcl_memory_end);
 }
 

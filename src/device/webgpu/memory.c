@@ -39,6 +39,6 @@ hd_status hdwg_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
 
 void hdwg_free(hdi_backend_device *device, hdi_memory *memory) {
     if (!memory) return;
-    hdi_used_bury(&memory->used, &device->dead_memories);
+    hdi_used_free_later(&memory->used, &device->dead_memories);
     hdi_used_collect(device, &device->dead_memories, device->done, hdwg_memory_end);
 }

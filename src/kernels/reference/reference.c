@@ -2,7 +2,7 @@
  * bits of exact mode are; all kernels are judged by it. Here: unpacking and rounding, the choice of the operation,
  * element-wise operations and those that only move elements; sums are in reference_rows.c and reference_products.c.
  * It relies on exact.h, on the program's checks (shapes and types fit) and on being built without contraction. */
-#include "kernels/reference.h"
+#include "kernels/reference/reference.h"
 #include "kernels/cpu/quant.h"
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* test_crew.c: a crew runs every index once, whoever comes and whoever sleeps, also for several callers at a time; what it copies
+/* test_thread_pool.c: a thread pool runs every index once, whoever comes and whoever sleeps, also for several callers at a time; what it copies
  * is right at every size and place, with nothing written beside it; and where the system gives no threads, fewer do the same. */
 #define _GNU_SOURCE
 #include "base/base.h"
@@ -56,19 +56,19 @@ static void every_index_is_run_once(void **state) {
     static tally t;
     (void)state;
     for (uint32_t threads = 1; threads <= 9; threads += 4) {
-        hdi_crew *crew = hdi_crew_new(&hdi_default_allocator, threads);
-        assert_non_null(crew);
-        hdi_crew_call(crew, threads + 1); /* no more than it may have */
-        assert_int_equal(hdi_crew_most(crew), threads);
+        hdi_thread_pool *thread_pool = hdi_thread_pool_new(&hdi_default_allocator, threads);
+        assert_non_null(thread_pool);
+        hdi_thread_pool_call(thread_pool, threads + 1); /* no more than it may have */
+        assert_int_equal(hdi_thread_pool_most(thread_pool), threads);
         for (uint32_t round = 0; round < 400; round++) {
             const uint64_t count = counts[round % 8];
             memset(&t, 0, sizeof t);
             t.us = count < 20 && round % 16 > 10 ? 50 : 0;
             if (round % 50 == 49) rest(3000); /* now all are asleep */
-            hdi_crew_run(crew, count_runs, &t, count, works[round / 8 % 4]);
+            hdi_thread_pool_run(thread_pool, count_runs, &t, count, works[round / 8 % 4]);
             assert_true(ran_once(&t, count));
         }
-        hdi_crew_free(crew);
+        hdi_thread_pool_free(thread_pool);
     }
 }
 
@@ -89,7 +89,7 @@ static bool all_are(const unsigned char *bytes, size_t count, unsigned char valu
 }
 
 /* Each size at each place, and guard bytes around it. */
-static bool copies_are_right(hdi_crew *crew, bool stages, uint32_t seed) {
+static bool copies_are_right(hdi_thread_pool *thread_pool, bool stages, uint32_t seed) {
     const size_t room = MOST_BYTES + 4 * GUARD;
     unsigned char *from = malloc(room), *to = malloc(room);
     bool right = from && to;
@@ -99,8 +99,8 @@ static bool copies_are_right(hdi_crew *crew, bool stages, uint32_t seed) {
             unsigned char *target = to + GUARD + places[p][0];
             const unsigned char *source = from + places[p][1];
             memset(to, 0xA5, room);
-            if (stages) hdi_crew_stage(crew, target, source, sizes[s]);
-            else hdi_crew_copy(crew, target, source, sizes[s]);
+            if (stages) hdi_thread_pool_stage(thread_pool, target, source, sizes[s]);
+            else hdi_thread_pool_copy(thread_pool, target, source, sizes[s]);
             right = memcmp(target, source, sizes[s]) == 0 && all_are(to, GUARD + places[p][0], 0xA5) && all_are(target + sizes[s], GUARD, 0xA5);
         }
     free(from);
@@ -108,7 +108,7 @@ static bool copies_are_right(hdi_crew *crew, bool stages, uint32_t seed) {
     return right;
 }
 
-/* What lies just behind the source, counted within a page, is copied in another way (crew.c). */
+/* What lies just behind the source, counted within a page, is copied in another way (thread_pool.c). */
 static void copies_to_just_behind_the_source(void **state) {
     enum { PAGE = 4096, ROOM = 8 * PAGE };
     static const size_t counts[] = { 1, 1023, 1024, 1025, 2048, 5000, 3 * PAGE };
@@ -120,7 +120,7 @@ static void copies_to_just_behind_the_source(void **state) {
         for (size_t c = 0; c < HDI_COUNT(counts); c++) {
             unsigned char *target = to + PAGE + behind;
             memset(to, 0xA5, ROOM);
-            hdi_crew_copy(NULL, target, from, counts[c]);
+            hdi_thread_pool_copy(NULL, target, from, counts[c]);
             assert_true(memcmp(target, from, counts[c]) == 0 && all_are(to, PAGE + behind, 0xA5) && all_are(target + counts[c], PAGE, 0xA5));
         }
     free(from);
@@ -131,16 +131,16 @@ static void copies_of_every_size_and_place(void **state) {
     static const uint32_t workers[] = { 0, 1, 2, 3, 9 };
     (void)state;
     for (size_t i = 0; i < HDI_COUNT(workers); i++) {
-        hdi_crew *crew = workers[i] ? hdi_crew_new(&hdi_default_allocator, workers[i]) : NULL;
-        for (int stages = 0; stages < 2; stages++) assert_true(copies_are_right(crew, stages, workers[i]));
-        hdi_crew_free(crew);
+        hdi_thread_pool *thread_pool = workers[i] ? hdi_thread_pool_new(&hdi_default_allocator, workers[i]) : NULL;
+        for (int stages = 0; stages < 2; stages++) assert_true(copies_are_right(thread_pool, stages, workers[i]));
+        hdi_thread_pool_free(thread_pool);
     }
 }
 
 /* ---- several callers ---- */
 
 typedef struct caller {
-    hdi_crew *crew;
+    hdi_thread_pool *thread_pool;
     uint32_t  number;
     bool      right;
 } caller;
@@ -148,10 +148,10 @@ typedef struct caller {
 static void *copy_and_count(void *argument) {
     caller *c = argument;
     tally *t = malloc(sizeof *t);
-    c->right = t && copies_are_right(c->crew, c->number % 2, c->number);
+    c->right = t && copies_are_right(c->thread_pool, c->number % 2, c->number);
     for (uint32_t round = 0; round < 60 && c->right; round++) {
         memset(t, 0, sizeof *t);
-        hdi_crew_run(c->crew, count_runs, t, MOST - round, 1000000);
+        hdi_thread_pool_run(c->thread_pool, count_runs, t, MOST - round, 1000000);
         c->right = ran_once(t, MOST - round);
     }
     free(t);
@@ -163,35 +163,35 @@ static void many_callers_at_once(void **state) {
     caller callers[CALLERS];
     pthread_t threads[CALLERS];
     (void)state;
-    hdi_crew *crew = hdi_crew_new(&hdi_default_allocator, 4);
-    assert_non_null(crew);
+    hdi_thread_pool *thread_pool = hdi_thread_pool_new(&hdi_default_allocator, 4);
+    assert_non_null(thread_pool);
     for (uint32_t i = 0; i < CALLERS; i++) {
-        callers[i] = (caller){ crew, i, false };
+        callers[i] = (caller){ thread_pool, i, false };
         assert_int_equal(pthread_create(&threads[i], NULL, copy_and_count, &callers[i]), 0);
     }
     for (uint32_t i = 0; i < CALLERS; i++) {
         pthread_join(threads[i], NULL);
         assert_true(callers[i].right);
     }
-    hdi_crew_free(crew);
+    hdi_thread_pool_free(thread_pool);
 }
 
-/* The crew makes do with those that it got, and does not ask again. */
+/* The thread pool makes do with those that it got, and does not ask again. */
 static void threads_that_are_refused(void **state) {
     static tally t;
     (void)state;
     for (int granted = 0; granted <= 2; granted++) {
-        hdi_crew *crew = hdi_crew_new(&hdi_default_allocator, 6);
+        hdi_thread_pool *thread_pool = hdi_thread_pool_new(&hdi_default_allocator, 6);
         atomic_store(&allowed, granted);
-        assert_true(copies_are_right(crew, granted % 2, 1));
-        assert_int_equal(hdi_crew_most(crew), granted + 1);
+        assert_true(copies_are_right(thread_pool, granted % 2, 1));
+        assert_int_equal(hdi_thread_pool_most(thread_pool), granted + 1);
         atomic_store(&allowed, -1);
-        hdi_crew_call(crew, 6);
-        assert_int_equal(hdi_crew_most(crew), granted + 1);
+        hdi_thread_pool_call(thread_pool, 6);
+        assert_int_equal(hdi_thread_pool_most(thread_pool), granted + 1);
         memset(&t, 0, sizeof t);
-        hdi_crew_run(crew, count_runs, &t, MOST, 1000000);
+        hdi_thread_pool_run(thread_pool, count_runs, &t, MOST, 1000000);
         assert_true(ran_once(&t, MOST));
-        hdi_crew_free(crew);
+        hdi_thread_pool_free(thread_pool);
     }
 }
 
@@ -207,9 +207,9 @@ static void memory_that_is_refused(void **state) {
     for (size_t given = 0; given < 3; given++) {
         size_t left = given;
         const hd_allocator allocator = { no_memory, &left };
-        hdi_crew *crew = hdi_crew_new(&allocator, 3);
-        assert_true((crew != NULL) == (given == 2));
-        hdi_crew_free(crew);
+        hdi_thread_pool *thread_pool = hdi_thread_pool_new(&allocator, 3);
+        assert_true((thread_pool != NULL) == (given == 2));
+        hdi_thread_pool_free(thread_pool);
     }
 }
 

@@ -1,6 +1,6 @@
 /* reference_rows.c: the reference of what sums or searches along an axis: reductions, softmax and its kin, norms. The
  * orders and formulas are those that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
-#include "kernels/reference.h"
+#include "kernels/reference/reference.h"
 
 #define LANES 256u
 

@@ -1,6 +1,6 @@
 /* reference_products.c: the reference of matrix products, tables, rope and attention, in the orders and with the formulas
  * that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
-#include "kernels/reference.h"
+#include "kernels/reference/reference.h"
 
 /* ---- matmul ---- */
 

@@ -3,7 +3,7 @@
  * word means. */
 #include "cmds/library.h"
 #include "kernels/cpu/matmul_native.h"
-#include "kernels/matmul.h"
+#include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
 #include <stdio.h>
 

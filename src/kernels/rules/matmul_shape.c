@@ -1,5 +1,5 @@
 /* matmul_shape.c: a matrix product's operands as lines along K and at most three batch axes, and how they lie in memory. Pure. */
-#include "kernels/matmul.h"
+#include "kernels/rules/matmul.h"
 
 
 /* A view's stride along an axis of the result, 0 where it repeats. */

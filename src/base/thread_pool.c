@@ -1,4 +1,4 @@
-/* crew.c: threads that help whoever has a loop to run. A worker waits for a loop by spinning for a moment (the next dispatch of a
+/* thread_pool.c: threads that help whoever has a loop to run. A worker waits for a loop by spinning for a moment (the next dispatch of a
  * plan comes within microseconds) and then sleeping. Indices are handed out by one counter, so a slow thread never holds up the
  * others for long; who comes too late for any is not waited for. So waking is never needed for a loop to end, and is done only
  * where its work is worth it; and a loop never waits for another one, since its caller runs what nobody else takes. */
@@ -28,7 +28,7 @@ typedef struct shared_loop {
     char             apart[64]; /* from the next one's cache line */
 } shared_loop;
 
-struct hdi_crew {
+struct hdi_thread_pool {
     const hd_allocator *allocator;
     pthread_t       *threads;   /* threads[i] was started as the i + 1st worker */
     uint32_t         room;      /* of the array */
@@ -67,120 +67,120 @@ static int64_t work(shared_loop *loop, uint32_t worker) {
 
 /* ---- workers ---- */
 
-static bool any_open(hdi_crew *crew) {
+static bool any_open(hdi_thread_pool *thread_pool) {
     for (uint32_t i = 0; i < LOOPS; i++)
-        if (atomic_load(&crew->loops[i].left) > 0) return true;
-    return atomic_load(&crew->stop);
+        if (atomic_load(&thread_pool->loops[i].left) > 0) return true;
+    return atomic_load(&thread_pool->stop);
 }
 
-/* Waits until there may be work, or the crew ends. Who is woken and comes too late spins again, since more is likely to follow. */
-static void wait_for_loop(hdi_crew *crew) {
+/* Waits until there may be work, or the thread pool ends. Who is woken and comes too late spins again, since more is likely to follow. */
+static void wait_for_loop(hdi_thread_pool *thread_pool) {
     for (int i = 0; i < SPINS; i++) {
-        if (any_open(crew)) return;
+        if (any_open(thread_pool)) return;
         pause_cpu();
     }
-    pthread_mutex_lock(&crew->mutex);
-    atomic_fetch_add(&crew->sleepers, 1);
-    if (!any_open(crew)) pthread_cond_wait(&crew->wake, &crew->mutex);
-    atomic_fetch_sub(&crew->sleepers, 1);
-    pthread_mutex_unlock(&crew->mutex);
+    pthread_mutex_lock(&thread_pool->mutex);
+    atomic_fetch_add(&thread_pool->sleepers, 1);
+    if (!any_open(thread_pool)) pthread_cond_wait(&thread_pool->wake, &thread_pool->mutex);
+    atomic_fetch_sub(&thread_pool->sleepers, 1);
+    pthread_mutex_unlock(&thread_pool->mutex);
 }
 
 /* Workers look at the loops from different ones on, so that each of several finds some. */
 static void *worker_main(void *argument) {
-    hdi_crew *crew = argument;
-    const uint32_t worker = atomic_fetch_add(&crew->begun, 1) + 1;
+    hdi_thread_pool *thread_pool = argument;
+    const uint32_t worker = atomic_fetch_add(&thread_pool->begun, 1) + 1;
     fesetenv(FE_DFL_ENV); /* whatever that of the thread was that started this one */
     for (;;) {
-        wait_for_loop(crew);
-        if (atomic_load(&crew->stop)) return NULL;
+        wait_for_loop(thread_pool);
+        if (atomic_load(&thread_pool->stop)) return NULL;
         for (uint32_t i = 0; i < LOOPS; i++) {
-            shared_loop *loop = &crew->loops[(worker + i) % LOOPS];
+            shared_loop *loop = &thread_pool->loops[(worker + i) % LOOPS];
             const int64_t ran = atomic_load(&loop->left) > 0 ? work(loop, worker) : 0;
             if (ran > 0) atomic_fetch_add(&loop->done, ran);
         }
     }
 }
 
-hdi_crew *hdi_crew_new(const hd_allocator *allocator, uint32_t most) {
-    hdi_crew *crew = hdi_alloc(allocator, sizeof *crew);
-    if (!crew) return NULL;
-    crew->allocator = allocator;
-    crew->room = most;
-    atomic_store(&crew->most, most);
-    atomic_store(&crew->count, 1);
-    crew->threads = hdi_alloc(allocator, most * sizeof *crew->threads);
-    if (!crew->threads || pthread_mutex_init(&crew->mutex, NULL) != 0) {
-        hdi_free(allocator, crew->threads, most * sizeof *crew->threads);
-        hdi_free(allocator, crew, sizeof *crew);
+hdi_thread_pool *hdi_thread_pool_new(const hd_allocator *allocator, uint32_t most) {
+    hdi_thread_pool *thread_pool = hdi_alloc(allocator, sizeof *thread_pool);
+    if (!thread_pool) return NULL;
+    thread_pool->allocator = allocator;
+    thread_pool->room = most;
+    atomic_store(&thread_pool->most, most);
+    atomic_store(&thread_pool->count, 1);
+    thread_pool->threads = hdi_alloc(allocator, most * sizeof *thread_pool->threads);
+    if (!thread_pool->threads || pthread_mutex_init(&thread_pool->mutex, NULL) != 0) {
+        hdi_free(allocator, thread_pool->threads, most * sizeof *thread_pool->threads);
+        hdi_free(allocator, thread_pool, sizeof *thread_pool);
         return NULL;
     }
-    pthread_cond_init(&crew->wake, NULL);
-    return crew;
+    pthread_cond_init(&thread_pool->wake, NULL);
+    return thread_pool;
 }
 
-uint32_t hdi_crew_most(const hdi_crew *crew) { return crew ? atomic_load(&crew->most) : 1; }
+uint32_t hdi_thread_pool_most(const hdi_thread_pool *thread_pool) { return thread_pool ? atomic_load(&thread_pool->most) : 1; }
 
-void hdi_crew_call(hdi_crew *crew, uint32_t workers) {
-    if (!crew || atomic_load(&crew->count) >= HDI_MIN(workers, atomic_load(&crew->most))) return;
-    pthread_mutex_lock(&crew->mutex);
-    for (uint32_t count; (count = atomic_load(&crew->count)) < HDI_MIN(workers, atomic_load(&crew->most));) {
-        if (pthread_create(&crew->threads[count - 1], NULL, worker_main, crew) == 0) atomic_store(&crew->count, count + 1);
-        else atomic_store(&crew->most, count);
+void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers) {
+    if (!thread_pool || atomic_load(&thread_pool->count) >= HDI_MIN(workers, atomic_load(&thread_pool->most))) return;
+    pthread_mutex_lock(&thread_pool->mutex);
+    for (uint32_t count; (count = atomic_load(&thread_pool->count)) < HDI_MIN(workers, atomic_load(&thread_pool->most));) {
+        if (pthread_create(&thread_pool->threads[count - 1], NULL, worker_main, thread_pool) == 0) atomic_store(&thread_pool->count, count + 1);
+        else atomic_store(&thread_pool->most, count);
     }
-    pthread_mutex_unlock(&crew->mutex);
+    pthread_mutex_unlock(&thread_pool->mutex);
 }
 
-void hdi_crew_free(hdi_crew *crew) {
-    if (!crew) return;
-    pthread_mutex_lock(&crew->mutex);
-    atomic_store(&crew->stop, true);
-    pthread_cond_broadcast(&crew->wake);
-    pthread_mutex_unlock(&crew->mutex);
-    for (uint32_t i = 1; i < atomic_load(&crew->count); i++) pthread_join(crew->threads[i - 1], NULL);
-    pthread_cond_destroy(&crew->wake);
-    pthread_mutex_destroy(&crew->mutex);
-    hdi_free(crew->allocator, crew->threads, crew->room * sizeof *crew->threads);
-    hdi_free(crew->allocator, crew, sizeof *crew);
+void hdi_thread_pool_free(hdi_thread_pool *thread_pool) {
+    if (!thread_pool) return;
+    pthread_mutex_lock(&thread_pool->mutex);
+    atomic_store(&thread_pool->stop, true);
+    pthread_cond_broadcast(&thread_pool->wake);
+    pthread_mutex_unlock(&thread_pool->mutex);
+    for (uint32_t i = 1; i < atomic_load(&thread_pool->count); i++) pthread_join(thread_pool->threads[i - 1], NULL);
+    pthread_cond_destroy(&thread_pool->wake);
+    pthread_mutex_destroy(&thread_pool->mutex);
+    hdi_free(thread_pool->allocator, thread_pool->threads, thread_pool->room * sizeof *thread_pool->threads);
+    hdi_free(thread_pool->allocator, thread_pool, sizeof *thread_pool);
 }
 
 /* ---- loops ---- */
 
 /* Wakes as many of the sleepers as `work_ns` is worth, those counted that are awake. Are any left asleep? */
-static bool wake(hdi_crew *crew, uint64_t work_ns) {
-    const uint32_t sleepers = atomic_load(&crew->sleepers), others = atomic_load(&crew->count) - 1, awake = others - HDI_MIN(sleepers, others);
+static bool wake(hdi_thread_pool *thread_pool, uint64_t work_ns) {
+    const uint32_t sleepers = atomic_load(&thread_pool->sleepers), others = atomic_load(&thread_pool->count) - 1, awake = others - HDI_MIN(sleepers, others);
     const uint64_t wanted = HDI_MIN(work_ns / WAKE_NS, (uint64_t)others);
     if (wanted <= awake) return sleepers > 0;
-    pthread_mutex_lock(&crew->mutex);
-    if (wanted - awake == sleepers) pthread_cond_broadcast(&crew->wake);
+    pthread_mutex_lock(&thread_pool->mutex);
+    if (wanted - awake == sleepers) pthread_cond_broadcast(&thread_pool->wake);
     else
-        for (uint64_t i = awake; i < wanted; i++) pthread_cond_signal(&crew->wake);
-    pthread_mutex_unlock(&crew->mutex);
+        for (uint64_t i = awake; i < wanted; i++) pthread_cond_signal(&thread_pool->wake);
+    pthread_mutex_unlock(&thread_pool->mutex);
     return wanted - awake < sleepers;
 }
 
 /* A place for a loop that nobody has, or NULL. */
-static shared_loop *take_loop(hdi_crew *crew) {
+static shared_loop *take_loop(hdi_thread_pool *thread_pool) {
     for (uint32_t i = 0; i < LOOPS; i++)
-        if (!atomic_load(&crew->loops[i].taken) && !atomic_exchange(&crew->loops[i].taken, true)) return &crew->loops[i];
+        if (!atomic_load(&thread_pool->loops[i].taken) && !atomic_exchange(&thread_pool->loops[i].taken, true)) return &thread_pool->loops[i];
     return NULL;
 }
 
 /* Opens a loop's indices from `first` on to all workers, and runs it with them. */
-static void share(hdi_crew *crew, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first, uint64_t count, uint64_t work_ns) {
+static void share(hdi_thread_pool *thread_pool, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first, uint64_t count, uint64_t work_ns) {
     const int64_t all = (int64_t)(count - first);
     int64_t ran = 0;
     loop->run = run;
     loop->user = user;
     loop->end = count;
-    atomic_store_explicit(&loop->grain, (int64_t)HDI_MAX(count / (atomic_load(&crew->count) * (uint64_t)PARTS), UINT64_C(1)), memory_order_relaxed);
+    atomic_store_explicit(&loop->grain, (int64_t)HDI_MAX(count / (atomic_load(&thread_pool->count) * (uint64_t)PARTS), UINT64_C(1)), memory_order_relaxed);
     atomic_store(&loop->done, 0);
     atomic_store(&loop->left, all);
-    if (wake(crew, work_ns)) {
+    if (wake(thread_pool, work_ns)) {
         const uint64_t began_ns = hdi_now_ns();
         ran = run_part(loop, 0);
         const int64_t left = atomic_load(&loop->left);
-        if (ran > 0 && left > 0) wake(crew, (hdi_now_ns() - began_ns) / (uint64_t)ran * (uint64_t)left);
+        if (ran > 0 && left > 0) wake(thread_pool, (hdi_now_ns() - began_ns) / (uint64_t)ran * (uint64_t)left);
     }
     ran += work(loop, 0);
     for (int spins = 0; atomic_load(&loop->done) < all - ran; spins++) {
@@ -190,23 +190,23 @@ static void share(hdi_crew *crew, shared_loop *loop, hdi_loop_fn run, void *user
     atomic_store(&loop->taken, false);
 }
 
-void hdi_crew_run(hdi_crew *crew, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns) {
-    const bool alone = !crew || atomic_load(&crew->count) == 1;
+void hdi_thread_pool_run(hdi_thread_pool *thread_pool, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns) {
+    const bool alone = !thread_pool || atomic_load(&thread_pool->count) == 1;
     uint64_t first = 0, work_ns = least_ns;
     if (!alone && count > 1 && work_ns < JOIN_NS) {
         const uint64_t began_ns = hdi_now_ns();
         run(user, 0, first++, 1);
         work_ns = (hdi_now_ns() - began_ns) * (count - first);
     }
-    shared_loop *loop = alone || count - first <= 1 || work_ns < JOIN_NS ? NULL : take_loop(crew);
-    if (loop) share(crew, loop, run, user, first, count, work_ns);
+    shared_loop *loop = alone || count - first <= 1 || work_ns < JOIN_NS ? NULL : take_loop(thread_pool);
+    if (loop) share(thread_pool, loop, run, user, first, count, work_ns);
     else run(user, 0, first, count - first);
 }
 
 /* ---- copies ---- */
 
 /* One processor copies at a fraction of what memory and a bus carry. PIECE_BYTES are handed out at least. Less than LEAST_BYTES is
- * copied sooner than the others come; a small crew saves less, and has to wait all the same for a worker whose processor
+ * copied sooner than the others come; a small thread pool saves less, and has to wait all the same for a worker whose processor
  * is taken away, so that copies must have WORTH_BYTES divided by its workers. */
 #define PIECE_BYTES (UINT64_C(32) << 10)
 #define LEAST_BYTES (UINT64_C(256) << 10)
@@ -287,15 +287,15 @@ static void copy_pieces(void *user, uint32_t worker, uint64_t first, uint64_t co
     else copy_bytes(copy->to + at, copy->from + at, bytes);
 }
 
-static void share_copy(hdi_crew *crew, host_copy copy) {
-    if (!crew || copy.bytes < HDI_MAX(LEAST_BYTES, WORTH_BYTES / hdi_crew_most(crew))) {
+static void share_copy(hdi_thread_pool *thread_pool, host_copy copy) {
+    if (!thread_pool || copy.bytes < HDI_MAX(LEAST_BYTES, WORTH_BYTES / hdi_thread_pool_most(thread_pool))) {
         copy_bytes(copy.to, copy.from, (size_t)copy.bytes);
         return;
     }
-    hdi_crew_call(crew, COPIERS);
-    hdi_crew_run(crew, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES), copy.bytes / COPIED_PER_NS);
+    hdi_thread_pool_call(thread_pool, COPIERS);
+    hdi_thread_pool_run(thread_pool, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES), copy.bytes / COPIED_PER_NS);
 }
 
-void hdi_crew_copy(hdi_crew *crew, void *to, const void *from, uint64_t bytes) { share_copy(crew, (host_copy){ to, from, bytes, false }); }
+void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) { share_copy(thread_pool, (host_copy){ to, from, bytes, false }); }
 
-void hdi_crew_stage(hdi_crew *crew, void *to, const void *from, uint64_t bytes) { share_copy(crew, (host_copy){ to, from, bytes, true }); }
+void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) { share_copy(thread_pool, (host_copy){ to, from, bytes, true }); }
