@@ -57,10 +57,11 @@ hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape posi
 
 #define HDI_MAX_OPERANDS 64
 
-/* The value of the caller's program that a node computes, or some of its rows. */
+/* The value of the caller's program that a node computes, or a piece of it along an axis. */
 typedef struct hdi_origin {
     hd_value value;      /* 0: the program is the caller's own */
-    uint64_t begin, end; /* rows; end 0: all */
+    uint32_t axis;
+    uint64_t begin, end; /* end 0: all */
 } hdi_origin;
 
 typedef struct hdi_node {

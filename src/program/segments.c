@@ -3,25 +3,22 @@
 #include "program/segments.h"
 #include <stdio.h>
 
-#define NO_SEGMENT UINT32_MAX
-
 typedef struct cut_value {
-    uint32_t segment;     /* of an operation: the one that computes it; of a source: the first that reads it */
-    uint32_t last_reader; /* the last segment that reads it, where that is a later one */
-    hd_value state;       /* the state that it is, or 0 */
-    hd_value here;        /* its id in the segment under construction, */
-    uint32_t here_in;     /* where that is this segment + 1 */
-    bool     alive;       /* an output, a written state, or needed for one */
+    hd_value state;   /* the state that it is, or 0 */
+    hd_value here;    /* its id in the segment under construction, */
+    uint32_t here_in; /* where that is this segment + 1 */
     bool     crosses;
 } cut_value;
 
 typedef struct cutting {
-    const hd_program *program;
-    const uint8_t    *places;
-    cut_value        *values;  /* by id */
-    hd_value         *ordered; /* living operations by segment */
-    hdi_segments     *segments;
-    hd_error         *error;
+    const hd_program    *program;
+    const hdi_placement *placement;
+    bool         *alive;    /* of each node */
+    uint32_t     *segment;  /* of an operation: the one that computes it; of a source: the first that reads it */
+    cut_value    *values;   /* by id */
+    hd_value     *ordered;  /* living operations by segment */
+    hdi_segments *segments;
+    hd_error     *error;
 } cutting;
 
 static bool is_source(const hdi_node *node) { return node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE; }
@@ -30,39 +27,83 @@ static const hdi_node *node_of(const cutting *c, hd_value value) { return &c->pr
 
 /* ---- which segment ---- */
 
-static void find_alive(cutting *c) {
-    for (uint32_t i = 0; i < c->program->output_count; i++) c->values[c->program->outputs[i].value].alive = true;
-    for (hd_value v = c->program->node_count; v > 0; v--) {
-        const hdi_node *node = node_of(c, v);
-        if (node->op == HDI_OP_WRITE_ROWS) c->values[v].alive = true;
-        for (uint32_t k = 0; k < node->operand_count && c->values[v].alive; k++) c->values[node->operands[k]].alive = true;
+void hdi_program_find_alive(const hd_program *program, bool *alive) {
+    memset(alive, 0, program->node_count * sizeof *alive);
+    for (uint32_t i = 0; i < program->output_count; i++) alive[program->outputs[i].value - 1] = true;
+    for (hd_value v = program->node_count; v > 0; v--) {
+        const hdi_node *node = &program->nodes[v - 1];
+        if (node->op == HDI_OP_WRITE_ROWS) alive[v - 1] = true;
+        for (uint32_t k = 0; k < node->operand_count && alive[v - 1]; k++)
+            if (node->operands[k]) alive[node->operands[k] - 1] = true;
     }
 }
 
-/* Numbers the segments where the first one is on device `start`; returns how many there are. Even ones are on `start`. */
-static uint32_t number(cutting *c, uint32_t start) {
+/* The first segment of the device that is not before `least`. */
+static uint32_t segment_from(uint32_t least, uint32_t device, uint32_t start, uint32_t device_count) {
+    return least + (device + 2 * device_count - start - least % device_count) % device_count;
+}
+
+/* Numbers the segments where the first one is on device `start`. `last_reader`: the last segment that reads each value. */
+static uint32_t number(const hd_program *program, const hdi_placement *placement, const bool *alive, uint32_t start,
+                       uint32_t *segment, uint32_t *last_reader) {
     uint32_t count = 1;
-    for (hd_value v = 1; v <= c->program->node_count; v++) c->values[v].last_reader = 0;
-    for (hd_value v = 1; v <= c->program->node_count; v++) {
-        const hdi_node *node = node_of(c, v);
-        cut_value *value = &c->values[v];
-        value->segment = NO_SEGMENT;
-        if (is_source(node) || !value->alive) continue;
-        uint32_t segment = 0;
-        for (uint32_t k = 0; k < node->operand_count; k++) {
-            const cut_value *operand = &c->values[node->operands[k]];
-            if (node->operands[k] && operand->segment != NO_SEGMENT) segment = HDI_MAX(segment, operand->segment);
-        }
+    memset(last_reader, 0, program->node_count * sizeof *last_reader);
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const hdi_node *node = &program->nodes[i];
+        uint32_t least = 0;
+        segment[i] = HDI_NO_SEGMENT;
+        if (is_source(node) || !alive[i]) continue;
+        for (uint32_t k = 0; k < node->operand_count; k++)
+            if (node->operands[k] && segment[node->operands[k] - 1] != HDI_NO_SEGMENT) least = HDI_MAX(least, segment[node->operands[k] - 1]);
         /* Rows are overwritten when all who read the old ones are done. */
-        if (node->op == HDI_OP_WRITE_ROWS) segment = HDI_MAX(segment, c->values[node->operands[0]].last_reader);
-        segment += (segment & 1) != ((c->places[v - 1] & 1) ^ start);
-        for (uint32_t k = 0; k < node->operand_count; k++) {
-            cut_value *operand = &c->values[node->operands[k]];
-            operand->last_reader = HDI_MAX(operand->last_reader, segment);
-        }
-        value->segment = segment;
-        count = HDI_MAX(count, segment + 1);
+        if (node->op == HDI_OP_WRITE_ROWS) least = HDI_MAX(least, last_reader[node->operands[0] - 1]);
+        segment[i] = segment_from(least, placement->of[i].device, start, placement->device_count);
+        for (uint32_t k = 0; k < node->operand_count; k++)
+            if (node->operands[k]) last_reader[node->operands[k] - 1] = HDI_MAX(last_reader[node->operands[k] - 1], segment[i]);
+        count = HDI_MAX(count, segment[i] + 1);
     }
+    return count;
+}
+
+/* How many of the segments have operations. `room` has a number for each node, and numbers are below their count times that of the devices. */
+static uint32_t count_used(const uint32_t *segment, uint32_t node_count, uint32_t device_count, uint32_t *room) {
+    uint32_t used = 0;
+    memset(room, 0, node_count * sizeof *room);
+    for (uint32_t i = 0; i < node_count; i++) { /* a bit for each device in the word of its round */
+        if (segment[i] == HDI_NO_SEGMENT) continue;
+        const uint32_t bit = 1u << segment[i] % device_count, round = segment[i] / device_count;
+        used += (room[round] & bit) == 0;
+        room[round] |= bit;
+    }
+    return used;
+}
+
+hdi_numbering hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
+                                  uint32_t *out_segment, uint32_t *room) {
+    hdi_numbering best = { .used = UINT32_MAX };
+    for (uint32_t start = 0; start < placement->device_count; start++) {
+        const uint32_t count = number(program, placement, alive, start, out_segment, room);
+        const uint32_t used = count_used(out_segment, program->node_count, placement->device_count, room);
+        if (used < best.used) best = (hdi_numbering){ start, count, used };
+    }
+    number(program, placement, alive, best.start, out_segment, room);
+    return best;
+}
+
+/* Numbers without gaps: segments that are empty are left out. Returns the device of each that is left. */
+static uint32_t leave_out_empty(cutting *c, hdi_numbering numbering, uint32_t *room, uint32_t *out_device) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < numbering.count; s++) room[s] = HDI_NO_SEGMENT;
+    for (uint32_t i = 0; i < c->program->node_count; i++)
+        if (c->segment[i] != HDI_NO_SEGMENT) room[c->segment[i]] = 0;
+    for (uint32_t s = 0; s < numbering.count; s++) {
+        if (room[s] == HDI_NO_SEGMENT) continue;
+        if (count < HDI_MAX_SEGMENTS) out_device[count] = (s + numbering.start) % c->placement->device_count;
+        room[s] = count++;
+    }
+    for (uint32_t i = 0; i < c->program->node_count; i++)
+        if (c->segment[i] != HDI_NO_SEGMENT) c->segment[i] = room[c->segment[i]];
+    if (count == 0) out_device[count++] = 0; /* a program of ports alone */
     return count;
 }
 
@@ -72,17 +113,17 @@ static void find_crossings(cutting *c) {
         const hdi_node *node = node_of(c, v);
         if (node->op == HDI_OP_STATE) c->values[v].state = v;
         if (node->op == HDI_OP_WRITE_ROWS) c->values[v].state = c->values[node->operands[0]].state;
-        if (is_source(node) || !c->values[v].alive) continue;
+        if (is_source(node) || !c->alive[v - 1]) continue;
         for (uint32_t k = 0; k < node->operand_count; k++) {
             const hd_value id = node->operands[k];
-            cut_value *operand = &c->values[id];
             if (id == 0) continue;
-            if (is_source(node_of(c, id))) operand->segment = HDI_MIN(operand->segment, c->values[v].segment);
-            else if (operand->state == 0 && operand->segment != c->values[v].segment) operand->crosses = true;
+            uint32_t *segment = &c->segment[id - 1];
+            if (is_source(node_of(c, id))) *segment = HDI_MIN(*segment, c->segment[v - 1]);
+            else if (c->values[id].state == 0 && *segment != c->segment[v - 1]) c->values[id].crosses = true;
         }
     }
     for (hd_value v = 1; v <= c->program->node_count; v++)
-        if (is_source(node_of(c, v)) && c->values[v].segment == NO_SEGMENT) c->values[v].segment = 0;
+        if (is_source(node_of(c, v)) && c->segment[v - 1] == HDI_NO_SEGMENT) c->segment[v - 1] = 0;
 }
 
 /* Sorts the living operations by segment, in their order within each; `out_first` has count + 1 entries. */
@@ -90,8 +131,8 @@ static void sort_by_segment(cutting *c, uint32_t count, uint32_t *out_first) {
     memset(out_first, 0, ((size_t)count + 1) * sizeof *out_first);
     for (int pass = 0; pass < 2; pass++) {
         for (hd_value v = 1; v <= c->program->node_count; v++) {
-            if (is_source(node_of(c, v)) || !c->values[v].alive) continue;
-            const uint32_t segment = c->values[v].segment;
+            if (is_source(node_of(c, v)) || !c->alive[v - 1]) continue;
+            const uint32_t segment = c->segment[v - 1];
             if (pass == 0) out_first[segment + 1]++;
             else c->ordered[out_first[segment]++] = v;
         }
@@ -140,7 +181,7 @@ static void add_outputs(cutting *c, uint32_t s, const hd_value *operations, uint
     char name[32];
     for (uint32_t i = 0; i < c->program->output_count; i++) {
         const hdi_output *output = &c->program->outputs[i];
-        if (c->values[output->value].segment == s) hdi_program_add_output(part, output->name, here(c, s, output->value));
+        if (c->segment[output->value - 1] == s) hdi_program_add_output(part, output->name, here(c, s, output->value));
     }
     for (uint32_t i = 0; i < count; i++) {
         if (!c->values[operations[i]].crosses) continue;
@@ -155,7 +196,7 @@ static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *
     c->segments->items[s] = (hdi_segment){ device, part };
     if (s == 0) /* sources that nothing reads too: the caller may write them */
         for (hd_value v = 1; v <= c->program->node_count; v++)
-            if (is_source(node_of(c, v)) && c->values[v].segment == 0) here(c, s, v);
+            if (is_source(node_of(c, v)) && c->segment[v - 1] == 0) here(c, s, v);
     for (uint32_t i = 0; i < count && !part->error.status; i++) {
         const hdi_node *node = node_of(c, operations[i]);
         hd_value operands[HDI_MAX_OPERANDS];
@@ -168,32 +209,42 @@ static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *
     return part->error.status;
 }
 
-static hd_status cut(cutting *c, uint32_t *first, uint32_t count, uint32_t start) {
+static hd_status cut(cutting *c, uint32_t *room, uint32_t *first, uint32_t *device) {
+    hdi_segments *segments = c->segments;
     hd_status status = HD_OK;
-    sort_by_segment(c, count, first);
-    c->segments->count = count;
-    for (uint32_t s = 0; s < count && !status; s++) status = build(c, s, (s & 1) ^ start, c->ordered + first[s], first[s + 1] - first[s]);
+    hdi_program_find_alive(c->program, c->alive);
+    const hdi_numbering numbering = hdi_segments_number(c->program, c->placement, c->alive, c->segment, room);
+    segments->count = leave_out_empty(c, numbering, room, device);
+    if (segments->count > HDI_MAX_SEGMENTS) {
+        const uint32_t count = segments->count;
+        segments->count = 0;
+        return hdi_fail(c->error, HD_STATUS_LIMIT, "these places make %u segments, and a plan has at most %d", count, HDI_MAX_SEGMENTS);
+    }
+    find_crossings(c);
+    sort_by_segment(c, segments->count, first);
+    for (uint32_t s = 0; s < segments->count && !status; s++) status = build(c, s, device[s], c->ordered + first[s], first[s + 1] - first[s]);
     return status;
 }
 
-hd_status hdi_segments_cut(const hd_program *program, const uint8_t *places, hdi_segments *out_segments, hd_error *error) {
+hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments, hd_error *error) {
     const hd_allocator *allocator = program->allocator;
-    const size_t node_count = program->node_count;
-    uint32_t *first = hdi_alloc(allocator, (HDI_MAX_SEGMENTS + 1) * sizeof *first);
+    const size_t count = (size_t)program->node_count + 1, numbers = placement->device_count * count + 2 * (HDI_MAX_SEGMENTS + 1);
     *out_segments = (hdi_segments){ .allocator = allocator, .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
-    cutting c = { program, places, hdi_alloc(allocator, (node_count + 1) * sizeof *c.values), hdi_alloc(allocator, (node_count + 1) * sizeof *c.ordered), out_segments, error };
+    uint32_t *room = hdi_alloc(allocator, numbers * sizeof *room);
+    cutting c = { program, placement, hdi_alloc(allocator, count * sizeof *c.alive), hdi_alloc(allocator, count * sizeof *c.segment),
+                  hdi_alloc(allocator, count * sizeof *c.values), hdi_alloc(allocator, count * sizeof *c.ordered), out_segments, error };
     hd_status status = HD_OK;
-    if (!first || !out_segments->items || !c.values || !c.ordered) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
+    if (!room || !out_segments->items || !c.alive || !c.segment || !c.values || !c.ordered)
+        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
     else {
-        find_alive(&c);
-        uint32_t start = number(&c, 1) < number(&c, 0), count = number(&c, start);
-        if (count > HDI_MAX_SEGMENTS) status = hdi_fail(error, HD_STATUS_LIMIT, "these places make %u segments, and a plan has at most %d", count, HDI_MAX_SEGMENTS);
-        find_crossings(&c);
-        if (!status) status = cut(&c, first, count, start);
+        uint32_t *first = room + placement->device_count * count;
+        status = cut(&c, room, first, first + HDI_MAX_SEGMENTS + 1);
     }
-    hdi_free(allocator, first, (HDI_MAX_SEGMENTS + 1) * sizeof *first);
-    hdi_free(allocator, c.values, (node_count + 1) * sizeof *c.values);
-    hdi_free(allocator, c.ordered, (node_count + 1) * sizeof *c.ordered);
+    hdi_free(allocator, room, numbers * sizeof *room);
+    hdi_free(allocator, c.alive, count * sizeof *c.alive);
+    hdi_free(allocator, c.segment, count * sizeof *c.segment);
+    hdi_free(allocator, c.values, count * sizeof *c.values);
+    hdi_free(allocator, c.ordered, count * sizeof *c.ordered);
     if (status) hdi_segments_free(out_segments);
     return status;
 }
@@ -212,13 +263,12 @@ bool hdi_segments_is_crossing(const hd_program *whole, const hdi_node *node) {
 
 /* Where a value that crosses was made, and on which devices (bits) it already is. */
 typedef struct printed_value {
-    uint32_t made_in;
-    uint8_t  there;
+    uint32_t made_in, there;
 } printed_value;
 
 static void print_segment(const hd_program *whole, const hdi_segments *segments, uint32_t s, const char *device, printed_value *values, hdi_text *out) {
     const hdi_segment *segment = &segments->items[s];
-    const uint8_t bit = (uint8_t)(1u << segment->device);
+    const uint32_t bit = 1u << segment->device;
     uint32_t operations = 0;
     hdi_text_add(out, "segment %u on %s: ", s, device);
     for (uint32_t i = 0; i < segment->program->node_count; i++) {
@@ -244,7 +294,7 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
     }
 }
 
-void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const devices[2], hdi_text *out) {
+void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const *devices, hdi_text *out) {
     printed_value *values = hdi_alloc(out->allocator, (size_t)whole->node_count * sizeof *values);
     if (!values) out->failed = true;
     else

@@ -1,55 +1,93 @@
-/* segments.h: a program for two devices: a place for each operation (places.c), operations that both share by rows made two
- * (split.c), and the program cut by places into programs that run one after another, each on one device (segments.c). Pure,
- * like all of this room. */
+/* segments.h: a program for several devices. A placement says where each operation runs (places.c). Operations that
+ * devices compute together become one operation for each of them (split.c). The program is then cut into programs that
+ * each run on one device (segments.c). Pure, like all of this room; devices are numbers, from 0. */
 #ifndef HDI_PROGRAM_SEGMENTS_H
 #define HDI_PROGRAM_SEGMENTS_H
 
 #include "program/program.h"
 
-/* ---- places: one byte for each node, the device 0 or 1, or a share. Those of inputs say nothing: they lie where they are read ---- */
+#define HDI_MOST_DEVICES 16
 
-/* Both devices compute the operation: device 0 the first so many percent of its rows (1 to 99), device 1 the rest. */
-#define HDI_PLACE_SHARED 128u
-#define HDI_PLACE_SHARE(percent) ((uint8_t)(HDI_PLACE_SHARED | (percent)))
+/* ---- placement ---- */
 
-#define HDI_PLACE_NAMED 2u /* set beside the device: it was asked for by name, and is not moved */
+/* Which axis devices divide among themselves. */
+typedef enum hdi_share_axis {
+    HDI_SHARE_ROWS,    /* the first axis of the result */
+    HDI_SHARE_COLUMNS, /* the last axis of the result */
+    HDI_SHARE_TERMS,   /* the terms of a product's sums: each device gives a sum, and these are added */
+    HDI_SHARE_AXES
+} hdi_share_axis;
+const char *hdi_share_axis_name(hdi_share_axis axis); /* "rows" */
 
-/* Places from a text such as "matmul=beside,v3-v9=60%,rest=beside": the first match of an operation counts, and what none
- * matches, or is to be shared and cannot be, is on device 0. Statuses: PARSE (with the byte), LIMIT, UNSUPPORTED (a share of a value
- * that cannot be shared). */
-hd_status hdi_places_parse(const hd_program *program, const char *text, uint8_t *out_places, hd_error *error);
-/* Moves what cannot stay: all that touches a state goes to one device (where it was asked for by name, else where most of it
- * is), and a user's kernel to a device that runs such. Then no place is HDI_PLACE_NAMED any more. Statuses: UNSUPPORTED (what
- * was asked for by name contradicts that), OUT_OF_HOST_MEMORY. */
-hd_status hdi_places_settle(const hd_program *program, const bool runs_user_kernels[2], uint8_t *inout_places, hd_error *error);
+/* How much of an axis each device has, as one part to another: {3, 1} is three quarters and one quarter. */
+typedef struct hdi_share {
+    hdi_share_axis axis;
+    uint32_t parts[HDI_MOST_DEVICES];
+} hdi_share;
 
-/* ---- rows: along the first axis ---- */
+/* Where one operation runs. Those of inputs say nothing: inputs lie where they are read. */
+typedef struct hdi_place {
+    uint32_t device;
+    uint32_t share; /* number + 1 of the share by which devices compute it together; 0: `device` alone does */
+    bool     named; /* the route asked for it by name: it is not moved */
+} hdi_place;
 
-/* Why the rows of a node's value cannot be computed on two devices; NULL: they can. */
-const char *hdi_rows_why_not(const hd_program *program, hd_value value);
-/* How many of so many rows (2 or more) a share gives to device 0: at least one, and not all; of many a multiple of what kernels like. */
-uint64_t hdi_rows_of_share(uint64_t rows, uint8_t place);
+typedef struct hdi_placement {
+    const hd_allocator *allocator;
+    uint32_t   device_count, node_count;
+    hdi_place *of;     /* of each node */
+    hdi_share *shares;
+    uint32_t   share_count, share_capacity;
+} hdi_placement;
+/* All on device 0. Statuses: OUT_OF_HOST_MEMORY. hdi_placement_free ends it, also after a failure. */
+hd_status hdi_placement_new(const hd_program *program, uint32_t device_count, hdi_placement *out, hd_error *error);
+void hdi_placement_free(hdi_placement *placement);
+hd_status hdi_placement_copy(const hdi_placement *from, hdi_placement *out, hd_error *error);
+/* Finds or adds a share; `out_share` is what hdi_place.share takes. Statuses: OUT_OF_HOST_MEMORY. */
+hd_status hdi_placement_share(hdi_placement *placement, const hdi_share *share, uint32_t *out_share, hd_error *error);
 
-/* A program whose shared operations are two of their kind, one on each device, and its settled places. What reads a shared value by
- * the same rows takes them where they are; for what reads it whole they are joined there. An input that is only read by such rows
- * becomes two inputs, and a shared output two outputs, of one name: pieces of a port, of which device 1 has the last rows. */
+/* A placement from a text such as "matmul=1,v3-v9=rows:60:40,rest=0". The first item that fits an operation counts;
+ * what none fits, or cannot be shared, is on device 0. `ids` are the devices' names, which may stand for their numbers.
+ * Statuses: PARSE (with the byte), LIMIT, UNSUPPORTED (one value that cannot be shared), OUT_OF_HOST_MEMORY. */
+hd_status hdi_placement_parse(const hd_program *program, const char *text, const char *const *ids, uint32_t device_count,
+                              hdi_placement *out, hd_error *error);
+/* Moves what cannot stay. All that touches a state goes to one device: where it was asked for by name, else where most
+ * of it is. A user's kernel goes to a device that runs such. No place is named any more after it. Statuses: UNSUPPORTED
+ * (what was asked for by name contradicts that), OUT_OF_HOST_MEMORY. */
+hd_status hdi_placement_settle(const hd_program *program, const bool *runs_user_kernels, hdi_placement *inout,
+                               hd_error *error);
+/* The bytes that name a placement: equal placements, equal hashes. */
+uint64_t hdi_placement_hash(uint64_t hash, const hdi_placement *placement);
+
+/* ---- shares ---- */
+
+/* Why devices cannot divide a node's value along this axis; NULL: they can. */
+const char *hdi_share_why_not(const hd_program *program, hd_value value, hdi_share_axis axis);
+/* Where each device's piece of an axis of this length begins; out_begin[device_count] is the length. Pieces of long
+ * axes are multiples of what kernels like. A device whose part is 0 has an empty piece. */
+void hdi_share_bounds(const hdi_share *share, uint32_t device_count, uint64_t length, uint64_t *out_begin);
+/* Do pieces along this axis keep the bits of the whole in exact mode? Sums of terms do not. */
+static inline bool hdi_share_is_exact(hdi_share_axis axis) { return axis != HDI_SHARE_TERMS; }
+
+/* A program in which every operation is on one device. What reads a shared value by the same pieces takes them where
+ * they are; for what reads it whole they are joined there. An input that is only read by pieces of its rows becomes one
+ * input a device, and an output in pieces of rows one output a device, of one name: pieces of a port. */
 typedef struct hdi_split {
-    hd_program *program; /* NULL: nothing is shared */
-    uint8_t    *places;
-    uint32_t    place_capacity;
+    hd_program   *program;   /* NULL: nothing is shared */
+    hdi_placement placement;
 } hdi_split;
-/* Splits a program by settled places; user kernels are borrowed. Statuses: OUT_OF_HOST_MEMORY, LIMIT. hdi_split_free ends it, also after a
- * failure. */
-hd_status hdi_split_make(const hd_program *program, const uint8_t *places, hdi_split *out_split, hd_error *error);
+/* Splits a program by a settled placement; user kernels are borrowed. Statuses: OUT_OF_HOST_MEMORY, LIMIT.
+ * hdi_split_free ends it, also after a failure. */
+hd_status hdi_split_make(const hd_program *program, const hdi_placement *placement, hdi_split *out_split, hd_error *error);
 void hdi_split_free(hdi_split *split);
 
 /* ---- segments ---- */
 
-/* A program with the nodes of one segment. A value that crosses from one segment to another is an output of the one and an
- * input of the other, by a name that the whole program does not have. Each node knows its value in the whole program. User
- * kernels are borrowed from it. */
+/* The nodes of one segment as a program. A value that crosses from one segment to another is an output of the one and an
+ * input of the other, by a name that the whole program does not have. Each node knows its value in the whole program.
+ * User kernels are borrowed from it. */
 typedef struct hdi_segment {
-    uint32_t    device; /* 0 or 1 */
+    uint32_t    device;
     hd_program *program;
 } hdi_segment;
 typedef struct hdi_segments {
@@ -59,12 +97,29 @@ typedef struct hdi_segments {
 } hdi_segments;
 #define HDI_MAX_SEGMENTS 1024
 
-/* Cuts a program by settled places, into as few segments as a device can be stayed on for: each one holds all that is ready
- * when it begins. Values come from earlier segments only. Statuses: LIMIT, OUT_OF_HOST_MEMORY. hdi_segments_free ends them. */
-hd_status hdi_segments_cut(const hd_program *program, const uint8_t *places, hdi_segments *out_segments, hd_error *error);
+/* Cuts a program by a settled placement without shares, into as few segments as a device can be stayed on for: each one
+ * holds all that is ready when it begins. Values come from earlier segments only. Statuses: LIMIT, OUT_OF_HOST_MEMORY.
+ * hdi_segments_free ends them. */
+hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments,
+                           hd_error *error);
 void hdi_segments_free(hdi_segments *segments);
+/* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count.
+ * `out_segment` has a number for each node, HDI_NO_SEGMENT for inputs, states and what nothing needs. Segments go round
+ * the devices: number s is on device (s + start) % device_count, and some may be empty. */
+#define HDI_NO_SEGMENT UINT32_MAX
+typedef struct hdi_numbering {
+    uint32_t start, count; /* count: one more than the largest number */
+    uint32_t used;         /* segments that are not empty */
+} hdi_numbering;
+/* `room` has a number for each node. */
+hdi_numbering hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
+                                  uint32_t *out_segment, uint32_t *room);
+/* Marks the nodes that an output or a written state needs. */
+void hdi_program_find_alive(const hd_program *program, bool *out_alive);
 /* Is this node of a segment a value that an earlier one made? */
 bool hdi_segments_is_crossing(const hd_program *whole, const hdi_node *node);
-/* Which operations are where and what crosses, with bytes; `devices` names both devices. */
-void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const devices[2], hdi_text *out_text);
+/* Which operations are where and what crosses, with bytes; `devices` names the devices. Statuses: OUT_OF_HOST_MEMORY
+ * as out_text->failed. */
+void hdi_segments_print(const hd_program *whole, const hdi_segments *segments, const char *const *devices,
+                        hdi_text *out_text);
 #endif

@@ -1,10 +1,5 @@
-/* core.c: a plan made real on one device: kernels compiled, memory allocated, submissions bound. A core whose plan was
- * ended waits in the context for the next plan of the same key, so that the same batch again builds nothing. */
-#include "front/front.h"
-
-/* So many cores wait, and as many small ones as have so many bytes together. */
-enum { IDLE_LEAST = 8, IDLE_MOST = 128 };
-#define IDLE_BYTES (UINT64_C(256) << 20)
+/* core.c: a segment made real on its device: kernels compiled, memory allocated, submissions bound. */
+#include "run/run.h"
 
 /* ---- making ---- */
 
@@ -85,35 +80,13 @@ static hd_status allocate(hdi_core *core, hd_error *error) {
     return HD_OK;
 }
 
-static uint64_t memory_of(const hdi_core *core) {
+uint64_t hdi_core_bytes(const hdi_core *core) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < core->plan->slot_count; i++) bytes += core->slots[i].memory_bytes;
     return bytes;
 }
 
-/* Called with the context's lock held. */
-static void remove_idle(hd_context *context, hdi_core *core) {
-    hdi_list_remove(&core->link);
-    context->idle_count--;
-    context->idle_bytes -= memory_of(core);
-}
-
-/* The latest one: caches may have its memory still. */
-static hdi_core *take_idle(hd_device *device, uint64_t key) {
-    hd_context *context = device->context;
-    hdi_core *found = NULL;
-    hdi_mutex_lock(&context->lock);
-    for (hdi_link *at = context->idle.previous; at != &context->idle && !found; at = at->previous) {
-        hdi_core *core = HDI_OBJECT(at, hdi_core, link);
-        if (core->device == device && core->key == key) found = core;
-    }
-    if (found) remove_idle(context, found);
-    hdi_mutex_unlock(&context->lock);
-    return found;
-}
-
-/* States of a reused core begin as zeros, like those of a new one. */
-static hd_status clear_states(hdi_core *core, hd_error *error) {
+hd_status hdi_core_clear_states(hdi_core *core, hd_error *error) {
     hdi_cmds cmds;
     hdi_cmds_init(&cmds, core->device->host->allocator);
     hd_status status = HD_OK;
@@ -132,18 +105,12 @@ static hd_status clear_states(hdi_core *core, hd_error *error) {
     return status;
 }
 
-static uint64_t key_of(hd_device *device, const hd_plan_desc *desc, uint64_t program_hash) {
-    const uint64_t facts[] = { hdi_tuned_choices(device, NULL), program_hash, (uint64_t)(uintptr_t)device, desc->math == HD_MATH_EXACT, desc->budget_bytes, (uint64_t)(desc->no_fusion != 0), desc->slice_us };
-    return hdi_hash(HDI_HASH_START, facts, sizeof facts);
-}
-
 hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error) {
     hdi_core *core = hdi_alloc(device->host->allocator, sizeof *core);
     if (!core) {
         hdi_plan_free(plan);
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
     }
-    hdi_list_init(&core->link);
     core->device = device;
     core->plan = plan;
     hd_status status = wrap_user_kernels(core, error);
@@ -151,28 +118,6 @@ hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_cor
     if (!status) status = allocate(core, error);
     if (status) hdi_core_end(core);
     else *out_core = core;
-    return status;
-}
-
-hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, hdi_core **out_core, hd_error *error) {
-    uint64_t key = key_of(device, desc, program_hash);
-    hdi_core *core = take_idle(device, key);
-    hd_status status;
-    hdi_mutex_lock(&device->lock);
-    device->stats.plan_requests++;
-    device->stats.plan_hits += core != NULL;
-    hdi_mutex_unlock(&device->lock);
-    if (core) {
-        status = clear_states(core, error);
-        if (status) hdi_core_end(core);
-        else *out_core = core;
-        return status;
-    }
-    const hdi_plan_options options = hdi_plan_options_of(desc);
-    hdi_plan *plan = NULL;
-    status = hdi_verdicts_plan(device, program, &options, &plan, error);
-    if (!status) status = hdi_core_of_plan(device, plan, out_core, error);
-    if (!status) (*out_core)->key = key;
     return status;
 }
 
@@ -188,10 +133,7 @@ static void end_now(void *object) {
         device->backend->forget(device->handle, core->recording);
         hdi_mutex_unlock(&device->lock);
     }
-    for (uint32_t i = 0; core->slots && i < slot_count; i++) {
-        hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
-        hdi_free(allocator, core->slots[i].shadow, core->plan->slots[i].tensor_bytes);
-    }
+    for (uint32_t i = 0; core->slots && i < slot_count; i++) hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
     uint32_t user_count = core->plan ? core->plan->kernel_count : 0;
     hdi_free(allocator, core->slots, slot_count * sizeof *core->slots);
     hdi_free(allocator, core->bindings, slot_count * sizeof *core->bindings);
@@ -206,55 +148,12 @@ void hdi_core_end(hdi_core *core) {
     if (core) hdi_device_free_later(core->device, core->last_ticket, end_now, core);
 }
 
-/* The core that waits longest, where too many do, or too large ones. */
-static hdi_core *take_excess(hd_context *context) {
-    hdi_core *oldest = NULL;
-    hdi_mutex_lock(&context->lock);
-    if (context->idle_count > IDLE_LEAST && (context->idle_count > IDLE_MOST || context->idle_bytes > IDLE_BYTES)) {
-        oldest = HDI_OBJECT(context->idle.next, hdi_core, link);
-        remove_idle(context, oldest);
-    }
-    hdi_mutex_unlock(&context->lock);
-    return oldest;
-}
-
-void hdi_core_retire(hdi_core *core, bool reusable) {
-    hd_context *context = core->device->context;
-    if (!reusable || core->device->lost) {
-        hdi_core_end(core);
-        return;
-    }
-    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        const hdi_core_slot *own = &core->slots[i];
-        core->slots[i] = (hdi_core_slot){ .memory = own->memory, .memory_bytes = own->memory_bytes, .shadow = own->shadow };
-    }
-    hdi_mutex_lock(&context->lock);
-    hdi_list_add(&context->idle, &core->link);
-    context->idle_count++;
-    context->idle_bytes += memory_of(core);
-    hdi_mutex_unlock(&context->lock);
-    while ((core = take_excess(context))) hdi_core_end(core);
-}
-
-void hdi_core_drop_idle(hd_context *context, const hd_device *device) {
-    for (;;) {
-        hdi_core *core = NULL;
-        hdi_mutex_lock(&context->lock);
-        for (hdi_link *at = context->idle.next; at != &context->idle && !core; at = at->next)
-            if (!device || HDI_OBJECT(at, hdi_core, link)->device == device) core = HDI_OBJECT(at, hdi_core, link);
-        if (core) remove_idle(context, core);
-        hdi_mutex_unlock(&context->lock);
-        if (!core) return;
-        hdi_core_end(core);
-    }
-}
-
 /* ---- using ---- */
 
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         const hdi_plan_slot *slot = &core->plan->slots[i];
-        if (slot->name && (kinds >> slot->kind & 1) && !core->slots[i].inside && strcmp(slot->name, name) == 0) {
+        if (slot->name && (kinds >> slot->kind & 1) && strcmp(slot->name, name) == 0) {
             *out_slot = i;
             return &core->slots[i];
         }

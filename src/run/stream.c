@@ -2,9 +2,7 @@
  * follow each other on the compute queue; each set of the stream has memory of its own for what changes from batch to batch, and
  * staging for it where the host does not see that memory. What uses the same memory runs in order (backend.h), so a run is three
  * submissions and nothing else: inputs up, the plan's commands, outputs down. */
-#include "front/front.h"
-
-enum { DEPTH = 3, MOST_DEPTH = 8 };
+#include "run/run.h"
 
 /* A slot of the plan in one set. */
 typedef struct port {
@@ -38,13 +36,11 @@ typedef struct set {
     uint64_t       run, ticket; /* the last run here, from 1, and its last submission */
 } set;
 
-struct hd_stream {
-    hd_context *context;
-    hdi_link    link;
-    hd_plan    *plan;
+struct hdi_stream {
+    hdi_loaded *loaded;
     hdi_core   *core;
     hd_device  *device;
-    set         sets[MOST_DEPTH];
+    set         sets[HDI_STREAM_MOST_DEPTH];
     uint32_t    depth, slot_count;
     uint64_t    runs;
 };
@@ -72,7 +68,7 @@ static void end_moves(hd_device *device, moves *m) {
 
 /* Everything, once no submission uses it any more. */
 static void end_now(void *object) {
-    hd_stream *stream = object;
+    hdi_stream *stream = object;
     hd_device *device = stream->device;
     const hd_allocator *allocator = device->host->allocator;
     for (uint32_t i = 0; i < stream->depth; i++) {
@@ -93,94 +89,43 @@ static void end_now(void *object) {
     hdi_free(allocator, stream, sizeof *stream);
 }
 
-void hdi_stream_end(hd_stream *stream) {
-    hd_context *context = stream->context;
+void hdi_stream_end(hdi_stream *stream) {
     uint64_t last = 0;
     for (uint32_t i = 0; i < stream->depth; i++) last = HDI_MAX(last, stream->sets[i].ticket);
-    hdi_mutex_lock(&context->lock);
-    for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next) {
-        hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, link);
-        if (ticket->stream != stream) continue;
-        const set *s = &stream->sets[ticket->run % stream->depth];
-        if (s->run == ticket->run && s->delivery_count) ticket->failed = HD_STATUS_WRONG_STATE;
-        ticket->stream = NULL;
-    }
-    hdi_mutex_unlock(&context->lock);
-    hdi_context_remove(context, &stream->link);
     hdi_device_free_later(stream->device, last, end_now, stream);
-}
-
-void hdi_streams_end(hd_plan *plan) {
-    hd_context *context = plan->context;
-    for (hdi_link *at = context->streams.next, *next; at != &context->streams; at = next) {
-        next = at->next;
-        hd_stream *stream = HDI_OBJECT(at, hd_stream, link);
-        if (stream->plan == plan) hdi_stream_end(stream);
-    }
-}
-
-void hd_stream_destroy(hd_stream *stream) {
-    if (stream) hdi_stream_end(stream);
 }
 
 /* ---- making ---- */
 
-hd_status hd_stream_create(hd_plan *plan, const hd_stream_desc *desc, hd_stream **out_stream) {
-    const hd_stream_desc defaults = { 0 };
-    if (!plan || !out_stream) return HD_STATUS_NULL_POINTER;
-    *out_stream = NULL;
-    if (!desc) desc = &defaults;
-    hd_context *context = plan->context;
-    if (desc->depth > MOST_DEPTH) return hdi_context_fail(context, HD_STATUS_LIMIT, "a stream of depth %u; it is 1 to %d", desc->depth, MOST_DEPTH);
-    if (plan->desc.beside || plan->desc.failover)
-        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "streams take plans on one device, without fail-over");
-    hd_error error = { 0 };
-    hd_stream *stream = hdi_alloc(&context->allocator, sizeof *stream);
-    if (!stream) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a stream");
-    stream->context = context;
-    stream->plan = plan;
-    stream->core = plan->parts[0].core;
+hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_stream, hd_error *error) {
+    const hd_allocator *allocator = loaded->allocator;
+    hdi_stream *stream = hdi_alloc(allocator, sizeof *stream);
+    if (!stream) return no_memory(error);
+    stream->loaded = loaded;
+    stream->core = loaded->segments[0];
     stream->device = stream->core->device;
     stream->slot_count = stream->core->plan->slot_count;
-    stream->depth = desc->depth ? desc->depth : DEPTH;
+    stream->depth = depth;
     bool room = true;
-    for (uint32_t i = 0; i < stream->depth; i++) {
+    for (uint32_t i = 0; i < depth; i++) {
         set *s = &stream->sets[i];
-        hdi_cmds_init(&s->up.cmds, &context->allocator);
-        hdi_cmds_init(&s->down.cmds, &context->allocator);
-        s->ports = hdi_alloc(&context->allocator, stream->slot_count * sizeof *s->ports);
-        s->instead = hdi_alloc(&context->allocator, stream->slot_count * sizeof *s->instead);
+        hdi_cmds_init(&s->up.cmds, allocator);
+        hdi_cmds_init(&s->down.cmds, allocator);
+        s->ports = hdi_alloc(allocator, stream->slot_count * sizeof *s->ports);
+        s->instead = hdi_alloc(allocator, stream->slot_count * sizeof *s->instead);
         room = room && s->ports && s->instead;
     }
-    if (!room) {
-        no_memory(&error);
-        end_now(stream);
-        return hdi_context_keep(context, &error);
+    if (room) {
+        *out_stream = stream;
+        return HD_OK;
     }
-    hdi_context_add(context, &context->streams, &stream->link);
-    *out_stream = stream;
-    return HD_OK;
+    end_now(stream);
+    return no_memory(error);
 }
 
 /* ---- what a run takes and gives ---- */
 
-/* An input or an output of a run. */
-typedef struct item {
-    const char *name;
-    char       *data; /* of an input it is only read */
-    hd_buffer  *buffer;
-    uint64_t    offset, bytes;
-    bool        in;
-} item;
-
-static item item_of_input(const hd_stream_input *in) {
-    union { const void *read; void *any; } data = { .read = in->data };
-    return (item){ in->name, data.any, in->buffer, in->offset, in->bytes, true };
-}
-
-static item item_of_output(const hd_stream_output *out) { return (item){ out->name, out->data, out->buffer, out->offset, out->bytes, false }; }
-
-static hd_status find(const hd_stream *stream, const item *it, uint32_t *out_slot, hd_error *error) {
+static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint32_t *out_slot, hd_error *error) {
     const char *noun = it->in ? "input" : "output";
     if (!it->name) return hdi_fail(error, HD_STATUS_NULL_POINTER, "an %s of a stream has no name", noun);
     if (!hdi_core_find(stream->core, it->name, it->in ? HDI_KIND(INPUT) : HDI_KIND(OUTPUT), out_slot))
@@ -199,7 +144,7 @@ static hd_status find(const hd_stream *stream, const item *it, uint32_t *out_slo
 }
 
 /* All of them are right, and none stands twice; marks the slots in `instead`, which holds nothing else yet. */
-static hd_status check(const hd_stream *stream, const item *it, hdi_slot *instead, hd_error *error) {
+static hd_status check(const hdi_stream *stream, const hdi_stream_item *it, hdi_slot *instead, hd_error *error) {
     uint32_t slot;
     hd_status status = find(stream, it, &slot, error);
     if (!status && instead[slot].bytes) status = hdi_fail(error, HD_STATUS_NAME_TAKEN, "\"%s\" is named twice", it->name);
@@ -208,7 +153,7 @@ static hd_status check(const hd_stream *stream, const item *it, hdi_slot *instea
 }
 
 /* Adds a copy. */
-static hd_status move(hd_stream *stream, moves *m, hdi_slot from, hdi_slot to, hd_error *error) {
+static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, hd_error *error) {
     if (!hdi_grow(stream->device->host->allocator, &m->slots, &m->slot_capacity, (size_t)m->slot_count + 2, sizeof *m->slots)) return no_memory(error);
     m->slots[m->slot_count++] = from;
     m->slots[m->slot_count++] = to;
@@ -216,7 +161,7 @@ static hd_status move(hd_stream *stream, moves *m, hdi_slot from, hdi_slot to, h
 }
 
 /* Memory that the host sees, for a slot whose own it does not see. */
-static hd_status stage(hd_stream *stream, port *p, uint32_t slot, bool in, hd_error *error) {
+static hd_status stage(hdi_stream *stream, port *p, uint32_t slot, bool in, hd_error *error) {
     const hdi_alloc_desc desc = { stream->core->plan->slots[slot].bytes, in ? HD_BUFFER_UPLOAD : HD_BUFFER_READBACK, "stream", NULL };
     if (p->pointer) return HD_OK;
     hd_status status = p->stage ? HD_OK : hdi_device_alloc(stream->device, &desc, &p->stage, error);
@@ -226,7 +171,7 @@ static hd_status stage(hd_stream *stream, port *p, uint32_t slot, bool in, hd_er
 }
 
 /* Finds where the item's bytes lie for the run, and how they come there or away. */
-static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *error) {
+static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd_error *error) {
     const hdi_caps *caps = &stream->device->found.caps;
     moves *m = it->in ? &s->up : &s->down;
     uint32_t at;
@@ -265,17 +210,20 @@ static hd_status place(hd_stream *stream, set *s, const item *it, hd_error *erro
 
 /* ---- a run ---- */
 
-static void deliver(hd_stream *stream, set *s) {
+static void deliver(hdi_stream *stream, set *s) {
     for (uint32_t i = 0; i < s->delivery_count; i++)
         copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
     s->delivery_count = 0;
 }
 
-void hdi_stream_deliver(const hd_ticket *ticket) {
-    hd_stream *stream = ticket->stream;
-    if (!stream) return;
-    set *s = &stream->sets[ticket->run % stream->depth];
-    if (s->run == ticket->run) deliver(stream, s);
+void hdi_stream_deliver(hdi_stream *stream, uint64_t number) {
+    set *s = &stream->sets[number % stream->depth];
+    if (s->run == number) deliver(stream, s);
+}
+
+bool hdi_stream_owes(const hdi_stream *stream, uint64_t number) {
+    const set *s = &stream->sets[number % stream->depth];
+    return s->run == number && s->delivery_count > 0;
 }
 
 /* The commands for the copies, made again only where the copies are others than before. */
@@ -305,13 +253,13 @@ static hd_status shape(moves *m, hd_device *device, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status hand_over_moves(hd_stream *stream, set *s, moves *m, hdi_queue queue, hd_error *error) {
+static hd_status hand_over_moves(hdi_stream *stream, set *s, moves *m, hdi_queue queue, hd_error *error) {
     if (!m->slot_count) return HD_OK;
     hdi_submission submission = { .cmds = &m->cmds, .slots = m->slots, .queue = queue, .recording = &m->recording, .run = stream->runs + 1 };
     return hdi_device_submit(stream->device, &submission, &s->ticket, error);
 }
 
-static hd_status hand_over(hd_stream *stream, set *s, hd_error *error) {
+static hd_status hand_over(hdi_stream *stream, set *s, hd_error *error) {
     const hdi_core_run run = { .instead = s->instead, .recording = &s->recording, .number = stream->runs + 1 };
     uint64_t recorded;
     hd_status status = shape(&s->up, stream->device, error);
@@ -319,19 +267,19 @@ static hd_status hand_over(hd_stream *stream, set *s, hd_error *error) {
     if (!status) status = hand_over_moves(stream, s, &s->up, HDI_QUEUE_UPLOAD, error);
     if (!status) status = hdi_core_submit(stream->core, &run, &recorded, error);
     if (status) return status;
-    stream->plan->stats.runs++;
-    stream->plan->stats.records += recorded > 0;
+    stream->loaded->runs++;
+    stream->loaded->records += recorded > 0;
     s->ticket = stream->core->last_ticket;
     return hand_over_moves(stream, s, &s->down, HDI_QUEUE_DOWNLOAD, error);
 }
 
 /* Buffers of the caller's are in use until the run is done. */
-static void note_buffers(const item *items, size_t count, uint64_t ticket) {
+static void note_buffers(const hdi_stream_item *items, size_t count, uint64_t ticket) {
     for (size_t i = 0; i < count; i++)
         if (items[i].buffer) atomic_store(&items[i].buffer->last_ticket, ticket);
 }
 
-static hd_status start(hd_stream *stream, set *s, const item *items, size_t count, hd_error *error) {
+static hd_status start(hdi_stream *stream, set *s, const hdi_stream_item *items, size_t count, hd_error *error) {
     hd_status status = hdi_device_wait(stream->device, s->ticket, 0, error);
     if (status) return status;
     deliver(stream, s);
@@ -349,47 +297,26 @@ static hd_status start(hd_stream *stream, set *s, const item *items, size_t coun
     return status;
 }
 
-hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, size_t input_count, const hd_stream_output *outputs,
-                           size_t output_count, hd_ticket **out_ticket) {
-    if (out_ticket) *out_ticket = NULL;
-    if (!stream || (!inputs && input_count) || (!outputs && output_count)) return HD_STATUS_NULL_POINTER;
-    hd_context *context = stream->context;
-    hd_error error = { 0 };
-    if (input_count > stream->slot_count || output_count > stream->slot_count)
-        return hdi_context_fail(context, HD_STATUS_NAME_TAKEN, "a run with more inputs or outputs than its plan has");
-    const size_t count = input_count + output_count;
-    item *items = hdi_alloc(&context->allocator, count * sizeof *items);
-    hd_ticket *ticket = out_ticket ? hdi_alloc(&context->allocator, sizeof *ticket) : NULL;
-    hd_status status = (count && !items) || (out_ticket && !ticket) ? no_memory(&error) : HD_OK;
-    for (size_t i = 0; i < count && items; i++) items[i] = i < input_count ? item_of_input(&inputs[i]) : item_of_output(&outputs[i - input_count]);
+hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run, uint64_t *out_number, hd_error *error) {
     set *s = &stream->sets[(stream->runs + 1) % stream->depth];
-    if (!status) status = start(stream, s, items, count, &error);
-    hdi_free(&context->allocator, items, count * sizeof *items);
-    if (status) {
-        hdi_free(&context->allocator, ticket, sizeof *ticket);
-        return hdi_context_keep(context, &error);
-    }
-    if (!ticket) return HD_OK;
-    ticket->context = context;
-    ticket->plan = stream->plan;
-    ticket->stream = stream;
-    ticket->run = s->run;
-    ticket->last[0] = (hdi_last){ stream->device, s->ticket };
-    hdi_context_add(context, &context->tickets, &ticket->link);
-    *out_ticket = ticket;
+    if (count > 2 * (size_t)stream->slot_count) return hdi_fail(error, HD_STATUS_NAME_TAKEN, "a run with more inputs or outputs than its plan has");
+    const hd_status status = start(stream, s, items, count, error);
+    if (status) return status;
+    hdi_list_init(&out_run->link);
+    out_run->count = 1;
+    out_run->last[0] = (hdi_last){ stream->device, s->ticket };
+    *out_number = s->run;
     return HD_OK;
 }
 
-hd_status hd_stream_finish(hd_stream *stream, uint64_t timeout_ns) {
-    if (!stream) return HD_STATUS_NULL_POINTER;
-    hd_error error = { 0 };
+hd_status hdi_stream_finish(hdi_stream *stream, uint64_t timeout_ns, hd_error *error) {
     hd_status status = HD_OK;
     const uint64_t until_ns = hdi_now_ns() + (timeout_ns ? timeout_ns : stream->device->host->wait_ns);
     for (uint32_t i = 1; i <= stream->depth && !status; i++) { /* the oldest first */
         set *s = &stream->sets[(stream->runs + i) % stream->depth];
         const uint64_t now_ns = hdi_now_ns();
-        status = hdi_device_wait(stream->device, s->ticket, until_ns > now_ns ? until_ns - now_ns : 1, &error);
+        status = hdi_device_wait(stream->device, s->ticket, until_ns > now_ns ? until_ns - now_ns : 1, error);
         if (!status) deliver(stream, s);
     }
-    return status ? hdi_context_keep(stream->context, &error) : HD_OK;
+    return status;
 }

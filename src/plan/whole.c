@@ -1,0 +1,280 @@
+/* whole.c: segments planned each for its device, and linked: slots of one name on one device share their memory, and a
+ * value that was made on another device crosses. */
+#include "plan/whole.h"
+
+static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the segments of a plan"); }
+
+/* ---- ports ---- */
+
+static hd_status take_ports(hdi_whole *plan, const hd_program *program, hd_error *error) {
+    plan->ports = hdi_arena_alloc(&plan->arena, program->port_count * sizeof *plan->ports);
+    if (!plan->ports) return no_memory(error);
+    for (uint32_t i = 0; i < program->port_count; i++) {
+        const hd_port *port = &program->ports[i];
+        const char *name = hdi_arena_text(&plan->arena, port->name, strlen(port->name));
+        if (!name) return no_memory(error);
+        plan->ports[plan->port_count++] = (hdi_whole_port){ name, port->kind, hd_tensor_bytes(port->dtype, port->shape) };
+    }
+    return HD_OK;
+}
+
+/* Where the rows of a piece begin within the port's bytes: what the segment's node or output says that it is. */
+static uint64_t port_at(const hd_program *segment, const char *name, const hd_port *port) {
+    hd_value value = 0;
+    for (uint32_t i = 0; i < segment->port_count && value == 0; i++)
+        if (strcmp(segment->ports[i].name, name) == 0) value = segment->ports[i].value;
+    const hdi_origin origin = value ? segment->nodes[value - 1].origin : (hdi_origin){ 0 };
+    if (origin.end == 0 || origin.axis != 0 || port->shape.rank == 0 || port->shape.dims[0] == 0) return 0;
+    return hd_tensor_bytes(port->dtype, port->shape) / (uint64_t)port->shape.dims[0] * origin.begin;
+}
+
+/* ---- what segments share, and what crosses ---- */
+
+/* Where a name was met first on a device. */
+typedef struct home {
+    uint32_t segment, slot;
+} home;
+
+typedef struct linking {
+    hdi_whole           *plan;
+    const hd_program    *program;
+    const hdi_segments  *segments;
+    hdi_names names[HDI_MOST_DEVICES]; /* to places in homes, + 1 */
+    home     *homes;
+    uint32_t  count, capacity;
+} linking;
+
+static hdi_whole_slot *slot_at(const linking *l, home at) { return &l->plan->segments[at.segment].slots[at.slot]; }
+
+static bool keep_home(linking *l, uint32_t device, const char *name, home found) {
+    if (!hdi_grow(l->plan->arena.allocator, &l->homes, &l->capacity, (size_t)l->count + 1, sizeof *l->homes)) return false;
+    l->homes[l->count++] = found;
+    return hdi_names_add(&l->names[device], name, strlen(name), l->count);
+}
+
+static bool add_crossing(linking *l, home from, home to) {
+    hdi_whole *plan = l->plan;
+    const uint64_t bytes = plan->segments[to.segment].plan->slots[to.slot].tensor_bytes;
+    if (!hdi_grow(plan->arena.allocator, &plan->crossings, &plan->crossing_capacity, (size_t)plan->crossing_count + 1, sizeof *plan->crossings)) return false;
+    plan->crossings[plan->crossing_count++] = (hdi_crossing){ from.segment, from.slot, to.segment, to.slot, bytes };
+    plan->crossing_bytes += bytes;
+    return true;
+}
+
+static hd_status link_slot(linking *l, home at, hd_error *error) {
+    const hdi_whole_segment *segment = &l->plan->segments[at.segment];
+    const char *name = segment->plan->slots[at.slot].name;
+    hdi_whole_slot *slot = slot_at(l, at);
+    slot->home_segment = at.segment;
+    slot->home_slot = at.slot;
+    if (!name) return HD_OK;
+    slot->port = hdi_names_find(&l->program->names, name, strlen(name));
+    slot->inside = slot->port == 0;
+    if (slot->port) slot->port_at = port_at(l->segments->items[at.segment].program, name, &l->program->ports[slot->port - 1]);
+    const uint32_t here = hdi_names_find(&l->names[segment->device], name, strlen(name));
+    if (here) {
+        const home first = l->homes[here - 1];
+        slot->home_segment = first.segment;
+        slot->home_slot = first.slot;
+        slot_at(l, first)->shared = true;
+        return HD_OK;
+    }
+    uint32_t maker = 0; /* the first that has a value which crosses made it */
+    for (uint32_t d = 0; d < l->plan->device_count && slot->inside; d++) {
+        const uint32_t there = hdi_names_find(&l->names[d], name, strlen(name));
+        if (there && (maker == 0 || there < maker)) maker = there;
+    }
+    bool kept = keep_home(l, segment->device, name, at);
+    if (kept && maker) kept = add_crossing(l, l->homes[maker - 1], at);
+    return kept ? HD_OK : no_memory(error);
+}
+
+static hd_status link_segments(hdi_whole *plan, const hd_program *program, const hdi_segments *segments, hd_error *error) {
+    linking l = { .plan = plan, .program = program, .segments = segments };
+    hd_status status = HD_OK;
+    for (uint32_t d = 0; d < HDI_MOST_DEVICES; d++) l.names[d].allocator = plan->arena.allocator;
+    for (uint32_t s = 0; s < plan->segment_count && !status; s++)
+        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count && !status; i++) status = link_slot(&l, (home){ s, i }, error);
+    hdi_free(plan->arena.allocator, l.homes, l.capacity * sizeof *l.homes);
+    for (uint32_t d = 0; d < HDI_MOST_DEVICES; d++) hdi_names_free(&l.names[d]);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
+    sum->input_bytes += more->input_bytes;
+    sum->state_bytes += more->state_bytes;
+    sum->output_bytes += more->output_bytes;
+    sum->scratch_bytes += more->scratch_bytes;
+    sum->constant_bytes += more->constant_bytes;
+    sum->total_bytes += more->total_bytes;
+    sum->unshared_bytes += more->unshared_bytes;
+}
+
+/* The memory of one segment: slots whose home is elsewhere take none, and values that cross count as intermediates. */
+static hd_plan_memory memory_of(const hdi_whole *plan, uint32_t s) {
+    const hdi_whole_segment *segment = &plan->segments[s];
+    const uint64_t align = hdi_plan_alignment(segment->plan);
+    hd_plan_memory memory = { .scratch_bytes = segment->plan->memory.scratch_bytes, .unshared_bytes = segment->plan->memory.unshared_bytes,
+                              .constant_bytes = segment->plan->memory.constant_bytes };
+    for (uint32_t i = 0; i < segment->plan->slot_count; i++) {
+        const hdi_plan_slot *slot = &segment->plan->slots[i];
+        const hdi_whole_slot *at = &segment->slots[i];
+        const uint64_t bytes = (slot->bytes + align - 1) & ~(align - 1);
+        if (!slot->name || at->home_segment != s || at->home_slot != i) continue;
+        if (at->inside) {
+            memory.scratch_bytes += bytes;
+            memory.unshared_bytes += bytes;
+        } else *(slot->kind == HDI_STORAGE_INPUT ? &memory.input_bytes : slot->kind == HDI_STORAGE_STATE ? &memory.state_bytes : &memory.output_bytes) += bytes;
+    }
+    memory.total_bytes = memory.input_bytes + memory.state_bytes + memory.output_bytes + memory.scratch_bytes + memory.constant_bytes;
+    return memory;
+}
+
+static hd_status sum_memory(hdi_whole *plan, uint64_t budget_bytes, hd_error *error) {
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const hd_plan_memory memory = memory_of(plan, s);
+        add_memory(&plan->on[plan->segments[s].device], &memory);
+        add_memory(&plan->memory, &memory);
+    }
+    for (uint32_t d = 0; d < plan->device_count; d++)
+        if (budget_bytes && plan->on[d].total_bytes > budget_bytes)
+            return hdi_fail(error, HD_STATUS_OVER_BUDGET, "the segments on device %u need %llu bytes and the budget is %llu", d,
+                            (unsigned long long)plan->on[d].total_bytes, (unsigned long long)budget_bytes);
+    return HD_OK;
+}
+
+/* ---- making ---- */
+
+static hd_status plan_segments(hdi_whole *plan, const hdi_whole_wish *wish, const hdi_segments *segments, hd_error *error) {
+    plan->segments = hdi_arena_alloc(&plan->arena, segments->count * sizeof *plan->segments);
+    if (!plan->segments) return no_memory(error);
+    plan->segment_count = segments->count;
+    for (uint32_t s = 0; s < segments->count; s++) {
+        hdi_whole_segment *segment = &plan->segments[s];
+        segment->device = segments->items[s].device;
+        const hd_status status = hdi_plan_make(plan->arena.allocator, segments->items[s].program, &wish->caps[segment->device], &wish->options, &segment->plan, error);
+        if (status) return status;
+        segment->slots = hdi_arena_alloc(&plan->arena, segment->plan->slot_count * sizeof *segment->slots);
+        if (!segment->slots) return no_memory(error);
+    }
+    return HD_OK;
+}
+
+static hd_status check_exact(const hdi_whole_wish *wish, hd_error *error) {
+    for (uint32_t i = 0; i < wish->program->node_count && wish->options.math == HD_MATH_EXACT; i++) {
+        const uint32_t share = wish->placement->of[i].share;
+        if (share && !hdi_share_is_exact(wish->placement->shares[share - 1].axis))
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "route: v%u: sums of terms on several devices are added in another order, so exact mode's "
+                                                          "bits would change; share rows or columns, or plan in fast mode", i + 1);
+    }
+    return HD_OK;
+}
+
+/* What the segments are, for people: their programs end with planning. */
+static hd_status describe(hdi_whole *plan, const hd_program *program, const hdi_segments *segments, const char *const *ids, hd_error *error) {
+    hdi_text text = { .allocator = plan->arena.allocator };
+    hdi_segments_print(program, segments, ids, &text);
+    plan->text = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes, text.count);
+    hdi_text_free(&text);
+    return plan->text ? HD_OK : no_memory(error);
+}
+
+/* The segments of a settled placement, planned and linked. */
+static hd_status make_segments(hdi_whole *plan, const hdi_whole_wish *wish, const hdi_placement *settled, hd_error *error) {
+    hdi_split split;
+    hdi_segments segments = { 0 };
+    hd_status status = hdi_split_make(wish->program, settled, &split, error);
+    const hd_program *program = split.program ? split.program : wish->program;
+    if (!status) status = hdi_segments_cut(program, split.program ? &split.placement : settled, &segments, error);
+    if (!status) status = plan_segments(plan, wish, &segments, error);
+    if (!status) status = link_segments(plan, wish->program, &segments, error);
+    if (!status) status = sum_memory(plan, wish->options.budget_bytes, error);
+    if (!status) status = describe(plan, program, &segments, wish->ids, error);
+    if (segments.allocator) hdi_segments_free(&segments);
+    hdi_split_free(&split);
+    return status;
+}
+
+/* On one device nothing is cut: the program is the segment, under its own values' numbers. */
+static hd_status make_one(hdi_whole *plan, const hdi_whole_wish *wish, uint32_t device, hd_error *error) {
+    hdi_segment item = { device, (hd_program *)(uintptr_t)wish->program }; /* it is only read */
+    const hdi_segments segments = { plan->arena.allocator, &item, 1 };
+    hd_status status = plan_segments(plan, wish, &segments, error);
+    if (!status) status = link_segments(plan, wish->program, &segments, error);
+    if (!status) status = sum_memory(plan, wish->options.budget_bytes, error);
+    return status;
+}
+
+/* The one device of all operations; device_count: there are several, or operations are shared. */
+static uint32_t only_device(const hd_program *program, const hdi_placement *placement) {
+    uint32_t only = placement->device_count;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        if (program->nodes[i].op == HDI_OP_INPUT || program->nodes[i].op == HDI_OP_STATE) continue;
+        if (placement->of[i].share || (only < placement->device_count && placement->of[i].device != only)) return placement->device_count;
+        only = placement->of[i].device;
+    }
+    return only < placement->device_count ? only : 0;
+}
+
+static hd_status make(hdi_whole *plan, const hdi_whole_wish *wish, hd_error *error) {
+    bool runs_user_kernels[HDI_MOST_DEVICES];
+    hdi_placement settled = { 0 };
+    for (uint32_t d = 0; d < plan->device_count; d++) runs_user_kernels[d] = !wish->caps[d].native_kernels;
+    hd_status status = check_exact(wish, error);
+    if (!status) status = take_ports(plan, wish->program, error);
+    if (!status) status = hdi_placement_copy(wish->placement, &settled, error);
+    if (!status && plan->device_count > 1) status = hdi_placement_settle(wish->program, runs_user_kernels, &settled, error);
+    const uint32_t only = status ? 0 : only_device(wish->program, &settled);
+    if (!status) status = only < plan->device_count ? make_one(plan, wish, only, error) : make_segments(plan, wish, &settled, error);
+    hdi_placement_free(&settled);
+    return status;
+}
+
+hd_status hdi_whole_make(const hd_allocator *allocator, const hdi_whole_wish *wish, hdi_whole **out_plan, hd_error *error) {
+    hdi_whole *plan = hdi_alloc(allocator, sizeof *plan);
+    *out_plan = NULL;
+    if (!plan) return no_memory(error);
+    plan->arena.allocator = allocator;
+    plan->device_count = wish->placement->device_count;
+    plan->text = "";
+    const hd_status status = make(plan, wish, error);
+    if (status) hdi_whole_free(plan);
+    else *out_plan = plan;
+    return status;
+}
+
+void hdi_whole_free(hdi_whole *plan) {
+    if (!plan) return;
+    const hd_allocator *allocator = plan->arena.allocator;
+    for (uint32_t s = 0; s < plan->segment_count; s++) hdi_plan_free(plan->segments[s].plan);
+    hdi_free(allocator, plan->crossings, plan->crossing_capacity * sizeof *plan->crossings);
+    hdi_arena_free(&plan->arena);
+    hdi_free(allocator, plan, sizeof *plan);
+}
+
+/* ---- text ---- */
+
+static void print_place(const char *const *ids, uint32_t device, hdi_text *out) {
+    if (ids) hdi_text_add(out, "%s", ids[device]);
+    else hdi_text_add(out, "device %u", device);
+}
+
+void hdi_whole_print(const hdi_whole *plan, const char *const *ids, hdi_text *out) {
+    if (plan->text[0]) hdi_text_add(out, "segments\n%s", plan->text);
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const hdi_whole_segment *segment = &plan->segments[s];
+        hdi_text_add(out, "\nsegment %u on ", s);
+        print_place(ids, segment->device, out);
+        hdi_text_add(out, "\n\nplan\n");
+        hdi_plan_print(segment->plan, out);
+        hdi_text_add(out, "\ncmds\n");
+        hdi_cmds_print(&segment->plan->cmds, hdi_plan_module_name, NULL, out);
+    }
+    for (uint32_t c = 0; c < plan->crossing_count; c++) {
+        const hdi_crossing *crossing = &plan->crossings[c];
+        hdi_text_add(out, "%scrossing \"%s\" of segment %u into segment %u: %llu bytes\n", c ? "" : "\n", plan->segments[crossing->to].plan->slots[crossing->to_slot].name,
+                     crossing->from, crossing->to, (unsigned long long)crossing->bytes);
+    }
+}

@@ -1,0 +1,65 @@
+/* whole.h: a plan for n devices: a list of segments, each planned for its device, and of the values that cross between
+ * them. Pure like the rest of this room: it reads the facts of each device and calls none. A plan on one device is one
+ * segment. Stages, in order: the placement is settled, shared operations are split (program/split.c), the program is cut
+ * (program/segments.c), each segment is planned, and what they share and exchange is linked (whole.c). */
+#ifndef HDI_PLAN_WHOLE_H
+#define HDI_PLAN_WHOLE_H
+
+#include "plan/plan.h"
+#include "program/segments.h"
+
+/* Where a slot of a segment stands among all segments. */
+typedef struct hdi_whole_slot {
+    uint32_t home_segment, home_slot; /* whose memory it is: that of an earlier segment on the device, or its own */
+    bool     shared;  /* later segments use its memory too */
+    bool     inside;  /* of a value that crosses: not the caller's */
+    uint32_t port;    /* of the program, + 1; 0: none */
+    uint64_t port_at; /* where its bytes begin within the port's */
+} hdi_whole_slot;
+
+typedef struct hdi_whole_segment {
+    uint32_t        device;
+    hdi_plan       *plan;
+    hdi_whole_slot *slots; /* for plan->slots */
+} hdi_whole_segment;
+
+/* A value that travels to another device, into the first segment there that reads it. */
+typedef struct hdi_crossing {
+    uint32_t from, from_slot, to, to_slot; /* segments, and slots of theirs */
+    uint64_t bytes;
+} hdi_crossing;
+
+/* A named value of the program, as the caller writes and reads it. */
+typedef struct hdi_whole_port {
+    const char  *name; /* in the arena */
+    hd_port_kind kind;
+    uint64_t     bytes;
+} hdi_whole_port;
+
+typedef struct hdi_whole {
+    hdi_arena          arena;
+    uint32_t           device_count;
+    hdi_whole_segment *segments;  uint32_t segment_count; /* in the order in which they run */
+    hdi_crossing      *crossings; uint32_t crossing_count, crossing_capacity; /* by the segment that they go to */
+    hdi_whole_port    *ports;     uint32_t port_count;
+    uint64_t           crossing_bytes;
+    const char        *text;      /* which operations are in which segment; "" where there is one */
+    hd_plan_memory     memory;    /* of all devices */
+    hd_plan_memory     on[HDI_MOST_DEVICES];
+} hdi_whole;
+
+/* What a plan is made from. `caps` and `ids` have an entry for each device. */
+typedef struct hdi_whole_wish {
+    const hd_program    *program;
+    const hdi_placement *placement;
+    const hdi_caps      *caps;
+    const char *const   *ids;
+    hdi_plan_options     options; /* the budget holds on each device */
+} hdi_whole_wish;
+/* Statuses: those of hdi_plan_make and of the stages; UNSUPPORTED: exact mode and terms of sums on several devices.
+ * hdi_whole_free ends the plan. */
+hd_status hdi_whole_make(const hd_allocator *allocator, const hdi_whole_wish *wish, hdi_whole **out_plan, hd_error *error);
+void hdi_whole_free(hdi_whole *plan);
+/* All segments with their steps and commands, and what crosses. `ids` are the devices' names; NULL: their numbers. */
+void hdi_whole_print(const hdi_whole *plan, const char *const *ids, hdi_text *out_text);
+#endif

@@ -1,0 +1,94 @@
+/* ports.c: values by name: written and read wherever their pieces lie. */
+#include "run/run.h"
+
+static const char *what(uint32_t kinds) {
+    return kinds & HDI_PORTS(OUTPUT) ? kinds & HDI_PORTS(INPUT) ? "input, state or output" : "output or state" : "input or state";
+}
+
+hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error) {
+    for (uint32_t p = 0; p < loaded->plan->port_count; p++) {
+        hdi_loaded_port *port = &loaded->ports[p];
+        if (!(kinds >> port->kind & 1) || strcmp(port->name, name) != 0) continue;
+        if (bytes == port->bytes) return port;
+        hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)port->bytes, (unsigned long long)bytes);
+        return NULL;
+    }
+    hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"", what(kinds), name);
+    return NULL;
+}
+
+/* The memory behind a piece. */
+static hdi_memory *memory_of(const hdi_core *core, uint32_t slot, uint64_t *out_offset) {
+    const hdi_core_slot *own = &core->slots[slot];
+    *out_offset = own->bound ? own->bound_offset : 0;
+    return own->bound ? own->bound->memory : own->memory;
+}
+
+hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < port->piece_count && !status; i++) {
+        const hdi_port_piece *piece = &port->pieces[i];
+        hdi_core *core = loaded->segments[piece->segment];
+        uint64_t offset;
+        status = hdi_core_memory(core, piece->slot, error);
+        hdi_memory *memory = memory_of(core, piece->slot, &offset);
+        if (!status) status = hdi_device_write(core->device, memory, offset, (const char *)data + piece->at, core->plan->slots[piece->slot].tensor_bytes, &core->last_ticket, error);
+        if (!status) core->slots[piece->slot].written = true;
+    }
+    return status;
+}
+
+hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *out_data, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < port->piece_count && !status; i++) {
+        const hdi_port_piece *piece = &port->pieces[i];
+        hdi_core *core = loaded->segments[piece->segment];
+        uint64_t offset;
+        status = hdi_core_memory(core, piece->slot, error);
+        hdi_memory *memory = memory_of(core, piece->slot, &offset);
+        if (!status) status = hdi_device_read(core->device, memory, offset, (char *)out_data + piece->at, core->plan->slots[piece->slot].tensor_bytes, core->last_ticket, error);
+    }
+    return status;
+}
+
+hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error) {
+    for (uint32_t i = 0; i < port->piece_count; i++) {
+        const hdi_port_piece *piece = &port->pieces[i];
+        hdi_core *core = loaded->segments[piece->segment];
+        const hdi_plan_slot *slot = &core->plan->slots[piece->slot];
+        uint64_t end;
+        if (core->device != buffer->device) continue;
+        if (slot->tensor_bytes != port->bytes)
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead", port->name);
+        if (!hdi_add_u64(offset, slot->bytes, &end) || end > ((buffer->bytes + 3) & ~UINT64_C(3)))
+            return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", port->name, (unsigned long long)offset,
+                            (unsigned long long)slot->bytes, (unsigned long long)buffer->bytes);
+        core->slots[piece->slot].bound = buffer;
+        core->slots[piece->slot].bound_offset = offset;
+        return HD_OK;
+    }
+    return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", port->name);
+}
+
+bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port) {
+    bool written = port->piece_count > 0;
+    for (uint32_t i = 0; i < port->piece_count; i++) {
+        const hdi_core_slot *slot = &loaded->segments[port->pieces[i].segment]->slots[port->pieces[i].slot];
+        written = written && slot->memory && (port->kind == HD_PORT_STATE || slot->written);
+    }
+    return written;
+}
+
+hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t p = 0; p < from->plan->port_count && !status; p++) {
+        const hdi_loaded_port *port = &from->ports[p];
+        if (port->kind == HD_PORT_OUTPUT || !hdi_port_is_written(from, port)) continue;
+        void *between = port->bytes <= SIZE_MAX ? hdi_alloc(from->allocator, (size_t)port->bytes) : NULL;
+        if (!between) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", port->name);
+        status = hdi_port_read(from, port, between, error);
+        if (!status) status = hdi_port_write(to, &to->ports[p], between, error);
+        hdi_free(from->allocator, between, (size_t)port->bytes);
+    }
+    return status;
+}

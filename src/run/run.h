@@ -1,0 +1,216 @@
+/* run.h: the loaded plan. A plan of the plan room made real: each segment has its memory, kernels and recording on its
+ * device (core.c), values by name (ports.c), runs that go from segment to segment (drive.c), runs that overlap
+ * (stream.c), and a choice between loaded plans of one program (follow.c). A loaded plan belongs to one thread at a
+ * time; nothing here places, plans or parses. */
+#ifndef HDI_RUN_H
+#define HDI_RUN_H
+
+#include "device/device.h"
+#include "plan/whole.h"
+#include <stdatomic.h>
+
+/* The caller's own memory on a device. */
+struct hd_buffer {
+    hd_device  *device;
+    hdi_link    link;
+    hdi_memory *memory;
+    uint64_t    bytes;
+    _Atomic uint64_t last_ticket; /* the last submission that touches it */
+};
+
+/* ---- core.c: one segment on its device ---- */
+
+typedef struct hdi_core_slot {
+    hdi_memory *memory;   /* of the core's own, or NULL while nothing needed it */
+    uint64_t    memory_bytes;
+    hd_buffer  *bound;    /* the caller's instead, or NULL */
+    uint64_t    bound_offset;
+    bool        written;  /* an input that has its bytes */
+    bool        shared;   /* other segments use its memory */
+    struct hdi_core_slot *home; /* of another segment on the device: the memory is that one's; else NULL */
+} hdi_core_slot;
+
+typedef struct hdi_core {
+    hd_device          *device;
+    hdi_plan           *plan;
+    hdi_module         *modules;  /* of the user's kernels */
+    hdi_blob           *blobs;
+    hdi_loaded_kernel **kernels;  /* for plan->cmds.kernels */
+    hdi_core_slot      *slots;
+    hdi_slot           *bindings; /* what the last submission used */
+    hdi_recording      *recording;
+    uint64_t            run_ticket;  /* of its last run, */
+    uint64_t            last_ticket; /* and of the last submission that touches its memory */
+} hdi_core;
+/* A plan made real; it belongs to the core from then on, or is ended. */
+hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error);
+/* Ends the core once the device is done with it. */
+void hdi_core_end(hdi_core *core);
+/* A kind of storage, as one of several. */
+#define HDI_KIND(kind) (1u << HDI_STORAGE_##kind)
+/* The slot of one of these kinds with this name, or NULL. */
+hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot);
+/* Does every input have its bytes, in `instead` (hdi_core_run) or of its own? WRONG_STATE names the one that lacks them. */
+hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error);
+/* Makes the memory of a named slot, where the caller bound none. */
+hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
+/* New memory of the kind that the slot has. */
+hd_status hdi_core_alloc(const hdi_core *core, uint32_t slot, hdi_memory **out_memory, hd_error *error);
+/* How a core runs. */
+typedef struct hdi_core_run {
+    const hdi_slot *instead;    /* by slot: memory in place of the core's own; NULL, here or inside: its own */
+    hdi_recording **recording;  /* kept for these slots; NULL: the core's */
+    bool            timestamps;
+    uint64_t        number;     /* in traces; 0: none */
+} hdi_core_run;
+hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out_records, hd_error *error);
+/* States begin as zeros again. */
+hd_status hdi_core_clear_states(hdi_core *core, hd_error *error);
+uint64_t hdi_core_bytes(const hdi_core *core);
+
+/* ---- loaded.c: all segments ---- */
+
+/* One place of a port's bytes: a slot of a segment that has its own memory. */
+typedef struct hdi_port_piece {
+    uint32_t segment, slot;
+    uint64_t at; /* where they begin within the port's */
+} hdi_port_piece;
+typedef struct hdi_loaded_port {
+    const char    *name;
+    hd_port_kind   kind;
+    uint64_t       bytes;
+    hdi_port_piece *pieces; /* several where devices share it, or each has a copy of an input */
+    uint32_t       piece_count;
+} hdi_loaded_port;
+
+/* The last submission of a run on a device. */
+typedef struct hdi_last {
+    hd_device *device;
+    uint64_t   ticket;
+} hdi_last;
+
+/* What a ticket waits for. */
+typedef struct hdi_run {
+    hdi_link  link;   /* in the loaded plan's list while it is open */
+    bool      open;   /* segments of the run are not handed over yet; then `last` says nothing */
+    hd_status failed; /* why they never will be */
+    uint32_t  count;
+    hdi_last  last[HDI_MOST_DEVICES];
+} hdi_run;
+
+typedef struct hdi_loaded {
+    hdi_link         link;      /* in a list of idle ones */
+    uint64_t         key;       /* plans of one key are the same plan */
+    const hd_allocator *allocator;
+    hdi_whole       *plan;
+    hd_device       *devices[HDI_MOST_DEVICES];
+    hdi_core       **segments;  /* in the order in which they run */
+    hdi_loaded_port *ports;
+    hdi_port_piece  *pieces;    /* of all ports */
+    uint32_t         piece_count;
+    void           **carried;   /* for each crossing: its bytes on the way, where neither device's memory is mapped */
+    uint32_t         begun;     /* segments of the last run that were handed over: less than all while later ones wait */
+    uint32_t         crossed;   /* crossings of the last run that are done */
+    hdi_link         open_runs;
+    bool             timestamps;
+    bool             ran;       /* outputs can be read */
+    uint64_t         runs, records, submit_ns; /* submit_ns: host time of the last hand-over */
+} hdi_loaded;
+
+/* Makes a plan real on its devices (plan->device_count of them). The plan is the loaded one's from then on, or is ended.
+ * Statuses: those of the devices, OUT_OF_HOST_MEMORY. */
+hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded, hd_error *error);
+/* Ends it once its devices are done with it. */
+void hdi_loaded_end(hdi_loaded *loaded);
+/* As it was after hdi_loaded_make: no inputs, nothing bound, states of zeros. */
+hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error);
+bool hdi_loaded_uses(const hdi_loaded *loaded, const hd_device *device);
+bool hdi_loaded_is_lost(const hdi_loaded *loaded); /* a device of it is */
+
+/* Loaded plans that nobody uses: the same plan again builds nothing. Safe from many threads. */
+typedef struct hdi_idle {
+    hdi_mutex lock;
+    hdi_link  list; /* the latest last */
+    uint32_t  count;
+    uint64_t  bytes;
+} hdi_idle;
+bool hdi_idle_init(hdi_idle *idle);
+void hdi_idle_free(hdi_idle *idle); /* it is empty */
+/* The latest one of this key, or NULL. */
+hdi_loaded *hdi_idle_take(hdi_idle *idle, uint64_t key);
+/* Keeps it for a later plan of the same key, or ends it. */
+void hdi_idle_put(hdi_idle *idle, hdi_loaded *loaded);
+/* Ends those on the device; NULL: all. */
+void hdi_idle_drop(hdi_idle *idle, const hd_device *device);
+
+/* ---- ports.c: values by name ---- */
+
+/* The port of one of these kinds (bits), or NULL: NAME_NOT_FOUND says what was looked for; SHAPE where it has not so
+ * many bytes. */
+hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error);
+#define HDI_PORTS(kind) (1u << HD_PORT_##kind)
+/* The whole port, to or from everywhere its pieces lie. */
+hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error);
+hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *out_data, hd_error *error);
+/* Uses the buffer where the port lies on its device. Statuses: INVALID_ARGUMENT (it lies on none), UNSUPPORTED (a piece
+ * of it does), LIMIT. */
+hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error);
+bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port);
+/* Copies written inputs and states from one loaded plan of a program to another one. */
+hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error);
+
+/* ---- drive.c: a run, from segment to segment ---- */
+
+/* Begins a run, after an earlier one was handed over in full, and hands over what can be without waiting. */
+hd_status hdi_drive_start(hdi_loaded *loaded, hd_error *error);
+/* Hands over the next segments of the run: as far as values are there, or, with `wait`, all. After a TIMEOUT the run
+ * goes on; any other failure ends it. */
+hd_status hdi_drive(hdi_loaded *loaded, bool wait, uint64_t timeout_ns, hd_error *error);
+/* Waits until the run is done. */
+hd_status hdi_drive_wait(hdi_loaded *loaded, uint64_t timeout_ns, hd_error *error);
+/* What a ticket of the last run waits for; an open one is closed when the run was handed over, or given up. */
+void hdi_run_open(hdi_loaded *loaded, hdi_run *out_run);
+/* Gives a run that will not go on up: its tickets say `status`. */
+void hdi_drive_stop(hdi_loaded *loaded, hd_status status);
+
+/* ---- follow.c: which of several loaded plans of one program runs next ---- */
+
+enum { HDI_MOST_ALTERNATIVES = HDI_MOST_DEVICES + 1 };
+/* What is known of them; times are of a run, as its caller waits for it. */
+typedef struct hdi_follow {
+    uint32_t count, at;
+    uint32_t next;       /* that was looked at last */
+    uint32_t home;       /* where the plan goes back to after a look at another one */
+    uint32_t looking;    /* runs that are left of such a look; 0: none */
+    uint32_t slower;     /* runs in a row that took clearly longer than another alternative is known to take */
+    uint64_t looked_ns;  /* when the last look ended, */
+    uint64_t look_took_ns; /* and what it took */
+    double   run_ns[HDI_MOST_ALTERNATIVES]; /* measured, or at first predicted */
+    double   least_ns[HDI_MOST_ALTERNATIVES]; /* of the runs of a look */
+} hdi_follow;
+/* A run took so long, and it is now so late; returns the alternative for the next run. */
+uint32_t hdi_follow_next(hdi_follow *follow, uint64_t took_ns, uint64_t now_ns);
+
+/* ---- stream.c: runs of a plan that overlap ---- */
+
+typedef struct hdi_stream hdi_stream;
+enum { HDI_STREAM_DEPTH = 3, HDI_STREAM_MOST_DEPTH = 8 };
+/* An input or an output of a run: bytes of the caller's, or a buffer. */
+typedef struct hdi_stream_item {
+    const char *name;
+    char       *data; /* of an input it is only read */
+    hd_buffer  *buffer;
+    uint64_t    offset, bytes;
+    bool        in;
+} hdi_stream_item;
+/* For a loaded plan of one segment, which it outlives by no more than hdi_stream_end. */
+hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_stream, hd_error *error);
+void hdi_stream_end(hdi_stream *stream);
+/* Starts a run; `out_run` is what its ticket waits for, `out_number` its number. */
+hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run, uint64_t *out_number, hd_error *error);
+/* Brings the outputs of a run, which is done. */
+void hdi_stream_deliver(hdi_stream *stream, uint64_t number);
+/* Does a run still owe outputs? They are lost where the stream ends. */
+bool hdi_stream_owes(const hdi_stream *stream, uint64_t number);
+hd_status hdi_stream_finish(hdi_stream *stream, uint64_t timeout_ns, hd_error *error);
+#endif
