@@ -1,4 +1,4 @@
-/* tune.c: what a device takes for its work: read from the tuning file when it is first asked for, learned from measurements,
+/* samples.c: what a device takes for its work: read from the tuning file when it is first asked for, learned from measurements,
  * asked by those who choose a device. */
 #include "front/front.h"
 #include <stdio.h>
