@@ -18,18 +18,11 @@ hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const 
 hd_status hdi_tuned_open(hd_device *device, hd_error *error);
 void hdi_tuned_close(hd_device *device);
 /* What is known now. */
-void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned);
+void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning);
 /* Which options of kernels were chosen (NULL: not asked); returns a hash of them. */
 uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
 /* A choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
 hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
-/* What is known of a program's candidates; false: nothing that was kept behind the first `after` trials. `out_shared` is NULL where it has none, else yours. */
-bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, uint64_t after, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator);
-/* Keeps a copy in place of what was known, or of what was kept longest ago; returns how many were kept by then. Without memory nothing is kept. */
-uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
-uint64_t hdi_tuned_trials_kept(hd_device *device); /* so far, of all programs */
-/* A measured run teaches (hdi_learn). */
-void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
 /* ---- known_answers.c: small programs, run on a device and in plain C ---- */
 typedef struct hdi_judgement {
     uint32_t answers; /* that were compared; 0: no plan for the device has this variant */

@@ -1,6 +1,6 @@
 /* route.h: which device for which operation. What an operation has to do (work.c) and what a device was measured to take for
  * such work (facts/facts.h) give the time that a program would take under a placement; place.c finds the
- * placement of least time, and learn.c corrects the figures by runs. Pure. */
+ * placement of least time. Pure. */
 #ifndef HDI_ROUTE_H
 #define HDI_ROUTE_H
 
@@ -12,19 +12,6 @@
 /* Fills in the work of each node (node_count of them). `fusion`: count what the planner fuses as one kernel. */
 hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work, hd_error *error);
 
-/* ---- learning (learn.c): figures corrected by runs ---- */
-
-/* What runs took as a share of what was predicted, for each family; HDI_FAMILY_NONE: for submissions. What was not measured for
- * a while goes back to 1, so that a device that was slow for a time is tried again. */
-typedef struct hdi_learned {
-    struct { double factor, half_life_ns; uint64_t at_ns; } of[HDI_FAMILY_COUNT]; /* factor 0: never measured */
-} hdi_learned;
-double hdi_learned_factor(const hdi_learned *learned, hdi_family family, uint64_t now_ns);
-/* A run's time on a device. `predicted_ns`: of each family (NONE: of the submissions), by the figures alone. */
-void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns, uint64_t now_ns);
-/* Is run number `run` (0 is the first) one to measure? The first two, and one in 256. */
-bool hdi_learn_due(uint64_t run);
-
 /* ---- placing (place.c, rows.c) ---- */
 
 /* Two devices, 0 and 1, and a program; node i is value i + 1. */
@@ -32,13 +19,11 @@ typedef struct hdi_routing {
     const hd_program  *program;
     const hdi_work    *work;       /* of each node, by hdi_work_of */
     const hdi_tuning  *tuning[2];
-    const hdi_learned *learned[2]; /* NULL: nothing was learned */
     bool               host[2];    /* it computes in the host's memory: what crosses is read and written in place */
     bool               overlap;    /* the two compute at the same time */
     bool               fusion;     /* the work was counted with it */
     const uint8_t     *can;        /* of each node, bit d: device d computes it; NULL: both compute all */
     const bool        *resident;   /* of each node: an input that is written once and lies on both; NULL: the quantised ones */
-    uint64_t           now_ns;
 } hdi_routing;
 
 /* The time of a placement, and what it is made of; `total_ns` is less than the sum where the devices overlap. */
@@ -55,7 +40,7 @@ typedef struct hdi_route {
     bool           possible[2];    /* the device alone computes all */
 } hdi_route;
 
-/* Time of one node on a device, learning counted in. */
+/* Time of one node on a device. */
 double hdi_route_node_ns(const hdi_routing *routing, uint32_t node, uint32_t device);
 /* The whole time of the placement: nodes, values that cross, submissions of its segments. */
 hd_status hdi_route_time_of(const hdi_routing *routing, const uint8_t *places, hdi_route_time *out_time, hd_error *error);
@@ -81,68 +66,6 @@ void hdi_route_split_end(hdi_split_routing *split); /* also after a failure */
 /* Shares by rows all `wanted` nodes that can be shared, where `places` (0 and 1) have the rest: finds the share of least time, into
  * `out_places`. total_ns is HUGE_VAL where nothing can be. */
 hd_status hdi_route_rows(const hdi_routing *routing, const uint8_t *places, const uint8_t *wanted, uint8_t *out_places, hdi_route_time *out_time, hd_error *error);
-
-/* ---- trying (trial.c): prediction names candidates, measured rounds choose among them ---- */
-
-/* All on either device, and both of them sharing. */
-enum { HDI_CANDIDATES = 3, HDI_CANDIDATE_SHARED = 2, HDI_TRIAL_KEPT = 16 };
-typedef struct hdi_candidate {
-    bool     possible;
-    double   predicted_ns; /* of a round */
-    double   move_ns;      /* predicted, of moving the plan there, */
-    double   moved_ns;     /* and what that took at least, but for the first time, when kernels are compiled; 0: it was not measured */
-    double   off;          /* what places that this one has replaced took, as a share of what was predicted; 0: there were none */
-    double   ns[HDI_TRIAL_KEPT]; /* the latest rounds that were measured: */
-    uint64_t count;        /* this many since the plan came here last */
-    double   mean_ns;      /* of them */
-    double   best_ns;      /* the least median of rounds; 0: it was never measured */
-    double   last_ns;      /* what rounds took when the plan left it last */
-    uint32_t tries;        /* the first ones follow each other at once, */
-    uint32_t wait;         /* later ones after so many rounds */
-    uint64_t at_round;     /* of the plan, when its last try began */
-    double   ratio;        /* what a round takes as a share of one at home, by its tries; */
-    double   odd;          /* and by the last one, where that is far off; 0: it is not */
-    uint64_t row;          /* how many rounds followed each other without a rest when it was tried last */
-    uint64_t at_ns;        /* when it was measured last, or a try of it began, as far as is known of all plans of the same program, */
-    double   against_ns;   /* and what the one at home took then */
-} hdi_candidate;
-/* The rounds of a plan. A round is a run with what the caller wrote before it and read after it. */
-typedef struct hdi_trial {
-    hdi_candidate of[HDI_CANDIDATES];
-    uint32_t home, at;            /* the one that is known to be fastest, and the one where the plan is */
-    uint64_t since, cold;         /* rounds since the plan came there: the first ones are not counted, and behind a rest these neither */
-    double   came_ns;             /* what rounds and moves had taken by then */
-    bool     trying;              /* it came for a try, which has not ended */
-    uint32_t tried;               /* home again behind a try of this one: rounds at home are measured once more, */
-    double   try_ns, before_ns;   /* to be set beside what a round of the try took (0: there is none to judge), and one at home before (0: it was not known) */
-    uint64_t rounds, row;         /* all of them, and those since the plan rested last, */
-    uint64_t last_row;            /* and those between that rest and the one before it */
-    uint64_t noted_ns, passed;    /* when the last one ended that was timed, and how many there were since then */
-    double   gap_ns;              /* what is usual between the end of one and the beginning of the next */
-    uint64_t sampled_ns;          /* when it was looked at last what rounds at home take, */
-    double   level_ns[2];         /* what they took then and the time before; 0: they were not looked at */
-    double   owed_ns;             /* what rounds at home have taken longer than at a place known to be faster, since it is known */
-    double   spent_ns;            /* in all rounds and moves; */
-    double   first_ns, tried_ns;  /* in moves, and beyond what rounds take at home in those away from it and the first ones back: of the first tries, and of later ones */
-    bool     is_first;            /* the latest try is one of the first ones of its candidate */
-} hdi_trial;
-/* Is the coming round to be timed? Looking at the clock around each call is a part of what a short round takes. */
-bool hdi_trial_watches(const hdi_trial *trial);
-void hdi_trial_pass(hdi_trial *trial); /* a round was not timed */
-/* A round took this long. `counts` false: it was not a usual one. True: with it a try has ended. */
-bool hdi_trial_note(hdi_trial *trial, double ns, bool counts, uint64_t now_ns);
-/* Where the next round is to be. A caller that goes there says so by hdi_trial_moved, with what moving took. */
-uint32_t hdi_trial_next(const hdi_trial *trial, uint64_t now_ns);
-void hdi_trial_moved(hdi_trial *trial, uint32_t to, double ns, uint64_t now_ns);
-/* The plan could not go there, and stays where it is; for a while it does not try again. */
-void hdi_trial_failed(hdi_trial *trial, uint32_t candidate, uint64_t now_ns);
-/* Another plan of the same program goes on with a copy of what was found, at home; what trying took is not its own. */
-void hdi_trial_inherit(hdi_trial *trial);
-/* A plan of the same program has begun a try, for which this one waits, or ended it: what it found counts here too, and moves this one once that pays. */
-void hdi_trial_adopt(hdi_trial *trial, const hdi_trial *from);
-/* Something else has the candidate's place: what was measured there is forgotten, but for how far from `predicted_ns` it was. */
-void hdi_trial_replaced(hdi_trial *trial, uint32_t candidate, double predicted_ns);
-double hdi_candidate_ns(const hdi_candidate *candidate); /* what rounds take there; 0: it was not measured */
 
 /* ---- minimum cut (cut.c) ---- */
 
