@@ -5,7 +5,7 @@
 #define HDI_BACKEND_H
 
 #include "base/base.h"
-#include "cmds/caps.h"
+#include "facts/caps.h"
 #include "cmds/cmds.h"
 
 #define HDI_BACKEND_VERSION 1

@@ -56,8 +56,8 @@ typedef struct hdi_deferred_free {
 
 typedef struct hdi_stage hdi_stage; /* transfer.c */
 typedef struct hdi_trace hdi_trace; /* trace.c */
-typedef struct hdi_verdicts hdi_verdicts; /* front/verify.c */
-typedef struct hdi_tuned hdi_tuned; /* front/tune.c */
+typedef struct hdi_verdicts hdi_verdicts; /* calibrate/verify.c */
+typedef struct hdi_tuned hdi_tuned; /* calibrate/samples.c */
 
 struct hd_device {
     hd_context         *context;   /* opaque here */

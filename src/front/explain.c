@@ -22,7 +22,7 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     if (!plan) return HD_STATUS_NULL_POINTER;
     hdi_text text = { .allocator = &plan->context->allocator };
     hdi_text_add(&text, "program\n%s", plan->program_text.bytes);
-    hdi_routed_explain(plan, &text);
+    if (plan->routed.text.count > 0) hdi_text_add(&text, "\nroute\n%s", plan->routed.text.bytes);
     if (plan->segments_text.count > 0) hdi_text_add(&text, "\nsegments\n%s", plan->segments_text.bytes);
     for (uint32_t p = 0; p < plan->part_count; p++) {
         const hdi_core *core = plan->parts[p].core;
@@ -85,14 +85,13 @@ hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) 
     hd_error error = { 0 };
     hd_status status = hdi_drive(plan, true, 0, &error);
     if (status) return hdi_context_keep(plan->context, &error);
-    const hd_plan *ran = plan->left ? plan->left : plan;
-    if (!plan->desc.timestamps || !ran->ran)
+    if (!plan->desc.timestamps || !plan->ran)
         return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
     const size_t room = *count;
     size_t at = 0;
-    for (uint32_t p = 0; p < ran->part_count && !status; p++) {
-        if (out_timings && at < room) status = part_timings(ran, &ran->parts[p], out_timings + at, room - at, &error);
-        at += ran->parts[p].core->plan->step_count;
+    for (uint32_t p = 0; p < plan->part_count && !status; p++) {
+        if (out_timings && at < room) status = part_timings(plan, &plan->parts[p], out_timings + at, room - at, &error);
+        at += plan->parts[p].core->plan->step_count;
     }
     *count = at;
     if (status) return hdi_context_keep(plan->context, &error);

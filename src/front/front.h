@@ -3,6 +3,7 @@
 #ifndef HDI_FRONT_H
 #define HDI_FRONT_H
 
+#include "calibrate/calibrate.h"
 #include "device/device.h"
 #include "plan/plan.h"
 #include "program/program.h"
@@ -91,29 +92,11 @@ typedef struct hdi_crossing {
     void    *host; /* on its way, where neither device's memory is mapped; made when it is needed first */
 } hdi_crossing;
 
-/* A run with the writes before it and the reads after it: how long the caller was in calls of the plan. */
-typedef struct hdi_round {
-    uint64_t spent_ns;
-    bool     unwatched; /* it is not timed */
-    bool     ran, counts; /* as a usual one */
-    bool     waited;    /* for the run: the plan may move */
-} hdi_round;
-
 /* What a plan with route "auto" was predicted to take, by device (the plan's, the one beside it). */
 typedef struct hdi_routed {
-    double   families_ns[2][HDI_FAMILY_COUNT]; /* by the figures alone; NONE: of submissions */
     uint8_t *places;    /* of each node of the program; NULL: the route is another one */
-    bool    *resident;  /* of each node: an input that is written once */
     uint32_t node_count;
-    uint64_t since;     /* the run that these places began with */
     hdi_text text;      /* where each operation is, and why */
-    hdi_trial trial;    /* what runs took, here and at other places */
-    uint32_t candidate; /* of the trial, that these places are */
-    uint8_t *shared;    /* the places of the trial's candidate on both devices; NULL: there is none */
-    uint64_t key;       /* of the program, its wishes and devices, among the trials that a device keeps, */
-    uint64_t kept;      /* of which there were so many when the plan looked at them last */
-    hdi_round round;    /* under way */
-    double   looked_ns, looking_ns; /* what the plan's rounds had taken when the candidates were looked at last, and how long that took */
 } hdi_routed;
 
 struct hd_plan {
@@ -131,7 +114,6 @@ struct hd_plan {
     hdi_text     program_text; /* explains, and is planned anew on a fail-over */
     hdi_text     segments_text;
     hdi_routed   routed;
-    hd_plan     *left;         /* until the next run, the parts at other places where the plan was: outputs, and inputs that were not written anew; NULL: none */
     hd_plan_stats stats;
     bool         ran;          /* outputs can be read */
 };
@@ -191,84 +173,14 @@ typedef struct hdi_core_run {
     uint64_t        number;     /* in traces; 0: none */
 } hdi_core_run;
 hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out_records, hd_error *error);
-/* ---- verify.c: which kernel variants are right on a device, judged once and kept beside the compiled kernels ---- */
-hd_status hdi_verdicts_open(hd_device *device, hd_error *error);
-void hdi_verdicts_close(hd_device *device);
-/* The device's facts, with what is known to be wrong and what was chosen. */
-void hdi_verdicts_caps(hd_device *device, hdi_caps *out_caps);
-/* A plan of variants that are not known to be wrong; those that were never judged are judged first, where the context asks for it. */
-hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
-/* ---- tune.c: what a device takes for its work, measured or assumed, kept beside the compiled kernels ---- */
-hd_status hdi_tuned_open(hd_device *device, hd_error *error);
-void hdi_tuned_close(hd_device *device);
-/* What is known now. */
-void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned);
-/* Which options of kernels were chosen (NULL: not asked); returns a hash of them. */
-uint64_t hdi_tuned_choices(hd_device *device, hdi_choices *out_choices);
-/* A choice for a class, kept from now on (NULL: none). Statuses: LIMIT, IO. */
-hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *choice, hd_error *error);
-/* What is known of a program's candidates; false: nothing that was kept behind the first `after` trials. `out_shared` is NULL where it has none, else yours. */
-bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, uint64_t after, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator);
-/* Keeps a copy in place of what was known, or of what was kept longest ago; returns how many were kept by then. Without memory nothing is kept. */
-uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
-uint64_t hdi_tuned_trials_kept(hd_device *device); /* so far, of all programs */
-/* A measured run teaches (hdi_learn). */
-void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
 /* ---- routing.c: route "auto" ---- */
-/* Places from what is known of both devices and of earlier rounds of the program, whose text's hash is `program_hash`. `earlier` (NULL: none)
- * is the plan's own: its trial goes on, and what is resident is taken from it in place of the desc's names. `out_stats` learns what was
- * predicted. hdi_routed_free ends `out_routed`, also after a failure. */
-hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, uint64_t program_hash, const hdi_routed *earlier,
-                             hdi_routed *out_routed, hd_plan_stats *out_stats, hd_error *error);
+/* Places from what is known of both devices. `out_stats` learns what was predicted. hdi_routed_free ends `out_routed`, also after a failure. */
+hd_status hdi_routing_places(hd_device *const devices[2], const hd_program *program, const hd_plan_desc *desc, hdi_routed *out_routed,
+                             hd_plan_stats *out_stats, hd_error *error);
 void hdi_routed_free(hdi_routed *routed, const hd_allocator *allocator);
-/* Fills in what rounds were measured to take. */
-void hdi_routing_tell(const hd_plan *plan, hd_plan_stats *stats);
-void hdi_routed_explain(const hd_plan *plan, hdi_text *out_text);
-/* What the segments of a run took on either device teaches both. */
-void hdi_routing_learn(hd_plan *plan, const uint64_t measured_ns[2]);
-/* Is the coming run one to measure? */
-bool hdi_routing_is_due(const hd_plan *plan);
-/* Around each of the caller's calls: enter's result goes to leave; 0: there is nothing to time. After a run, one that is not a read begins a round:
- * where rounds say that another candidate is worth it, the plan's segments are then made anew there, and states move. A plan with buffers of
- * the caller's stays, and so does one whose last run was only submitted. On failure it stays as it is. */
-uint64_t hdi_routing_enter(hd_plan *plan, bool reads);
-void hdi_routing_leave(hd_plan *plan, uint64_t entered_ns);
-void hdi_routing_ran(hd_plan *plan, bool waited, bool counts);
-/* Before a run: inputs that the caller has not written since the plan moved are brought along. */
-hd_status hdi_routing_bring(hd_plan *plan, hd_error *error);
-/* Ends what is left where the plan was. */
-void hdi_routing_forget(hd_plan *plan);
-/* The plan ends: later ones of the same program begin with what is known. */
-void hdi_routing_keep(hd_plan *plan);
-/* ---- known_answers.c: small programs, run on a device and in plain C ---- */
-typedef struct hdi_judgement {
-    uint32_t answers; /* that were compared; 0: no plan for the device has this variant */
-    double   worst;   /* largest error as a share of its bound; above 1: wrong */
-} hdi_judgement;
-/* Compares the answers for a variant's forms, on a device with these facts; out[form] of each. The statuses are those of a
- * device that cannot answer; a kernel that it does not take counts as wrong. */
-hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement out[64], hd_error *error);
-/* Compiles side by side what the answers for these variants need, so that judging finds it in memory. */
-hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_variant *variants, uint32_t count, hd_error *error);
-/* Are f32 sums and products rounded, and subnormals kept, as exact mode needs? */
-hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error);
-/* Loads all kernels that can be loaded, compiled side by side: one that fails is left out, and marked in `wanted`. */
-hd_status hdi_known_load(hd_device *device, hdi_wanted_kernel *wanted, uint32_t count, hd_error *error);
-/* Ordinary numbers for an input, the same ones for the same seed. Its name may tell their range: "x -1 1". */
-void hdi_known_input(const hdi_node *node, uint64_t seed, void *out_bytes);
-/* The largest error of `given` as a share of its bound, which is a few units of the type and `share` of the largest element. */
-double hdi_known_error(const hdi_reference_tensor *right, const void *given, float share);
-/* Changes with the answers: verdicts of others are not taken over. */
-uint64_t hdi_known_answers_hash(void);
-/* ---- choices.c: which option of a kernel is the fastest on a device ---- */
-/* Is the option faster, by times of the rules' own and of it, measured in turn in so many rounds: by more than 3 %, and in three
- * rounds of four? `out_gain`: how many times as long the rules' own took. */
-bool hdi_choice_pays(const uint64_t *standard_ns, const uint64_t *option_ns, uint32_t rounds, double *out_gain);
 /* ---- parts.c: the segments of a plan, made ---- */
 /* Makes plan->parts by desc.route, all that hangs on them, and plan->memory. What was made is the plan's in any case. */
 hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t program_hash, hd_error *error);
-/* The same for a route "auto" that chose these places. */
-hd_status hdi_parts_make_at(hd_plan *plan, const hd_program *program, const uint8_t *places, uint64_t program_hash, hd_error *error);
 /* The same memory without taking it. */
 hd_status hdi_parts_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory, hd_error *error);
 /* Ends or retires all of it. */

@@ -112,11 +112,7 @@ static hd_status estimate_segments(hd_device *const devices[2], const hd_program
     hdi_caps caps[2];
     hdi_routed routed = { .text = { .allocator = program->allocator } };
     hd_plan_stats stats;
-    hdi_text text = { .allocator = program->allocator };
-    if (is_auto(desc)) hdi_program_print(program, &text);
-    hd_status status = text.failed ? no_memory(error) : HD_OK;
-    if (!status && is_auto(desc)) status = hdi_routing_places(devices, program, desc, hdi_hash(HDI_HASH_START, text.bytes, text.count), NULL, &routed, &stats, error);
-    hdi_text_free(&text);
+    hd_status status = is_auto(desc) ? hdi_routing_places(devices, program, desc, &routed, &stats, error) : HD_OK;
     if (!status) status = cut(devices[0], program, desc, routed.places, &made, &hash, error);
     hdi_routed_free(&routed, program->allocator);
     if (status) return status;
@@ -241,7 +237,7 @@ static hd_status make_segments(hd_plan *plan, const hd_program *program, const p
     return status;
 }
 
-hd_status hdi_parts_make_at(hd_plan *plan, const hd_program *program, const uint8_t *places, uint64_t program_hash, hd_error *error) {
+static hd_status make_at(hd_plan *plan, const hd_program *program, const uint8_t *places, uint64_t program_hash, hd_error *error) {
     pieces made;
     hd_status status = cut(plan->device, program, &plan->desc, places, &made, &program_hash, error);
     if (status) return status;
@@ -255,8 +251,8 @@ hd_status hdi_parts_make(hd_plan *plan, const hd_program *program, uint64_t prog
     hd_status status = check_desc(plan->device, desc, error);
     if (!status && !is_whole(desc)) {
         hd_device *const devices[2] = { plan->device, desc->beside };
-        if (is_auto(desc)) status = hdi_routing_places(devices, program, desc, program_hash, NULL, &plan->routed, &plan->stats, error);
-        return status ? status : hdi_parts_make_at(plan, program, plan->routed.places, program_hash, error);
+        if (is_auto(desc)) status = hdi_routing_places(devices, program, desc, &plan->routed, &plan->stats, error);
+        return status ? status : make_at(plan, program, plan->routed.places, program_hash, error);
     }
     if (!status) status = new_parts(plan, 1, error);
     if (status) return status;

@@ -32,7 +32,6 @@ void hdi_plan_fill_stats(hd_plan *plan) {
 }
 
 static void free_plan(hd_plan *plan, bool reusable) {
-    hdi_routing_forget(plan);
     hdi_parts_end(plan, reusable);
     hdi_text_free(&plan->program_text);
     hdi_routed_free(&plan->routed, &plan->context->allocator);
@@ -75,7 +74,6 @@ void hdi_plan_end(hd_plan *plan) {
     hd_context *context = plan->context;
     hdi_drive_stop(plan, HD_STATUS_WRONG_STATE);
     hdi_streams_end(plan);
-    hdi_routing_keep(plan);
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next)
         if (HDI_OBJECT(at, hd_ticket, link)->plan == plan) HDI_OBJECT(at, hd_ticket, link)->plan = NULL;
@@ -106,7 +104,6 @@ hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory) {
 hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats) {
     if (!plan || !out_stats) return HD_STATUS_NULL_POINTER;
     *out_stats = plan->stats;
-    hdi_routing_tell(plan, out_stats);
     return HD_OK;
 }
 
@@ -166,7 +163,6 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
     if (!plan || !name || !data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     uint32_t part, slot;
-    const uint64_t entered_ns = hdi_routing_enter(plan, false);
     hd_status status = find(plan, name, HDI_KIND(INPUT) | HDI_KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error); /* segments that were not handed over yet may read it */
     if (!status && plan->desc.failover) status = keep_shadow(plan->parts[part].core, slot, data, &error);
@@ -176,7 +172,6 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error); /* writes all shadows, this one too */
     }
-    hdi_routing_leave(plan, entered_ns);
     return done(plan->context, status, &error);
 }
 
@@ -219,28 +214,7 @@ static hd_status keep_states(hd_plan *plan, hd_error *error) {
     return HD_OK;
 }
 
-/* A run that is timed, for routes to learn from. */
-static hd_status run_measured(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    uint64_t measured_ns[2];
-    const hd_status status = hdi_drive_measure(plan, timeout_ns, measured_ns, error);
-    if (!status) hdi_routing_learn(plan, measured_ns);
-    return status;
-}
-
-/* A run of a plan whose route is "auto": where it is best, and timed. */
-static hd_status run_routed(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    const uint64_t entered_ns = hdi_routing_enter(plan, false);
-    const bool measured = hdi_routing_is_due(plan);
-    hd_status status = hdi_routing_bring(plan, error);
-    if (!status) status = measured ? run_measured(plan, timeout_ns, error) : hdi_drive_start(plan, error);
-    if (!status && !measured) status = hdi_drive_wait(plan, timeout_ns, error);
-    hdi_routing_leave(plan, entered_ns);
-    hdi_routing_ran(plan, !status, !status && (!measured || plan->part_count == 1));
-    return status;
-}
-
 static hd_status run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    if (plan->routed.places) return run_routed(plan, timeout_ns, error);
     hd_status status = hdi_drive_start(plan, error);
     if (!status) status = hdi_drive_wait(plan, timeout_ns, error);
     if (!status && plan->desc.failover) status = keep_states(plan, error);
@@ -289,21 +263,18 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
     if (!plan || !name || !out_data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     uint32_t part, slot;
-    const uint64_t entered_ns = hdi_routing_enter(plan, true);
     hd_status status = find(plan, name, HDI_KIND(OUTPUT) | HDI_KIND(STATE), bytes, &part, &slot, &error);
     if (!status) status = hdi_drive(plan, true, 0, &error);
     const bool output = !status && plan->parts[part].core->plan->slots[slot].kind == HDI_STORAGE_OUTPUT;
-    hd_plan *from = output && plan->left ? plan->left : plan;
-    if (output && !from->ran) status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
+    if (output && !plan->ran) status = hdi_fail(&error, HD_STATUS_WRONG_STATE, "output \"%s\" is read before the first run", name);
     if (status) return hdi_context_keep(plan->context, &error);
-    status = read_port(from, name, out_data, &error);
+    status = read_port(plan, name, out_data, &error);
     if (may_move(plan, status)) { /* lost after the run was handed over: do the run again elsewhere */
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);
         if (!status && plan->ran) status = run_somewhere(plan, 0, &error);
         if (!status) status = read_port(plan, name, out_data, &error);
     }
-    hdi_routing_leave(plan, entered_ns);
     return done(plan->context, status, &error);
 }
 
@@ -378,11 +349,7 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
     hd_error error = { 0 };
     hd_ticket *ticket = hdi_alloc(&context->allocator, sizeof *ticket);
     if (!ticket) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
-    const uint64_t entered_ns = hdi_routing_enter(plan, false);
-    hd_status status = hdi_routing_bring(plan, &error);
-    if (!status) status = hdi_drive_start(plan, &error);
-    hdi_routing_leave(plan, entered_ns);
-    hdi_routing_ran(plan, false, false); /* when it ends is the caller's to see */
+    hd_status status = hdi_drive_start(plan, &error);
     if (may_move(plan, status)) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error);

@@ -3,7 +3,7 @@
 #ifndef HDI_KERNEL_H
 #define HDI_KERNEL_H
 
-#include "cmds/caps.h"
+#include "facts/caps.h"
 #include "cmds/cmds.h"
 #include "kernels/abi.h"
 #include "program/program.h"

@@ -8,7 +8,7 @@
 #ifndef HDI_PLAN_H
 #define HDI_PLAN_H
 
-#include "cmds/caps.h"
+#include "facts/caps.h"
 #include "cmds/cmds.h"
 #include "kernels/kernel.h"
 #include "program/program.h"

@@ -6,20 +6,6 @@
 
 enum { FEW_ROWS = 8, CHAIN_STEPS = 8, COSTLY_FLOPS = 20 };
 
-const char *hdi_family_name(hdi_family family) {
-    static const char *const names[HDI_FAMILY_COUNT] = { "none",
-#define HDI_FAMILY_NAME(code, name, text) name,
-        HDI_FAMILY_LIST(HDI_FAMILY_NAME)
-#undef HDI_FAMILY_NAME
-    };
-    return (unsigned)family < HDI_FAMILY_COUNT ? names[family] : "?";
-}
-
-const char *hdi_width_name(hdi_width width) {
-    static const char *const names[HDI_WIDTH_COUNT] = { "word", "half", "quantised" };
-    return (unsigned)width < HDI_WIDTH_COUNT ? names[width] : "?";
-}
-
 /* ---- one node ---- */
 
 static bool is_costly(hdi_op op) {

@@ -1,7 +1,7 @@
 /* fuzz_caps.c: any bytes as a device's description. What is taken prints to a text that reads back the same; every failure
  * names its line.
  * options: -max_len=4096 */
-#include "cmds/caps.h"
+#include "facts/caps.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

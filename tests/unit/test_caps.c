@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cmds/caps.h"
+#include "facts/caps.h"
 
 static void assert_round_trip(const hdi_caps *caps) {
     hdi_text text = { .allocator = &hdi_default_allocator };

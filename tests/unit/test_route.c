@@ -1,5 +1,5 @@
 /* test_route.c: figures are found again from invented samples, with noise and outliers; tuning files keep them, and refuse what
- * is not well formed line by line; what runs teach moves the factors, and time moves them back. */
+ * is not well formed line by line. */
 #define _POSIX_C_SOURCE 200809L
 #include "program_cases.h"
 #include "route/route.h"
@@ -373,39 +373,13 @@ static void the_file_is_kept(void **state) {
     assert_false(hdi_tuning_save(&hdi_default_allocator, folder, &t));
 }
 
-/* ---- learning ---- */
-
-#define SECOND UINT64_C(1000000000)
-
-static void runs_teach(void **state) {
-    (void)state;
-    hdi_learned learned = { 0 };
-    const double predicted[HDI_FAMILY_COUNT] = { [HDI_FAMILY_NONE] = 1000, [HDI_FAMILY_MATMUL] = 99000 };
-    uint64_t now = 5 * SECOND;
-    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) == 1);
-    for (int run = 0; run < 12; run++) hdi_learn(&learned, predicted, 300000, now);
-    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) * 99000 + hdi_learned_factor(&learned, HDI_FAMILY_NONE, now) * 1000, 300000, 0.01);
-    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_COPY, now) == 1);
-    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now + 20 * SECOND), sqrt(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)), 1e-6);
-    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now + 3600 * SECOND), 1, 1e-6);
-    for (int run = 0; run < 40; run++) hdi_learn(&learned, predicted, 1e15, now);
-    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) <= 64);
-    hdi_learn(&learned, predicted, NAN, now);
-    hdi_learn(&learned, predicted, -1, now);
-    hdi_learn(&learned, (const double[HDI_FAMILY_COUNT]){ 0 }, 5, now);
-    assert_true(isfinite(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)));
-    int due = 0;
-    for (uint64_t run = 0; run < 25600; run++) due += hdi_learn_due(run);
-    assert_true(hdi_learn_due(0) && hdi_learn_due(1) && !hdi_learn_due(2) && due == 101);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_found_again), cmocka_unit_test(outliers_count_little), cmocka_unit_test(parts_are_never_negative), cmocka_unit_test(bad_samples_are_left_out),
         cmocka_unit_test(measurements_merge), cmocka_unit_test(a_curve_is_straight_between_knots), cmocka_unit_test(a_curve_tells_short_sizes_apart), cmocka_unit_test(a_curve_shows_what_the_line_misses), cmocka_unit_test(large_sizes_are_not_free),
         cmocka_unit_test(submissions_take_less_than_any_run), cmocka_unit_test(a_device_is_fitted),
         cmocka_unit_test(assumptions_are_of_the_right_size), cmocka_unit_test(text_reads_back), cmocka_unit_test(lines_are_refused_one_by_one),
-        cmocka_unit_test(the_file_is_kept), cmocka_unit_test(runs_teach),
+        cmocka_unit_test(the_file_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

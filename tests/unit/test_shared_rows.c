@@ -215,7 +215,7 @@ static void invent(hd_device *of, double ns_per_flop) {
 
 enum { N = 192 };
 
-/* y = scale a w, and a state that each run writes a row of. Plans of a program that was known before begin where it was fastest. */
+/* y = scale a w, and a state that each run writes a row of. */
 static hd_program *product_and_state(float scale) {
     hd_program *p = hd_program_create(context);
     const hd_value a = hd_input(p, "a", HD_F32, HD_SHAPE(N, N)), w = hd_input(p, "w", HD_F32, HD_SHAPE(N, N));
@@ -257,11 +257,11 @@ static void auto_shares_rows_where_that_pays(void **state) {
     static char text[1 << 16];
     open_devices("cpu", "cpu");
     hd_program *p = product_and_state(2);
-    invent(device, 10); /* far more than it takes, so that no other place is tried */
+    invent(device, 10);
     invent(beside, 10);
     hd_plan_stats stats = run_both(p, 5, text, sizeof text);
     if (!strstr(text, " rows 0-95 matmul (matmul word): on cpu:") || !strstr(text, "because both devices compute rows at the same time")) fail_msg("%s", text);
-    assert_true(stats.segments == 2 && stats.tried_runs == 0);
+    assert_true(stats.segments == 2);
     assert_true((double)stats.predicted_ns < 0.6 * (double)stats.predicted_device_ns);
     hd_program_destroy(p);
     p = product_and_state(3);
@@ -271,25 +271,10 @@ static void auto_shares_rows_where_that_pays(void **state) {
     hd_program_destroy(p);
 }
 
-/* What was predicted is far too little: other places are tried, and the inputs move from pieces to one device and back. */
-static void auto_moves_pieces(void **state) {
-    (void)state;
-    static char text[1 << 16];
-    open_devices("cpu", "cpu");
-    hd_program *p = product_and_state(4);
-    invent(device, 0.01);
-    invent(beside, 0.01);
-    const hd_plan_stats stats = run_both(p, 40, text, sizeof text);
-    if (!strstr(text, " rows 0-95 matmul")) fail_msg("%s", text);
-    assert_true(stats.tried_runs > 0);
-    hd_program_destroy(p);
-}
-
 int main(void) {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_context, close_context)
     const struct CMUnitTest tests[] = {
         TEST(rows_are_shared), TEST(rows_are_shared_with_vulkan), TEST(rows_are_shared_with_opencl), TEST(pieces_are_what_travels), TEST(auto_shares_rows_where_that_pays),
-        TEST(auto_moves_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

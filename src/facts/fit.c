@@ -3,7 +3,7 @@
  * which are 16, and the best one without a negative part wins. Errors are relative: a run of 10 us counts as much as one of
  * 10 ms, and half the time is as far off as twice the time. Samples far off the others lose their weight in a few rounds. What a
  * line cannot show is kept beside it as a curve: the median share of the line that samples of about one length took. */
-#include "route/route.h"
+#include "facts/facts.h"
 #include <math.h>
 #include <stdlib.h>
 

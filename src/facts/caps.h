@@ -3,7 +3,7 @@
 #ifndef HDI_CAPS_H
 #define HDI_CAPS_H
 
-#include "cmds/choices.h"
+#include "facts/choices.h"
 
 /* X(name, what it is). All are uint64_t. */
 #define HDI_CAPS_LIST(X) \

@@ -1,4 +1,4 @@
-/* measure.c: a fixed piece of work by which the routes to one GPU are compared: many small steps that wait for each other, as a
+/* rank.c: a fixed piece of work by which the routes to one GPU are compared: many small steps that wait for each other, as a
  * decoder's do, and bytes on their way to the device. */
 #include "front/front.h"
 

@@ -1,5 +1,5 @@
 /* caps.c: a device's facts as text and back, for `heddle devices -v`, `heddle explain --caps` and the golden tests. */
-#include "cmds/caps.h"
+#include "facts/caps.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* choices.c: the table of choices, its classes, and both as text. Pure. */
-#include "cmds/choices.h"
+#include "facts/choices.h"
 #include <stdio.h>
 
 enum { FINE_ROWS = 4, MOST_CLASS = 63 };

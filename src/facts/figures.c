@@ -1,6 +1,20 @@
-/* cost.c: what a device takes for work: by its figures where it was measured, else by what its facts make likely. */
-#include "route/route.h"
+/* figures.c: what a device takes for work: by its figures where it was measured, else by what its facts make likely. */
+#include "facts/facts.h"
 #include <math.h>
+
+const char *hdi_family_name(hdi_family family) {
+    static const char *const names[HDI_FAMILY_COUNT] = { "none",
+#define HDI_FAMILY_NAME(code, name, text) name,
+        HDI_FAMILY_LIST(HDI_FAMILY_NAME)
+#undef HDI_FAMILY_NAME
+    };
+    return (unsigned)family < HDI_FAMILY_COUNT ? names[family] : "?";
+}
+
+const char *hdi_width_name(hdi_width width) {
+    static const char *const names[HDI_WIDTH_COUNT] = { "word", "half", "quantised" };
+    return (unsigned)width < HDI_WIDTH_COUNT ? names[width] : "?";
+}
 
 double hdi_figure_line(const hdi_figure *figure, double flops, double bytes) {
     return figure->fixed_ns + flops * figure->ns_per_flop + bytes * figure->ns_per_byte;

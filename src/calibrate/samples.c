@@ -1,26 +1,13 @@
-/* tune.c: what a device takes for its work: read from the tuning file when it is first asked for, learned from measurements,
+/* samples.c: what a device takes for its work: read from the tuning file when it is first asked for, learned from measurements,
  * asked by those who choose a device. */
 #include "front/front.h"
 #include <stdio.h>
-
-enum { TRIALS = 64 };
-
-/* What rounds of a program took. */
-typedef struct kept_trial {
-    uint64_t  key, kept; /* when: a count; 0: nothing is here */
-    hdi_trial trial;
-    uint8_t  *shared;
-    uint32_t  node_count;
-} kept_trial;
 
 struct hdi_tuned {
     hdi_mutex   lock;
     bool        known; /* the file was read, if there is one */
     hdi_tuning  tuning;
     uint64_t    choices_hash; /* of tuning.choices */
-    hdi_learned learned;
-    kept_trial  trials[TRIALS];
-    _Atomic uint64_t kept;
 };
 
 /* The processor and how much of it is used: what ran on another one says nothing here. */
@@ -54,7 +41,6 @@ hd_status hdi_tuned_open(hd_device *device, hd_error *error) {
 }
 
 void hdi_tuned_close(hd_device *device) {
-    for (int i = 0; i < TRIALS; i++) hdi_free(device->host->allocator, device->tuned->trials[i].shared, device->tuned->trials[i].node_count);
     hdi_mutex_free(&device->tuned->lock);
     hdi_free(device->host->allocator, device->tuned, sizeof *device->tuned);
     device->tuned = NULL;
@@ -74,15 +60,9 @@ static hdi_tuned *lock(hd_device *device) {
     return tuned;
 }
 
-void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_learned) {
+void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning) {
     const hdi_tuned *tuned = lock(device);
     *out_tuning = tuned->tuning;
-    *out_learned = tuned->learned;
-    hdi_mutex_unlock(&device->tuned->lock);
-}
-
-void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns) {
-    hdi_learn(&lock(device)->learned, predicted_ns, measured_ns, hdi_now_ns());
     hdi_mutex_unlock(&device->tuned->lock);
 }
 
@@ -108,46 +88,6 @@ hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *ch
     hdi_core_drop_idle(device->context, device); /* they may hold another choice */
     return status;
 }
-
-/* Where the key is kept, or is to be kept. */
-static kept_trial *find_trial(hdi_tuned *tuned, uint64_t key) {
-    kept_trial *oldest = &tuned->trials[0];
-    for (int i = 0; i < TRIALS; i++) {
-        kept_trial *k = &tuned->trials[i];
-        if (k->kept > 0 && k->key == key) return k;
-        if (k->kept < oldest->kept) oldest = k;
-    }
-    return oldest;
-}
-
-bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, uint64_t after, hdi_trial *out_trial, uint8_t **out_shared, const hd_allocator *allocator) {
-    const kept_trial *k = find_trial(lock(device), key);
-    bool found = k->kept > after && k->key == key && k->node_count == node_count;
-    if (found && k->shared) {
-        *out_shared = hdi_alloc(allocator, node_count);
-        found = *out_shared != NULL;
-        if (found) memcpy(*out_shared, k->shared, node_count);
-    }
-    if (found) *out_trial = k->trial;
-    hdi_mutex_unlock(&device->tuned->lock);
-    return found;
-}
-
-uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared) {
-    const hd_allocator *allocator = device->host->allocator;
-    uint8_t *copy = shared ? hdi_alloc(allocator, node_count) : NULL;
-    if (shared && !copy) return hdi_tuned_trials_kept(device);
-    if (copy) memcpy(copy, shared, node_count);
-    hdi_tuned *tuned = lock(device);
-    kept_trial *k = find_trial(tuned, key);
-    hdi_free(allocator, k->shared, k->node_count);
-    const uint64_t kept = atomic_fetch_add(&tuned->kept, 1) + 1;
-    *k = (kept_trial){ .key = key, .kept = kept, .trial = *trial, .shared = copy, .node_count = node_count };
-    hdi_mutex_unlock(&tuned->lock);
-    return kept;
-}
-
-uint64_t hdi_tuned_trials_kept(hd_device *device) { return atomic_load_explicit(&device->tuned->kept, memory_order_relaxed); }
 
 /* The work of every node of a program that is well formed, `program->node_count` of them; yours, also after a failure. */
 static hd_status work_of(const hd_program *program, hdi_work **out_work, hd_error *error) {
@@ -227,8 +167,6 @@ hd_status hd_device_untune(hd_device *device) {
     hdi_tuned *tuned = lock(device);
     assume(device, &tuned->tuning);
     tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
-    memset(&tuned->learned, 0, sizeof tuned->learned);
-    for (int i = 0; i < TRIALS; i++) tuned->trials[i].kept = 0; /* what was kept there goes with the next one */
     bool left = false;
     if (hdi_tuning_path(device->host->cache_dir, &tuned->tuning, path, sizeof path)) {
         FILE *file = fopen(path, "rb");
@@ -249,10 +187,9 @@ hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, si
     enum { ALL = 3 + (HDI_FAMILY_COUNT - 1) * HDI_WIDTH_COUNT };
     hd_device_figure all[ALL];
     hdi_tuning tuning;
-    hdi_learned learned;
     size_t at = 0;
     if (!device || !count) return HD_STATUS_NULL_POINTER;
-    hdi_tuned_get(device, &tuning, &learned);
+    hdi_tuned_get(device, &tuning);
     all[at++] = figure_of("submit", "", &tuning.submit);
     all[at++] = figure_of("upload", "", &tuning.upload);
     all[at++] = figure_of("download", "", &tuning.download);
@@ -270,11 +207,10 @@ hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64
     if (!device || !program) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdi_tuning tuning;
-    hdi_learned learned;
     double transfers_ns = 0;
     hdi_work *work;
     hd_status status = work_of(program, &work, &error);
-    hdi_tuned_get(device, &tuning, &learned);
+    hdi_tuned_get(device, &tuning);
     if (!status && out_run_ns) *out_run_ns = (uint64_t)hdi_cost_alone(&tuning, work, program->node_count);
     for (uint32_t i = 0; i < program->node_count && !status; i++) {
         const hdi_node *node = &program->nodes[i];

@@ -24,7 +24,7 @@ typedef struct answer {
 
 static const answer answers[] = {
 #define ANSWER(kernels, types, data, share, units, text) { kernels, types, data, share, units, text },
-#include "front/known_answers.inc"
+#include "calibrate/known_answers.inc"
 };
 
 /* Sums and products at and below the smallest normal numbers, and halves that round to even. */

@@ -1,4 +1,4 @@
-/* tuning.c: what was measured, kept as text in the cache's folder: a file for each device, driver and machine, a line for
+/* store.c: what was measured, kept as text in the cache's folder: a file for each device, driver and machine, a line for
  * each figure. Anybody may have written it: a line that is not well formed is refused by itself, and nothing in it is more
  * than a number within bounds.
  *
@@ -16,7 +16,7 @@
  * A rate that is left out is one that takes no time. A curve follows the figure that it belongs to: pairs of what the line says,
  * in ns and rising, and the share of it that was measured there. */
 #define _POSIX_C_SOURCE 200809L
-#include "route/route.h"
+#include "facts/facts.h"
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
