@@ -682,32 +682,43 @@ typedef struct hd_plan_desc {
     int      failover;     /* 1: keep host copies, and finish on the next best device when this one is lost */
     int      timestamps;   /* 1: time every dispatch on the device, for hd_plan_timings */
     uint32_t slice_us;     /* longest estimated piece handed to the device at once; 0: 100,000; watchdogs stay asleep */
-    hd_device  *beside;    /* a second device of the context, on which operations may run too; NULL: none */
-    const char *route;     /* where they run; borrowed for the call. NULL or "device": all on the device; "beside": all on the second;
-                              "auto": where they are fastest (hd_device_tune, docs/route.md); or a list such as "matmul=beside,v3-v9=60%,rest=device" of an
-                              operation's name, a value as hd_program_print shows it or a range of such, or "rest". The first that fits
-                              counts, and what none fits is on the device. 60%: the device computes about so much of the operation's rows, and the
-                              second one the others at the same time */
-    const char *const *resident; /* for route "auto": names of inputs that are written once, such as weights, so that they cost nothing in
-                              a run; those of a quantised type need not be named. Borrowed for the call */
+    hd_device *const *beside; /* further devices of the context, on which operations may run too: devices 1, 2, ... of the
+                              plan, whose own is device 0; at most 15. Borrowed for the call; NULL: none */
+    uint32_t    beside_count;
+    const char *route;     /* where operations run; borrowed for the call. NULL: all on device 0. "auto": where they are
+                              predicted to be fastest, by what is known of the devices (docs/route.md). Else a list such
+                              as "matmul=1,v3-v9=rows:60:40,rest=cpu", as told below */
+    int         follow;    /* 1, with route "auto": the plan follows the load of its devices, as told below */
+    const char *const *resident; /* for route "auto": names of inputs that are written once, such as weights, so that they
+                              cost nothing in a run; those of a quantised type need not be named. Borrowed for the call */
     uint32_t    resident_count;
 } hd_plan_desc;
 
-/* PLANS ON TWO DEVICES (hd_plan_desc.beside)
- *   A route cuts the program into segments that each run on one device; a value that one needs of the other crosses over by the
- *   host. Everything below works on the whole by name: an input that both devices read is written to both.
- *   - All that touches a state is on one device: where the route names it, else where most of it is. A route that names both is
- *     refused. Kernels of your own go to the device that runs them.
- *   - Rows are those along the first axis. An operation can be shared by rows whose rows are computed each by itself: element by
- *     element, products by rows of A, along an axis that is not the first. What reads a shared value by the same rows takes them where
- *     they are; for all else they are joined. Inputs that are only read by such rows, and shared outputs, lie on both devices in pieces,
- *     which hd_plan_write and hd_plan_read bring together; no more than the pieces travels. Exact mode gives the same bits. Of what is
- *     named the operations that cannot be shared are on the device; a single value that cannot is refused.
+/* PLANS ON SEVERAL DEVICES (hd_plan_desc.beside)
+ *   A route cuts the program into segments that each run on one device. A value that another device needs crosses over by
+ *   the host. Everything below works on the whole by name: an input that two devices read is written to both.
+ *   - A route is a list of WHAT=WHERE. WHAT is the name of an operation, a value as hd_program_print shows it (v12), a range
+ *     (v3-v9), or "rest". The first item that fits an operation counts; what none fits is on device 0. WHERE is a device's
+ *     number, its id ("vulkan:0") or the name of its back end, or a share.
+ *   - All that touches a state is on one device: where the route names it, else where most of it is. A route that names two
+ *     devices for it is refused. Kernels of your own go to a device that runs them.
+ *   - Devices share an operation by rows:A:B, columns:A:B or terms:A:B, with a part for each device (0: it has none). Rows are
+ *     those along the first axis, columns those along the last one; terms are those of a product's sums: each device sums its
+ *     own, and the sums are added in the order of the devices. Rows can be shared where they are computed each by itself,
+ *     columns of products beside weights of two axes and of what is computed element by element. What reads a shared value by
+ *     the same pieces takes them where they are; for all else they are joined. An input that is only read by pieces of its
+ *     rows, and an output that is shared by rows, lies on the devices in pieces, which hd_plan_write and hd_plan_read bring
+ *     together. Of what is named, operations that cannot be shared are on device 0; a single value that cannot is refused.
+ *   - Exact mode gives the same bits for every route; it refuses terms, whose sums would be added in another order.
  *   - Segments that do not wait for each other run at the same time. hd_plan_submit hands over what can be without waiting;
  *     hd_ticket_poll and hd_ticket_wait hand over what comes next, and so do the plan's own calls, which wait for all of it
  *     first. A ticket of such a plan is therefore used by the plan's thread. Ending the plan leaves segments out that were not
  *     handed over yet; their ticket says WRONG_STATE.
- *   - The budget holds on each device by itself. Fail-over is refused. */
+ *   - The budget holds on each device by itself.
+ *   - A plan never changes. One that follows the load (hd_plan_desc.follow) consists of several finished plans: all on each
+ *     device, and the best of those in which several compute. Their memory counts together. Between runs of hd_plan_run a rule
+ *     chooses which one is next: another one where runs have become clearly slower than it is known to take; every few seconds
+ *     it looks how long others take now. Inputs that were written and states go along. */
 
 /** Decides how `program` runs on `device` and compiles what it needs. A program of the same structure that was planned
  *  before and is idle again is taken from the cache whole: nothing is built, compiled or recorded.
@@ -735,8 +746,9 @@ HD_API hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_mem
  *  Statuses: NULL_POINTER, NAME_NOT_FOUND, SHAPE (wrong size), DEVICE_LOST, TIMEOUT. */
 HD_API hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint64_t bytes);
 /** Uses the caller's buffer, from `offset` on, in place of the plan's own memory for an input, state or output; offset
- *  is a multiple of 256. The buffer must outlive its use. Statuses: NAME_NOT_FOUND, LIMIT, INVALID_ARGUMENT, UNSUPPORTED (with
- *  fail-over; what both devices of the plan use). */
+ *  is a multiple of 256. The buffer must outlive its use. A value that several devices of
+ *  the plan use is bound on each by a call with a buffer of that device. Statuses: NAME_NOT_FOUND, LIMIT, INVALID_ARGUMENT (no segment on
+ *  the buffer's device uses it), UNSUPPORTED (a plan with fail-over or one that follows the load; a value in pieces). */
 HD_API hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset);
 /** Wishes for a run. */
 typedef struct hd_run_desc {
@@ -766,18 +778,15 @@ typedef struct hd_plan_stats {
     uint64_t last_submit_ns;      /* host time of the last hand-over */
     uint64_t failovers;           /* times the plan moved to another device */
     uint32_t segments;            /* 1 where the plan is on one device */
-    uint64_t crossing_bytes;      /* that travel between its two devices in one run */
+    uint64_t crossing_bytes;      /* that travel between its devices in one run */
     uint64_t predicted_ns;        /* of route "auto": a run with inputs written and outputs read, as it was placed; else 0 */
-    uint64_t predicted_device_ns, predicted_beside_ns; /* the same with all on one of the devices; 0: it cannot compute all */
-    uint64_t measured_runs;       /* of route "auto": runs that were timed, segment by segment, to learn from */
-    uint64_t measured_ns;         /* of route "auto": what a run takes as it is placed now, with the writes before it and the reads behind it;
-                                     0: it ran too seldom there */
-    uint64_t least_ns;            /* the least that a run was measured to take at any places; measured_ns / least_ns - 1 is the regret; 0 likewise */
-    uint64_t tried_runs;          /* of route "auto": runs at other places than those that were known to be fastest, to see what they take */
+    uint64_t predicted_alone_ns;  /* the same with all on the device that is best alone; 0: none computes all */
+    uint32_t alternatives;        /* finished plans that it consists of: 1, or more where it follows the load */
+    uint64_t switches;            /* times that it went from one of them to another */
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);
-/** The device that the plan was made on; another one after a fail-over. */
+/** Device 0 of the plan: that it was made on; another one after a fail-over. */
 HD_API hd_device *hd_plan_device(const hd_plan *plan);
 
 /** One dispatch's time on the device in the last run. */
@@ -817,7 +826,7 @@ typedef struct hd_stream_desc {
     uint32_t depth; /* runs under way at once, 1 to 8; 0: 3. With 1 each run waits for the one before */
 } hd_stream_desc;
 
-/** Makes a stream of runs of `plan`, which is on one device and without fail-over. @param desc NULL for defaults. @param out_stream yours;
+/** Makes a stream of runs of `plan`, which is on one device, without fail-over and does not follow the load. @param desc NULL for defaults. @param out_stream yours;
  *  hd_stream_destroy; it ends with its plan, too. Statuses: NULL_POINTER, LIMIT (depth), UNSUPPORTED (the plan), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_stream_create(hd_plan *plan, const hd_stream_desc *desc, hd_stream **out_stream);
 /** Ends the stream; runs under way go on, but outputs that no ticket took yet are dropped: their tickets say WRONG_STATE. Never waits.

@@ -12,7 +12,10 @@ hd_status hdi_verdicts_open(hd_device *device, hd_error *error);
 void hdi_verdicts_close(hd_device *device);
 /* The device's facts, with what is known to be wrong and what was chosen. */
 void hdi_verdicts_caps(hd_device *device, hdi_caps *out_caps);
-/* A plan of variants that are not known to be wrong; those that were never judged are judged first, where the context asks for it. */
+/* Judges the variants of a plan that were never judged, where the context asks for it. `*out_again`: the plan holds one that
+ * is wrong, or a product that the device's library refuses; that is a fact now, and another plan will be made. */
+hd_status hdi_verdicts_judge(hd_device *device, const hdi_plan *plan, bool *out_again, hd_error *error);
+/* A plan for the device alone whose kernels are known to be right. */
 hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
 /* ---- samples.c: what a device takes for its work, measured or assumed, kept beside the compiled kernels ---- */
 hd_status hdi_tuned_open(hd_device *device, hd_error *error);

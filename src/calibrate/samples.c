@@ -85,7 +85,7 @@ hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *ch
     if (!status && host->cache_dir && !hdi_tuning_save(host->allocator, host->cache_dir, tuning))
         status = hdi_fail(error, HD_STATUS_IO, "the tuning file could not be written in %s", host->cache_dir);
     hdi_mutex_unlock(&device->tuned->lock);
-    hdi_core_drop_idle(device->context, device); /* they may hold another choice */
+    atomic_fetch_add(&device->facts_version, 1); /* plans of before may hold another choice */
     return status;
 }
 

@@ -222,22 +222,29 @@ static hd_status load_products(hd_device *device, const hdi_plan *plan, bool *ou
     return status;
 }
 
+hd_status hdi_verdicts_judge(hd_device *device, const hdi_plan *plan, bool *out_again, hd_error *error) {
+    bool wrong = false, refused = false;
+    hdi_mutex_lock(&device->verdicts->lock);
+    hd_status status = load_products(device, plan, &refused, error);
+    if (!status && !refused && device->verdicts->at_once) status = judge_plan(device, plan, &wrong, error);
+    hdi_mutex_unlock(&device->verdicts->lock);
+    *out_again = wrong || refused;
+    if (*out_again) atomic_fetch_add(&device->facts_version, 1);
+    return status;
+}
+
 hd_status hdi_verdicts_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
-    for (;;) { /* each round but the last finds a variant that is wrong, or a product that is refused */
+    for (bool again = true; again;) { /* each round but the last finds a kernel that is wrong, or a product that is refused */
         hdi_caps caps;
-        bool wrong = false, refused = false;
         hdi_verdicts_caps(device, &caps);
         hd_status status = hdi_plan_make(device->host->allocator, program, &caps, options, out_plan, error);
-        hdi_mutex_lock(&device->verdicts->lock);
-        if (!status) status = load_products(device, *out_plan, &refused, error);
-        if (!status && !refused && device->verdicts->at_once) status = judge_plan(device, *out_plan, &wrong, error);
-        hdi_mutex_unlock(&device->verdicts->lock);
-        if (!status && !wrong && !refused) return HD_OK;
+        if (!status) status = hdi_verdicts_judge(device, *out_plan, &again, error);
+        if (!status && !again) return HD_OK;
         hdi_plan_free(*out_plan);
         *out_plan = NULL;
         if (status) return status;
-        if (wrong) hdi_core_drop_idle(device->context, device);
     }
+    return HD_OK;
 }
 
 /* ---- all of them ---- */
@@ -282,7 +289,7 @@ hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, 
     for (uint32_t i = 0; i < HDI_COUNT(variants) && !status; i++) status = verify_module(device, variants[i], report, user, &wrong, &error);
     save(device);
     hdi_mutex_unlock(&device->verdicts->lock);
-    hdi_core_drop_idle(device->context, device); /* they may hold what is wrong */
+    atomic_fetch_add(&device->facts_version, 1); /* plans of before may hold what is wrong */
     if (out_wrong) *out_wrong = wrong;
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
 }

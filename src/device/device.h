@@ -5,6 +5,7 @@
 #define HDI_DEVICE_H
 
 #include "device/backend.h"
+#include <stdatomic.h>
 
 /* ---- registry.c ---- */
 
@@ -68,6 +69,7 @@ struct hd_device {
     char                selection[512];
     hdi_verdicts       *verdicts;  /* the front's: which kernels are right on it */
     hdi_tuned          *tuned;     /* the front's: what it takes for its work */
+    _Atomic uint64_t    facts_version; /* another one whenever what is known of the device changes */
     hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */
     hdi_mutex           lock;      /* guards the back end's device and everything below */
     hdi_backend_device *handle;

@@ -39,14 +39,14 @@ hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buf
 }
 
 void hdi_buffer_end(hd_buffer *buffer) {
-    hd_context *context = buffer->device->context;
     hdi_device_free(buffer->device, buffer->memory, (buffer->bytes + 3) & ~UINT64_C(3));
-    hdi_context_remove(context, &buffer->link);
-    hdi_free(&context->allocator, buffer, sizeof *buffer);
+    hdi_free(&buffer->device->context->allocator, buffer, sizeof *buffer);
 }
 
 void hd_buffer_destroy(hd_buffer *buffer) {
-    if (buffer) hdi_buffer_end(buffer);
+    if (!buffer) return;
+    hdi_context_remove(buffer->device->context, &buffer->link);
+    hdi_buffer_end(buffer);
 }
 
 hd_status hd_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes) {

@@ -72,6 +72,19 @@ void hdi_context_remove(hd_context *context, hdi_link *link) {
     hdi_mutex_unlock(&context->lock);
 }
 
+hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user), const void *user) {
+    hdi_link *found = NULL;
+    hdi_mutex_lock(&context->lock);
+    for (hdi_link *at = list->next; at != list && !found; at = at->next)
+        if (matches(at, user)) found = at;
+    if (found) {
+        hdi_list_remove(found);
+        context->live--;
+    }
+    hdi_mutex_unlock(&context->lock);
+    return found;
+}
+
 uint64_t hd_context_live_objects(const hd_context *context) {
     if (!context) return 0;
     hd_context *writable = (hd_context *)(uintptr_t)context; /* only its lock is touched */
@@ -149,13 +162,13 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     context->allocator = allocator;
     hd_status status = resolve(context, desc);
     if (!status) context->host.thread_pool = hdi_thread_pool_new(&context->allocator, context->host.cpu_threads);
-    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock))) status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle))) status = HD_STATUS_OUT_OF_HOST_MEMORY;
     if (status) {
         hdi_thread_pool_free(context->host.thread_pool);
         hdi_free(&allocator, context, sizeof *context);
         return status;
     }
-    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->streams, &context->tickets, &context->idle };
+    hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->tickets };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     *out_context = context;
     return HD_OK;
@@ -167,6 +180,7 @@ void hd_context_destroy(hd_context *context) {
     while (!hdi_list_empty(&context->programs)) hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, link));
     while (!hdi_list_empty(&context->kernels)) hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, link));
     hdi_registry_free(&context->registry);
+    hdi_idle_free(&context->idle);
     hdi_mutex_free(&context->lock);
     hdi_thread_pool_free(context->host.thread_pool);
     hd_allocator allocator = context->allocator;

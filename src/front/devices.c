@@ -71,7 +71,7 @@ hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_tex
 
 static void relieve(void *user) {
     hd_device *device = user;
-    hdi_core_drop_idle(device->context, device);
+    hdi_idle_drop(&device->context->idle, device);
 }
 
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error) {
@@ -117,33 +117,31 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     return status ? hdi_context_keep(context, &error) : HD_OK;
 }
 
-/* Has the plan parts on the device, or may it go there? */
-static bool uses(const hd_plan *plan, const hd_device *device) {
-    bool used = plan->device == device || (plan->routed.places && plan->desc.beside == device);
-    for (uint32_t p = 0; p < plan->part_count; p++) used |= plan->parts[p].core->device == device;
-    return used;
+static bool is_ticket_of(const hdi_link *link, const void *user) {
+    const hdi_run *run = &HDI_OBJECT(link, hd_ticket, link)->run;
+    bool of = false;
+    for (uint32_t d = 0; d < run->count; d++) of |= run->last[d].device == user;
+    return of;
 }
+
+/* Has the plan segments on the device, or may it go there? */
+static bool is_plan_of(const hdi_link *link, const void *user) {
+    const hd_plan *plan = HDI_OBJECT(link, hd_plan, link);
+    bool of = false;
+    for (uint32_t d = 0; d < plan->device_count; d++) of |= plan->devices[d] == user;
+    return of;
+}
+
+static bool is_buffer_of(const hdi_link *link, const void *user) { return HDI_OBJECT(link, hd_buffer, link)->device == user; }
 
 void hd_device_close(hd_device *device) {
     if (!device) return;
     hd_context *context = device->context;
-    /* Lists are walked with care: ending an object takes it out of its list. */
-    for (hdi_link *at = context->tickets.next, *next; at != &context->tickets; at = next) {
-        next = at->next;
-        hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, link);
-        if (ticket->last[0].device == device || ticket->last[1].device == device) hdi_ticket_end(ticket);
-    }
-    for (hdi_link *at = context->plans.next, *next; at != &context->plans; at = next) {
-        next = at->next;
-        hd_plan *plan = HDI_OBJECT(at, hd_plan, link);
-        if (uses(plan, device)) hdi_plan_end(plan);
-    }
-    hdi_core_drop_idle(context, device);
-    for (hdi_link *at = context->buffers.next, *next; at != &context->buffers; at = next) {
-        next = at->next;
-        hd_buffer *buffer = HDI_OBJECT(at, hd_buffer, link);
-        if (buffer->device == device) hdi_buffer_end(buffer);
-    }
+    hdi_link *found;
+    while ((found = hdi_context_claim(context, &context->tickets, is_ticket_of, device))) hdi_ticket_end(HDI_OBJECT(found, hd_ticket, link));
+    while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device))) hdi_plan_end(HDI_OBJECT(found, hd_plan, link));
+    hdi_idle_drop(&context->idle, device);
+    while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device))) hdi_buffer_end(HDI_OBJECT(found, hd_buffer, link));
     hdi_context_remove(context, &device->link);
     hdi_verdicts_close(device);
     hdi_tuned_close(device);

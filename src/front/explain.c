@@ -18,21 +18,29 @@ static void print_plan(const hdi_plan *plan, hdi_text *out) {
     hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, out);
 }
 
+static hd_status give(hdi_text *text, char *out_text, size_t room, size_t *out_needed) {
+    const hd_status status = hdi_text_out(text, out_text, room, out_needed);
+    hdi_text_free(text);
+    return status;
+}
+
 hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed) {
     if (!plan) return HD_STATUS_NULL_POINTER;
+    const hdi_loaded *loaded = plan->loaded;
     hdi_text text = { .allocator = &plan->context->allocator };
     hdi_text_add(&text, "program\n%s", plan->program_text.bytes);
-    if (plan->routed.text.count > 0) hdi_text_add(&text, "\nroute\n%s", plan->routed.text.bytes);
-    if (plan->segments_text.count > 0) hdi_text_add(&text, "\nsegments\n%s", plan->segments_text.bytes);
-    for (uint32_t p = 0; p < plan->part_count; p++) {
-        const hdi_core *core = plan->parts[p].core;
-        if (plan->segments_text.count > 0) hdi_text_add(&text, "\nsegment %u\n", p);
+    if (plan->route_text.count > 0) hdi_text_add(&text, "\nroute\n%s", plan->route_text.bytes);
+    if (plan->alternative_count > 1)
+        hdi_text_add(&text, "it follows the load: %u finished plans, number %u runs now, %llu switches so far\n", plan->alternative_count, plan->follow.at,
+                     (unsigned long long)plan->stats.switches);
+    if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegments\n%s", loaded->plan->text);
+    for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
+        const hdi_core *core = loaded->segments[s];
+        if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegment %u\n", s);
         print_plan(core->plan, &text);
         print_device(&core->plan->caps, core->device->found.info.id, core->device->selection, &text);
     }
-    hd_status status = hdi_text_out(&text, out_text, room, out_needed);
-    hdi_text_free(&text);
-    return status;
+    return give(&text, out_text, room, out_needed);
 }
 
 hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc, char *out_text, size_t room, size_t *out_needed) {
@@ -42,7 +50,7 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
     hdi_caps caps;
     hdi_plan *plan = NULL;
     if (!desc) desc = &defaults;
-    if (desc->beside || desc->route) return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "a described device runs a program alone; for a route take hd_plan_explain");
+    if (desc->beside_count || desc->route) return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "a described device runs a program alone; for a route take hd_plan_explain");
     hdi_plan_options options = hdi_plan_options_of(desc);
     hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, &error);
     if (!status) status = hdi_plan_make(&context->allocator, program, &caps, &options, &plan, &error);
@@ -52,23 +60,22 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
     hdi_program_print(program, &text);
     print_plan(plan, &text);
     print_device(&plan->caps, "described", NULL, &text);
-    status = hdi_text_out(&text, out_text, room, out_needed);
-    hdi_text_free(&text);
     hdi_plan_free(plan);
-    return status;
+    return give(&text, out_text, room, out_needed);
 }
 
+/* ---- times ---- */
+
 /* The times of one segment's steps, as far as there is room for them. */
-static hd_status part_timings(const hd_plan *plan, const hdi_part *part, hd_timing *out_timings, size_t room, hd_error *error) {
-    const hdi_core *core = part->core;
+static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room, hd_error *error) {
     const hdi_plan *made = core->plan;
     uint32_t got = 0;
     if (made->step_count == 0) return HD_OK;
-    uint64_t *ns = hdi_alloc(&plan->context->allocator, made->step_count * sizeof *ns);
-    hd_status status = ns ? hdi_device_wait(core->device, part->ticket, 0, error) : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
+    uint64_t *ns = hdi_alloc(allocator, made->step_count * sizeof *ns);
+    hd_status status = ns ? hdi_device_wait(core->device, core->run_ticket, 0, error) : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
     if (!status) {
         hdi_mutex_lock(&core->device->lock);
-        status = core->device->backend->profile(core->device->handle, part->ticket, ns, made->step_count, &got, error);
+        status = core->device->backend->profile(core->device->handle, core->run_ticket, ns, made->step_count, &got, error);
         hdi_mutex_unlock(&core->device->lock);
     }
     for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
@@ -76,22 +83,23 @@ static hd_status part_timings(const hd_plan *plan, const hdi_part *part, hd_timi
         const char *kernel = step->kind == HDI_CMD_COPY ? "copy" : step->kind == HDI_CMD_FILL ? "fill" : hdi_plan_module_name(NULL, step->kernel.module);
         out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
     }
-    hdi_free(&plan->context->allocator, ns, made->step_count * sizeof *ns);
+    hdi_free(allocator, ns, made->step_count * sizeof *ns);
     return status;
 }
 
 hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) {
     if (!plan || !count) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = hdi_drive(plan, true, 0, &error);
+    hd_status status = hdi_drive(plan->loaded, true, 0, &error);
     if (status) return hdi_context_keep(plan->context, &error);
-    if (!plan->desc.timestamps || !plan->ran)
+    const hdi_loaded *ran = plan->outputs ? plan->outputs : plan->loaded;
+    if (!plan->desc.timestamps || !ran->ran)
         return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
     const size_t room = *count;
     size_t at = 0;
-    for (uint32_t p = 0; p < plan->part_count && !status; p++) {
-        if (out_timings && at < room) status = part_timings(plan, &plan->parts[p], out_timings + at, room - at, &error);
-        at += plan->parts[p].core->plan->step_count;
+    for (uint32_t s = 0; s < ran->plan->segment_count && !status; s++) {
+        if (out_timings && at < room) status = segment_timings(ran->segments[s], &plan->context->allocator, out_timings + at, room - at, &error);
+        at += ran->segments[s]->plan->step_count;
     }
     *count = at;
     if (status) return hdi_context_keep(plan->context, &error);

@@ -35,7 +35,7 @@ static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
     uint32_t used = 0;
     for (uint32_t p = 0; p < plan->port_count; p++) {
         hdi_loaded_port *port = &loaded->ports[p];
-        *port = (hdi_loaded_port){ plan->ports[p].name, plan->ports[p].kind, plan->ports[p].bytes, loaded->pieces + used, 0 };
+        *port = (hdi_loaded_port){ .name = plan->ports[p].name, .kind = plan->ports[p].kind, .bytes = plan->ports[p].bytes, .pieces = loaded->pieces + used };
         for (uint32_t s = 0; s < plan->segment_count; s++)
             for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++)
                 if (has_piece(plan, s, i, p)) port->pieces[port->piece_count++] = (hdi_port_piece){ s, i, plan->segments[s].slots[i].port_at };
@@ -101,6 +101,7 @@ hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error) {
             core->slots[i] = (hdi_core_slot){ .memory = core->slots[i].memory, .memory_bytes = core->slots[i].memory_bytes };
     }
     link_cores(loaded);
+    for (uint32_t p = 0; p < loaded->plan->port_count; p++) loaded->ports[p].version = 0;
     for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++) status = hdi_core_clear_states(loaded->segments[s], error);
     return status;
 }

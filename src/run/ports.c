@@ -84,10 +84,12 @@ hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error) {
     for (uint32_t p = 0; p < from->plan->port_count && !status; p++) {
         const hdi_loaded_port *port = &from->ports[p];
         if (port->kind == HD_PORT_OUTPUT || !hdi_port_is_written(from, port)) continue;
+        if (port->kind == HD_PORT_INPUT && port->version == to->ports[p].version) continue;
         void *between = port->bytes <= SIZE_MAX ? hdi_alloc(from->allocator, (size_t)port->bytes) : NULL;
         if (!between) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to move \"%s\"", port->name);
         status = hdi_port_read(from, port, between, error);
         if (!status) status = hdi_port_write(to, &to->ports[p], between, error);
+        if (!status) to->ports[p].version = port->version;
         hdi_free(from->allocator, between, (size_t)port->bytes);
     }
     return status;

@@ -79,6 +79,7 @@ typedef struct hdi_loaded_port {
     const char    *name;
     hd_port_kind   kind;
     uint64_t       bytes;
+    uint64_t       version; /* of the bytes that were written; equal in two loaded plans: equal bytes */
     hdi_port_piece *pieces; /* several where devices share it, or each has a copy of an input */
     uint32_t       piece_count;
 } hdi_loaded_port;
@@ -156,7 +157,7 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
  * of it does), LIMIT. */
 hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error);
 bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port);
-/* Copies written inputs and states from one loaded plan of a program to another one. */
+/* Copies states, and inputs of other versions, from one loaded plan of a program to another one. */
 hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error);
 
 /* ---- drive.c: a run, from segment to segment ---- */

@@ -1,0 +1,110 @@
+/* lost.c: moving on when a device is lost. A plan with fail-over keeps host copies of what was written and of its states.
+ * After a loss it is planned anew with other devices in place of the lost ones, and goes on with these copies. */
+#include "front/front.h"
+
+hd_status hdi_plan_keep(hd_plan *plan, const hdi_loaded_port *port, const void *data, hd_error *error) {
+    hdi_shadow *shadow = &plan->shadows[port - plan->loaded->ports];
+    if (!shadow->bytes && port->bytes <= SIZE_MAX) shadow->bytes = hdi_alloc(&plan->context->allocator, (size_t)port->bytes);
+    if (!shadow->bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a host copy of \"%s\"", port->name);
+    if (data) hdi_thread_pool_copy(plan->context->host.thread_pool, shadow->bytes, data, port->bytes);
+    else if (hdi_port_read(plan->loaded, port, shadow->bytes, error)) return error->status;
+    shadow->written = true;
+    return HD_OK;
+}
+
+/* Has the plan the device already? */
+static bool has(const hd_plan *plan, const hd_device *device) {
+    bool found = false;
+    for (uint32_t d = 0; d < plan->device_count; d++) found |= plan->devices[d] == device;
+    return found;
+}
+
+/* An opened device of this id that is not lost; `out_lost`: one of them is. */
+static hd_device *find_open(hd_context *context, const char *id, bool *out_lost) {
+    hd_device *open = NULL;
+    *out_lost = false;
+    hdi_mutex_lock(&context->lock);
+    for (hdi_link *at = context->devices.next; at != &context->devices; at = at->next) {
+        hd_device *device = HDI_OBJECT(at, hd_device, link);
+        if (strcmp(device->found.info.id, id) != 0) continue;
+        *out_lost |= device->lost != HD_OK;
+        if (!device->lost) open = device;
+    }
+    hdi_mutex_unlock(&context->lock);
+    return open;
+}
+
+/* What takes a lost device's place: the best device that the plan has not and that was not lost, opened already or opened
+ * now; else one that the plan has. */
+static hd_status find_next(const hd_plan *plan, const hd_device *lost, hd_device **out_device, hd_error *error) {
+    hd_context *context = plan->context;
+    for (uint32_t i = 0; i < context->registry.ranked_count; i++) {
+        const hdi_found *found = context->registry.ranked[i];
+        bool failed;
+        if (found->info.kind == HD_DEVICE_NULL || strcmp(found->info.id, lost->found.info.id) == 0) continue;
+        *out_device = find_open(context, found->info.id, &failed);
+        if (*out_device && !has(plan, *out_device)) return HD_OK;
+        if (*out_device || failed) continue;
+        if (!hdi_front_open(context, found, NULL, "requested=fail-over because=\"another device was lost\"", out_device, NULL)) return HD_OK;
+    }
+    for (uint32_t d = 0; d < plan->device_count; d++)
+        if (!plan->devices[d]->lost) {
+            *out_device = plan->devices[d];
+            return HD_OK;
+        }
+    return hdi_fail(error, HD_STATUS_DEVICE_LOST, "%s was lost and no other device is left", lost->found.info.id);
+}
+
+static hd_status replace_lost(hd_plan *plan, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t d = 0; d < plan->device_count && !status; d++) {
+        hd_device *const lost = plan->devices[d];
+        hd_device *next = NULL;
+        if (!lost->lost) continue;
+        status = find_next(plan, lost, &next, error);
+        if (status) return status;
+        hdi_mutex_lock(&plan->context->lock); /* those who close devices look at the plan's */
+        plan->devices[d] = next;
+        hdi_mutex_unlock(&plan->context->lock);
+        hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s", lost->found.info.id, next->found.info.id);
+    }
+    return status;
+}
+
+/* Plans the program anew; what was there before is ended. */
+static hd_status plan_anew(hd_plan *plan, hd_error *error) {
+    hd_program *program = NULL;
+    hdi_loaded *const old = plan->loaded;
+    hd_status status = hd_program_parse(plan->context, plan->program_text.bytes, plan->program_text.count, &program);
+    if (status) return hdi_fail(error, status, "the program could not be read again for another device");
+    plan->desc.route = plan->route;
+    status = hdi_planning_make(plan, program, error);
+    plan->desc.route = NULL;
+    hd_program_destroy(program);
+    if (status) return status;
+    plan->runs += old->runs;
+    plan->records += old->records;
+    hdi_loaded_end(old);
+    return HD_OK;
+}
+
+static hd_status bring_copies(hd_plan *plan, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t p = 0; p < plan->loaded->plan->port_count && !status; p++)
+        if (plan->shadows[p].written) status = hdi_port_write(plan->loaded, &plan->loaded->ports[p], plan->shadows[p].bytes, error);
+    return status;
+}
+
+hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
+    hd_status status;
+    do { /* the next device may be lost, too */
+        memset(error, 0, sizeof *error);
+        hdi_drive_stop(plan->loaded, HD_STATUS_DEVICE_LOST);
+        status = replace_lost(plan, error);
+        if (status) return status;
+        status = plan_anew(plan, error);
+        if (!status) status = bring_copies(plan, error);
+    } while (status == HD_STATUS_DEVICE_LOST);
+    plan->stats.failovers += status == HD_OK;
+    return status;
+}

@@ -1,0 +1,134 @@
+/* tickets.c: runs of a plan and the tickets that stand for them. */
+#include "front/front.h"
+
+static hd_status done(hd_context *context, hd_status status, const hd_error *error) { return status ? hdi_context_keep(context, error) : HD_OK; }
+
+/* ---- runs ---- */
+
+/* A plan that follows the load goes on where the rule says. Inputs and states go along before the next run; outputs stay. */
+static void follow(hd_plan *plan, uint64_t took_ns) {
+    hd_error error = { 0 };
+    hdi_loaded *next = plan->alternatives[hdi_follow_next(&plan->follow, took_ns, hdi_now_ns())];
+    if (next == plan->loaded) return;
+    if (hdi_ports_move(plan->loaded, next, &error)) {
+        plan->follow.count = 1; /* it stays where it is, for good */
+        plan->alternatives[0] = plan->loaded;
+        return;
+    }
+    plan->outputs = plan->loaded;
+    plan->loaded = next;
+    plan->stats.switches++;
+}
+
+static hd_status run(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
+    const bool follows = plan->alternative_count > 1;
+    const uint64_t began_ns = follows ? hdi_now_ns() : 0;
+    hd_status status = hdi_drive_start(plan->loaded, error);
+    if (!status) status = hdi_drive_wait(plan->loaded, timeout_ns, error);
+    plan->outputs = NULL;
+    if (!status && follows) follow(plan, hdi_now_ns() - began_ns);
+    for (uint32_t p = 0; p < plan->loaded->plan->port_count && !status && plan->shadows; p++) /* what a later move needs */
+        if (plan->loaded->ports[p].kind == HD_PORT_STATE) status = hdi_plan_keep(plan, &plan->loaded->ports[p], NULL, error);
+    return status;
+}
+
+hd_status hdi_plan_run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
+    for (;;) {
+        hd_error attempt = { 0 };
+        hd_status status = run(plan, timeout_ns, &attempt);
+        if (!hdi_plan_may_move(plan, status)) {
+            if (status && error->status == HD_OK) *error = attempt;
+            return status;
+        }
+        if ((status = hdi_plan_move(plan, error))) return status;
+    }
+}
+
+hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc) {
+    if (!plan) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = hdi_plan_run_once(plan, desc ? desc->timeout_ns : 0, &error);
+    return done(plan->context, status, &error);
+}
+
+/* ---- tickets ---- */
+
+hd_status hdi_ticket_new(hd_context *context, hd_ticket **out_ticket, hd_error *error) {
+    hd_ticket *ticket = hdi_alloc(&context->allocator, sizeof *ticket);
+    if (!ticket) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
+    ticket->context = context;
+    hdi_list_init(&ticket->run.link);
+    *out_ticket = ticket;
+    return HD_OK;
+}
+
+hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
+    if (!plan || !out_ticket) return HD_STATUS_NULL_POINTER;
+    *out_ticket = NULL;
+    hd_error error = { 0 };
+    hd_ticket *ticket = NULL;
+    hd_status status = hdi_ticket_new(plan->context, &ticket, &error);
+    if (status) return hdi_context_keep(plan->context, &error);
+    status = hdi_drive_start(plan->loaded, &error);
+    if (hdi_plan_may_move(plan, status)) {
+        memset(&error, 0, sizeof error);
+        status = hdi_plan_move(plan, &error);
+        if (!status) status = hdi_drive_start(plan->loaded, &error);
+    }
+    if (status) {
+        hdi_free(&plan->context->allocator, ticket, sizeof *ticket);
+        return hdi_context_keep(plan->context, &error);
+    }
+    plan->outputs = NULL;
+    ticket->plan = plan;
+    hdi_run_open(plan->loaded, &ticket->run);
+    hdi_context_add(plan->context, &plan->context->tickets, &ticket->link);
+    *out_ticket = ticket;
+    return HD_OK;
+}
+
+/* Carries an open ticket's run on; fails where it never will be done. */
+static hd_status carry_on(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_error *error) {
+    hd_status status = ticket->run.open ? hdi_drive(ticket->plan->loaded, wait, timeout_ns, error) : HD_OK;
+    if (!status && ticket->run.failed)
+        status = hdi_fail(error, ticket->run.failed, "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
+    return status;
+}
+
+hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
+    if (!ticket || !out_done) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = carry_on(ticket, false, 0, &error);
+    *out_done = !ticket->run.open;
+    for (uint32_t d = 0; d < ticket->run.count && !status && *out_done; d++)
+        status = hdi_device_poll(ticket->run.last[d].device, ticket->run.last[d].ticket, out_done, &error);
+    if (!status && *out_done && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
+    return done(ticket->context, status, &error);
+}
+
+hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
+    if (!ticket) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = carry_on(ticket, true, timeout_ns, &error);
+    for (uint32_t d = 0; d < ticket->run.count && !status; d++)
+        status = hdi_device_wait(ticket->run.last[d].device, ticket->run.last[d].ticket, timeout_ns, &error);
+    if (ticket->plan && hdi_plan_may_move(ticket->plan, status)) {
+        memset(&error, 0, sizeof error);
+        status = hdi_plan_move(ticket->plan, &error);
+        if (!status) status = hdi_plan_run_once(ticket->plan, timeout_ns, &error);
+        if (!status) hdi_run_open(ticket->plan->loaded, &ticket->run);
+    }
+    if (!status && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
+    return done(ticket->context, status, &error);
+}
+
+void hdi_ticket_end(hd_ticket *ticket) {
+    hdi_list_remove(&ticket->run.link);
+    hdi_free(&ticket->context->allocator, ticket, sizeof *ticket);
+}
+
+void hd_ticket_destroy(hd_ticket *ticket) {
+    if (!ticket) return;
+    hdi_context_remove(ticket->context, &ticket->link);
+    hdi_ticket_end(ticket);
+}
