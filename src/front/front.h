@@ -101,7 +101,7 @@ typedef struct hdi_round {
 
 /* What a plan with route "auto" was predicted to take, by device (the plan's, the one beside it). */
 typedef struct hdi_routed {
-    double   families_ns[2][HDI_FAMILY_COUNT]; /* by the figures alone; NONE: of submissions */
+    double   families_ns[2][HDI_KIND_COUNT]; /* by the figures alone; NONE: of submissions */
     uint8_t *places;    /* of each node of the program; NULL: the route is another one */
     bool    *resident;  /* of each node: an input that is written once */
     uint32_t node_count;
@@ -213,7 +213,7 @@ bool hdi_tuned_find_trial(hd_device *device, uint64_t key, uint32_t node_count, 
 uint64_t hdi_tuned_keep_trial(hd_device *device, uint64_t key, uint32_t node_count, const hdi_trial *trial, const uint8_t *shared);
 uint64_t hdi_tuned_trials_kept(hd_device *device); /* so far, of all programs */
 /* A measured run teaches (hdi_learn). */
-void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns);
+void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_KIND_COUNT], double measured_ns);
 /* ---- routing.c: route "auto" ---- */
 /* Places from what is known of both devices and of earlier rounds of the program, whose text's hash is `program_hash`. `earlier` (NULL: none)
  * is the plan's own: its trial goes on, and what is resident is taken from it in place of the desc's names. `out_stats` learns what was

@@ -153,9 +153,9 @@ static void print_choice(const choice *c, const hdi_trial *t, const hdi_split_ro
     print_time(out, "", c->time.transfers_ns);
     hdi_text_add(out, "\n");
     for (uint32_t i = 0; i < program->node_count; i++) {
-        if (work[i].family == HDI_FAMILY_NONE) continue;
+        if (work[i].family == HDI_KIND_NONE) continue;
         hdi_origin_print(program, i + 1, out);
-        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(program->nodes[i].op).name, hdi_family_name(work[i].family), hdi_width_name(work[i].width), ids[s->places[i]]);
+        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(program->nodes[i].op).name, hdi_op_kind_name(work[i].family), hdi_width_name(work[i].width), ids[s->places[i]]);
         for (uint32_t d = 0; d < 2; d++) {
             print_time(out, ids[d], hdi_route_node_ns(&s->routing, i, d));
             hdi_text_add(out, "%s%s", is_assumed(&s->routing, i, d) ? " (assumed)" : "", d ? "" : ",");
@@ -174,7 +174,7 @@ static hd_status tell(choice *c, hdi_routed *routed, hd_plan_stats *stats, hd_er
     for (uint32_t i = 0; i < s.routing.program->node_count && !status; i++)
         routed->families_ns[s.places[i]][s.routing.work[i].family] += hdi_cost_node(&c->tuning[s.places[i]], &s.routing.work[i]);
     for (uint32_t d = 0; d < 2; d++)
-        routed->families_ns[d][HDI_FAMILY_NONE] = c->time.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_FAMILY_NONE, c->routing.now_ns);
+        routed->families_ns[d][HDI_KIND_NONE] = c->time.submits_ns[d] / hdi_learned_factor(&c->learned[d], HDI_KIND_NONE, c->routing.now_ns);
     stats->predicted_ns = whole_ns(c->time.total_ns);
     stats->predicted_device_ns = t->of[0].possible ? whole_ns(t->of[0].predicted_ns) : 0;
     stats->predicted_beside_ns = t->of[1].possible ? whole_ns(t->of[1].predicted_ns) : 0;

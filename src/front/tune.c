@@ -81,7 +81,7 @@ void hdi_tuned_get(hd_device *device, hdi_tuning *out_tuning, hdi_learned *out_l
     hdi_mutex_unlock(&device->tuned->lock);
 }
 
-void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns) {
+void hdi_tuned_learn(hd_device *device, const double predicted_ns[HDI_KIND_COUNT], double measured_ns) {
     hdi_learn(&lock(device)->learned, predicted_ns, measured_ns, hdi_now_ns());
     hdi_mutex_unlock(&device->tuned->lock);
 }
@@ -164,17 +164,17 @@ static hd_status read_program(const hd_program *program, hdi_sample *out, hd_err
     hdi_work *work;
     hd_status status = work_of(program, &work, error);
     for (uint32_t i = 0; i < program->node_count && !status; i++) {
-        if (work[i].family == HDI_FAMILY_NONE) continue;
-        if (out->family != HDI_FAMILY_NONE && (out->family != work[i].family || out->width != work[i].width))
-            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of %s %s and %s %s at once; measure one kind of work at a time", hdi_family_name(out->family),
-                              hdi_width_name(out->width), hdi_family_name(work[i].family), hdi_width_name(work[i].width));
+        if (work[i].family == HDI_KIND_NONE) continue;
+        if (out->family != HDI_KIND_NONE && (out->family != work[i].family || out->width != work[i].width))
+            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of %s %s and %s %s at once; measure one kind of work at a time", hdi_op_kind_name(out->family),
+                              hdi_width_name(out->width), hdi_op_kind_name(work[i].family), hdi_width_name(work[i].width));
         out->family = work[i].family;
         out->width = work[i].width;
         out->kernels += work[i].launch;
         out->flops += (double)work[i].flops;
         out->bytes += (double)work[i].bytes;
     }
-    if (!status && out->family == HDI_FAMILY_NONE) status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
+    if (!status && out->family == HDI_KIND_NONE) status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
     hdi_free(program->allocator, work, program->node_count * sizeof *work);
     return status;
 }
@@ -246,7 +246,7 @@ static hd_device_figure figure_of(const char *work, const char *type, const hdi_
 }
 
 hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count) {
-    enum { ALL = 3 + (HDI_FAMILY_COUNT - 1) * HDI_WIDTH_COUNT };
+    enum { ALL = 3 + (HDI_KIND_COUNT - 1) * HDI_WIDTH_COUNT };
     hd_device_figure all[ALL];
     hdi_tuning tuning;
     hdi_learned learned;
@@ -256,9 +256,9 @@ hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, si
     all[at++] = figure_of("submit", "", &tuning.submit);
     all[at++] = figure_of("upload", "", &tuning.upload);
     all[at++] = figure_of("download", "", &tuning.download);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            all[at++] = figure_of(hdi_family_name((hdi_family)family), hdi_width_name((hdi_width)width), &tuning.ops[family][width]);
+            all[at++] = figure_of(hdi_op_kind_name((hdi_op_kind)family), hdi_width_name((hdi_width)width), &tuning.ops[family][width]);
     const size_t room = *count;
     *count = at;
     if (!out_figures) return HD_OK;

@@ -34,7 +34,7 @@ static void find_alive(cutting *c) {
     for (uint32_t i = 0; i < c->program->output_count; i++) c->values[c->program->outputs[i].value].alive = true;
     for (hd_value v = c->program->node_count; v > 0; v--) {
         const hdi_node *node = node_of(c, v);
-        if (node->op == HDI_OP_WRITE_ROWS) c->values[v].alive = true;
+        if (hdi_op_writes_state(node->op)) c->values[v].alive = true;
         for (uint32_t k = 0; k < node->operand_count && c->values[v].alive; k++) c->values[node->operands[k]].alive = true;
     }
 }
@@ -54,7 +54,7 @@ static uint32_t number(cutting *c, uint32_t start) {
             if (node->operands[k] && operand->segment != NO_SEGMENT) segment = HDI_MAX(segment, operand->segment);
         }
         /* Rows are overwritten when all who read the old ones are done. */
-        if (node->op == HDI_OP_WRITE_ROWS) segment = HDI_MAX(segment, c->values[node->operands[0]].last_reader);
+        if (hdi_op_writes_state(node->op)) segment = HDI_MAX(segment, c->values[node->operands[0]].last_reader);
         segment += (segment & 1) != ((c->places[v - 1] & 1) ^ start);
         for (uint32_t k = 0; k < node->operand_count; k++) {
             cut_value *operand = &c->values[node->operands[k]];
@@ -71,7 +71,7 @@ static void find_crossings(cutting *c) {
     for (hd_value v = 1; v <= c->program->node_count; v++) {
         const hdi_node *node = node_of(c, v);
         if (node->op == HDI_OP_STATE) c->values[v].state = v;
-        if (node->op == HDI_OP_WRITE_ROWS) c->values[v].state = c->values[node->operands[0]].state;
+        if (hdi_op_writes_state(node->op)) c->values[v].state = c->values[node->operands[0]].state;
         if (is_source(node) || !c->values[v].alive) continue;
         for (uint32_t k = 0; k < node->operand_count; k++) {
             const hd_value id = node->operands[k];

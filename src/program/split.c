@@ -6,50 +6,14 @@
 
 static const hdi_node *operand_of(const hd_program *program, const hdi_node *node, uint32_t k) { return hdi_program_node(program, node->operands[k]); }
 
-/* Operands that have a row for each row of the result, as a set of bits; the others broadcast. */
-static uint64_t like_result(const hd_program *program, const hdi_node *node) {
-    uint64_t set = 0;
-    for (uint32_t k = 0; k < node->operand_count; k++) {
-        const hdi_node *x = operand_of(program, node, k);
-        if (x && x->shape.rank == node->shape.rank && x->shape.dims[0] == node->shape.dims[0]) set |= UINT64_C(1) << k;
-    }
-    return set;
-}
-
-/* The operands of which a row of the result needs the same row only, as a set of bits: of the others it may need all. Empty:
- * rows depend on each other. The result has an axis. */
-static uint64_t row_operands(const hd_program *program, const hdi_node *node) {
-    const hdi_node *x = operand_of(program, node, 0);
-    const int64_t *ints = node->attrs.ints;
-    const uint32_t rank = node->shape.rank;
-    switch (node->op) {
-    case HDI_OP_NONE: case HDI_OP_INPUT: case HDI_OP_STATE: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS: case HDI_OP_DISPATCH: case HDI_OP_COUNT: return 0;
-    case HDI_OP_ATTENTION: return 0; /* which keys a query sees follows from its row's number */
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT:
-    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CONCAT: return ints[0] > 0 ? like_result(program, node) : 0; /* the axis */
-    case HDI_OP_TOP_K: case HDI_OP_TAKE_ALONG: case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return rank > 1 ? like_result(program, node) : 0;
-    case HDI_OP_CROSS_ENTROPY: return 3;
-    case HDI_OP_MATMUL: return rank > 2 ? like_result(program, node) : !(ints[0] & HD_TRANSPOSE_A);
-    case HDI_OP_GATHER: return 2;
-    case HDI_OP_ROPE: return rank > 3 ? 1 : 3;
-    case HDI_OP_PERMUTE: return ints[0] == 0;
-    case HDI_OP_RESHAPE: return x->shape.rank > 0 && x->shape.dims[0] == node->shape.dims[0];
-    case HDI_OP_SLICE: return ints[0] == 0 && ints[HD_MAX_RANK] == x->shape.dims[0];
-    case HDI_OP_PAD: return ints[0] == 0 && ints[HD_MAX_RANK] == 0;
-    default: return like_result(program, node); /* element by element */
-    }
-}
-
-static bool is_of_state(const hdi_node *node) { return node->op == HDI_OP_STATE || node->op == HDI_OP_WRITE_ROWS; }
-
 const char *hdi_rows_why_not(const hd_program *program, hd_value value) {
     const hdi_node *node = &program->nodes[value - 1];
     if (node->shape.rank == 0 || node->shape.dims[0] < 2) return "it has fewer than two rows";
-    const uint64_t rows = row_operands(program, node);
+    const uint64_t rows = hdi_op_row_operands(program, node);
     if (rows == 0) return "its rows are not computed each by itself";
     for (uint32_t k = 0; k < node->operand_count; k++) {
         const hdi_node *x = operand_of(program, node, k);
-        if (x && is_of_state(x)) return "it touches a state";
+        if (x && hdi_op_shows_state(x->op)) return "it touches a state";
         if (x && (rows >> k & 1) && hdi_dtype_is_quantised(x->dtype)) return "the rows of what it reads are quantised";
     }
     return NULL;
@@ -92,7 +56,7 @@ static void find_alive(splitting *s) {
     for (uint32_t i = 0; i < s->program->output_count; i++) s->values[s->program->outputs[i].value].alive = true;
     for (hd_value v = s->program->node_count; v > 0; v--) {
         const hdi_node *node = &s->program->nodes[v - 1];
-        s->values[v].alive |= node->op == HDI_OP_WRITE_ROWS;
+        s->values[v].alive |= hdi_op_writes_state(node->op);
         for (uint32_t k = 0; k < node->operand_count && s->values[v].alive; k++) s->values[node->operands[k]].alive = true;
     }
 }
@@ -101,7 +65,7 @@ static void find_alive(splitting *s) {
 static void find_pieces(splitting *s) {
     for (hd_value v = 1; v <= s->program->node_count; v++) {
         const hdi_node *node = &s->program->nodes[v - 1];
-        const uint64_t at = node->op == HDI_OP_INPUT ? 0 : split_at(s, v), rows = at ? row_operands(s->program, node) : 0;
+        const uint64_t at = node->op == HDI_OP_INPUT ? 0 : split_at(s, v), rows = at ? hdi_op_row_operands(s->program, node) : 0;
         for (uint32_t k = 0; k < node->operand_count && s->values[v].alive; k++) {
             const hdi_node *x = operand_of(s->program, node, k);
             split_value *value = &s->values[node->operands[k]];
@@ -167,7 +131,7 @@ static hd_value piece_on(splitting *s, hd_value v, uint64_t at, uint32_t device)
 /* One half of an operation, or of an input in pieces. */
 static hd_value half(splitting *s, hd_value v, uint64_t at, uint32_t device) {
     const hdi_node *node = &s->program->nodes[v - 1];
-    const uint64_t rows = row_operands(s->program, node);
+    const uint64_t rows = hdi_op_row_operands(s->program, node);
     const hdi_origin origin = rows_on(s, v, at, device);
     hdi_attrs attrs = node->attrs;
     hd_value operands[HDI_MAX_OPERANDS];

@@ -26,10 +26,10 @@ double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes) {
 }
 
 /* Arithmetic that a family reaches, as a share of the device's rate: products use it best, the rest waits for memory anyhow. */
-static double share_of_rate(hdi_family family) {
+static double share_of_rate(hdi_op_kind family) {
     switch (family) {
-    case HDI_FAMILY_MATMUL: return 0.4;
-    case HDI_FAMILY_ATTENTION: return 0.1;
+    case HDI_KIND_MATMUL: return 0.4;
+    case HDI_KIND_ATTENTION: return 0.1;
     default: return 0.2;
     }
 }
@@ -46,16 +46,16 @@ void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *tuning) 
     rates_of(caps, &flops_per_ns, &bytes_per_ns);
     const double fixed_ns = caps->native_kernels ? 1000 : caps->software ? 80000 : 5000;
     memset(tuning->ops, 0, sizeof tuning->ops);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            tuning->ops[family][width] = (hdi_figure){ .fixed_ns = fixed_ns, .ns_per_flop = 1 / (flops_per_ns * share_of_rate((hdi_family)family)), .ns_per_byte = 1 / bytes_per_ns };
+            tuning->ops[family][width] = (hdi_figure){ .fixed_ns = fixed_ns, .ns_per_flop = 1 / (flops_per_ns * share_of_rate((hdi_op_kind)family)), .ns_per_byte = 1 / bytes_per_ns };
     tuning->submit = (hdi_figure){ .fixed_ns = caps->native_kernels ? 500 : caps->software ? 50000 : 10000 };
     /* A device of the host's memory copies at the memory's rate, a bus is of the kind that a GPU has; a run waits for all copies, not each of them. */
     tuning->upload = tuning->download = (hdi_figure){ .fixed_ns = caps->native_kernels ? 300 : 1000, .ns_per_byte = discrete ? 1.0 / 16 : 1 / bytes_per_ns };
 }
 
 /* The figure of a family that was measured, of this type or another one; NULL: there is none. */
-static const hdi_figure *measured(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
+static const hdi_figure *measured(const hdi_tuning *tuning, hdi_op_kind family, hdi_width width) {
     const hdi_figure *figures = tuning->ops[family];
     if (figures[width].samples > 0) return &figures[width];
     for (int other = 0; other < HDI_WIDTH_COUNT; other++)
@@ -63,12 +63,12 @@ static const hdi_figure *measured(const hdi_tuning *tuning, hdi_family family, h
     return NULL;
 }
 
-const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
-    static const hdi_family kin[HDI_FAMILY_COUNT] = { /* what it is most like; NONE: nothing */
-        [HDI_FAMILY_TABLE] = HDI_FAMILY_COPY, [HDI_FAMILY_ROPE] = HDI_FAMILY_NORM, [HDI_FAMILY_NORM] = HDI_FAMILY_SOFTMAX,
-        [HDI_FAMILY_FUNCTION] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_USER] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_COPY] = HDI_FAMILY_ELEMENTWISE,
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_op_kind family, hdi_width width) {
+    static const hdi_op_kind kin[HDI_KIND_COUNT] = { /* what it is most like; NONE: nothing */
+        [HDI_KIND_TABLE] = HDI_KIND_COPY, [HDI_KIND_ROPE] = HDI_KIND_NORM, [HDI_KIND_NORM] = HDI_KIND_SOFTMAX,
+        [HDI_KIND_FUNCTION] = HDI_KIND_ELEMENTWISE, [HDI_KIND_USER] = HDI_KIND_ELEMENTWISE, [HDI_KIND_COPY] = HDI_KIND_ELEMENTWISE,
     };
-    for (hdi_family of = family; of != HDI_FAMILY_NONE; of = kin[of]) {
+    for (hdi_op_kind of = family; of != HDI_KIND_NONE; of = kin[of]) {
         const hdi_figure *figure = measured(tuning, of, width);
         if (figure) return figure;
     }
@@ -76,7 +76,7 @@ const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family,
 }
 
 double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work) {
-    if (work->family == HDI_FAMILY_NONE) return 0;
+    if (work->family == HDI_KIND_NONE) return 0;
     const hdi_figure *figure = hdi_tuning_figure(tuning, work->family, work->width);
     const double line_ns = hdi_figure_line(figure, (double)work->flops, (double)work->bytes);
     return (line_ns - (work->launch ? 0 : figure->fixed_ns)) * hdi_figure_factor(figure, line_ns);

@@ -13,24 +13,24 @@ enum { FIRST_RUNS = 2, ONE_IN = 256 };
 
 static double bound(double factor) { return HDI_MIN(HDI_MAX(factor, 1 / MOST), MOST); }
 
-double hdi_learned_factor(const hdi_learned *learned, hdi_family family, uint64_t now_ns) {
+double hdi_learned_factor(const hdi_learned *learned, hdi_op_kind family, uint64_t now_ns) {
     const double factor = learned->of[family].factor;
     if (!(factor > 0)) return 1;
     const double age = now_ns > learned->of[family].at_ns ? (double)(now_ns - learned->of[family].at_ns) : 0;
     return exp(log(bound(factor)) * exp2(-age / HDI_MAX(learned->of[family].half_life_ns, HALF_LIFE_NS)));
 }
 
-void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns, uint64_t now_ns) {
-    double now[HDI_FAMILY_COUNT], all = 0;
-    for (int i = 0; i < HDI_FAMILY_COUNT; i++) {
-        now[i] = predicted_ns[i] * hdi_learned_factor(learned, (hdi_family)i, now_ns);
+void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_KIND_COUNT], double measured_ns, uint64_t now_ns) {
+    double now[HDI_KIND_COUNT], all = 0;
+    for (int i = 0; i < HDI_KIND_COUNT; i++) {
+        now[i] = predicted_ns[i] * hdi_learned_factor(learned, (hdi_op_kind)i, now_ns);
         all += now[i];
     }
     if (!(all > 0) || !isfinite(all) || !(measured_ns > 0) || !isfinite(measured_ns)) return;
     const double off = log(bound(measured_ns / all));
-    for (int i = 0; i < HDI_FAMILY_COUNT; i++) {
+    for (int i = 0; i < HDI_KIND_COUNT; i++) {
         if (!(now[i] > 0)) continue;
-        const double before = log(hdi_learned_factor(learned, (hdi_family)i, now_ns)), kept = learned->of[i].factor > 0 ? log(learned->of[i].factor) : 0;
+        const double before = log(hdi_learned_factor(learned, (hdi_op_kind)i, now_ns)), kept = learned->of[i].factor > 0 ? log(learned->of[i].factor) : 0;
         const bool again = fabs(kept) > 1.25 * fabs(before) && off * kept > 0; /* it was given up, tried, and is as it was */
         const double after = before + off * (again ? 1 : SHARE) * now[i] / all;
         if (again) learned->of[i].half_life_ns = HDI_MIN(2 * HDI_MAX(learned->of[i].half_life_ns, HALF_LIFE_NS), MOST_LIFE_NS);

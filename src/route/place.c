@@ -17,7 +17,7 @@ enum {
 
 /* ---- times ---- */
 
-static double factor_of(const hdi_routing *r, uint32_t device, hdi_family family) {
+static double factor_of(const hdi_routing *r, uint32_t device, hdi_op_kind family) {
     return r->learned[device] ? hdi_learned_factor(r->learned[device], family, r->now_ns) : 1;
 }
 
@@ -25,7 +25,7 @@ double hdi_route_node_ns(const hdi_routing *r, uint32_t node, uint32_t device) {
     return hdi_cost_node(r->tuning[device], &r->work[node]) * factor_of(r, device, r->work[node].family);
 }
 
-static double submit_ns(const hdi_routing *r, uint32_t device) { return r->tuning[device]->submit.fixed_ns * factor_of(r, device, HDI_FAMILY_NONE); }
+static double submit_ns(const hdi_routing *r, uint32_t device) { return r->tuning[device]->submit.fixed_ns * factor_of(r, device, HDI_KIND_NONE); }
 
 static uint64_t bytes_of(const hdi_node *node) { return hd_tensor_bytes(node->dtype, node->shape); }
 

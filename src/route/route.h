@@ -6,39 +6,13 @@
 
 #include "cmds/caps.h"
 #include "program/segments.h"
+#include "program/work.h"
 
-/* ---- work (work.c): what each node of a program has to do, whatever the device ---- */
-
-/* X(FAMILY, "name", what it is): operations whose time follows from their arithmetic and bytes by the same figures. */
-#define HDI_FAMILY_LIST(X) \
-    X(ELEMENTWISE, "elementwise", "each element by itself, and chains of such") \
-    X(FUNCTION,    "function",    "the same with quotients, roots, exponentials and what is made of them") \
-    X(MATMUL,      "matmul",      "matrix products of more than 8 rows") \
-    X(MATVEC,      "matvec",      "matrix products of at most 8 rows: the weights are most of what is read") \
-    X(REDUCE,      "reduce",      "sums and picks along an axis") \
-    X(SOFTMAX,     "softmax",     "softmax and cross entropy: a row at a time, read more than once") \
-    X(NORM,        "norm",        "norms, likewise") \
-    X(TABLE,       "table",       "rows from and to tables and states") \
-    X(ROPE,        "rope",        "rotary embedding") \
-    X(ATTENTION,   "attention",   "attention") \
-    X(COPY,        "copy",        "moves elements: copies, views made dense, joining, padding") \
-    X(USER,        "user",        "kernels of the caller's own")
-typedef enum hdi_family {
-    HDI_FAMILY_NONE = 0, /* inputs, states, views, what nothing reads: takes no time */
-#define HDI_FAMILY_ENUM(code, name, text) HDI_FAMILY_##code,
-    HDI_FAMILY_LIST(HDI_FAMILY_ENUM)
-#undef HDI_FAMILY_ENUM
-    HDI_FAMILY_COUNT
-} hdi_family;
-const char *hdi_family_name(hdi_family family);
-
-/* Types whose rates differ: of the weights where there are weights, else of the first operand. */
-typedef enum hdi_width { HDI_WIDTH_WORD = 0, HDI_WIDTH_HALF, HDI_WIDTH_QUANTISED, HDI_WIDTH_COUNT } hdi_width;
-const char *hdi_width_name(hdi_width width); /* "word", "half", "quantised" */
+/* ---- work (work.c): what each node of a program has to do, readers and fusion counted in ---- */
 
 typedef struct hdi_work {
-    hdi_family family;
-    hdi_width  width;
+    hdi_op_kind family;
+    hdi_width   width;
     bool       alive;        /* an output or a state's new value needs it */
     uint64_t   flops, bytes; /* least; what a fused kernel keeps in registers is not counted */
     bool       launch;       /* it has a kernel of its own; false: a part of another node's, or nothing at all */
@@ -75,9 +49,9 @@ typedef struct hdi_tuning {
     char machine[HDI_TUNING_NAME], device[HDI_TUNING_NAME], driver[HDI_TUNING_NAME]; /* printable, in one line each */
     hdi_figure submit;                                       /* only its fixed_ns: what a submission costs whatever is in it */
     hdi_figure upload, download;                             /* host to device and back; no flops */
-    hdi_figure ops[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];
-    hdi_figure writes[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];    /* of a value from the host that such work reads, */
-    hdi_figure reads[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];     /* and to the host, that it made; no flops */
+    hdi_figure ops[HDI_KIND_COUNT][HDI_WIDTH_COUNT];
+    hdi_figure writes[HDI_KIND_COUNT][HDI_WIDTH_COUNT];    /* of a value from the host that such work reads, */
+    hdi_figure reads[HDI_KIND_COUNT][HDI_WIDTH_COUNT];     /* and to the host, that it made; no flops */
     hdi_choices choices;                                     /* of kernels' options */
 } hdi_tuning;
 /* Names the tuning's machine, device or driver: bytes that would break its line become '?'. */
@@ -86,7 +60,7 @@ void hdi_tuning_name(const char *text, char out[HDI_TUNING_NAME]);
 void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *out_tuning);
 /* The figure to take for a family and a type: its own where it was measured, else that of the family's other types, else of
  * the family that is most like it, else what is assumed. */
-const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width);
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_op_kind family, hdi_width width);
 /* Time of a node on the device, without its submission. */
 double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work);
 double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes); /* 0 for 0 bytes */
@@ -101,7 +75,7 @@ double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t n
 typedef enum hdi_sample_kind { HDI_SAMPLE_RUN = 0, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD } hdi_sample_kind;
 typedef struct hdi_sample {
     hdi_sample_kind kind;
-    hdi_family family;       /* of a transfer: of the work that it is for; NONE: any */
+    hdi_op_kind family;       /* of a transfer: of the work that it is for; NONE: any */
     hdi_width  width;
     double     kernels;      /* in one submission; of transfers: how many there are, as a multiple of the largest one */
     double     flops, bytes; /* of all of them; of a transfer no flops */
@@ -136,14 +110,14 @@ bool hdi_tuning_path(const char *folder, const hdi_tuning *tuning, char *out_pat
 
 /* ---- learning (learn.c): figures corrected by runs ---- */
 
-/* What runs took as a share of what was predicted, for each family; HDI_FAMILY_NONE: for submissions. What was not measured for
+/* What runs took as a share of what was predicted, for each family; HDI_KIND_NONE: for submissions. What was not measured for
  * a while goes back to 1, so that a device that was slow for a time is tried again. */
 typedef struct hdi_learned {
-    struct { double factor, half_life_ns; uint64_t at_ns; } of[HDI_FAMILY_COUNT]; /* factor 0: never measured */
+    struct { double factor, half_life_ns; uint64_t at_ns; } of[HDI_KIND_COUNT]; /* factor 0: never measured */
 } hdi_learned;
-double hdi_learned_factor(const hdi_learned *learned, hdi_family family, uint64_t now_ns);
+double hdi_learned_factor(const hdi_learned *learned, hdi_op_kind family, uint64_t now_ns);
 /* A run's time on a device. `predicted_ns`: of each family (NONE: of the submissions), by the figures alone. */
-void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_FAMILY_COUNT], double measured_ns, uint64_t now_ns);
+void hdi_learn(hdi_learned *learned, const double predicted_ns[HDI_KIND_COUNT], double measured_ns, uint64_t now_ns);
 /* Is run number `run` (0 is the first) one to measure? The first two, and one in 256. */
 bool hdi_learn_due(uint64_t run);
 

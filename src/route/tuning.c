@@ -72,9 +72,9 @@ void hdi_tuning_print(const hdi_tuning *t, hdi_text *out) {
     print_figure(out, "", "submit", "", &t->submit);
     print_figure(out, "", "upload", "", &t->upload);
     print_figure(out, "", "download", "", &t->download);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
-            const char *const name = hdi_family_name((hdi_family)family), *const type = hdi_width_name((hdi_width)width);
+            const char *const name = hdi_op_kind_name((hdi_op_kind)family), *const type = hdi_width_name((hdi_width)width);
             print_figure(out, "", name, type, &t->ops[family][width]);
             print_figure(out, "write", name, type, &t->writes[family][width]);
             print_figure(out, "read", name, type, &t->reads[family][width]);
@@ -138,9 +138,9 @@ static hdi_figure *find_figure(hdi_span *rest, hdi_tuning *t) {
     else if (hdi_word_is(name, "upload")) return &t->upload;
     else if (hdi_word_is(name, "download")) return &t->download;
     const hdi_span type = hdi_word_next(rest);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            if (hdi_word_is(name, hdi_family_name((hdi_family)family)) && hdi_word_is(type, hdi_width_name((hdi_width)width)))
+            if (hdi_word_is(name, hdi_op_kind_name((hdi_op_kind)family)) && hdi_word_is(type, hdi_width_name((hdi_width)width)))
                 return write ? &t->writes[family][width] : read ? &t->reads[family][width] : &t->ops[family][width];
     return NULL;
 }

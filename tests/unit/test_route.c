@@ -24,7 +24,7 @@ static void assert_near(double got, double wanted, double share) {
 static size_t invent(const hdi_figure *truth, double submit_ns, double share, hdi_sample *out, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const double n = 16 * exp2((double)i / 3), kernels = i % 4 == 0 ? 8 : 1;
-        out[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
+        out[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
         out[i].ns = (submit_ns + kernels * truth->fixed_ns + out[i].flops * truth->ns_per_flop + out[i].bytes * truth->ns_per_byte) * noise(share);
     }
     return count;
@@ -74,7 +74,7 @@ static void parts_are_never_negative(void **state) {
     double none = 0;
     for (size_t i = 0; i < 12; i++) {
         const double n = exp2((double)(10 + i));
-        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
     }
     assert_true(hdi_fit(samples, 12, &none, &found));
     assert_true(found.fixed_ns >= 0 && found.ns_per_flop >= 0 && found.ns_per_byte >= 0);
@@ -134,7 +134,7 @@ static void a_curve_tells_short_sizes_apart(void **state) {
     double none = 0;
     for (size_t i = 0; i < 12; i++) {
         const double bytes = exp2(12 + (double)i);
-        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 10000 + 1e-4 * bytes + (i > 4 && i < 8 ? 9000 : 0) };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 10000 + 1e-4 * bytes + (i > 4 && i < 8 ? 9000 : 0) };
     }
     assert_true(hdi_fit(samples, 12, &none, &found));
     hdi_fit_curve(samples, 12, none, &found);
@@ -149,7 +149,7 @@ static void a_curve_shows_what_the_line_misses(void **state) {
     double none = 3000, worst_line = 0, worst = 0;
     for (size_t i = 0; i < 60; i++) {
         const double bytes = exp2(10 + (double)(i / 4)), ns = bytes < 40000 ? 200 + 0.02 * bytes : bytes < 3e6 ? 9000 + 0.05 * bytes : 0.2 * bytes;
-        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 3000 + ns * noise(0.05) };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 3000 + ns * noise(0.05) };
     }
     samples[17].ns *= 10; /* a disturbed one moves no knot */
     assert_true(hdi_fit(samples, 60, &none, &line));
@@ -171,7 +171,7 @@ static void large_sizes_are_not_free(void **state) {
     hdi_sample samples[6];
     hdi_figure found;
     double none = 0;
-    for (size_t i = 0; i < 6; i++) samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, 1, 0, exp2(8.0 + 2 * (double)i), 5000 + (i == 5 ? 100 : 0) };
+    for (size_t i = 0; i < 6; i++) samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_MATMUL, HDI_WIDTH_HALF, 1, 0, exp2(8.0 + 2 * (double)i), 5000 + (i == 5 ? 100 : 0) };
     assert_true(hdi_fit(samples, 6, &none, &found));
     assert_true(found.ns_per_byte > 0);
     hdi_fit_curve(samples, 6, 0, &found);
@@ -184,10 +184,10 @@ static void submissions_take_less_than_any_run(void **state) {
     hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" };
     hdi_tuning_assume(&(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, true, &t);
     size_t count = invent(&truth, 50000, 0.01, samples, 24);
-    for (size_t i = 0; i < 6; i++) samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, 1024, 1000 };
+    for (size_t i = 0; i < 6; i++) samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, 1024, 1000 };
     assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
     assert_true(t.submit.fixed_ns <= 950);
-    const hdi_work copy = { .family = HDI_FAMILY_COPY, .bytes = 1024, .launch = true };
+    const hdi_work copy = { .family = HDI_KIND_COPY, .bytes = 1024, .launch = true };
     assert_near(hdi_cost_alone(&t, &copy, 1), 1000, 0.05);
 }
 
@@ -202,21 +202,21 @@ static void a_device_is_fitted(void **state) {
         const double bytes = exp2((double)(10 + i));
         samples[count++] = (hdi_sample){ .kind = HDI_SAMPLE_UPLOAD, .kernels = 1, .bytes = bytes, .ns = 9000 + 0.1 * bytes };
         samples[count++] = (hdi_sample){ .kind = HDI_SAMPLE_DOWNLOAD, .kernels = 1, .bytes = bytes, .ns = 7000 + 0.2 * bytes };
-        samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
-        samples[count++] = (hdi_sample){ HDI_SAMPLE_UPLOAD, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1.5, 0, 1.5 * bytes, 1.5 * (4000 + 0.3 * bytes) };
-        samples[count++] = (hdi_sample){ HDI_SAMPLE_DOWNLOAD, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 50000 + 0.2 * bytes };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_UPLOAD, HDI_KIND_COPY, HDI_WIDTH_WORD, 1.5, 0, 1.5 * bytes, 1.5 * (4000 + 0.3 * bytes) };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_DOWNLOAD, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 50000 + 0.2 * bytes };
     }
     assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
     assert_near(t.submit.fixed_ns, 30000, 0.05);
     assert_near(t.upload.fixed_ns, 9000, 0.01);
     assert_near(t.download.ns_per_byte, 0.2, 0.01);
-    assert_near(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_WORD].ns_per_byte, 0.01, 0.3);
-    assert_int_equal(t.ops[HDI_FAMILY_ROPE][HDI_WIDTH_WORD].samples, 0);
-    const hdi_work product = { .family = HDI_FAMILY_MATMUL, .width = HDI_WIDTH_QUANTISED, .flops = 1000000, .bytes = 100000, .launch = true };
+    assert_near(t.ops[HDI_KIND_COPY][HDI_WIDTH_WORD].ns_per_byte, 0.01, 0.3);
+    assert_int_equal(t.ops[HDI_KIND_ROPE][HDI_WIDTH_WORD].samples, 0);
+    const hdi_work product = { .family = HDI_KIND_MATMUL, .width = HDI_WIDTH_QUANTISED, .flops = 1000000, .bytes = 100000, .launch = true };
     assert_near(hdi_cost_node(&t, &product), 5000 + 1000 + 5000, 0.05); /* by the type that was measured */
     assert_near(hdi_cost_transfer(&t.upload, 100000), 19000, 0.01);
     assert_true(hdi_cost_transfer(&t.upload, 0) == 0);
-    const hdi_work copy = { .family = HDI_FAMILY_COPY, .bytes = 100000, .launch = true };
+    const hdi_work copy = { .family = HDI_KIND_COPY, .bytes = 100000, .launch = true };
     assert_near(hdi_cost_write(&t, &copy, 100000), 34000, 0.01); /* measured for such work; else as values travel */
     assert_near(hdi_cost_read(&t, &copy, 100000), 70000, 0.01);
     assert_near(hdi_cost_write(&t, &product, 100000), 19000, 0.01);
@@ -233,7 +233,7 @@ static double batch_us(const hdi_caps *caps, bool discrete, uint32_t count, uint
     double ns = 0;
     hdi_tuning_assume(caps, discrete, &t);
     for (uint32_t i = 0; i < count; i++) {
-        sums[i] = (hdi_work){ .family = HDI_FAMILY_ELEMENTWISE, .flops = elements, .bytes = 12 * elements, .launch = true };
+        sums[i] = (hdi_work){ .family = HDI_KIND_ELEMENTWISE, .flops = elements, .bytes = 12 * elements, .launch = true };
         ns += 2 * hdi_cost_write(&t, &sums[i], 4 * elements) + hdi_cost_read(&t, &sums[i], 4 * elements);
     }
     return (ns + hdi_cost_alone(&t, sums, count)) / 1000;
@@ -283,7 +283,7 @@ static void text_reads_back(void **state) {
     again = t;
     t.submit = (hdi_figure){ .fixed_ns = 12345.5, .samples = 7, .error = 0.25 };
     t.upload = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = 0.125, .samples = 3 };
-    for (int family = 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
             t.reads[family][width] = t.writes[family][width] = t.ops[family][width] = (hdi_figure){ .fixed_ns = family, .ns_per_flop = family % 2 ? 0 : 0.25, .ns_per_byte = width % 2 ? 0 : 0.5, .error = 0.125, .samples = (uint32_t)(family % 5) };
     for (uint32_t i = 0; i < HDI_CURVE_KNOTS; i++) {
@@ -326,7 +326,7 @@ static void lines_are_refused_one_by_one(void **state) {
         if (parse(text, &t) != 1 || memcmp(&t, &before, sizeof t) != 0) fail_msg("\"%s\" was taken", bad[i]);
     }
     assert_int_equal(parse(HEAD "junk\ncopy half fixed_ns 8 gbytes_s 4 samples 2\r\n\nmore junk\nsubmit fixed_ns 3 samples 1", &t), 2);
-    assert_true(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
+    assert_true(t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
     static const char *const bad_curves[] = {
         "", "1", "1 1 2", "0 1", "-1 1", "nan 1", "inf 1", "1 0", "1 65", "1 0.01", "1 nan", "2 1 2 1", "2 1 1 1", "1 1 x", "1e19 1",
         "1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1 9 1 10 1 11 1 12 1 13 1 14 1 15 1 16 1 17 1",
@@ -334,10 +334,10 @@ static void lines_are_refused_one_by_one(void **state) {
     for (size_t i = 0; i < HDI_COUNT(bad_curves); i++) {
         char text[512];
         snprintf(text, sizeof text, HEAD "copy half fixed_ns 8 samples 2\ncurve copy half %s\n", bad_curves[i]);
-        if (parse(text, &t) != 1 || t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].knots != 0) fail_msg("curve \"%s\" was taken", bad_curves[i]);
+        if (parse(text, &t) != 1 || t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots != 0) fail_msg("curve \"%s\" was taken", bad_curves[i]);
     }
     assert_int_equal(parse(HEAD "copy half fixed_ns 8 samples 2\ncurve copy half 1 1 2 64\ncurve copy half 1 2\n", &t), 1); /* one for each figure */
-    assert_true(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].knots == 2 && t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].factor[1] == 64);
+    assert_true(t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots == 2 && t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].factor[1] == 64);
     t = before;
     assert_int_equal(parse("heddle tuning 2\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 5);
     assert_int_equal(parse("heddle tuning 1\nmachine another\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 4);
@@ -380,20 +380,20 @@ static void the_file_is_kept(void **state) {
 static void runs_teach(void **state) {
     (void)state;
     hdi_learned learned = { 0 };
-    const double predicted[HDI_FAMILY_COUNT] = { [HDI_FAMILY_NONE] = 1000, [HDI_FAMILY_MATMUL] = 99000 };
+    const double predicted[HDI_KIND_COUNT] = { [HDI_KIND_NONE] = 1000, [HDI_KIND_MATMUL] = 99000 };
     uint64_t now = 5 * SECOND;
-    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) == 1);
+    assert_true(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now) == 1);
     for (int run = 0; run < 12; run++) hdi_learn(&learned, predicted, 300000, now);
-    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) * 99000 + hdi_learned_factor(&learned, HDI_FAMILY_NONE, now) * 1000, 300000, 0.01);
-    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_COPY, now) == 1);
-    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now + 20 * SECOND), sqrt(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)), 1e-6);
-    assert_near(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now + 3600 * SECOND), 1, 1e-6);
+    assert_near(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now) * 99000 + hdi_learned_factor(&learned, HDI_KIND_NONE, now) * 1000, 300000, 0.01);
+    assert_true(hdi_learned_factor(&learned, HDI_KIND_COPY, now) == 1);
+    assert_near(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now + 20 * SECOND), sqrt(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now)), 1e-6);
+    assert_near(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now + 3600 * SECOND), 1, 1e-6);
     for (int run = 0; run < 40; run++) hdi_learn(&learned, predicted, 1e15, now);
-    assert_true(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now) <= 64);
+    assert_true(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now) <= 64);
     hdi_learn(&learned, predicted, NAN, now);
     hdi_learn(&learned, predicted, -1, now);
-    hdi_learn(&learned, (const double[HDI_FAMILY_COUNT]){ 0 }, 5, now);
-    assert_true(isfinite(hdi_learned_factor(&learned, HDI_FAMILY_MATMUL, now)));
+    hdi_learn(&learned, (const double[HDI_KIND_COUNT]){ 0 }, 5, now);
+    assert_true(isfinite(hdi_learned_factor(&learned, HDI_KIND_MATMUL, now)));
     int due = 0;
     for (uint64_t run = 0; run < 25600; run++) due += hdi_learn_due(run);
     assert_true(hdi_learn_due(0) && hdi_learn_due(1) && !hdi_learn_due(2) && due == 101);
