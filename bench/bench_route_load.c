@@ -71,7 +71,7 @@ static hd_plan *make(hd_device *device, hd_device *cpu, int64_t n) {
     hd_program *p = hd_program_create(context);
     const hd_value a = hd_input(p, "a", HD_F32, HD_SHAPE(n, n)), b = hd_input(p, "b", HD_F32, HD_SHAPE(n, n));
     hd_output(p, "y", hd_matmul(p, a, b));
-    check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = cpu, .route = "auto" }, &plan));
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = &cpu, .beside_count = 1, .route = "auto", .follow = 1 }, &plan));
     hd_program_destroy(p);
     return plan;
 }
@@ -89,7 +89,7 @@ static double run(hd_plan *plan, int64_t n) {
 static bool is_on_cpu(const hd_plan *plan) {
     static char text[1 << 16];
     check(hd_plan_explain(plan, text, sizeof text, NULL));
-    return strstr(text, ": on cpu:") != NULL;
+    return strstr(text, "\ndevice cpu ") != NULL;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -101,8 +101,8 @@ static void report(const hd_plan *plan, double at, int threads, double *rounds, 
     hd_plan_stats stats;
     check(hd_plan_get_stats(plan, &stats));
     qsort(rounds, (size_t)count, sizeof *rounds, by_size);
-    printf("%5.1f s  load %3d  on %-6s  round %9.1f us  %8llu runs  %5llu tries\n", at, threads, is_on_cpu(plan) ? "cpu" : "device", 1e6 * rounds[count / 2],
-           (unsigned long long)stats.runs, (unsigned long long)stats.tried_runs);
+    printf("%5.1f s  load %3d  on %-6s  round %9.1f us  %8llu runs  %5llu switches\n", at, threads, is_on_cpu(plan) ? "cpu" : "device", 1e6 * rounds[count / 2],
+           (unsigned long long)stats.runs, (unsigned long long)stats.switches);
     fflush(stdout);
 }
 

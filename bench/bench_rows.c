@@ -11,7 +11,8 @@
 
 enum { ROUTES = 10, AUTO = ROUTES - 1, MOST_ROUNDS = 1000, WARM = 3, WARM_AUTO = 160, RESIDENT = 2 };
 
-static const char *const routes[ROUTES] = { "device", "rest=95%", "rest=90%", "rest=75%", "rest=50%", "rest=25%", "rest=10%", "rest=5%", "beside", "auto" };
+static const char *const routes[ROUTES] = { "rest=0", "rest=rows:95:5", "rest=rows:90:10", "rest=rows:75:25", "rest=rows:50:50", "rest=rows:25:75",
+                                            "rest=rows:10:90", "rest=rows:5:95", "rest=1", "auto" };
 static const char *const resident[RESIDENT] = { "w", "x" };
 
 static const struct { const char *name, *text; bool resident[RESIDENT]; } batches[] = {
@@ -59,7 +60,7 @@ static hd_plan *make(const batch *b, hd_device *devices[2], const char *route) {
     uint32_t count = 0;
     for (int i = 0; i < RESIDENT; i++)
         if (b->resident[i]) names[count++] = resident[i];
-    check(hd_plan_create(devices[0], b->program, &(hd_plan_desc){ .beside = devices[1], .route = route, .resident = names, .resident_count = count }, &plan));
+    check(hd_plan_create(devices[0], b->program, &(hd_plan_desc){ .beside = &devices[1], .beside_count = 1, .route = route, .resident = names, .resident_count = count }, &plan));
     for (size_t i = 0; i < hd_program_port_count(b->program); i++) {
         const hd_port port = hd_program_port(b->program, i);
         if (port.kind == HD_PORT_INPUT) check(hd_plan_write(plan, port.name, b->data, hd_tensor_bytes(port.dtype, port.shape)));
@@ -86,8 +87,7 @@ static void print_choice(const hd_plan *plan) {
     hd_plan_stats stats;
     check(hd_plan_get_stats(plan, &stats));
     check(hd_plan_explain(plan, text, sizeof text, NULL));
-    printf("  auto: predicted %.0f us; all on the device %.0f, all beside it %.0f; %llu of %llu runs were tries\n", (double)stats.predicted_ns / 1e3,
-           (double)stats.predicted_device_ns / 1e3, (double)stats.predicted_beside_ns / 1e3, (unsigned long long)stats.tried_runs, (unsigned long long)stats.runs);
+    printf("  auto: predicted %.0f us; all on the better device %.0f\n", (double)stats.predicted_ns / 1e3, (double)stats.predicted_alone_ns / 1e3);
     const char *at = strstr(text, "\nsegments\n"), *end = at ? strstr(at, "\n\n") : NULL;
     if (end) printf("%.*s\n", (int)(end - at), at);
 }

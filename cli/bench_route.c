@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 9, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16, TURNS = 8 * PLANS };
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 8, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16 };
 
-#define WARM_NS    UINT64_C(1500000000)
 /* Threads and clocks often stay as they are for all of a stretch: many short ones tell more than few long ones. */
 #define STRETCH_NS UINT64_C(5000000)
 
@@ -94,11 +93,10 @@ static hd_status run_stretch(void *user) {
     return status;
 }
 
-/* With a route, as long as it takes to try; later plans of the same begin with what the first one found. */
-static hd_status warm_up(workload_job *job, bool is_first) {
-    const uint64_t began = cli_now_ns();
+/* The first rounds find cold caches. */
+static hd_status warm_up(workload_job *job) {
     hd_status status = HD_OK;
-    for (int i = 0; job->desc.route && !status && (i < WARM_ROUNDS || (is_first && cli_now_ns() - began < WARM_NS)); i++) status = workload_run_with_transfers(job);
+    for (int i = 0; i < WARM_ROUNDS && !status; i++) status = workload_run_with_transfers(job);
     return status;
 }
 
@@ -119,25 +117,16 @@ static int make_job(measure *m, routes *r, size_t index) {
         workload_job *job = &j->jobs[j->count];
         job->device = choice == ALL_CPU ? cpu->device : on->device;
         job->data = &r->data;
-        if (choice == AUTO) job->desc = (hd_plan_desc){ .beside = cpu->device, .route = "auto" };
+        if (choice == AUTO) job->desc = (hd_plan_desc){ .beside = &cpu->device, .beside_count = 1, .route = "auto" };
         job->program = make_batch(m->session->context, batch);
         if (!job->program || !workload_data_hold(&r->data, job->program)) return cli_session_fail(m->session, batch_name(batch));
         const uint64_t began = cli_now_ns();
         status = workload_job_begin(job);
         if (j->count == 0) row.first_ns = (double)(cli_now_ns() - began);
-        if (!status) status = warm_up(job, j->count == 0);
+        if (!status) status = warm_up(job);
     }
     r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = j, .sample = run_stretch, .part_ns = &j->round_ns, .failed = status != HD_OK };
     return status ? measure_fail(m, &row) : CLI_OK;
-}
-
-/* A plan that ran on its own meets other devices and caches when it runs in turn with others, as its samples do: it may find that out
- * before these are taken. */
-static int take_turns(const measure *m, routes *r, size_t count) {
-    for (int turn = 0; turn < TURNS; turn++)
-        for (size_t i = 0; i < count && !measure_is_ended(); i++)
-            if (!r->cases[i].failed && run_stretch(&r->jobs[i])) return measure_fail(m, &r->cases[i].row);
-    return CLI_OK;
 }
 
 /* ---- what is printed ---- */
@@ -156,20 +145,8 @@ static void print_of_best(const measure_case *chosen, const measure_case *best, 
     snprintf(out, CLI_CELL, "%.2f ±%.2f", of, of * error);
 }
 
-/* Of the first plan; runs and tries of all of them. */
-static hd_status stats_of(const routed_job *j, hd_plan_stats *out_stats) {
-    hd_plan_stats stats;
-    hd_status status = hd_plan_get_stats(j->jobs[0].plan, out_stats);
-    for (size_t i = 1; i < j->count && !status; i++) {
-        status = hd_plan_get_stats(j->jobs[i].plan, &stats);
-        out_stats->runs += stats.runs;
-        out_stats->tried_runs += stats.tried_runs;
-    }
-    return status;
-}
-
 static int print_device(const measure *m, const routes *r, size_t device) {
-    static const char *const heads[COLUMNS] = { "BATCH", "ALL CPU", "ALL DEVICE", "AUTO", "PREDICTED", "OF BEST", "SEGMENTS", "CROSSING", "TRIES" };
+    static const char *const heads[COLUMNS] = { "BATCH", "ALL CPU", "ALL DEVICE", "AUTO", "PREDICTED", "OF BEST", "SEGMENTS", "CROSSING" };
     cli_cell (*cells)[COLUMNS] = calloc(r->count + 1, sizeof *cells);
     double chosen = 0, best = 0;
     size_t rows = 1;
@@ -179,7 +156,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         const size_t at = (device * r->count + batch) * CHOICES;
         const double ns[CHOICES] = { mean_ns(&r->cases[at]), mean_ns(&r->cases[at + 1]), mean_ns(&r->cases[at + 2]) };
         hd_plan_stats stats;
-        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || stats_of(&r->jobs[at + AUTO], &stats)) continue;
+        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].jobs[0].plan, &stats)) continue;
         const double least = fmin(ns[ALL_CPU], ns[ALL_DEVICE]);
         chosen += ns[AUTO];
         best += fmin(least, ns[AUTO]);
@@ -190,11 +167,10 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         print_of_best(&r->cases[at + AUTO], &r->cases[at + (ns[ALL_CPU] < ns[ALL_DEVICE] ? ALL_CPU : ALL_DEVICE)], line[5]);
         snprintf(line[6], CLI_CELL, "%u", (unsigned)stats.segments);
         cli_bytes(stats.crossing_bytes, line[7]);
-        snprintf(line[8], CLI_CELL, "%llu of %llu", (unsigned long long)stats.tried_runs, (unsigned long long)stats.runs);
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
-    cli_table(cells[0], rows, COLUMNS, 0x1FEu);
-    printf("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d plans in turn; OF BEST: and its standard error; AUTO: behind %d rounds, 1.5 s and %d stretches; TRIES: runs at other places than the best known one\n", PLANS, WARM_ROUNDS, TURNS);
+    cli_table(cells[0], rows, COLUMNS, 0xFEu);
+    printf("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d plans in turn; OF BEST: and its standard error\n", PLANS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;
@@ -210,7 +186,6 @@ static int measure_routes(measure *m, routes *r) {
     if (!r->jobs || !r->cases || !r->devices) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < count; i++) r->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
     for (size_t i = 0; i < count && !code && !measure_is_ended(); i++) code = make_job(m, r, i);
-    if (!code) code = take_turns(m, r, count);
     if (!code) code = measure_run(m, r->cases, count);
     for (size_t i = 0; i < count && !code; i++)
         if (!isnan(r->cases[i].row.median_ns) && (i % CHOICES != ALL_CPU || i / CHOICES < r->count)) code = measure_write(m, &r->cases[i].row);

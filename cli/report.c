@@ -103,12 +103,8 @@ static void print_figures(const cli_job *job, const figures *f) {
         ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments, cli_bytes(f->plan.crossing_bytes, a));
     }
     if (f->plan.predicted_ns > 0) {
-        snprintf(b, CLI_CELL, "%s", f->plan.predicted_device_ns ? cli_time(f->plan.predicted_device_ns, a) : "not possible");
-        snprintf(c, CLI_CELL, "%s", f->plan.predicted_beside_ns ? cli_time(f->plan.predicted_beside_ns, a) : "not possible");
-        ROW("route", "predicted %.24s with inputs and outputs moved; all on the device %.24s, all beside it %.24s", cli_time(f->plan.predicted_ns, a), b, c);
-        if (f->plan.measured_ns > 0)
-            ROW("regret", "measured %.24s, %.1f%% more than the least that places were measured to take; %llu of %llu runs were tries", cli_time(f->plan.measured_ns, a),
-                100 * ((double)f->plan.measured_ns / (double)f->plan.least_ns - 1), (unsigned long long)f->plan.tried_runs, (unsigned long long)f->plan.runs);
+        snprintf(b, CLI_CELL, "%s", f->plan.predicted_alone_ns ? cli_time(f->plan.predicted_alone_ns, a) : "not possible");
+        ROW("route", "predicted %.24s with inputs and outputs moved; all on the better device %.24s", cli_time(f->plan.predicted_ns, a), b);
     }
     ROW("plan", "%u dispatch%s, %u kernel%s, %u barrier%s; made in %s", f->plan.dispatches, f->plan.dispatches == 1 ? "" : "es", f->plan.kernels,
         s_of(f->plan.kernels), f->plan.barriers, s_of(f->plan.barriers), cli_time(job->plan_ns, a));
@@ -214,8 +210,7 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
         { "memory_bytes", f->memory.total_bytes }, { "scratch_bytes", f->memory.scratch_bytes }, { "unshared_bytes", f->memory.unshared_bytes },
         { "commands_recorded", all->commands_recorded }, { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
         { "segments", f->plan.segments }, { "crossing_bytes", f->plan.crossing_bytes },
-        { "predicted_ns", f->plan.predicted_ns }, { "predicted_device_ns", f->plan.predicted_device_ns }, { "predicted_beside_ns", f->plan.predicted_beside_ns },
-        { "measured_ns", f->plan.measured_ns }, { "least_ns", f->plan.least_ns },
+        { "predicted_ns", f->plan.predicted_ns }, { "predicted_alone_ns", f->plan.predicted_alone_ns },
         { "kernels_compiled_later", all->kernels_compiled - first->kernels_compiled },
     };
     for (size_t i = 0; i < CLI_COUNT(rows); i++) cli_put(counters, rows[i].name, whole(rows[i].value), ok);

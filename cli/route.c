@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The route in the library's words: gpu is the plan's device and cpu the one beside it; 60% is what the gpu has of the rows. */
+/* The route in the library's words: gpu is the plan's device 0 and cpu device 1; 60% is what the gpu has of the rows. */
 static int translate(cli_session *session, const char *text) {
-    const size_t room = strlen(text) * 2 + 1; /* "=cpu" becomes "=beside" */
+    const size_t room = strlen(text) * 4 + 1; /* "=9%" becomes "=rows:9:91" */
     char *out = session->route = calloc(1, room);
     if (!out) return cli_fail(session->command, "no memory is left");
     for (const char *at = text;; at++) {
@@ -16,8 +16,13 @@ static int translate(cli_session *session, const char *text) {
         const bool gpu = letters == 3 && memcmp(word, "gpu", 3) == 0, cpu = letters == 3 && memcmp(word, "cpu", 3) == 0;
         const bool share = letters > 0 && word[letters - 1] == '%';
         if (!gpu && !cpu && !share) return cli_usage(session->command, "--route is auto, cpu, gpu, or a list such as matmul=gpu,v3-v9=60%%,rest=cpu, not \"%s\"", text);
-        const int kept = (int)(share ? item : (size_t)(word - at));
-        out += snprintf(out, room - (size_t)(out - session->route), "%.*s%s%s", kept, at, gpu ? "device" : cpu ? "beside" : "", at[item] ? "," : "");
+        const long percent = share ? strtol(word, NULL, 10) : 0;
+        if (share && (percent < 1 || percent > 99)) return cli_usage(session->command, "--route: a share is 1%% to 99%%, not \"%.*s\"", (int)letters, word);
+        out += snprintf(out, room - (size_t)(out - session->route), "%.*s", (int)(word - at), at);
+        if (share) out += snprintf(out, room - (size_t)(out - session->route), "rows:%ld:%ld", percent, 100 - percent);
+        else *out++ = gpu ? '0' : '1';
+        if (at[item]) *out++ = ',';
+        *out = 0;
         at += item;
         if (*at == 0) return CLI_OK;
     }
@@ -38,7 +43,8 @@ int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_de
     }
     if (all_gpu) return CLI_OK;
     if (hd_device_open(session->context, &(hd_device_desc){ .id = "cpu" }, &session->beside)) return cli_session_fail(session, "--route");
-    inout_desc->beside = session->beside;
+    inout_desc->beside = &session->beside;
+    inout_desc->beside_count = 1;
     inout_desc->route = automatic ? "auto" : session->route;
     return CLI_OK;
 }

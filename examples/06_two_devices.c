@@ -18,7 +18,7 @@ int main(void) {
     hd_plan *plan = NULL;
     hd_status s = hd_device_open(ctx, NULL, &dev);
     if (!s) s = hd_device_open(ctx, &(hd_device_desc){ .id = "cpu" }, &cpu);
-    if (!s) s = hd_plan_create(dev, p, &(hd_plan_desc){ .beside = cpu, .route = "matmul=device,rest=beside" }, &plan);
+    if (!s) s = hd_plan_create(dev, p, &(hd_plan_desc){ .beside = &cpu, .beside_count = 1, .route = "matmul=0,rest=1" }, &plan);
     if (!s) s = hd_plan_write(plan, "x", x_data, sizeof x_data);
     if (!s) s = hd_plan_write(plan, "w", w_data, sizeof w_data);
     if (!s) s = hd_plan_run(plan, NULL);                    /* two submissions, and what crosses between them */

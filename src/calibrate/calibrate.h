@@ -4,8 +4,7 @@
 
 #include "device/device.h"
 #include "facts/facts.h"
-#include "plan/plan.h"
-#include "route/route.h"
+#include "plan/choose.h"
 
 /* ---- verify.c: which kernel variants are right on a device, judged once and kept beside the compiled kernels ---- */
 hd_status hdi_verdicts_open(hd_device *device, hd_error *error);

@@ -89,33 +89,40 @@ hd_status hdi_tuned_choose(hd_device *device, hdi_class of, const hdi_choice *ch
     return status;
 }
 
-/* The work of every node of a program that is well formed, `program->node_count` of them; yours, also after a failure. */
-static hd_status work_of(const hd_program *program, hdi_work **out_work, hd_error *error) {
+/* What a program takes on the device alone, `program->node_count` of them; yours, also after a failure. */
+static hd_status work_of(hd_device *device, const hd_program *program, hdi_plan_work **out_works, hd_error *error) {
+    hdi_caps *caps = hdi_alloc(program->allocator, sizeof *caps);
     hd_status status = hdi_program_check(program, error);
-    *out_work = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof **out_work);
-    if (!status && !*out_work) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", program->node_count);
-    return status ? status : hdi_work_of(program, true, *out_work, error);
+    *out_works = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof **out_works);
+    if (!status && (!caps || !*out_works)) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", program->node_count);
+    if (!status) {
+        hdi_verdicts_caps(device, caps);
+        status = hdi_plan_work_of(&(hdi_whole_wish){ .program = program, .caps = caps }, 0, *out_works, error);
+    }
+    hdi_free(program->allocator, caps, sizeof *caps);
+    return status;
 }
 
 /* ---- samples ---- */
 
-/* Every node of the program that takes time is of one family and type. */
-static hd_status read_program(const hd_program *program, hdi_sample *out, hd_error *error) {
-    hdi_work *work;
-    hd_status status = work_of(program, &work, error);
+/* Every kernel of the program is of one kind of work and type. */
+static hd_status read_program(hd_device *device, const hd_program *program, hdi_sample *out, hd_error *error) {
+    hdi_plan_work *works;
+    hd_status status = work_of(device, program, &works, error);
     for (uint32_t i = 0; i < program->node_count && !status; i++) {
-        if (work[i].family == HDI_FAMILY_NONE) continue;
-        if (out->family != HDI_FAMILY_NONE && (out->family != work[i].family || out->width != work[i].width))
-            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of %s %s and %s %s at once; measure one kind of work at a time", hdi_family_name(out->family),
-                              hdi_width_name(out->width), hdi_family_name(work[i].family), hdi_width_name(work[i].width));
-        out->family = work[i].family;
-        out->width = work[i].width;
-        out->kernels += work[i].launch;
-        out->flops += (double)work[i].flops;
-        out->bytes += (double)work[i].bytes;
+        const hdi_work *work = &works[i].work;
+        if (works[i].kernel != i + 1 || work->kind == HDI_KIND_NONE) continue;
+        if (out->work != HDI_KIND_NONE && (out->work != work->kind || out->width != work->width))
+            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of %s %s and %s %s at once; measure one kind of work at a time", hdi_op_kind_name(out->work),
+                              hdi_width_name(out->width), hdi_op_kind_name(work->kind), hdi_width_name(work->width));
+        out->work = work->kind;
+        out->width = work->width;
+        out->kernels += work->kernels;
+        out->flops += (double)work->flops;
+        out->bytes += (double)work->bytes;
     }
-    if (!status && out->family == HDI_FAMILY_NONE) status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
-    hdi_free(program->allocator, work, program->node_count * sizeof *work);
+    if (!status && out->work == HDI_KIND_NONE) status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
+    hdi_free(program->allocator, works, program->node_count * sizeof *works);
     return status;
 }
 
@@ -132,11 +139,11 @@ static void count_transfers(const hd_program *program, hd_port_kind kind, hdi_sa
     out->kernels = out->bytes / largest;
 }
 
-static hd_status read_sample(const hd_tune_sample *from, hdi_sample *out, hd_error *error) {
+static hd_status read_sample(hd_device *device, const hd_tune_sample *from, hdi_sample *out, hd_error *error) {
     static const hdi_sample_kind kinds[] = { HDI_SAMPLE_RUN, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD };
     if ((unsigned)from->part > HD_TUNE_READ || (!from->program && from->part == HD_TUNE_RUN)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of no program that ran");
     *out = (hdi_sample){ .kind = kinds[from->part], .ns = (double)from->ns };
-    hd_status status = from->program ? read_program(from->program, out, error) : HD_OK;
+    hd_status status = from->program ? read_program(device, from->program, out, error) : HD_OK;
     if (status) return status;
     if (!from->program) {
         out->kernels = 1;
@@ -151,12 +158,13 @@ hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_
     hd_error error = { 0 };
     hdi_sample *read = count > SIZE_MAX / sizeof *read ? NULL : hdi_alloc(allocator, count * sizeof *read);
     hd_status status = read || count == 0 ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu samples", count);
-    for (size_t i = 0; i < count && !status; i++) status = read_sample(&samples[i], &read[i], &error);
+    for (size_t i = 0; i < count && !status; i++) status = read_sample(device, &samples[i], &read[i], &error);
     hdi_tuning *tuning = &lock(device)->tuning;
     if (!status) status = hdi_fit_device(allocator, read, count, tuning, &error);
     if (!status && device->host->cache_dir && !hdi_tuning_save(allocator, device->host->cache_dir, tuning))
         status = hdi_fail(&error, HD_STATUS_IO, "the tuning file could not be written in %s", device->host->cache_dir);
     hdi_mutex_unlock(&device->tuned->lock);
+    atomic_fetch_add(&device->facts_version, 1);
     hdi_free(allocator, read, count * sizeof *read);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
 }
@@ -184,7 +192,7 @@ static hd_device_figure figure_of(const char *work, const char *type, const hdi_
 }
 
 hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count) {
-    enum { ALL = 3 + (HDI_FAMILY_COUNT - 1) * HDI_WIDTH_COUNT };
+    enum { ALL = 3 + (HDI_KIND_COUNT - 1) * HDI_WIDTH_COUNT };
     hd_device_figure all[ALL];
     hdi_tuning tuning;
     size_t at = 0;
@@ -193,9 +201,9 @@ hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, si
     all[at++] = figure_of("submit", "", &tuning.submit);
     all[at++] = figure_of("upload", "", &tuning.upload);
     all[at++] = figure_of("download", "", &tuning.download);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int kind = HDI_KIND_NONE + 1; kind < HDI_KIND_COUNT; kind++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            all[at++] = figure_of(hdi_family_name((hdi_family)family), hdi_width_name((hdi_width)width), &tuning.ops[family][width]);
+            all[at++] = figure_of(hdi_op_kind_name((hdi_op_kind)kind), hdi_width_name((hdi_width)width), &tuning.ops[kind][width]);
     const size_t room = *count;
     *count = at;
     if (!out_figures) return HD_OK;
@@ -206,19 +214,24 @@ hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, si
 hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
     if (!device || !program) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
+    hdi_caps caps;
     hdi_tuning tuning;
-    double transfers_ns = 0;
-    hdi_work *work;
-    hd_status status = work_of(program, &work, &error);
+    hdi_timing timing = { 0 };
+    hdi_placement placement = { 0 };
+    const char *const id = device->found.info.id;
+    const bool software = true;
+    hd_status status = hdi_program_check(program, &error);
     hdi_tuned_get(device, &tuning);
-    if (!status && out_run_ns) *out_run_ns = (uint64_t)hdi_cost_alone(&tuning, work, program->node_count);
-    for (uint32_t i = 0; i < program->node_count && !status; i++) {
-        const hdi_node *node = &program->nodes[i];
-        const uint64_t bytes = hd_tensor_bytes(node->dtype, node->shape);
-        if (node->op == HDI_OP_INPUT) transfers_ns += hdi_cost_write(&tuning, work[i].reader ? &work[work[i].reader - 1] : NULL, bytes);
-        else if (node->is_output) transfers_ns += hdi_cost_read(&tuning, &work[i], bytes);
+    hdi_verdicts_caps(device, &caps);
+    const hdi_choose_wish wish = { { .program = program, .caps = &caps, .ids = &id }, 1, &tuning, &software, NULL };
+    if (!status) status = hdi_timing_make(&wish, program, &timing, &error);
+    if (!status) status = hdi_placement_new(program, 1, &placement, &error);
+    if (!status) {
+        const hdi_placement_time time = hdi_timing_of(&timing, &placement);
+        if (out_run_ns) *out_run_ns = (uint64_t)(time.total_ns - time.transfers_ns);
+        if (out_transfers_ns) *out_transfers_ns = (uint64_t)time.transfers_ns;
     }
-    if (!status && out_transfers_ns) *out_transfers_ns = (uint64_t)transfers_ns;
-    hdi_free(program->allocator, work, program->node_count * sizeof *work);
+    hdi_placement_free(&placement);
+    hdi_timing_end(&timing);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
 }

@@ -4,44 +4,16 @@
 #define HDI_FACTS_H
 
 #include "facts/caps.h"
+#include "program/work.h"
 
-/* ---- work: what each node of a program has to do, whatever the device ---- */
+/* ---- work: what a kernel has to do, whatever the device ---- */
 
-/* X(FAMILY, "name", what it is): operations whose time follows from their arithmetic and bytes by the same figures. */
-#define HDI_FAMILY_LIST(X) \
-    X(ELEMENTWISE, "elementwise", "each element by itself, and chains of such") \
-    X(FUNCTION,    "function",    "the same with quotients, roots, exponentials and what is made of them") \
-    X(MATMUL,      "matmul",      "matrix products of more than 8 rows") \
-    X(MATVEC,      "matvec",      "matrix products of at most 8 rows: the weights are most of what is read") \
-    X(REDUCE,      "reduce",      "sums and picks along an axis") \
-    X(SOFTMAX,     "softmax",     "softmax and cross entropy: a row at a time, read more than once") \
-    X(NORM,        "norm",        "norms, likewise") \
-    X(TABLE,       "table",       "rows from and to tables and states") \
-    X(ROPE,        "rope",        "rotary embedding") \
-    X(ATTENTION,   "attention",   "attention") \
-    X(COPY,        "copy",        "moves elements: copies, views made dense, joining, padding") \
-    X(USER,        "user",        "kernels of the caller's own")
-typedef enum hdi_family {
-    HDI_FAMILY_NONE = 0, /* inputs, states, views, what nothing reads: takes no time */
-#define HDI_FAMILY_ENUM(code, name, text) HDI_FAMILY_##code,
-    HDI_FAMILY_LIST(HDI_FAMILY_ENUM)
-#undef HDI_FAMILY_ENUM
-    HDI_FAMILY_COUNT
-} hdi_family;
-const char *hdi_family_name(hdi_family family);
-
-/* Types whose rates differ: of the weights where there are weights, else of the first operand. */
-typedef enum hdi_width { HDI_WIDTH_WORD = 0, HDI_WIDTH_HALF, HDI_WIDTH_QUANTISED, HDI_WIDTH_COUNT } hdi_width;
-const char *hdi_width_name(hdi_width width); /* "word", "half", "quantised" */
-
+/* Of one fused step of the planner, or of a node by itself (program/work.h). */
 typedef struct hdi_work {
-    hdi_family family;
-    hdi_width  width;
-    bool       alive;        /* an output or a state's new value needs it */
-    uint64_t   flops, bytes; /* least; what a fused kernel keeps in registers is not counted */
-    bool       launch;       /* it has a kernel of its own; false: a part of another node's, or nothing at all */
-    hd_value   kernel;       /* nodes of one kernel have the same number here: that of one of them */
-    hd_value   reader;       /* the first node that reads it, by way of views too; 0: none */
+    hdi_op_kind kind;         /* NONE: takes no time */
+    hdi_width   width;
+    uint32_t    kernels;      /* launches that it takes */
+    uint64_t    flops, bytes; /* least; what stays in registers is not counted */
 } hdi_work;
 
 /* ---- cost (figures.c): what a device takes for it ---- */
@@ -71,33 +43,31 @@ typedef struct hdi_tuning {
     char machine[HDI_TUNING_NAME], device[HDI_TUNING_NAME], driver[HDI_TUNING_NAME]; /* printable, in one line each */
     hdi_figure submit;                                       /* only its fixed_ns: what a submission costs whatever is in it */
     hdi_figure upload, download;                             /* host to device and back; no flops */
-    hdi_figure ops[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];
-    hdi_figure writes[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];    /* of a value from the host that such work reads, */
-    hdi_figure reads[HDI_FAMILY_COUNT][HDI_WIDTH_COUNT];     /* and to the host, that it made; no flops */
+    hdi_figure ops[HDI_KIND_COUNT][HDI_WIDTH_COUNT];
+    hdi_figure writes[HDI_KIND_COUNT][HDI_WIDTH_COUNT];    /* of a value from the host that such work reads, */
+    hdi_figure reads[HDI_KIND_COUNT][HDI_WIDTH_COUNT];     /* and to the host, that it made; no flops */
     hdi_choices choices;                                     /* of kernels' options */
 } hdi_tuning;
 /* Names the tuning's machine, device or driver: bytes that would break its line become '?'. */
 void hdi_tuning_name(const char *text, char out[HDI_TUNING_NAME]);
 /* Assumptions from a device's facts, where nothing was measured. `discrete`: what it reads from the host travels over a bus. */
 void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *out_tuning);
-/* The figure to take for a family and a type: its own where it was measured, else that of the family's other types, else of
- * the family that is most like it, else what is assumed. */
-const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width);
-/* Time of a node on the device, without its submission. */
-double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work);
+/* The figure to take for a kind of work and a type: its own where it was measured, else that of the kind's other types, else of
+ * the kind that is most like it, else what is assumed. */
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_op_kind kind, hdi_width width);
+/* Time of work on the device, without its submission. */
+double hdi_cost_work(const hdi_tuning *tuning, const hdi_work *work);
 double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes); /* 0 for 0 bytes */
-/* The host writes a value for such work (NULL: for any), or reads one that it made: as was measured there, else as values travel. */
+/* The host writes a value for such work (NONE: for any), or reads one that it made: as measured there, else as values travel. */
 double hdi_cost_write(const hdi_tuning *tuning, const hdi_work *reader, uint64_t bytes);
 double hdi_cost_read(const hdi_tuning *tuning, const hdi_work *maker, uint64_t bytes);
-/* Time of the whole program in one submission, its inputs there and its outputs left there. */
-double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t node_count);
 
 /* ---- fit (fit.c): figures from measured runs ---- */
 
 typedef enum hdi_sample_kind { HDI_SAMPLE_RUN = 0, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD } hdi_sample_kind;
 typedef struct hdi_sample {
     hdi_sample_kind kind;
-    hdi_family family;       /* of a transfer: of the work that it is for; NONE: any */
+    hdi_op_kind work;        /* of a transfer: of the work that it is for; NONE: any */
     hdi_width  width;
     double     kernels;      /* in one submission; of transfers: how many there are, as a multiple of the largest one */
     double     flops, bytes; /* of all of them; of a transfer no flops */
@@ -110,7 +80,7 @@ typedef struct hdi_sample {
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out_figure);
 /* Adds the curve: what the samples took as a share of the line, which was fitted from them with `submit_ns` for each. */
 void hdi_fit_curve(const hdi_sample *samples, size_t count, double submit_ns, hdi_figure *inout_figure);
-/* Fits a whole device: the submission from the family whose samples show it best, then every family and type by itself, and
+/* Fits a whole device: the submission from the kind of work whose samples show it best, then every kind and type by itself, and
  * merges what came out into `inout_tuning`. */
 hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *inout_tuning, hd_error *error);
 /* New measurements join old ones: their mean by number of samples, of which the old ones have at most as many as the new. */

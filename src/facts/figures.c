@@ -2,20 +2,6 @@
 #include "facts/facts.h"
 #include <math.h>
 
-const char *hdi_family_name(hdi_family family) {
-    static const char *const names[HDI_FAMILY_COUNT] = { "none",
-#define HDI_FAMILY_NAME(code, name, text) name,
-        HDI_FAMILY_LIST(HDI_FAMILY_NAME)
-#undef HDI_FAMILY_NAME
-    };
-    return (unsigned)family < HDI_FAMILY_COUNT ? names[family] : "?";
-}
-
-const char *hdi_width_name(hdi_width width) {
-    static const char *const names[HDI_WIDTH_COUNT] = { "word", "half", "quantised" };
-    return (unsigned)width < HDI_WIDTH_COUNT ? names[width] : "?";
-}
-
 double hdi_figure_line(const hdi_figure *figure, double flops, double bytes) {
     return figure->fixed_ns + flops * figure->ns_per_flop + bytes * figure->ns_per_byte;
 }
@@ -39,11 +25,11 @@ double hdi_figure_ns(const hdi_figure *figure, double flops, double bytes) {
     return line_ns * hdi_figure_factor(figure, line_ns);
 }
 
-/* Arithmetic that a family reaches, as a share of the device's rate: products use it best, the rest waits for memory anyhow. */
-static double share_of_rate(hdi_family family) {
-    switch (family) {
-    case HDI_FAMILY_MATMUL: return 0.4;
-    case HDI_FAMILY_ATTENTION: return 0.1;
+/* Arithmetic that a kind reaches, as a share of the device's rate: products use it best, the rest waits for memory anyhow. */
+static double share_of_rate(hdi_op_kind kind) {
+    switch (kind) {
+    case HDI_KIND_MATMUL: return 0.4;
+    case HDI_KIND_ATTENTION: return 0.1;
     default: return 0.2;
     }
 }
@@ -60,56 +46,50 @@ void hdi_tuning_assume(const hdi_caps *caps, bool discrete, hdi_tuning *tuning) 
     rates_of(caps, &flops_per_ns, &bytes_per_ns);
     const double fixed_ns = caps->native_kernels ? 1000 : caps->software ? 80000 : 5000;
     memset(tuning->ops, 0, sizeof tuning->ops);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int kind = HDI_KIND_NONE + 1; kind < HDI_KIND_COUNT; kind++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            tuning->ops[family][width] = (hdi_figure){ .fixed_ns = fixed_ns, .ns_per_flop = 1 / (flops_per_ns * share_of_rate((hdi_family)family)), .ns_per_byte = 1 / bytes_per_ns };
+            tuning->ops[kind][width] = (hdi_figure){ .fixed_ns = fixed_ns, .ns_per_flop = 1 / (flops_per_ns * share_of_rate((hdi_op_kind)kind)), .ns_per_byte = 1 / bytes_per_ns };
     tuning->submit = (hdi_figure){ .fixed_ns = caps->native_kernels ? 500 : caps->software ? 50000 : 10000 };
     /* A device of the host's memory copies at the memory's rate, a bus is of the kind that a GPU has; a run waits for all copies, not each of them. */
     tuning->upload = tuning->download = (hdi_figure){ .fixed_ns = caps->native_kernels ? 300 : 1000, .ns_per_byte = discrete ? 1.0 / 16 : 1 / bytes_per_ns };
 }
 
-/* The figure of a family that was measured, of this type or another one; NULL: there is none. */
-static const hdi_figure *measured(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
-    const hdi_figure *figures = tuning->ops[family];
+/* The figure of a kind that was measured, of this type or another one; NULL: there is none. */
+static const hdi_figure *measured(const hdi_tuning *tuning, hdi_op_kind kind, hdi_width width) {
+    const hdi_figure *figures = tuning->ops[kind];
     if (figures[width].samples > 0) return &figures[width];
     for (int other = 0; other < HDI_WIDTH_COUNT; other++)
         if (figures[other].samples > 0) return &figures[other];
     return NULL;
 }
 
-const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_family family, hdi_width width) {
-    static const hdi_family kin[HDI_FAMILY_COUNT] = { /* what it is most like; NONE: nothing */
-        [HDI_FAMILY_TABLE] = HDI_FAMILY_COPY, [HDI_FAMILY_ROPE] = HDI_FAMILY_NORM, [HDI_FAMILY_NORM] = HDI_FAMILY_SOFTMAX,
-        [HDI_FAMILY_FUNCTION] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_USER] = HDI_FAMILY_ELEMENTWISE, [HDI_FAMILY_COPY] = HDI_FAMILY_ELEMENTWISE,
+const hdi_figure *hdi_tuning_figure(const hdi_tuning *tuning, hdi_op_kind kind, hdi_width width) {
+    static const hdi_op_kind kin[HDI_KIND_COUNT] = { /* what it is most like; NONE: nothing */
+        [HDI_KIND_TABLE] = HDI_KIND_COPY, [HDI_KIND_ROPE] = HDI_KIND_NORM, [HDI_KIND_NORM] = HDI_KIND_SOFTMAX,
+        [HDI_KIND_FUNCTION] = HDI_KIND_ELEMENTWISE, [HDI_KIND_USER] = HDI_KIND_ELEMENTWISE, [HDI_KIND_COPY] = HDI_KIND_ELEMENTWISE,
     };
-    for (hdi_family of = family; of != HDI_FAMILY_NONE; of = kin[of]) {
+    for (hdi_op_kind of = kind; of != HDI_KIND_NONE; of = kin[of]) {
         const hdi_figure *figure = measured(tuning, of, width);
         if (figure) return figure;
     }
-    return &tuning->ops[family][width];
+    return &tuning->ops[kind][width];
 }
 
-double hdi_cost_node(const hdi_tuning *tuning, const hdi_work *work) {
-    if (work->family == HDI_FAMILY_NONE) return 0;
-    const hdi_figure *figure = hdi_tuning_figure(tuning, work->family, work->width);
+double hdi_cost_work(const hdi_tuning *tuning, const hdi_work *work) {
+    if (work->kind == HDI_KIND_NONE) return 0;
+    const hdi_figure *figure = hdi_tuning_figure(tuning, work->kind, work->width);
     const double line_ns = hdi_figure_line(figure, (double)work->flops, (double)work->bytes);
-    return (line_ns - (work->launch ? 0 : figure->fixed_ns)) * hdi_figure_factor(figure, line_ns);
+    return (line_ns + figure->fixed_ns * ((double)work->kernels - 1)) * hdi_figure_factor(figure, line_ns);
 }
 
 double hdi_cost_transfer(const hdi_figure *way, uint64_t bytes) { return bytes == 0 ? 0 : hdi_figure_ns(way, 0, (double)bytes); }
 
 double hdi_cost_write(const hdi_tuning *tuning, const hdi_work *reader, uint64_t bytes) {
-    const hdi_figure *own = reader ? &tuning->writes[reader->family][reader->width] : NULL;
+    const hdi_figure *own = reader->kind ? &tuning->writes[reader->kind][reader->width] : NULL;
     return hdi_cost_transfer(own && own->samples > 0 ? own : &tuning->upload, bytes);
 }
 
 double hdi_cost_read(const hdi_tuning *tuning, const hdi_work *maker, uint64_t bytes) {
-    const hdi_figure *own = &tuning->reads[maker->family][maker->width];
+    const hdi_figure *own = &tuning->reads[maker->kind][maker->width];
     return hdi_cost_transfer(own->samples > 0 ? own : &tuning->download, bytes);
-}
-
-double hdi_cost_alone(const hdi_tuning *tuning, const hdi_work *work, uint32_t node_count) {
-    double ns = tuning->submit.fixed_ns;
-    for (uint32_t i = 0; i < node_count; i++) ns += hdi_cost_node(tuning, &work[i]);
-    return ns;
 }

@@ -246,10 +246,10 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
 /* ---- a whole device ---- */
 
 /* The samples of one kind, family and type. */
-static size_t pick(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_family family, hdi_width width, hdi_sample *out) {
+static size_t pick(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_op_kind family, hdi_width width, hdi_sample *out) {
     size_t picked = 0;
     for (size_t i = 0; i < count && picked < HDI_FIT_SAMPLES; i++)
-        if (samples[i].kind == kind && samples[i].family == family && samples[i].width == width) out[picked++] = samples[i];
+        if (samples[i].kind == kind && samples[i].work == family && samples[i].width == width) out[picked++] = samples[i];
     return picked;
 }
 
@@ -263,7 +263,7 @@ static bool shows_submit(const hdi_sample *samples, size_t count) {
 static void merge(hdi_figure *into, const hdi_figure *measured) { *into = hdi_figure_merge(into, measured); }
 
 /* The figure of one kind, family and type, where there are samples of it. */
-static void fit_one(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_family family, hdi_width width, double submit_ns, hdi_sample *picked, hdi_figure *into) {
+static void fit_one(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_op_kind family, hdi_width width, double submit_ns, hdi_sample *picked, hdi_figure *into) {
     hdi_figure figure;
     const size_t some = pick(samples, count, kind, family, width, picked);
     if (!hdi_fit(picked, some, &submit_ns, &figure)) return;
@@ -282,11 +282,11 @@ static double most_submit_ns(const hdi_sample *samples, size_t count) {
 /* What a submission costs, from the samples that show it best. */
 static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *picked, hdi_tuning *tuning) {
     hdi_figure best = { .error = INFINITY };
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
             hdi_figure figure;
             double submit_ns = -1;
-            const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, picked);
+            const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_op_kind)family, (hdi_width)width, picked);
             if (!shows_submit(picked, some) || !hdi_fit(picked, some, &submit_ns, &figure) || figure.error >= best.error) continue;
             best = (hdi_figure){ .fixed_ns = HDI_MIN(submit_ns, most_submit_ns(samples, count)), .error = figure.error, .samples = figure.samples };
         }
@@ -296,14 +296,14 @@ static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *pick
 hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *tuning, hd_error *error) {
     hdi_sample *picked = hdi_alloc(allocator, HDI_FIT_SAMPLES * sizeof *picked);
     if (!picked) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to fit %zu samples", count);
-    fit_one(samples, count, HDI_SAMPLE_UPLOAD, HDI_FAMILY_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->upload);
-    fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, HDI_FAMILY_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->download);
+    fit_one(samples, count, HDI_SAMPLE_UPLOAD, HDI_KIND_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->upload);
+    fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, HDI_KIND_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->download);
     fit_submit(samples, count, picked, tuning);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
-            fit_one(samples, count, HDI_SAMPLE_RUN, (hdi_family)family, (hdi_width)width, tuning->submit.fixed_ns, picked, &tuning->ops[family][width]);
-            fit_one(samples, count, HDI_SAMPLE_UPLOAD, (hdi_family)family, (hdi_width)width, 0, picked, &tuning->writes[family][width]);
-            fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, (hdi_family)family, (hdi_width)width, 0, picked, &tuning->reads[family][width]);
+            fit_one(samples, count, HDI_SAMPLE_RUN, (hdi_op_kind)family, (hdi_width)width, tuning->submit.fixed_ns, picked, &tuning->ops[family][width]);
+            fit_one(samples, count, HDI_SAMPLE_UPLOAD, (hdi_op_kind)family, (hdi_width)width, 0, picked, &tuning->writes[family][width]);
+            fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, (hdi_op_kind)family, (hdi_width)width, 0, picked, &tuning->reads[family][width]);
         }
     hdi_free(allocator, picked, HDI_FIT_SAMPLES * sizeof *picked);
     return HD_OK;

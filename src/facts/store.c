@@ -72,12 +72,12 @@ void hdi_tuning_print(const hdi_tuning *t, hdi_text *out) {
     print_figure(out, "", "submit", "", &t->submit);
     print_figure(out, "", "upload", "", &t->upload);
     print_figure(out, "", "download", "", &t->download);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int kind = HDI_KIND_NONE + 1; kind < HDI_KIND_COUNT; kind++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
-            const char *const name = hdi_family_name((hdi_family)family), *const type = hdi_width_name((hdi_width)width);
-            print_figure(out, "", name, type, &t->ops[family][width]);
-            print_figure(out, "write", name, type, &t->writes[family][width]);
-            print_figure(out, "read", name, type, &t->reads[family][width]);
+            const char *const name = hdi_op_kind_name((hdi_op_kind)kind), *const type = hdi_width_name((hdi_width)width);
+            print_figure(out, "", name, type, &t->ops[kind][width]);
+            print_figure(out, "write", name, type, &t->writes[kind][width]);
+            print_figure(out, "read", name, type, &t->reads[kind][width]);
         }
     hdi_choices_print(&t->choices, out);
 }
@@ -138,10 +138,10 @@ static hdi_figure *find_figure(hdi_span *rest, hdi_tuning *t) {
     else if (hdi_word_is(name, "upload")) return &t->upload;
     else if (hdi_word_is(name, "download")) return &t->download;
     const hdi_span type = hdi_word_next(rest);
-    for (int family = HDI_FAMILY_NONE + 1; family < HDI_FAMILY_COUNT; family++)
+    for (int kind = HDI_KIND_NONE + 1; kind < HDI_KIND_COUNT; kind++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            if (hdi_word_is(name, hdi_family_name((hdi_family)family)) && hdi_word_is(type, hdi_width_name((hdi_width)width)))
-                return write ? &t->writes[family][width] : read ? &t->reads[family][width] : &t->ops[family][width];
+            if (hdi_word_is(name, hdi_op_kind_name((hdi_op_kind)kind)) && hdi_word_is(type, hdi_width_name((hdi_width)width)))
+                return write ? &t->writes[kind][width] : read ? &t->reads[kind][width] : &t->ops[kind][width];
     return NULL;
 }
 

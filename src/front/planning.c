@@ -58,16 +58,18 @@ static hd_status mark_resident(const hd_plan *plan, const hd_program *program, b
     return HD_OK;
 }
 
-static hd_status choose(const hd_plan *plan, const hd_program *program, const facts *f, hdi_choice_of_devices *out, hd_error *error) {
+static hd_status choose(const hd_plan *plan, const hd_program *program, const facts *f, hdi_device_choice *out, hd_error *error) {
     const hd_allocator *allocator = &plan->context->allocator;
-    bool software[HDI_MOST_DEVICES];
+    bool software[HDI_MOST_DEVICES], any_software = false;
     bool *resident = hdi_alloc(allocator, program->node_count * sizeof *resident);
     hdi_tuning *figures = hdi_alloc(allocator, plan->device_count * sizeof *figures);
     hd_status status = resident && figures ? mark_resident(plan, program, resident, error) : no_memory(error);
     for (uint32_t d = 0; d < plan->device_count && !status; d++) {
         hdi_tuned_get(plan->devices[d], &figures[d]);
-        software[d] = plan->devices[d]->found.info.kind == HD_DEVICE_SOFTWARE || f->caps[d].native_kernels;
+        software[d] = plan->devices[d]->found.info.kind == HD_DEVICE_SOFTWARE;
+        any_software = any_software || software[d];
     }
+    for (uint32_t d = 0; d < plan->device_count; d++) software[d] = software[d] || (any_software && f->caps[d].native_kernels);
     const hdi_choose_wish wish = { .whole = { .program = program, .caps = f->caps, .ids = f->ids, .options = hdi_plan_options_of(&plan->desc) },
                                    .device_count = plan->device_count, .figures = figures, .software = software, .resident = resident };
     if (!status) status = hdi_choose(&wish, out, error);
@@ -100,9 +102,9 @@ static hd_status make_judged(const hd_plan *plan, const hd_program *program, con
 
 /* What makes two plans the same one: the program, the wishes, the devices and what is known of them. */
 static uint64_t key_of(const hd_plan *plan, uint64_t placement_hash) {
-    const uint64_t facts[] = { placement_hash, plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes, (uint64_t)(plan->desc.no_fusion != 0), plan->desc.slice_us };
+    const uint64_t wishes[] = { placement_hash, plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes, (uint64_t)(plan->desc.no_fusion != 0), plan->desc.slice_us };
     uint64_t key = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
-    key = hdi_hash(key, facts, sizeof facts);
+    key = hdi_hash(key, wishes, sizeof wishes);
     for (uint32_t d = 0; d < plan->device_count; d++) {
         const uint64_t of[] = { (uint64_t)(uintptr_t)plan->devices[d], atomic_load(&plan->devices[d]->facts_version) };
         key = hdi_hash(key, of, sizeof of);
@@ -167,7 +169,7 @@ static bool is_alone(const hdi_placement *placement, uint32_t device) {
 }
 
 /* All on each device that computes all, and the best of what several compute together. The one that was chosen comes first. */
-static hd_status add_others(hd_plan *plan, const hd_program *program, const hdi_choice_of_devices *choice, facts *f, hd_error *error) {
+static hd_status add_others(hd_plan *plan, const hd_program *program, const hdi_device_choice *choice, facts *f, hd_error *error) {
     hdi_placement alone = { 0 };
     hd_status status = hdi_placement_new(program, plan->device_count, &alone, error);
     for (uint32_t d = 0; d < plan->device_count && !status; d++) {
@@ -182,7 +184,7 @@ static hd_status add_others(hd_plan *plan, const hd_program *program, const hdi_
 }
 
 static hd_status make_chosen(hd_plan *plan, const hd_program *program, facts *f, hd_error *error) {
-    hdi_choice_of_devices choice = { 0 };
+    hdi_device_choice choice = { 0 };
     look(plan, f);
     hd_status status = choose(plan, program, f, &choice, error);
     if (!status) {
@@ -197,7 +199,7 @@ static hd_status make_chosen(hd_plan *plan, const hd_program *program, facts *f,
     }
     if (!status) status = add_alternative(plan, program, &choice.best, choice.time.total_ns, f, error);
     if (!status && plan->desc.follow) status = add_others(plan, program, &choice, f, error);
-    hdi_choice_of_devices_free(&choice);
+    hdi_device_choice_free(&choice);
     return status;
 }
 
@@ -239,7 +241,7 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *
 
 hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_error *error) {
     facts *f = hdi_alloc(&plan->context->allocator, sizeof *f);
-    hdi_choice_of_devices choice = { 0 };
+    hdi_device_choice choice = { 0 };
     hdi_placement placement = { 0 };
     hdi_whole *made = NULL;
     if (!f) return no_memory(error);
@@ -249,7 +251,7 @@ hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_pla
     if (!status) *out_memory = made->memory;
     hdi_whole_free(made);
     hdi_placement_free(&placement);
-    hdi_choice_of_devices_free(&choice);
+    hdi_device_choice_free(&choice);
     hdi_free(&plan->context->allocator, f, sizeof *f);
     return status;
 }

@@ -45,7 +45,7 @@ static void count_uses(fusion *f) {
     for (uint32_t id = f->program->node_count; id >= 1; id--) {
         const hdi_node *node = node_of(f, id);
         /* What the caller can name is there, even where nothing reads it. */
-        if (node->op == HDI_OP_WRITE_ROWS || node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE) f->values[id].alive = true;
+        if (hdi_op_writes_state(node->op) || hdi_op_is_source(node->op)) f->values[id].alive = true;
         if (!f->values[id].alive) continue;
         for (uint32_t i = 0; i < node->operand_count; i++) {
             if (node->operands[i] == 0) continue;
@@ -80,9 +80,8 @@ static bool can_wait(const fusion *f, hd_value id) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         hd_value value = node->operands[i];
         if (value == 0) continue;
-        while (node_of(f, value)->op == HDI_OP_RESHAPE || node_of(f, value)->op == HDI_OP_PERMUTE || node_of(f, value)->op == HDI_OP_SLICE)
-            value = node_of(f, value)->operands[0];
-        if (node_of(f, value)->op == HDI_OP_STATE || node_of(f, value)->op == HDI_OP_WRITE_ROWS) return false;
+        while (hdi_op_is_view(node_of(f, value)->op)) value = node_of(f, value)->operands[0];
+        if (hdi_op_shows_state(node_of(f, value)->op)) return false;
     }
     return true;
 }
@@ -470,9 +469,7 @@ static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
             for (uint32_t i = 0; i < task->chain.input_count; i++) reads |= task->chain.inputs[i].storage == storage;
             if (reads) status = settle(f, v);
         }
-        hdi_op op = node_of(f, v)->op;
-        bool is_view = op == HDI_OP_RESHAPE || op == HDI_OP_PERMUTE || op == HDI_OP_SLICE;
-        if (!status && is_view && value->view.storage == storage && value->last_use > writer) {
+        if (!status && hdi_op_is_view(node_of(f, v)->op) && value->view.storage == storage && value->last_use > writer) {
             hdi_tensor copy;
             status = new_tensor(f, value->view.dtype, value->view.shape, &copy);
             if (status) break;
@@ -536,7 +533,7 @@ static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
 static bool reader_takes_norm(const fusion *f, const hdi_node *reader, hd_value id, const hdi_tensor *x, const hdi_norm *norm) {
     if (reader->op != HDI_OP_MATMUL || reader->operands[1] == id) return false;
     const hdi_node *b = node_of(f, reader->operands[1]);
-    const bool source = b->op == HDI_OP_INPUT || b->op == HDI_OP_STATE;
+    const bool source = hdi_op_is_source(b->op);
     if (!source && reader->operands[1] > id) return false;
     hdi_task task = { .op = reader->op, .attrs = &reader->attrs, .input_count = 2, .a_norm = *norm };
     task.inputs[0] = *x;

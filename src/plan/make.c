@@ -38,6 +38,7 @@ const char *hdi_plan_module_name(void *plan, uint32_t module) {
 
 static hd_status run_stages(hdi_plan *plan, const hd_program *program, hd_error *error) {
     hd_status status = hdi_plan_fuse(plan, program, error);
+    if (plan->options.works) return status;
     if (!status) status = hdi_plan_order(plan, error);
     if (!status) status = hdi_plan_place(plan, error);
     if (!status) status = hdi_plan_emit(plan, error);
@@ -68,6 +69,7 @@ static hd_status make_within(const hd_allocator *allocator, const hd_program *pr
         uint64_t needed = plan->memory.total_bytes, budget = plan->options.budget_bytes;
         if (!status && (budget == 0 || needed <= budget)) {
             plan->options.menus = NULL; /* the caller's */
+            plan->options.works = NULL;
             *out_plan = plan;
             return HD_OK;
         }

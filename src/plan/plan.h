@@ -8,11 +8,18 @@
 #ifndef HDI_PLAN_H
 #define HDI_PLAN_H
 
-#include "facts/caps.h"
+#include "facts/facts.h"
 #include "cmds/cmds.h"
 #include "kernels/kernel.h"
 #include "program/program.h"
 #include "spirv/spirv.h"
+
+/* What the steps do that compute a node: for choosing a device (choose.h). */
+typedef struct hdi_plan_work {
+    hdi_work work;   /* of all nodes of the kernel, at its last one */
+    hd_value kernel; /* its last node; 0: no kernel computes the node */
+    bool     cannot; /* no kernel of the device does */
+} hdi_plan_work;
 
 typedef struct hdi_plan_options {
     hd_math  math;         /* fast or exact */
@@ -21,6 +28,7 @@ typedef struct hdi_plan_options {
     uint32_t slice_us;     /* 0: 100,000 */
     bool     one_by_one;   /* a step waits for the one before, but where both read the same first: for measuring */
     hdi_menus *menus;      /* gets the options of the kernels; NULL: nobody asks */
+    hdi_plan_work *works; /* gets the work of each node, and planning ends with the steps; NULL: nobody asks */
 } hdi_plan_options;
 
 /* A piece of memory that values are views of. */

@@ -176,7 +176,35 @@ static hdi_task copy_of_words(const hdi_task *task) {
     return words;
 }
 
-hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
+/* What the steps from `first` on do, for those who choose a device. What the device does not compute is no failure then. */
+static hd_status note_work(hdi_plan *plan, const hd_program *program, const hdi_task *task, uint32_t first, hd_status status, hd_error *error) {
+    hdi_plan_work *works = plan->options.works;
+    const hd_value last = task->values[task->value_count - 1];
+    hdi_work all = { .kind = HDI_KIND_ELEMENTWISE, .kernels = plan->step_count - first };
+    const bool cannot = status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT;
+    if (status && !cannot) return status;
+    for (uint32_t i = first; i < plan->step_count; i++) all.bytes += plan->steps[i].bytes;
+    for (uint32_t i = 0; i < task->value_count; i++) {
+        const hdi_node_work work = hdi_work_of_node(program, hdi_program_node(program, task->values[i]));
+        const bool leads = i == 0 || (work.kind != HDI_KIND_NONE && work.kind != HDI_KIND_ELEMENTWISE && (all.kind == HDI_KIND_ELEMENTWISE || all.kind == HDI_KIND_FUNCTION));
+        if (leads) all.kind = work.kind ? work.kind : HDI_KIND_COPY; /* a view that is made dense */
+        if (leads) all.width = work.width;
+        all.flops = work.flops > UINT64_MAX - all.flops ? UINT64_MAX : all.flops + work.flops;
+        works[task->values[i] - 1].kernel = last;
+        works[task->values[i] - 1].cannot |= cannot;
+    }
+    hdi_work *of = &works[last - 1].work;
+    if (of->kernels) { /* a value that takes several tasks, such as one that is joined */
+        all.flops += of->flops;
+        all.bytes += of->bytes;
+        all.kernels += of->kernels;
+    }
+    *of = all;
+    if (cannot && error) memset(error, 0, sizeof *error);
+    return HD_OK;
+}
+
+static hd_status emit_task(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
     const char *label = label_of(plan, program, task->values, task->value_count);
     if (!label) return no_memory(error);
     if (task->op == HDI_OP_DISPATCH) return emit_custom(plan, task, label, error);
@@ -194,6 +222,12 @@ hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_tas
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);
     return status;
+}
+
+hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
+    const uint32_t first = plan->step_count;
+    const hd_status status = emit_task(plan, program, task, error);
+    return plan->options.works ? note_work(plan, program, task, first, status, error) : status;
 }
 
 /* `value` as an element of `dtype`, repeated to fill a word. */

@@ -129,7 +129,7 @@ static bool own(hd_program *program, hdi_node *node) {
 hd_value hdi_program_try(hd_program *program, hdi_op op, const hd_value *operands, uint32_t operand_count,
                          const hdi_attrs *attrs, hd_dtype dtype, hd_shape shape, const char *name, hd_error *error) {
     hdi_node node = { .op = op, .dtype = dtype, .shape = shape, .operand_count = operand_count, .operands = operands };
-    bool named = op == HDI_OP_INPUT || op == HDI_OP_STATE;
+    bool named = hdi_op_is_source(op);
     if (check_operands(program, op, operands, operand_count, error)) return 0;
     while (node.operand_count > 0 && operands[node.operand_count - 1] == 0) node.operand_count--;
     if (attrs) node.attrs = *attrs;
@@ -142,7 +142,7 @@ hd_value hdi_program_try(hd_program *program, hdi_op op, const hd_value *operand
     hd_port_kind kind = op == HDI_OP_INPUT ? HD_PORT_INPUT : HD_PORT_STATE;
     if (named && !add_port(program, (hd_port){ kind, node.name, value, node.dtype, node.shape })) goto no_memory;
     program->nodes[program->node_count++] = node;
-    if (op == HDI_OP_WRITE_ROWS) program->nodes[node.operands[0] - 1].overwritten = true;
+    if (hdi_op_writes_state(op)) program->nodes[node.operands[0] - 1].overwritten = true;
     if (op == HDI_OP_DISPATCH) program->foreign_kernels = true;
     return value;
 no_memory:

@@ -1,7 +1,7 @@
-/* infer.c: for each operation, which types and shapes it takes and which it gives. One rule each, found through one table.
- * A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default) by absolute
- * ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may come from a
- * hostile text, so no number is trusted before it was compared. */
+/* infer.c: for each operation, which types and shapes it takes and which it gives. One rule each, named in its row of
+ * op_table.inc. A rule reads its operands, replaces relative attributes (negative axes and bounds, zeros for a default) by
+ * absolute ones, and sets the result; or it fails with a sentence that names the types or shapes. Attributes may come from
+ * a hostile text, so no number is trusted before it was compared. */
 #include "program/program.h"
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +10,10 @@
 #define MAX_ROPE_DIMS 65536
 #define TEXT(shape) hdi_shape_text(shape, (char[HDI_SHAPE_TEXT]){ 0 })
 
-/* Sets of types. */
-enum { FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, PLAIN = NUMBERS | U8, ANY = PLAIN | QUANTISED };
+/* Sets of types. NONE: there is no operand, or the rule looks itself. */
+enum {
+    NONE, FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, PLAIN = NUMBERS | U8, ANY = PLAIN | QUANTISED
+};
 
 typedef struct inference {
     const hd_program *program;
@@ -560,33 +562,9 @@ static const struct {
     hd_status (*infer)(inference *in);
     unsigned takes; /* types of operand 1 */
 } rules[HDI_OP_COUNT] = {
-    [HDI_OP_INPUT] = { given, 0 },              [HDI_OP_STATE] = { given, 0 },
-    [HDI_OP_ADD] = { binary, NUMBERS },         [HDI_OP_SUB] = { binary, NUMBERS },
-    [HDI_OP_MUL] = { binary, NUMBERS },         [HDI_OP_DIV] = { binary, NUMBERS },
-    [HDI_OP_LESS] = { compare, PLAIN },         [HDI_OP_EQUAL] = { compare, PLAIN },
-    [HDI_OP_SCALE] = { same_as_x, FLOATS },     [HDI_OP_NEG] = { same_as_x, NUMBERS },
-    [HDI_OP_ABS] = { same_as_x, NUMBERS },      [HDI_OP_SQRT] = { same_as_x, FLOATS },
-    [HDI_OP_EXP] = { same_as_x, FLOATS },       [HDI_OP_LOG] = { same_as_x, FLOATS },
-    [HDI_OP_SIN] = { same_as_x, FLOATS },       [HDI_OP_COS] = { same_as_x, FLOATS },
-    [HDI_OP_RELU] = { same_as_x, NUMBERS },     [HDI_OP_LEAKY_RELU] = { same_as_x, FLOATS },
-    [HDI_OP_ELU] = { same_as_x, FLOATS },       [HDI_OP_SIGMOID] = { same_as_x, FLOATS },
-    [HDI_OP_TANH] = { same_as_x, FLOATS },      [HDI_OP_SILU] = { same_as_x, FLOATS },
-    [HDI_OP_GELU] = { same_as_x, FLOATS },      [HDI_OP_GELU_TANH] = { same_as_x, FLOATS },
-    [HDI_OP_CLIP] = { clip, NUMBERS },          [HDI_OP_WHERE] = { where, U8 },
-    [HDI_OP_CAST] = { cast, ANY },              [HDI_OP_COPY] = { same_as_x, PLAIN },
-    [HDI_OP_PERMUTE] = { permute, PLAIN },      [HDI_OP_RESHAPE] = { reshape, PLAIN },
-    [HDI_OP_CONCAT] = { concat, PLAIN },        [HDI_OP_SLICE] = { slice, PLAIN },
-    [HDI_OP_PAD] = { pad, PLAIN },              [HDI_OP_SUM] = { reduce, NUMBERS },
-    [HDI_OP_MEAN] = { reduce, FLOATS },         [HDI_OP_MAX] = { reduce, NUMBERS },
-    [HDI_OP_MIN] = { reduce, NUMBERS },         [HDI_OP_ARGMAX] = { argmax, NUMBERS },
-    [HDI_OP_DOT] = { dot, FLOATS },             [HDI_OP_SOFTMAX] = { softmax, FLOATS },
-    [HDI_OP_LOG_SOFTMAX] = { softmax, FLOATS }, [HDI_OP_RMS_NORM] = { norm, FLOATS },
-    [HDI_OP_LAYER_NORM] = { norm, FLOATS },     [HDI_OP_MATMUL] = { matmul, FLOATS },
-    [HDI_OP_GATHER] = { gather, ANY },          [HDI_OP_SCATTER_ADD] = { scatter_add, FLOATS },
-    [HDI_OP_WRITE_ROWS] = { write_rows, PLAIN },[HDI_OP_ROPE] = { rope, FLOATS },
-    [HDI_OP_ATTENTION] = { attention, FLOATS }, [HDI_OP_CROSS_ENTROPY] = { cross_entropy, FLOATS },
-    [HDI_OP_TOP_K] = { top_k, NUMBERS },        [HDI_OP_TAKE_ALONG] = { take_along, PLAIN },
-    [HDI_OP_DISPATCH] = { dispatch, 0 },
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, ...) [HDI_OP_##code] = { rule, takes },
+#include "program/op_table.inc"
+#undef HDI_OP
 };
 
 /* Every result is a tensor that can exist: lengths of at least 1, whole blocks, and a size within the limit. */

@@ -3,8 +3,10 @@
 #include "program/attrs.h"
 
 static const hdi_op_facts ops[HDI_OP_COUNT] = {
-    { NULL, 0, 0, NULL, NULL, NULL, NULL },
-#define HDI_OP(code, name, least, most, attributes, types, formula, bound) { #name, least, most, attributes, types, formula, bound },
+    { 0 },
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, gradient, attributes, \
+               types, formula, bound) \
+    { #name, least, most, lack, HDI_KIND_##kind, attributes, types, formula, bound },
 #include "program/op_table.inc"
 #undef HDI_OP
 };
@@ -44,6 +46,16 @@ static const hdi_attr attrs[] = {
 };
 
 hdi_op_facts hdi_op_get(hdi_op op) { return (unsigned)op < HDI_OP_COUNT ? ops[op] : ops[HDI_OP_NONE]; }
+hdi_op_kind hdi_op_kind_of(hdi_op op) { return hdi_op_get(op).kind; }
+
+const char *hdi_op_kind_name(hdi_op_kind kind) {
+    static const char *const names[HDI_KIND_COUNT] = { "none",
+#define HDI_KIND_NAME(code, name, text) name,
+        HDI_KIND_LIST(HDI_KIND_NAME)
+#undef HDI_KIND_NAME
+    };
+    return (unsigned)kind < HDI_KIND_COUNT ? names[kind] : "?";
+}
 
 static bool equals(const char *name, const char *text, size_t bytes) {
     return strncmp(name, text, bytes) == 0 && name[bytes] == 0;
@@ -68,7 +80,4 @@ hdi_op hdi_op_find(const char *name, size_t bytes) {
     return HDI_OP_NONE;
 }
 
-bool hdi_op_may_lack(hdi_op op, uint32_t index) {
-    bool has_optional = op == HDI_OP_RMS_NORM || op == HDI_OP_LAYER_NORM || op == HDI_OP_ATTENTION || op == HDI_OP_WRITE_ROWS;
-    return has_optional && index >= ops[op].least_operands;
-}
+bool hdi_op_may_lack(hdi_op op, uint32_t index) { return ops[op].may_lack && index >= ops[op].least_operands; }

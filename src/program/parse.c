@@ -347,7 +347,7 @@ static hd_status read_operation(parser *p, span id) {
     s.op = hdi_op_find(word.text, word.bytes);
     if (s.op == HDI_OP_NONE) return fail(p, HD_STATUS_PARSE, word.text, "no operation is called %.*s", SHOW(word));
     s.attr_count = hdi_op_attrs(s.op, s.attrs);
-    bool named = s.op == HDI_OP_INPUT || s.op == HDI_OP_STATE;
+    bool named = hdi_op_is_source(s.op);
     if (named) {
         status = read_dtype(p, &s.dtype);
         if (!status) status = read_ints(p, HD_MAX_RANK, s.shape.dims, &s.shape.rank);

@@ -257,7 +257,7 @@ static void find_states(const hd_program *program, state_set *sets) {
     for (hd_value v = 1; v <= program->node_count; v++) {
         const hdi_node *node = &program->nodes[v - 1];
         if (node->op == HDI_OP_STATE) sets[v].state = sets[v].leader = v;
-        if (node->op == HDI_OP_WRITE_ROWS) sets[v].state = sets[node->operands[0]].state;
+        if (hdi_op_writes_state(node->op)) sets[v].state = sets[node->operands[0]].state;
         set_of(node, sets, true);
     }
 }

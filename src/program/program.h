@@ -7,19 +7,56 @@
 
 typedef enum hdi_op {
     HDI_OP_NONE = 0,
-#define HDI_OP(code, name, least, most, attributes, types, formula, bound) HDI_OP_##code,
+#define HDI_OP(code, ...) HDI_OP_##code,
 #include "program/op_table.inc"
 #undef HDI_OP
     HDI_OP_COUNT
 } hdi_op;
 
+/* X(KIND, "name", what it is): operations that are alike, so that their time follows from their arithmetic and bytes by
+ * the same figures. */
+#define HDI_KIND_LIST(X) \
+    X(ELEMENTWISE, "elementwise", "each element by itself, and chains of such") \
+    X(FUNCTION,    "function",    "the same with quotients, roots, exponentials and what is made of them") \
+    X(MATMUL,      "matmul",      "matrix products of more than 8 rows") \
+    X(MATVEC,      "matvec",      "matrix products of at most 8 rows: the weights are most of what is read") \
+    X(REDUCE,      "reduce",      "sums and picks along an axis") \
+    X(SOFTMAX,     "softmax",     "softmax and cross entropy: a row at a time, read more than once") \
+    X(NORM,        "norm",        "norms, likewise") \
+    X(TABLE,       "table",       "rows from and to tables and states") \
+    X(ROPE,        "rope",        "rotary embedding") \
+    X(ATTENTION,   "attention",   "attention") \
+    X(COPY,        "copy",        "moves elements: copies, views made dense, joining, padding") \
+    X(USER,        "user",        "kernels of the caller's own")
+typedef enum hdi_op_kind {
+    HDI_KIND_NONE = 0, /* takes no time */
+#define HDI_KIND_ENUM(code, name, text) HDI_KIND_##code,
+    HDI_KIND_LIST(HDI_KIND_ENUM)
+#undef HDI_KIND_ENUM
+    HDI_KIND_COUNT,    /* of kinds with figures; a row of the table may also say: */
+    HDI_KIND_SOURCE,   /* an input or a state: takes no time */
+    HDI_KIND_VIEW,     /* the same elements in another order or shape: takes no time by itself */
+    HDI_KIND_STATE     /* writes a state; takes the time of a table or a copy */
+} hdi_op_kind;
+const char *hdi_op_kind_name(hdi_op_kind kind); /* of those with figures */
+
 typedef struct hdi_op_facts {
     const char *name;
     uint32_t    least_operands, most_operands;
+    bool        may_lack; /* operands beyond the least may be absent */
+    hdi_op_kind kind;
     const char *attributes, *types, *formula, *bound;
 } hdi_op_facts;
 /* Facts of an operation; name NULL for an unknown one. */
 hdi_op_facts hdi_op_get(hdi_op op);
+hdi_op_kind hdi_op_kind_of(hdi_op op); /* as its row says */
+static inline bool hdi_op_is_source(hdi_op op) { return hdi_op_kind_of(op) == HDI_KIND_SOURCE; }
+static inline bool hdi_op_is_view(hdi_op op) { return hdi_op_kind_of(op) == HDI_KIND_VIEW; }
+/* Its first operand is a state, and its result the state's new content: it is computed whether or not something reads
+ * that. */
+static inline bool hdi_op_writes_state(hdi_op op) { return hdi_op_kind_of(op) == HDI_KIND_STATE; }
+/* Is its result what a state holds? */
+static inline bool hdi_op_shows_state(hdi_op op) { return op == HDI_OP_STATE || hdi_op_writes_state(op); }
 
 /* The launch of a user's kernel. `kernel` is counted by whoever made it; the program room only carries it, and knows of
  * it what the kernel_... fields say. */
@@ -33,8 +70,8 @@ typedef struct hdi_custom {
     uint32_t groups[3];
 } hdi_custom;
 
-/* Attributes, as named in the operation's row. Unused ones are zero, and zeros that stand for a default (attention's scale;
- * rope's theta, frequency_scale, magnitude and dims) are replaced by it. */
+/* Attributes, as named in the operation's row. Unused ones are zero, and zeros that stand for a default (attention's
+ * scale; rope's theta, frequency_scale, magnitude and dims) are replaced by it. */
 typedef struct hdi_attrs {
     int64_t  ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
                                        ints[HD_MAX_RANK..); matmul: ints[0] the flags; rope: dims, pairing;
@@ -46,7 +83,8 @@ typedef struct hdi_attrs {
     const hdi_custom *custom;       /* dispatch; in the program's arena */
 } hdi_attrs;
 
-/* The operands of write_rows as its batch form's, B 1 for the plain form (heddle.h tells them apart). `pages` NULL: none. */
+/* The operands of write_rows as its batch form's, B 1 for the plain form (heddle.h tells them apart). `pages` NULL:
+ * none. */
 typedef struct hdi_rows_place {
     uint64_t B, T, S, n; /* sequences, rows written and rows there are of each, elements of a row */
     uint64_t N, R;       /* pages of the pool and rows of a page; 0 without pages */
@@ -83,8 +121,8 @@ typedef struct hdi_output {
     hd_value    value;
 } hdi_output;
 
-/* Names and what they stand for (names.c): a hash set whose seed differs from set to set, so that no text can be made to
- * collide. The names themselves are borrowed. */
+/* Names and what they stand for (names.c): a hash set whose seed differs from set to set, so that no text can be made
+ * to collide. The names themselves are borrowed. */
 typedef struct hdi_names {
     const hd_allocator *allocator;
     struct hdi_name    *slots;
@@ -127,12 +165,15 @@ hd_value hdi_program_add(hd_program *program, hdi_op op, const hd_value *operand
 bool hdi_program_add_output(hd_program *program, const char *name, hd_value value);
 /* Type and shape of a result (infer.c); fails with the reason. The nodes' attrs may be normalised (axis, bounds). */
 hd_status hdi_program_infer(const hd_program *program, hdi_node *node, hd_error *error);
+/* The operands of which a row of the node's value needs the same row only, as a set of bits: of the others it may need
+ * all. Empty: rows depend on each other. The value has an axis (rows.c). */
+uint64_t hdi_op_row_operands(const hd_program *program, const hdi_node *node);
 /* Whole-program check: the sticky error, at least one output. */
 hd_status hdi_program_check(const hd_program *program, hd_error *error);
 
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
- * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It only
- * lends the kernel: whoever parses then holds the kernels of the program's nodes. */
+ * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It
+ * only lends the kernel: whoever parses then holds the kernels of the program's nodes. */
 typedef bool (*hdi_find_kernel)(void *user, uint64_t hash, hdi_custom *out_custom);
 void hdi_program_print(const hd_program *program, hdi_text *out_text);
 /* "v12", or "v12 rows 0-383": the value as the caller knows it. */

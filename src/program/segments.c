@@ -32,7 +32,7 @@ void hdi_program_find_alive(const hd_program *program, bool *alive) {
     for (uint32_t i = 0; i < program->output_count; i++) alive[program->outputs[i].value - 1] = true;
     for (hd_value v = program->node_count; v > 0; v--) {
         const hdi_node *node = &program->nodes[v - 1];
-        if (node->op == HDI_OP_WRITE_ROWS) alive[v - 1] = true;
+        if (hdi_op_writes_state(node->op)) alive[v - 1] = true;
         for (uint32_t k = 0; k < node->operand_count && alive[v - 1]; k++)
             if (node->operands[k]) alive[node->operands[k] - 1] = true;
     }
@@ -56,7 +56,7 @@ static uint32_t number(const hd_program *program, const hdi_placement *placement
         for (uint32_t k = 0; k < node->operand_count; k++)
             if (node->operands[k] && segment[node->operands[k] - 1] != HDI_NO_SEGMENT) least = HDI_MAX(least, segment[node->operands[k] - 1]);
         /* Rows are overwritten when all who read the old ones are done. */
-        if (node->op == HDI_OP_WRITE_ROWS) least = HDI_MAX(least, last_reader[node->operands[0] - 1]);
+        if (hdi_op_writes_state(node->op)) least = HDI_MAX(least, last_reader[node->operands[0] - 1]);
         segment[i] = segment_from(least, placement->of[i].device, start, placement->device_count);
         for (uint32_t k = 0; k < node->operand_count; k++)
             if (node->operands[k]) last_reader[node->operands[k] - 1] = HDI_MAX(last_reader[node->operands[k] - 1], segment[i]);
@@ -78,33 +78,24 @@ static uint32_t count_used(const uint32_t *segment, uint32_t node_count, uint32_
     return used;
 }
 
-hdi_numbering hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
-                                  uint32_t *out_segment, uint32_t *room) {
-    hdi_numbering best = { .used = UINT32_MAX };
+uint32_t hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
+                             uint32_t *out_segment, uint32_t *room) {
+    uint32_t best = 0, least = UINT32_MAX, count = 0;
     for (uint32_t start = 0; start < placement->device_count; start++) {
-        const uint32_t count = number(program, placement, alive, start, out_segment, room);
+        number(program, placement, alive, start, out_segment, room);
         const uint32_t used = count_used(out_segment, program->node_count, placement->device_count, room);
-        if (used < best.used) best = (hdi_numbering){ start, count, used };
+        if (used < least) best = start;
+        least = HDI_MIN(least, used);
     }
-    number(program, placement, alive, best.start, out_segment, room);
-    return best;
-}
-
-/* Numbers without gaps: segments that are empty are left out. Returns the device of each that is left. */
-static uint32_t leave_out_empty(cutting *c, hdi_numbering numbering, uint32_t *room, uint32_t *out_device) {
-    uint32_t count = 0;
-    for (uint32_t s = 0; s < numbering.count; s++) room[s] = HDI_NO_SEGMENT;
-    for (uint32_t i = 0; i < c->program->node_count; i++)
-        if (c->segment[i] != HDI_NO_SEGMENT) room[c->segment[i]] = 0;
-    for (uint32_t s = 0; s < numbering.count; s++) {
-        if (room[s] == HDI_NO_SEGMENT) continue;
-        if (count < HDI_MAX_SEGMENTS) out_device[count] = (s + numbering.start) % c->placement->device_count;
-        room[s] = count++;
-    }
-    for (uint32_t i = 0; i < c->program->node_count; i++)
-        if (c->segment[i] != HDI_NO_SEGMENT) c->segment[i] = room[c->segment[i]];
-    if (count == 0) out_device[count++] = 0; /* a program of ports alone */
-    return count;
+    const uint32_t numbers = number(program, placement, alive, best, out_segment, room);
+    for (uint32_t s = 0; s < numbers; s++) room[s] = HDI_NO_SEGMENT; /* without gaps: empty ones are left out */
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (out_segment[i] != HDI_NO_SEGMENT) room[out_segment[i]] = 0;
+    for (uint32_t s = 0; s < numbers; s++)
+        if (room[s] != HDI_NO_SEGMENT) room[s] = count++;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (out_segment[i] != HDI_NO_SEGMENT) out_segment[i] = room[out_segment[i]];
+    return HDI_MAX(count, 1); /* a program of ports alone */
 }
 
 /* What crosses, and where each source is read first; those that nothing reads are in the first segment. */
@@ -112,7 +103,7 @@ static void find_crossings(cutting *c) {
     for (hd_value v = 1; v <= c->program->node_count; v++) {
         const hdi_node *node = node_of(c, v);
         if (node->op == HDI_OP_STATE) c->values[v].state = v;
-        if (node->op == HDI_OP_WRITE_ROWS) c->values[v].state = c->values[node->operands[0]].state;
+        if (hdi_op_writes_state(node->op)) c->values[v].state = c->values[node->operands[0]].state;
         if (is_source(node) || !c->alive[v - 1]) continue;
         for (uint32_t k = 0; k < node->operand_count; k++) {
             const hd_value id = node->operands[k];
@@ -209,26 +200,27 @@ static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *
     return part->error.status;
 }
 
-static hd_status cut(cutting *c, uint32_t *room, uint32_t *first, uint32_t *device) {
+/* The device of a segment: that of any operation in it. */
+static uint32_t device_of(const cutting *c, uint32_t first, uint32_t count) { return count ? c->placement->of[c->ordered[first] - 1].device : 0; }
+
+static hd_status cut(cutting *c, uint32_t *room, uint32_t *first) {
     hdi_segments *segments = c->segments;
     hd_status status = HD_OK;
     hdi_program_find_alive(c->program, c->alive);
-    const hdi_numbering numbering = hdi_segments_number(c->program, c->placement, c->alive, c->segment, room);
-    segments->count = leave_out_empty(c, numbering, room, device);
-    if (segments->count > HDI_MAX_SEGMENTS) {
-        const uint32_t count = segments->count;
-        segments->count = 0;
+    const uint32_t count = hdi_segments_number(c->program, c->placement, c->alive, c->segment, room);
+    if (count > HDI_MAX_SEGMENTS)
         return hdi_fail(c->error, HD_STATUS_LIMIT, "these places make %u segments, and a plan has at most %d", count, HDI_MAX_SEGMENTS);
-    }
+    segments->count = count;
     find_crossings(c);
-    sort_by_segment(c, segments->count, first);
-    for (uint32_t s = 0; s < segments->count && !status; s++) status = build(c, s, device[s], c->ordered + first[s], first[s + 1] - first[s]);
+    sort_by_segment(c, count, first);
+    for (uint32_t s = 0; s < count && !status; s++)
+        status = build(c, s, device_of(c, first[s], first[s + 1] - first[s]), c->ordered + first[s], first[s + 1] - first[s]);
     return status;
 }
 
 hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments, hd_error *error) {
     const hd_allocator *allocator = program->allocator;
-    const size_t count = (size_t)program->node_count + 1, numbers = placement->device_count * count + 2 * (HDI_MAX_SEGMENTS + 1);
+    const size_t count = (size_t)program->node_count + 1, numbers = placement->device_count * count + HDI_MAX_SEGMENTS + 1;
     *out_segments = (hdi_segments){ .allocator = allocator, .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
     uint32_t *room = hdi_alloc(allocator, numbers * sizeof *room);
     cutting c = { program, placement, hdi_alloc(allocator, count * sizeof *c.alive), hdi_alloc(allocator, count * sizeof *c.segment),
@@ -236,10 +228,7 @@ hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *place
     hd_status status = HD_OK;
     if (!room || !out_segments->items || !c.alive || !c.segment || !c.values || !c.ordered)
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
-    else {
-        uint32_t *first = room + placement->device_count * count;
-        status = cut(&c, room, first, first + HDI_MAX_SEGMENTS + 1);
-    }
+    else status = cut(&c, room, room + placement->device_count * count);
     hdi_free(allocator, room, numbers * sizeof *room);
     hdi_free(allocator, c.alive, count * sizeof *c.alive);
     hdi_free(allocator, c.segment, count * sizeof *c.segment);

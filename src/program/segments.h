@@ -103,17 +103,12 @@ typedef struct hdi_segments {
 hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *placement, hdi_segments *out_segments,
                            hd_error *error);
 void hdi_segments_free(hdi_segments *segments);
-/* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count.
- * `out_segment` has a number for each node, HDI_NO_SEGMENT for inputs, states and what nothing needs. Segments go round
- * the devices: number s is on device (s + start) % device_count, and some may be empty. */
+/* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count. Returns
+ * how many there are. `out_segment` has a number for each node, HDI_NO_SEGMENT for inputs, states and what nothing needs;
+ * `room` has a number for each node and device. */
 #define HDI_NO_SEGMENT UINT32_MAX
-typedef struct hdi_numbering {
-    uint32_t start, count; /* count: one more than the largest number */
-    uint32_t used;         /* segments that are not empty */
-} hdi_numbering;
-/* `room` has a number for each node. */
-hdi_numbering hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
-                                  uint32_t *out_segment, uint32_t *room);
+uint32_t hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
+                             uint32_t *out_segment, uint32_t *room);
 /* Marks the nodes that an output or a written state needs. */
 void hdi_program_find_alive(const hd_program *program, bool *out_alive);
 /* Is this node of a segment a value that an earlier one made? */

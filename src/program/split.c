@@ -6,50 +6,9 @@
 
 static const hdi_node *operand_of(const hd_program *program, const hdi_node *node, uint32_t k) { return hdi_program_node(program, node->operands[k]); }
 
-/* Operands that have a row for each row of the result, as a set of bits; the others broadcast. */
-static uint64_t like_result(const hd_program *program, const hdi_node *node) {
-    uint64_t set = 0;
-    for (uint32_t k = 0; k < node->operand_count; k++) {
-        const hdi_node *x = operand_of(program, node, k);
-        if (x && x->shape.rank == node->shape.rank && x->shape.dims[0] == node->shape.dims[0]) set |= UINT64_C(1) << k;
-    }
-    return set;
-}
-
-/* The operands of which a row of the result needs the same row only, as a set of bits: of the others it may need all. Empty:
- * rows depend on each other. The result has an axis. */
-static uint64_t row_operands(const hd_program *program, const hdi_node *node) {
-    const hdi_node *x = operand_of(program, node, 0);
-    const int64_t *ints = node->attrs.ints;
-    const uint32_t rank = node->shape.rank;
-    switch (node->op) {
-    case HDI_OP_NONE: case HDI_OP_INPUT: case HDI_OP_STATE: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS: case HDI_OP_DISPATCH: case HDI_OP_COUNT: return 0;
-    case HDI_OP_ATTENTION: return 0; /* which keys a query sees follows from its row's number */
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT:
-    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CONCAT: return ints[0] > 0 ? like_result(program, node) : 0; /* the axis */
-    case HDI_OP_TOP_K: case HDI_OP_TAKE_ALONG: case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return rank > 1 ? like_result(program, node) : 0;
-    case HDI_OP_CROSS_ENTROPY: return 3;
-    case HDI_OP_MATMUL: return rank > 2 ? like_result(program, node) : !(ints[0] & HD_TRANSPOSE_A);
-    case HDI_OP_GATHER: return 2;
-    case HDI_OP_ROPE: return rank > 3 ? 1 : 3;
-    case HDI_OP_PERMUTE: return ints[0] == 0;
-    case HDI_OP_RESHAPE: return x->shape.rank > 0 && x->shape.dims[0] == node->shape.dims[0];
-    case HDI_OP_SLICE: return ints[0] == 0 && ints[HD_MAX_RANK] == x->shape.dims[0];
-    case HDI_OP_PAD: return ints[0] == 0 && ints[HD_MAX_RANK] == 0;
-    default: return like_result(program, node); /* element by element */
-    }
-}
-
-static bool is_of_state(const hdi_node *node) { return node->op == HDI_OP_STATE || node->op == HDI_OP_WRITE_ROWS; }
-
-static bool is_by_element(const hd_program *program, const hdi_node *node) {
-    switch (node->op) {
-    case HDI_OP_CROSS_ENTROPY: case HDI_OP_MATMUL: case HDI_OP_GATHER: case HDI_OP_ROPE: case HDI_OP_PERMUTE: case HDI_OP_RESHAPE:
-    case HDI_OP_SLICE: case HDI_OP_PAD: case HDI_OP_TOP_K: case HDI_OP_TAKE_ALONG: case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM:
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_SOFTMAX:
-    case HDI_OP_LOG_SOFTMAX: case HDI_OP_CONCAT: return false;
-    default: return row_operands(program, node) != 0;
-    }
+static bool is_by_element(const hdi_node *node) {
+    const hdi_op_kind kind = hdi_op_kind_of(node->op);
+    return kind == HDI_KIND_ELEMENTWISE || kind == HDI_KIND_FUNCTION;
 }
 
 enum { WHOLE = -1 };
@@ -58,7 +17,7 @@ enum { WHOLE = -1 };
 static int operand_axis(const hd_program *program, const hdi_node *node, hdi_share_axis axis, uint32_t k) {
     const hdi_node *x = operand_of(program, node, k);
     if (!x) return WHOLE;
-    if (axis == HDI_SHARE_ROWS) return row_operands(program, node) >> k & 1 ? 0 : WHOLE;
+    if (axis == HDI_SHARE_ROWS) return hdi_op_row_operands(program, node) >> k & 1 ? 0 : WHOLE;
     const int last = (int)x->shape.rank - 1;
     if (node->op != HDI_OP_MATMUL) /* element by element */
         return last >= 0 && x->shape.dims[last] == node->shape.dims[node->shape.rank - 1] ? last : WHOLE;
@@ -87,15 +46,15 @@ static bool comes_in_pieces(const hd_program *program, hd_value value) {
 const char *hdi_share_why_not(const hd_program *program, hd_value value, hdi_share_axis axis) {
     const hdi_node *node = &program->nodes[value - 1];
     if (node->shape.rank == 0 || (axis == HDI_SHARE_ROWS && node->shape.dims[0] < 2)) return "it has fewer than two rows";
-    if (axis == HDI_SHARE_ROWS && row_operands(program, node) == 0) return "its rows are not computed each by itself";
-    if (axis == HDI_SHARE_COLUMNS && node->op != HDI_OP_MATMUL && !is_by_element(program, node)) return "its columns are not computed each by itself";
+    if (axis == HDI_SHARE_ROWS && hdi_op_row_operands(program, node) == 0) return "its rows are not computed each by itself";
+    if (axis == HDI_SHARE_COLUMNS && node->op != HDI_OP_MATMUL && !is_by_element(node)) return "its columns are not computed each by itself";
     if (axis == HDI_SHARE_TERMS && node->op != HDI_OP_MATMUL) return "it is no sum of products";
     if (axis != HDI_SHARE_ROWS && node->op == HDI_OP_MATMUL && operand_of(program, node, 1)->shape.rank != 2) return "its second operand is a batch";
     if (length_of(program, node, axis) < 2) return "there is one of them";
     for (uint32_t k = 0; k < node->operand_count; k++) {
         const hdi_node *x = operand_of(program, node, k);
         const int cut = operand_axis(program, node, axis, k);
-        if (x && is_of_state(x)) return "it touches a state";
+        if (x && hdi_op_shows_state(x->op)) return "it touches a state";
         if (x && cut != WHOLE && hdi_dtype_is_quantised(x->dtype) && (cut != 0 || axis == HDI_SHARE_ROWS || !comes_in_pieces(program, node->operands[k])))
             return "what would be cut is quantised";
     }
@@ -153,7 +112,7 @@ static void find_alive(splitting *s) {
     for (uint32_t i = 0; i < s->program->output_count; i++) s->values[s->program->outputs[i].value].alive = true;
     for (hd_value v = s->program->node_count; v > 0; v--) {
         const hdi_node *node = &s->program->nodes[v - 1];
-        s->values[v].alive |= node->op == HDI_OP_WRITE_ROWS;
+        s->values[v].alive |= hdi_op_writes_state(node->op);
         for (uint32_t k = 0; k < node->operand_count && s->values[v].alive; k++) s->values[node->operands[k]].alive = true;
     }
 }
@@ -230,7 +189,8 @@ static hd_value whole_on(splitting *s, hd_value v, uint32_t device) {
 static hd_value piece_on(splitting *s, hd_value v, uint32_t share, piece p, uint32_t device) {
     split_value *value = &s->values[v];
     const hdi_node *node = &s->program->nodes[v - 1];
-    if (value->share == share && value->axis == p.axis && !value->sums && value->length == (uint64_t)node->shape.dims[p.axis]) return value->pieces[device];
+    const bool fits = value->share && !value->sums && value->axis == p.axis && value->length == (uint64_t)node->shape.dims[p.axis];
+    if (fits && memcmp(share_of(s, value->share)->parts, share_of(s, share)->parts, sizeof share_of(s, share)->parts) == 0) return value->pieces[device];
     if (value->cut_share != share || value->cut_axis != p.axis) memset(value->cut, 0, s->placement->device_count * sizeof *value->cut);
     value->cut_share = share;
     value->cut_axis = p.axis;

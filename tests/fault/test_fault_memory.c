@@ -119,7 +119,7 @@ static hd_status scenario_of_two(failing *f, const char *backend, const char *ro
     if (!status) status = hd_program_parse(context, text, sizeof text - 1, &program);
     const uint64_t live = hd_context_live_objects(context);
     for (int round = 0; round < 2 && !status; round++) { /* the second time from ended plans */
-        const hd_plan_desc plan_desc = { .beside = devices[1], .route = route };
+        const hd_plan_desc plan_desc = { .beside = &devices[1], .beside_count = 1, .route = route };
         status = hd_plan_estimate(devices[0], program, &plan_desc, &memory);
         if (!status) status = hd_plan_create(devices[0], program, &plan_desc, &plan);
         if (!status) status = hd_plan_write(plan, "x", data, sizeof data);
@@ -158,8 +158,8 @@ static hd_status scenario_of_tuning(failing *f, const char *backend) {
     return status;
 }
 
-static hd_status scenario_of_segments(failing *f, const char *backend) { return scenario_of_two(f, backend, "sum=beside"); } /* three */
-static hd_status scenario_of_rows(failing *f, const char *backend) { return scenario_of_two(f, backend, "v4=50%,v7=beside"); }
+static hd_status scenario_of_segments(failing *f, const char *backend) { return scenario_of_two(f, backend, "sum=1"); } /* three */
+static hd_status scenario_of_rows(failing *f, const char *backend) { return scenario_of_two(f, backend, "v4=rows:50:50,v7=1"); }
 static hd_status scenario_of_auto(failing *f, const char *backend) { return scenario_of_two(f, backend, "auto"); }
 
 static void sweep(hd_status (*life)(failing *f, const char *backend), const char *backend, bool forever) {

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(&t.submit);
     check(&t.upload);
     check(&t.download);
-    for (int family = 0; family < HDI_FAMILY_COUNT; family++)
+    for (int family = 0; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
             check(&t.ops[family][width]);
             check(&t.writes[family][width]);

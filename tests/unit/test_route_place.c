@@ -30,7 +30,7 @@ static void begin(setting *s) {
 static void finish(setting *s, bool fusion) {
     for (int d = 0; d < 2; d++) {
         s->routing.tuning[d] = &s->tuning[d];
-        for (int f = 1; f < HDI_FAMILY_COUNT; f++)
+        for (int f = 1; f < HDI_KIND_COUNT; f++)
             for (int w = 0; w < HDI_WIDTH_COUNT; w++)
                 if (s->tuning[d].ops[f][w].samples == 0) s->tuning[d].ops[f][w] = (hdi_figure){ .fixed_ns = d ? 100 : 1000, .ns_per_byte = 0.001, .samples = 1 };
     }
@@ -81,7 +81,7 @@ static void random_setting(setting *s) {
     }
     for (uint32_t i = 0; i < 1 + below(3); i++) hd_output(s->program, (char[2]){ (char)('x' + i), 0 }, values[count - 1 - below(HDI_MIN(count, 4))]);
     for (int d = 0; d < 2; d++) {
-        for (int f = 1; f < HDI_FAMILY_COUNT; f++)
+        for (int f = 1; f < HDI_KIND_COUNT; f++)
             for (int w = 0; w < HDI_WIDTH_COUNT; w++) s->tuning[d].ops[f][w] = (hdi_figure){ .fixed_ns = below(4000), .ns_per_byte = below(100) * 0.01, .ns_per_flop = below(100) * 0.001, .samples = 1 };
         s->tuning[d].upload = (hdi_figure){ .fixed_ns = below(3000), .ns_per_byte = below(100) * 0.01, .samples = 1 };
         s->tuning[d].download = (hdi_figure){ .fixed_ns = below(3000), .ns_per_byte = below(100) * 0.01, .samples = 1 };
@@ -241,7 +241,7 @@ static void devices_that_overlap_share(void **state) {
             hd_output(s.program, (char[2]){ (char)('w' + i), 0 }, hd_matmul(s.program, hd_softmax(s.program, x, -1), x));
         }
         for (int d = 0; d < 2; d++)
-            for (int f = 1; f < HDI_FAMILY_COUNT; f++) s.tuning[d].ops[f][0] = (hdi_figure){ .fixed_ns = 1000 + 50 * d, .samples = 1 };
+            for (int f = 1; f < HDI_KIND_COUNT; f++) s.tuning[d].ops[f][0] = (hdi_figure){ .fixed_ns = 1000 + 50 * d, .samples = 1 };
         finish(&s, true);
         s.routing.overlap = overlap;
         hdi_route route = make(&s);
@@ -267,7 +267,7 @@ static void tasks_are_dealt_out(void **state) {
             const hd_value x = hd_input(s.program, (char[2]){ (char)('a' + i), 0 }, HD_F32, HD_SHAPE(1 + i % 3, SIDE));
             hd_output(s.program, (char[2]){ (char)('u' + i), 0 }, hd_softmax(s.program, x, -1));
         }
-        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][0] = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = d ? 0.5 * slow : 1, .samples = 1 };
+        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_KIND_SOFTMAX][0] = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = d ? 0.5 * slow : 1, .samples = 1 };
         s.tuning[0].submit.fixed_ns = s.tuning[1].submit.fixed_ns = 1500;
         finish(&s, true);
         s.routing.overlap = true;
@@ -290,8 +290,8 @@ static void a_chain_runs_beside_a_product(void **state) {
     const hd_value x = hd_input(s.program, "x", HD_F32, HD_SHAPE(256, 256));
     hd_output(s.program, "y", hd_matmul(s.program, x, x));
     for (int d = 0; d < 2; d++) {
-        s.tuning[d].ops[HDI_FAMILY_SOFTMAX][0] = (hdi_figure){ .fixed_ns = d ? 500 : 3000, .samples = 1 };
-        s.tuning[d].ops[HDI_FAMILY_MATMUL][0] = (hdi_figure){ .fixed_ns = d ? 200000 : 10000, .samples = 1 };
+        s.tuning[d].ops[HDI_KIND_SOFTMAX][0] = (hdi_figure){ .fixed_ns = d ? 500 : 3000, .samples = 1 };
+        s.tuning[d].ops[HDI_KIND_MATMUL][0] = (hdi_figure){ .fixed_ns = d ? 200000 : 10000, .samples = 1 };
     }
     finish(&s, true);
     s.routing.overlap = true;
@@ -315,7 +315,7 @@ static sharing share_softmax(double ns0, double ns1, double link_ns, bool overla
     begin(&s);
     hd_output(s.program, "y", hd_softmax(s.program, hd_input(s.program, "x", HD_F32, HD_SHAPE(1024, 16)), -1));
     for (int w = 0; w < HDI_WIDTH_COUNT; w++)
-        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][w] = (hdi_figure){ .fixed_ns = 100, .ns_per_byte = d ? ns1 : ns0, .samples = 1 };
+        for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_KIND_SOFTMAX][w] = (hdi_figure){ .fixed_ns = 100, .ns_per_byte = d ? ns1 : ns0, .samples = 1 };
     s.tuning[1].upload = s.tuning[1].download = (hdi_figure){ .ns_per_byte = link_ns, .samples = 1 };
     finish(&s, true);
     s.routing.overlap = overlap;
@@ -357,7 +357,7 @@ static void large_tasks_are_shared(void **state) {
             hd_output(s.program, (char[2]){ (char)('p' + i), 0 }, hd_softmax(s.program, x, -1));
         }
         for (int w = 0; w < HDI_WIDTH_COUNT; w++)
-            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][w] = (hdi_figure){ .ns_per_byte = d ? 1.5 : 1, .samples = 1 };
+            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_KIND_SOFTMAX][w] = (hdi_figure){ .ns_per_byte = d ? 1.5 : 1, .samples = 1 };
         finish(&s, true);
         s.routing.overlap = true;
         hdi_route route = make(&s);
@@ -379,7 +379,7 @@ static void without_memory(void **state) {
         const hd_value x = hd_input(s.program, "x", HD_F32, HD_SHAPE(SIDE, SIDE));
         hd_output(s.program, "y", hd_add(s.program, hd_softmax(s.program, x, -1), x));
         for (int w = 0; w < HDI_WIDTH_COUNT; w++)
-            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_FAMILY_SOFTMAX][w] = (hdi_figure){ .ns_per_byte = 10, .samples = 1 };
+            for (int d = 0; d < 2; d++) s.tuning[d].ops[HDI_KIND_SOFTMAX][w] = (hdi_figure){ .ns_per_byte = 10, .samples = 1 };
         finish(&s, true);
         s.routing.overlap = true; /* so that rows are looked at */
         memory.fail_at = memory.calls + fail_at;

@@ -40,7 +40,7 @@ static void open_devices(const char *first, const char *second) {
 
 static hd_plan *plan_on(const hd_program *p, const char *route) {
     hd_plan *plan = NULL;
-    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = beside, .route = route }, &plan));
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = &beside, .beside_count = 1, .route = route }, &plan));
     return plan;
 }
 
@@ -109,7 +109,7 @@ static size_t run_ports(const hd_program *p, hd_plan *plan, char *out) {
 
 static void shared_rows_give_the_same_bits(const uint32_t *rows, uint32_t count) {
     static char whole[1 << 20], shared[1 << 20];
-    static const char *const routes[] = { "rest=50%", "rest=1%", "rest=99%", "matmul=37%,rest=beside", "rest=62%,v10=beside", "v7-v12=20%,v13-v19=70%,rest=beside", "softmax=50%,rms_norm=50%" };
+    static const char *const routes[] = { "rest=rows:50:50", "rest=rows:1:99", "rest=rows:99:1", "matmul=rows:37:63,rest=1", "rest=rows:62:38,v10=1", "v7-v12=rows:20:80,v13-v19=rows:70:30,rest=1", "softmax=rows:50:50,rms_norm=rows:50:50" };
     for (uint32_t k = 0; k < count; k++) {
         hd_program *p = program_by_rows(rows[k]);
         hd_plan *plan = NULL;
@@ -159,10 +159,10 @@ static void pieces_are_what_travels(void **state) {
     hd_output(p, "neg", hd_neg(p, z));
     static float data[N], out[N];
     for (int i = 0; i < N; i++) data[i] = (float)i;
-    hd_plan *plan = plan_on(p, "add=25%,neg=beside");
+    hd_plan *plan = plan_on(p, "add=rows:25:75,neg=1");
     hd_plan_memory memory, estimate;
     check(hd_plan_get_memory(plan, &memory));
-    check(hd_plan_estimate(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = beside, .route = "add=25%,neg=beside" }, &estimate));
+    check(hd_plan_estimate(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = &beside, .beside_count = 1, .route = "add=rows:25:75,neg=1" }, &estimate));
     assert_memory_equal(&memory, &estimate, sizeof memory);
     assert_int_equal(memory.input_bytes, 3 * sizeof data);
     assert_int_equal(memory.output_bytes, 2 * sizeof data);
@@ -231,7 +231,7 @@ static hd_plan_stats run_both(const hd_program *p, int32_t runs, char *text, siz
     static const char *const resident[] = { "a", "w" };
     hd_plan *plans[2] = { plan_on(p, NULL), NULL };
     hd_plan_stats stats;
-    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = beside, .route = "auto", .resident = resident, .resident_count = 2 }, &plans[1]));
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = &beside, .beside_count = 1, .route = "auto", .resident = resident, .resident_count = 2 }, &plans[1]));
     check(hd_plan_explain(plans[1], text, room, NULL)); /* as predicted */
     for (int i = 0; i < N * N; i++) data[i] = (float)((i * 7) % 31 - 15) / 16;
     for (int k = 0; k < 2; k++) check(hd_plan_write(plans[k], "a", data, sizeof data));
@@ -262,7 +262,7 @@ static void auto_shares_rows_where_that_pays(void **state) {
     hd_plan_stats stats = run_both(p, 5, text, sizeof text);
     if (!strstr(text, " rows 0-95 matmul (matmul word): on cpu:") || !strstr(text, "because both devices compute rows at the same time")) fail_msg("%s", text);
     assert_true(stats.segments == 2);
-    assert_true((double)stats.predicted_ns < 0.6 * (double)stats.predicted_device_ns);
+    assert_true((double)stats.predicted_ns < 0.6 * (double)stats.predicted_alone_ns);
     hd_program_destroy(p);
     p = product_and_state(3);
     invent(beside, 1000); /* beside a device that is much slower nothing is gained */

@@ -40,7 +40,7 @@ static void check(hd_status status) {
 
 static hd_plan *plan_on(const hd_program *p, const char *route) {
     hd_plan *plan = NULL;
-    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = beside, .route = route }, &plan));
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .beside = &beside, .beside_count = 1, .route = route }, &plan));
     return plan;
 }
 
@@ -109,11 +109,11 @@ static void any_route(const hd_program *p, char *out, size_t room) {
         if (sscanf(line, "v%u = %31s", &value, word) != 2 || strcmp(word, "input") == 0 || strcmp(word, "state") == 0) continue;
         if (strcmp(word, "slice") == 0 || strcmp(word, "sub") == 0) continue; /* of the state */
         if (strcmp(word, "write_rows") == 0) {
-            if (state_side < 2) at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, state_side ? "beside" : "device");
-        } else if (shared && chance(2)) at += (size_t)snprintf(out + at, room - at, "v%u-v%u=%u%%,", value, value + (line[strcspn(line, "\n") + 1] == 'v'), 1 + chance(99));
-        else at += (size_t)snprintf(out + at, room - at, "v%u=%s,", value, chance(5) < bias ? "beside" : "device");
+            if (state_side < 2) at += (size_t)snprintf(out + at, room - at, "v%u=%u,", value, state_side);
+        } else if (shared && chance(2)) at += (size_t)snprintf(out + at, room - at, "v%u-v%u=rows:%u:%u,", value, value + (line[strcspn(line, "\n") + 1] == 'v'), 1 + chance(99), 1 + chance(99));
+        else at += (size_t)snprintf(out + at, room - at, "v%u=%u,", value, chance(5) < bias);
     }
-    snprintf(out + at, room - at, "rest=%s", chance(2) ? "beside" : "device");
+    snprintf(out + at, room - at, "rest=%u", chance(2));
 }
 
 typedef struct results {
@@ -245,7 +245,7 @@ static void large_values_cross(void **state) {
     float *x = calloc(N * N, sizeof *x), *y = calloc(N * N, sizeof *y);
     for (int i = 0; i < N * N; i++) x[i] = (float)(i % 1000);
     hd_output(p, "y", hd_neg(p, hd_abs(p, hd_neg(p, hd_input(p, "x", HD_F32, HD_SHAPE(N, N))))));
-    hd_plan *plan = plan_on(p, "abs=beside");
+    hd_plan *plan = plan_on(p, "abs=1");
     check(hd_plan_write(plan, "x", x, N * N * sizeof *x));
     for (int run = 0; run < 2; run++) {
         check(hd_plan_run(plan, NULL));
@@ -267,7 +267,7 @@ static void the_same_batch_again_builds_nothing(void **state) {
     for (int round = 0; round < 2; round++) {
         hd_device_get_stats(device, &before[0]);
         hd_device_get_stats(beside, &before[1]);
-        hd_plan *plan = plan_on(p, "relu=beside");
+        hd_plan *plan = plan_on(p, "relu=1");
         check(hd_plan_write(plan, "x", data, sizeof data));
         check(hd_plan_write(plan, "w", data, sizeof data));
         for (int run = 0; run < 3; run++) check(hd_plan_run(plan, NULL));
@@ -294,11 +294,11 @@ static void memory_is_counted_once(void **state) {
     hd_plan_memory estimate, memory;
     float data[256] = { 1 };
     hd_device_stats before[2], after[2];
-    hd_plan_desc desc = { .math = HD_MATH_EXACT, .beside = beside, .route = "relu=beside" };
+    hd_plan_desc desc = { .math = HD_MATH_EXACT, .beside = &beside, .beside_count = 1, .route = "relu=1" };
     check(hd_plan_estimate(device, p, &desc, &estimate));
     hd_device_get_stats(device, &before[0]);
     hd_device_get_stats(beside, &before[1]);
-    hd_plan *plan = plan_on(p, "relu=beside");
+    hd_plan *plan = plan_on(p, "relu=1");
     check(hd_plan_get_memory(plan, &memory));
     assert_memory_equal(&memory, &estimate, sizeof memory);
     assert_int_equal(memory.input_bytes, 2 * sizeof data); /* x and w, on the device only, once for two segments */
@@ -353,7 +353,7 @@ static void run_auto(hd_program *p, uint32_t segments, const char *said) {
     check(hd_plan_get_stats(plan[1], &stats));
     check(hd_plan_explain(plan[1], text, sizeof text, NULL));
     if (stats.segments != segments || !strstr(text, said)) fail_msg("%u segments, %s", stats.segments, text);
-    assert_true(stats.predicted_ns > 0 && stats.predicted_ns <= stats.predicted_device_ns && stats.predicted_ns <= stats.predicted_beside_ns);
+    assert_true(stats.predicted_ns > 0 && stats.predicted_ns <= stats.predicted_alone_ns);
     check(hd_plan_get_stats(plan[0], &stats));
     assert_true(stats.predicted_ns == 0);
     hd_plan_destroy(plan[0]);
@@ -385,7 +385,7 @@ static void a_closed_device_ends_plans_beside_it(void **state) {
     const uint64_t live = hd_context_live_objects(context);
     hd_plan_stats stats;
     check(hd_plan_get_stats(plan_on(p, "auto"), &stats));
-    assert_true(stats.segments == 1 && stats.predicted_ns == stats.predicted_device_ns);
+    assert_true(stats.segments == 1 && stats.predicted_ns == stats.predicted_alone_ns);
     assert_int_equal(hd_context_live_objects(context), live + 1);
     check(hd_device_untune(beside));
     hd_device_close(beside);
@@ -403,12 +403,12 @@ static void auto_knows_what_stays(void **state) {
     hd_plan *plan[2];
     hd_plan_stats stats[2];
     for (int k = 0; k < 2; k++) {
-        check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = beside, .route = "auto", .resident = weights, .resident_count = (uint32_t)k }, &plan[k]));
+        check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = &beside, .beside_count = 1, .route = "auto", .resident = weights, .resident_count = (uint32_t)k }, &plan[k]));
         check(hd_plan_get_stats(plan[k], &stats[k]));
         hd_plan_destroy(plan[k]);
     }
     assert_true(stats[1].predicted_ns < stats[0].predicted_ns);
-    assert_int_equal(hd_plan_create(device, p, &(hd_plan_desc){ .beside = beside, .route = "auto", .resident = wrong, .resident_count = 1 }, &plan[0]), HD_STATUS_NAME_NOT_FOUND);
+    assert_int_equal(hd_plan_create(device, p, &(hd_plan_desc){ .beside = &beside, .beside_count = 1, .route = "auto", .resident = wrong, .resident_count = 1 }, &plan[0]), HD_STATUS_NAME_NOT_FOUND);
     hd_context_error(context);
     check(hd_plan_create(device, p, &(hd_plan_desc){ .route = "auto" }, &plan[0])); /* nothing to choose between */
     check(hd_plan_get_stats(plan[0], &stats[0]));
@@ -447,25 +447,24 @@ static void misuse_has_its_own_status(void **state) {
     hd_program *p = small_program(8);
     hd_plan *plan = NULL;
     float data[64] = { 1 };
-    static const struct { const char *route, *said; bool alone, failover; hd_status status; } bad[] = {
-        { "beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT },
-        { "relu=beside", "needs a second device", true, false, HD_STATUS_INVALID_ARGUMENT }, { "relu=besid", "byte 6", false, false, HD_STATUS_PARSE },
-        { "relu=beside", "fail-over", false, true, HD_STATUS_UNSUPPORTED },
+    static const struct { const char *route, *said; bool alone; hd_status status; } bad[] = {
+        { "rest=0", "needs a second device", true, HD_STATUS_INVALID_ARGUMENT },
+        { "relu=1", "needs a second device", true, HD_STATUS_INVALID_ARGUMENT }, { "relu=2", "byte 6", false, HD_STATUS_PARSE },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        hd_plan_desc desc = { .beside = bad[i].alone ? NULL : beside, .route = bad[i].route, .failover = bad[i].failover };
+        hd_plan_desc desc = { .beside = &beside, .beside_count = !bad[i].alone, .route = bad[i].route };
         assert_int_equal(hd_plan_create(device, p, &desc, &plan), bad[i].status);
         const char *said = hd_context_error(context);
         if (!strstr(said, bad[i].said)) fail_msg("\"%s\" says \"%s\"", bad[i].route, said);
         assert_null(plan);
     }
-    assert_int_equal(hd_plan_create(device, p, &(hd_plan_desc){ .beside = device }, &plan), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_plan_create(device, p, &(hd_plan_desc){ .beside = &device, .beside_count = 1 }, &plan), HD_STATUS_INVALID_ARGUMENT);
     size_t needed;
     char caps[4096];
     check(hd_device_caps_text(context, "cpu", caps, sizeof caps, NULL));
-    assert_int_equal(hd_explain(context, p, caps, &(hd_plan_desc){ .beside = beside }, NULL, 0, &needed), HD_STATUS_UNSUPPORTED);
+    assert_int_equal(hd_explain(context, p, caps, &(hd_plan_desc){ .beside = &beside, .beside_count = 1 }, NULL, 0, &needed), HD_STATUS_UNSUPPORTED);
     hd_context_error(context);
-    plan = plan_on(p, "relu=beside,scale=beside");
+    plan = plan_on(p, "relu=1,scale=1");
     assert_int_equal(hd_plan_write(plan, "v3", data, sizeof data), HD_STATUS_NAME_NOT_FOUND); /* a crossing's name is not the caller's */
     assert_int_equal(hd_plan_read(plan, "v3", data, sizeof data), HD_STATUS_NAME_NOT_FOUND);
     assert_int_equal(hd_plan_read(plan, "y", data, sizeof data), HD_STATUS_WRONG_STATE);
@@ -486,21 +485,22 @@ static void misuse_has_its_own_status(void **state) {
 static void buffers_are_bound_where_the_value_lives(void **state) {
     (void)state;
     hd_program *p = small_program(8);
-    hd_plan *plan = plan_on(p, "relu=beside,scale=beside");
+    hd_plan *plan = plan_on(p, "relu=1,scale=1");
     hd_buffer *here, *there;
     float x[64], y[64], w[64] = { 0 };
     for (int i = 0; i < 64; i++) x[i] = (float)i, w[i] = i % 9 == 0;
     check(hd_buffer_create(device, &(hd_buffer_desc){ .bytes = 1024 }, &here));
     check(hd_buffer_create(beside, &(hd_buffer_desc){ .bytes = 1024 }, &there));
-    assert_int_equal(hd_plan_bind(plan, "x", here, 0), HD_STATUS_UNSUPPORTED);
-    assert_non_null(strstr(hd_context_error(context), "both devices"));
     assert_int_equal(hd_plan_bind(plan, "w", there, 0), HD_STATUS_INVALID_ARGUMENT);
     assert_int_equal(hd_plan_bind(plan, "v3", here, 0), HD_STATUS_NAME_NOT_FOUND);
     hd_context_error(context);
+    check(hd_plan_bind(plan, "x", here, 0)); /* each device has its own */
+    check(hd_plan_bind(plan, "x", there, 0));
+    check(hd_buffer_write(here, 0, x, sizeof x));
+    check(hd_buffer_write(there, 0, x, sizeof x));
     check(hd_plan_bind(plan, "w", here, 256)); /* two segments read it */
     check(hd_plan_bind(plan, "z", there, 512));
     check(hd_buffer_write(here, 256, w, sizeof w));
-    check(hd_plan_write(plan, "x", x, sizeof x));
     check(hd_plan_run(plan, NULL));
     check(hd_plan_read(plan, "y", y, sizeof y));
     assert_memory_equal(x, y, sizeof y); /* w is the identity */
@@ -515,7 +515,7 @@ static void buffers_are_bound_where_the_value_lives(void **state) {
 static void all_may_be_on_either(void **state) {
     (void)state;
     hd_program *p = small_program(8);
-    static const char *const routes[] = { NULL, "device", "beside", "rest=beside", "rest=device" };
+    static const char *const routes[] = { NULL, "matmul=0", "rest=1", "v1-v6=1", "rest=0" };
     float data[64] = { 3 };
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         hd_device_stats before, after;
@@ -550,7 +550,7 @@ static void independent_segments_are_under_way_at_once(void **state) {
         for (int i = 0; i < 8; i++) y = hd_matmul(p, y, x);
         hd_output(p, "z", z);
         hd_output(p, "y", joined ? hd_exp(p, y) : y);
-        hd_plan *plan = plan_on(p, joined ? "exp=beside,neg=beside" : "neg=beside");
+        hd_plan *plan = plan_on(p, joined ? "exp=1,neg=1" : "neg=1");
         hd_device_stats before, after;
         hd_ticket *ticket;
         bool done = false;
@@ -576,7 +576,7 @@ static void tickets_carry_runs_on(void **state) {
     (void)state;
     enum { N = 256 };
     hd_program *p = small_program(N);
-    hd_plan *plan = plan_on(p, "relu=beside");
+    hd_plan *plan = plan_on(p, "relu=1");
     float *x = calloc(N * N, sizeof *x), *w = calloc(N * N, sizeof *w), *y = calloc(N * N, sizeof *y);
     for (int i = 0; i < N * N; i++) x[i] = (float)(i % 7), w[i] = i % (N + 1) == 0;
     check(hd_plan_write(plan, "x", x, N * N * sizeof *x));
@@ -601,7 +601,7 @@ static void tickets_carry_runs_on(void **state) {
     hd_context_error(context);
     hd_ticket_destroy(tickets[0]);
     /* A device that closes takes the plan along. */
-    plan = plan_on(p, "relu=beside");
+    plan = plan_on(p, "relu=1");
     check(hd_plan_write(plan, "x", x, N * N * sizeof *x));
     check(hd_plan_write(plan, "w", w, N * N * sizeof *w));
     check(hd_plan_submit(plan, &tickets[0]));
@@ -619,9 +619,9 @@ static void explain_tells_the_segments(void **state) {
     hd_plan *plan = NULL;
     static char text[1 << 16];
     float data[64] = { 1 };
-    check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = beside, .route = "relu=beside", .timestamps = 1 }, &plan));
+    check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = &beside, .beside_count = 1, .route = "relu=1", .timestamps = 1 }, &plan));
     check(hd_plan_explain(plan, text, sizeof text, NULL));
-    assert_non_null(strstr(text, "\nsegments\nsegment 0 on cpu (device): v3 matmul, v6 scale\nsegment 1 on cpu (beside): v4 relu\n  takes v3 f32[8,8] of segment 0: 256 bytes cross\n"));
+    assert_non_null(strstr(text, "\nsegments\nsegment 0 on cpu: v3 matmul, v6 scale\nsegment 1 on cpu: v4 relu\n  takes v3 f32[8,8] of segment 0: 256 bytes cross\n"));
     assert_non_null(strstr(text, "\nsegment 2\n\nplan\n"));
     assert_non_null(strstr(text, " v5 matmul: ")); /* as the whole program counts */
     check(hd_plan_write(plan, "x", data, sizeof data));

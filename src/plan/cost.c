@@ -1,0 +1,28 @@
+/* cost.c: what each node of a program takes on one device, by the planner's own steps: what it fuses is one kernel here,
+ * and what it refuses cannot be computed there. */
+#include "plan/choose.h"
+
+hd_status hdi_plan_work_of(const hdi_whole_wish *wish, uint32_t device, hdi_plan_work *out_works, hd_error *error) {
+    hdi_plan *plan = NULL;
+    hdi_plan_options options = wish->options;
+    memset(out_works, 0, wish->program->node_count * sizeof *out_works);
+    options.works = out_works;
+    const hd_status status = hdi_plan_make(wish->program->allocator, wish->program, &wish->caps[device], &options, &plan, error);
+    hdi_plan_free(plan);
+    return status;
+}
+
+hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_tuning *figures, hdi_node_cost *out_costs, hd_error *error) {
+    const uint32_t count = wish->program->node_count;
+    hdi_plan_work *works = hdi_alloc(wish->program->allocator, count * sizeof *works);
+    if (!works) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", count);
+    const hd_status status = hdi_plan_work_of(wish, device, works, error);
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const hdi_plan_work *work = &works[i];
+        out_costs[i] = (hdi_node_cost){ .kernel = work->kernel, .cannot = work->cannot, .work = work->kernel ? works[work->kernel - 1].work : work->work };
+        if (work->kernel == i + 1) out_costs[i].ns = hdi_cost_work(figures, &work->work);
+        out_costs[i].assumed = hdi_tuning_figure(figures, out_costs[i].work.kind, out_costs[i].work.width)->samples == 0;
+    }
+    hdi_free(wish->program->allocator, works, count * sizeof *works);
+    return status;
+}
