@@ -175,19 +175,15 @@ bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]); /* M
 /* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
 bool hdi_matmul_takes_source(const hdi_tensor *view);
 
-/* One function for each family (its own .c file), called by hdi_kernels_lower. */
-hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_top_k(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and log_softmax, cross_entropy */
-hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and take_along, scatter_add, write_rows */
-hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+/* One function for each family (rules/), named in the operations' rows, called by hdi_kernels_lower. Operations that one of
+ * them takes are said in its file. */
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, ...) \
+    hd_status hdi_lower_##lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+#include "program/op_table.inc"
+#undef HDI_OP
 /* What each pair turns a position, as 64-bit fractions of a turn (abi.h): dims / 2 pairs of words. The same bits on every
  * host. False where one is not finite, or more than 2^31 turns. 0 for theta and frequency_scale means their defaults. */
 bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words);
-hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 
 /* ---- CPU forms (kernels/cpu/), found through the table ---- */
 /* Which instruction set this process may use: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The files cpu/<module>.c are built
