@@ -45,22 +45,28 @@ uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
     return workgroup;
 }
 
-static const char *const width_names[] = { "", "w64", "w128", "w256" }; /* 64 << (nth - 1) */
+typedef struct widths {
+    const hdi_caps *caps;
+    uint32_t module;
+} widths;
 
-static bool name_width(const void *user, uint32_t nth, char out[HDI_OPTION_NAME]) {
-    const uint32_t most = hdi_rows_workgroup(user), width = nth ? 32u << nth : most;
-    for (uint32_t i = 1; i < HDI_COUNT(width_names); i++)
-        if (width == 32u << i && width <= most) return memcpy(out, width_names[i], strlen(width_names[i]) + 1) != NULL;
-    return false;
+static bool width_fits(const void *user, const hdi_kernel_option *option) {
+    const widths *of = user;
+    return option->module == of->module && option->workgroup <= hdi_rows_workgroup(of->caps);
 }
 
-void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch) {
+void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_offer *offer,
+                     hdi_rows_launch *launch) {
+    const widths of = { request->caps, launch->module };
+    const hdi_kernel_option *own = NULL;
     launch->workgroup = hdi_rows_workgroup(request->caps);
     if (request->caps->native_kernels) return;
-    const uint32_t nth = hdi_option_choose(request, menus, hdi_class_of(family, x->dtype, rows, n), HDI_COUNT(width_names), name_width, request->caps);
-    if (nth == 0) return;
-    launch->workgroup = 32u << nth;
-    launch->option = width_names[nth];
+    while ((own = hdi_kernel_option_next(launch->module, own)) && own->workgroup != launch->workgroup) {}
+    const hdi_class class = hdi_class_of(kind, x->dtype, rows, n);
+    const hdi_kernel_option *option = hdi_kernel_option_choose(request, class, own, width_fits, &of, offer);
+    if (option == own) return;
+    launch->workgroup = option->workgroup;
+    launch->option = option->id;
     launch->because = hdi_because_measured;
 }
 
@@ -112,6 +118,6 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     launch->flops = from->flops;
     launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);
     launch->because = from->because;
-    if (from->option) memcpy(launch->option, from->option, strlen(from->option) + 1); /* a name that fits: kernel.h */
+    launch->option = from->option;
     return status;
 }
