@@ -23,7 +23,9 @@ hdi_class hdi_class_of(hdi_class_kind kind, hd_dtype type, uint64_t rows, uint64
     return (hdi_class){ (uint8_t)kind, (uint8_t)type, r, s };
 }
 
-bool hdi_class_equal(hdi_class a, hdi_class b) { return a.kind == b.kind && a.type == b.type && a.rows == b.rows && a.size == b.size; }
+bool hdi_class_equal(hdi_class a, hdi_class b) {
+    return a.kind == b.kind && a.type == b.type && a.rows == b.rows && a.size == b.size;
+}
 
 char *hdi_class_text(hdi_class c, char out[HDI_CLASS_TEXT]) {
     const uint32_t below = c.rows > FINE_ROWS && !is_product(c.kind) ? 2 : 1, most = HDI_MIN(c.rows, MOST_CLASS);
@@ -31,8 +33,8 @@ char *hdi_class_text(hdi_class c, char out[HDI_CLASS_TEXT]) {
     char rows[48];
     if (first >= last) snprintf(rows, sizeof rows, "%llu", (unsigned long long)last);
     else snprintf(rows, sizeof rows, "%llu-%llu", (unsigned long long)first, (unsigned long long)last);
-    snprintf(out, HDI_CLASS_TEXT, "%s %s, rows %s, size 2^%u-2^%u", c.kind < HDI_COUNT(names) ? names[c.kind] : "?", hd_dtype_name((hd_dtype)c.type), rows,
-             2u * c.size, 2u * c.size + 2);
+    snprintf(out, HDI_CLASS_TEXT, "%s %s, rows %s, size 2^%u-2^%u", c.kind < HDI_COUNT(names) ? names[c.kind] : "?",
+             hd_dtype_name((hd_dtype)c.type), rows, 2u * c.size, 2u * c.size + 2);
     return out;
 }
 
@@ -81,7 +83,7 @@ uint64_t hdi_choices_hash(const hdi_choices *choices) {
 /* ---- text ---- */
 
 void hdi_choices_print(const hdi_choices *choices, hdi_text *out) {
-    if (choices->table) hdi_text_add(out, "options %08x\n", choices->table);
+    if (choices->table) hdi_text_add(out, "options %u\n", choices->table);
     for (uint32_t i = 0; i < choices->count; i++) {
         const hdi_choice *choice = &choices->items[i];
         char gain[32];
@@ -93,12 +95,11 @@ void hdi_choices_print(const hdi_choices *choices, hdi_text *out) {
 }
 
 /* A whole number up to `most`. */
-static bool read_number(hdi_span word, uint32_t base, uint32_t most, uint32_t *out) {
+static bool read_number(hdi_span word, uint32_t most, uint32_t *out) {
     uint64_t value = 0;
     for (const char *at = word.at; at < word.end && value <= most; at++) {
-        const uint32_t digit = *at >= '0' && *at <= '9' ? (uint32_t)(*at - '0') : *at >= 'a' && *at <= 'f' ? (uint32_t)(*at - 'a') + 10 : 99;
-        if (digit >= base) return false;
-        value = base * value + digit;
+        if (*at < '0' || *at > '9') return false;
+        value = 10 * value + (uint64_t)(*at - '0');
     }
     *out = (uint32_t)value;
     return word.at < word.end && value <= most;
@@ -106,7 +107,7 @@ static bool read_number(hdi_span word, uint32_t base, uint32_t most, uint32_t *o
 
 /* "rows 3". */
 static bool read_named(hdi_span *rest, const char *name, uint32_t most, uint32_t *out) {
-    return hdi_word_is(hdi_word_next(rest), name) && read_number(hdi_word_next(rest), 10, most, out);
+    return hdi_word_is(hdi_word_next(rest), name) && read_number(hdi_word_next(rest), most, out);
 }
 
 static bool read_choice(hdi_span *rest, hdi_choice *out) {
@@ -132,7 +133,7 @@ bool hdi_choices_read(const char *line, size_t bytes, hdi_choices *choices) {
     hdi_choice choice;
     uint32_t table = 0;
     const bool of_table = hdi_word_is(hdi_word_next(&rest), "options");
-    if (of_table ? !read_number(hdi_word_next(&rest), 16, UINT32_MAX, &table) : !read_choice(&rest, &choice)) return false;
+    if (of_table ? !read_number(hdi_word_next(&rest), UINT32_MAX, &table) : !read_choice(&rest, &choice)) return false;
     const hdi_span behind = hdi_word_next(&rest);
     if (behind.at < behind.end || (of_table && (table == 0 || choices->table))) return false;
     if (!of_table) return hdi_choices_put(choices, &choice);

@@ -132,7 +132,9 @@ typedef bool (*hdi_kernel_option_fits)(const void *user, const hdi_kernel_option
  * table). Adds all that fit to `offer` (NULL: nobody asks). */
 const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of, const hdi_kernel_option *own,
                                                   hdi_kernel_option_fits fits, const void *user, hdi_offer *offer);
-extern const char hdi_because_measured[]; /* of a launch whose option was chosen; it has its id then */
+/* The same for kernels of which only the width of a workgroup varies, up to `most`. NULL: the usual width. */
+const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module, uint32_t usual,
+                                                 uint32_t most, hdi_offer *offer);
 
 /* ---- what comes back ---- */
 typedef struct hdi_use {
@@ -147,7 +149,7 @@ typedef struct hdi_launch {
     uint32_t    groups[3];
     uint64_t    flops, bytes;   /* least work, for timings and for cutting long work */
     const char *because;        /* static text: why this kernel */
-    uint32_t    option;         /* that was chosen; 0: what the rules took */
+    uint32_t    option;         /* id of the one that was chosen by what was measured; 0: what the rules took */
 } hdi_launch;
 
 /* Collects launches in order; each may depend on the ones before. Temporaries and constant tables get storages of

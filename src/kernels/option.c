@@ -2,8 +2,6 @@
 #include "kernels/kernel.h"
 #include <stdio.h>
 
-const char hdi_because_measured[] = "it was measured to be the fastest here";
-
 /* ---- the table ---- */
 
 /* An id is never used again for something else; files that hold ids say of which table they are (its digest). */
@@ -128,4 +126,22 @@ const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hd
     for (uint32_t i = 0; class && i < HDI_COUNT(table); i++)
         if (fits(user, &table[i])) add(class, &table[i]);
     return chosen && chosen != own && fits(user, chosen) ? chosen : own;
+}
+
+typedef struct widths {
+    uint32_t module, native, most;
+} widths;
+
+static bool width_fits(const void *user, const hdi_kernel_option *option) {
+    const widths *w = user;
+    return option->module == w->module && option->native == w->native && option->workgroup <= w->most;
+}
+
+const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module, uint32_t usual,
+                                                 uint32_t most, hdi_offer *offer) {
+    const widths w = { module, request->caps->native_kernels != 0, most };
+    const hdi_kernel_option *own = NULL;
+    while ((own = hdi_kernel_option_next(module, own)) && (own->workgroup != usual || own->native != w.native)) {}
+    const hdi_kernel_option *option = hdi_kernel_option_choose(request, of, own, width_fits, &w, offer);
+    return option == own ? NULL : option;
 }

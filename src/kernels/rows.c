@@ -6,13 +6,19 @@ bool hdi_rows_has(const hdi_request *request, uint32_t operand) {
     return operand < request->input_count && request->inputs[operand].dtype != HD_DTYPE_NONE;
 }
 
-hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error) {
+hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to, hdi_lowering *lowering,
+                         hd_error *error) {
+    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = chain, .caps = request->caps,
+                               .math = request->math };
+    return hdi_lower_elementwise(&copy, lowering, error);
+}
+
+hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering,
+                        hd_error *error) {
     hdi_chain chain = { .step_count = 1, .input_count = 1 };
     chain.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, from->dtype, 0 };
     chain.inputs[0] = *from;
-    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = &chain, .caps = request->caps,
-                               .math = request->math };
-    return hdi_lower_elementwise(&copy, lowering, error);
+    return hdi_rows_chain(request, &chain, to, lowering, error);
 }
 
 hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error) {
@@ -45,29 +51,13 @@ uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
     return workgroup;
 }
 
-typedef struct widths {
-    const hdi_caps *caps;
-    uint32_t module;
-} widths;
-
-static bool width_fits(const void *user, const hdi_kernel_option *option) {
-    const widths *of = user;
-    return option->module == of->module && option->workgroup <= hdi_rows_workgroup(of->caps);
-}
-
-void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_offer *offer,
-                     hdi_rows_launch *launch) {
-    const widths of = { request->caps, launch->module };
-    const hdi_kernel_option *own = NULL;
-    launch->workgroup = hdi_rows_workgroup(request->caps);
-    if (request->caps->native_kernels) return;
-    while ((own = hdi_kernel_option_next(launch->module, own)) && own->workgroup != launch->workgroup) {}
+void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
+                     hdi_offer *offer, hdi_rows_launch *launch) {
+    const uint32_t usual = hdi_rows_workgroup(request->caps);
     const hdi_class class = hdi_class_of(kind, x->dtype, rows, n);
-    const hdi_kernel_option *option = hdi_kernel_option_choose(request, class, own, width_fits, &of, offer);
-    if (option == own) return;
-    launch->workgroup = option->workgroup;
-    launch->option = option->id;
-    launch->because = hdi_because_measured;
+    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, launch->module, usual, usual, offer);
+    launch->workgroup = option ? option->workgroup : usual;
+    launch->option = option ? option->id : 0;
 }
 
 static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access, hd_error *error) {

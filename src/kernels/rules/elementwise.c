@@ -118,16 +118,6 @@ static uint64_t distinct_elements(const hdi_space *s, uint32_t index) {
     return elements;
 }
 
-/* The width of a workgroup: none changes a bit of the result. */
-static uint32_t most_width(const hdi_caps *caps) { return (uint32_t)HDI_MIN(HDI_MIN(caps->max_workgroup, caps->max_workgroup_x), UINT32_MAX); }
-static uint32_t usual_width(const hdi_caps *caps) { return caps->native_kernels ? WORKGROUP_CPU : HDI_MIN(most_width(caps), WORKGROUP_GPU); }
-
-static bool width_fits(const void *user, const hdi_kernel_option *option) {
-    const hdi_caps *caps = user;
-    return option->module == HDI_MODULE_ELEMENTWISE && option->native == (caps->native_kernels != 0) &&
-           (option->native || option->workgroup <= most_width(caps));
-}
-
 static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const hdi_space *s, bool cut,
                               hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = request->caps;
@@ -139,12 +129,14 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     hdi_kernel *kernel = &launch->kernel;
     const uint64_t elements = hdi_space_elements(s);
     const hdi_class class = hdi_class_of(HDI_CLASS_ELEMENTWISE, chain->inputs[0].dtype, 1, elements);
-    const hdi_kernel_option *own = NULL;
-    while ((own = hdi_kernel_option_next(HDI_MODULE_ELEMENTWISE, own)) && own->workgroup != usual_width(caps)) {}
-    const hdi_kernel_option *option = hdi_kernel_option_choose(request, class, own, width_fits, caps, lowering->offer);
-    if (option != own) launch->option = option->id;
+    /* The width of a workgroup changes no bit of the result. */
+    const uint32_t limit = (uint32_t)HDI_MIN(HDI_MIN(caps->max_workgroup, caps->max_workgroup_x), UINT32_MAX);
+    const uint32_t most = caps->native_kernels ? UINT32_MAX : limit;
+    const uint32_t width = caps->native_kernels ? WORKGROUP_CPU : HDI_MIN(most, WORKGROUP_GPU);
+    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, HDI_MODULE_ELEMENTWISE, width, most, lowering->offer);
+    launch->option = option ? option->id : 0;
     kernel->module = HDI_MODULE_ELEMENTWISE;
-    kernel->spec[HDI_SPEC_WORKGROUP] = launch->option ? option->workgroup : usual_width(caps);
+    kernel->spec[HDI_SPEC_WORKGROUP] = option ? option->workgroup : width;
     kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
     kernel->spec[HDI_EW_INPUTS] = chain->input_count;
     kernel->spec[HDI_EW_RANK] = s->rank;
@@ -175,7 +167,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->push_bytes = words * 4;
     hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
-    launch->because = launch->option ? hdi_because_measured : because(s, dense, wide, cut);
+    launch->because = because(s, dense, wide, cut);
     return HD_OK;
 }
 

@@ -437,7 +437,6 @@ static const hdi_kernel_option *measured_option(const product *p, hdi_offer *off
 static bool take_option(const product *p, const hdi_kernel_option *option, config *out) {
     if (!option || !apply_option(p, option, out)) return apply_all_rules(p, out);
     out->measured = true;
-    out->because = hdi_because_measured;
     return true;
 }
 
@@ -595,7 +594,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
 bool hdi_matmul_fits(const hdi_request *request) {
     product p;
     config c;
-    return read_product(request, &p, NULL) == HD_OK && take_option(&p, measured_option(&p, NULL), &c);
+    return read_product(request, &p, NULL) == HD_OK && apply_all_rules(&p, &c);
 }
 
 /* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
@@ -603,8 +602,7 @@ static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor
     hdi_chain chain;
     hdi_tensor out;
     if (!chain_of_parts(p, parts, partial->storage, &chain, &out)) return hdi_fail(error, HD_STATUS_INTERNAL, "what follows a product does not fit a chain");
-    const hdi_request request = { .op = HDI_OP_COPY, .attrs = p->request->attrs, .out = out, .chain = &chain, .caps = p->request->caps, .math = p->request->math };
-    return hdi_lower_elementwise(&request, lowering, error);
+    return hdi_rows_chain(p->request, &chain, &out, lowering, error);
 }
 
 /* The product in parts of K, then their sum. */
@@ -669,8 +667,7 @@ static hd_status floats_as_halves(const hdi_request *request, const hdi_tensor *
                               .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
     const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
     if (status) return status;
-    const hdi_request clip = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *out_halves, .chain = &chain, .caps = request->caps, .math = request->math };
-    return hdi_lower_elementwise(&clip, lowering, error);
+    return hdi_rows_chain(request, &chain, out_halves, lowering, error);
 }
 
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
