@@ -359,26 +359,25 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
 
 /* Makes option `nth` of every class of kernels in the program the one to be chosen; the most options of one. Classes with fewer begin again. */
 static uint32_t force_options(const place *p, const hd_program *program, uint32_t nth) {
-    hdi_menus *menus = calloc(1, sizeof *menus);
+    hdi_offer *offer = calloc(1, sizeof *offer);
     hdi_choices before;
     hdi_caps caps;
     hdi_plan *plan = NULL;
     uint32_t most = 0;
-    must(menus != NULL, "no memory");
+    must(offer != NULL, "no memory");
     hdi_tuned_choices(p->device, &before);
     for (uint32_t i = 0; i < before.count; i++) must(hdi_tuned_choose(p->device, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
     hdi_verdicts_caps(p->device, &caps);
-    must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .menus = menus }, &plan, NULL) == HD_OK, "no plan");
+    must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK, "no plan");
     hdi_plan_free(plan);
-    for (uint32_t i = 0; i < menus->count; i++) {
-        const hdi_menu *menu = &menus->items[i];
-        hdi_choice choice = { .of = menu->of, .gain = 1 };
-        most = HDI_MAX(most, menu->count);
-        if (nth == 0 || menu->count == 0) continue;
-        memcpy(choice.option, menu->names[nth % menu->count], sizeof choice.option);
-        must(hdi_tuned_choose(p->device, menu->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
+    for (uint32_t i = 0; i < offer->count; i++) {
+        const hdi_class_options *class = &offer->items[i];
+        most = HDI_MAX(most, class->count);
+        if (nth == 0) continue;
+        const hdi_choice choice = { .of = class->of, .option = class->options[nth % class->count]->id, .gain = 1 };
+        must(hdi_tuned_choose(p->device, class->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
     }
-    free(menus);
+    free(offer);
     return most;
 }
 
