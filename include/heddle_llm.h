@@ -36,7 +36,7 @@ typedef struct hd_model_desc {
 } hd_model_desc;
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
- *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25). @param desc NULL for defaults. @param
+ *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25), phi3. @param desc NULL for defaults. @param
  *  out_model yours; hd_model_close, after its sessions. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
  *  tensor type or a tokenizer, named), UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named),
  *  OUT_OF_HOST_MEMORY. */
@@ -140,13 +140,16 @@ HD_API void hd_session_destroy(hd_session *session);
  *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence or the cache is full; nothing was appended), DEVICE_LOST,
  *  TIMEOUT. */
 HD_API hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count);
-/** One token for each of several sequences. */
+/** A token for a sequence. */
 typedef struct hd_step {
     uint32_t sequence;
     int32_t  token;
 } hd_step;
-/** Appends one token to each of `count` different sequences in one submission; in exact mode each gets the very bits that it
- *  would get alone. Statuses as hd_session_feed. */
+/** Appends `count` tokens to their sequences: in one submission the next token of some and pieces of prompts of others, whose
+ *  tokens stand in their order. Only so many rows are computed, up to the next size (2, 4, 8, ...). In exact mode each sequence
+ *  gets the very bits that it would get alone. Tokens of one sequence alone run as hd_session_feed runs them. At most 512
+ *  tokens, and no more than the larger of hd_session_desc.chunk and .sequences. Statuses as hd_session_feed; LIMIT also for
+ *  too many tokens. */
 HD_API hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count);
 /** The most likely next token, chosen on the device. Statuses: NULL_POINTER, WRONG_STATE (nothing was fed), INVALID_ARGUMENT (a
  *  score is NaN, as broken weights make them). */
@@ -161,8 +164,8 @@ HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint3
 
 /** Counters of a session. */
 typedef struct hd_session_stats {
-    uint64_t prompt_tokens, prompt_ns; /* fed with hd_session_feed more than one at a time */
-    uint64_t decode_tokens, decode_ns; /* fed one at a time */
+    uint64_t prompt_tokens, prompt_ns; /* fed to one sequence, more than one at a time */
+    uint64_t decode_tokens, decode_ns; /* fed one at a time, or to several sequences at once */
     uint64_t load_ns;                  /* making the session */
     uint64_t submissions;              /* handed to the device for all of these tokens */
     uint64_t plans;                    /* made so far: one for each size */

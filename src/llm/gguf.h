@@ -154,9 +154,10 @@ hd_status hdl_gguf_get_text(const hdl_gguf *gguf, const char *name, hdl_span fal
 /* An array with elements of `element` (exactly that kind) and low..high of them; a missing key gives a count of 0. */
 hd_status hdl_gguf_get_array(const hdl_gguf *gguf, const char *name, hdl_gguf_kind element, uint64_t low, uint64_t high,
                              hdl_gguf_value *out, hd_error *error);
-/* One number a layer: an integer stands for every layer, an array must have exactly `count` integers. */
-hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
-                            uint32_t count, uint32_t *out, hd_error *error);
+/* One number a layer: an integer stands for every layer, an array must have exactly `count` integers. A missing key leaves
+ * `inout` as it is. */
+hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t count,
+                            uint32_t *inout, hd_error *error);
 
 /* ---- tensors, of all parts ---- */
 

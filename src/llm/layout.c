@@ -21,6 +21,15 @@ uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
     return bucket < layout->rows ? bucket : layout->rows;
 }
 
+/* Sizes double up to a row for each sequence, and grow by four from there. Every row is a sequence of its own to the plan. */
+hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
+    const uint32_t most = hdl_layout_step_rows(layout), sequences = layout->sequences;
+    uint32_t size = 2;
+    while (size < rows) size = size >= sequences ? 4 * size : 2 * size < sequences ? 2 * size : sequences;
+    if (size > most) size = most;
+    return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0 };
+}
+
 /* ---- bytes ---- */
 
 /* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
@@ -34,7 +43,8 @@ static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_
     hd_program_destroy(program);
     if (status) return status;
     *inout_bytes += memory.scratch_bytes + memory.constant_bytes + memory.output_bytes;
-    *inout_bytes += hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1) + 2 * hdl_aligned(size.sequences * sizeof(int32_t));
+    *inout_bytes += hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1); /* positions, tokens */
+    *inout_bytes += hdl_aligned(size.sequences * sizeof(int32_t)) + hdl_aligned(size.results * sizeof(int32_t)); /* past, last */
     if (!part.embeds && !part.nameless) *inout_bytes += hdl_aligned(rows * model->figures.hidden * sizeof(float));
     return HD_OK;
 }
@@ -42,31 +52,37 @@ static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_
 /* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
 static hd_status decode_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint32_t bucket, uint64_t *inout_bytes) {
     const uint64_t before = *inout_bytes;
-    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, layout->pages, 0 }, inout_bytes);
+    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, layout->pages, 1, 0 }, inout_bytes);
     if (part.heads) *inout_bytes += *inout_bytes - before + 2 * hdl_aligned(hdl_candidates(model) * sizeof(float));
     return status;
 }
 
 /* The same of all plans that a session may come to make. */
 static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
-    const uint32_t sequences = layout->sequences, pages = layout->pages;
+    const uint32_t pages = layout->pages, most = hdl_layout_step_rows(layout);
     hd_status status = HD_OK;
     *out_bytes = 0;
-    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows, pages, 0 }, out_bytes);
+    for (uint32_t rows = 1; rows < most && !status;) {
+        const hdl_size size = hdl_layout_step(layout, rows + 1);
+        status = plan_bytes(model, device, layout, part, size, out_bytes);
+        rows = size.sequences;
+    }
     for (uint32_t bucket = hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
         status = decode_bytes(model, device, layout, part, bucket, out_bytes);
         last = bucket;
         bucket = hdl_layout_bucket(layout, bucket);
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, pages, 0 }, out_bytes);
+        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, pages, 1, 0 }, out_bytes);
     return status;
 }
 
 typedef struct need { uint64_t weights, cache, scratch; } need;
 static uint64_t total(need n) { return n.weights + n.cache + n.scratch; }
 
-static uint64_t table_bytes(const hdl_layout *layout) { return hdl_table_bytes(layout->sequences, layout->rows / HDL_PAGE_TOKENS); }
+static uint64_t table_bytes(const hdl_layout *layout) {
+    return hdl_table_bytes(hdl_layout_step_rows(layout), layout->rows / HDL_PAGE_TOKENS);
+}
 
 /* What a stage takes that is not streamed. */
 static hd_status need_of(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, need *out) {
@@ -139,7 +155,7 @@ static hd_status stream_with(const hd_model *model, hdl_layout *layout, hd_devic
     const uint32_t layers = model->figures.layers;
     const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count }, staying = { layers - count, count, false, true, false };
     const hdl_part one = { 0, 1, false, false, true };
-    const uint64_t rows = layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
+    const uint64_t rows = hdl_layout_most(layout);
     hd_fit *fit = &layout->fit;
     need a, c;
     uint64_t each; /* of the plans for a kind of layers */

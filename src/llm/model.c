@@ -27,7 +27,7 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
         const uint64_t length = (uint64_t)w->shape.dims[w->shape.rank - 1];
         if (!hdl_gguf_check_rows(w->tensor.type, length, data.bytes, data.count, &rows)) continue;
         if (rows.bad_rows) status = name_rows(model, w, "holds NaN or infinity", rows.first_bad, rows.bad_rows, rows.rows, error);
-        const bool is_table = w == hdl_weight_of(model, 0, HDL_EMBEDDING); /* unused tokens have no embedding */
+        const bool is_table = w == hdl_weight_of(model, 0, "token_embd.weight"); /* unused tokens have no embedding */
         if (!status && rows.zero_rows && w->shape.rank == 2 && !is_table) status = name_rows(model, w, "is all zero", rows.first_zero, rows.zero_rows, rows.rows, error);
         if (status) return status;
     }
@@ -128,7 +128,7 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
                                  .has_chat_template = model->chat_template.count > 0, .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes };
     if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text, NULL)) copy_text(text, out_info->name, sizeof out_info->name);
     if (!hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &text, NULL)) copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
-    snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch->name);
+    snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch_name);
     describe_types(model, out_info->weight_types, sizeof out_info->weight_types);
     for (uint32_t i = 0; i < model->weight_count; i++) {
         if (!model->weights[i].present) continue;
