@@ -70,7 +70,8 @@ typedef enum hd_tokenize_flags {
 
 /** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
  *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
-HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count);
+HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,
+                                   size_t *count);
 /** The bytes that a token stands for, which may be part of a character; valid as long as the model. @param out_bytes their
  *  number. @return NULL for an id that is none. */
 HD_API const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *out_bytes);
@@ -130,8 +131,8 @@ typedef struct hd_fit {
 HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
 
 /** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
- *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either),
- *  OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
+ *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit; beside a
+ *  GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
 HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
 /** Ends the session and frees its memory. NULL is fine. */
 HD_API void hd_session_destroy(hd_session *session);
@@ -192,7 +193,8 @@ typedef struct hd_sampling {
     float    repeat_penalty;    /* scores above 0 of tokens said lately are divided by it, others multiplied by it; 0 or 1: off */
     float    frequency_penalty; /* taken off a score for each time the token was said lately; 0: off */
     float    presence_penalty;  /* taken off a score once when the token was said lately; 0: off */
-    uint32_t penalty_window;    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the answer; 0: 64 */
+    uint32_t penalty_window;    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the
+                                   answer; 0: 64 */
 } hd_sampling;
 
 /** Why an answer ended. */

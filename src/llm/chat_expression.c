@@ -41,7 +41,8 @@ static hdl_node *parse_product(hdl_parser *p) {
 
 static hdl_node *parse_join(hdl_parser *p) {
     hdl_node *a = parse_product(p);
-    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_SIGN, "~"); at = p->word.at) a = binary(p, at, HDL_OP_JOIN, a, parse_product(p));
+    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_SIGN, "~"); at = p->word.at)
+        a = binary(p, at, HDL_OP_JOIN, a, parse_product(p));
     return a;
 }
 
@@ -80,20 +81,23 @@ static hdl_node *parse_comparison(hdl_parser *p) {
 static hdl_node *parse_not(hdl_parser *p) {
     const uint32_t at = p->word.at;
     if (!enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
-    hdl_node *node = hdl_parse_skip(p, HDL_WORD_NAME, "not") ? hdl_parse_node(p, HDL_NODE_NOT, at, parse_not(p), NULL) : parse_comparison(p);
+    hdl_node *node = hdl_parse_skip(p, HDL_WORD_NAME, "not") ? hdl_parse_node(p, HDL_NODE_NOT, at, parse_not(p), NULL)
+                                                             : parse_comparison(p);
     p->depth--;
     return node;
 }
 
 static hdl_node *parse_and(hdl_parser *p) {
     hdl_node *a = parse_not(p);
-    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "and"); at = p->word.at) a = hdl_parse_node(p, HDL_NODE_AND, at, a, parse_not(p));
+    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "and"); at = p->word.at)
+        a = hdl_parse_node(p, HDL_NODE_AND, at, a, parse_not(p));
     return a;
 }
 
 hdl_node *hdl_parse_or(hdl_parser *p) {
     hdl_node *a = parse_and(p);
-    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "or"); at = p->word.at) a = hdl_parse_node(p, HDL_NODE_OR, at, a, parse_and(p));
+    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "or"); at = p->word.at)
+        a = hdl_parse_node(p, HDL_NODE_OR, at, a, parse_and(p));
     return a;
 }
 
@@ -261,7 +265,9 @@ static hdl_node *parse_postfix(hdl_parser *p, hdl_node *node) {
 
 /* What a test takes without brackets: "is divisibleby 3". */
 static bool begins_test_argument(const hdl_parser *p) {
-    if (p->word.kind == HDL_WORD_NAME) return !is_name(p, "else") && !is_name(p, "or") && !is_name(p, "and") && !is_name(p, "is") && !is_name(p, "if") && !is_name(p, "not") && !is_name(p, "in");
+    if (p->word.kind == HDL_WORD_NAME)
+        return !is_name(p, "else") && !is_name(p, "or") && !is_name(p, "and") && !is_name(p, "is") &&
+               !is_name(p, "if") && !is_name(p, "not") && !is_name(p, "in");
     return p->word.kind == HDL_WORD_NUMBER || p->word.kind == HDL_WORD_TEXT || is_sign(p, "[") || is_sign(p, "{");
 }
 

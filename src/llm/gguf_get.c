@@ -133,7 +133,8 @@ hd_status hdl_gguf_need(const hdl_gguf *gguf, const char *name, hd_error *error)
     return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: key '%.80s' is missing", hdl_gguf_part_name(&gguf->parts[0]), name);
 }
 
-hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback, uint32_t *out, hd_error *error) {
+hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
+                           uint32_t *out, hd_error *error) {
     return hdl_gguf_part_u32(&gguf->parts[0], name, low, high, fallback, out, error);
 }
 
@@ -184,7 +185,8 @@ hd_status hdl_gguf_get_array(const hdl_gguf *gguf, const char *name, hdl_gguf_ki
     char quoted[HDL_QUOTE], wanted[32] = "array of ";
     *out = (hdl_gguf_value){ .name = hdl_text(name), .kind = HDL_GGUF_ARRAY, .element = element };
     if (!hdl_gguf_find(gguf, name, out)) return HD_OK;
-    if (out->kind != HDL_GGUF_ARRAY || out->element != element) return wrong_type(part, out, strcat(wanted, hdl_gguf_kind_name(element)), error);
+    if (out->kind != HDL_GGUF_ARRAY || out->element != element)
+        return wrong_type(part, out, strcat(wanted, hdl_gguf_kind_name(element)), error);
     if (out->count >= low && out->count <= high) return HD_OK;
     return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s has %llu elements, must be %llu to %llu, byte %llu", hdl_gguf_part_name(part),
                     hdl_quote(out->name, quoted), (unsigned long long)out->count, (unsigned long long)low, (unsigned long long)high,

@@ -1,11 +1,12 @@
-/* graph.c: a run of a model's layers as a program: its inputs, what the model's family makes of them, and its outputs. */
+/* graph.c: a run of layers as a program: its inputs, what the model's family makes of them, and its outputs. */
 #include "llm/arch/arch.h"
 
 /* The scores of the tokens to come after the rows that are asked for, and the best of them. */
 static void give_logits(hdl_graph *g, hd_value x) {
     hd_program *p = g->program;
     const hdl_size size = g->size;
-    if (size.results != size.sequences * size.tokens) x = hd_gather(p, x, hd_input(p, "last", HD_I32, HD_SHAPE(size.results)));
+    if (size.results != size.sequences * size.tokens)
+        x = hd_gather(p, x, hd_input(p, "last", HD_I32, HD_SHAPE(size.results)));
     const hd_value logits = g->model->arch->logits(g, x);
     hd_output(p, "logits", logits);
     hd_output(p, "best", hd_reshape(p, hd_argmax(p, logits, -1), HD_SHAPE(size.results)));

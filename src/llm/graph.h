@@ -5,23 +5,22 @@
 #include "llm/model.h"
 #include "llm/pages.h"
 
-/* Which part of the model, and for how many tokens. A part that does not begin with the embedding takes "hidden" f32 [rows,H];
- * one that does not end with the logits gives "next", of the same shape.
+/* Which part of the model, and for how many tokens. A part that does not begin with the embedding takes "hidden" f32
+ * [rows,H]; one that does not end with the logits gives "next", of the same shape. A part of no layers is the embedding
+ * alone.
  *
- * A part of no layers is the embedding alone.
- *
- * Inputs   "tokens" i32 [rows] (or "hidden"), "positions" i32 [rows], "past" i32 [sequences]: tokens that each sequence holds
- *          already, "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted; "pages" i32 [P],
- *          or [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the weights, by their names
- *          in the file
+ * Inputs   "tokens" i32 [rows] (or "hidden"); "positions" i32 [rows]; "past" i32 [sequences]: tokens that each sequence
+ *          holds already; "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted;
+ *          "pages" i32 [P], or [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the
+ *          weights, by their names in the file
  * States   "keys.<layer>", "values.<layer>": [pages,256,Hkv,D] in f16, the same for every size
- * Outputs  "logits" f32 [results,V] and "best" i32 [results], the index of the largest, and "peak" f32 [results], that
- *          largest, NaN where one is; where candidates are wanted, "candidates" i32 [results,candidates], the indices of so
- *          many largest, the largest first, and "scores" f32, what these are (or "next") */
+ * Outputs  "logits" f32 [results,V]; "best" i32 [results], the index of the largest; "peak" f32 [results], that
+ *          largest, NaN where one is; where candidates are wanted, "candidates" i32 [results,candidates], the indices of so many
+ *          largest, the largest first, and "scores" f32, what these are (or "next") */
 typedef struct hdl_part {
     uint32_t first_layer, layer_count;
     bool     embeds, heads;     /* the embedding before, the logits after */
-    bool     nameless;          /* one layer that stands for all like it: its weights and cache are called without a number */
+    bool     nameless;          /* one layer that stands for all like it: its weights and cache have no number */
 } hdl_part;
 enum { HDL_CANDIDATES = 128 };
 typedef struct hdl_size {

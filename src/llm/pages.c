@@ -57,7 +57,9 @@ void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, cons
     for (uint32_t i = 0; i < count; i++) *place_of(pages, sequence, position + i) = tokens[i];
 }
 
-int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position) { return *place_of(pages, sequence, position); }
+int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position) {
+    return *place_of(pages, sequence, position);
+}
 
 void hdl_pages_show(hdl_pages *pages, const uint32_t *sequences, uint32_t count) {
     const uint64_t bytes = count * sizeof *sequences, width = pages->width;

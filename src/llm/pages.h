@@ -1,6 +1,6 @@
-/* pages.h: which pages of the cache each sequence holds. A page has room for 256 tokens in every layer, under one number in
- * all of them. Pages are taken as a sequence grows and given back as it is rewound, so that what one sequence does not use
- * is there for the others. */
+/* pages.h: which pages of the cache each sequence holds. A page has room for 256 tokens in every layer, under one
+ * number in all of them. Pages are taken as a sequence grows and given back as it is rewound, so that what one sequence
+ * does not use is there for the others. */
 #ifndef HDL_PAGES_H
 #define HDL_PAGES_H
 
@@ -22,8 +22,8 @@ typedef struct hdl_pages {
     uint64_t version;          /* above 0, another one whenever what a run reads changes */
 } hdl_pages;
 
-/* All pages free; `sequences`, `width`, `count` and `rows` of the most that a run may have are set. False without memory;
- * hdl_pages_end in any case. */
+/* All pages free; `sequences`, `width`, `count` and `rows` of the most that a run may have are set. False without
+ * memory; hdl_pages_end in any case. */
 bool hdl_pages_make(const hd_allocator *allocator, hdl_pages *pages);
 void hdl_pages_end(const hd_allocator *allocator, hdl_pages *pages);
 /* How many more pages a sequence of `tokens` takes to hold `more` tokens beside them. */

@@ -7,7 +7,8 @@
 /* ---- making and ending ---- */
 
 /* The layout on desc->device, or on the best device; the CPU is opened beside it where layers go there. */
-static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device, hd_device **out_cpu) {
+static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
+                         hd_device **out_cpu) {
     hd_device *device = desc->device;
     hd_status status = device ? HD_OK : hd_device_open(model->context, NULL, out_device);
     if (!device) device = *out_device;
@@ -36,8 +37,10 @@ static hd_status load(hd_session *session, const hd_session_desc *desc) {
         if (!l->streamed[i]) loading.total += hdl_part_weight_bytes(session->model, l->parts[i]);
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
-        session->stages[i] = (hdl_stage){ .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
-                                          .pages = &session->pages, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes };
+        session->stages[i] = (hdl_stage){
+            .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
+            .pages = &session->pages, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes,
+        };
         status = hdl_stage_load(&session->stages[i], &loading);
     }
     if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
@@ -56,7 +59,8 @@ static hd_status make_room(hd_session *session) {
     session->rows = hdl_alloc(allocator, rows * sizeof *session->rows);
     session->hidden = hdl_alloc(allocator, session->hidden_bytes);
     session->logits = hdl_alloc(allocator, session->logits_bytes);
-    if (!session->sequences || !session->tokens || !session->positions || !session->rows || !session->hidden || !session->logits)
+    if (!session->sequences || !session->tokens || !session->positions || !session->rows || !session->hidden ||
+        !session->logits)
         return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
     session->pages = (hdl_pages){ .sequences = l->sequences, .width = l->rows / HDL_PAGE_TOKENS, .count = l->pages,
                                   .rows = hdl_layout_step_rows(l) };
@@ -96,8 +100,12 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     hd_status status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
     const hd_fit *fit = &session->layout.fit;
     if (!status && !fit->fits)
-        status = FAIL(session, HD_STATUS_OVER_BUDGET, "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the context or name fewer layers",
-                      (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes), (unsigned long long)fit->device_memory_bytes);
+        status = FAIL(
+            session, HD_STATUS_OVER_BUDGET,
+            "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the "
+            "context or name fewer layers",
+            (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes),
+            (unsigned long long)fit->device_memory_bytes);
     if (!status) status = make_room(session);
     if (!status) status = load(session, desc);
     if (!status) status = prepare(session);
@@ -128,7 +136,8 @@ void hd_session_destroy(hd_session *session) {
 /* ---- running ---- */
 
 /* Runs all stages, with the pages of `sequences`; afterwards last_plan holds the outputs. */
-static hd_status run_stages(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past, const int32_t *last) {
+static hd_status run_stages(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
+                            const int32_t *last) {
     const hdl_run run = { size, session->tokens, session->positions, past, last, session->hidden };
     hd_plan *plan = NULL;
     hdl_pages_show(&session->pages, sequences, size.sequences);
@@ -160,20 +169,25 @@ static hd_status check_sequence(const hd_session *session, uint32_t sequence) {
 }
 static hd_status check_token(const hd_session *session, int32_t token) {
     if (token >= 0 && (uint32_t)token < session->model->figures.vocabulary) return HD_OK;
-    return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "token %d of a vocabulary of %u", token, session->model->figures.vocabulary);
+    return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "token %d of a vocabulary of %u", token,
+                session->model->figures.vocabulary);
 }
 static hd_status check_room(const hd_session *session, uint32_t sequence, size_t count) {
     const uint32_t position = session->sequences[sequence].position;
     if (count <= session->layout.context - position) return HD_OK;
-    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %u of %u tokens, %zu more do not fit", sequence, position, session->layout.context, count);
+    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %u of %u tokens, %zu more do not fit", sequence, position,
+                session->layout.context, count);
 }
 
 /* Are so many pages free? */
 static hd_status check_pages(const hd_session *session, uint64_t needed) {
     const hdl_pages *pages = &session->pages;
     if (needed <= pages->free_count) return HD_OK;
-    return FAIL(session, HD_STATUS_LIMIT, "the cache is full: %llu more pages of %d tokens are needed, and %u of %u are free; rewind a sequence, or give the session more (cache_tokens)",
-                (unsigned long long)needed, HDL_PAGE_TOKENS, pages->free_count, pages->count);
+    return FAIL(
+        session, HD_STATUS_LIMIT,
+        "the cache is full: %llu more pages of %d tokens are needed, and %u of %u are free; rewind a sequence, or "
+        "give the session more (cache_tokens)",
+        (unsigned long long)needed, HDL_PAGE_TOKENS, pages->free_count, pages->count);
 }
 
 bool hdl_session_has_room(const hd_session *session, uint32_t sequence) {
@@ -181,12 +195,14 @@ bool hdl_session_has_room(const hd_session *session, uint32_t sequence) {
     return position < session->layout.context && hdl_pages_needed(position, 1) <= session->pages.free_count;
 }
 
-/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand behind
- * them is written nowhere. */
-static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count, uint32_t padded) {
+/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand
+ * behind them is written nowhere. */
+static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count,
+                            uint32_t padded) {
     hdl_sequence *s = &session->sequences[sequence];
     const int32_t past = (int32_t)s->position, last = (int32_t)count - 1;
-    for (uint32_t i = 0; i < padded; i++) { /* padding stands behind all that is seen; what it leaves in the cache is overwritten */
+    /* Padding stands behind all that is seen; what it leaves in the cache is overwritten. */
+    for (uint32_t i = 0; i < padded; i++) {
         session->tokens[i] = i < count ? tokens[i] : 0;
         session->positions[i] = past + (int32_t)i;
     }
@@ -208,7 +224,8 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
-    if (!status) status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, (uint32_t)count));
+    if (!status)
+        status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, (uint32_t)count));
     if (status) return status;
     const uint64_t began = hdl_now_ns();
     const hdl_sequence before = session->sequences[sequence];
@@ -231,10 +248,12 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
 }
 
 /* How many tokens each sequence gets, where all of them have room. */
-static hd_status check_steps(const hd_session *session, const hd_step *steps, size_t count, uint32_t more[HDL_MOST_SEQUENCES]) {
+static hd_status check_steps(const hd_session *session, const hd_step *steps, size_t count,
+                             uint32_t more[HDL_MOST_SEQUENCES]) {
     const uint32_t most = hdl_layout_most(&session->layout), limit = most < HDL_STEP_ROWS ? most : HDL_STEP_ROWS;
     hd_status status = count ? HD_OK : FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
-    if (count > limit) status = FAIL(session, HD_STATUS_LIMIT, "a step of %zu tokens; this session's have at most %u", count, limit);
+    if (count > limit)
+        status = FAIL(session, HD_STATUS_LIMIT, "a step of %zu tokens; this session's have at most %u", count, limit);
     for (size_t i = 0; i < count && !status; i++) {
         status = check_sequence(session, steps[i].sequence);
         if (!status) status = check_token(session, steps[i].token);
@@ -248,9 +267,10 @@ static hd_status check_steps(const hd_session *session, const hd_step *steps, si
     return status ? status : check_pages(session, needed);
 }
 
-/* Fills in the rows of a step, one for each token; the rest are nobody's, write nothing and see nothing of use. Finds which
- * result is each sequence's, and the rows of those results. */
-static void fill_rows(hd_session *session, const hd_step *steps, size_t count, hdl_size size, uint32_t *out_result, int32_t *out_last) {
+/* Fills in the rows of a step, one for each token; the rest are nobody's, write nothing and see nothing of use. Finds
+ * which result is each sequence's, and the rows of those results. */
+static void fill_rows(hd_session *session, const hd_step *steps, size_t count, hdl_size size, uint32_t *out_result,
+                      int32_t *out_last) {
     uint32_t next[HDL_MOST_SEQUENCES], found = 0;
     for (uint32_t s = 0; s < session->layout.sequences; s++) {
         next[s] = session->sequences[s].position;
@@ -280,7 +300,8 @@ static hd_status step_rows(hd_session *session, const hd_step *steps, size_t cou
     const uint32_t sequences = session->layout.sequences;
     uint32_t result[HDL_MOST_SEQUENCES];
     int32_t last[HDL_MOST_SEQUENCES] = { 0 }, best[HDL_MOST_SEQUENCES];
-    for (uint32_t s = 0; s < sequences; s++) hdl_pages_take(&session->pages, s, session->sequences[s].position, more[s]);
+    for (uint32_t s = 0; s < sequences; s++)
+        hdl_pages_take(&session->pages, s, session->sequences[s].position, more[s]);
     fill_rows(session, steps, count, size, result, last);
     hd_status status = run_stages(session, size, session->rows, session->positions, last);
     if (!status) status = read_best(session, best, size.results);
@@ -315,7 +336,8 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
 static hd_status check_result(const hd_session *session, uint32_t sequence) {
     hd_status status = check_sequence(session, sequence);
     if (!status && session->sequences[sequence].best == HDL_NO_TOKEN)
-        status = FAIL(session, HD_STATUS_WRONG_STATE, "nothing was fed to sequence %u since it began or was rewound", sequence);
+        status = FAIL(session, HD_STATUS_WRONG_STATE, "nothing was fed to sequence %u since it began or was rewound",
+                      sequence);
     return status;
 }
 
@@ -324,7 +346,9 @@ hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_t
     const hd_status status = check_result(session, sequence);
     if (status) return status;
     if (session->sequences[sequence].best == HDL_NAN_TOKEN)
-        return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "the scores hold one that is not a number: look at the model's weights (hd_model_desc.check_weights)");
+        return FAIL(
+            session, HD_STATUS_INVALID_ARGUMENT,
+            "the scores hold one that is not a number: look at the model's weights (hd_model_desc.check_weights)");
     *out_token = session->sequences[sequence].best;
     return HD_OK;
 }
@@ -336,17 +360,22 @@ hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float 
     const hdl_sequence *s = &session->sequences[sequence];
     const uint64_t vocabulary = session->model->figures.vocabulary;
     if (s->run != session->run || !session->last_plan)
-        return FAIL(session, HD_STATUS_WRONG_STATE, "the last run was not of sequence %u; take its scores before others run", sequence);
+        return FAIL(session, HD_STATUS_WRONG_STATE,
+                    "the last run was not of sequence %u; take its scores before others run", sequence);
     if (session->logits_run != session->run)
-        status = hd_plan_read(session->last_plan, "logits", session->logits, session->last_results * vocabulary * sizeof *session->logits);
+        status = hd_plan_read(session->last_plan, "logits", session->logits,
+                              session->last_results * vocabulary * sizeof *session->logits);
     if (status) return status;
     session->logits_run = session->run;
     *out_logits = session->logits + s->row * vocabulary;
     return HD_OK;
 }
 
-hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count) {
-    const uint32_t count = session->sequences[sequence].run == session->run && session->last_plan ? session->last_candidates : 0;
+hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
+                                 float scores[HDL_CANDIDATES], uint32_t *out_count) {
+    const uint32_t count = session->sequences[sequence].run == session->run && session->last_plan
+                               ? session->last_candidates
+                               : 0;
     *out_count = 0;
     if (!count) return HD_OK;
     hd_status status = hd_plan_read(session->last_plan, "candidates", ids, count * sizeof *ids);
@@ -364,7 +393,9 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     const hd_status status = check_sequence(session, sequence);
     if (status) return status;
     hdl_sequence *s = &session->sequences[sequence];
-    if (position > s->position) return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position, position);
+    if (position > s->position)
+        return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position,
+                    position);
     hdl_pages_give(&session->pages, sequence, s->position, position);
     s->position = position;
     s->best = HDL_NO_TOKEN;

@@ -48,15 +48,18 @@ struct hd_session {
     hd_session_stats stats;
 };
 
-/* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run gave none. */
-hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count);
+/* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run
+ * gave none. */
+hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
+                                 float scores[HDL_CANDIDATES], uint32_t *out_count);
 /* Has the sequence, and the cache, room for one more token? */
 bool hdl_session_has_room(const hd_session *session, uint32_t sequence);
 
 /* ---- layout.c ---- */
-/* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known to be
- * needed: HD_STATUS_NO_DEVICE then, and nothing is kept on the context. */
-hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu, hdl_layout *out_layout);
+/* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known
+ * to be needed: HD_STATUS_NO_DEVICE then, and nothing is kept on the context. */
+hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu,
+                          hdl_layout *out_layout);
 /* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
 /* Most rows of any run. */

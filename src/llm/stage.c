@@ -109,7 +109,8 @@ static hd_status borrow(hdl_stage *stage, uint32_t index, hdl_loading *loading) 
     hdl_span data;
     if (hdl_gguf_data(stage->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(stage->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
-    const hd_status status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory }, &stage->places[index].buffer);
+    const hd_status status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
+                                              &stage->places[index].buffer);
     tell(loading, data.count);
     return status;
 }
@@ -223,7 +224,9 @@ hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_pla
     if (!stage->part.heads) size.candidates = 0;
     for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
         hdl_sized *one = &stage->plans[i];
-        if (memcmp(&one->size, &size, sizeof size) == 0 && (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer))) sized = one;
+        if (memcmp(&one->size, &size, sizeof size) == 0 &&
+            (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer)))
+            sized = one;
     }
     hd_status status = HD_OK;
     if (!sized) {
@@ -261,14 +264,17 @@ hd_status hdl_stage_write(hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
 }
 
 hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_plan **out_plan, uint64_t *inout_recorded) {
-    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens, bytes = rows * stage->model->figures.hidden * sizeof *run->hidden;
+    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens,
+                   bytes = rows * stage->model->figures.hidden * sizeof *run->hidden;
     if (stage->streamed) return hdl_streamed_run(stage, run, inout_recorded);
     hd_plan *plan;
     hd_plan_stats before, after;
     hd_status status = hdl_stage_plan(stage, run->size, stage->part.first_layer, &plan);
     if (!status) status = hd_plan_get_stats(plan, &before);
     if (!status) status = hdl_stage_write(stage, run, plan);
-    if (!status) status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens) : hd_plan_write(plan, "hidden", run->hidden, bytes);
+    if (!status)
+        status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens)
+                                    : hd_plan_write(plan, "hidden", run->hidden, bytes);
     if (!status) status = hd_plan_run(plan, NULL);
     if (!status) status = hd_plan_get_stats(plan, &after);
     if (!status && !stage->part.heads) status = hd_plan_read(plan, "next", run->hidden, bytes);

@@ -9,7 +9,8 @@ hd_status hdl_streamed_load(hdl_stage *stage) {
     for (uint32_t i = 0; i < 2 && !status; i++) {
         stage->held[i] = HDL_NO_LAYER;
         status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &stage->slots[i]);
-        if (!status) status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = hdl_aligned(stage->hidden_bytes), .label = "hidden" }, &stage->hidden[i]);
+        const hd_buffer_desc hidden = { .bytes = hdl_aligned(stage->hidden_bytes), .label = "hidden" };
+        if (!status) status = hdl_stage_buffer(stage, &hidden, &stage->hidden[i]);
     }
     for (uint32_t layer = stage->part.first_layer; layer < stage->part.first_layer + stage->part.layer_count; layer++) {
         uint64_t used = 0;

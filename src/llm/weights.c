@@ -35,7 +35,8 @@ static hd_status read_scale(const hd_model *model, const char *weight_name, floa
 /* The factor that an i2_s tensor carries behind its codes. */
 static hd_status read_own_scale(const hd_model *model, hdl_weight *w, hd_error *error) {
     const uint64_t tail = hdl_gguf_type_info(HDL_GGUF_TYPE_I2_S).tail_bytes;
-    hd_status status = hdl_gguf_read(model->gguf, &w->tensor, w->tensor.bytes - tail, sizeof w->scale, &w->scale, error);
+    hd_status status = hdl_gguf_read(model->gguf, &w->tensor, w->tensor.bytes - tail, sizeof w->scale, &w->scale,
+                                     error);
     char quoted[HDL_QUOTE];
     if (!status && !isfinite(w->scale))
         status = hdl_fail(error, HD_STATUS_PARSE, "the scale of %s is no number", hdl_quote(w->tensor.name, quoted));
@@ -57,7 +58,8 @@ static hd_status find_weight(hd_model *model, uint32_t layer, hdl_weight *w, hd_
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
     w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
-    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain) || (is_i2s && is_table))
+    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain) ||
+        (is_i2s && is_table))
         return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
@@ -74,11 +76,13 @@ hd_status hdl_weights_find(hd_model *model, hd_error *error) {
     while (rows[model->layer_weights + outside].name) outside++;
     model->weight_count = layers * model->layer_weights + outside;
     model->weights = hdl_alloc(&model->allocator, model->weight_count * sizeof *model->weights);
-    if (!model->weights) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u weights", model->weight_count);
+    if (!model->weights)
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u weights", model->weight_count);
     hd_status status = HD_OK;
+    const uint32_t each = model->layer_weights;
     for (uint32_t i = 0; i < model->weight_count && !status; i++) {
-        const uint32_t layer = i / model->layer_weights, within = i - layer * model->layer_weights;
-        model->weights[i].row = layer < layers ? &rows[within] : &rows[i - layers * model->layer_weights + model->layer_weights];
+        const uint32_t layer = i / each, within = i % each;
+        model->weights[i].row = &rows[layer < layers ? within : i - layers * each + each];
         status = find_weight(model, layer, &model->weights[i], error);
     }
     return status;
@@ -107,7 +111,9 @@ const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const cha
     return &none;
 }
 
-uint64_t hdl_weight_bytes(const hdl_weight *weight) { return weight->present ? hd_tensor_bytes(weight->dtype, weight->shape) : 0; }
+uint64_t hdl_weight_bytes(const hdl_weight *weight) {
+    return weight->present ? hd_tensor_bytes(weight->dtype, weight->shape) : 0;
+}
 
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
     const hdl_weight *w = &model->weights[index];
@@ -122,7 +128,8 @@ bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
 
 bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b) {
     for (uint32_t i = 0; i < model->layer_weights; i++) {
-        const hdl_weight *x = &model->weights[a * model->layer_weights + i], *y = &model->weights[b * model->layer_weights + i];
+        const hdl_weight *x = &model->weights[a * model->layer_weights + i],
+                         *y = &model->weights[b * model->layer_weights + i];
         if (x->present != y->present || x->dtype != y->dtype || x->scale != y->scale) return false;
     }
     return true;

@@ -1,5 +1,6 @@
-/* test_arch.c: families of models that are others written differently. A model of phi3 is one of qwen2 without biases whose
- * weights stand together: made from it here, it gives the same bits. What cannot be run is refused by the name of its key. */
+/* test_arch.c: families of models that are others written differently. A model of phi3 is one of qwen2 without biases
+ * whose weights stand together: made from it here, it gives the same bits. What cannot be run is refused by the name of
+ * its key. */
 #include "fixture.h"
 #include "llm/model.h"
 #include <setjmp.h>
@@ -52,7 +53,8 @@ static bool take(void *user, const void *bytes, uint64_t count) {
 }
 
 /* The tensors `from` of a layer, one behind the other, as one. */
-static void *put_fused(hdl_gguf_writer *w, hdl_gguf *g, const char *name, const char *const *from, uint32_t count, unsigned layer) {
+static void *put_fused(hdl_gguf_writer *w, hdl_gguf *g, const char *name, const char *const *from, uint32_t count,
+                       unsigned layer) {
     char full[64];
     uint8_t *rows = NULL;
     uint64_t bytes = 0;
@@ -97,14 +99,16 @@ static fixture fused(const fixture *whole, uint32_t window) {
         hdl_gguf_value value = hdl_gguf_key(g, i);
         if (hdl_same(value.name, hdl_text("general.architecture"))) continue;
         if (value.name.count > 6 && memcmp(value.name.bytes, "qwen2.", 6) == 0) {
-            snprintf(names[i % 64], sizeof *names, "phi3.%.*s", (int)(value.name.count - 6), (const char *)value.name.bytes + 6);
+            snprintf(names[i % 64], sizeof *names, "phi3.%.*s", (int)(value.name.count - 6),
+                     (const char *)value.name.bytes + 6);
             value.name = hdl_text(names[i % 64]);
         }
         hdl_gguf_put_value(w, &value);
     }
     for (uint32_t i = 0; i < hdl_gguf_get_info(g).tensor_count; i++) {
         const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(g, i);
-        if (!is_replaced(tensor.name)) hdl_gguf_put_tensor(w, tensor.name, tensor.type, tensor.shape, whole->bytes + tensor.offset);
+        if (!is_replaced(tensor.name))
+            hdl_gguf_put_tensor(w, tensor.name, tensor.type, tensor.shape, whole->bytes + tensor.offset);
     }
     for (unsigned layer = 0; layer < LAYERS; layer++) {
         kept[2 * layer] = put_fused(w, g, "attn_qkv", (const char *const[]){ "attn_q", "attn_k", "attn_v" }, 3, layer);
@@ -164,7 +168,8 @@ static void what_cannot_be_run_is_refused_by_name(void **state) {
     assert_int_equal(open_fixture(&windowed, &model), HD_STATUS_UNSUPPORTED);
     const char *text = hd_context_error(context);
     if (!strstr(text, "phi3.attention.sliding_window is 2047")) fail_msg("%s", text);
-    fixture unknown = fixture_edited("qwen2_f32", &(edit){ .kind = EDIT_TEXT, .name = "general.architecture", .text = "qwen9" }, 1);
+    fixture unknown = fixture_edited("qwen2_f32",
+                                     &(edit){ .kind = EDIT_TEXT, .name = "general.architecture", .text = "qwen9" }, 1);
     assert_int_equal(open_fixture(&unknown, &model), HD_STATUS_UNSUPPORTED);
     text = hd_context_error(context);
     if (!strstr(text, "'qwen9'; heddle runs llama, ") || !strstr(text, ", phi3")) fail_msg("%s", text);

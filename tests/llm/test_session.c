@@ -1,5 +1,5 @@
-/* test_session.c: steps of several sequences at once. Pieces of prompts run beside next tokens in one submission, only as many
- * rows as are asked for, and each sequence gets the bits that it gets alone. */
+/* test_session.c: steps of several sequences at once. Pieces of prompts run beside next tokens in one submission, only
+ * as many rows as are asked for, and each sequence gets the bits that it gets alone. */
 #include "llm/model_reference.h"
 #include "llm/session.h"
 #include <setjmp.h>
@@ -30,12 +30,15 @@ static int close_context(void **state) {
 static void sizes_are_the_next_ones(void **state) {
     (void)state;
     static const struct { uint32_t sequences, chunk, rows, size, results; } cases[] = {
-        { 8, 512, 2, 2, 2 },   { 8, 512, 3, 4, 4 },     { 8, 512, 8, 8, 8 },       { 8, 512, 9, 32, 8 },  { 8, 512, 33, 128, 8 },
-        { 8, 512, 500, 512, 8 }, { 6, 8, 5, 6, 6 },     { 6, 8, 7, 8, 6 },         { 2, 64, 3, 8, 2 },    { 256, 8, 129, 256, 256 },
-        { 8, 65536, 512, 512, 8 }, { 3, 8, 2, 2, 2 },   { 3, 8, 3, 3, 3 },
+        { 8, 512, 2, 2, 2 },    { 8, 512, 3, 4, 4 },       { 8, 512, 8, 8, 8 },       { 8, 512, 9, 32, 8 },
+        { 8, 512, 33, 128, 8 }, { 8, 512, 500, 512, 8 },   { 6, 8, 5, 6, 6 },         { 6, 8, 7, 8, 6 },
+        { 2, 64, 3, 8, 2 },     { 256, 8, 129, 256, 256 }, { 8, 65536, 512, 512, 8 }, { 3, 8, 2, 2, 2 },
+        { 3, 8, 3, 3, 3 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const hdl_layout layout = { .sequences = cases[i].sequences, .chunk = cases[i].chunk, .rows = 1024, .pages = 9 };
+        const hdl_layout layout = {
+            .sequences = cases[i].sequences, .chunk = cases[i].chunk, .rows = 1024, .pages = 9
+        };
         const hdl_size size = hdl_layout_step(&layout, cases[i].rows);
         assert_int_equal(size.sequences, cases[i].size);
         assert_int_equal(size.results, cases[i].results);
@@ -49,13 +52,16 @@ static int32_t token_at(uint32_t sequence, uint32_t place, uint32_t vocabulary) 
 }
 
 /* Adds the next `count` tokens of a sequence to a step. */
-static size_t add(hd_step *steps, size_t at, uint32_t held[SEQUENCES], uint32_t sequence, uint32_t count, uint32_t vocabulary) {
-    for (uint32_t i = 0; i < count; i++) steps[at++] = (hd_step){ sequence, token_at(sequence, held[sequence]++, vocabulary) };
+static size_t add(hd_step *steps, size_t at, uint32_t held[SEQUENCES], uint32_t sequence, uint32_t count,
+                  uint32_t vocabulary) {
+    for (uint32_t i = 0; i < count; i++)
+        steps[at++] = (hd_step){ sequence, token_at(sequence, held[sequence]++, vocabulary) };
     return at;
 }
 
 /* The scores of all that took part in the last step are those that each gets alone. */
-static void compare(hd_session *session, hd_session *lone, const uint32_t held[SEQUENCES], const hd_step *steps, size_t count, uint32_t v) {
+static void compare(hd_session *session, hd_session *lone, const uint32_t held[SEQUENCES], const hd_step *steps,
+                    size_t count, uint32_t v) {
     int32_t tokens[CONTEXT];
     for (uint32_t s = 0; s < SEQUENCES; s++) {
         const float *got, *wanted;
@@ -95,10 +101,15 @@ static void mixed_on(const char *backend) {
     CHECK(hd_session_create(model, &desc, &lone));
     desc.sequences = SEQUENCES;
     CHECK(hd_session_create(model, &desc, &session));
-    static const struct { uint32_t sequence, count; } rows[][6] = { /* each row is a step, in the order of its tokens */
-        { { 3, 5 }, { 0, 1 } }, { { 1, 20 }, { 3, 1 }, { 0, 11 } }, { { 0, 1 }, { 1, 1 }, { 3, 1 } },
+    static const struct { uint32_t sequence, count; } rows[][6] = { /* a step each, in the order of its tokens */
+        { { 3, 5 }, { 0, 1 } },
+        { { 1, 20 }, { 3, 1 }, { 0, 11 } },
+        { { 0, 1 }, { 1, 1 }, { 3, 1 } },
         { { 7, 2 }, { 0, 1 }, { 7, 3 }, { 1, 1 } }, /* a piece in two places */
-        { { 2, 1 }, { 4, 1 }, { 5, 1 }, { 6, 1 }, { 7, 1 } }, { { 6, 30 }, { 2, 1 }, { 4, 1 } }, { { 5, 8 } }, { { 5, 1 } },
+        { { 2, 1 }, { 4, 1 }, { 5, 1 }, { 6, 1 }, { 7, 1 } },
+        { { 6, 30 }, { 2, 1 }, { 4, 1 } },
+        { { 5, 8 } },
+        { { 5, 1 } },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t count = 0;
@@ -109,7 +120,10 @@ static void mixed_on(const char *backend) {
         assert_int_equal(after.submissions, before.submissions + 1);
         compare(session, lone, held, steps, count, v);
     }
-    for (uint32_t at = 250; at > held[1];) add(steps, 0, held, 1, 1, v), CHECK(hd_session_feed(session, 1, &steps[0].token, 1));
+    while (held[1] < 250) {
+        add(steps, 0, held, 1, 1, v);
+        CHECK(hd_session_feed(session, 1, &steps[0].token, 1));
+    }
     size_t count = add(steps, 0, held, 1, 12, v); /* across two pages */
     count = add(steps, count, held, 0, 1, v);
     CHECK(hd_session_step(session, steps, count));
@@ -118,8 +132,10 @@ static void mixed_on(const char *backend) {
     hd_step many[CHUNK + 1];
     for (uint32_t i = 0; i <= CHUNK; i++) many[i] = (hd_step){ i % 2, 1 };
     assert_int_equal(hd_session_step(session, many, CHUNK + 1), HD_STATUS_LIMIT); /* none of them is appended */
-    assert_int_equal(hd_session_step(session, (hd_step[]){ { 1, 1 }, { 0, (int32_t)v } }, 2), HD_STATUS_INVALID_ARGUMENT);
-    assert_int_equal(hd_session_step(session, (hd_step[]){ { 1, 1 }, { SEQUENCES, 1 } }, 2), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_step(session, (hd_step[]){ { 1, 1 }, { 0, (int32_t)v } }, 2),
+                     HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_session_step(session, (hd_step[]){ { 1, 1 }, { SEQUENCES, 1 } }, 2),
+                     HD_STATUS_INVALID_ARGUMENT);
     assert_int_equal(hd_session_position(session, 1), position);
     (void)hd_context_error(context);
     hd_session_destroy(session);
@@ -136,6 +152,7 @@ static void prompts_run_beside_next_tokens(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(sizes_are_the_next_ones), cmocka_unit_test(prompts_run_beside_next_tokens) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(sizes_are_the_next_ones),
+                                        cmocka_unit_test(prompts_run_beside_next_tokens) };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

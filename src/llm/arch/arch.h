@@ -1,6 +1,6 @@
-/* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: its tensors, what it reads
- * beyond the figures that every decoder has (figures.c), and its graph, composed of the blocks of decoder.c and of the
- * operations of heddle.h.
+/* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: its tensors,
+ * what it reads beyond the figures that every decoder has (figures.c), and its graph, composed of the blocks of
+ * decoder.c and of the operations of heddle.h.
  *
  * How a family says what the ones that are here do not have:
  *   fused weights        one row for the tensor, one hdl_linear, and hdl_columns of the result (phi3.c)
@@ -12,8 +12,8 @@
  *   soft cap of logits   `logits`: hd_scale, hd_tanh, hd_scale of hdl_logits
  *   layers that differ   by g->layer, and by hdl_has(g, name) of optional rows; what differs beside weights goes into
  *                        hdl_layers_alike too, since layers that are alike share a plan
- *   window, soft cap of  fields of hd_attention_desc, once the operation has them. Until then `read` refuses the key by name:
- *   scores, experts      hdl_refuse_key */
+ *   window, soft cap of  fields of hd_attention_desc, once the operation has them. Until then `read` refuses the key
+ *   scores, experts      by name: hdl_refuse_key */
 #ifndef HDL_ARCH_H
 #define HDL_ARCH_H
 
@@ -23,8 +23,8 @@
 
 /* Which part of the model needs a weight. */
 typedef enum hdl_where { HDL_LAYER, HDL_EMBED, HDL_HEAD } hdl_where;
-/* A tensor of a family. Lengths are letters: H hidden, Q all query heads, K all key heads, A both and the values (Q + 2 K),
- * D one head, F feed-forward, G gate and up (2 F), V vocabulary. */
+/* A tensor of a family. Lengths are letters: H hidden, Q all query heads, K all key heads, A both and the values
+ * (Q + 2 K), D one head, F feed-forward, G gate and up (2 F), V vocabulary. */
 struct hdl_tensor_row {
     const char *name;       /* in the file; of a layer what follows "blk.N." */
     char        rows, columns; /* columns 0: it has one axis */
@@ -33,14 +33,16 @@ struct hdl_tensor_row {
 };
 
 /* Rows that most families have. A family's list has the rows of a layer first, and ends with HDL_TENSORS_OUTSIDE. */
-#define HDL_TENSORS_NORMS { "attn_norm.weight", 'H', 0, false, HDL_LAYER }, { "ffn_norm.weight", 'H', 0, false, HDL_LAYER }
+#define HDL_TENSORS_NORMS                                                                                              \
+    { "attn_norm.weight", 'H', 0, false, HDL_LAYER }, { "ffn_norm.weight", 'H', 0, false, HDL_LAYER }
 #define HDL_TENSORS_QKV                                                                                              \
     { "attn_q.weight", 'Q', 'H', false, HDL_LAYER }, { "attn_k.weight", 'K', 'H', false, HDL_LAYER },                \
     { "attn_v.weight", 'K', 'H', false, HDL_LAYER }
 #define HDL_TENSORS_QKV_BIAS(optional)                                                                               \
     { "attn_q.bias", 'Q', 0, optional, HDL_LAYER }, { "attn_k.bias", 'K', 0, optional, HDL_LAYER },                  \
     { "attn_v.bias", 'K', 0, optional, HDL_LAYER }
-#define HDL_TENSORS_OUT { "attn_output.weight", 'H', 'Q', false, HDL_LAYER }, { "attn_output.bias", 'H', 0, true, HDL_LAYER }
+#define HDL_TENSORS_OUT                                                                                                \
+    { "attn_output.weight", 'H', 'Q', false, HDL_LAYER }, { "attn_output.bias", 'H', 0, true, HDL_LAYER }
 #define HDL_TENSORS_GATED                                                                                            \
     { "ffn_gate.weight", 'F', 'H', false, HDL_LAYER }, { "ffn_up.weight", 'F', 'H', false, HDL_LAYER },              \
     { "ffn_down.weight", 'H', 'F', false, HDL_LAYER }

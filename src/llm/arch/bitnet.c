@@ -1,5 +1,5 @@
-/* bitnet.c: Llama with ternary weights, whose factors stand beside them, and a norm before the output and the down product.
- * Microsoft's own models gate by the square of relu. */
+/* bitnet.c: Llama with ternary weights, whose factors stand beside them, and a norm before the output and the down
+ * product. Microsoft's own models gate by the square of relu. */
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {

@@ -1,11 +1,13 @@
-/* decoder.c: the blocks that decoders are made of. All sums run in f32; the cache holds f16, in pages that lie anywhere in a
- * pool. */
+/* decoder.c: the blocks that decoders are made of. All sums run in f32; the cache holds f16, in pages that lie anywhere
+ * in a pool. */
 #include "llm/arch/arch.h"
 #include <stdio.h>
 
 /* ---- weights ---- */
 
-static const hdl_weight *weight(const hdl_graph *g, const char *name) { return hdl_weight_of(g->model, g->layer, name); }
+static const hdl_weight *weight(const hdl_graph *g, const char *name) {
+    return hdl_weight_of(g->model, g->layer, name);
+}
 bool hdl_has(const hdl_graph *g, const char *name) { return weight(g, name)->present; }
 
 static hd_value input(const hdl_graph *g, const char *name) {
@@ -67,8 +69,10 @@ hdl_qkv hdl_project(const hdl_graph *g, hd_value x) {
 
 hdl_qkv hdl_turned(const hdl_graph *g, hdl_qkv s) {
     const hdl_figures *f = &g->model->figures;
-    const hd_rope_desc rope = { .theta = f->rope_theta, .frequency_scale = f->rope_scale, .magnitude = f->rope_magnitude,
-                                .dims = f->rope_dims, .pairing = g->model->arch->pairing, .factors = f->rope_factors };
+    const hd_rope_desc rope = {
+        .theta = f->rope_theta, .frequency_scale = f->rope_scale, .magnitude = f->rope_magnitude, .dims = f->rope_dims,
+        .pairing = g->model->arch->pairing, .factors = f->rope_factors,
+    };
     s.q = hd_rope(g->program, s.q, g->positions, &rope);
     s.k = hd_rope(g->program, s.k, g->positions, &rope);
     return s;

@@ -2,7 +2,8 @@
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, HDL_TENSORS_QKV, HDL_TENSORS_QKV_BIAS(true), HDL_TENSORS_OUT, HDL_TENSORS_GATED, HDL_TENSORS_OUTSIDE,
+    HDL_TENSORS_NORMS, HDL_TENSORS_QKV, HDL_TENSORS_QKV_BIAS(true), HDL_TENSORS_OUT, HDL_TENSORS_GATED,
+    HDL_TENSORS_OUTSIDE,
 };
 
 hd_value hdl_llama_layer(hdl_graph *g, hd_value x) {
@@ -13,5 +14,9 @@ hd_value hdl_llama_layer(hdl_graph *g, hd_value x) {
 }
 
 const hdl_arch hdl_arch_llama = {
-    .tensors = tensors, .pairing = HD_ROPE_NEIGHBOURS, .embed = hdl_embed, .layer = hdl_llama_layer, .logits = hdl_logits,
+    .tensors = tensors,
+    .pairing = HD_ROPE_NEIGHBOURS,
+    .embed = hdl_embed,
+    .layer = hdl_llama_layer,
+    .logits = hdl_logits,
 };

@@ -2,20 +2,26 @@
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, { "attn_qkv.weight", 'A', 'H', false, HDL_LAYER }, HDL_TENSORS_OUT,
-    { "ffn_up.weight", 'G', 'H', false, HDL_LAYER }, { "ffn_down.weight", 'H', 'F', false, HDL_LAYER }, HDL_TENSORS_OUTSIDE,
+    HDL_TENSORS_NORMS,
+    { "attn_qkv.weight", 'A', 'H', false, HDL_LAYER },
+    HDL_TENSORS_OUT,
+    { "ffn_up.weight", 'G', 'H', false, HDL_LAYER },
+    { "ffn_down.weight", 'H', 'F', false, HDL_LAYER },
+    HDL_TENSORS_OUTSIDE,
 };
 
 static hd_status read(hd_model *model, hd_error *error) {
     hdl_gguf_tensor factors;
     if (hdl_gguf_find_tensor(model->gguf, "rope_factors_long.weight", &factors))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "rope_factors_long.weight: two sets of rope factors cannot be run yet");
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                        "rope_factors_long.weight: two sets of rope factors cannot be run yet");
     return hdl_refuse_key(model, "attention.sliding_window", "attention over a window", error);
 }
 
 static hd_value layer(hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
-    const int64_t q = (int64_t)f->heads * f->head_size, k = (int64_t)f->kv_heads * f->head_size, forward = f->feed_forward;
+    const int64_t q = (int64_t)f->heads * f->head_size, k = (int64_t)f->kv_heads * f->head_size,
+                  forward = f->feed_forward;
     hd_value all = hdl_linear(g, hdl_rms_norm(g, x, "attn_norm"), "attn_qkv");
     hdl_qkv s;
     s.q = hdl_heads(g, hdl_columns(g, all, 0, q), f->heads);
@@ -23,10 +29,16 @@ static hd_value layer(hdl_graph *g, hd_value x) {
     s.v = hdl_heads(g, hdl_columns(g, all, q + k, q + 2 * k), f->kv_heads);
     x = hd_add(g->program, x, hdl_linear(g, hdl_attend(g, hdl_turned(g, s)), "attn_output"));
     all = hdl_linear(g, hdl_rms_norm(g, x, "ffn_norm"), "ffn_up");
-    const hd_value gate = hd_silu(g->program, hdl_columns(g, all, 0, forward)), up = hdl_columns(g, all, forward, 2 * forward);
+    const hd_value gate = hd_silu(g->program, hdl_columns(g, all, 0, forward)),
+                   up = hdl_columns(g, all, forward, 2 * forward);
     return hd_add(g->program, x, hdl_linear(g, hd_mul(g->program, gate, up), "ffn_down"));
 }
 
 const hdl_arch hdl_arch_phi3 = {
-    .tensors = tensors, .pairing = HD_ROPE_HALVES, .read = read, .embed = hdl_embed, .layer = layer, .logits = hdl_logits,
+    .tensors = tensors,
+    .pairing = HD_ROPE_HALVES,
+    .read = read,
+    .embed = hdl_embed,
+    .layer = layer,
+    .logits = hdl_logits,
 };

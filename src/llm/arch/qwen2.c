@@ -2,7 +2,8 @@
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, HDL_TENSORS_QKV, HDL_TENSORS_QKV_BIAS(false), HDL_TENSORS_OUT, HDL_TENSORS_GATED, HDL_TENSORS_OUTSIDE,
+    HDL_TENSORS_NORMS, HDL_TENSORS_QKV, HDL_TENSORS_QKV_BIAS(false), HDL_TENSORS_OUT, HDL_TENSORS_GATED,
+    HDL_TENSORS_OUTSIDE,
 };
 
 const hdl_arch hdl_arch_qwen2 = {
