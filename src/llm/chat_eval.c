@@ -274,22 +274,15 @@ static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node) {
     return result;
 }
 
+/* A filter or a test of a value. */
 static hdl_value eval_filter(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value v = hdl_eval(run, node->a);
     hdl_args args = hdl_eval_args(run, node->list);
     if (hdl_chat_stopped(run)) return v;
-    const hdl_value result = hdl_filter(run, node->at, node->text, v, &args);
+    const hdl_value result = node->kind == HDL_NODE_FILTER ? hdl_filter(run, node->at, node->text, v, &args)
+                                                           : hdl_bool(hdl_test(run, node->at, node->text, v, &args));
     hdl_check_args(run, node->at, &args);
     return result;
-}
-
-static hdl_value eval_test(hdl_chat_run *run, const hdl_node *node) {
-    const hdl_value v = hdl_eval(run, node->a);
-    hdl_args args = hdl_eval_args(run, node->list);
-    if (hdl_chat_stopped(run)) return v;
-    const bool result = hdl_test(run, node->at, node->text, v, &args);
-    hdl_check_args(run, node->at, &args);
-    return hdl_bool(result);
 }
 
 static hdl_value eval_negated(hdl_chat_run *run, const hdl_node *node) {
@@ -311,8 +304,7 @@ static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
     case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_item(run, node->at, a, hdl_eval(run, node->b));
     case HDL_NODE_SLICE: return eval_slice(run, node);
     case HDL_NODE_CALL: return eval_call(run, node);
-    case HDL_NODE_FILTER: return eval_filter(run, node);
-    case HDL_NODE_TEST: return eval_test(run, node);
+    case HDL_NODE_FILTER: case HDL_NODE_TEST: return eval_filter(run, node);
     case HDL_NODE_NEGATE:
     case HDL_NODE_PLUS: return eval_negated(run, node);
     case HDL_NODE_NOT: return hdl_bool(!hdl_true(hdl_eval(run, node->a)));

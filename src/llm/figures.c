@@ -4,14 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* "<architecture>.<rest>", in one of two places so that two keys can be named at once. */
-typedef struct key { char text[96]; } key;
-static key key_of(const hd_model *model, const char *rest) {
-    key k;
-    snprintf(k.text, sizeof k.text, "%s.%s", model->arch_name, rest);
-    return k;
-}
-
 static hd_status read_arch(hd_model *model, hd_error *error) {
     char quoted[HDL_QUOTE], known[256];
     hdl_span name;
@@ -25,45 +17,55 @@ static hd_status read_arch(hd_model *model, hd_error *error) {
                     known);
 }
 
-/* An integer key that must be there. */
-static hd_status need_u32(const hd_model *model, const char *rest, uint32_t low, uint32_t high, uint32_t *out,
-                          hd_error *error) {
-    const key k = key_of(model, rest);
-    const hd_status status = hdl_gguf_need(model->gguf, k.text, error);
-    return status ? status : hdl_gguf_get_u32(model->gguf, k.text, low, high, 0, out, error);
-}
-static hd_status get_u32(const hd_model *model, const char *rest, uint32_t low, uint32_t high, uint32_t fallback,
-                         uint32_t *out, hd_error *error) {
-    return hdl_gguf_get_u32(model->gguf, key_of(model, rest).text, low, high, fallback, out, error);
-}
-static hd_status get_f32(const hd_model *model, const char *rest, float low, float high, float fallback, float *out,
-                         hd_error *error) {
-    return hdl_gguf_get_f32(model->gguf, key_of(model, rest).text, low, high, fallback, out, error);
+/* ---- keys ---- */
+
+/* "<architecture>.<rest>" */
+typedef struct full_name { char text[96]; } full_name;
+static full_name name_of(const hdl_keys *k, const char *rest) {
+    full_name name;
+    snprintf(name.text, sizeof name.text, "%s.%s", k->model->arch_name, rest);
+    return name;
 }
 
-hd_status hdl_refuse_key(const hd_model *model, const char *rest, const char *what, hd_error *error) {
-    uint32_t number;
-    const hd_status status = get_u32(model, rest, 0, UINT32_MAX, 0, &number, error);
-    if (status || number == 0) return status;
-    return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s.%s is %u; %s cannot be run yet", model->arch_name, rest, number,
-                    what);
+void hdl_key_need(hdl_keys *k, const char *rest) {
+    if (!k->status) k->status = hdl_gguf_need(k->model->gguf, name_of(k, rest).text, k->error);
+}
+
+uint32_t hdl_key_u32(hdl_keys *k, const char *rest, uint32_t low, uint32_t high, uint32_t fallback) {
+    uint32_t number = fallback;
+    if (!k->status)
+        k->status = hdl_gguf_get_u32(k->model->gguf, name_of(k, rest).text, low, high, fallback, &number, k->error);
+    return number;
+}
+
+float hdl_key_f32(hdl_keys *k, const char *rest, float low, float high, float fallback) {
+    float number = fallback;
+    if (!k->status)
+        k->status = hdl_gguf_get_f32(k->model->gguf, name_of(k, rest).text, low, high, fallback, &number, k->error);
+    return number;
+}
+
+void hdl_key_refuse(hdl_keys *k, const char *rest, const char *what) {
+    const uint32_t number = hdl_key_u32(k, rest, 0, UINT32_MAX, 0);
+    if (k->status || number == 0) return;
+    k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED, "%s.%s is %u; %s cannot be run yet", k->model->arch_name,
+                         rest, number, what);
 }
 
 /* A figure that some files give once for each layer; all layers must agree. */
-static hd_status uniform_u32(const hd_model *model, const char *rest, uint32_t high, uint32_t fallback, uint32_t *out,
-                             hd_error *error) {
+static uint32_t uniform_u32(hdl_keys *k, const char *rest, uint32_t high, uint32_t fallback) {
     uint32_t each[1024];
-    const key k = key_of(model, rest);
-    const uint32_t layers = model->figures.layers;
+    const uint32_t layers = k->model->figures.layers;
+    const full_name name = name_of(k, rest);
+    if (k->status) return fallback;
     for (uint32_t i = 0; i < layers; i++) each[i] = fallback;
-    hd_status status = hdl_gguf_get_u32s(model->gguf, k.text, 1, high, layers, each, error);
-    for (uint32_t i = 1; i < layers && !status; i++)
+    k->status = hdl_gguf_get_u32s(k->model->gguf, name.text, 1, high, layers, each, k->error);
+    for (uint32_t i = 1; i < layers && !k->status; i++)
         if (each[i] != each[0])
-            status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                              "%s is %u in layer 0 and %u in layer %u; layers of different sizes cannot be run", k.text,
-                              each[0], each[i], i);
-    *out = status ? 0 : each[0];
-    return status;
+            k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                                 "%s is %u in layer 0 and %u in layer %u; layers of different sizes cannot be run",
+                                 name.text, each[0], each[i], i);
+    return each[0];
 }
 
 /* ---- rotary embedding ---- */
@@ -111,73 +113,82 @@ static hd_status read_factors(hd_model *model, hd_error *error) {
     return status;
 }
 
-static hd_status read_rope(hd_model *model, hd_error *error) {
-    hdl_figures *f = &model->figures;
+static void read_rope(hdl_keys *k) {
+    hdl_figures *f = &k->model->figures;
     char quoted[HDL_QUOTE];
-    hdl_span type;
-    float factor, old_factor;
-    uint32_t trained;
-    hd_status status = get_u32(model, "rope.dimension_count", 2, f->head_size, f->head_size, &f->rope_dims, error);
-    if (!status && f->rope_dims % 2)
-        status = hdl_fail(error, HD_STATUS_PARSE, "%s.rope.dimension_count is %u, which is odd", model->arch_name,
-                          f->rope_dims);
-    if (!status) status = get_f32(model, "rope.freq_base", 1.001f, 1e12f, 10000, &f->rope_theta, error);
-    if (!status) status = get_f32(model, "rope.scale_linear", 1e-3f, 1e6f, 1, &old_factor, error);
-    if (!status) status = get_f32(model, "rope.scaling.factor", 0, 1e6f, old_factor, &factor, error);
-    if (!status)
-        status = hdl_gguf_get_text(model->gguf, key_of(model, "rope.scaling.type").text, hdl_text("linear"), &type,
-                                   error);
-    if (!status)
-        status = get_u32(model, "rope.scaling.original_context_length", 1, 1u << 30, f->context, &trained, error);
-    if (status) return status;
+    hdl_span type = hdl_text("linear");
+    f->rope_dims = hdl_key_u32(k, "rope.dimension_count", 2, f->head_size, f->head_size);
+    if (!k->status && f->rope_dims % 2)
+        k->status = hdl_fail(k->error, HD_STATUS_PARSE, "%s.rope.dimension_count is %u, which is odd",
+                             k->model->arch_name, f->rope_dims);
+    f->rope_theta = hdl_key_f32(k, "rope.freq_base", 1.001f, 1e12f, 10000);
+    const float old_factor = hdl_key_f32(k, "rope.scale_linear", 1e-3f, 1e6f, 1);
+    float factor = hdl_key_f32(k, "rope.scaling.factor", 0, 1e6f, old_factor);
+    if (!k->status)
+        k->status = hdl_gguf_get_text(k->model->gguf, name_of(k, "rope.scaling.type").text, type, &type, k->error);
+    const uint32_t trained = hdl_key_u32(k, "rope.scaling.original_context_length", 1, 1u << 30, f->context);
+    if (k->status) return;
     f->rope_scale = f->rope_magnitude = 1;
     if (factor <= 0) factor = 1; /* files that mean "none" say 0 */
     if (hdl_same(type, hdl_text("linear"))) f->rope_scale = 1 / factor;
-    else if (hdl_same(type, hdl_text("yarn"))) status = factor > 1 ? make_yarn(model, factor, trained, error) : HD_OK;
+    else if (hdl_same(type, hdl_text("yarn"))) k->status = factor > 1 ? make_yarn(k->model, factor, trained, k->error) : HD_OK;
     else if (!hdl_same(type, hdl_text("none")) && !hdl_same(type, hdl_text("llama3")))
-        status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                          "%s.rope.scaling.type is %s; heddle knows none, linear, llama3 and yarn", model->arch_name,
-                          hdl_quote(type, quoted));
-    return status ? status : read_factors(model, error);
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.rope.scaling.type is %s; heddle knows none, linear, llama3 and yarn",
+                             k->model->arch_name, hdl_quote(type, quoted));
+    if (!k->status) k->status = read_factors(k->model, k->error);
 }
 
 /* ---- all figures ---- */
 
+static void read_heads(hdl_keys *k) {
+    hdl_figures *f = &k->model->figures;
+    hdl_key_need(k, "attention.head_count");
+    f->heads = uniform_u32(k, "attention.head_count", 65536, 0);
+    f->kv_heads = uniform_u32(k, "attention.head_count_kv", 65536, f->heads);
+    if (k->status) return;
+    if (f->heads % f->kv_heads != 0)
+        k->status = hdl_fail(k->error, HD_STATUS_PARSE,
+                             "%s.attention.head_count is %u, no multiple of head_count_kv, %u", k->model->arch_name,
+                             f->heads, f->kv_heads);
+    f->head_size = hdl_key_u32(k, "attention.key_length", 2, 4096, f->hidden / f->heads);
+    const uint32_t value_size = hdl_key_u32(k, "attention.value_length", 2, 4096, f->head_size);
+    if (!k->status && value_size != f->head_size)
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.attention.value_length is %u and key_length %u; heads of two sizes cannot be run",
+                             k->model->arch_name, value_size, f->head_size);
+    if (!k->status && (f->head_size < 2 || f->head_size % 2))
+        k->status = hdl_fail(k->error, HD_STATUS_PARSE, "the heads have %u elements; rotary embedding needs pairs",
+                             f->head_size);
+}
+
+/* The vocabulary has as many tokens as the table has rows. */
+static void read_vocabulary(hdl_keys *k) {
+    hdl_gguf_tensor table;
+    if (k->status) return;
+    if (!hdl_gguf_find_tensor(k->model->gguf, "token_embd.weight", &table))
+        k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND, "the file has no tensor token_embd.weight");
+    else if (table.shape.rank != 2 || table.shape.dims[0] > HDL_MAX_TOKENS)
+        k->status = hdl_fail(k->error, HD_STATUS_SHAPE, "token_embd.weight is no table of at most %u tokens", HDL_MAX_TOKENS);
+    else k->model->figures.vocabulary = (uint32_t)table.shape.dims[0];
+}
+
 hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     hdl_figures *f = &model->figures;
-    uint32_t value_size = 0;
-    hdl_gguf_tensor embedding;
-    hd_status status = read_arch(model, error);
-    if (!status) status = need_u32(model, "block_count", 1, 1024, &f->layers, error);
-    if (!status) status = need_u32(model, "embedding_length", 1, 1u << 20, &f->hidden, error);
-    if (!status) status = get_u32(model, "context_length", 1, 1u << 30, 4096, &f->context, error);
-    if (!status) status = hdl_gguf_need(model->gguf, key_of(model, "feed_forward_length").text, error);
-    if (!status) status = uniform_u32(model, "feed_forward_length", 1u << 22, 0, &f->feed_forward, error);
-    if (!status) status = hdl_gguf_need(model->gguf, key_of(model, "attention.head_count").text, error);
-    if (!status) status = uniform_u32(model, "attention.head_count", 65536, 0, &f->heads, error);
-    if (!status) status = uniform_u32(model, "attention.head_count_kv", 65536, f->heads, &f->kv_heads, error);
-    if (status) return status;
-    if (f->heads % f->kv_heads != 0)
-        return hdl_fail(error, HD_STATUS_PARSE, "%s.attention.head_count is %u, no multiple of head_count_kv, %u",
-                        model->arch_name, f->heads, f->kv_heads);
-    const uint32_t share = f->hidden / f->heads;
-    status = get_u32(model, "attention.key_length", 2, 4096, share, &f->head_size, error);
-    if (!status) status = get_u32(model, "attention.value_length", 2, 4096, f->head_size, &value_size, error);
-    if (!status && value_size != f->head_size)
-        status = hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                          "%s.attention.value_length is %u and key_length %u; heads of two sizes cannot be run",
-                          model->arch_name, value_size, f->head_size);
-    if (!status && (f->head_size < 2 || f->head_size % 2))
-        status = hdl_fail(error, HD_STATUS_PARSE, "the heads have %u elements; rotary embedding needs pairs",
-                          f->head_size);
-    if (!status) status = hdl_refuse_key(model, "expert_count", "mixtures of experts", error);
-    if (!status) status = get_f32(model, "attention.layer_norm_rms_epsilon", 0, 1, 1e-5f, &f->epsilon, error);
-    if (!status && !hdl_gguf_find_tensor(model->gguf, "token_embd.weight", &embedding))
-        status = hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "the file has no tensor token_embd.weight");
-    if (!status && (embedding.shape.rank != 2 || embedding.shape.dims[0] > HDL_MAX_TOKENS))
-        status = hdl_fail(error, HD_STATUS_SHAPE, "token_embd.weight is no table of at most %u tokens", HDL_MAX_TOKENS);
-    if (status) return status;
-    f->vocabulary = (uint32_t)embedding.shape.dims[0];
-    status = read_rope(model, error);
-    return status || !model->arch->read ? status : model->arch->read(model, error);
+    hdl_keys keys = { model, error, read_arch(model, error) }, *k = &keys;
+    if (k->status) return k->status;
+    hdl_key_need(k, "block_count");
+    f->layers = hdl_key_u32(k, "block_count", 1, 1024, 0);
+    hdl_key_need(k, "embedding_length");
+    f->hidden = hdl_key_u32(k, "embedding_length", 1, 1u << 20, 0);
+    f->context = hdl_key_u32(k, "context_length", 1, 1u << 30, 4096);
+    hdl_key_need(k, "feed_forward_length");
+    f->feed_forward = uniform_u32(k, "feed_forward_length", 1u << 22, 0);
+    read_heads(k);
+    hdl_key_refuse(k, "expert_count", "mixtures of experts");
+    f->epsilon = hdl_key_f32(k, "attention.layer_norm_rms_epsilon", 0, 1, 1e-5f);
+    read_vocabulary(k);
+    read_rope(k);
+    if (!k->status && model->arch->read) model->arch->read(k);
+    return k->status;
 }

@@ -13,7 +13,7 @@
  *   layers that differ   by g->layer, and by hdl_has(g, name) of optional rows; what differs beside weights goes into
  *                        hdl_layers_alike too, since layers that are alike share a plan
  *   window, soft cap of  fields of hd_attention_desc, once the operation has them. Until then `read` refuses the key
- *   scores, experts      by name: hdl_refuse_key */
+ *   scores, experts      by name: hdl_key_refuse */
 #ifndef HDL_ARCH_H
 #define HDL_ARCH_H
 
@@ -50,6 +50,21 @@ struct hdl_tensor_row {
     { "token_embd.weight", 'V', 'H', false, HDL_EMBED }, { "output_norm.weight", 'H', 0, false, HDL_HEAD },          \
     { "output.weight", 'V', 'H', true, HDL_HEAD }, { 0 }
 
+/* ---- keys (figures.c) ---- */
+
+/* The keys of a file while they are read. The first failure stays; what is read behind it is the fallback. */
+typedef struct hdl_keys {
+    hd_model *model;
+    hd_error *error;
+    hd_status status;
+} hdl_keys;
+/* The key "<architecture>.<rest>" must be there. */
+void hdl_key_need(hdl_keys *k, const char *rest);
+uint32_t hdl_key_u32(hdl_keys *k, const char *rest, uint32_t low, uint32_t high, uint32_t fallback);
+float hdl_key_f32(hdl_keys *k, const char *rest, float low, float high, float fallback);
+/* UNSUPPORTED where the key is there and not 0: `what` cannot be run yet. */
+void hdl_key_refuse(hdl_keys *k, const char *rest, const char *what);
+
 /* ---- families ---- */
 
 /* A program while it is built. Failures of the builders are sticky. */
@@ -65,7 +80,7 @@ typedef struct hdl_graph {
 struct hdl_arch {
     const hdl_tensor_row *tensors;
     hd_rope_pairing       pairing;
-    hd_status (*read)(hd_model *model, hd_error *error);  /* keys of its own; NULL: none */
+    void (*read)(hdl_keys *k);                            /* keys of its own; NULL: none */
     hd_value (*embed)(hdl_graph *g, hd_value tokens);     /* i32 [rows] to f32 [rows,H] */
     hd_value (*layer)(hdl_graph *g, hd_value x);          /* layer g->layer: [rows,H] to the same */
     hd_value (*logits)(hdl_graph *g, hd_value x);         /* [n,H] to [n,V] */
@@ -88,9 +103,6 @@ HDL_ARCH_LIST(HDL_ARCH_DECLARE)
 const hdl_arch *hdl_arch_find(hdl_span name, const char **out_name);
 /* "llama, qwen2, ...": the names that hdl_arch_find knows. */
 void hdl_arch_names(char *out, size_t room);
-
-/* UNSUPPORTED where the file has the integer "<architecture>.<key>" and it is not 0. */
-hd_status hdl_refuse_key(const hd_model *model, const char *key, const char *what, hd_error *error);
 
 /* ---- blocks (decoder.c) ---- */
 

@@ -10,12 +10,12 @@ static const hdl_tensor_row tensors[] = {
     HDL_TENSORS_OUTSIDE,
 };
 
-static hd_status read(hd_model *model, hd_error *error) {
+static void read(hdl_keys *k) {
     hdl_gguf_tensor factors;
-    if (hdl_gguf_find_tensor(model->gguf, "rope_factors_long.weight", &factors))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
-                        "rope_factors_long.weight: two sets of rope factors cannot be run yet");
-    return hdl_refuse_key(model, "attention.sliding_window", "attention over a window", error);
+    hdl_key_refuse(k, "attention.sliding_window", "attention over a window");
+    if (!k->status && hdl_gguf_find_tensor(k->model->gguf, "rope_factors_long.weight", &factors))
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "rope_factors_long.weight: two sets of rope factors cannot be run yet");
 }
 
 static hd_value layer(hdl_graph *g, hd_value x) {
