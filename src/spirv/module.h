@@ -36,7 +36,7 @@
 /* What op_table.inc says of an opcode. */
 typedef struct hdi_spirv_op {
     uint32_t    number;
-    const char *name; /* without "Op" */
+    const char *name; /* "OpNop" */
     char        section;
     const char *operands, *types;
     uint32_t    capability, minor;
