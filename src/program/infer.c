@@ -456,6 +456,13 @@ static hd_status write_rows(inference *in) {
     return status ? status : same_as_x(in);
 }
 
+static hd_status assign(inference *in) {
+    hd_status status = same_type(in, 0, 1);
+    if (!status) status = writes_state(in);
+    if (!status) status = has_shape(in, 1, "the value", in->x[0]->shape);
+    return status ? status : same_as_x(in);
+}
+
 /* ---- attention and its company ---- */
 
 static hd_status rope_attrs(const inference *in, int64_t length) {
