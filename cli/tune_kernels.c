@@ -6,7 +6,7 @@
 
 enum { FEW_ROWS = 8, SHAPES = 2, MOST_COPIES = 64, COPIES = 8, COLUMNS = 5, HEADS = 32, KEY_HEADS = 8, HEAD = 128, PAGE = 256, NAME = 24 };
 #define LARGE_WEIGHTS (1 << 22)            /* elements of a matrix, from which on the one by the queries' is no larger than the others */
-#define SPREAD_BYTES  (160u << 20)         /* of inputs in a program, so that no cache holds them from one run to the next: weights, or a layer's keys */
+#define SPREAD_BYTES  (160u << 20)         /* of inputs in a program: more than caches keep from run to run */
 #define SPREAD_HOST   (8u << 20)           /* the same on a processor, where they take their time */
 #define QUICK_NS      UINT64_C(40000000)   /* programs that are predicted to take longer are left out */
 #define LONG_NS       UINT64_C(400000000)
@@ -34,7 +34,8 @@ static hd_value build_product(hd_program *p, size_t copy, hd_dtype type, shape s
 }
 /* The beginning of a feed-forward layer: normalised rows times two matrices. */
 static hd_value build_merged(hd_program *p, size_t copy, hd_dtype type, shape s) {
-    const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k)), weight = input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k));
+    const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k));
+    const hd_value weight = input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k));
     const hd_value rows = hd_rms_norm(p, x, weight, 1e-6f);
     const hd_value gate = hd_matmul_with(p, rows, input(p, "v", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
     const hd_value up = hd_matmul_with(p, rows, input(p, "w", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
@@ -72,8 +73,12 @@ static hd_value build_elementwise(hd_program *p, size_t copy, hd_dtype type, sha
     const hd_shape all = HD_SHAPE(s.rows, s.n);
     return hd_add(p, input(p, "x", copy, "-1 1", type, all), input(p, "y", copy, "-1 1", type, all));
 }
-static hd_value build_reduce(hd_program *p, size_t copy, hd_dtype type, shape s) { return hd_sum(p, input(p, "x", copy, "0 1", type, HD_SHAPE(s.rows, s.n)), -1); }
-static hd_value build_softmax(hd_program *p, size_t copy, hd_dtype type, shape s) { return hd_softmax(p, input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n)), -1); }
+static hd_value build_reduce(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    return hd_sum(p, input(p, "x", copy, "0 1", type, HD_SHAPE(s.rows, s.n)), -1);
+}
+static hd_value build_softmax(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    return hd_softmax(p, input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n)), -1);
+}
 static hd_value build_norm(hd_program *p, size_t copy, hd_dtype type, shape s) {
     const hd_value x = input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n));
     return hd_rms_norm(p, x, input(p, "g", copy, "0.5 1.5", type, HD_SHAPE(s.n)), 1e-6f);
@@ -101,8 +106,10 @@ static const group groups[] = {
     { "matvec", build_product, build_products, WEIGHTS, { HD_Q4_0, HD_F16 }, { 1, 2, 4, 8 }, { 1, 8 }, WEIGHT_SIZES },
     { "merged", build_merged, build_normed_products, { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_F16 }, { HD_Q4_0 }, { 1, 8 }, { 1 }, WEIGHT_SIZES },
     { "matmul", build_product, NULL, WEIGHTS, { HD_Q4_0, HD_F16 }, { 16, 64, 128, 256, 512 }, { 64 }, WEIGHT_SIZES },
-    { "attention", build_attention, NULL, { HD_F16, HD_F32 }, { HD_F16 }, { 1, 8, 64, 512 }, { 1 }, { { { 512, 1 }, { 768, 1 } }, { { 1024, 1 }, { 2048, 1 } }, { { 4096, 1 }, { 6144, 1 } } } },
-    { "elementwise", build_elementwise, NULL, { HD_F32, HD_F16 }, { HD_F32 }, { 1 }, { 1 }, { { { 4096, 1 }, { 12288, 1 } }, { { 1 << 18, 1 }, { 655360, 1 } }, { { 1 << 22, 1 }, { 10485760, 1 } } } },
+    { "attention", build_attention, NULL, { HD_F16, HD_F32 }, { HD_F16 }, { 1, 8, 64, 512 }, { 1 },
+      { { { 512, 1 }, { 768, 1 } }, { { 1024, 1 }, { 2048, 1 } }, { { 4096, 1 }, { 6144, 1 } } } },
+    { "elementwise", build_elementwise, NULL, { HD_F32, HD_F16 }, { HD_F32 }, { 1 }, { 1 },
+      { { { 4096, 1 }, { 12288, 1 } }, { { 1 << 18, 1 }, { 655360, 1 } }, { { 1 << 22, 1 }, { 10485760, 1 } } } },
     { "reduce", build_reduce, NULL, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
     { "softmax", build_softmax, NULL, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
     { "norm", build_norm, NULL, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
@@ -174,8 +181,8 @@ static int keep(findings *f, const hd_kernel_choice *choice) {
 
 /* Is it about this class, rather than about the device or the library? */
 static bool is_passed_over(hd_status status) {
-    return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT ||
-           status == HD_STATUS_MODULE;
+    return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY ||
+           status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE;
 }
 
 /* One class. What the device cannot compute, or has no memory for, is passed over. */
@@ -188,7 +195,8 @@ static int measure_class(findings *f, const group *g, hd_dtype type, int64_t row
         const bool company = i > 0 && g->beside && rows <= FEW_ROWS;
         if (f->quick && i > 0 && !company) break;
         const shape s = { rows, g->sizes[size][nth].n, g->sizes[size][nth].k };
-        programs[count] = make_program(f->m, f->device, company ? g->beside : g->build, type, s, f->quick ? QUICK_NS : LONG_NS);
+        programs[count] = make_program(f->m, f->device, company ? g->beside : g->build, type, s,
+                                       f->quick ? QUICK_NS : LONG_NS);
         if (programs[count]) count++;
     }
     if (count == 0) return CLI_OK;
@@ -211,7 +219,7 @@ static int measure_group(findings *f, const group *g) {
     int code = CLI_OK;
     for (size_t t = 0; t < type_room && types[t] != HD_DTYPE_NONE; t++)
         for (size_t r = 0; r < row_room && rows[r] > 0; r++)
-            for (size_t i = f->quick ? 1 : 0; i < (f->quick ? 2 : CLI_COUNT(g->sizes)) && !code && !measure_is_ended(); i++)
+            for (size_t i = f->quick; i < (f->quick ? 2 : CLI_COUNT(g->sizes)) && !code && !measure_is_ended(); i++)
                 code = measure_class(f, g, types[t], rows[r], i);
     return code;
 }
@@ -232,8 +240,8 @@ static void print_findings(const findings *f, bool list) {
         snprintf(cells[rows][3], CLI_CELL, "%s", choice->chosen);
         snprintf(cells[rows++][4], CLI_CELL, "%.2fx", choice->gain);
     }
-    printf("%s: %zu classes of kernels, in %zu of them another one is the fastest\n", measure_device_name(f->m, f->device), f->count,
-           faster);
+    printf("%s: %zu classes of kernels, in %zu of them another one is the fastest\n",
+           measure_device_name(f->m, f->device), f->count, faster);
     if (cells && rows > 1) cli_table(cells[0], rows, COLUMNS, 0x12u);
     free(cells);
 }
@@ -243,8 +251,8 @@ int tune_kernels(measure *m, const char *kernels, bool quick, bool list) {
     for (size_t d = 0; d < m->device_count && !code; d++) {
         findings f = { .m = m, .device = &m->devices[d], .quick = quick };
         for (size_t g = 0; g < CLI_COUNT(groups) && !code; g++) {
-            const bool host = f.device->info.kind == HD_DEVICE_CPU && groups[g].build == build_merged; /* no kernels of this kind */
-            if (is_asked(kernels, groups[g].kernel) && !host) code = measure_group(&f, &groups[g]);
+            const bool has_none = f.device->info.kind == HD_DEVICE_CPU && groups[g].build == build_merged;
+            if (is_asked(kernels, groups[g].kernel) && !has_none) code = measure_group(&f, &groups[g]);
         }
         if (!code) print_findings(&f, list);
         free(f.items);

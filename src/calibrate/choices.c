@@ -10,7 +10,7 @@ enum { PROGRAMS = 4, ROUNDS = 7, MOST_ROUNDS = 64, CONFIRMING = 3, CANDIDATES = 
 #define SAMPLE_NS   UINT64_C(1000000) /* a sample is made of so many runs that it takes about as long */
 #define LEAST_GAIN  1.03
 #define HOPELESS    1.25              /* so much slower in the first round: not measured on */
-#define ERROR_SHARE 0.03125f          /* of the largest element, by which the results of two options may differ: A may be rounded to 8 bits */
+#define ERROR_SHARE 0.03125f          /* of the largest element: so much may results differ, with A in 8 bits */
 
 /* ---- the rule ---- */
 
@@ -47,17 +47,22 @@ typedef struct contest {
 static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels"); }
 
 /* Did the device fail, rather than the option? */
-static bool is_of_device(hd_status status) { return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST; }
+static bool is_of_device(hd_status status) {
+    return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST;
+}
 
+/* None before it is known what is offered. */
+static uint32_t id_of(const contest *c, uint32_t option) { return c->offered.count ? c->offered.options[option]->id : 0; }
 static char *option_text(const contest *c, uint32_t option, char out[HDI_KERNEL_OPTION_TEXT]) {
     return hdi_kernel_option_text(c->offered.options[option], out);
 }
 
 /* Plans a program with an option; the first one is the rules' own. */
-static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer, hdi_plan **out_plan, hd_error *error) {
+static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer, hdi_plan **out_plan,
+                           hd_error *error) {
     const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true, .offer = offer };
     hdi_caps caps = c->caps;
-    const hdi_choice choice = { .of = c->offered.of, .option = option > 0 ? c->offered.options[option]->id : 0, .gain = 1 };
+    const hdi_choice choice = { .of = c->offered.of, .option = id_of(c, option), .gain = 1 };
     if (option > 0) hdi_choices_put(&caps.choices, &choice);
     return hdi_plan_make(c->device->host->allocator, c->programs[program], &caps, &options, out_plan, error);
 }
@@ -76,8 +81,8 @@ static hd_status learn_facts(contest *c, hd_error *error) {
     return status;
 }
 
-/* The options that all programs have; none where their kernels have no options at all. The first class of a program is that of its
- * operations, later ones those of parts of them. */
+/* The options that all programs have; none where their kernels have no options at all. A program's first class is that of
+ * its operations, later ones are those of parts of them. */
 static hd_status read_options(contest *c, hd_error *error) {
     for (uint32_t p = 0; p < c->program_count; p++) {
         hdi_offer offer = { 0 };
@@ -100,7 +105,8 @@ static hd_status read_options(contest *c, hd_error *error) {
                 if (c->offered.options[i] == own->options[k]) c->offered.options[left++] = own->options[k];
         c->offered.count = left;
         if (left == 0 || c->offered.options[0] != standard)
-            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs for which different kernels are the standard ones");
+            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                            "programs for which different kernels are the standard ones");
     }
     return HD_OK;
 }
@@ -124,7 +130,8 @@ static hd_status compile(const contest *c, hd_error *error) {
     if (!status && !wanted) status = no_memory(error);
     for (uint32_t i = 0; i < plan_count && !status; i++)
         for (uint32_t k = 0; k < plans[i]->cmds.kernel_count; k++)
-            wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(plans[i]->cmds.kernels[k].module), .kernel = &plans[i]->cmds.kernels[k] };
+            wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(plans[i]->cmds.kernels[k].module),
+                                                   .kernel = &plans[i]->cmds.kernels[k] };
     if (!status && count > 0) status = hdi_known_load(c->device, wanted, count, error);
     for (uint32_t i = 0; i < plan_count; i++) hdi_plan_free(plans[i]);
     hdi_free(allocator, wanted, (room + 1) * sizeof *wanted);
@@ -176,7 +183,8 @@ static hd_status make_core(const contest *c, uint32_t program, uint32_t option, 
     *out_core = core;
     for (uint32_t i = 0; i < from->node_count && !status && c->standard[program]; i++)
         if (from->nodes[i].name && hdi_core_find(core, from->nodes[i].name, HDI_KIND(INPUT), &slot) &&
-            hdi_core_find(c->standard[program], from->nodes[i].name, HDI_KIND(INPUT), &home)) core->slots[slot].home = &c->standard[program]->slots[home];
+            hdi_core_find(c->standard[program], from->nodes[i].name, HDI_KIND(INPUT), &home))
+            core->slots[slot].home = &c->standard[program]->slots[home];
     if (!status && !c->standard[program]) status = write_inputs(c, program, core, error);
     for (uint32_t i = 0; i < from->output_count && !status; i++)
         if (hdi_core_find(core, from->outputs[i].name, HDI_KIND(OUTPUT), &slot)) status = hold(core, slot, error);
@@ -200,7 +208,8 @@ static hd_status sample(hdi_core *core, uint32_t repeats, uint64_t *out_ns, hd_e
 static hd_status read_output(contest *c, uint32_t program, uint32_t output, hdi_core *core, void *data, hd_error *error) {
     const hdi_output *from = &c->programs[program]->outputs[output];
     uint32_t slot;
-    if (!hdi_core_find(core, from->name, HDI_KIND(OUTPUT), &slot)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the output \"%s\" is no operation's result", from->name);
+    if (!hdi_core_find(core, from->name, HDI_KIND(OUTPUT), &slot))
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the output \"%s\" is no operation's result", from->name);
     return hdi_device_read(c->device, core->slots[slot].memory, 0, data, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
 }
 
@@ -242,7 +251,8 @@ static hd_status agree(contest *c, uint32_t program, hdi_core *core, bool *out_a
 }
 
 /* Measures an option on one program in turn with the rules' own choice. */
-static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t rounds, bool *out_pays, double *out_gain, hd_error *error) {
+static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t rounds, bool *out_pays,
+                         double *out_gain, hd_error *error) {
     uint64_t standard_ns[MOST_ROUNDS * CONFIRMING], option_ns[MOST_ROUNDS * CONFIRMING];
     hdi_core *core = NULL;
     bool agrees = false;
@@ -252,7 +262,8 @@ static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t
     hd_status status = make_core(c, program, option, &core, &inside);
     if (!status) status = agree(c, program, core, &agrees, &inside);
     if (!status && !agrees)
-        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s gives other results than %s and is not taken",
+        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune",
+                     "%s: option %s gives other results than %s and is not taken",
                      c->device->found.info.id, option_text(c, option, text), option_text(c, 0, usual));
     while (!status && agrees && done < rounds) {
         hdi_core *first = done % 2 ? core : c->standard[program], *second = done % 2 ? c->standard[program] : core;
@@ -290,7 +301,7 @@ static hd_status contend(contest *c, uint32_t option, uint32_t rounds, bool *out
 static hd_status is_right(const contest *c, uint32_t option, bool *out_right, hd_error *error) {
     hdi_caps caps = c->caps;
     const hdi_choice everywhere = { .of = { c->offered.of.kind, HDI_CLASS_ANY, HDI_CLASS_ANY, HDI_CLASS_ANY },
-                                    .option = c->offered.options[option]->id, .gain = 1 };
+                                    .option = id_of(c, option), .gain = 1 };
     char text[HDI_KERNEL_OPTION_TEXT];
     hdi_plan *plan = NULL;
     hdi_choices_put(&caps.choices, &everywhere);
@@ -306,7 +317,8 @@ static hd_status is_right(const contest *c, uint32_t option, bool *out_right, hd
     }
     hdi_plan_free(plan);
     if (!status && !*out_right)
-        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s is wrong on a known answer and is not taken",
+        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune",
+                     "%s: option %s is wrong on a known answer and is not taken",
                      c->device->found.info.id, option_text(c, option, text));
     return status;
 }
@@ -321,7 +333,8 @@ static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_e
     for (uint32_t i = 1; i < c->offered.count && !status; i++) {
         bool pays;
         status = contend(c, i, c->rounds, &pays, &gains[i], error);
-        hdi_log_line(c->device->host->log, HD_LOG_DEBUG, "tune", "%s: %s takes %.3f times as long as %s", c->device->found.info.id,
+        hdi_log_line(c->device->host->log, HD_LOG_DEBUG, "tune", "%s: %s takes %.3f times as long as %s",
+                     c->device->found.info.id,
                      option_text(c, 0, usual), gains[i], option_text(c, i, text));
         if (!pays) gains[i] = 0;
     }
@@ -342,12 +355,14 @@ static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_e
     return status;
 }
 
-hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out_choice) {
+hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds,
+                                 hd_kernel_choice *out_choice) {
     hd_error error = { 0 };
     uint32_t option = 0;
     double gain = 1;
     if (!device || !programs) return HD_STATUS_NULL_POINTER;
-    if (count == 0 || count > PROGRAMS) return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", count, PROGRAMS);
+    if (count == 0 || count > PROGRAMS)
+        return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", count, PROGRAMS);
     for (size_t i = 0; i < count; i++)
         if (!programs[i]) return HD_STATUS_NULL_POINTER;
     contest *c = hdi_alloc(device->host->allocator, sizeof *c);
@@ -362,7 +377,7 @@ hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *pro
     if (!status && c->offered.count > 1) status = choose(c, &option, &gain, &error);
     if (!status && out_choice) *out_choice = (hd_kernel_choice){ .options = c->offered.count, .gain = gain };
     if (!status && c->offered.count > 0) {
-        const hdi_choice choice = { .of = c->offered.of, .option = c->offered.options[option]->id, .gain = (float)gain };
+        const hdi_choice choice = { .of = c->offered.of, .option = id_of(c, option), .gain = (float)gain };
         status = hdi_tuned_choose(device, choice.of, option ? &choice : NULL, &error);
         if (!status && out_choice) {
             hdi_class_text(choice.of, out_choice->work);

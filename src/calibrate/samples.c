@@ -55,8 +55,9 @@ static hdi_tuned *lock(hd_device *device) {
     if (tuned->known) return tuned;
     assume(device, &tuned->tuning);
     if (hdi_tuning_load(device->host->allocator, device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
-        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed, or choose among options of another version, and were left out; "
-                     "run `heddle tune`", device->found.info.id, refused);
+        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune",
+                     "%s: %u lines of its tuning file are not well formed, or choose among options of another version, "
+                     "and were left out; run `heddle tune`", device->found.info.id, refused);
     tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
     tuned->known = true;
     return tuned;

@@ -13,7 +13,9 @@ static const char *const names[] = {
 
 /* ---- classes ---- */
 
-static bool is_product(uint32_t kind) { return kind == HDI_CLASS_MATVEC || kind == HDI_CLASS_MERGED || kind == HDI_CLASS_MATMUL; }
+static bool is_product(uint32_t kind) {
+    return kind == HDI_CLASS_MATVEC || kind == HDI_CLASS_MERGED || kind == HDI_CLASS_MATMUL;
+}
 
 hdi_class hdi_class_of(hdi_class_kind kind, hd_dtype type, uint64_t rows, uint64_t size) {
     uint8_t r = 0, s = 0;
@@ -45,7 +47,8 @@ static bool covers(uint8_t chosen, uint8_t asked) { return chosen == HDI_CLASS_A
 uint32_t hdi_choices_find(const hdi_choices *choices, hdi_class of) {
     for (uint32_t i = 0; i < choices->count && i < HDI_CHOICES; i++) {
         const hdi_class chosen = choices->items[i].of;
-        if (chosen.kind == of.kind && covers(chosen.type, of.type) && covers(chosen.rows, of.rows) && covers(chosen.size, of.size))
+        if (chosen.kind == of.kind && covers(chosen.type, of.type) && covers(chosen.rows, of.rows) &&
+            covers(chosen.size, of.size))
             return choices->items[i].option;
     }
     return 0;
@@ -122,7 +125,8 @@ static bool read_choice(hdi_span *rest, hdi_choice *out) {
     if (!read_named(rest, "rows", MOST_CLASS, &rows) || !read_named(rest, "size", MOST_CLASS, &size)) return false;
     out->of.rows = (uint8_t)rows;
     out->of.size = (uint8_t)size;
-    if (!read_named(rest, "option", UINT16_MAX, &out->option) || !hdi_word_is(hdi_word_next(rest), "gain")) return false;
+    if (!read_named(rest, "option", UINT16_MAX, &out->option) || !hdi_word_is(hdi_word_next(rest), "gain"))
+        return false;
     const hdi_span gain = hdi_word_next(rest);
     return gain.at < gain.end && hdi_float_read(gain.at, (size_t)(gain.end - gain.at), &out->gain) && out->gain >= 1 &&
            out->gain <= MOST_GAIN && out->option > 0;

@@ -59,8 +59,9 @@ bool hdi_choices_put(hdi_choices *choices, const hdi_choice *choice);
 void hdi_choices_remove(hdi_choices *choices, hdi_class of);
 uint64_t hdi_choices_hash(const hdi_choices *choices);
 
-/* "options 1598724097" where the table is known, and a line for each: "choice matvec q4_0 rows 3 size 11 option 103 gain 1.12". */
+/* "options 1598724097" where the table is known, and for each choice "choice matvec q4_0 rows 3 size 11 option 103 gain 1.12"
+ * on a line of its own. */
 void hdi_choices_print(const hdi_choices *choices, hdi_text *out_text);
-/* Reads such a line. False: it is not well formed, there is no room, or the table is known already; nothing is changed. */
+/* Reads such a line. False, nothing is changed: it is not well formed, there is no room, the table is known already. */
 bool hdi_choices_read(const char *line, size_t bytes, hdi_choices *choices);
 #endif

@@ -90,10 +90,10 @@ typedef struct hdi_request {
 
 /* ---- options (option.c): several right ways of computing one request ---- */
 
-/* A kernel's rules choose a module and constants for a request. Where other modules or constants compute it too, these are its
- * options: rows of one table. Which one is fastest differs from device to device; what was measured is a fact of the device
- * (hdi_caps.choices). In exact mode the rules alone decide, so that choices change no bit. A choice that does not fit a request,
- * or is known to be wrong, is passed over for what the rules choose. */
+/* A kernel's rules choose a module and constants for a request. Where others compute it too, these are its options: rows of
+ * one table. Which one is fastest differs from device to device; what was measured is a fact of the device
+ * (hdi_caps.choices). In exact mode the rules alone decide, so that choices change no bit. A choice that does not fit a
+ * request, or is known to be wrong, is passed over for what the rules choose. */
 typedef struct hdi_kernel_option {
     uint16_t id;        /* not 0 */
     uint16_t module;    /* hdi_module_id */
@@ -102,7 +102,7 @@ typedef struct hdi_kernel_option {
     /* What the module takes, else 0: */
     uint16_t workgroup; /* its width */
     uint16_t subgroups; /* of a workgroup */
-    uint16_t tile_m, tile_n, part_m, part_n; /* what a workgroup computes; a subgroup's or an invocation's part of that */
+    uint16_t tile_m, tile_n, part_m, part_n; /* of a workgroup; of a subgroup or an invocation of it */
     uint16_t parts;     /* of K */
     uint16_t groups;    /* workgroups for a unit of the device */
     uint16_t keys;      /* read at once by an invocation */
@@ -128,13 +128,14 @@ typedef struct hdi_offer {
     hdi_class_options items[32];
 } hdi_offer;
 typedef bool (*hdi_kernel_option_fits)(const void *user, const hdi_kernel_option *option);
-/* The option to take: the one that is chosen for the class where it fits, else the rules' own (which may be NULL: no row of the
+/* The option to take: the one that is chosen for the class where it fits, else the rules' own (NULL: it is no row of the
  * table). Adds all that fit to `offer` (NULL: nobody asks). */
-const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of, const hdi_kernel_option *own,
-                                                  hdi_kernel_option_fits fits, const void *user, hdi_offer *offer);
+const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of,
+                                                  const hdi_kernel_option *own, hdi_kernel_option_fits fits,
+                                                  const void *user, hdi_offer *offer);
 /* The same for kernels of which only the width of a workgroup varies, up to `most`. NULL: the usual width. */
-const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module, uint32_t usual,
-                                                 uint32_t most, hdi_offer *offer);
+const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module,
+                                                 uint32_t usual, uint32_t most, hdi_offer *offer);
 
 /* ---- what comes back ---- */
 typedef struct hdi_use {

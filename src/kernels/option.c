@@ -4,20 +4,24 @@
 
 /* ---- the table ---- */
 
-/* An id is never used again for something else; files that hold ids say of which table they are (its digest). */
+/* An id is never used again for something else; files that hold ids say of which table they are (its digest). Of a module's
+ * rows that are equally good by its rules, these take the first. */
 #define OPTION(number, code, ...) { .id = (number), .module = HDI_MODULE_##code, __VA_ARGS__ }
 #define DOT(id, s, c) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_n = (c))
 #define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
-#define MATRIX(n, m, c, pm, pn, r, k) OPTION(n, MATMUL_MATRIX, .tile_m = (m), .tile_n = (c), .part_m = (pm), .part_n = (pn), \
-                                             .rate = (r), .parts = (k), .by_rules = (k) == 3)
-#define MATRIX_PARTS(n, m, c, pm, pn, r) MATRIX(n, m, c, pm, pn, r, 1), MATRIX(n + 1, m, c, pm, pn, r, 2), \
-                                         MATRIX(n + 2, m, c, pm, pn, r, 3), MATRIX(n + 3, m, c, pm, pn, r, 4)
-#define TENSOR(id, m, c) OPTION(id, MATMUL_TENSOR, .tile_m = (m), .tile_n = (c), .workgroup = 256)
+#define PARTS(id, m, n, pm, pn, r, k) \
+    OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), .parts = (k), \
+           .by_rules = (k) == 3)
+#define MATRIX(id, m, n, pm, pn, r) \
+    PARTS(id, m, n, pm, pn, r, 1), PARTS(id + 1, m, n, pm, pn, r, 2), PARTS(id + 2, m, n, pm, pn, r, 3), \
+    PARTS(id + 3, m, n, pm, pn, r, 4)
+#define TENSOR(id, m, n) OPTION(id, MATMUL_TENSOR, .tile_m = (m), .tile_n = (n), .workgroup = 256)
 #define VECTOR(id, w, c) OPTION(id, MATVEC, .workgroup = (w), .tile_n = (c))
 #define NATIVE_VECTOR(id, c, rule) OPTION(id, MATVEC, .native = 1, .by_rules = (rule), .workgroup = 1, .tile_n = (c))
 #define AMX(id, c) OPTION(id, MATMUL_AMX, .native = 1, .tile_n = (c))
-#define TILE(id, t, p, w) OPTION(id, MATMUL_TILED, .tile_m = (t), .tile_n = (t), .part_m = (p), .part_n = (p), .workgroup = (w))
-#define NATIVE_TILE(id, m, c, rule) OPTION(id, MATMUL_TILED, .native = 1, .by_rules = (rule), .tile_m = (m), .tile_n = (c))
+#define TILE(id, t, p, w) \
+    OPTION(id, MATMUL_TILED, .tile_m = (t), .tile_n = (t), .part_m = (p), .part_n = (p), .workgroup = (w))
+#define NATIVE_TILE(id, m, n, r) OPTION(id, MATMUL_TILED, .native = 1, .by_rules = (r), .tile_m = (m), .tile_n = (n))
 #define PARTED(id, g, k) OPTION(id, ATTENTION_SUBGROUP, .groups = (g), .keys = (k))
 #define QUERIES(id, rows) OPTION(id, ATTENTION, .tile_m = (rows))
 #define WIDTH(id, code, w) OPTION(id, code, .workgroup = (w))
@@ -27,17 +31,18 @@ static const hdi_kernel_option table[] = {
     /* subgroups of a workgroup, columns of each */
     DOT(101, 4, 2), DOT(102, 4, 4), DOT(103, 8, 2), DOT(104, 8, 4), DOT(105, 16, 2), DOT(106, 16, 4),
     /* width and columns of a workgroup */
-    SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2), SUBGROUP(116, 256, 4),
+    SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2),
+    SUBGROUP(116, 256, 4),
     OPTION(120, MATMUL_LIBRARY, .native = 0),
-    /* tile of a workgroup, of a subgroup; how much of the largest ones' rate it reaches, in percent. Each with 1 to 4 parts of K.
-     * The chunks of 8 halves of a tile are a multiple of its invocations. */
-    MATRIX_PARTS(131, 128, 160, 32, 80, 100), MATRIX_PARTS(135, 128, 128, 64, 32, 100), MATRIX_PARTS(139, 128, 80, 32, 80, 70),
-    MATRIX_PARTS(143, 64, 128, 32, 32, 70), MATRIX_PARTS(147, 64, 64, 32, 32, 55), MATRIX_PARTS(151, 32, 64, 16, 32, 35),
+    /* tile of a workgroup, of a subgroup; how much of the largest ones' rate it reaches, in percent. Each with 1 to 4
+     * parts of K. The chunks of 8 halves of a tile are a multiple of its invocations. */
+    MATRIX(131, 128, 160, 32, 80, 100), MATRIX(135, 128, 128, 64, 32, 100), MATRIX(139, 128, 80, 32, 80, 70),
+    MATRIX(143, 64, 128, 32, 32, 70), MATRIX(147, 64, 64, 32, 32, 55), MATRIX(151, 32, 64, 16, 32, 35),
     /* tile of a workgroup */
     TENSOR(161, 128, 256), TENSOR(162, 128, 128), TENSOR(163, 64, 64),
     /* width and columns of a workgroup */
-    VECTOR(171, 64, 2), VECTOR(172, 64, 4), VECTOR(173, 64, 8), VECTOR(174, 128, 4), VECTOR(175, 128, 8), VECTOR(176, 128, 32),
-    VECTOR(177, 256, 8), VECTOR(178, 256, 32), VECTOR(179, 256, 64),
+    VECTOR(171, 64, 2), VECTOR(172, 64, 4), VECTOR(173, 64, 8), VECTOR(174, 128, 4), VECTOR(175, 128, 8),
+    VECTOR(176, 128, 32), VECTOR(177, 256, 8), VECTOR(178, 256, 32), VECTOR(179, 256, 64),
     /* columns at once; 1: only the rules take it */
     NATIVE_VECTOR(181, 32, 0), NATIVE_VECTOR(182, 64, 0), NATIVE_VECTOR(183, 96, 1), NATIVE_VECTOR(184, 128, 0),
     NATIVE_VECTOR(185, 160, 1), NATIVE_VECTOR(186, 192, 1), NATIVE_VECTOR(187, 224, 1), NATIVE_VECTOR(188, 256, 0),
@@ -45,17 +50,20 @@ static const hdi_kernel_option table[] = {
     /* tile of a workgroup, of an invocation; width of the workgroup */
     TILE(201, 128, 8, 256), TILE(202, 64, 4, 256), TILE(203, 32, 4, 64), TILE(204, 16, 2, 64),
     /* tile of a workgroup, from large to small; 1: only the rules take it */
-    NATIVE_TILE(211, 192, 512, 0), NATIVE_TILE(212, 192, 256, 0), NATIVE_TILE(213, 96, 512, 0), NATIVE_TILE(214, 96, 256, 0),
-    NATIVE_TILE(215, 96, 128, 1), NATIVE_TILE(216, 48, 256, 0), NATIVE_TILE(217, 48, 128, 0), NATIVE_TILE(218, 48, 64, 1),
-    NATIVE_TILE(219, 24, 128, 0), NATIVE_TILE(220, 24, 64, 0),
+    NATIVE_TILE(211, 192, 512, 0), NATIVE_TILE(212, 192, 256, 0), NATIVE_TILE(213, 96, 512, 0),
+    NATIVE_TILE(214, 96, 256, 0), NATIVE_TILE(215, 96, 128, 1), NATIVE_TILE(216, 48, 256, 0),
+    NATIVE_TILE(217, 48, 128, 0), NATIVE_TILE(218, 48, 64, 1), NATIVE_TILE(219, 24, 128, 0),
+    NATIVE_TILE(220, 24, 64, 0),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
     /* workgroups for a unit of the device, keys that an invocation reads at once */
-    PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2), PARTED(317, 8, 2),
+    PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2),
+    PARTED(317, 8, 2),
     /* query rows of a workgroup */
     QUERIES(321, 1), QUERIES(322, 2), QUERIES(323, 4), QUERIES(324, 8), QUERIES(325, 16), QUERIES(326, 32),
     /* width of a workgroup */
-    WIDTH(401, ELEMENTWISE, 64), WIDTH(402, ELEMENTWISE, 128), WIDTH(403, ELEMENTWISE, 256), WIDTH(404, ELEMENTWISE, 512),
-    NATIVE_WIDTH(411, ELEMENTWISE, 1024), NATIVE_WIDTH(412, ELEMENTWISE, 4096), NATIVE_WIDTH(413, ELEMENTWISE, 16384),
+    WIDTH(401, ELEMENTWISE, 64), WIDTH(402, ELEMENTWISE, 128), WIDTH(403, ELEMENTWISE, 256),
+    WIDTH(404, ELEMENTWISE, 512), NATIVE_WIDTH(411, ELEMENTWISE, 1024), NATIVE_WIDTH(412, ELEMENTWISE, 4096),
+    NATIVE_WIDTH(413, ELEMENTWISE, 16384),
     WIDTH(501, REDUCE, 64), WIDTH(502, REDUCE, 128), WIDTH(503, REDUCE, 256),
     WIDTH(511, SOFTMAX, 64), WIDTH(512, SOFTMAX, 128), WIDTH(513, SOFTMAX, 256),
     WIDTH(521, NORM, 64), WIDTH(522, NORM, 128), WIDTH(523, NORM, 256),
@@ -82,10 +90,10 @@ static void add_number(char *out, const char *before, uint32_t number) {
 
 char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPTION_TEXT]) {
     static const char *const names[HDI_MODULE_COUNT] = {
-        [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATMUL_LIBRARY] = "library",
-        [HDI_MODULE_MATMUL_MATRIX] = "matrix", [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATVEC] = "vector",
-        [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_TILED] = "tiled", [HDI_MODULE_ATTENTION_MATRIX] = "matrix",
-        [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
+        [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
+        [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
+        [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_TILED] = "tiled",
+        [HDI_MODULE_ATTENTION_MATRIX] = "matrix", [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
     add_number(out, "_s", o->subgroups);
     if (o->tile_m == 0) add_number(out, "_w", o->workgroup);
@@ -97,7 +105,7 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
     return out;
 }
 
-/* ---- the choice ---- */
+/* ---- the choice among them ---- */
 
 /* The options of a class, made where it is new; NULL where there is no room. */
 static hdi_class_options *options_of(hdi_offer *offer, hdi_class of) {
@@ -115,12 +123,14 @@ static void add(hdi_class_options *class, const hdi_kernel_option *option) {
     if (class->count < HDI_COUNT(class->options)) class->options[class->count++] = option;
 }
 
-const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of, const hdi_kernel_option *own,
-                                                  hdi_kernel_option_fits fits, const void *user, hdi_offer *offer) {
+const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of,
+                                                  const hdi_kernel_option *own, hdi_kernel_option_fits fits,
+                                                  const void *user, hdi_offer *offer) {
     const hdi_choices *choices = &request->caps->choices;
     if (request->math == HD_MATH_EXACT) return own;
     const uint32_t id = hdi_choices_find(choices, of);
-    const hdi_kernel_option *chosen = id && choices->table == hdi_kernel_options_digest() ? hdi_kernel_option_get(id) : NULL;
+    const bool known = id && choices->table == hdi_kernel_options_digest();
+    const hdi_kernel_option *chosen = known ? hdi_kernel_option_get(id) : NULL;
     hdi_class_options *class = offer && own ? options_of(offer, of) : NULL;
     if (class) add(class, own);
     for (uint32_t i = 0; class && i < HDI_COUNT(table); i++)
@@ -137,8 +147,8 @@ static bool width_fits(const void *user, const hdi_kernel_option *option) {
     return option->module == w->module && option->native == w->native && option->workgroup <= w->most;
 }
 
-const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module, uint32_t usual,
-                                                 uint32_t most, hdi_offer *offer) {
+const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module,
+                                                 uint32_t usual, uint32_t most, hdi_offer *offer) {
     const widths w = { module, request->caps->native_kernels != 0, most };
     const hdi_kernel_option *own = NULL;
     while ((own = hdi_kernel_option_next(module, own)) && (own->workgroup != usual || own->native != w.native)) {}

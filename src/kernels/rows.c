@@ -6,15 +6,15 @@ bool hdi_rows_has(const hdi_request *request, uint32_t operand) {
     return operand < request->input_count && request->inputs[operand].dtype != HD_DTYPE_NONE;
 }
 
-hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to, hdi_lowering *lowering,
-                         hd_error *error) {
-    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = chain, .caps = request->caps,
-                               .math = request->math };
+hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to,
+                         hdi_lowering *lowering, hd_error *error) {
+    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = chain,
+                               .caps = request->caps, .math = request->math };
     return hdi_lower_elementwise(&copy, lowering, error);
 }
 
-hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering,
-                        hd_error *error) {
+hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to,
+                        hdi_lowering *lowering, hd_error *error) {
     hdi_chain chain = { .step_count = 1, .input_count = 1 };
     chain.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, from->dtype, 0 };
     chain.inputs[0] = *from;
@@ -35,7 +35,8 @@ static bool bind_offset(const hdi_request *request, const hdi_tensor *tensor, ui
     return *out_offset % HDI_MAX(request->caps->binding_align, 4) == 0;
 }
 
-hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_tensor, hd_error *error) {
+hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
+                         hdi_tensor *out_tensor, hd_error *error) {
     uint64_t offset;
     *out_tensor = *from;
     if (hdi_tensor_is_dense(from) && bind_offset(request, from, &offset)) return HD_OK;
@@ -79,7 +80,8 @@ static uint64_t operand_bytes(const hdi_rows_launch *launch) {
     for (uint32_t i = 0; i < launch->input_count; i++) {
         const hdi_tensor *tensor = launch->inputs[i];
         bool seen = false;
-        for (uint32_t k = 0; k < i; k++) seen = seen || (launch->inputs[k]->storage == tensor->storage && launch->inputs[k]->first == tensor->first);
+        for (uint32_t k = 0; k < i; k++)
+            seen = seen || (launch->inputs[k]->storage == tensor->storage && launch->inputs[k]->first == tensor->first);
         if (!seen) bytes += hd_tensor_bytes(tensor->dtype, tensor->shape);
     }
     return bytes;
@@ -101,8 +103,10 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     kernel->scratch_bytes = from->scratch_bytes;
     kernel->subgroup = from->subgroup;
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) 
-        status = bind(request, launch, from->inputs[i], from->written_from != 0 && i >= from->written_from ? HDI_READ | HDI_WRITE : HDI_READ, error);
+    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) {
+        const bool written = from->written_from != 0 && i >= from->written_from;
+        status = bind(request, launch, from->inputs[i], written ? HDI_READ | HDI_WRITE : HDI_READ, error);
+    }
     if (status == HD_OK) status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
     hdi_launch_grid(launch, from->groups);
     launch->flops = from->flops;

@@ -7,14 +7,15 @@
 /* An optional operand that is there. */
 bool hdi_rows_has(const hdi_request *request, uint32_t operand);
 /* Appends an element-wise chain for the request: a launch of its own, or several. */
-hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to, hdi_lowering *lowering,
-                         hd_error *error);
+hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to,
+                         hdi_lowering *lowering, hd_error *error);
 /* Appends a copy of `from` to `to`, of equal shape and type; both may have any strides. */
 hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error);
 /* A dense tensor in a temporary storage of its own. */
 hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error);
 /* `from` itself where a kernel can be given it as it is (dense, at an offset that the device can bind), else a copy. */
-hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_tensor, hd_error *error);
+hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
+                         hdi_tensor *out_tensor, hd_error *error);
 
 /* A launch of `module` over `groups` groups with workgroups of `workgroup`, 0 for the usual 256; operands are bound in
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */

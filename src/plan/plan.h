@@ -60,7 +60,7 @@ typedef struct hdi_plan_step {
     uint64_t    flops, bytes;
     const char *label;                 /* "v5 matmul + v6 relu"; in the arena */
     const char *because;
-    uint32_t    option;      /* of the kernel (hdi_kernel_option_get), where one was chosen by what was measured; else 0 */
+    uint32_t    option;      /* id of the kernel's (kernel.h), where one was chosen by what was measured; else 0 */
     uint32_t    level;
 } hdi_plan_step;
 

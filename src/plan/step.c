@@ -216,7 +216,8 @@ static hd_status emit_task(hdi_plan *plan, const hd_program *program, const hdi_
         words = copy_of_words(task);
         task = &words;
     }
-    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan, .offer = plan->options.offer };
+    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan,
+                              .offer = plan->options.offer };
     const hdi_request request = request_of(plan, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);

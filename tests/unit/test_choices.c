@@ -13,7 +13,9 @@
 
 #include "front/front.h"
 
-static hdi_choice choice_of(hdi_class of, uint32_t option) { return (hdi_choice){ .of = of, .option = option, .gain = 1.5f }; }
+static hdi_choice choice_of(hdi_class of, uint32_t option) {
+    return (hdi_choice){ .of = of, .option = option, .gain = 1.5f };
+}
 
 /* The id of the module's option that is shown so; 0: there is none. */
 static uint32_t id_of(hdi_module_id module, const char *text) {
@@ -41,7 +43,8 @@ static void classes_hold_what_is_alike(void **state) {
     assert_false(hdi_class_equal(one, hdi_class_of(HDI_CLASS_MATVEC, HD_Q8_0, 1, 2048 * 2048)));
     assert_false(hdi_class_equal(one, hdi_class_of(HDI_CLASS_MERGED, HD_Q4_0, 1, 2048 * 2048)));
     assert_string_equal(hdi_class_text(one, text), "matvec q4_0, rows 1, size 2^22-2^24");
-    assert_string_equal(hdi_class_text(hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 300, 1 << 20), text), "matmul f16, rows 257-512, size 2^20-2^22");
+    assert_string_equal(hdi_class_text(hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 300, 1 << 20), text),
+                        "matmul f16, rows 257-512, size 2^20-2^22");
     assert_string_equal(hdi_class_text(hdi_class_of(HDI_CLASS_NORM, HD_F32, 20, 4096), text), "norm f32, rows 17-64, size 2^12-2^14");
     assert_string_equal(hdi_class_text(hdi_class_of(HDI_CLASS_NORM, HD_F32, 64, 4096), text), "norm f32, rows 17-64, size 2^12-2^14");
     assert_string_equal(hdi_class_text(hdi_class_of(HDI_CLASS_NORM, HD_F32, 2, 1), text), "norm f32, rows 2, size 2^0-2^2");
@@ -55,7 +58,8 @@ static void the_table_is_bounded(void **state) {
     const hdi_class of = hdi_class_of(HDI_CLASS_NORM, HD_F32, 1, 1);
     assert_int_equal(hdi_choices_find(&table, of), 0);
     for (uint32_t i = 0; i < HDI_CHOICES; i++) {
-        const hdi_choice choice = choice_of((hdi_class){ HDI_CLASS_NORM, HD_F32, (uint8_t)(i % 64), (uint8_t)(i / 64) }, 1);
+        const hdi_class class = { HDI_CLASS_NORM, HD_F32, (uint8_t)(i % 64), (uint8_t)(i / 64) };
+        const hdi_choice choice = choice_of(class, 1);
         assert_true(hdi_choices_put(&table, &choice));
     }
     const uint64_t hash = hdi_choices_hash(&table);
@@ -103,7 +107,8 @@ static void text_is_read_strictly(void **state) {
     assert_true(reads("choice matvec q4_0 rows 0 size 11 option 102 gain 1.25", &table));
     assert_true(reads("  choice norm  f32 rows 6 size 5  option 521 gain 1 ", &table));
     assert_true(reads("choice norm f32 rows 6 size 5 option 65535 gain 2", &table)); /* means nothing, harms nothing */
-    assert_true(reads("options 1598724097", &table) && table.table == 1598724097 && !reads("options 1598724097", &table));
+    assert_true(reads("options 1598724097", &table) && table.table == 1598724097 &&
+                !reads("options 1598724097", &table));
     hdi_text text = { .allocator = &hdi_default_allocator };
     hdi_choices_print(&table, &text);
     assert_string_equal(text.bytes, "options 1598724097\nchoice matvec q4_0 rows 0 size 11 option 102 gain 1.25\n"
@@ -117,7 +122,8 @@ static void text_is_read_strictly(void **state) {
     for (uint32_t of = 0; of < 3; of++) { /* a table that is this one, another one, or not named */
         hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v", .choices.table = 77 };
         text.count = 0;
-        hdi_text_add(&text, "heddle tuning 1\nmachine m\ndevice d\ndriver v\n%s\nchoice\nchoice matvec q4_0 rows 0 size 11 option A gain 2\n"
+        hdi_text_add(&text, "heddle tuning 1\nmachine m\ndevice d\ndriver v\n%s\nchoice\n"
+                            "choice matvec q4_0 rows 0 size 11 option A gain 2\n"
                      "choice reduce f32 rows 6 size 5 option 501 gain 2\nsubmit fixed_ns 3 samples 1\n",
                      of == 0 ? "options 77" : of == 1 ? "options 78" : "");
         assert_int_equal(hdi_tuning_parse(text.bytes, text.count, &tuning), of == 0 ? 2 : 3);
@@ -132,7 +138,8 @@ static void text_is_read_strictly(void **state) {
     }
     for (uint32_t i = 0; i < HDI_CHOICES; i++) { /* the largest file is read again whole */
         char line[128];
-        snprintf(line, sizeof line, "choice elementwise tq2_0 rows %u size %u option 65535 gain 1.2345678", i % 64, i / 64);
+        snprintf(line, sizeof line, "choice elementwise tq2_0 rows %u size %u option 65535 gain 1.2345678", i % 64,
+                 i / 64);
         assert_true(reads(line, &again));
     }
     hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v", .choices = again };
@@ -163,10 +170,13 @@ static void options_have_ids_of_their_own(void **state) {
 /* ---- plans ---- */
 
 static const char program_text[] =
-    "heddle 1\nx = input f32[1,2048] \"x\"\nw = input q4_0[2048,2048] \"w\"\nh = input f16[2048,2048] \"h\"\nm = input f32[64,2048] \"m\"\ng = input f32[2048] \"g\"\n"
+    "heddle 1\nx = input f32[1,2048] \"x\"\nw = input q4_0[2048,2048] \"w\"\nh = input f16[2048,2048] \"h\"\n"
+    "m = input f32[64,2048] \"m\"\ng = input f32[2048] \"g\"\n"
     "q = input f32[1,8,64] \"q\"\nk = input f16[512,2,64] \"k\"\nv = input f16[512,2,64] \"v\"\n"
-    "a = matmul x w transpose_b\nb = matmul m h transpose_b\nc = matmul m w transpose_b\nn = rms_norm x g eps=1e-05\nd = matmul n w transpose_b\ns = softmax m axis=1\n"
-    "r = sum m axis=1\ne = exp m\nt = attention q k v\noutput a \"oa\"\noutput b \"ob\"\noutput c \"oc\"\noutput d \"od\"\noutput s \"os\"\noutput r \"or\"\noutput e \"oe\"\noutput t \"ot\"\n";
+    "a = matmul x w transpose_b\nb = matmul m h transpose_b\nc = matmul m w transpose_b\nn = rms_norm x g eps=1e-05\n"
+    "d = matmul n w transpose_b\ns = softmax m axis=1\n"
+    "r = sum m axis=1\ne = exp m\nt = attention q k v\noutput a \"oa\"\noutput b \"ob\"\noutput c \"oc\"\n"
+    "output d \"od\"\noutput s \"os\"\noutput r \"or\"\noutput e \"oe\"\noutput t \"ot\"\n";
 
 static void read_caps(const char *name, hdi_caps *out) {
     char path[512], text[8192];
@@ -190,7 +200,9 @@ static char *plan_text(const hd_program *program, const hdi_caps *caps, hd_math 
     hd_error error = { 0 };
     hdi_plan *plan = NULL;
     hdi_text text = { .allocator = &hdi_default_allocator };
-    if (hdi_plan_make(&hdi_default_allocator, program, caps, &(hdi_plan_options){ .math = math, .offer = offer }, &plan, &error)) fail_msg("%s", error.text);
+    if (hdi_plan_make(&hdi_default_allocator, program, caps, &(hdi_plan_options){ .math = math, .offer = offer }, &plan,
+                      &error))
+        fail_msg("%s", error.text);
     hdi_plan_print(plan, &text);
     hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, &text);
     hdi_plan_free(plan);
@@ -255,7 +267,8 @@ static void plans_take_every_option(void **state) {
 static void choices_never_fail_a_plan(void **state) {
     (void)state;
     hdi_caps caps;
-    hd_program *program = read_program("heddle 1\nx = input f32[1,2048] \"x\"\nw = input q4_0[2048,2048] \"w\"\na = matmul x w transpose_b\noutput a \"o\"\n");
+    hd_program *program = read_program("heddle 1\nx = input f32[1,2048] \"x\"\nw = input q4_0[2048,2048] \"w\"\n"
+                                       "a = matmul x w transpose_b\noutput a \"o\"\n");
     const hdi_class of = hdi_class_of(HDI_CLASS_MATVEC, HD_Q4_0, 1, 2048 * 2048);
     read_caps("big-gpu", &caps);
     char *usual = plan_text(program, &caps, HD_MATH_FAST, NULL);
@@ -280,9 +293,11 @@ static void choices_keep_to_the_budget(void **state) {
     hdi_caps caps;
     hdi_plan *plan;
     hd_error error = { 0 };
-    hd_program *program = read_program("heddle 1\nx = input f32[64,4096] \"x\"\nw = input f16[4096,4096] \"w\"\na = matmul x w transpose_b\noutput a \"o\"\n");
+    hd_program *program = read_program("heddle 1\nx = input f32[64,4096] \"x\"\nw = input f16[4096,4096] \"w\"\n"
+                                       "a = matmul x w transpose_b\noutput a \"o\"\n");
     const hdi_class of = hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096);
-    const uint32_t ids[] = { id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k1"), id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k4") };
+    const uint32_t ids[] = { id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k1"),
+                             id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k4") };
     hdi_plan_options options = { .math = HD_MATH_FAST };
     uint64_t bytes[2];
     read_caps("big-gpu", &caps);
@@ -315,13 +330,17 @@ static void company_runs_side_by_side(void **state) {
     static const uint32_t measured[] = { 0, 0, 1, 2, 2 }, usual[] = { 0, 0, 0, 0, 0 };
     hdi_caps caps;
     hd_error error = { 0 };
-    hd_program *program = read_program("heddle 1\nx = input f32[1,512] \"x\"\ny = input f32[1,512] \"y\"\nw = input f16[512,512] \"w\"\nv = input f16[512,512] \"v\"\n"
-                                       "a = matmul x w transpose_b\nb = matmul x v transpose_b\nc = matmul y w transpose_b\nd = matmul x v transpose_b\ne = matmul x w transpose_b\n"
+    hd_program *program = read_program("heddle 1\nx = input f32[1,512] \"x\"\ny = input f32[1,512] \"y\"\n"
+                                       "w = input f16[512,512] \"w\"\nv = input f16[512,512] \"v\"\n"
+                                       "a = matmul x w transpose_b\nb = matmul x v transpose_b\n"
+                                       "c = matmul y w transpose_b\nd = matmul x v transpose_b\ne = matmul x w transpose_b\n"
                                        "output a \"oa\"\noutput b \"ob\"\noutput c \"oc\"\noutput d \"od\"\noutput e \"oe\"\n");
     read_caps("big-gpu", &caps);
     for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
         hdi_plan *plan = NULL;
-        assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .one_by_one = one_by_one }, &plan, &error), HD_OK);
+        assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps,
+                                       &(hdi_plan_options){ .math = HD_MATH_FAST, .one_by_one = one_by_one },
+                                       &plan, &error), HD_OK);
         assert_int_equal(plan->step_count, 5);
         for (uint32_t s = 0; s < 5; s++) assert_int_equal(plan->steps[s].level, (one_by_one ? measured : usual)[s]);
         hdi_plan_free(plan);
@@ -359,7 +378,8 @@ static unsigned kept(double ratio, double share, double outliers) {
 static void slower_options_are_never_kept(void **state) {
     (void)state;
     double gain;
-    const uint64_t usual[] = { 100, 100, 100, 100, 100, 100, 100 }, same[] = { 100, 101, 99, 100, 100, 99, 101 }, little[] = { 98, 98, 98, 98, 98, 98, 98 },
+    const uint64_t usual[] = { 100, 100, 100, 100, 100, 100, 100 }, same[] = { 100, 101, 99, 100, 100, 99, 101 },
+        little[] = { 98, 98, 98, 98, 98, 98, 98 },
                    faster[] = { 90, 91, 89, 300, 90, 92, 90 }, often[] = { 50, 50, 50, 50, 120, 120, 120 }, zero[7] = { 0 };
     assert_false(hdi_choice_pays(usual, usual, 7, &gain));
     assert_false(hdi_choice_pays(usual, same, 7, &gain));
@@ -376,7 +396,8 @@ static void slower_options_are_never_kept(void **state) {
         assert_int_equal(kept(1.03, share, outliers), 0);
         assert_int_equal(kept(1.1, share, outliers), 0);
         const unsigned equal = kept(1, share, outliers), better = kept(0.8, share, outliers);
-        print_message("noise %g: of 1000 options equal to the usual one %u are kept, of 1000 that take 0.8 of its time %u\n", share, equal, better);
+        print_message("noise %g: of 1000 options equal to the usual one %u are kept, of 1000 that take 0.8 of its time %u\n",
+                      share, equal, better);
         assert_true(equal < 20 && better > (calm ? 990 : 500));
     }
 }
@@ -400,7 +421,8 @@ static void choices_are_kept_and_told(void **state) {
         assert_int_equal(hd_context_create(&(hd_context_desc){ .cache_dir = folder, .cpu_threads = 1 }, &context), HD_OK);
         assert_int_equal(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device), HD_OK);
         assert_int_equal(hd_program_parse(context, adding, strlen(adding), &program), HD_OK);
-        const char *text = "heddle 1\nx = input f32[64,2048] \"x\"\nw = input q4_0[512,2048] \"w\"\nz = matmul x w transpose_b\noutput z \"z\"\n";
+        const char *text = "heddle 1\nx = input f32[64,2048] \"x\"\nw = input q4_0[512,2048] \"w\"\n"
+                           "z = matmul x w transpose_b\noutput z \"z\"\n";
         assert_int_equal(hd_program_parse(context, text, strlen(text), &other), HD_OK);
         const hdi_class of = hdi_class_of(HDI_CLASS_ELEMENTWISE, HD_F32, 1, 4096);
         hdi_choices choices;
@@ -452,7 +474,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_hold_what_is_alike), cmocka_unit_test(the_table_is_bounded), cmocka_unit_test(text_is_read_strictly),
         cmocka_unit_test(options_have_ids_of_their_own),
-        cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan), cmocka_unit_test(choices_keep_to_the_budget), cmocka_unit_test(company_runs_side_by_side),
+        cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan),
+        cmocka_unit_test(choices_keep_to_the_budget), cmocka_unit_test(company_runs_side_by_side),
         cmocka_unit_test(slower_options_are_never_kept),
         cmocka_unit_test(choices_are_kept_and_told),
     };

@@ -34,7 +34,7 @@ static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t
         .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D };
 }
 
-/* ---- the form that every device has, and the only one in exact mode ---- */
+/* ---- the kernel that every device has, and the only one in exact mode ---- */
 
 /* Shared memory of attention.comp. */
 static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
@@ -55,7 +55,8 @@ static uint64_t plain_rows(const attention *a) {
 
 static bool plain_fits(const attention *a, uint32_t rows) {
     const hdi_caps *caps = a->request->caps;
-    if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->row_count)) return false;
+    if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->row_count))
+        return false;
     return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= shared_room(caps);
 }
 
@@ -68,8 +69,9 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
                         (unsigned long long)plain_shared_bytes(rows, width));
     hdi_rows_launch launch = common_launch(a, rows, width);
     launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
-    launch.scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows);
-    launch.because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row";
+    launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 3 * rows);
+    launch.because = rows > 1 ? "one pass over the keys, read once for several query rows"
+                              : "one pass over the keys for each query row";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -109,7 +111,8 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
     p.keys = option->keys;
     const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
-    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = option->groups * compute_units(caps) / units;
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows);
+    const uint64_t wanted = option->groups * compute_units(caps) / units;
     p.part_keys = round_up((uint32_t)hdi_divide_up(a->S, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
     p.parts = (uint32_t)hdi_divide_up(a->S, p.part_keys);
     *out = p;
@@ -140,7 +143,10 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     launch.inputs[6] = &arrivals;
     launch.input_count = 7;
     launch.written_from = p->parts > 1 ? 5 : 0;
-    memcpy(launch.spec + 7, (const uint32_t[]){ (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, 4 * sizeof *launch.spec);
+    launch.spec[7] = (uint32_t)caps->subgroup;
+    launch.spec[8] = p->key_lanes;
+    launch.spec[9] = p->wide;
+    launch.spec[10] = p->keys;
     launch.spec_count = 11;
     launch.push[8] = p->parts;
     launch.push[9] = p->part_keys;
@@ -178,9 +184,9 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
-/* ---- the choice ---- */
+/* ---- options ---- */
 
-/* Is a fast form, over keys like these, known to be wrong on the device? */
+/* Is a kernel in fast mode, over keys like these, known to be wrong on the device? */
 static bool is_wrong(const attention *a, hdi_module_id module) {
     return hdi_variant_is_wrong(a->request->caps, (hdi_variant){ module, false, UINT64_C(1) << a->k->dtype });
 }
@@ -189,8 +195,8 @@ static bool option_fits(const void *user, const hdi_kernel_option *option) {
     const attention *a = user;
     parted p;
     switch (option->module) {
-    case HDI_MODULE_ATTENTION_MATRIX: return takes_matrix(a) && !is_wrong(a, HDI_MODULE_ATTENTION_MATRIX);
-    case HDI_MODULE_ATTENTION_SUBGROUP: return make_parted(a, option, &p) && !is_wrong(a, HDI_MODULE_ATTENTION_SUBGROUP);
+    case HDI_MODULE_ATTENTION_MATRIX: return takes_matrix(a) && !is_wrong(a, option->module);
+    case HDI_MODULE_ATTENTION_SUBGROUP: return make_parted(a, option, &p) && !is_wrong(a, option->module);
     case HDI_MODULE_ATTENTION: return plain_fits(a, option->tile_m);
     default: return false;
     }
@@ -222,10 +228,13 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         if (status != HD_OK) return status;
     }
     const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[4];
-    const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3, kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
+    const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3;
+    const uint32_t kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
                    Hq = hdi_rows_dim(q, batch_axis + 1), D = hdi_rows_dim(q, batch_axis + 2), Hkv = hdi_rows_dim(k, kv_axis + 1),
                    S = paged ? hdi_rows_dim(pages, pages->shape.rank - 1) << page : hdi_rows_dim(k, kv_axis);
-    if (D > HDI_ATTENTION_MOST_D) return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D, HDI_ATTENTION_MOST_D);
+    if (D > HDI_ATTENTION_MOST_D)
+        return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D,
+                        HDI_ATTENTION_MOST_D);
     if (Hkv == 0 || Hq % Hkv != 0 || T > INT32_MAX / 2 || S > INT32_MAX / 2)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
     if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
@@ -240,6 +249,7 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
     a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
     a.measured = a.option != own;
     if (a.option->module == HDI_MODULE_ATTENTION_MATRIX) return lower_matrix(&a, lowering, error);
-    if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p)) return lower_parted(&a, &p, lowering, error);
+    if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p))
+        return lower_parted(&a, &p, lowering, error);
     return lower_plain(&a, lowering, error);
 }

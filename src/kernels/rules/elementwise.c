@@ -1,6 +1,7 @@
 /* elementwise.c: from an element-wise chain to launches of the elementwise kernel, or of the one that turns tiles where the chain
- * is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands that follow the output's own order need no index arithmetic, and what is too large for one launch
- * is halved until it fits. Also packs chains for every kernel that ends in one. Pure. */
+ * is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands that follow
+ * the output's own order need no index arithmetic, and what is too large for one launch is halved until it fits. Also packs
+ * chains for every kernel that ends in one. Pure. */
 #include "kernels/cpu/chain.h"
 #include "kernels/space.h"
 #include "kernels/steps.h"
@@ -133,7 +134,8 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     const uint32_t limit = (uint32_t)HDI_MIN(HDI_MIN(caps->max_workgroup, caps->max_workgroup_x), UINT32_MAX);
     const uint32_t most = caps->native_kernels ? UINT32_MAX : limit;
     const uint32_t width = caps->native_kernels ? WORKGROUP_CPU : HDI_MIN(most, WORKGROUP_GPU);
-    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, HDI_MODULE_ELEMENTWISE, width, most, lowering->offer);
+    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, HDI_MODULE_ELEMENTWISE, width, most,
+                                                              lowering->offer);
     launch->option = option ? option->id : 0;
     kernel->module = HDI_MODULE_ELEMENTWISE;
     kernel->spec[HDI_SPEC_WORKGROUP] = option ? option->workgroup : width;

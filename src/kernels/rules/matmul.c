@@ -16,7 +16,6 @@ enum { FEW_ROWS = 8, BINDINGS = 3 + SOURCES, STREAM_BINDINGS = BINDINGS + 1 };
 typedef struct config {
     const hdi_kernel_option *option;
     bool     measured;  /* the option was chosen by what was measured */
-    hdi_module_id module;
     uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
     uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     bool     merges;
@@ -61,15 +60,15 @@ static bool is_last(const hdi_kernel_option *o) {
     return !next || next->native != o->native;
 }
 
-/* Below, each kernel says whether it fits a product with an option whose numbers are in the config already, and what the option
- * costs by the kernel's rules: they take the cheapest one that fits, none at the cost NEVER. */
+/* Below, each kernel says whether it fits a product with an option whose numbers are in the config already, and what that
+ * costs by the kernel's rules: they take the cheapest option that fits, none at the cost NEVER. */
 
 /* ---- few rows ---- */
 
 static bool subgroup_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4 || caps->max_bindings < STREAM_BINDINGS)
-        return false;
+    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4) return false;
+    if (caps->max_bindings < STREAM_BINDINGS) return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p)) return false;
     c->tile_m = (uint32_t)p->m;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
@@ -87,7 +86,8 @@ static bool dot_fits(const product *p, config *c) {
     const hdi_tensor *b = p->b.tensor;
     const bool known = b->dtype == HD_Q4_0 || b->dtype == HD_Q8_0 || b->dtype == HD_Q4_K || b->dtype == HD_Q6_K || b->dtype == HD_TQ2_0;
     if (is_exact(p) || p->m > FEW_ROWS || !known) return false;
-    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control || caps->max_bindings < STREAM_BINDINGS) return false;
+    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
+    if (caps->max_bindings < STREAM_BINDINGS) return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p)) return false;
     if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
     c->tile_m = (uint32_t)p->m;
@@ -133,8 +133,9 @@ static bool has_columns(const product *p) {
 
 static bool native_vector_fits(const product *p, config *c) {
     if (p->m > FEW_ROWS) return false;
-    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes((uint32_t)p->m, c->tile_n) : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
     c->tile_m = (uint32_t)p->m;
+    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n)
+                                       : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
     c->because = vector_because(p);
     return bytes <= UINT32_MAX && (is_exact(p) || has_columns(p));
@@ -167,7 +168,9 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
     }
     for (uint32_t i = 0; i < p->source_count; i++) {
         const source *s = &p->sources[i];
-        out_chain->inputs[parts + i] = (hdi_tensor){ s->tensor->storage, s->tensor->dtype, shape, { (int64_t)s->batch, (int64_t)s->m, (int64_t)s->n }, s->tensor->first };
+        out_chain->inputs[parts + i] = (hdi_tensor){ s->tensor->storage, s->tensor->dtype, shape,
+                                                     { (int64_t)s->batch, (int64_t)s->m, (int64_t)s->n },
+                                                     s->tensor->first };
     }
     for (uint32_t i = 0; i < adds; i++)
         out_chain->steps[i] = (hdi_step){ HDI_STEP_ADD, (uint8_t)(i ? HDI_CHAIN_INPUTS + i - 1 : 0), (uint8_t)(i + 1), HDI_SOURCE_NONE,
@@ -190,7 +193,8 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
 /* Does a tensor fill the memory between its first and its last element, each once? */
 static bool is_gapless(const hdi_tensor *tensor) {
     uint64_t span = 1;
-    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++) span += (uint64_t)(tensor->shape.dims[axis] - 1) * (uint64_t)tensor->strides[axis];
+    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)
+        span += (uint64_t)(tensor->shape.dims[axis] - 1) * (uint64_t)tensor->strides[axis];
     return span == hd_shape_elements(tensor->shape);
 }
 
@@ -217,7 +221,8 @@ static bool matrix_fits(const product *p, config *c) {
     if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
     if (p->m <= 1 || p->k < 16 || most_invocations(caps) < 256) return false;
     /* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
-    if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts)) return false;
+    if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts))
+        return false;
     c->subgroup = 32;
     c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
@@ -227,10 +232,11 @@ static bool matrix_fits(const product *p, config *c) {
     return true;
 }
 
-/* Rounds of workgroups over the device's units, each as long as its tile is large and its part deep, and the sum of the parts
- * behind them. */
+/* Rounds of workgroups over the device's units, each as long as its tile is large and its part deep, and the sum of the
+ * parts behind them. */
 static uint64_t matrix_cost(const product *p, const hdi_kernel_option *o) {
-    const uint64_t units = HDI_MAX(p->request->caps->compute_units, 1), sums = p->batch * p->m * p->n, area = (uint64_t)o->tile_m * o->tile_n;
+    const uint64_t units = HDI_MAX(p->request->caps->compute_units, 1), sums = p->batch * p->m * p->n;
+    const uint64_t area = (uint64_t)o->tile_m * o->tile_n;
     const uint64_t rounds = hdi_divide_up(tiles_of(p, o->tile_m, o->tile_n) * o->parts, units);
     if (p->m <= FEW_ROWS) return NEVER;
     return rounds * area * (hdi_divide_up(p->k, o->parts) + START_DEPTH) * 100 / o->rate +
@@ -244,8 +250,10 @@ static bool tensor_fits(const product *p, config *c) {
     enum { LEAST_SIDE = 64, UNIT = 8 };
     const hdi_caps *caps = p->request->caps;
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
-    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_storage || !caps->f16_arithmetic || !caps->memory_model) return false;
-    if (most_invocations(caps) < c->workgroup || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE) return false;
+    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_storage || !caps->f16_arithmetic || !caps->memory_model)
+        return false;
+    if (most_invocations(caps) < c->workgroup || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE)
+        return false;
     if (p->type == HD_BF16 || p->request->chain) return false;
     c->halves[0] = a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
@@ -275,7 +283,8 @@ static bool library_fits(const product *p, config *c) {
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
     hdi_chain chain;
     hdi_tensor out;
-    if (is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE) return false;
+    if (is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE)
+        return false;
     if (p->batch * p->m * p->n * p->k < LEAST_WORK || p->batch * p->m * p->n > INT32_MAX) return false;
     if (p->lengths[0] > 1 || p->lengths[1] > 1) return false;
     c->halves[0] = a != b && a != HD_F16;
@@ -295,7 +304,8 @@ static bool library_fits(const product *p, config *c) {
 static bool amx_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const hdi_variant packs = { HDI_MODULE_PACK_BF16, false, UINT64_C(1) << p->a.tensor->dtype };
-    if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->b.tensor->dtype == HD_F32) return false;
+    if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->b.tensor->dtype == HD_F32)
+        return false;
     if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
@@ -314,7 +324,8 @@ static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
 }
 
 static bool native_tile_fits(const product *p, config *c) {
-    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n) : hdcpu_fast_scratch_bytes(c->tile_m, c->tile_n, p->k);
+    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n)
+                                       : hdcpu_fast_scratch_bytes(c->tile_m, c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
     c->because = is_exact(p) ? "tiles summed in the order that every device shares" : "tiles packed for the vector units";
     return bytes <= UINT32_MAX;
@@ -328,17 +339,19 @@ static uint64_t native_tile_cost(const product *p, const hdi_kernel_option *o) {
 static bool tile_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     c->because = c->tile_n == 128 ? "large: tiles of 128 x 128" : c->tile_n == 64 ? "tiles of 64 x 64"
-               : c->tile_n == 32 ? "tiles of 32 x 32: more would leave the device idle, or do not fit" : "small: tiles of 16 x 16";
+               : c->tile_n == 32 ? "tiles of 32 x 32: more would leave the device idle, or do not fit"
+                                 : "small: tiles of 16 x 16";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 2 * 16 * 4 * (c->tile_n + 4) &&
            (p->m > FEW_ROWS || c->tile_n <= 16); /* few rows fill no larger one */
 }
 
 static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
     const bool too_large = 2 * HDI_MIN(p->m, p->n) <= o->tile_n;
-    return is_last(o) || (!too_large && tiles_of(p, o->tile_n, o->tile_n) >= 2 * p->request->caps->compute_units) ? 0 : NEVER;
+    const bool fills = tiles_of(p, o->tile_n, o->tile_n) >= 2 * p->request->caps->compute_units;
+    return is_last(o) || (fills && !too_large) ? 0 : NEVER;
 }
 
-/* ---- choice ---- */
+/* ---- options ---- */
 
 /* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair. */
 static const struct {
@@ -351,7 +364,7 @@ static const struct {
     { HDI_MODULE_MATVEC_SUBGROUP, false, true,  subgroup_fits, subgroup_cost },
     { HDI_MODULE_MATMUL_LIBRARY,  false, false, library_fits, NULL },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, matrix_fits, matrix_cost },
-    { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured to be faster */
+    { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured */
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
     { HDI_MODULE_MATVEC,          true,  false, native_vector_fits, native_vector_cost },
     { HDI_MODULE_MATMUL_AMX,      true,  false, amx_fits, amx_cost },
@@ -368,12 +381,12 @@ static void grid_of(const product *p, const config *c, uint64_t out_groups[3]) {
 static bool grid_fits(const product *p, const config *c) {
     const hdi_caps *caps = p->request->caps;
     uint64_t groups[3];
-    if (caps->native_kernels || c->module == HDI_MODULE_MATMUL_LIBRARY) return true;
+    if (caps->native_kernels || c->option->module == HDI_MODULE_MATMUL_LIBRARY) return true;
     grid_of(p, c, groups);
     return groups[0] <= caps->max_groups_x && groups[1] <= caps->max_groups_y && groups[2] <= caps->max_groups_z;
 }
 
-/* Is there such a kernel for the device and the request, not known to be wrong? The last one's turn is for hdi_kernels_lower. */
+/* Is it there for the device and the request, and not known to be wrong? The last one is judged by hdi_kernels_lower. */
 static bool is_open(const product *p, uint32_t kernel) {
     const bool merged = p->request->a_norm.present || p->request->pair;
     return kernels[kernel].native == (p->request->caps->native_kernels != 0) && (!merged || kernels[kernel].merges) &&
@@ -382,8 +395,8 @@ static bool is_open(const product *p, uint32_t kernel) {
 
 /* What a kernel makes of the product with an option. */
 static bool configure(const product *p, uint32_t kernel, const hdi_kernel_option *o, config *out) {
-    *out = (config){ .option = o, .module = kernels[kernel].module, .merges = kernels[kernel].merges, .tile_m = o->tile_m,
-                     .tile_n = o->tile_n, .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts };
+    *out = (config){ .option = o, .merges = kernels[kernel].merges, .tile_m = o->tile_m, .tile_n = o->tile_n,
+                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts };
     return o->native == kernels[kernel].native && kernels[kernel].fits(p, out);
 }
 
@@ -420,8 +433,8 @@ static bool option_fits(const void *user, const hdi_kernel_option *o) {
     return apply_option(user, o, &c);
 }
 
-/* The option that is chosen by what was measured, or NULL. Such choices are among the options of the products that models are made
- * of: rows of f32 and weights whose columns lie along K. */
+/* The option that is chosen by what was measured, or NULL. Such choices are for products as in models: rows of f32 and
+ * weights whose columns lie along K. */
 static const hdi_kernel_option *measured_option(const product *p, hdi_offer *offer) {
     if (p->a.tensor->dtype != HD_F32 || !p->a.along_k || !p->b.along_k || p->batch != 1) return NULL;
     const bool merged = p->request->a_norm.present || p->request->pair;
@@ -458,9 +471,10 @@ static hd_status check(const product *p, hd_error *error) {
     for (int i = 0; i < 2; i++) {
         const side *s = i ? &p->b : &p->a;
         uint64_t last = s->first;
-        for (uint32_t axis = 0; axis < s->tensor->shape.rank; axis++)
-            if (s->tensor->strides[axis] < 0 || !hdi_add_u64(last, (uint64_t)(s->tensor->shape.dims[axis] - 1) * (uint64_t)s->tensor->strides[axis], &last))
-                last = UINT64_MAX;
+        for (uint32_t axis = 0; axis < s->tensor->shape.rank; axis++) {
+            const int64_t stride = s->tensor->strides[axis], steps = s->tensor->shape.dims[axis] - 1;
+            if (stride < 0 || !hdi_add_u64(last, (uint64_t)steps * (uint64_t)stride, &last)) last = UINT64_MAX;
+        }
         if (last > UINT32_MAX)
             return hdi_fail(error, HD_STATUS_UNSUPPORTED, "operand %d of a matrix product reaches beyond element 2^32, or back", i);
         if (s->first % hdi_dtype(s->tensor->dtype).block_elements != 0)
@@ -483,18 +497,13 @@ static uint64_t side_bytes(const product *p, const side *s, uint64_t lines) {
 }
 
 static uint32_t fill_words(const product *p, hdi_launch *launch) {
-    uint32_t *push = launch->push, words = HDI_MM_PUSH_CHAIN;
-    push[HDI_MM_PUSH_M] = (uint32_t)p->m;
-    push[HDI_MM_PUSH_N] = (uint32_t)p->n;
-    push[HDI_MM_PUSH_K] = (uint32_t)p->k;
-    push[HDI_MM_PUSH_A_ROW] = (uint32_t)p->a.line;
-    push[HDI_MM_PUSH_A_COL] = (uint32_t)p->a.depth;
-    push[HDI_MM_PUSH_B_ROW] = (uint32_t)p->b.depth;
-    push[HDI_MM_PUSH_B_COL] = (uint32_t)p->b.line;
-    push[HDI_MM_PUSH_A_FIRST] = (uint32_t)p->a.first;
-    push[HDI_MM_PUSH_B_FIRST] = (uint32_t)p->b.first;
-    push[HDI_MM_PUSH_BATCH] = (uint32_t)p->lengths[1];
-    push[HDI_MM_PUSH_BATCH + 1] = (uint32_t)p->lengths[2];
+    const uint64_t first[HDI_MM_PUSH_CHAIN] = {
+        [HDI_MM_PUSH_M] = p->m, [HDI_MM_PUSH_N] = p->n, [HDI_MM_PUSH_K] = p->k,
+        [HDI_MM_PUSH_A_ROW] = p->a.line, [HDI_MM_PUSH_A_COL] = p->a.depth, [HDI_MM_PUSH_A_FIRST] = p->a.first,
+        [HDI_MM_PUSH_B_ROW] = p->b.depth, [HDI_MM_PUSH_B_COL] = p->b.line, [HDI_MM_PUSH_B_FIRST] = p->b.first,
+        [HDI_MM_PUSH_BATCH] = p->lengths[1], [HDI_MM_PUSH_BATCH + 1] = p->lengths[2] };
+    uint32_t *push = launch->push, words = 0;
+    for (; words < HDI_MM_PUSH_CHAIN; words++) push[words] = (uint32_t)first[words];
     for (int i = 0; i < BATCH_AXES; i++) {
         push[HDI_MM_PUSH_A_BATCH + i] = (uint32_t)p->a.batch[i];
         push[HDI_MM_PUSH_B_BATCH + i] = (uint32_t)p->b.batch[i];
@@ -543,7 +552,9 @@ static hd_status launch_packing(const product *p, hdi_lowering *lowering, hdi_te
     return HD_OK;
 }
 
-static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, hdi_lowering *lowering, hd_error *error) {
+static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, hdi_lowering *lowering,
+                                hd_error *error) {
+    const uint32_t module = c->option->module;
     uint64_t groups[3];
     grid_of(p, c, groups);
     if (!grid_fits(p, c))
@@ -552,7 +563,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
-    *kernel = (hdi_kernel){ .module = c->module, .spec_count = HDI_MM_LAYOUT + 1, .subgroup = c->subgroup, .scratch_bytes = c->scratch_bytes };
+    *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1, .subgroup = c->subgroup,
+                            .scratch_bytes = c->scratch_bytes };
     kernel->spec[HDI_SPEC_WORKGROUP] = HDI_MAX(c->workgroup, 1);
     kernel->spec[HDI_SPEC_EXACT] = is_exact(p);
     kernel->spec[HDI_SPEC_CHAIN_TYPE] = (uint32_t)p->type;
@@ -566,8 +578,9 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
                                   (p->batch == 1 ? HDI_MM_ONE_BATCH : 0);
-    if (p->k % HDI_MM_DEPTH == 0 && (c->module == HDI_MODULE_MATMUL_MATRIX || c->module == HDI_MODULE_MATMUL_TENSOR)) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
-    if (c->module == HDI_MODULE_MATMUL_MATRIX) {
+    const bool matrix = module == HDI_MODULE_MATMUL_MATRIX, tensor = module == HDI_MODULE_MATMUL_TENSOR;
+    if (p->k % HDI_MM_DEPTH == 0 && (matrix || tensor)) kernel->spec[HDI_MM_LAYOUT] |= HDI_MM_WHOLE;
+    if (matrix) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
@@ -578,7 +591,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     hdi_launch_bind(launch, p->b.tensor, HDI_READ);
     hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE); /* words of narrow types are shared: read and written */
     const uint64_t products = p->request->pair ? 2 : 1;
-    launch->bytes = side_bytes(p, &p->a, p->m) + products * side_bytes(p, &p->b, p->n) + hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
+    launch->bytes = side_bytes(p, &p->a, p->m) + products * side_bytes(p, &p->b, p->n) +
+                    hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
     for (uint32_t i = 0; i < SOURCES; i++) {
         const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : a;
         hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
@@ -601,7 +615,8 @@ bool hdi_matmul_fits(const hdi_request *request) {
 static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor *partial, hdi_lowering *lowering, hd_error *error) {
     hdi_chain chain;
     hdi_tensor out;
-    if (!chain_of_parts(p, parts, partial->storage, &chain, &out)) return hdi_fail(error, HD_STATUS_INTERNAL, "what follows a product does not fit a chain");
+    if (!chain_of_parts(p, parts, partial->storage, &chain, &out))
+        return hdi_fail(error, HD_STATUS_INTERNAL, "what follows a product does not fit a chain");
     return hdi_rows_chain(p->request, &chain, &out, lowering, error);
 }
 
@@ -610,7 +625,8 @@ static hd_status launch_parts(const product *p, const config *c, hdi_lowering *l
     hdi_request request = *p->request;
     product bare = *p;
     hdi_tensor partial;
-    hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)p->batch, c->parts, (int64_t)p->m, (int64_t)p->n), &partial, error);
+    const hd_shape shape = HD_SHAPE((int64_t)p->batch, c->parts, (int64_t)p->m, (int64_t)p->n);
+    hd_status status = hdi_rows_temporary(lowering, HD_F32, shape, &partial, error);
     if (status) return status;
     request.out = partial;
     request.chain = NULL;
@@ -626,28 +642,21 @@ static hd_status launch_library(const product *p, const config *c, hdi_lowering 
     enum { WORKSPACE_BYTES = 32 << 20 }; /* what the makers of cuBLASLt advise for their newest devices */
     hdi_tensor out = p->request->out, workspace;
     hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE(WORKSPACE_BYTES), &workspace, error);
-    if (!status && p->request->chain) status = hdi_rows_temporary(lowering, p->type, HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n), &out, error);
+    const hd_shape shape = HD_SHAPE((int64_t)p->batch, (int64_t)p->m, (int64_t)p->n);
+    if (!status && p->request->chain) status = hdi_rows_temporary(lowering, p->type, shape, &out, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
-    launch->kernel = (hdi_kernel){ .module = c->module, .spec_count = HDI_PRODUCT_CONSTANTS };
-    uint32_t *spec = launch->kernel.spec;
-    spec[HDI_PRODUCT_OUT_TYPE] = (uint32_t)out.dtype;
-    spec[HDI_PRODUCT_A_TYPE] = (uint32_t)p->a.tensor->dtype;
-    spec[HDI_PRODUCT_B_TYPE] = (uint32_t)p->b.tensor->dtype;
-    spec[HDI_PRODUCT_M] = (uint32_t)p->m;
-    spec[HDI_PRODUCT_N] = (uint32_t)p->n;
-    spec[HDI_PRODUCT_K] = (uint32_t)p->k;
-    spec[HDI_PRODUCT_A_ALONG_K] = p->a.along_k;
-    spec[HDI_PRODUCT_B_ALONG_K] = p->b.along_k;
-    spec[HDI_PRODUCT_A_LINE] = (uint32_t)(p->a.along_k ? p->a.line : p->a.depth);
-    spec[HDI_PRODUCT_B_LINE] = (uint32_t)(p->b.along_k ? p->b.line : p->b.depth);
-    spec[HDI_PRODUCT_A_FIRST] = (uint32_t)p->a.first;
-    spec[HDI_PRODUCT_B_FIRST] = (uint32_t)p->b.first;
-    spec[HDI_PRODUCT_BATCH] = (uint32_t)p->batch;
-    spec[HDI_PRODUCT_A_BATCH] = (uint32_t)p->a.batch[BATCH_AXES - 1];
-    spec[HDI_PRODUCT_B_BATCH] = (uint32_t)p->b.batch[BATCH_AXES - 1];
-    spec[HDI_PRODUCT_WORKSPACE] = WORKSPACE_BYTES;
+    const uint64_t constants[HDI_PRODUCT_CONSTANTS] = {
+        [HDI_PRODUCT_A_TYPE] = p->a.tensor->dtype, [HDI_PRODUCT_B_TYPE] = p->b.tensor->dtype,
+        [HDI_PRODUCT_OUT_TYPE] = out.dtype, [HDI_PRODUCT_M] = p->m, [HDI_PRODUCT_N] = p->n, [HDI_PRODUCT_K] = p->k,
+        [HDI_PRODUCT_A_ALONG_K] = p->a.along_k, [HDI_PRODUCT_A_LINE] = p->a.along_k ? p->a.line : p->a.depth,
+        [HDI_PRODUCT_B_ALONG_K] = p->b.along_k, [HDI_PRODUCT_B_LINE] = p->b.along_k ? p->b.line : p->b.depth,
+        [HDI_PRODUCT_A_FIRST] = p->a.first, [HDI_PRODUCT_A_BATCH] = p->a.batch[BATCH_AXES - 1],
+        [HDI_PRODUCT_B_FIRST] = p->b.first, [HDI_PRODUCT_B_BATCH] = p->b.batch[BATCH_AXES - 1],
+        [HDI_PRODUCT_BATCH] = p->batch, [HDI_PRODUCT_WORKSPACE] = WORKSPACE_BYTES };
+    launch->kernel = (hdi_kernel){ .module = c->option->module, .spec_count = HDI_PRODUCT_CONSTANTS };
+    for (uint32_t i = 0; i < HDI_PRODUCT_CONSTANTS; i++) launch->kernel.spec[i] = (uint32_t)constants[i];
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
     hdi_launch_bind(launch, p->b.tensor, HDI_READ);
     hdi_launch_bind(launch, &out, HDI_WRITE);
@@ -661,7 +670,8 @@ static hd_status launch_library(const product *p, const config *c, hdi_lowering 
 }
 
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
-static hd_status floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
+static hd_status floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
+                                  hdi_tensor *out_halves, hd_error *error) {
     const float most = 65504;
     const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } }, .step_count = 1,
                               .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
@@ -694,12 +704,14 @@ static hd_status codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering,
     return HD_OK;
 }
 
-static hd_status lower_product(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error) {
+static hd_status lower_product(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
+                               hd_error *error) {
     const hdi_request *request = p->request;
     config c;
     hd_status status = HD_OK;
     if (!take_option(p, option, &c))
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                        "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
     if (c.packs) {
         hdi_tensor packed;
@@ -707,7 +719,7 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
         return status ? status : launch_product(p, &c, &packed, lowering, error);
     }
     if (!c.halves[0] && !c.halves[1]) {
-        if (c.module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
+        if (c.option->module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
         return c.parts > 1 ? launch_parts(p, &c, lowering, error) : launch_product(p, &c, p->a.tensor, lowering, error);
     }
     hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
@@ -718,7 +730,8 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     if (c.halves[1] && !status) status = codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
     if (!status) status = read_product(&request_of_halves, &halves, error);
     halves.type = p->type;
-    return status ? status : lower_product(&halves, c.measured ? c.option : NULL, lowering, error); /* both are f16 now */
+    /* both are f16 now */
+    return status ? status : lower_product(&halves, c.measured ? c.option : NULL, lowering, error);
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
