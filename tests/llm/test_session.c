@@ -149,6 +149,7 @@ static void prompts_run_beside_next_tokens(void **state) {
     (void)state;
     mixed_on("cpu");
     mixed_on("vulkan");
+    mixed_on("cuda");
 }
 
 int main(void) {
