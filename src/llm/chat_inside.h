@@ -117,7 +117,7 @@ typedef struct hdl_parser {
     hdl_lexer     lexer;
     hdl_word      word, peek; /* this one and the next */
     uint32_t      depth;
-    hdl_node      nothing;    /* stands for nodes that there was no memory for; what a failure leaves is never walked */
+    hdl_node      nothing;    /* in place of a node without memory; no tree is walked after a failure */
 } hdl_parser;
 
 void hdl_parse_next(hdl_parser *p);
@@ -127,7 +127,7 @@ void hdl_parse_expect(hdl_parser *p, hdl_word_kind kind, const char *text);
 /* "unexpected ..." at this word. */
 void hdl_parse_wrong(hdl_parser *p, const char *wanted);
 hdl_node *hdl_parse_node(hdl_parser *p, hdl_node_kind kind, uint32_t at, hdl_node *a, hdl_node *b);
-/* Adds to a list; the node's depth is that of what it holds and one more. */
+/* Adds `child` to a list of `parent`, whose depth is one more than that of its deepest child. */
 void hdl_parse_add(hdl_parser *p, hdl_node *parent, hdl_node ***tail, hdl_node *child);
 hdl_node *hdl_parse_expression(hdl_parser *p);
 /* The same without "a if b else c". */
@@ -186,7 +186,7 @@ bool hdl_equal(hdl_chat_run *run, hdl_value a, hdl_value b);
 /* a < b: -1, 0, 1; fails for what has no order. */
 int hdl_order(hdl_chat_run *run, uint32_t at, hdl_value a, hdl_value b);
 bool hdl_contains(hdl_chat_run *run, uint32_t at, hdl_value whole, hdl_value part);
-/* Items, characters or keys; fails for what has none of them. -1 then. */
+/* Number of items, characters or keys; what has none of them fails and gives -1. */
 int64_t hdl_length(hdl_chat_run *run, uint32_t at, hdl_value v);
 /* The items that a loop goes through. */
 hdl_list hdl_items(hdl_chat_run *run, uint32_t at, hdl_value v);

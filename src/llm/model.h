@@ -1,4 +1,4 @@
-/* model.h: a GGUF file as a model: its figures, its vocabulary, its weights by role. Read-only once opened. */
+/* model.h: a GGUF file as a model: its figures, its vocabulary, its weights. Read-only once opened. */
 #ifndef HDL_MODEL_H
 #define HDL_MODEL_H
 
@@ -23,7 +23,7 @@ typedef struct hdl_weight {
     const hdl_tensor_row *row;
     bool            present;
     hdl_gguf_tensor tensor;
-    hd_dtype        dtype;   /* on the device: the file's, but i2s.h's for Microsoft's i2_s */
+    hd_dtype        dtype;   /* on the device: the file's; i2_s is unpacked to hdl_i2s_dtype */
     hd_shape        shape;
     float           scale;   /* the product's result is multiplied by it; 1 for none */
 } hdl_weight;
@@ -52,9 +52,10 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error);
 /* ---- weights.c ---- */
 /* Finds and checks every weight. */
 hd_status hdl_weights_find(hd_model *model, hd_error *error);
-/* The weight called so in its family's list; `layer` is for those of a layer. */
+/* The weight by its name in the family's list; `layer` counts for weights of layers only. One that is not there has
+ * `present` false. */
 const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const char *name);
-/* What a weight is called in the file, and as an input of a program; of a layer that goes by no number: without it. */
+/* What a weight is called in the file, and as an input of a program. HDL_NO_LAYER leaves out the number of its layer. */
 enum { HDL_WEIGHT_NAME = 64 };
 #define HDL_NO_LAYER UINT32_MAX
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]);

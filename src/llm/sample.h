@@ -25,11 +25,11 @@ void hdl_sampler_destroy(hdl_sampler *sampler);
 /* The next token, and one more draw done. The logits are left as they are. Statuses: INVALID_ARGUMENT: a logit is NaN
  * (the text says which), or all are -infinity; the sampler is then as before. */
 hd_status hdl_sampler_draw(hdl_sampler *sampler, const float *logits, int32_t *out_id, hd_error *error);
-/* Do the `count` largest logits say all that the next draw needs? They do where top_k or temperature 0 leaves so few, and
- * penalties only lower scores: then each token said lately can let one from behind in, and no more. */
+/* True where the `count` largest logits decide the next draw. That takes a top_k or temperature 0, and penalties that only
+ * lower scores: each token said lately may then fall back and make room for one token behind it. */
 bool hdl_sampler_needs_only(const hdl_sampler *sampler, size_t count);
-/* hdl_sampler_draw from these, as hd_top_k orders them: where hdl_sampler_needs_only, the token and the statuses that the whole
- * row gives. INVALID_ARGUMENT also for ids that are none. */
+/* hdl_sampler_draw from the largest logits alone, in the order of hd_top_k. Where hdl_sampler_needs_only is true, token and
+ * status are those of the whole row. INVALID_ARGUMENT also for ids that are none. */
 hd_status hdl_sampler_draw_from(hdl_sampler *sampler, const int32_t *ids, const float *logits, size_t count,
                                 int32_t *out_id, hd_error *error);
 /* Tells that the token was said, by the model or in the prompt: penalties go by it. Ids outside of the vocabulary are

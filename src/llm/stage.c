@@ -245,11 +245,11 @@ hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_pla
  * anew only where pages were taken or given back, or the rows are other sequences'. */
 static hd_status write_table(hdl_stage *stage) {
     const hdl_pages *pages = stage->pages;
-    if (stage->table_version == pages->version) return HD_OK;
+    if (stage->table_version == pages->shown_version) return HD_OK;
     stage->table_version = 0;
     const uint64_t bytes = (uint64_t)pages->shown_count * pages->width * sizeof *pages->shown;
     const hd_status status = hd_buffer_write(stage->table, 0, pages->shown, bytes);
-    if (!status) stage->table_version = pages->version;
+    if (!status) stage->table_version = pages->shown_version;
     return status;
 }
 

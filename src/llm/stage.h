@@ -33,7 +33,7 @@ typedef struct hdl_stage {
     uint32_t    buffer_count, buffer_capacity;
     hd_buffer  *cache;                   /* [layer][keys, values][page][256][Hkv][D], f16 */
     hd_buffer  *table;                   /* the pages of each row of a run */
-    uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
+    uint64_t    table_version;           /* pages->shown_version of what it holds; 0: nothing valid */
     hdl_sized  *plans;
     uint32_t    plan_count, plan_capacity;
     hd_buffer  *slots[2], *hidden[2];    /* of a streamed stage: weights of two layers; a layer's input and output in turn */
@@ -71,7 +71,7 @@ hd_status hdl_stage_buffer(hdl_stage *stage, const hd_buffer_desc *desc, hd_buff
 /* Writes a weight into a buffer; `loading` may be NULL. */
 hd_status hdl_stage_fill(hdl_stage *stage, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading);
 hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer);
-/* Writes positions, past, last, and the table of pages where it is another one than before. */
+/* Writes positions, past and last, and the table of pages where it changed. */
 hd_status hdl_stage_write(hdl_stage *stage, const hdl_run *run, hd_plan *plan);
 hd_status hdl_streamed_load(hdl_stage *stage);
 hd_status hdl_streamed_run(hdl_stage *stage, const hdl_run *run, uint64_t *inout_recorded);

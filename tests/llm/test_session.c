@@ -82,7 +82,8 @@ static void compare(hd_session *session, hd_session *lone, const uint32_t held[S
     }
 }
 
-static void mixed_on(const char *backend) {
+/* `layers`: on the device, as hd_session_desc.device_layers; the others on the CPU, or travelling. */
+static void mixed_on(const char *backend, int layers, int stream) {
     hd_device *device;
     hd_model *model;
     hd_session *session, *lone;
@@ -100,6 +101,8 @@ static void mixed_on(const char *backend) {
     hd_session_desc desc = { .device = device, .math = HD_MATH_EXACT, .context = CONTEXT, .chunk = CHUNK };
     CHECK(hd_session_create(model, &desc, &lone));
     desc.sequences = SEQUENCES;
+    desc.device_layers = layers;
+    desc.stream = stream;
     CHECK(hd_session_create(model, &desc, &session));
     static const struct { uint32_t sequence, count; } rows[][6] = { /* a step each, in the order of its tokens */
         { { 3, 5 }, { 0, 1 } },
@@ -117,7 +120,7 @@ static void mixed_on(const char *backend) {
         CHECK(hd_session_get_stats(session, &before));
         CHECK(hd_session_step(session, steps, count));
         CHECK(hd_session_get_stats(session, &after));
-        assert_int_equal(after.submissions, before.submissions + 1);
+        if (layers == 0) assert_int_equal(after.submissions, before.submissions + 1);
         compare(session, lone, held, steps, count, v);
     }
     while (held[1] < 250) {
@@ -147,12 +150,20 @@ static void mixed_on(const char *backend) {
 
 static void prompts_run_beside_next_tokens(void **state) {
     (void)state;
-    mixed_on("cpu");
-    mixed_on("vulkan");
+    mixed_on("cpu", 0, 0);
+    mixed_on("vulkan", 0, 0);
+    mixed_on("cuda", 0, 0);
+}
+
+static void layers_may_be_anywhere(void **state) {
+    (void)state;
+    mixed_on("vulkan", 1, 0);
+    mixed_on("vulkan", -1, 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(sizes_are_the_next_ones),
-                                        cmocka_unit_test(prompts_run_beside_next_tokens) };
+                                        cmocka_unit_test(prompts_run_beside_next_tokens),
+                                        cmocka_unit_test(layers_may_be_anywhere) };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
