@@ -15,9 +15,13 @@ static int translate(cli_session *session, const char *text) {
         const size_t letters = (size_t)(at + item - word);
         const bool gpu = letters == 3 && memcmp(word, "gpu", 3) == 0, cpu = letters == 3 && memcmp(word, "cpu", 3) == 0;
         const bool share = letters > 0 && word[letters - 1] == '%';
-        if (!gpu && !cpu && !share) return cli_usage(session->command, "--route is auto, cpu, gpu, or a list such as matmul=gpu,v3-v9=60%%,rest=cpu, not \"%s\"", text);
+        if (!gpu && !cpu && !share)
+            return cli_usage(session->command,
+                             "--route is auto, cpu, gpu, or a list such as matmul=gpu,v3-v9=60%%,rest=cpu, not \"%s\"",
+                             text);
         const int kept = (int)(share ? item : (size_t)(word - at));
-        out += snprintf(out, room - (size_t)(out - session->route), "%.*s%s%s", kept, at, gpu ? "device" : cpu ? "beside" : "", at[item] ? "," : "");
+        out += snprintf(out, room - (size_t)(out - session->route), "%.*s%s%s", kept, at,
+                        gpu ? "device" : cpu ? "beside" : "", at[item] ? "," : "");
         at += item;
         if (*at == 0) return CLI_OK;
     }
@@ -32,7 +36,9 @@ int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_de
     if (code || all_cpu) return code;
     const hd_device_info *info = hd_device_get_info(session->device);
     if (info->kind == HD_DEVICE_CPU) { /* automatic: there is nothing to choose between */
-        if (!automatic && hd_context_strict(session->context)) return cli_fail(session->command, "--route %s: the device is %s, and no GPU; name one with --device", text, info->id);
+        if (!automatic && hd_context_strict(session->context))
+            return cli_fail(session->command, "--route %s: the device is %s, and no GPU; name one with --device", text,
+                            info->id);
         if (!automatic) fprintf(stderr, "heddle: --route %s: the device is %s, and no GPU: everything runs there\n", text, info->id);
         return CLI_OK;
     }

@@ -6,7 +6,8 @@
 
 enum { FEW_ROWS = 8, SHAPES = 2, MOST_COPIES = 64, COPIES = 8, COLUMNS = 5, HEADS = 32, KEY_HEADS = 8, HEAD = 128, PAGE = 256, NAME = 24 };
 #define LARGE_WEIGHTS (1 << 22)            /* elements of a matrix, from which on the one by the queries' is no larger than the others */
-#define SPREAD_BYTES  (160u << 20)         /* of inputs in a program, so that no cache holds them from one run to the next: weights, or a layer's keys */
+/* Inputs of a program, weights or a layer's keys: more than a cache holds from one run to the next. */
+#define SPREAD_BYTES  (160u << 20)
 #define SPREAD_HOST   (8u << 20)           /* the same on a processor, where they take their time */
 #define QUICK_NS      UINT64_C(40000000)   /* programs that are predicted to take longer are left out */
 #define LONG_NS       UINT64_C(400000000)
@@ -34,7 +35,8 @@ static hd_value build_product(hd_program *p, size_t copy, hd_dtype type, shape s
 }
 /* The beginning of a feed-forward layer: normalised rows times two matrices. */
 static hd_value build_merged(hd_program *p, size_t copy, hd_dtype type, shape s) {
-    const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k)), weight = input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k));
+    const hd_value x = input(p, "x", copy, "-1 1", HD_F32, HD_SHAPE(s.rows, s.k));
+    const hd_value weight = input(p, "g", copy, "0.5 1.5", HD_F32, HD_SHAPE(s.k));
     const hd_value rows = hd_rms_norm(p, x, weight, 1e-6f);
     const hd_value gate = hd_matmul_with(p, rows, input(p, "v", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
     const hd_value up = hd_matmul_with(p, rows, input(p, "w", copy, "-0.05 0.05", type, HD_SHAPE(s.n, s.k)), HD_TRANSPOSE_B);
@@ -72,8 +74,12 @@ static hd_value build_elementwise(hd_program *p, size_t copy, hd_dtype type, sha
     const hd_shape all = HD_SHAPE(s.rows, s.n);
     return hd_add(p, input(p, "x", copy, "-1 1", type, all), input(p, "y", copy, "-1 1", type, all));
 }
-static hd_value build_reduce(hd_program *p, size_t copy, hd_dtype type, shape s) { return hd_sum(p, input(p, "x", copy, "0 1", type, HD_SHAPE(s.rows, s.n)), -1); }
-static hd_value build_softmax(hd_program *p, size_t copy, hd_dtype type, shape s) { return hd_softmax(p, input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n)), -1); }
+static hd_value build_reduce(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    return hd_sum(p, input(p, "x", copy, "0 1", type, HD_SHAPE(s.rows, s.n)), -1);
+}
+static hd_value build_softmax(hd_program *p, size_t copy, hd_dtype type, shape s) {
+    return hd_softmax(p, input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n)), -1);
+}
 static hd_value build_norm(hd_program *p, size_t copy, hd_dtype type, shape s) {
     const hd_value x = input(p, "x", copy, "-4 4", type, HD_SHAPE(s.rows, s.n));
     return hd_rms_norm(p, x, input(p, "g", copy, "0.5 1.5", type, HD_SHAPE(s.n)), 1e-6f);
@@ -101,8 +107,10 @@ static const group groups[] = {
     { "matvec", build_product, build_products, WEIGHTS, { HD_Q4_0, HD_F16 }, { 1, 2, 4, 8 }, { 1, 8 }, WEIGHT_SIZES },
     { "merged", build_merged, build_normed_products, { HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_F16 }, { HD_Q4_0 }, { 1, 8 }, { 1 }, WEIGHT_SIZES },
     { "matmul", build_product, NULL, WEIGHTS, { HD_Q4_0, HD_F16 }, { 16, 64, 128, 256, 512 }, { 64 }, WEIGHT_SIZES },
-    { "attention", build_attention, NULL, { HD_F16, HD_F32 }, { HD_F16 }, { 1, 8, 64, 512 }, { 1 }, { { { 512, 1 }, { 768, 1 } }, { { 1024, 1 }, { 2048, 1 } }, { { 4096, 1 }, { 6144, 1 } } } },
-    { "elementwise", build_elementwise, NULL, { HD_F32, HD_F16 }, { HD_F32 }, { 1 }, { 1 }, { { { 4096, 1 }, { 12288, 1 } }, { { 1 << 18, 1 }, { 655360, 1 } }, { { 1 << 22, 1 }, { 10485760, 1 } } } },
+    { "attention", build_attention, NULL, { HD_F16, HD_F32 }, { HD_F16 }, { 1, 8, 64, 512 }, { 1 },
+      { { { 512, 1 }, { 768, 1 } }, { { 1024, 1 }, { 2048, 1 } }, { { 4096, 1 }, { 6144, 1 } } } },
+    { "elementwise", build_elementwise, NULL, { HD_F32, HD_F16 }, { HD_F32 }, { 1 }, { 1 },
+      { { { 4096, 1 }, { 12288, 1 } }, { { 1 << 18, 1 }, { 655360, 1 } }, { { 1 << 22, 1 }, { 10485760, 1 } } } },
     { "reduce", build_reduce, NULL, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
     { "softmax", build_softmax, NULL, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
     { "norm", build_norm, NULL, { HD_F32 }, { HD_F32 }, { 1, 16, 64, 1024 }, { 64 }, ROW_SIZES },
@@ -168,22 +176,34 @@ static int keep(const measure *m, choices *all, const hd_kernel_choice *choice) 
     return CLI_OK;
 }
 
-/* One class. What the device cannot compute, or has no memory for, is passed over. */
-static int measure_class(measure *m, const measure_device *device, const group *g, hd_dtype type, int64_t rows, size_t size, bool quick, choices *all) {
+/* A class of work that is measured together. */
+typedef struct work_class {
+    const group *group;
+    hd_dtype     type;
+    int64_t      rows;
+    size_t       size;
+} work_class;
+
+/* What the device cannot compute, or has no memory for, is passed over. */
+static int measure_class(measure *m, const measure_device *device, const work_class *work, bool quick, choices *all) {
+    const group *g = work->group;
     hd_program *programs[SHAPES];
     size_t count = 0;
     hd_kernel_choice choice;
     for (size_t i = 0; i < SHAPES; i++) {
         const size_t nth = quick ? 0 : i;
-        const bool company = i > 0 && g->beside && rows <= FEW_ROWS;
+        const bool company = i > 0 && g->beside && work->rows <= FEW_ROWS;
         if (quick && i > 0 && !company) break;
-        const shape s = { rows, g->sizes[size][nth].n, g->sizes[size][nth].k };
-        programs[count] = make_program(m, device, company ? g->beside : g->build, type, s, quick ? QUICK_NS : LONG_NS);
+        const shape s = { work->rows, g->sizes[work->size][nth].n, g->sizes[work->size][nth].k };
+        programs[count] = make_program(m, device, company ? g->beside : g->build, work->type, s, quick ? QUICK_NS : LONG_NS);
         if (programs[count]) count++;
     }
-    const hd_status status = count ? hd_device_tune_kernels(device->device, (const hd_program *const *)programs, count, (uint32_t)m->samples, &choice) : HD_OK;
+    const hd_program *const *list = (const hd_program *const *)programs;
+    hd_status status = HD_OK;
+    if (count) status = hd_device_tune_kernels(device->device, list, count, (uint32_t)m->samples, &choice);
     for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);
-    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE) {
+    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY ||
+        status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE) {
         cli_session_forget(m->session);
         return CLI_OK;
     }
@@ -194,12 +214,14 @@ static int measure_class(measure *m, const measure_device *device, const group *
 static int measure_group(measure *m, const measure_device *device, const group *g, bool quick, choices *all) {
     const hd_dtype *types = quick ? g->quick_types : g->types;
     const int64_t *rows = quick ? g->quick_rows : g->rows;
-    const size_t type_room = quick ? CLI_COUNT(g->quick_types) : CLI_COUNT(g->types), row_room = quick ? CLI_COUNT(g->quick_rows) : CLI_COUNT(g->rows);
+    const size_t type_room = quick ? CLI_COUNT(g->quick_types) : CLI_COUNT(g->types);
+    const size_t row_room = quick ? CLI_COUNT(g->quick_rows) : CLI_COUNT(g->rows);
+    const size_t sizes = quick ? 2 : CLI_COUNT(g->sizes);
     int code = CLI_OK;
     for (size_t t = 0; t < type_room && types[t] != HD_DTYPE_NONE; t++)
         for (size_t r = 0; r < row_room && rows[r] > 0; r++)
-            for (size_t size = quick ? 1 : 0; size < (quick ? 2 : CLI_COUNT(g->sizes)) && !code && !measure_is_ended(); size++)
-                code = measure_class(m, device, g, types[t], rows[r], size, quick, all);
+            for (size_t size = quick ? 1 : 0; size < sizes && !code && !measure_is_ended(); size++)
+                code = measure_class(m, device, &(work_class){ g, types[t], rows[r], size }, quick, all);
     return code;
 }
 

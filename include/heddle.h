@@ -385,7 +385,8 @@ typedef struct hd_kernel_choice {
  *  measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (programs of several classes), LIMIT (too many choices),
  *  OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (it could not be kept), those of hd_plan_create. Any thread. */
-HD_API hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out_choice);
+HD_API hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count,
+                                        uint32_t rounds, hd_kernel_choice *out_choice);
 /** Forgets what was measured, choices of kernels too, on disk too: assumptions take its place. Statuses: NULL_POINTER, IO. Any thread. */
 HD_API hd_status hd_device_untune(hd_device *device);
 /** What is known or assumed of the device; parameters as hd_devices. Any thread. */
@@ -431,7 +432,8 @@ typedef struct hd_buffer_desc {
     hd_buffer_use use;
     const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
     void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU device only. It begins at
-                            a multiple of 8, outlives the buffer and the runs that use it, and is read-only where nothing on the device writes it:
+                            a multiple of 8, outlives the buffer and the runs that use it,
+                                and is read-only where nothing on the device writes it:
                             a file's mapping will do. NULL: new memory */
 } hd_buffer_desc;
 
@@ -772,8 +774,10 @@ typedef struct hd_plan_stats {
     uint64_t measured_runs;       /* of route "auto": runs that were timed, segment by segment, to learn from */
     uint64_t measured_ns;         /* of route "auto": what a run takes as it is placed now, with the writes before it and the reads behind it;
                                      0: it ran too seldom there */
-    uint64_t least_ns;            /* the least that a run was measured to take at any places; measured_ns / least_ns - 1 is the regret; 0 likewise */
-    uint64_t tried_runs;          /* of route "auto": runs at other places than those that were known to be fastest, to see what they take */
+    /* the least that a run was measured to take at any places; measured_ns / least_ns - 1 is the regret; 0 likewise */
+    uint64_t least_ns;
+    /* of route "auto": runs at other places than those that were known to be fastest, to see what they take */
+    uint64_t tried_runs;
 } hd_plan_stats;
 /** Reads the counters. Statuses: NULL_POINTER. */
 HD_API hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats);

@@ -70,7 +70,8 @@ typedef enum hd_tokenize_flags {
 
 /** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
  *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
-HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count);
+HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags,
+                                   int32_t *out_tokens, size_t *count);
 /** The bytes that a token stands for, which may be part of a character; valid as long as the model. @param out_bytes their
  *  number. @return NULL for an id that is none. */
 HD_API const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *out_bytes);
@@ -189,7 +190,8 @@ typedef struct hd_sampling {
     float    repeat_penalty;    /* scores above 0 of tokens said lately are divided by it, others multiplied by it; 0 or 1: off */
     float    frequency_penalty; /* taken off a score for each time the token was said lately; 0: off */
     float    presence_penalty;  /* taken off a score once when the token was said lately; 0: off */
-    uint32_t penalty_window;    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the answer; 0: 64 */
+    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the answer; 0: 64 */
+    uint32_t penalty_window;
 } hd_sampling;
 
 /** Why an answer ended. */

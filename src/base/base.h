@@ -131,7 +131,7 @@ uint32_t hdi_quota_processors(const char *groups, const char *root);
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
-/* ---- a thread pool (thread_pool.c): threads that stay, and share short loops and large copies with whoever has one. NULL is a thread pool of nobody ---- */
+/* ---- a thread pool (thread_pool.c): its threads share in short loops and large copies. NULL: a pool without threads ---- */
 typedef struct hdi_thread_pool hdi_thread_pool;
 /* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, others are below the thread pool's most. Workers compute
  * with the default floating-point environment. */

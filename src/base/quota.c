@@ -31,7 +31,8 @@ static uint32_t allowed(uint64_t quota, uint64_t period) {
 static uint32_t allowed_by(const char *group) {
     uint64_t time[2], period[2];
     if (read_numbers(group, "cpu.max", time) == 2) return allowed(time[0], time[1]); /* version 2 */
-    if (read_numbers(group, "cpu.cfs_quota_us", time) && read_numbers(group, "cpu.cfs_period_us", period)) return allowed(time[0], period[0]);
+    if (read_numbers(group, "cpu.cfs_quota_us", time) && read_numbers(group, "cpu.cfs_period_us", period))
+        return allowed(time[0], period[0]);
     return UINT32_MAX;
 }
 

@@ -125,7 +125,8 @@ void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers) {
     if (!thread_pool || atomic_load(&thread_pool->count) >= HDI_MIN(workers, atomic_load(&thread_pool->most))) return;
     pthread_mutex_lock(&thread_pool->mutex);
     for (uint32_t count; (count = atomic_load(&thread_pool->count)) < HDI_MIN(workers, atomic_load(&thread_pool->most));) {
-        if (pthread_create(&thread_pool->threads[count - 1], NULL, worker_main, thread_pool) == 0) atomic_store(&thread_pool->count, count + 1);
+        if (pthread_create(&thread_pool->threads[count - 1], NULL, worker_main, thread_pool) == 0)
+            atomic_store(&thread_pool->count, count + 1);
         else atomic_store(&thread_pool->most, count);
     }
     pthread_mutex_unlock(&thread_pool->mutex);
@@ -148,7 +149,8 @@ void hdi_thread_pool_free(hdi_thread_pool *thread_pool) {
 
 /* Wakes as many of the sleepers as `work_ns` is worth, those counted that are awake. Are any left asleep? */
 static bool wake(hdi_thread_pool *thread_pool, uint64_t work_ns) {
-    const uint32_t sleepers = atomic_load(&thread_pool->sleepers), others = atomic_load(&thread_pool->count) - 1, awake = others - HDI_MIN(sleepers, others);
+    const uint32_t sleepers = atomic_load(&thread_pool->sleepers), others = atomic_load(&thread_pool->count) - 1;
+    const uint32_t awake = others - HDI_MIN(sleepers, others);
     const uint64_t wanted = HDI_MIN(work_ns / WAKE_NS, (uint64_t)others);
     if (wanted <= awake) return sleepers > 0;
     pthread_mutex_lock(&thread_pool->mutex);
@@ -162,18 +164,22 @@ static bool wake(hdi_thread_pool *thread_pool, uint64_t work_ns) {
 /* A place for a loop that nobody has, or NULL. */
 static shared_loop *take_loop(hdi_thread_pool *thread_pool) {
     for (uint32_t i = 0; i < LOOPS; i++)
-        if (!atomic_load(&thread_pool->loops[i].taken) && !atomic_exchange(&thread_pool->loops[i].taken, true)) return &thread_pool->loops[i];
+        if (!atomic_load(&thread_pool->loops[i].taken) && !atomic_exchange(&thread_pool->loops[i].taken, true))
+            return &thread_pool->loops[i];
     return NULL;
 }
 
 /* Opens a loop's indices from `first` on to all workers, and runs it with them. */
-static void share(hdi_thread_pool *thread_pool, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first, uint64_t count, uint64_t work_ns) {
+static void share(hdi_thread_pool *thread_pool, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first,
+                  uint64_t count, uint64_t work_ns) {
     const int64_t all = (int64_t)(count - first);
     int64_t ran = 0;
     loop->run = run;
     loop->user = user;
     loop->end = count;
-    atomic_store_explicit(&loop->grain, (int64_t)HDI_MAX(count / (atomic_load(&thread_pool->count) * (uint64_t)PARTS), UINT64_C(1)), memory_order_relaxed);
+    atomic_store_explicit(&loop->grain,
+                          (int64_t)HDI_MAX(count / (atomic_load(&thread_pool->count) * (uint64_t)PARTS), UINT64_C(1)),
+                          memory_order_relaxed);
     atomic_store(&loop->done, 0);
     atomic_store(&loop->left, all);
     if (wake(thread_pool, work_ns)) {
@@ -250,7 +256,8 @@ __attribute__((target("avx512f"))) static size_t stream_blocks(char *to, const c
     size_t done = 0;
     for (; bytes - done >= PAGE * PAGES; done += PAGE * PAGES)
         for (size_t line = done; line < done + PAGE; line += 64)
-            for (size_t at = line; at < line + PAGE * PAGES; at += PAGE) _mm512_stream_si512((void *)(to + at), _mm512_loadu_si512(from + at));
+            for (size_t at = line; at < line + PAGE * PAGES; at += PAGE)
+                _mm512_stream_si512((void *)(to + at), _mm512_loadu_si512(from + at));
     return done;
 }
 
@@ -296,6 +303,10 @@ static void share_copy(hdi_thread_pool *thread_pool, host_copy copy) {
     hdi_thread_pool_run(thread_pool, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES), copy.bytes / COPIED_PER_NS);
 }
 
-void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) { share_copy(thread_pool, (host_copy){ to, from, bytes, false }); }
+void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) {
+    share_copy(thread_pool, (host_copy){ to, from, bytes, false });
+}
 
-void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) { share_copy(thread_pool, (host_copy){ to, from, bytes, true }); }
+void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) {
+    share_copy(thread_pool, (host_copy){ to, from, bytes, true });
+}

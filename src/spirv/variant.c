@@ -27,7 +27,9 @@ static void note(pruning *p, uint32_t id, uint32_t what) {
 /* ---- values that are known ---- */
 
 /* Numbers of 32 bits and bools: what branches are about. */
-static bool is_plain(const hdi_spirv_type *type) { return type->count == 1 && (type->kind == 'b' || (type->kind == 'i' && type->width == 32)); }
+static bool is_plain(const hdi_spirv_type *type) {
+    return type->count == 1 && (type->kind == 'b' || (type->kind == 'i' && type->width == 32));
+}
 
 static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
     const uint32_t def = hdi_spirv_find(p->m, id);
@@ -41,10 +43,14 @@ static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
 static void note_value(pruning *p, const uint32_t *words) {
     const uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16, first = opcode == SpvOpExtInst ? 5 : 3;
     uint64_t a = 0, b = 0, bits = 0;
-    if (length < first + 1 || length > first + 2 || opcode == SpvOpLoad || !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1])))) return;
+    if (length < first + 1 || length > first + 2 || opcode == SpvOpLoad ||
+        !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1]))))
+        return;
     const bool a_known = value_of(p, words[first], &a), b_known = value_of(p, words[length - 1], &b);
     bool fine = a_known && b_known;
-    if (opcode == SpvOpExtInst) fine = fine && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set && hdi_spirv_calculate_glsl(words[4], a, b, 32, &bits);
+    if (opcode == SpvOpExtInst)
+        fine = fine && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set &&
+               hdi_spirv_calculate_glsl(words[4], a, b, 32, &bits);
     else fine = fine && hdi_spirv_calculate(opcode, a, b, 32, &bits);
     if (opcode == SpvOpBitcast && a_known) fine = true, bits = a;
     if (opcode == SpvOpLogicalAnd || opcode == SpvOpLogicalOr) { /* one may decide */
@@ -218,7 +224,8 @@ static void find_roots(hdi_spirv_module *m, uint32_t first) {
     for (uint32_t def = first; def < m->def_count; def++) {
         uint32_t opcode = hdi_spirv_def_opcode(m, def);
         if (opcode == SpvOpVariable) m->defs[def].detail = def;
-        else if (hdi_spirv_is_chain(opcode) && hdi_spirv_type_of(m, def)->kind == 'p') m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_def_words(m, def)[3]));
+        else if (hdi_spirv_is_chain(opcode) && hdi_spirv_type_of(m, def)->kind == 'p')
+            m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_def_words(m, def)[3]));
     }
 }
 

@@ -46,7 +46,9 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
 enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };
 static inline uint32_t hdcpu_amx_rows(uint32_t m) { return (m + 31u) / 32u * 32u; }
 static inline uint32_t hdcpu_amx_depth_tiles(uint32_t k) { return k / 32u + (k % 32u != 0); }
-static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) { return (uint64_t)hdcpu_amx_rows(m) * hdcpu_amx_depth_tiles(k) * 64u; }
+static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) {
+    return (uint64_t)hdcpu_amx_rows(m) * hdcpu_amx_depth_tiles(k) * 64u;
+}
 /* Where, in words, the packed tiles of a pair of 16 rows from row m on begin, those of the block from k0 on. */
 static inline uint64_t hdcpu_amx_packed_at(uint32_t m_all, uint32_t k_all, uint32_t m, uint32_t k0) {
     const uint32_t depth = HDI_MIN(k_all - k0, (uint32_t)HDCPU_AMX_DEPTH);
