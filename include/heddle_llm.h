@@ -130,9 +130,9 @@ typedef struct hd_fit {
  *  hd_device_open and hd_plan_estimate. */
 HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
 
-/** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
- *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either),
- *  OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
+/** Puts the model onto its devices. The CPU uses weights where the file is mapped. @param desc NULL for defaults.
+ *  @param out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit, on the
+ *  CPU beside a GPU neither), OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
 HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
 /** Ends the session and frees its memory. NULL is fine. */
 HD_API void hd_session_destroy(hd_session *session);

@@ -1,5 +1,5 @@
-/* quota.c: how much of the processors this process' control group may use. A container that is given two of 64 processors sees all of
- * them; threads beyond its share only take turns, and stand still once it is used up. */
+/* quota.c: the number of processors that this process' control group allows. A container that is given two of 64 processors sees
+ * all 64. Threads beyond its quota only take turns, and all stop when the quota of a period is used up. */
 #include "base/base.h"
 #include <stdio.h>
 #include <stdlib.h>

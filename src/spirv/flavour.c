@@ -70,8 +70,8 @@ static void find_barriers(hdi_flavour *w) {
 }
 
 /* PoCL 3.1, on which this flavour is tested, runs what stands behind a loop with barriers before the loop is over, unless a
- * barrier stands there as well. A GPU does not feel one more, so what is tested is what every driver gets. The whole workgroup
- * comes along: it met in each round, and nobody returned. */
+ * barrier stands there as well. One more barrier costs a GPU nothing, so every driver gets the code that is tested. The whole
+ * workgroup reaches it: all met at the loop's barrier in each round, and none returned. */
 static void close_loops(hdi_flavour *w) {
     const hdi_spirv_block *blocks = w->m->blocks;
     for (uint32_t b = 0; b < w->m->block_count; b++)

@@ -305,7 +305,7 @@ uint32_t hdi_flavour_atomic(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     return 0;
 }
 
-/* f32 add(u32 *p, f32 x): compares and exchanges until nobody came between. */
+/* f32 add(u32 *p, f32 x): compares and exchanges until no other invocation wrote in between. */
 static void put_adder(hdi_flavour *w, uint32_t id, uint32_t storage) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32), f32 = hdi_flavour_scalar(w, 'f', 32);
     const uint32_t pointer = hdi_flavour_pointer(w, storage, u32);

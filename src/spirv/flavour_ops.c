@@ -54,7 +54,7 @@ static uint32_t vector_within(hdi_flavour *w, uint32_t type_def, const uint32_t 
     return count > 1 && hdi_spirv_is_vector(hdi_spirv_type_at(w->m, type_def)) ? hdi_flavour_type(w, type_def) : 0;
 }
 
-/* Of the value, by indices that are one after the other in `path`. */
+/* The part of a value that the `count` indices in `path` lead to. */
 static uint32_t part(hdi_flavour *w, uint32_t type, uint32_t value, const uint32_t *path, uint32_t count) {
     uint32_t operands[HDI_SPIRV_MAX_TYPE_DEPTH + 2] = { value };
     memcpy(operands + 1, path, count * sizeof *path);

@@ -1,4 +1,4 @@
-/* fold.c: what a kernel comes to once its constants are given. First one pass over the blocks in reverse post-order: values
+/* fold.c: constant folding, once the specialisation constants are given. First one pass over the blocks in reverse post-order: values
  * that are known, values that equal another one, blocks that known conditions still reach. Then back from what has
  * effects: the values that are needed, and those needed outside of their own block. Floats are not calculated with, their
  * bits are only passed on: the device rounds as it does. Relies on all the checks; takes time in proportion to the words. */

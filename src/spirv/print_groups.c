@@ -77,7 +77,7 @@ static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const 
     return hdi_spirv_put_template(p, type_def, format, operands);
 }
 
-/* What is about ballots, which are four words of which two are used. */
+/* Ballots: four words, of which two are used. */
 static bool put_ballot(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, const uint32_t *words) {
     static const char *const counts[] = { "sg_mask_all()", "sg_mask_up_to()", "sg_mask_below()" };
     uint32_t a = def_at(p, words, opcode == SpvOpGroupNonUniformBallotBitCount ? 5 : 4);

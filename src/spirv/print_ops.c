@@ -330,7 +330,7 @@ static void put_bits(hdi_spirv_printer *p, uint32_t def, uint32_t i) {
     if (converts) hdi_spirv_put(p, ")");
 }
 
-/* The components of both sides lie one after the other, low bits first. */
+/* A bit cast keeps the order of the bits: components follow each other, low bits first. */
 static void put_bitcast(hdi_spirv_printer *p, uint32_t type_def, uint32_t def) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def), *from = hdi_spirv_type_of(p->m, def);
     bool vector = hdi_spirv_is_vector(type), converts = type->kind == 'f' && type->width > 16;

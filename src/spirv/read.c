@@ -79,7 +79,7 @@ static uint32_t text_words(const uint32_t *words, uint32_t count) {
     return 0;
 }
 
-/* What belongs to the operand that was just met decides what comes after it. */
+/* Some operands are followed by more, which depend on their value. */
 static void expect_more(hdi_spirv_operands *o) {
     static const char *const memory[8] = { "", "n", "c", "nc", "c", "nc", "cc", "ncc" };
     const char letter = o->letter, *more = NULL;

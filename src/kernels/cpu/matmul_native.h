@@ -31,7 +31,7 @@ static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n
     const uint64_t b = HDI_MAX((tile_n + 31u) * depth, (k + 15u) * few + 9u * 1024u);
     return (HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) + a + b) * sizeof(float);
 }
-/* Rows of 8-bit activations (dot_int8.h) are made of parts of so many elements, of so many bytes each. */
+/* Rows of 8-bit activations (dot_int8.h) consist of parts: elements of a part, and its bytes. */
 enum { HDCPU_INT8_PART = 256, HDCPU_INT8_PART_BYTES = 3 * HDCPU_INT8_PART + 64 };
 static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) { return hdi_divide_up(k, HDCPU_INT8_PART) * HDCPU_INT8_PART_BYTES; }
 

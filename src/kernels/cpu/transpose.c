@@ -11,7 +11,7 @@ typedef struct tile {
     uint32_t       r, c;  /* elements of the tile */
 } tile;
 
-/* ---- squares of vectors: so many lines of so many elements ---- */
+/* ---- square tiles of vectors ---- */
 
 typedef uint8_t  bytes16 __attribute__((vector_size(16)));
 typedef uint16_t halves8 __attribute__((vector_size(16)));
