@@ -35,7 +35,8 @@ int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
     if (!cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed) || !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
         !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) || !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
         !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) || !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &repeat) ||
-        !cli_get_fraction(args, "--frequency-penalty", -100, 100, 0, &frequency) || !cli_get_fraction(args, "--presence-penalty", -100, 100, 0, &presence) ||
+        !cli_get_fraction(args, "--frequency-penalty", -100, 100, 0, &frequency) ||
+        !cli_get_fraction(args, "--presence-penalty", -100, 100, 0, &presence) ||
         !cli_get_number(args, "--repeat-last-n", 1, 1u << 20, 64, &window) ||
         !cli_get_number(args, "-n", 0, 1u << 24, fallback, &most)) return CLI_USAGE;
     a->desc.sampling = (hd_sampling){ .seed = seed, .temperature = (float)temperature, .top_k = (uint32_t)top_k, .top_p = (float)top_p,
@@ -145,12 +146,15 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     const unsigned there = on_cpu ? fit.cpu_layers : fit.device_layers;
     if (there < llm->info.layers) snprintf(layers, sizeof layers, "%u of %u", there, (unsigned)llm->info.layers);
     else snprintf(layers, sizeof layers, "%u", there);
-    fprintf(stderr, "heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers, cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
+    fprintf(stderr, "heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers,
+            cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
     if (on_cpu) return;
     if (fit.streamed_layers)
-        fprintf(stderr, "heddle: stream  %u of %u layers travel to the device for every token: %s\n", (unsigned)fit.streamed_layers, (unsigned)llm->info.layers,
+        fprintf(stderr, "heddle: stream  %u of %u layers travel to the device for every token: %s\n",
+                (unsigned)fit.streamed_layers, (unsigned)llm->info.layers,
                 why_not_there(&llm->desc));
     if (fit.cpu_layers)
-        fprintf(stderr, "heddle: CPU     %u of %u layers, %s: %s\n", (unsigned)fit.cpu_layers, (unsigned)llm->info.layers, cli_bytes(fit.cpu_bytes, bytes),
+        fprintf(stderr, "heddle: CPU     %u of %u layers, %s: %s\n", (unsigned)fit.cpu_layers,
+                (unsigned)llm->info.layers, cli_bytes(fit.cpu_bytes, bytes),
                 why_not_there(&llm->desc));
 }

@@ -161,7 +161,8 @@ bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64
     const char *text = cli_get(args, name);
     *out = fallback;
     if (!text || (cli_number(text, high, out) && *out >= low)) return true;
-    cli_usage(args->command, "%s is a whole number of %llu to %llu, not \"%s\"", name, (unsigned long long)low, (unsigned long long)high, text);
+    cli_usage(args->command, "%s is a whole number of %llu to %llu, not \"%s\"", name, (unsigned long long)low,
+              (unsigned long long)high, text);
     return false;
 }
 

@@ -100,7 +100,8 @@ hd_program *batch_program(hd_context *context, const int64_t *sizes, size_t coun
     for (size_t i = 0; i < count && program; i++) {
         char name[3][24];
         for (size_t k = 0; k < 3; k++) snprintf(name[k], sizeof name[k], "%c%zu", "abc"[k], i);
-        const hd_value a = hd_input(program, name[0], HD_F32, HD_SHAPE(sizes[i])), b = hd_input(program, name[1], HD_F32, HD_SHAPE(sizes[i]));
+        const hd_value a = hd_input(program, name[0], HD_F32, HD_SHAPE(sizes[i]));
+        const hd_value b = hd_input(program, name[1], HD_F32, HD_SHAPE(sizes[i]));
         hd_output(program, name[2], hd_add(program, a, b));
     }
     if (!program || !hd_program_check(program)) return program;
@@ -206,10 +207,13 @@ static int print_mixes(const measure *m, const batches *all, size_t device) {
 /* What the first run of a task takes beyond transfers and computing, and what one that asks for the plan again does. */
 static void print_overhead(const batches *all, size_t device) {
     const measure_case *cases = &all->cases[device * MIXES * MODES * WAYS];
-    const double kept = cases[TRANSFERS].row.median_ns, first = cases[PLAN].row.first_ns - kept, again = fmax(cases[PLAN].row.median_ns - kept, 0);
+    const double kept = cases[TRANSFERS].row.median_ns, first = cases[PLAN].row.first_ns - kept;
+    const double again = fmax(cases[PLAN].row.median_ns - kept, 0);
     cli_cell first_text, again_text;
     if (isnan(kept) || isnan(cases[PLAN].row.median_ns)) printf("\n");
-    else if (first <= 0) printf("overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n", cases[PLAN].row.op);
+    else if (first <= 0)
+        printf("overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n",
+               cases[PLAN].row.op);
     else
         printf("overhead of %s: first run %s, again %s, %.1f%% of the first\n\n", cases[PLAN].row.op, cli_time((uint64_t)first, first_text),
                cli_time((uint64_t)again, again_text), 100 * again / first);
@@ -217,7 +221,9 @@ static void print_overhead(const batches *all, size_t device) {
 
 static void print_share(uint64_t hits, uint64_t requests, cli_cell out) {
     if (requests == 0) snprintf(out, CLI_CELL, "none asked");
-    else snprintf(out, CLI_CELL, "%llu of %llu, %.1f%%", (unsigned long long)hits, (unsigned long long)requests, 100.0 * (double)hits / (double)requests);
+    else
+        snprintf(out, CLI_CELL, "%llu of %llu, %.1f%%", (unsigned long long)hits, (unsigned long long)requests,
+                 100.0 * (double)hits / (double)requests);
 }
 
 static void print_hits(const measure *m, const batches *all, size_t device) {
@@ -228,7 +234,8 @@ static void print_hits(const measure *m, const batches *all, size_t device) {
     for (size_t i = 0; i < CLI_COUNT(heads); i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
     for (size_t i = 0; i < BUCKETS; i++) {
         const bucket *b = &all->buckets[device][i];
-        snprintf(cells[i + 1][0], CLI_CELL, "%s%d Ki", i + 1 < BUCKETS ? "to " : "over ", (LEAST_BUCKET >> 10) << (i + 1 < BUCKETS ? i : i - 1));
+        snprintf(cells[i + 1][0], CLI_CELL, "%s%d Ki", i + 1 < BUCKETS ? "to " : "over ",
+                 (LEAST_BUCKET >> 10) << (i + 1 < BUCKETS ? i : i - 1));
         snprintf(cells[i + 1][1], CLI_CELL, "%llu", (unsigned long long)b->tasks);
         print_share(b->plan_hits, b->tasks, cells[i + 1][2]);
         print_share(b->kernel_hits, b->kernel_requests, cells[i + 1][3]);
@@ -260,7 +267,8 @@ static int measure_all(measure *m, batches *all) {
     }
     if (!m->json)
         printf("FIRST and AGAIN: plan asked for, data handed over, run and read; TRANSFERS: with a\n"
-               "plan that was kept; COMPUTE: only run. Medians of up to %llu samples. Buckets count\nall tasks that were submitted by themselves, the first ones included.\n",
+               "plan that was kept; COMPUTE: only run. Medians of up to %llu samples. Buckets count\n"
+               "all tasks that were submitted by themselves, the first ones included.\n",
                (unsigned long long)m->samples);
     return measured ? measured : written ? written : code;
 }
@@ -278,6 +286,7 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { MEASURE_OPTIONS };
 
 const cli_command cli_bench_batch = {
-    "bench batch", "measures batches of tasks, and what caches save them", "bench batch [options]", NULL, options, CLI_COUNT(options),
+    "bench batch", "measures batches of tasks, and what caches save them", "bench batch [options]", NULL, options,
+    CLI_COUNT(options),
     "Seven mixes of 4 to 8 tasks, and one task again and again.\n", "  heddle bench batch --devices cpu,vulkan --samples 21\n", run,
 };

@@ -27,7 +27,9 @@ enum { COLUMNS = 10 };
 /* ---- cases ---- */
 
 static int by_text(const char *a, const char *b, int before) { return before ? before : strcmp(a, b); }
-static int by_number(double a, double b, int before) { return before ? before : isnan(a) || isnan(b) ? isnan(b) - isnan(a) : (a > b) - (a < b); }
+static int by_number(double a, double b, int before) {
+    return before ? before : isnan(a) || isnan(b) ? isnan(b) - isnan(a) : (a > b) - (a < b);
+}
 
 static int by_case(const bench_row *x, const bench_row *y) {
     const table_row *a = x->cells, *b = y->cells;
@@ -111,12 +113,16 @@ static void walk(comparison *c, const side *old, const side *new, bool all) {
 static int finish(const comparison *c) {
     size_t compared = 0;
     for (size_t i = 0; i < CHANGES; i++) compared += c->changes[i];
-    if (compared == 0) return cli_fail(c->command, "no case stands in both files: machine, device, operation, type, size and what is counted must be the same");
+    if (compared == 0)
+        return cli_fail(c->command,
+                        "no case stands in both files: machine, device, operation, type, size and what is counted "
+                        "must be the same");
     if (c->row_count > 1) {
         cli_table(c->cells, c->row_count, COLUMNS, 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8);
         printf("\n");
     }
-    printf("%zu cases: %zu the same within the noise, %zu faster, %zu slower, %zu doubtful, %zu synthetic; %zu only in the old file, %zu only in the new one\n", compared,
+    printf("%zu cases: %zu the same within the noise, %zu faster, %zu slower, %zu doubtful, %zu synthetic; %zu only "
+           "in the old file, %zu only in the new one\n", compared,
            c->changes[SAME], c->changes[FASTER], c->changes[SLOWER], c->changes[DOUBTFUL], c->changes[SYNTHETIC], c->only_old, c->only_new);
     if (c->changes[SLOWER]) return cli_fail(c->command, "%zu of %zu cases became slower", c->changes[SLOWER], compared);
     return CLI_OK;
@@ -155,8 +161,10 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_bench_compare = {
-    "bench compare", "compares two runs; fails where a case became slower than noise explains", "bench compare OLD.csv NEW.csv [options]", "OLD.csv NEW.csv", options, CLI_COUNT(options),
-    "Noise of a row is (P90 - min) / median. A case is slower when its median rose by more than the\nnoise of both rows and the limit. Rows whose clock moved are doubtful, and like "
+    "bench compare", "compares two runs; fails where a case became slower than noise explains",
+    "bench compare OLD.csv NEW.csv [options]", "OLD.csv NEW.csv", options, CLI_COUNT(options),
+    "Noise of a row is (P90 - min) / median. A case is slower when its median rose by more than the\n"
+    "noise of both rows and the limit. Rows whose clock moved are doubtful, and like "
     "synthetic ones\nthey fail nothing. Exit code 1: something is slower.\n",
     "  heddle bench compare before.csv after.csv\n", run,
 };

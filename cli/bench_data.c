@@ -21,7 +21,8 @@ static void known(double number, text *to) {
 #define NUMBER_COLUMN(name) \
     static void write_##name(const bench_set *set, const bench_row *row, text *to) { (void)set; known(row->cells->name, to); }
 TEXT_COLUMN(op) TEXT_COLUMN(size) TEXT_COLUMN(counted) TEXT_COLUMN(device)
-NUMBER_COLUMN(elements) NUMBER_COLUMN(submissions) NUMBER_COLUMN(median_ns) NUMBER_COLUMN(min_ns) NUMBER_COLUMN(p90_ns) NUMBER_COLUMN(max_ns)
+NUMBER_COLUMN(elements) NUMBER_COLUMN(submissions)
+NUMBER_COLUMN(median_ns) NUMBER_COLUMN(min_ns) NUMBER_COLUMN(p90_ns) NUMBER_COLUMN(max_ns)
 NUMBER_COLUMN(first_ns) NUMBER_COLUMN(samples) NUMBER_COLUMN(temperature_c)
 
 static void write_machine(const bench_set *set, const bench_row *row, text *to) { text_add(to, "%s", bench_machine(set, row)); }
@@ -29,14 +30,21 @@ static void write_machine(const bench_set *set, const bench_row *row, text *to) 
 static void giga(double per_second, text *to) {
     if (per_second > 0) text_add(to, "%.4g", per_second / 1e9);
 }
-static void write_gflops(const bench_set *set, const bench_row *row, text *to) { (void)set; giga(bench_per_second(row->cells->flops, row->cells->median_ns), to); }
-static void write_gbytes(const bench_set *set, const bench_row *row, text *to) { (void)set; giga(bench_per_second(row->cells->bytes, row->cells->median_ns), to); }
+static void write_gflops(const bench_set *set, const bench_row *row, text *to) {
+    (void)set;
+    giga(bench_per_second(row->cells->flops, row->cells->median_ns), to);
+}
+static void write_gbytes(const bench_set *set, const bench_row *row, text *to) {
+    (void)set;
+    giga(bench_per_second(row->cells->bytes, row->cells->median_ns), to);
+}
 
 /* Of the roof above the operation: arithmetic or memory, whichever takes longer there by the device's measured peaks. */
 static void write_of_roof(const bench_set *set, const bench_row *row, text *to) {
     const table_row *cells = row->cells;
     (void)set;
-    const double share = fmax(bench_per_second(cells->flops, cells->median_ns) / cells->peak_flops_per_s, bench_per_second(cells->bytes, cells->median_ns) / cells->peak_bytes_per_s);
+    const double share = fmax(bench_per_second(cells->flops, cells->median_ns) / cells->peak_flops_per_s,
+                              bench_per_second(cells->bytes, cells->median_ns) / cells->peak_bytes_per_s);
     if (share > 0 && isfinite(share)) text_add(to, share < 100 ? "%.1f%%" : "%.3g%%", 100 * share);
 }
 
@@ -49,9 +57,18 @@ static void write_tokens(const bench_set *set, const bench_row *row, text *to) {
 static void hits(double found, double asked, text *to) {
     if (asked > 0 && found >= 0) text_add(to, "%.0f of %.0f", found, asked);
 }
-static void write_staging(const bench_set *set, const bench_row *row, text *to) { (void)set; hits(row->cells->staging_hits, row->cells->staging_requests, to); }
-static void write_plans(const bench_set *set, const bench_row *row, text *to) { (void)set; hits(row->cells->plan_hits, row->cells->plan_requests, to); }
-static void write_kernels(const bench_set *set, const bench_row *row, text *to) { (void)set; hits(row->cells->kernel_hits, row->cells->kernel_requests, to); }
+static void write_staging(const bench_set *set, const bench_row *row, text *to) {
+    (void)set;
+    hits(row->cells->staging_hits, row->cells->staging_requests, to);
+}
+static void write_plans(const bench_set *set, const bench_row *row, text *to) {
+    (void)set;
+    hits(row->cells->plan_hits, row->cells->plan_requests, to);
+}
+static void write_kernels(const bench_set *set, const bench_row *row, text *to) {
+    (void)set;
+    hits(row->cells->kernel_hits, row->cells->kernel_requests, to);
+}
 
 static void write_clock(const bench_set *set, const bench_row *row, text *to) {
     const double before = row->cells->clock_before_mhz, after = row->cells->clock_after_mhz;
@@ -72,10 +89,14 @@ static const column columns[] = {
     { "machine", false, true, write_machine }, { "operation", false, true, write_op }, { "counted", false, true, write_counted },
     { "size", false, false, write_size }, { "elements", true, false, write_elements }, { "submissions", true, false, write_submissions },
     { "device", false, false, write_device }, { "median, ns", true, false, write_median_ns }, { "min", true, false, write_min_ns },
-    { "P90", true, false, write_p90_ns }, { "max", true, false, write_max_ns }, { "first run", true, false, write_first_ns }, { "samples", true, false, write_samples },
-    { "tokens/s", true, false, write_tokens }, { "GFLOP/s", true, false, write_gflops }, { "GB/s", true, false, write_gbytes }, { "of the roof", true, false, write_of_roof },
-    { "staging reused", true, false, write_staging }, { "plans reused", true, false, write_plans }, { "kernels reused", true, false, write_kernels },
-    { "clock, MHz", true, false, write_clock }, { "\xC2\xB0""C", true, false, write_temperature_c }, { "remark", false, false, write_remark },
+    { "P90", true, false, write_p90_ns }, { "max", true, false, write_max_ns },
+    { "first run", true, false, write_first_ns }, { "samples", true, false, write_samples },
+    { "tokens/s", true, false, write_tokens }, { "GFLOP/s", true, false, write_gflops },
+    { "GB/s", true, false, write_gbytes }, { "of the roof", true, false, write_of_roof },
+    { "staging reused", true, false, write_staging }, { "plans reused", true, false, write_plans },
+    { "kernels reused", true, false, write_kernels },
+    { "clock, MHz", true, false, write_clock }, { "\xC2\xB0""C", true, false, write_temperature_c },
+    { "remark", false, false, write_remark },
 };
 
 /* The cell, in `cell` from its beginning; "" where nothing is known. */
@@ -103,7 +124,9 @@ static bool is_shown(const bench_set *set, size_t begin, size_t end, const colum
 void bench_data_write(const bench_set *set, size_t begin, size_t end, text *to) {
     bool shown[CLI_COUNT(columns)];
     text cell = { 0 };
-    text_add(to, "<details><summary>Table: %zu row%s, times in nanoseconds</summary>\n<div class=\"scroll\"><table>\n<tr>", end - begin, end - begin == 1 ? "" : "s");
+    text_add(to,
+             "<details><summary>Table: %zu row%s, times in nanoseconds</summary>\n<div class=\"scroll\"><table>\n<tr>",
+             end - begin, end - begin == 1 ? "" : "s");
     for (size_t i = 0; i < CLI_COUNT(columns); i++) {
         shown[i] = is_shown(set, begin, end, &columns[i]);
         if (shown[i]) text_add(to, "<th%s>%s</th>", columns[i].right ? " class=\"n\"" : "", columns[i].heading);

@@ -53,7 +53,8 @@ void bench_describe(const void *source, text *to) {
     const bench_row *row = source;
     const table_row *cells = row->cells;
     char number[CHART_NUMBER];
-    text_add(to, "%s: %s%s%s%s%s, median %s (", row->device, cells->op, *cells->type ? " " : "", cells->type, *cells->size ? " " : "", cells->size,
+    text_add(to, "%s: %s%s%s%s%s, median %s (", row->device, cells->op, *cells->type ? " " : "", cells->type,
+             *cells->size ? " " : "", cells->size,
              chart_number(cells->median_ns, CHART_TIME, 4, number));
     text_add_number(to, cells->median_ns);
     text_add(to, " ns)");
@@ -96,7 +97,8 @@ static bool range_of(const bench_set *set, size_t begin, size_t end, chart *out)
         if (!drawable(row)) continue;
         bar_of(row, &low, &high);
         const double values[] = { bench_y(row, row->cells->median_ns), low, high };
-        for (size_t k = 0; k < CLI_COUNT(values); k++) widen(values[k], in_cases(row) ? &x_least : &y_least, in_cases(row) ? &x_most : &y_most);
+        for (size_t k = 0; k < CLI_COUNT(values); k++)
+            widen(values[k], in_cases(row) ? &x_least : &y_least, in_cases(row) ? &x_most : &y_most);
         if (in_cases(row)) continue;
         widen(bench_x(row), &x_least, &x_most);
         if (row->kind->form != BENCH_ROOFLINE) continue;
@@ -119,8 +121,10 @@ static chart_point point_of(const bench_row *row, double place) {
 /* The rows of a panel begin with a device's: rows[at] to rows[end - 1] are one line. */
 static chart_line line_of(const bench_row *row) {
     const bool roofed = row->kind->form == BENCH_ROOFLINE && row->cells->peak_flops_per_s > 0 && row->cells->peak_bytes_per_s > 0;
-    return (chart_line){ .name = row->device, .style = row->style, .made_up = row->synthetic, .joined = row->kind->form == BENCH_OVER_SIZE || row->kind->form == BENCH_RATE,
-                         .roof = roofed ? row->cells->peak_flops_per_s : (double)NAN, .slope = roofed ? row->cells->peak_bytes_per_s : (double)NAN };
+    return (chart_line){ .name = row->device, .style = row->style, .made_up = row->synthetic,
+                         .joined = row->kind->form == BENCH_OVER_SIZE || row->kind->form == BENCH_RATE,
+                         .roof = roofed ? row->cells->peak_flops_per_s : (double)NAN,
+                         .slope = roofed ? row->cells->peak_bytes_per_s : (double)NAN };
 }
 
 /* Of a roofline's points: each operation is named once, at its best. */
@@ -130,7 +134,8 @@ static void name_points(chart_point *points, size_t count) {
         const char *op = ((const bench_row *)points[i].source)->cells->op;
         bool best = true;
         for (size_t k = 0; k < count && best; k++)
-            best = k == i || strcmp(op, ((const bench_row *)points[k].source)->cells->op) != 0 || points[k].y < points[i].y || (points[k].y <= points[i].y && k > i);
+            best = k == i || strcmp(op, ((const bench_row *)points[k].source)->cells->op) != 0 ||
+                   points[k].y < points[i].y || (points[k].y <= points[i].y && k > i);
         points[i].label = best ? op : NULL;
     }
 }
@@ -196,7 +201,8 @@ static void gather_cases(const bench_set *set, size_t begin, size_t end, panel *
         }
         for (size_t i = 0, k = begin; i < count; k = stops[i++])
             for (; k < stops[i]; k++)
-                if (bench_same_line(set->by_work[k], &set->rows[at]) && drawable(set->by_work[k])) next[line.count++] = point_of(set->by_work[k], (double)i);
+                if (bench_same_line(set->by_work[k], &set->rows[at]) && drawable(set->by_work[k]))
+                    next[line.count++] = point_of(set->by_work[k], (double)i);
         if (line.count == 0) continue;
         next += line.count;
         p->lines[p->chart.line_count++] = line;
@@ -217,7 +223,8 @@ static void mark_crossings(const bench_set *set, size_t begin, size_t end, panel
         char *name = p->mark_names[p->chart.mark_count], number[CHART_NUMBER];
         snprintf(name, MARK_NAME, "%.24s from %s", row->device, chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
         size_t at = p->chart.mark_count++;
-        for (; at > 0 && p->marks[at - 1].x > crossing.from->cells->elements; at--) p->marks[at] = p->marks[at - 1]; /* from the left to the right */
+        /* from the left to the right */
+        for (; at > 0 && p->marks[at - 1].x > crossing.from->cells->elements; at--) p->marks[at] = p->marks[at - 1];
         p->marks[at] = (chart_mark){ crossing.from->cells->elements, row->style, name };
     }
 }
@@ -278,7 +285,8 @@ void bench_figure_draw(const bench_set *set, size_t begin, size_t end, text *to)
     chart_point *points = calloc(end - begin + 1, sizeof *points);
     chart range;
     if (!p || !points) to->failed = true;
-    else if (!range_of(set, begin, end, &range)) text_add(to, "<p class=\"note\">These rows say too little for a chart; the table has them.</p>\n");
+    else if (!range_of(set, begin, end, &range))
+        text_add(to, "<p class=\"note\">These rows say too little for a chart; the table has them.</p>\n");
     else {
         p->points = points;
         text_add(to, "<div class=\"panels\">\n");

@@ -60,7 +60,8 @@ static void print_test(const test *t) { /* its samples are sorted */
     const uint64_t middle = t->samples[(t->count - 1) / 2] / 2 + t->samples[t->count / 2] / 2;
     int at = snprintf(name, sizeof name, "%s%llu", t->name, (unsigned long long)t->tokens);
     if (t->depth) snprintf(name + at, sizeof name - (size_t)at, "@%llu", (unsigned long long)t->depth);
-    printf("%-24s %-10s %10.2f %10.2f %10.2f\n", "", name, cli_per_second(t->tokens, middle), cli_per_second(t->tokens, t->samples[t->count - 1]),
+    printf("%-24s %-10s %10.2f %10.2f %10.2f\n", "", name, cli_per_second(t->tokens, middle),
+           cli_per_second(t->tokens, t->samples[t->count - 1]),
            cli_per_second(t->tokens, t->samples[0]));
 }
 
@@ -77,7 +78,8 @@ static int report(measure *m, const cli_llm *llm, const measure_device *on, test
 
 /* ---- the rounds ---- */
 
-static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const int32_t *tokens, test *tests, size_t count, uint64_t rounds) {
+static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const int32_t *tokens, test *tests,
+                      size_t count, uint64_t rounds) {
     size_t order[2];
     for (uint64_t round = 0; round <= rounds; round++) { /* the first one makes plans and compiles kernels */
         statistics_shuffle(order, count, &m->seed);
@@ -148,6 +150,7 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_bench_llm = {
-    "bench llm", "measures a model: tokens a second for a prompt and an answer", "bench llm [MODEL.gguf] [-p N] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "bench llm", "measures a model: tokens a second for a prompt and an answer",
+    "bench llm [MODEL.gguf] [-p N] [-n N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
     "pp and tg mean what llama-bench means by them.\n", "  heddle bench llm model.gguf -p 512 -n 128\n", run,
 };

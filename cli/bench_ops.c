@@ -32,7 +32,8 @@ static uint64_t fastest_run(measure *m, const measure_device *on, const workload
     job.program = workload_program(m->session->context, op, type, n, text, out_row);
     hd_status status = job.program && workload_data_hold(&data, job.program) ? workload_job_begin(&job) : HD_STATUS_OUT_OF_HOST_MEMORY;
     const uint64_t entered = cli_now_ns();
-    for (int i = 0; (i <= PEAK_RUNS || cli_now_ns() - entered < PEAK_TIME_NS) && !status && !measure_is_ended(); i++) { /* the first one warms up */
+    /* the first one warms up */
+    for (int i = 0; (i <= PEAK_RUNS || cli_now_ns() - entered < PEAK_TIME_NS) && !status && !measure_is_ended(); i++) {
         const uint64_t began = cli_now_ns();
         status = workload_run(&job);
         const uint64_t spent = cli_now_ns() - began;
@@ -122,7 +123,8 @@ static void print(const measure *m, const points_wanted *wanted, const report *r
         const lines *all = &r->lines[device];
         if (all->count == 0) continue;
         any = true;
-        printf("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]), m->devices[device].info.name, measure_rate(r->bytes_per_s[device] / 1e9, rate));
+        printf("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]), m->devices[device].info.name,
+               measure_rate(r->bytes_per_s[device] / 1e9, rate));
         for (size_t i = 0; i < wanted->type_count; i++) {
             const double flops = r->flops_per_s[device][wanted->types[i]];
             if (!isnan(flops)) printf(", matmul %s %s GFLOP/s", hd_dtype_name(wanted->types[i]), measure_rate(flops / 1e9, rate));
@@ -132,7 +134,8 @@ static void print(const measure *m, const points_wanted *wanted, const report *r
         printf("\n");
     }
     if (!any) return;
-    printf("Times are medians of up to %llu samples, with the hand-over of each run. The roof\nis the lower one of the two peaks for the operation; above it data came from\n"
+    printf("Times are medians of up to %llu samples, with the hand-over of each run. The roof\n"
+           "is the lower one of the two peaks for the operation; above it data came from\n"
            "caches. P90, least and most are in the rows: --csv, --json.\n", (unsigned long long)m->samples);
 }
 
@@ -161,7 +164,8 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { POINTS_OPTIONS("all of them", "f32,f16"), MEASURE_OPTIONS };
 
 const cli_command cli_bench_ops = {
-    "bench ops", "measures operations: GFLOP/s, GB/s, percent of each device's roof", "bench ops [--op LIST] [--types LIST] [options]", NULL, options, CLI_COUNT(options),
+    "bench ops", "measures operations: GFLOP/s, GB/s, percent of each device's roof",
+    "bench ops [--op LIST] [--types LIST] [options]", NULL, options, CLI_COUNT(options),
     POINTS_NOTES "Without --min and --max each is measured at one large size; else at powers of two.\n",
     "  heddle bench ops --op matmul --types f32,q4_0 --min 256 --max 2048\n", run,
 };

@@ -8,9 +8,11 @@
 #include <string.h>
 
 static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>heddle: measurements</title>\n<style>\n";
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    "<title>heddle: measurements</title>\n<style>\n";
 
 static void cell(const char *name, text *to) {
     text_add(to, "<td>");
@@ -28,7 +30,8 @@ static void who(const bench_row *row, text *to) {
 /* ---- machines ---- */
 
 static bool same_place(const bench_row *a, const bench_row *b) {
-    return strcmp(a->cells->device, b->cells->device) == 0 && a->synthetic == b->synthetic && strcmp(a->cells->machine, b->cells->machine) == 0;
+    return strcmp(a->cells->device, b->cells->device) == 0 && a->synthetic == b->synthetic &&
+           strcmp(a->cells->machine, b->cells->machine) == 0;
 }
 
 /* One line for each device of each machine. */
@@ -84,7 +87,9 @@ static void write_winner(const bench_stretch *stretch, text *to) {
     text_add(to, "</td><td class=\"gain\">");
     if (stretch->most >= stretch->least * 1.05) text_add(to, "%.3g to ", stretch->least);
     text_add(to, "%.3g\xC3\x97", stretch->most);
-    if (stretch->doubtful) text_add(to, " <span class=\"warn\"><b class=\"sign ring\"></b> %zu of %zu</span>", stretch->doubtful, stretch->works);
+    if (stretch->doubtful)
+        text_add(to, " <span class=\"warn\"><b class=\"sign ring\"></b> %zu of %zu</span>", stretch->doubtful,
+                 stretch->works);
     text_add(to, "</td>");
 }
 
@@ -102,7 +107,9 @@ static void write_crossings(const bench_set *set, size_t begin, size_t end, text
         text_add(to, "<span class=\"who\">");
         who(row, to);
         if (!crossing.from) text_add(to, " <span class=\"gain\">at no size</span>");
-        else text_add(to, crossing.always ? " from the first size, %s" : " from %s", chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
+        else
+            text_add(to, crossing.always ? " from the first size, %s" : " from %s",
+                     chart_number(crossing.from->cells->elements, CHART_COUNT, 3, number));
         text_add(to, "</span> ");
     }
     if (any) text_add(to, "</p>");
@@ -196,7 +203,9 @@ void bench_page_write(const bench_set *set, text *to) {
     text_append(to, head, sizeof head - 1);
     for (const char *const *rule = bench_style; *rule; rule++) text_add(to, "%s\n", *rule);
     text_add(to, "</style>\n</head>\n<body>\n<main>\n");
-    text_add(to, "<h1>heddle: measurements</h1>\n<p class=\"soft\">%zu rows of %zu file%s. Point at a dot for its numbers; the table under each chart has them all.</p>\n", set->count,
+    text_add(to,
+             "<h1>heddle: measurements</h1>\n<p class=\"soft\">%zu rows of %zu file%s. Point at a dot for its "
+             "numbers; the table under each chart has them all.</p>\n", set->count,
              set->table_count, set->table_count == 1 ? "" : "s");
     text_add(to, "<nav>");
     for (size_t at = 0, end; at < set->count; at = end) {

@@ -30,7 +30,9 @@ static bool is_among(const char *const *paths, size_t count, const char *path) {
 }
 
 char *bench_path_beside(const char *path, const char *ending) {
-    const size_t length = strlen(path), stem = length > 5 && strcmp(path + length - 5, ".html") == 0 ? length - 5 : length, tail = strlen(ending) + 1;
+    const size_t length = strlen(path);
+    const size_t stem = length > 5 && strcmp(path + length - 5, ".html") == 0 ? length - 5 : length;
+    const size_t tail = strlen(ending) + 1;
     char *out = malloc(stem + tail);
     if (out) memcpy(out, path, stem), memcpy(out + stem, ending, tail);
     return out;
@@ -41,7 +43,9 @@ static int write_both(const cli_command *command, const bench_set *set, const ch
     text page = { 0 }, summary = { 0 };
     size_t panels = 0;
     for (size_t i = 0; i < set->count; i++) panels += i == 0 || !bench_same_panel(&set->rows[i - 1], &set->rows[i]);
-    if (panels > BENCH_MOST_PANELS) return cli_fail(command, "these rows would make %zu charts, and more than %d are no help; give fewer", panels, (int)BENCH_MOST_PANELS);
+    if (panels > BENCH_MOST_PANELS)
+        return cli_fail(command, "these rows would make %zu charts, and more than %d are no help; give fewer", panels,
+                        (int)BENCH_MOST_PANELS);
     bench_page_write(set, &page);
     bench_summary_write(set, &summary);
     int code = save(command, path, &page);
@@ -78,7 +82,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_bench_report = {
-    "bench report", "draws measurements: one page with charts, winners and tables", "bench report FILE.csv [FILE.csv ...] -o FILE.html", "FILE.csv ...", options, CLI_COUNT(options),
+    "bench report", "draws measurements: one page with charts, winners and tables",
+    "bench report FILE.csv [FILE.csv ...] -o FILE.html", "FILE.csv ...", options, CLI_COUNT(options),
     "Files of several machines or devices are shown beside each other. The page loads nothing from elsewhere.\n"
     "Rows marked synthetic are drawn dashed and never win; rows whose clock moved are ringed.\n",
     "  heddle bench report cpu.csv gpu.csv -o report.html\n", run,

@@ -59,7 +59,8 @@ static hd_program *chain_beside(hd_context *context) {
     for (int i = 0; i < 2; i++) {
         char name[3][8];
         for (size_t k = 0; k < 3; k++) snprintf(name[k], sizeof name[k], "%c%d", "abc"[k], i);
-        const hd_value a = hd_input(program, name[0], HD_F32, HD_SHAPE(WIDE, WIDE)), b = hd_input(program, name[1], HD_F32, HD_SHAPE(WIDE, WIDE));
+        const hd_value a = hd_input(program, name[0], HD_F32, HD_SHAPE(WIDE, WIDE));
+        const hd_value b = hd_input(program, name[1], HD_F32, HD_SHAPE(WIDE, WIDE));
         hd_output(program, name[2], hd_matmul(program, a, b));
     }
     if (!hd_program_check(program)) return program;
@@ -74,7 +75,9 @@ static const struct { const char *name; hd_program *(*make)(hd_context *context)
     { "mixed-work", mixed_work }, { "chain-beside", chain_beside }, { "one-sum", one_sum },
 };
 
-static const char *batch_name(size_t batch) { return batch < batch_mix_count ? batch_mixes[batch].name : extras[batch - batch_mix_count].name; }
+static const char *batch_name(size_t batch) {
+    return batch < batch_mix_count ? batch_mixes[batch].name : extras[batch - batch_mix_count].name;
+}
 
 static hd_program *make_batch(hd_context *context, size_t batch) {
     if (batch < batch_mix_count) return batch_program(context, batch_mixes[batch].sizes, batch_mixes[batch].count);
@@ -106,7 +109,8 @@ static int make_job(measure *m, routes *r, size_t index) {
     routed_job *j = &r->jobs[index];
     hd_status status = HD_OK;
     table_row row = measure_row(m, choice == ALL_CPU ? cpu : on);
-    snprintf(r->devices[index], sizeof r->devices[index], "%s%s", choice == AUTO ? "auto:" : "", choice == ALL_CPU ? cpu->info.id : on->info.id);
+    snprintf(r->devices[index], sizeof r->devices[index], "%s%s", choice == AUTO ? "auto:" : "",
+             choice == ALL_CPU ? cpu->info.id : on->info.id);
     row.device = r->devices[index];
     row.op = batch_name(batch);
     row.type = "f32";
@@ -125,7 +129,8 @@ static int make_job(measure *m, routes *r, size_t index) {
         if (j->count == 0) row.first_ns = (double)(cli_now_ns() - began);
         if (!status) status = warm_up(job);
     }
-    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = j, .sample = run_stretch, .part_ns = &j->round_ns, .failed = status != HD_OK };
+    r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = j,
+                                      .sample = run_stretch, .part_ns = &j->round_ns, .failed = status != HD_OK };
     return status ? measure_fail(m, &row) : CLI_OK;
 }
 
@@ -141,7 +146,8 @@ static double mean_ns(const measure_case *c) { return c->count > 0 ? statistics_
 
 static void print_of_best(const measure_case *chosen, const measure_case *best, cli_cell out) {
     const double of = mean_ns(chosen) / mean_ns(best);
-    const double error = hypot(statistics_middle_error_ns(chosen->samples, chosen->count) / mean_ns(chosen), statistics_middle_error_ns(best->samples, best->count) / mean_ns(best));
+    const double error = hypot(statistics_middle_error_ns(chosen->samples, chosen->count) / mean_ns(chosen),
+                               statistics_middle_error_ns(best->samples, best->count) / mean_ns(best));
     snprintf(out, CLI_CELL, "%.2f ±%.2f", of, of * error);
 }
 
@@ -178,7 +184,8 @@ static int print_device(const measure *m, const routes *r, size_t device) {
 
 static int measure_routes(measure *m, routes *r) {
     int code = CLI_OK;
-    if (m->device_count < 2 || m->devices[0].info.kind != HD_DEVICE_CPU) return cli_fail(m->command, "routes need the CPU and another device");
+    if (m->device_count < 2 || m->devices[0].info.kind != HD_DEVICE_CPU)
+        return cli_fail(m->command, "routes need the CPU and another device");
     const size_t count = (m->device_count - 1) * r->count * CHOICES;
     r->jobs = calloc(count, sizeof *r->jobs);
     r->cases = calloc(count, sizeof *r->cases);
@@ -188,7 +195,8 @@ static int measure_routes(measure *m, routes *r) {
     for (size_t i = 0; i < count && !code && !measure_is_ended(); i++) code = make_job(m, r, i);
     if (!code) code = measure_run(m, r->cases, count);
     for (size_t i = 0; i < count && !code; i++)
-        if (!isnan(r->cases[i].row.median_ns) && (i % CHOICES != ALL_CPU || i / CHOICES < r->count)) code = measure_write(m, &r->cases[i].row);
+        if (!isnan(r->cases[i].row.median_ns) && (i % CHOICES != ALL_CPU || i / CHOICES < r->count))
+            code = measure_write(m, &r->cases[i].row);
     for (size_t device = 0; device + 1 < m->device_count && !code && !m->json; device++) code = print_device(m, r, device);
     return code;
 }
@@ -211,6 +219,7 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { MEASURE_OPTIONS };
 
 const cli_command cli_bench_route = {
-    "bench route", "measures batches on the CPU, on a device, and where a route places them", "bench route [options]", NULL, options, CLI_COUNT(options),
+    "bench route", "measures batches on the CPU, on a device, and where a route places them", "bench route [options]",
+    NULL, options, CLI_COUNT(options),
     "Run `heddle tune` first: without it, routes are chosen by assumptions.\n", "  heddle bench route --devices cpu,vulkan\n", run,
 };

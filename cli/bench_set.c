@@ -7,11 +7,16 @@
 enum { LARGEST_FILE = 64 << 20 };
 
 static const bench_kind kinds[] = {
-    { "threshold", "Time by size", "Which device is fastest at which size. Bars reach from the least sample to the 90th percentile, points are medians.", BENCH_OVER_SIZE, true, false },
-    { "ops", "Roofline", "How near each operation comes to what its device can do: below the slope memory is the limit, below the flat roof arithmetic. Both roofs were measured in the same run.", BENCH_ROOFLINE, false, false },
+    { "threshold", "Time by size",
+      "Which device is fastest at which size. Bars reach from the least sample to the 90th percentile, points are "
+      "medians.", BENCH_OVER_SIZE, true, false },
+    { "ops", "Roofline",
+      "How near each operation comes to what its device can do: below the slope memory is the limit, below the flat "
+      "roof arithmetic. Both roofs were measured in the same run.", BENCH_ROOFLINE, false, false },
     { "transfer", "Transfers", "Bytes a second between the host's memory and a device's.", BENCH_RATE, false, true },
     { "batch", "Batches", "Mixes of tasks, handed over in one submission; \"in 4\": in four.", BENCH_CASES, false, false },
-    { "stream", "Streams", "Batches of one plan with their transfers, one after the other (depth=1) and overlapped.", BENCH_CASES, false, false },
+    { "stream", "Streams", "Batches of one plan with their transfers, one after the other (depth=1) and overlapped.",
+      BENCH_CASES, false, false },
     { "llm", "Language models", "Tokens a second for a prompt and for an answer.", BENCH_TOKENS, false, false },
     { "", "Other measurements", "Rows of benchmarks that this version of heddle does not know.", BENCH_CASES, false, false },
 };
@@ -22,7 +27,9 @@ static const bench_kind *kind_of(const char *bench) {
     return &kinds[i];
 }
 
-bool bench_is_cpu(const bench_row *row) { return strcmp(row->cells->kind, "CPU") == 0 || (!*row->cells->kind && strcmp(row->cells->backend, "cpu") == 0); }
+bool bench_is_cpu(const bench_row *row) {
+    return strcmp(row->cells->kind, "CPU") == 0 || (!*row->cells->kind && strcmp(row->cells->backend, "cpu") == 0);
+}
 
 /* ---- order ---- */
 
@@ -56,8 +63,10 @@ static int compare(const bench_row *a, const bench_row *b, depth to, bool work_f
     if (a->kind->op_parts_figures) order = strcmp(a->cells->op, b->cells->op);
     if (!order) order = strcmp(a->cells->type, b->cells->type);
     if (order || to == FIGURE) return order;
-    if (a->kind->op_parts_panels) order = (a->cells->op[0] < b->cells->op[0]) - (a->cells->op[0] > b->cells->op[0]); /* upload before download, */
-    if (!order && a->kind->op_parts_panels) order = strcmp(a->cells->op, b->cells->op);                               /* upload-pinned behind it */
+    /* upload before download, */
+    if (a->kind->op_parts_panels) order = (a->cells->op[0] < b->cells->op[0]) - (a->cells->op[0] > b->cells->op[0]);
+    /* upload-pinned behind it */
+    if (!order && a->kind->op_parts_panels) order = strcmp(a->cells->op, b->cells->op);
     if (!order) order = strcmp(a->cells->counted, b->cells->counted);
     if (!order) order = strcmp(a->cells->machine, b->cells->machine);
     if (order || to == PANEL) return order;
@@ -67,7 +76,9 @@ static int compare(const bench_row *a, const bench_row *b, depth to, bool work_f
 }
 
 static int as_drawn(const void *a, const void *b) { return compare(a, b, ALL, false); }
-static int as_compared(const void *a, const void *b) { return compare(*(const bench_row *const *)a, *(const bench_row *const *)b, ALL, true); }
+static int as_compared(const void *a, const void *b) {
+    return compare(*(const bench_row *const *)a, *(const bench_row *const *)b, ALL, true);
+}
 
 bool bench_same_chapter(const bench_row *a, const bench_row *b) { return compare(a, b, CHAPTER, false) == 0; }
 bool bench_same_figure(const bench_row *a, const bench_row *b) { return compare(a, b, FIGURE, false) == 0; }
@@ -119,7 +130,8 @@ static int check_row(const cli_command *command, const char *path, const bench_r
         return cli_fail(command, "%s: row %zu: its times do not rise from min_ns over median_ns and p90_ns to max_ns", path, row->number);
     for (size_t i = 0; i < CLI_COUNT(sizes); i++)
         if (sizes[i].value < 0) return cli_fail(command, "%s: row %zu: %s is below 0", path, row->number, sizes[i].name);
-    if (!*cells->bench || !*cells->device || !*cells->op) return cli_fail(command, "%s: row %zu: bench, device and op must be there", path, row->number);
+    if (!*cells->bench || !*cells->device || !*cells->op)
+        return cli_fail(command, "%s: row %zu: bench, device and op must be there", path, row->number);
     return CLI_OK;
 }
 
@@ -142,7 +154,9 @@ typedef struct bench_device {
     unsigned    style;
 } bench_device;
 
-static bool same_device(const bench_device *a, const table_row *cells) { return strcmp(a->id, cells->device) == 0 && strcmp(a->machine, cells->machine) == 0; }
+static bool same_device(const bench_device *a, const table_row *cells) {
+    return strcmp(a->id, cells->device) == 0 && strcmp(a->machine, cells->machine) == 0;
+}
 
 /* Bytes of the id's first word: "vulkan" of "vulkan:10005-0000-67fe6652". */
 static size_t first_word(const char *id) { return strcspn(id, ":"); }
@@ -152,9 +166,11 @@ static void name_device(const bench_device *devices, size_t count, bench_device 
     bool alone = word > 0;
     for (size_t i = 0; i < count && alone; i++) {
         const bench_device *other = &devices[i];
-        alone = other == device || strcmp(other->machine, device->machine) != 0 || first_word(other->id) != word || strncmp(other->id, device->id, word) != 0;
+        alone = other == device || strcmp(other->machine, device->machine) != 0 || first_word(other->id) != word ||
+                strncmp(other->id, device->id, word) != 0;
     }
-    snprintf(device->name, sizeof device->name, "%.*s", alone && word < sizeof device->name ? (int)word : (int)sizeof device->name - 1, device->id);
+    snprintf(device->name, sizeof device->name, "%.*s",
+             alone && word < sizeof device->name ? (int)word : (int)sizeof device->name - 1, device->id);
 }
 
 /* One style for each name, the CPUs' first, so that a device looks the same in every panel. */
@@ -164,7 +180,9 @@ static void give_styles(bench_device *devices, size_t count) {
         for (size_t i = 0; i < count; i++) {
             if (devices[i].cpu != (cpus == 1)) continue;
             size_t same = 0;
-            while (same < count && (same == i || strcmp(devices[same].name, devices[i].name) != 0 || devices[same].style == UINT32_MAX)) same++;
+            while (same < count &&
+                   (same == i || strcmp(devices[same].name, devices[i].name) != 0 || devices[same].style == UINT32_MAX))
+                same++;
             devices[i].style = same < count ? devices[same].style : styles++;
         }
 }
@@ -179,7 +197,9 @@ static int know_devices(const cli_command *command, bench_set *set) {
         size_t at = 0;
         while (at < count && !same_device(&set->devices[at], row->cells)) at++;
         if (at == MOST_DEVICES) return cli_fail(command, "%s: more than %d devices", set->paths[row->file], (int)MOST_DEVICES);
-        if (at == count) set->devices[count++] = (bench_device){ .machine = row->cells->machine, .id = row->cells->device, .cpu = bench_is_cpu(row), .style = UINT32_MAX };
+        if (at == count)
+            set->devices[count++] = (bench_device){ .machine = row->cells->machine, .id = row->cells->device,
+                                                    .cpu = bench_is_cpu(row), .style = UINT32_MAX };
     }
     for (size_t i = 0; i < count; i++) name_device(set->devices, count, &set->devices[i]);
     give_styles(set->devices, count);
@@ -221,7 +241,9 @@ static int judge(const cli_command *command, bench_set *set) {
             bench_row *row = set->by_work[end];
             const bench_row *before = end > at ? set->by_work[end - 1] : NULL;
             if (before && bench_same_line(before, row))
-                return cli_fail(command, "row %zu of %s measures what row %zu of %s does; to compare two runs use `heddle bench compare`", row->number,
+                return cli_fail(command,
+                                "row %zu of %s measures what row %zu of %s does; to compare two runs use `heddle "
+                                "bench compare`", row->number,
                                 set->paths[row->file], before->number, set->paths[before->file]);
             if (row->synthetic) continue;
             measured++;
@@ -241,7 +263,8 @@ int bench_set_read(const cli_command *command, const char *const *paths, size_t 
         out_set->table_count++;
         if (out_set->tables[i].row_count == 0) return cli_fail(command, "%s has no rows", paths[i]);
         out_set->count += out_set->tables[i].row_count;
-        if (out_set->count > BENCH_MOST_ROWS) return cli_fail(command, "%s: more than %d rows in all; give fewer", paths[i], (int)BENCH_MOST_ROWS);
+        if (out_set->count > BENCH_MOST_ROWS)
+            return cli_fail(command, "%s: more than %d rows in all; give fewer", paths[i], (int)BENCH_MOST_ROWS);
     }
     const int code = collect(command, out_set);
     if (code) return code;

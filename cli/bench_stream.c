@@ -47,8 +47,10 @@ typedef struct bench {
 
 static hd_status submit(passage *p, uint32_t set) {
     const bool pinned = is_pinned(p->way);
-    const hd_stream_input in = { .name = "x", .data = pinned ? NULL : p->in[set], .buffer = pinned ? p->place->in[set] : NULL, .bytes = p->bytes };
-    const hd_stream_output out = { .name = "y", .data = pinned ? NULL : p->out[set], .buffer = pinned ? p->place->out[set] : NULL, .bytes = p->bytes };
+    const hd_stream_input in = { .name = "x", .data = pinned ? NULL : p->in[set],
+                                 .buffer = pinned ? p->place->in[set] : NULL, .bytes = p->bytes };
+    const hd_stream_output out = { .name = "y", .data = pinned ? NULL : p->out[set],
+                                   .buffer = pinned ? p->place->out[set] : NULL, .bytes = p->bytes };
     return hd_stream_submit(p->stream, &in, 1, &out, 1, &p->tickets[set]);
 }
 
@@ -142,7 +144,9 @@ static hd_status make_place(const measure *m, const bench *b, place *p) {
     for (uint32_t i = 0; i < b->depth && !status; i++) {
         void *seen;
         status = hd_buffer_create(p->on->device, &(hd_buffer_desc){ .bytes = b->bytes, .use = HD_BUFFER_UPLOAD }, &p->in[i]);
-        if (!status) status = hd_buffer_create(p->on->device, &(hd_buffer_desc){ .bytes = b->bytes, .use = HD_BUFFER_READBACK }, &p->out[i]);
+        if (!status)
+            status = hd_buffer_create(p->on->device, &(hd_buffer_desc){ .bytes = b->bytes, .use = HD_BUFFER_READBACK },
+                                      &p->out[i]);
         if (!status) status = hd_buffer_map(p->in[i], &seen);
         if (!status) memcpy(seen, b->in[i], b->bytes);
     }
@@ -150,7 +154,8 @@ static hd_status make_place(const measure *m, const bench *b, place *p) {
 }
 
 static hd_status make_passage(const bench *b, place *at, way w, passage *p) {
-    *p = (passage){ .place = at, .way = w, .depth = is_deep(w) ? (uint32_t)b->depth : 1, .batches = (uint32_t)b->batches, .bytes = b->bytes };
+    *p = (passage){ .place = at, .way = w, .depth = is_deep(w) ? (uint32_t)b->depth : 1, .batches = (uint32_t)b->batches,
+                    .bytes = b->bytes };
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < p->depth && !status; i++) {
         void *in = b->in[i], *out = b->out[i];
@@ -172,7 +177,8 @@ static int make_case(measure *m, bench *b, size_t index, place *at, way w) {
     if (!status) status = sample(p);
     row.first_ns = (double)(cli_now_ns() - began);
     if (!status) status = check(p);
-    snprintf(b->texts[index], sizeof b->texts[index], "bytes=%llu memory=%s depth=%u", (unsigned long long)b->bytes, w == PLAN ? "plan" : is_pinned(w) ? "pinned" : "host", p->depth);
+    snprintf(b->texts[index], sizeof b->texts[index], "bytes=%llu memory=%s depth=%u", (unsigned long long)b->bytes,
+             w == PLAN ? "plan" : is_pinned(w) ? "pinned" : "host", p->depth);
     row.op = b->op;
     row.type = "f32";
     row.size = b->texts[index];
@@ -189,7 +195,8 @@ static int make_case(measure *m, bench *b, size_t index, place *at, way w) {
 static int compare(const measure *m, const bench *b, size_t first) {
     for (size_t w = 1; w < WAYS; w++)
         if (!b->cases[first].failed && !b->cases[first + w].failed && b->passages[first + w].digest != b->passages[first].digest)
-            return cli_fail(m->command, "%s: %s: the outputs are not those of runs one after the other", b->passages[first].place->on->info.id, b->texts[first + w]);
+            return cli_fail(m->command, "%s: %s: the outputs are not those of runs one after the other",
+                            b->passages[first].place->on->info.id, b->texts[first + w]);
     return CLI_OK;
 }
 
@@ -264,7 +271,8 @@ static void print_device(const measure *m, const bench *b, size_t device) {
     print_way(b, first + PLAN, first + PLAN, "plan", cells[1]);
     print_way(b, first + HOST_ONE, first + HOST_MANY, "host", cells[2]);
     print_way(b, first + PINNED_ONE, first + PINNED_MANY, "pinned", cells[3]);
-    printf("%s: %s; a batch of %s, depth %llu, %s\n", measure_device_name(m, &m->devices[device]), b->op, cli_bytes(b->bytes, bytes), (unsigned long long)b->depth,
+    printf("%s: %s; a batch of %s, depth %llu, %s\n", measure_device_name(m, &m->devices[device]), b->op,
+           cli_bytes(b->bytes, bytes), (unsigned long long)b->depth,
            m->devices[device].info.queues > 1 ? "3 queues" : "1 queue");
     cli_table(cells[0], 4, COLUMNS, (1u << COLUMNS) - 2);
     printf("\n");
@@ -300,9 +308,12 @@ static int run(const cli_args *args) {
     measure m = { 0 };
     const char *op = cli_get(args, "--op");
     if (cli_get(args, "--bytes") && !cli_get_bytes(args, "--bytes", &b.bytes)) return CLI_USAGE;
-    if (!cli_get_number(args, "--depth", 1, MOST_DEPTH, 3, &b.depth) || !cli_get_number(args, "--batches", 1, 10000, 16, &b.batches)) return CLI_USAGE;
+    if (!cli_get_number(args, "--depth", 1, MOST_DEPTH, 3, &b.depth) ||
+        !cli_get_number(args, "--batches", 1, 10000, 16, &b.batches))
+        return CLI_USAGE;
     b.bytes -= b.bytes % (4 * WIDTH);
-    if (b.bytes == 0 || b.bytes > UINT64_C(1) << 32) return cli_usage(args->command, "--bytes is 8K to 4G: batches are whole rows of %d f32", WIDTH);
+    if (b.bytes == 0 || b.bytes > UINT64_C(1) << 32)
+        return cli_usage(args->command, "--bytes is 8K to 4G: batches are whole rows of %d f32", WIDTH);
     for (size_t i = 0; i < CLI_COUNT(ops) && op; i++)
         if (strcmp(op, ops[i]) == 0) b.op = ops[i], op = NULL;
     if (op) return cli_usage(args->command, "--op is copy, vecadd or matmul, not \"%s\"", op);
@@ -323,7 +334,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_bench_stream = {
-    "bench stream", "measures batches one after the other and overlapped", "bench stream [--depth N] [--bytes BYTES] [--op NAME] [options]", NULL, options, CLI_COUNT(options),
+    "bench stream", "measures batches one after the other and overlapped",
+    "bench stream [--depth N] [--bytes BYTES] [--op NAME] [options]", NULL, options, CLI_COUNT(options),
     "Times are of one batch: its input up, its run, its output down. plan: by hd_plan_write, run and\n"
     "read; host and pinned: by a stream, from ordinary memory and from buffers that the host sees.\n",
     "  heddle bench stream --devices vulkan --trace stream.json\n", run,

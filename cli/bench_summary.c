@@ -72,8 +72,11 @@ static void write_panel(const bench_set *set, size_t begin, size_t end, text *to
 static void write_chapter(const bench_set *set, size_t begin, size_t end, text *to) {
     const bench_kind *kind = set->rows[begin].kind;
     const bool crossings = kind->form == BENCH_OVER_SIZE;
-    text_add(to, "\n## %s\n\n| operation | details | %s | fastest, and how many times as long the next takes |%s\n|---|---|---|---|%s\n", kind->heading,
-             crossings ? "elements" : kind->form == BENCH_RATE ? "bytes" : "case", crossings ? " overtakes the CPU |" : "", crossings ? "---|" : "");
+    text_add(to,
+             "\n## %s\n\n| operation | details | %s | fastest, and how many times as long the next takes |%s\n"
+             "|---|---|---|---|%s\n", kind->heading,
+             crossings ? "elements" : kind->form == BENCH_RATE ? "bytes" : "case",
+             crossings ? " overtakes the CPU |" : "", crossings ? "---|" : "");
     for (size_t at = begin, stop; at < end; at = stop) {
         for (stop = at + 1; stop < end && bench_same_panel(&set->rows[at], &set->rows[stop]);) stop++;
         write_panel(set, at, stop, to);
@@ -87,10 +90,12 @@ void bench_summary_write(const bench_set *set, text *to) {
         synthetic += set->rows[i].synthetic;
         doubtful += set->rows[i].doubtful;
     }
-    text_add(to, "%zu rows. Synthetic, passed over: %zu. Doubtful, because a clock moved or was held down: %zu.\n", set->count, synthetic, doubtful);
+    text_add(to, "%zu rows. Synthetic, passed over: %zu. Doubtful, because a clock moved or was held down: %zu.\n",
+             set->count, synthetic, doubtful);
     for (size_t at = 0, end; at < set->count; at = end) {
         bool contest = false;
-        for (end = at; end < set->count && bench_same_chapter(&set->rows[at], &set->rows[end]); end++) contest = contest || set->rows[end].fastest;
+        for (end = at; end < set->count && bench_same_chapter(&set->rows[at], &set->rows[end]); end++)
+            contest = contest || set->rows[end].fastest;
         if (contest) write_chapter(set, at, end, to);
     }
     text_add(to, "\nA device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes.\n");

@@ -12,7 +12,9 @@ typedef struct summary {
     size_t    count;
 } summary;
 
-static double median_at(const points *p, size_t device, size_t size, unsigned way) { return points_at(p, device, size, way)->row.median_ns; }
+static double median_at(const points *p, size_t device, size_t size, unsigned way) {
+    return points_at(p, device, size, way)->row.median_ns;
+}
 
 static void print_time(double ns, cli_cell out) {
     if (isnan(ns)) snprintf(out, CLI_CELL, "-");
@@ -41,7 +43,8 @@ static int print_device(const measure *m, const points *p, size_t device) {
         print_gain(p, device, size, POINTS_TRANSFERS, row[5]);
         print_time(points_at(p, device, size, POINTS_COMPUTE)->row.first_ns, row[6]);
     }
-    printf("%s %s: the CPU against %s, %.40s\n", p->op->name, hd_dtype_name(p->type), measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    printf("%s %s: the CPU against %s, %.40s\n", p->op->name, hd_dtype_name(p->type),
+           measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], p->size_count + 1, COLUMNS, (1u << COLUMNS) - 1);
     printf("\n");
     free(cells);
@@ -90,14 +93,22 @@ static int visit(measure *m, points *p, void *user) {
 static int measure_all(measure *m, const points_wanted *wanted) {
     summary all = { calloc(1, sizeof *all.rows), 1 };
     if (!all.rows) return cli_fail(m->command, "no memory is left");
-    if (m->devices[0].info.kind != HD_DEVICE_CPU) return free(all.rows), cli_fail(m->command, "compares with the CPU, which is not among the devices; add cpu to --devices, or unset HEDDLE_BACKEND");
-    if (m->device_count < 2) return free(all.rows), cli_fail(m->command, "there is no device besides the CPU; run `heddle devices` to see why");
+    if (m->devices[0].info.kind != HD_DEVICE_CPU)
+        return free(all.rows),
+               cli_fail(m->command,
+                        "compares with the CPU, which is not among the devices; add cpu to --devices, or unset "
+                        "HEDDLE_BACKEND");
+    if (m->device_count < 2)
+        return free(all.rows),
+               cli_fail(m->command, "there is no device besides the CPU; run `heddle devices` to see why");
     static const char *const heads[] = { "FROM THIS SIZE ON FASTER THAN THE CPU", "COMPUTE", "WITH TRANSFERS" };
     for (size_t i = 0; i < SUMMARY_COLUMNS; i++) snprintf(all.rows[0][i], CLI_CELL, "%s", heads[i]);
     const int code = points_each(m, wanted, visit, &all);
     if (!m->json && all.count > 1) {
         cli_table(all.rows[0], all.count, SUMMARY_COLUMNS, 1u << 1 | 1u << 2);
-        printf("Times are medians of up to %llu samples. From a crossing on the device wins at\nleast 90%% of the sizes. P90, least and most are in the rows: --csv, --json.\n", (unsigned long long)m->samples);
+        printf("Times are medians of up to %llu samples. From a crossing on the device wins at\n"
+               "least 90%% of the sizes. P90, least and most are in the rows: --csv, --json.\n",
+               (unsigned long long)m->samples);
     }
     free(all.rows);
     return code;
@@ -106,7 +117,9 @@ static int measure_all(measure *m, const points_wanted *wanted) {
 static int run(const cli_args *args) {
     points_wanted wanted;
     measure m;
-    int code = points_read(args, (points_choice){ .ops = "vecadd,matmul,matvec,softmax", .types = "f32", .range = true, .transfers = true }, &wanted);
+    int code = points_read(args,
+                           (points_choice){ .ops = "vecadd,matmul,matvec,softmax", .types = "f32", .range = true,
+                                            .transfers = true }, &wanted);
     if (code) return code;
     code = measure_begin(args, "threshold", &m);
     if (!code) code = measure_open(args, &m);
@@ -117,7 +130,8 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { POINTS_OPTIONS("vecadd,matmul,matvec,softmax", "f32"), MEASURE_OPTIONS };
 
 const cli_command cli_bench_threshold = {
-    "bench threshold", "finds the size from which a device beats the CPU", "bench threshold [--op LIST] [--types LIST] [options]", NULL, options, CLI_COUNT(options),
+    "bench threshold", "finds the size from which a device beats the CPU",
+    "bench threshold [--op LIST] [--types LIST] [options]", NULL, options, CLI_COUNT(options),
     POINTS_NOTES "Sizes are powers of two and the middles between them.\n",
     "  heddle bench threshold --op vecadd,matmul --types f32,f16 --csv here.csv\n", run,
 };

@@ -55,7 +55,9 @@ static hd_status copy_pinned(void *user) { return hd_plan_run(((const transfer *
 /* ---- making ---- */
 
 static hd_status make_place(place *p, uint64_t bytes) {
-    const hd_buffer_desc descs[] = { { .bytes = bytes, .use = HD_BUFFER_STORAGE }, { .bytes = bytes, .use = HD_BUFFER_UPLOAD }, { .bytes = bytes, .use = HD_BUFFER_READBACK } };
+    const hd_buffer_desc descs[] = { { .bytes = bytes, .use = HD_BUFFER_STORAGE },
+                                     { .bytes = bytes, .use = HD_BUFFER_UPLOAD },
+                                     { .bytes = bytes, .use = HD_BUFFER_READBACK } };
     hd_buffer **const buffers[] = { &p->storage, &p->upload, &p->readback };
     hd_status status = HD_OK;
     for (size_t i = 0; i < CLI_COUNT(descs) && !status; i++) status = hd_buffer_create(p->on->device, &descs[i], buffers[i]);
@@ -117,7 +119,8 @@ static int make_cases(measure *m, transfers *all) {
         const size_t first = device * all->size_count * WAYS;
         p->on = &m->devices[device];
         if (make_place(p, most)) {
-            for (size_t i = 0; i < all->size_count * WAYS; i++) all->cases[first + i] = (measure_case){ .row = table_row_empty(), .failed = true };
+            for (size_t i = 0; i < all->size_count * WAYS; i++)
+                all->cases[first + i] = (measure_case){ .row = table_row_empty(), .failed = true };
             code = cli_session_fail(m->session, p->on->info.id);
             continue;
         }
@@ -150,7 +153,9 @@ static int print_device(const measure *m, const transfers *all, size_t device) {
         for (size_t way = 0; way < WAYS; way++) {
             const table_row *row = &all->cases[(device * all->size_count + size) * WAYS + way].row;
             if (isnan(row->median_ns)) snprintf(cells[size + 1][1 + way], CLI_CELL, "-");
-            else snprintf(cells[size + 1][1 + way], CLI_CELL, "%.20s %5.8s", cli_time((uint64_t)row->median_ns, median), measure_rate(row->bytes / row->median_ns, rate));
+            else
+                snprintf(cells[size + 1][1 + way], CLI_CELL, "%.20s %5.8s", cli_time((uint64_t)row->median_ns, median),
+                         measure_rate(row->bytes / row->median_ns, rate));
         }
     }
     printf("%s: %s; median, and GB/s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
@@ -175,7 +180,9 @@ static int run(const cli_args *args) {
     transfers all = { 0 };
     measure m;
     uint64_t least = LEAST_BYTES, most = MOST_BYTES;
-    if ((cli_get(args, "--min") && !cli_get_bytes(args, "--min", &least)) || (cli_get(args, "--max") && !cli_get_bytes(args, "--max", &most))) return CLI_USAGE;
+    if ((cli_get(args, "--min") && !cli_get_bytes(args, "--min", &least)) ||
+        (cli_get(args, "--max") && !cli_get_bytes(args, "--max", &most)))
+        return CLI_USAGE;
     for (uint64_t bytes = 4; bytes <= most && bytes <= UINT64_C(1) << 36; bytes *= 2)
         if (bytes >= least) all.sizes[all.size_count++] = bytes;
     if (all.size_count == 0) return cli_usage(args->command, "--min and --max leave no size: sizes are powers of two, from 4 bytes");
@@ -193,6 +200,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_bench_transfer = {
-    "bench transfer", "measures transfers between host and devices, pinned and not", "bench transfer [--min BYTES] [--max BYTES] [options]", NULL, options, CLI_COUNT(options),
-    "Pinned memory is seen by the host and the device alike; the device copies it.\n", "  heddle bench transfer --max 64M --csv here.csv\n", run,
+    "bench transfer", "measures transfers between host and devices, pinned and not",
+    "bench transfer [--min BYTES] [--max BYTES] [options]", NULL, options, CLI_COUNT(options),
+    "Pinned memory is seen by the host and the device alike; the device copies it.\n",
+    "  heddle bench transfer --max 64M --csv here.csv\n", run,
 };

@@ -6,7 +6,8 @@
 
 /* Of a 12 unit sans-serif text: a digit of DejaVu Sans, the widest one in common use, so that estimated labels do not touch. */
 #define CHARACTER 7.7
-enum { HEIGHT = 290, ABOVE = 36, BELOW = 44, ROW_HEIGHT = 40, ROW_LINE = 26, LANE = 6, LONGEST_LABEL = 15, LONGEST_ROW = 52, LONGEST_POINT = 18, LABEL_GAP = 15, BOXES = 256 };
+enum { HEIGHT = 290, ABOVE = 36, BELOW = 44, ROW_HEIGHT = 40, ROW_LINE = 26, LANE = 6, LONGEST_LABEL = 15,
+       LONGEST_ROW = 52, LONGEST_POINT = 18, LABEL_GAP = 15, BOXES = 256 };
 
 typedef struct box {
     double x0, y0, x1, y1;
@@ -32,7 +33,10 @@ static void add_marker(text *to, unsigned style, double x, double y, double r) {
     case 0: text_add(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>", x, y, r); break;
     case 1: text_add(to, "<path d=\"M%.1f %.1fh%.1fv%.1fh%.1fz\"/>", x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r, -1.8 * r); break;
     case 2: text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\"/>", x, y - 1.25 * r, 1.2 * r, 2.1 * r, -2.4 * r); break;
-    default: text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"/>", x, y - 1.3 * r, 1.3 * r, 1.3 * r, -1.3 * r, 1.3 * r, -1.3 * r, -1.3 * r); break;
+    default:
+        text_add(to, "<path d=\"M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz\"/>", x, y - 1.3 * r, 1.3 * r, 1.3 * r,
+                 -1.3 * r, 1.3 * r, -1.3 * r, -1.3 * r);
+        break;
     }
 }
 
@@ -58,7 +62,9 @@ static void take(panel *p, box place) {
 
 /* Takes the place if it is in the plot and free. */
 static bool claim(panel *p, box place) {
-    if (place.x0 < p->plot.x0 || place.x1 > p->plot.x1 || place.y0 < p->plot.y0 || place.y1 > p->plot.y1 || p->taken_count >= BOXES) return false;
+    if (place.x0 < p->plot.x0 || place.x1 > p->plot.x1 || place.y0 < p->plot.y0 || place.y1 > p->plot.y1 ||
+        p->taken_count >= BOXES)
+        return false;
     for (size_t i = 0; i < p->taken_count; i++)
         if (touches(&place, &p->taken[i])) return false;
     take(p, place);
@@ -122,7 +128,8 @@ static void draw_x_axis(panel *p) {
     for (size_t most = 10; most >= 2; most--) {
         count = chart_ticks(&p->x, p->chart->x_unit, most, ticks);
         widest = 0;
-        for (size_t i = 0; i < count; i++) widest = fmax(widest, width_of(chart_number(ticks[i], p->chart->x_unit, 4, number), CHART_NUMBER));
+        for (size_t i = 0; i < count; i++)
+            widest = fmax(widest, width_of(chart_number(ticks[i], p->chart->x_unit, 4, number), CHART_NUMBER));
         bool room = true;
         for (size_t i = 1; i < count; i++) room = room && x_at(p, ticks[i]) - x_at(p, ticks[i - 1]) > widest + 6;
         if (room) break;
@@ -144,13 +151,16 @@ static void draw_y_axis(panel *p) {
     const size_t count = p->chart->rows ? 0 : chart_ticks(&p->y, p->chart->y_unit, 8, ticks);
     text_add(p->to, "<path class=\"grid\" d=\"");
     for (size_t i = 0; i < count; i++) text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0 - 4, chart_place(&p->y, ticks[i]), p->plot.x1);
-    for (size_t i = 0; i < p->chart->row_count; i++) text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0, p->plot.y0 + (double)i * ROW_HEIGHT + ROW_LINE, p->plot.x1);
+    for (size_t i = 0; i < p->chart->row_count; i++)
+        text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0, p->plot.y0 + (double)i * ROW_HEIGHT + ROW_LINE, p->plot.x1);
     text_add(p->to, "\"/><path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>", p->plot.x0, p->plot.y1, p->plot.x1);
     for (size_t i = 0; i < count; i++)
-        text_add(p->to, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>", p->plot.x0 - 7, chart_place(&p->y, ticks[i]) + 4,
+        text_add(p->to, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>", p->plot.x0 - 7,
+                 chart_place(&p->y, ticks[i]) + 4,
                  chart_number(ticks[i], p->chart->y_unit, 4, number));
     for (size_t i = 0; i < p->chart->row_count; i++) {
-        text_add(p->to, "<text class=\"label\" x=\"0\" y=\"%.1f\">", p->plot.y0 + (double)i * ROW_HEIGHT + 12); /* above its line, so that long names have room */
+        /* above its line, so that long names have room */
+        text_add(p->to, "<text class=\"label\" x=\"0\" y=\"%.1f\">", p->plot.y0 + (double)i * ROW_HEIGHT + 12);
         text_add_html(p->to, p->chart->rows[i], LONGEST_ROW);
         text_add(p->to, "</text>");
     }
@@ -191,7 +201,8 @@ static void draw_roof(panel *p, const chart_line *line) {
     if (ridge <= first) text_add(p->to, "M%.1f %.1fH%.1f", p->plot.x0, chart_place(&p->y, line->roof), p->plot.x1);
     else {
         const double bend = fmin(ridge, p->x.high);
-        text_add(p->to, "M%.1f %.1fL%.1f %.1f", x_at(p, first), chart_place(&p->y, line->slope * first), x_at(p, bend), chart_place(&p->y, line->slope * bend));
+        text_add(p->to, "M%.1f %.1fL%.1f %.1f", x_at(p, first), chart_place(&p->y, line->slope * first), x_at(p, bend),
+                 chart_place(&p->y, line->slope * bend));
         if (ridge < p->x.high) text_add(p->to, "H%.1f", p->plot.x1);
     }
     text_add(p->to, "\"/>");
@@ -238,7 +249,8 @@ static void draw_line(panel *p, const chart_line *line) {
     if (is_roofed(p, line)) draw_roof(p, line);
     if (line->joined && line->count > 1) {
         text_add(p->to, "<path class=\"stroke\" d=\"");
-        for (size_t i = 0; i < line->count; i++) text_add(p->to, "%s%.1f %.1f", i ? "L" : "M", x_at(p, line->points[i].x), y_at(p, line, &line->points[i]));
+        for (size_t i = 0; i < line->count; i++)
+            text_add(p->to, "%s%.1f %.1f", i ? "L" : "M", x_at(p, line->points[i].x), y_at(p, line, &line->points[i]));
         text_add(p->to, "\"/>");
     }
     draw_bars(p, line);
@@ -258,7 +270,8 @@ static void draw_line_names(panel *p) {
         const chart_line *line = &p->chart->lines[i];
         const bool roofed = is_roofed(p, line);
         if (line->count == 0 && !roofed) continue;
-        const double end = roofed ? chart_place(&p->y, fmin(line->roof, line->slope * p->x.high)) : y_at(p, line, &line->points[line->count - 1]);
+        const double end = roofed ? chart_place(&p->y, fmin(line->roof, line->slope * p->x.high))
+                           : y_at(p, line, &line->points[line->count - 1]);
         size_t at = count++;
         for (; at > 0 && ends[at - 1] > end; at--) { /* in the order of their ends */
             ends[at] = ends[at - 1];
@@ -275,7 +288,9 @@ static void draw_line_names(panel *p) {
         const bool roofed = is_roofed(p, line);
         const double from = roofed ? p->plot.x1 : x_at(p, line->points[line->count - 1].x);
         open_style(p->to, "line", line->style, line->made_up);
-        if (!p->chart->rows) text_add(p->to, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", from + (roofed ? 0 : 5), ends[k], p->plot.x1 + 8, places[k]);
+        if (!p->chart->rows)
+            text_add(p->to, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", from + (roofed ? 0 : 5), ends[k],
+                     p->plot.x1 + 8, places[k]);
         text_add(p->to, "<g class=\"dots\">");
         add_marker(p->to, line->style, p->plot.x1 + 11, places[k], 3.2);
         text_add(p->to, "</g><text class=\"label\" x=\"%.1f\" y=\"%.1f\">", p->plot.x1 + 18, places[k] + 4);
@@ -288,7 +303,10 @@ static void draw_line_names(panel *p) {
 /* Whether the same name stands so near already that it says enough. */
 static bool is_named_near(const panel *p, const chart_point *point) {
     for (size_t i = 0; i < p->named_count; i++)
-        if (strcmp(p->named[i]->label, point->label) == 0 && hypot(x_at(p, p->named[i]->x) - x_at(p, point->x), chart_place(&p->y, p->named[i]->y) - chart_place(&p->y, point->y)) < 40) return true;
+        if (strcmp(p->named[i]->label, point->label) == 0 &&
+            hypot(x_at(p, p->named[i]->x) - x_at(p, point->x),
+                  chart_place(&p->y, p->named[i]->y) - chart_place(&p->y, point->y)) < 40)
+            return true;
     return false;
 }
 
@@ -318,7 +336,8 @@ static void draw_point_labels(panel *p) {
         }
     for (size_t i = 0; i < p->chart->line_count; i++)
         for (size_t k = 0; k < p->chart->lines[i].count; k++)
-            if (p->chart->lines[i].points[k].label && !is_named_near(p, &p->chart->lines[i].points[k])) draw_point_label(p, &p->chart->lines[i].points[k]);
+            if (p->chart->lines[i].points[k].label && !is_named_near(p, &p->chart->lines[i].points[k]))
+                draw_point_label(p, &p->chart->lines[i].points[k]);
 }
 
 void chart_draw(const chart *c, text *to) {

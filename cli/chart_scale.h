@@ -31,8 +31,8 @@ size_t chart_ticks(const chart_scale *scale, chart_unit unit, size_t most, doubl
 /* The value in at most `digits` digits with its unit: "1.5k", "64 KiB", "2.5 ms". Returns `out`. */
 char *chart_number(double value, chart_unit unit, int digits, char out[CHART_NUMBER]);
 
-/* Moves `count` rising positions (at most 64) apart, as little as it can, until each two are `gap` from each other and all are within low..high;
- * their order stays. Where there is no room for all, they share what there is. */
+/* Moves `count` rising positions (at most 64) apart, by as little as possible. Afterwards neighbours are at least `gap` apart,
+ * all are within low..high, and their order is the same. Where there is too little room, the gaps are smaller. */
 void chart_spread(double *positions, size_t count, double gap, double low, double high);
 
 #endif

@@ -59,14 +59,18 @@ static int set_system(chat *c, const char *text) {
 static int tokenize(chat *c, const hd_message *messages, size_t message_count, size_t *out_same) {
     const uint32_t context = c->llm.desc.context;
     size_t count = 0, same = 0;
-    if (hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, NULL, &count)) return cli_session_fail(&c->llm.cli, NULL);
+    if (hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, NULL, &count))
+        return cli_session_fail(&c->llm.cli, NULL);
     if (count > context)
-        return cli_fail(c->llm.cli.command, "the conversation would be %zu tokens long, and the context holds %u; shorten the message, begin anew with /clear, or give --context",
+        return cli_fail(c->llm.cli.command,
+                        "the conversation would be %zu tokens long, and the context holds %u; shorten the message, "
+                        "begin anew with /clear, or give --context",
                         count, (unsigned)context);
     int32_t *tokens = calloc(count + 1, sizeof *tokens);
     if (!tokens) return cli_fail(c->llm.cli.command, "no memory is left");
     const hd_status status = hd_model_chat_tokens(c->llm.model, c->template_name, messages, message_count, tokens, &count);
-    while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++; /* the last one is fed to learn what comes next */
+    /* the last one is fed to learn what comes next */
+    while (same < c->held && same + 1 < count && tokens[same] == c->answer.tokens[same]) same++;
     if (!status) memcpy(c->answer.tokens, tokens, count * sizeof *tokens);
     c->answer.prompt_count = count;
     *out_same = same;
@@ -97,7 +101,9 @@ static int turn(chat *c, const char *line) {
     if (code || !said) drop_messages(c, before);
     if (code) return code;
     if (c->answer.made.stop == HD_STOP_CONTEXT)
-        fprintf(stderr, "heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more room\n", (unsigned)c->llm.desc.context);
+        fprintf(stderr,
+                "heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more "
+                "room\n", (unsigned)c->llm.desc.context);
     if (c->interactive) fputc('\n', stderr);
     return CLI_OK;
 }
@@ -120,7 +126,9 @@ static void stats(const chat *c) {
 static bool command(chat *c, const char *line, int *code) {
     const size_t length = strcspn(line, " \t");
     const char *rest = line + length + strspn(line + length, " \t");
-    const struct { const char *name; bool takes_text; } known[] = { { "/help", false }, { "/clear", false }, { "/system", true }, { "/stats", false }, { "/exit", false } };
+    const struct { const char *name; bool takes_text; } known[] = { { "/help", false }, { "/clear", false },
+                                                                    { "/system", true }, { "/stats", false },
+                                                                    { "/exit", false } };
     size_t which = 0;
     while (which < CLI_COUNT(known) && (strlen(known[which].name) != length || memcmp(known[which].name, line, length) != 0)) which++;
     if (which == CLI_COUNT(known)) fprintf(stderr, "heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
@@ -183,7 +191,9 @@ static int begin(const cli_args *args, chat *c) {
     int code = cli_llm_open(args, &c->llm);
     if (code) return code;
     if (!c->template_name && !c->llm.info.has_chat_template)
-        return cli_fail(args->command, "%s has no chat template, so it may be no chat model; name one with --template, or see `heddle generate`", args->operand);
+        return cli_fail(args->command,
+                        "%s has no chat template, so it may be no chat model; name one with --template, or see "
+                        "`heddle generate`", args->operand);
     /* A template that cannot be used is told before anything is loaded. */
     if (hd_model_chat_tokens(c->llm.model, c->template_name, &probe, 1, NULL, &count)) return cli_session_fail(&c->llm.cli, NULL);
     code = set_system(c, system ? system : "");
@@ -224,7 +234,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_chat = {
-    "chat", "a conversation with a chat model", "chat MODEL.gguf [--system TEXT] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "chat", "a conversation with a chat model", "chat MODEL.gguf [--system TEXT] [options]", "[MODEL.gguf]", options,
+    CLI_COUNT(options),
     "Type a message and press Enter; /help lists what else can be typed. Ctrl-C stops an answer, Ctrl-D ends.\n"
     "Where standard input is no terminal, each of its lines is a message.\n",
     "  heddle chat model.gguf --system \"Answer in one sentence.\"\n", run,

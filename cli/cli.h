@@ -27,7 +27,8 @@ typedef struct cli_option {
 /* Options that several commands have. */
 #define CLI_OPTION_DEVICE { "--device", "ID", "the device to take: an id or index of `heddle devices`; default: the best" }
 #define CLI_OPTION_MATH { "--math", "exact|fast", "exact: the same bits on every device; default: fast" }
-#define CLI_OPTION_ROUTE { "--route", "WHERE", "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=60%,rest=cpu; 60%: the GPU's share of the rows" }
+#define CLI_OPTION_ROUTE { "--route", "WHERE", \
+    "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=60%,rest=cpu; 60%: the GPU's share of the rows" }
 #define CLI_OPTION_TRACE { "--trace", "FILE.json", "write what each queue did when, for Perfetto or chrome://tracing" }
 #define CLI_OPTION_JSON { "--json", NULL, "print JSON" }
 
@@ -172,7 +173,8 @@ void cli_job_end(cli_job *job);
 int cli_job_report(cli_job *job);
 
 /* ---- the commands ---- */
-extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch, cli_bench_stream, cli_bench_route, cli_bench_llm,
+extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops,
+    cli_bench_transfer, cli_bench_batch, cli_bench_stream, cli_bench_route, cli_bench_llm,
     cli_bench_report, cli_bench_compare, cli_devices, cli_verify, cli_tune, cli_run, cli_explain, cli_exec;
 
 #endif

@@ -11,7 +11,9 @@ typedef struct inventory {
 
 static int take_inventory(cli_session *session, inventory *out) {
     *out = (inventory){ 0 };
-    if (hd_backends(session->context, NULL, &out->backend_count) || hd_devices(session->context, NULL, &out->device_count)) return cli_session_fail(session, NULL);
+    if (hd_backends(session->context, NULL, &out->backend_count) ||
+        hd_devices(session->context, NULL, &out->device_count))
+        return cli_session_fail(session, NULL);
     out->backends = calloc(out->backend_count + 1, sizeof *out->backends);
     out->devices = calloc(out->device_count + 1, sizeof *out->devices);
     if (!out->backends || !out->devices) return cli_fail(session->command, "no memory is left");
@@ -264,7 +266,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_devices = {
-    "devices", "lists the back ends and the devices there are", "devices [-v] [--probe] [--json]", NULL, options, CLI_COUNT(options),
+    "devices", "lists the back ends and the devices there are", "devices [-v] [--probe] [--json]", NULL, options,
+    CLI_COUNT(options),
     "The device of rank 0 is taken where none is named; a software device only when it is named.\n"
     "Of several APIs that reach one GPU the one measured fastest is taken.\n",
     "  heddle devices -v\n", devices

@@ -103,7 +103,8 @@ static int read_output(const cli_args *args, launch *l) {
     if (cli_next(args, "--out", &at)) return cli_usage(l->command, "a launch has one output; join what the kernel writes in one buffer");
     if (!read_index(out, MAX_INPUTS, &index, &rest) || !read_tensor(rest, &l->out_dtype, &l->out_shape))
         return cli_usage(l->command, "--out is INDEX=TYPE[LENGTH,...] such as 1=f32[256], not \"%s\"", out);
-    if (index != l->input_count) return cli_usage(l->command, "the output is the last binding: --out %u=%s", (unsigned)l->input_count, rest);
+    if (index != l->input_count)
+        return cli_usage(l->command, "the output is the last binding: --out %u=%s", (unsigned)l->input_count, rest);
     at = 0;
     save = cli_next(args, "--save", &at);
     if (!save) return CLI_OK;
@@ -117,7 +118,8 @@ static int read_words(const cli_args *args, launch *l) {
     while (push) {
         size_t length = strcspn(push, ",");
         if (l->push_count == CLI_COUNT(l->push)) return cli_usage(l->command, "--push takes at most %d bytes of constants", MAX_PUSH_BYTES);
-        if (!read_word(push, length, &l->push[l->push_count++])) return cli_usage(l->command, "--push is u32:4,i32:-1,f32:0.5 and so on, not \"%.*s\"", (int)length, push);
+        if (!read_word(push, length, &l->push[l->push_count++]))
+            return cli_usage(l->command, "--push is u32:4,i32:-1,f32:0.5 and so on, not \"%.*s\"", (int)length, push);
         push = push[length] ? push + length + 1 : NULL;
     }
     for (size_t at = 0; (text = cli_next(args, "--spec", &at)); l->spec_count++) {
@@ -138,7 +140,8 @@ static int read_groups(const cli_args *args, launch *l) {
         size_t length = strcspn(at, ",");
         l->groups[axis] = 1;
         if (length == 0 && *at == 0 && axis > 0) continue; /* Y and Z may be left out */
-        if (!read_word(at, length, &l->groups[axis]) || l->groups[axis] == 0) return cli_usage(l->command, "--groups is X, X,Y or X,Y,Z, each at least 1, not \"%s\"", text);
+        if (!read_word(at, length, &l->groups[axis]) || l->groups[axis] == 0)
+            return cli_usage(l->command, "--groups is X, X,Y or X,Y,Z, each at least 1, not \"%s\"", text);
         at += length + (at[length] == ',' && axis < 2);
     }
     return *at ? cli_usage(l->command, "--groups is X, X,Y or X,Y,Z, each at least 1, not \"%s\"", text) : CLI_OK;
@@ -157,7 +160,9 @@ static int load_inputs(launch *l) {
     for (uint32_t i = 0; i < l->input_count; i++) {
         if (!npy_load(l->paths[i], &l->arrays[i], why)) return cli_fail(l->command, "binding %u: %s %s", (unsigned)i, l->paths[i], why);
         if (dtype_of(&l->arrays[i]) == HD_DTYPE_NONE)
-            return cli_fail(l->command, "binding %u: %s holds %c%u, and f4, f2, i4 and u1 are taken; convert it, or give its bytes with .view('u1')", (unsigned)i, l->paths[i],
+            return cli_fail(l->command,
+                            "binding %u: %s holds %c%u, and f4, f2, i4 and u1 are taken; convert it, or give its "
+                            "bytes with .view('u1')", (unsigned)i, l->paths[i],
                             l->arrays[i].kind, (unsigned)l->arrays[i].item_bytes);
     }
     return CLI_OK;
@@ -167,12 +172,18 @@ static int load_inputs(launch *l) {
 static int check_kernel(const launch *l, const hd_kernel *kernel) {
     const hd_kernel_info *info = hd_kernel_get_info(kernel);
     if (info->binding_count != l->input_count + 1)
-        return cli_fail(l->command, "the kernel has %u binding%s, and %u --bind with one --out make %u; give every binding, the output last", (unsigned)info->binding_count,
+        return cli_fail(l->command,
+                        "the kernel has %u binding%s, and %u --bind with one --out make %u; give every binding, the "
+                        "output last", (unsigned)info->binding_count,
                         info->binding_count == 1 ? "" : "s", (unsigned)l->input_count, (unsigned)l->input_count + 1);
     if (info->push_bytes != l->push_count * 4)
-        return cli_fail(l->command, "the kernel takes %u bytes of push constants, and --push gives %u", (unsigned)info->push_bytes, (unsigned)l->push_count * 4);
+        return cli_fail(l->command, "the kernel takes %u bytes of push constants, and --push gives %u",
+                        (unsigned)info->push_bytes, (unsigned)l->push_count * 4);
     for (uint32_t i = 0; i < l->input_count; i++)
-        if (info->binding_written[i]) return cli_fail(l->command, "the kernel writes binding %u, and only the last one may be written; order its bindings so", (unsigned)i);
+        if (info->binding_written[i])
+            return cli_fail(l->command,
+                            "the kernel writes binding %u, and only the last one may be written; order its bindings so",
+                            (unsigned)i);
     return CLI_OK;
 }
 
@@ -185,7 +196,8 @@ static int build(cli_session *session, const launch *l, hd_kernel *kernel, hd_pr
         snprintf(name, sizeof name, "%u", (unsigned)i);
         inputs[i] = hd_input(program, name, dtype_of(&l->arrays[i]), l->arrays[i].shape);
     }
-    const hd_dispatch_desc desc = { .inputs = inputs, .input_count = l->input_count, .out_dtype = l->out_dtype, .out_shape = l->out_shape, .push = l->push,
+    const hd_dispatch_desc desc = { .inputs = inputs, .input_count = l->input_count, .out_dtype = l->out_dtype,
+                                    .out_shape = l->out_shape, .push = l->push,
                                     .push_bytes = l->push_count * 4, .groups = { l->groups[0], l->groups[1], l->groups[2] } };
     snprintf(name, sizeof name, "%u", (unsigned)l->input_count);
     hd_output(program, name, hd_dispatch(program, kernel, &desc));
@@ -196,7 +208,8 @@ static int run_kernel(cli_session *session, const cli_args *args, launch *l) {
     hd_kernel *kernel = NULL;
     hd_program *program = NULL;
     cli_job job = { 0 };
-    const hd_kernel_desc desc = { .path = args->operand, .spec_ids = l->spec_ids, .spec_values = l->spec_values, .spec_count = l->spec_count };
+    const hd_kernel_desc desc = { .path = args->operand, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
+                                  .spec_count = l->spec_count };
     if (hd_kernel_create(session->context, &desc, &kernel)) return cli_session_fail(session, args->operand);
     int code = check_kernel(l, kernel);
     if (!code) code = build(session, l, kernel, &program);
@@ -243,7 +256,10 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_exec = {
-    "exec", "launches a SPIR-V kernel of your own once", "exec KERNEL.spv --bind 0=FILE.npy --out 1=f32[N] --groups X,Y,Z [options]", "KERNEL.spv", options, CLI_COUNT(options),
-    "SPIR-V is for Vulkan, as glslc makes it; workgroup size, bindings and the size of the push\nconstants are read from it. Files hold f4, f2, i4 or u1.\n",
+    "exec", "launches a SPIR-V kernel of your own once",
+    "exec KERNEL.spv --bind 0=FILE.npy --out 1=f32[N] --groups X,Y,Z [options]", "KERNEL.spv", options,
+    CLI_COUNT(options),
+    "SPIR-V is for Vulkan, as glslc makes it; workgroup size, bindings and the size of the push\n"
+    "constants are read from it. Files hold f4, f2, i4 or u1.\n",
     "  glslc -O scale.comp -o scale.spv\n  heddle exec scale.spv --bind 0=x.npy --out 1=f32[1024] --push f32:0.5 --groups 16\n", execute
 };

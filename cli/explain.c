@@ -59,8 +59,10 @@ static int explain_program(cli_session *session, const cli_args *args, hd_math m
 static int explain(const cli_args *args) {
     cli_session session;
     hd_math math;
-    if (cli_get(args, "--caps") && cli_get(args, "--device")) return cli_usage(args->command, "--caps and --device exclude each other; give one of them");
-    if (cli_get(args, "--caps") && cli_get(args, "--route")) return cli_usage(args->command, "--caps and --route exclude each other; a described device is alone");
+    if (cli_get(args, "--caps") && cli_get(args, "--device"))
+        return cli_usage(args->command, "--caps and --device exclude each other; give one of them");
+    if (cli_get(args, "--caps") && cli_get(args, "--route"))
+        return cli_usage(args->command, "--caps and --route exclude each other; a described device is alone");
     if (!cli_get_math(args, &math)) return CLI_USAGE;
     int code = cli_session_open(args->command, &session);
     if (!code) code = explain_program(&session, args, math);
@@ -76,7 +78,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_explain = {
-    "explain", "says how a program would run, and why so", "explain FILE.hd [--device ID | --caps FILE] [options]", "FILE.hd", options, CLI_COUNT(options),
+    "explain", "says how a program would run, and why so", "explain FILE.hd [--device ID | --caps FILE] [options]",
+    "FILE.hd", options, CLI_COUNT(options),
     "Facts of a device come from `heddle devices --caps ID` on the machine that has it.\n",
     "  heddle devices --caps 0 > phone.caps\n  heddle explain ffn.hd --caps phone.caps\n", explain
 };

@@ -3,7 +3,8 @@
 
 static void print_row(const char *what, uint32_t layers, uint64_t weights, uint64_t cache, uint64_t scratch, uint64_t all) {
     cli_cell cells[4];
-    printf("%-8s %6u  %12s %12s %12s %12s  %llu bytes\n", what, (unsigned)layers, cli_bytes(weights, cells[0]), cli_bytes(cache, cells[1]), cli_bytes(scratch, cells[2]),
+    printf("%-8s %6u  %12s %12s %12s %12s  %llu bytes\n", what, (unsigned)layers, cli_bytes(weights, cells[0]),
+           cli_bytes(cache, cells[1]), cli_bytes(scratch, cells[2]),
            cli_bytes(all, cells[3]), (unsigned long long)all);
 }
 
@@ -18,10 +19,13 @@ static int report(cli_llm *llm, bool json) {
     }
     cli_cell has;
     printf("%-8s %6s  %12s %12s %12s %12s\n", "", "LAYERS", "WEIGHTS", "CACHE", "SCRATCH", "TOGETHER");
-    if (fit.device_bytes) print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes, fit.device_scratch_bytes, fit.device_bytes);
+    if (fit.device_bytes)
+        print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes,
+                  fit.device_scratch_bytes, fit.device_bytes);
     if (fit.streamed_layers) printf("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
     if (fit.cpu_layers) print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes, fit.cpu_bytes);
-    printf("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", hd_device_get_info(llm->desc.device)->name, cli_bytes(fit.device_memory_bytes, has));
+    printf("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", hd_device_get_info(llm->desc.device)->name,
+           cli_bytes(fit.device_memory_bytes, has));
     return fit.fits ? CLI_OK : CLI_FAILED;
 }
 
@@ -37,6 +41,7 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { CLI_SESSION_OPTIONS, CLI_OPTION_JSON };
 
 const cli_command cli_fit = {
-    "fit", "tells what memory a model will take, without loading it", "fit [MODEL.gguf] [--context N] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "fit", "tells what memory a model will take, without loading it", "fit [MODEL.gguf] [--context N] [options]",
+    "[MODEL.gguf]", options, CLI_COUNT(options),
     "The exit code is 1 where it does not fit.\n", "  heddle fit model.gguf --context 8192\n", run,
 };

@@ -35,7 +35,9 @@ static int tokenize(job *j) {
     if (code) return code;
     if (count == 0) return cli_usage(j->llm.cli.command, "the prompt is empty, and this model begins with no token of its own");
     if (count > j->llm.desc.context)
-        return cli_fail(j->llm.cli.command, "the prompt is %zu tokens long, and the context holds %u; give --context or a shorter prompt", count, (unsigned)j->llm.desc.context);
+        return cli_fail(j->llm.cli.command,
+                        "the prompt is %zu tokens long, and the context holds %u; give --context or a shorter prompt",
+                        count, (unsigned)j->llm.desc.context);
     j->answer.prompt_count = count;
     return cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, j->answer.tokens, &count);
 }
@@ -122,7 +124,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_generate = {
-    "generate", "continues a text with a language model", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    "generate", "continues a text with a language model", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]",
+    options, CLI_COUNT(options),
     "With no model named, the small one that comes with heddle is taken: it writes in the style of\n"
     "the King James Bible. The text goes to standard output, everything else to standard error.\n",
     "  heddle generate -p \"And the king said\" -n 64 --seed 7\n", run,

@@ -48,5 +48,6 @@ static int run(const cli_args *args) {
 static const cli_option options[] = { CLI_OPTION_JSON };
 
 const cli_command cli_info = {
-    "info", "tells what a model file is", "info [MODEL.gguf] [--json]", "[MODEL.gguf]", options, CLI_COUNT(options), NULL, "  heddle info\n", run,
+    "info", "tells what a model file is", "info [MODEL.gguf] [--json]", "[MODEL.gguf]", options, CLI_COUNT(options),
+    NULL, "  heddle info\n", run,
 };

@@ -5,7 +5,8 @@
 #include <string.h>
 
 int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job) {
-    *out_job = (cli_job){ .session = session, .program = program, .json = cli_get(args, "--json") != NULL, .timings = cli_get(args, "--timings") != NULL,
+    *out_job = (cli_job){ .session = session, .program = program, .json = cli_get(args, "--json") != NULL,
+                          .timings = cli_get(args, "--timings") != NULL,
                            .trace_path = cli_get(args, "--trace") };
     if (!cli_get_number(args, "--repeat", 1, 1000000, 1, &out_job->repeat)) return CLI_USAGE;
     out_job->port_count = hd_program_port_count(program);
@@ -64,16 +65,21 @@ int cli_job_check(const cli_job *job, const cli_port *port) {
     if (wanted->dtype == HD_U8 && array->kind == 'b') same_type = true;
     if (is_raw(wanted->dtype) && array->kind == 'u' && array->item_bytes <= 2) {
         if (array->bytes == bytes) return CLI_OK;
-        return cli_fail(command, "input \"%s\" is %s, %llu bytes, and %s holds %llu; give its raw bytes", wanted->name, tensor, (unsigned long long)bytes,
+        return cli_fail(command, "input \"%s\" is %s, %llu bytes, and %s holds %llu; give its raw bytes", wanted->name,
+                        tensor, (unsigned long long)bytes,
                         port->load_path, (unsigned long long)array->bytes);
     }
     if (!same_type) {
-        const char *mend = is_raw(wanted->dtype) ? "give its raw bytes, .view('u1')" : wanted->dtype == HD_F32 ? "convert it with .astype('<f4')" : wanted->dtype == HD_F16 ?
-            "convert it with .astype('<f2')" : wanted->dtype == HD_I32 ? "convert it with .astype('<i4')" : "convert it with .astype('u1')";
-        return cli_fail(command, "input \"%s\" is %s, and %s holds %c%u%s; %s", wanted->name, tensor, port->load_path, array->kind, (unsigned)array->item_bytes, lengths, mend);
+        const char *mend = is_raw(wanted->dtype) ? "give its raw bytes, .view('u1')"
+                         : wanted->dtype == HD_F32 ? "convert it with .astype('<f4')"
+                         : wanted->dtype == HD_F16 ? "convert it with .astype('<f2')"
+                         : wanted->dtype == HD_I32 ? "convert it with .astype('<i4')" : "convert it with .astype('u1')";
+        return cli_fail(command, "input \"%s\" is %s, and %s holds %c%u%s; %s", wanted->name, tensor, port->load_path,
+                        array->kind, (unsigned)array->item_bytes, lengths, mend);
     }
     if (!same_shape(array->shape, wanted->shape))
-        return cli_fail(command, "input \"%s\" is %s, and %s has the shape %s; reshape it, or change the program", wanted->name, tensor, port->load_path, lengths);
+        return cli_fail(command, "input \"%s\" is %s, and %s has the shape %s; reshape it, or change the program",
+                        wanted->name, tensor, port->load_path, lengths);
     return CLI_OK;
 }
 
@@ -83,7 +89,8 @@ static int write_ports(cli_job *job) {
     for (size_t i = 0; i < job->port_count; i++) {
         cli_port *port = &job->ports[i];
         if (!port->array.data) continue;
-        if (hd_plan_write(job->plan, port->port.name, port->array.data, port->array.bytes)) return cli_session_fail(job->session, port->port.name);
+        if (hd_plan_write(job->plan, port->port.name, port->array.data, port->array.bytes))
+            return cli_session_fail(job->session, port->port.name);
         npy_free(&port->array);
     }
     return CLI_OK;
@@ -100,7 +107,9 @@ static int read_ports(cli_job *job) {
         array->bytes = hd_tensor_bytes(port->port.dtype, port->port.shape);
         if (port->port.dtype >= HD_Q4_0) array->shape = HD_SHAPE((int64_t)array->bytes);
         array->data = malloc((size_t)array->bytes);
-        if (!array->data) return cli_fail(job->session->command, "no memory for output \"%s\" of %llu bytes", port->port.name, (unsigned long long)array->bytes);
+        if (!array->data)
+            return cli_fail(job->session->command, "no memory for output \"%s\" of %llu bytes", port->port.name,
+                            (unsigned long long)array->bytes);
         if (hd_plan_read(job->plan, port->port.name, array->data, array->bytes)) return cli_session_fail(job->session, port->port.name);
     }
     return CLI_OK;
@@ -110,7 +119,8 @@ static int save_ports(const cli_job *job) {
     char why[NPY_WHY];
     for (size_t i = 0; i < job->port_count; i++) {
         const cli_port *port = &job->ports[i];
-        if (port->save_path && !npy_save(port->save_path, &port->array, why)) return cli_fail(job->session->command, "%s %s; choose another path", port->save_path, why);
+        if (port->save_path && !npy_save(port->save_path, &port->array, why))
+            return cli_fail(job->session->command, "%s %s; choose another path", port->save_path, why);
     }
     return CLI_OK;
 }

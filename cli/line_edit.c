@@ -35,7 +35,8 @@ static bool find(void *library, const char *name, void *out) {
 
 static void open_library(line_edit *editor) {
     static const char *const names[] = { "libedit.so.2", "libedit.so.0", "libedit.3.dylib" };
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !editor->library; i++) editor->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !editor->library; i++)
+        editor->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!editor->library) return;
     if (find(editor->library, "readline", &editor->readline) && find(editor->library, "add_history", &editor->add_history) &&
         find(editor->library, "read_history", &editor->read_history) && find(editor->library, "write_history", &editor->write_history) &&
@@ -126,7 +127,8 @@ void line_edit_close(line_edit *editor) {
 bool line_edit_history_path(const char *name, char *out, size_t out_bytes) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     const bool own = state && state[0] == '/';
-    const int count = own ? snprintf(out, out_bytes, "%s/heddle/%s", state, name) : home && home[0] == '/' ? snprintf(out, out_bytes, "%s/.local/state/heddle/%s", home, name) : -1;
+    const int count = own ? snprintf(out, out_bytes, "%s/heddle/%s", state, name)
+                    : home && home[0] == '/' ? snprintf(out, out_bytes, "%s/.local/state/heddle/%s", home, name) : -1;
     if (count < 0 || (size_t)count >= out_bytes) {
         if (out_bytes) out[0] = 0;
         return false;

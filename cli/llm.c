@@ -56,7 +56,8 @@ static void wipe_progress(cli_llm *llm) {
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     uint64_t context, layers, memory;
     hd_math math;
-    if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) || !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
+    if (!cli_get_number(args, "--context", 1, 1u << 24, 0, &context) ||
+        !cli_get_number(args, "--gpu-layers", 0, 1024, UINT32_MAX, &layers) ||
         !cli_get_bytes(args, "--memory", &memory) || !cli_get_math(args, &math)) return CLI_USAGE;
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
     if (code) return code;

@@ -140,7 +140,9 @@ static void find_hwmon(const char *folder, const char *const *names, size_t name
     while (all && !out[0] && (entry = readdir(all))) {
         char path[512], name[64];
         if (strncmp(entry->d_name, "hwmon", 5) != 0) continue;
-        if (snprintf(path, sizeof path, "%s/%s/name", folder, entry->d_name) >= (int)sizeof path || !read_line(path, name, sizeof name)) continue;
+        if (snprintf(path, sizeof path, "%s/%s/name", folder, entry->d_name) >= (int)sizeof path ||
+            !read_line(path, name, sizeof name))
+            continue;
         bool right = !names;
         for (size_t i = 0; i < name_count; i++) right = right || strcmp(name, names[i]) == 0;
         if (right && snprintf(out, room, "%s/%s", folder, entry->d_name) >= (int)room) out[0] = 0;
@@ -202,7 +204,9 @@ double machine_free_bytes(void) {
 machine_sensor machine_sensor_of(const machine *m, const hd_device_info *device) {
     static const char *const cpu_monitors[] = { "coretemp", "k10temp", "zenpower", "cpu_thermal" };
     machine_sensor sensor = { .machine = m, .cpu = device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE };
-    if (sensor.cpu) find_hwmon("/sys/class/hwmon", cpu_monitors, sizeof cpu_monitors / sizeof cpu_monitors[0], sensor.hwmon, sizeof sensor.hwmon);
+    if (sensor.cpu)
+        find_hwmon("/sys/class/hwmon", cpu_monitors, sizeof cpu_monitors / sizeof cpu_monitors[0], sensor.hwmon,
+                   sizeof sensor.hwmon);
     if (!device->pci[0] || sensor.cpu) return sensor;
     if (m->nvml && m->nvml->by_pci(device->pci, &sensor.nvml_device) == 0) return sensor;
     char folder[64];
@@ -222,6 +226,7 @@ void machine_tell(const machine_reading *before, const machine_reading *after, t
     row->clock_before_mhz = before->clock_mhz;
     row->clock_after_mhz = after->clock_mhz;
     row->temperature_c = after->temperature_c;
-    row->throttled = isnan(after->throttled) && !isnan(after->throttle_events) ? after->throttle_events > before->throttle_events : after->throttled;
+    row->throttled = isnan(after->throttled) && !isnan(after->throttle_events)
+                     ? after->throttle_events > before->throttle_events : after->throttled;
     row->flag = fabs(after->clock_mhz - before->clock_mhz) > 0.05 * before->clock_mhz ? "clocks" : "";
 }

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit, &cli_bench_threshold, &cli_bench_ops,
+static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit,
+                                               &cli_bench_threshold, &cli_bench_ops,
                                                &cli_bench_transfer, &cli_bench_batch, &cli_bench_stream, &cli_bench_route, &cli_bench_llm,
-                                               &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_verify, &cli_tune, &cli_run, &cli_explain, &cli_exec };
+                                               &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_verify,
+                                               &cli_tune, &cli_run, &cli_explain, &cli_exec };
 
 /* Whether the command's name is two words of which this is the first one. */
 static bool is_of_family(const cli_command *command, const char *word) {
@@ -18,7 +20,8 @@ static bool is_of_family(const cli_command *command, const char *word) {
 }
 
 static void overview(void) {
-    printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\nusage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
+    printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\n"
+           "usage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
     for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
     printf("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
     printf("environment:\n"
@@ -68,8 +71,12 @@ static int unknown(int count, char **words) {
     const char *near = of_family ? NULL : cli_nearest(words[0], names, CLI_COUNT(names));
     if (!near && count > 1) near = cli_nearest(both, names, CLI_COUNT(names));
     if (near) return cli_usage(NULL, "no command \"%s\"; did you mean %s?", of_family ? both : words[0], near);
-    for (size_t i = 0; i < of_family; i++) snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", family[i]->name);
-    if (of_family) return cli_usage(NULL, count > 1 ? "no command \"%s\"; there are %s" : "%s is not the whole command; there are %s", both, list);
+    for (size_t i = 0; i < of_family; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", family[i]->name);
+    if (of_family)
+        return cli_usage(NULL,
+                         count > 1 ? "no command \"%s\"; there are %s" : "%s is not the whole command; there are %s",
+                         both, list);
     return cli_usage(NULL, "no command \"%s\"", words[0]);
 }
 
@@ -114,6 +121,7 @@ static void hold_standard_streams(void) {
 int main(int count, char **words) {
     hold_standard_streams();
     int code = run_command(count > 0 ? count - 1 : 0, words + 1);
-    if (fflush(stdout) != 0 || ferror(stdout)) code = cli_fail(NULL, "standard output cannot be written: %s; look where it goes", strerror(errno));
+    if (fflush(stdout) != 0 || ferror(stdout))
+        code = cli_fail(NULL, "standard output cannot be written: %s; look where it goes", strerror(errno));
     return code;
 }

@@ -18,12 +18,16 @@ enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
 /* ---- beginning ---- */
 
 int measure_begin(const cli_args *args, const char *bench, measure *m) {
-    *m = (measure){ .command = args->command, .bench = bench, .csv_path = cli_get(args, "--csv"), .html_path = cli_get(args, "--html"), .json = cli_get(args, "--json") != NULL,
+    *m = (measure){ .command = args->command, .bench = bench, .csv_path = cli_get(args, "--csv"),
+                    .html_path = cli_get(args, "--html"), .json = cli_get(args, "--json") != NULL,
                     .threads = NAN, .seed = cli_now_ns() };
     double seconds;
-    if (!cli_get_number(args, "--samples", 1, MOST_SAMPLES, 11, &m->samples) || !cli_get_fraction(args, "--seconds", 0.001, 86400, 1, &seconds)) return CLI_USAGE;
+    if (!cli_get_number(args, "--samples", 1, MOST_SAMPLES, 11, &m->samples) ||
+        !cli_get_fraction(args, "--seconds", 0.001, 86400, 1, &seconds))
+        return CLI_USAGE;
     m->most_ns = (uint64_t)(seconds * 1e9);
-    if (m->html_path && !m->csv_path && !(m->csv_path = m->csv_beside = bench_path_beside(m->html_path, ".csv"))) return cli_fail(m->command, "no memory is left");
+    if (m->html_path && !m->csv_path && !(m->csv_path = m->csv_beside = bench_path_beside(m->html_path, ".csv")))
+        return cli_fail(m->command, "no memory is left");
     if (m->csv_path && !(m->csv = fopen(m->csv_path, "we")))
         return cli_fail(m->command, "%s cannot be written: %s; check the path", m->csv_path, strerror(errno));
     machine_open(&m->machine, cli_get(args, "--machine"));
@@ -36,7 +40,8 @@ void measure_use(measure *m, cli_session *session) {
     char caps[8192];
     m->session = session;
     if (!session->context) return;
-    if (hd_device_caps_text(session->context, "cpu", caps, sizeof caps, NULL)) cli_session_forget(session); /* HEDDLE_BACKEND may leave it out */
+    /* HEDDLE_BACKEND may leave it out */
+    if (hd_device_caps_text(session->context, "cpu", caps, sizeof caps, NULL)) cli_session_forget(session);
     else {
         const char *threads = strstr(caps, "\nthreads ");
         if (threads) m->threads = strtod(threads + strlen("\nthreads "), NULL);
@@ -135,7 +140,9 @@ int measure_write(const measure *m, const table_row *row) {
     return CLI_OK;
 }
 
-static bool shares_host_memory(hd_device_kind kind) { return kind == HD_DEVICE_SOFTWARE || kind == HD_DEVICE_INTEGRATED_GPU || kind == HD_DEVICE_NULL; }
+static bool shares_host_memory(hd_device_kind kind) {
+    return kind == HD_DEVICE_SOFTWARE || kind == HD_DEVICE_INTEGRATED_GPU || kind == HD_DEVICE_NULL;
+}
 
 int measure_fits(const measure *m, const char *what, double shared, double each) {
     const double free_bytes = machine_free_bytes();
@@ -144,7 +151,8 @@ int measure_fits(const measure *m, const char *what, double shared, double each)
     for (size_t i = 0; i < m->device_count; i++)
         if (shares_host_memory(m->devices[i].info.kind)) needed += each;
     if (!(needed > free_bytes)) return CLI_OK;
-    return cli_fail(m->command, "%s needs %s of memory, and %s are free; give a smaller --max or fewer --devices", what, cli_bytes((uint64_t)needed, needed_text),
+    return cli_fail(m->command, "%s needs %s of memory, and %s are free; give a smaller --max or fewer --devices", what,
+                    cli_bytes((uint64_t)needed, needed_text),
                     cli_bytes((uint64_t)free_bytes, free_text));
 }
 
@@ -242,7 +250,9 @@ int measure_run(measure *m, measure_case *cases, size_t count) {
     bool memory = order != NULL;
     for (size_t i = 0; i < count && memory; i++) memory = (cases[i].samples = calloc(m->samples, sizeof *cases[i].samples)) != NULL;
     for (uint64_t round = 0; round < m->samples && memory && !measure_is_ended(); round++) {
-        if (shows) fprintf(stderr, "\rheddle %s: round %llu of %llu\033[K", m->command->name, (unsigned long long)round + 1, (unsigned long long)m->samples);
+        if (shows)
+            fprintf(stderr, "\rheddle %s: round %llu of %llu\033[K", m->command->name, (unsigned long long)round + 1,
+                    (unsigned long long)m->samples);
         const int failed = run_round(m, cases, count, order);
         if (failed) code = failed;
     }

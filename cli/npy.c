@@ -78,11 +78,13 @@ static bool take_descr(header *h, npy_array *array, char *why) {
     if (!take_string(h, text, sizeof text) || strlen(text) < 3) return refuse(why, "has no readable 'descr'; save it anew with numpy.save");
     char *rest;
     unsigned long item = strtoul(text + 2, &rest, 10);
-    bool known = strchr("fiub", text[1]) && *rest == 0 && text[2] >= '1' && text[2] <= '9' && (item == 1 || item == 2 || item == 4 || item == 8);
+    bool known = strchr("fiub", text[1]) && *rest == 0 && text[2] >= '1' && text[2] <= '9' &&
+                 (item == 1 || item == 2 || item == 4 || item == 8);
     if (text[1] == 'f' ? item == 1 : text[1] == 'b' && item > 1) known = false;
     if (!known) return refuse(why, "has type '%s', which is no plain number; convert it with .astype('<f4')", text);
     if (text[0] == '>') return refuse(why, "is big-endian ('%s'); convert it with .astype('<%s')", text, text + 1);
-    if (text[0] != '<' && !(text[0] == '|' && item == 1)) return refuse(why, "does not state its byte order ('%s'); save it anew with numpy.save", text);
+    if (text[0] != '<' && !(text[0] == '|' && item == 1))
+        return refuse(why, "does not state its byte order ('%s'); save it anew with numpy.save", text);
     array->kind = text[1];
     array->item_bytes = (uint32_t)item;
     return true;
@@ -129,7 +131,8 @@ static bool parse_header(header *h, npy_array *array, char *why) {
     }
     skip_space(h);
     if (h->at != h->end) return refuse(why, "has something after its header's end; save it anew with numpy.save");
-    if (!h->has_descr || !h->has_order || !h->has_shape) return refuse(why, "has a header without descr, fortran_order or shape; save it anew with numpy.save");
+    if (!h->has_descr || !h->has_order || !h->has_shape)
+        return refuse(why, "has a header without descr, fortran_order or shape; save it anew with numpy.save");
     return true;
 }
 
@@ -139,10 +142,14 @@ static bool read_header(FILE *file, npy_array *array, bool *out_fortran, char *w
     if (fread(start, 1, sizeof start, file) != sizeof start || memcmp(start, magic, sizeof magic - 1) != 0)
         return refuse(why, "is no .npy file; make it with numpy.save");
     unsigned version = start[6], size_bytes = version == 1 ? 2 : 4;
-    if (version < 1 || version > 3 || start[7] != 0) return refuse(why, "is of .npy version %u.%u, and 1.0, 2.0 and 3.0 are known; save it anew with numpy.save", version, start[7]);
+    if (version < 1 || version > 3 || start[7] != 0)
+        return refuse(why, "is of .npy version %u.%u, and 1.0, 2.0 and 3.0 are known; save it anew with numpy.save",
+                      version, start[7]);
     if (fread(size, 1, size_bytes, file) != size_bytes) return refuse(why, "ends within its header; it is damaged, copy it anew");
     size_t length = (size_t)size[0] | (size_t)size[1] << 8 | (size_t)size[2] << 16 | (size_t)size[3] << 24;
-    if (length > HEADER_LIMIT) return refuse(why, "has a header of %zu bytes, and at most %d are read; save it as a plain array", length, HEADER_LIMIT);
+    if (length > HEADER_LIMIT)
+        return refuse(why, "has a header of %zu bytes, and at most %d are read; save it as a plain array", length,
+                      HEADER_LIMIT);
     char *text = malloc(length + 1);
     if (!text) return refuse(why, "could not be read: no memory is left");
     bool read = fread(text, 1, length, file) == length;
@@ -177,7 +184,9 @@ static bool read_data(FILE *file, npy_array *array, char *why) {
         }
     }
     array->data = data;
-    if (fgetc(file) != EOF) return refuse(why, "goes on after its data; it is damaged, or holds several arrays: save each in a file of its own");
+    if (fgetc(file) != EOF)
+        return refuse(why,
+                      "goes on after its data; it is damaged, or holds several arrays: save each in a file of its own");
     return true;
 }
 
@@ -234,7 +243,8 @@ bool npy_load(const char *path, npy_array *out_array, char why[NPY_WHY]) {
 
 bool npy_save(const char *path, const npy_array *array, char why[NPY_WHY]) {
     char text[256];
-    int length = snprintf(text, sizeof text, "{'descr': '%c%c%u', 'fortran_order': False, 'shape': (", array->item_bytes == 1 ? '|' : '<', array->kind,
+    int length = snprintf(text, sizeof text, "{'descr': '%c%c%u', 'fortran_order': False, 'shape': (",
+                          array->item_bytes == 1 ? '|' : '<', array->kind,
                           (unsigned)array->item_bytes);
     for (uint32_t axis = 0; axis < array->shape.rank; axis++) {
         const char *after = axis + 1 < array->shape.rank ? ", " : array->shape.rank == 1 ? "," : "";
@@ -243,11 +253,13 @@ bool npy_save(const char *path, const npy_array *array, char why[NPY_WHY]) {
     length += snprintf(text + length, sizeof text - (size_t)length, "), }");
     /* Spaces up to a multiple of 64, so that the data lies well when the file is mapped. */
     size_t total = (MAGIC_BYTES + 2 + (size_t)length + 1 + 63) / 64 * 64, header_bytes = total - MAGIC_BYTES - 2;
-    unsigned char start[MAGIC_BYTES + 2] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(header_bytes & 0xFF), (unsigned char)(header_bytes >> 8) };
+    unsigned char start[MAGIC_BYTES + 2] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(header_bytes & 0xFF),
+                                             (unsigned char)(header_bytes >> 8) };
 
     FILE *file = fopen(path, "wb");
     if (!file) return refuse(why, "cannot be made: %s", strerror(errno));
-    bool written = fwrite(start, 1, sizeof start, file) == sizeof start && fprintf(file, "%-*s\n", (int)header_bytes - 1, text) == (int)header_bytes &&
+    bool written = fwrite(start, 1, sizeof start, file) == sizeof start &&
+                   fprintf(file, "%-*s\n", (int)header_bytes - 1, text) == (int)header_bytes &&
                    fwrite(array->data, 1, (size_t)array->bytes, file) == (size_t)array->bytes;
     int error = errno;
     if (fclose(file) != 0 && written) {

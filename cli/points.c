@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const measure_case *points_at(const points *p, size_t device, size_t size, unsigned way) { return &p->cases[(device * p->size_count + size) * p->ways + way]; }
+const measure_case *points_at(const points *p, size_t device, size_t size, unsigned way) {
+    return &p->cases[(device * p->size_count + size) * p->ways + way];
+}
 
 static void points_free(points *p) {
     measure_cases_free(p->cases, p->case_count);
@@ -16,7 +18,8 @@ static void points_free(points *p) {
 
 /* A device may lack a type or memory for the largest sizes: the others are measured all the same. */
 static bool is_left_out(hd_status status) {
-    return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_KERNEL_NOT_FOUND;
+    return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_DEVICE_MEMORY ||
+           status == HD_STATUS_KERNEL_NOT_FOUND;
 }
 
 /* Makes one size on one device: the first run. */
@@ -37,7 +40,9 @@ static int make_job(measure *m, points *p, size_t device, size_t size) {
     for (unsigned way = 0; way < p->ways; way++) {
         row.counted = way == POINTS_TRANSFERS ? "transfers" : "compute";
         p->cases[index * p->ways + way] = (measure_case){
-            .device = on, .row = row, .user = job, .sample = way == POINTS_TRANSFERS ? workload_run_with_transfers : workload_run, .failed = status != HD_OK || (way == POINTS_TRANSFERS && job->in_place),
+            .device = on, .row = row, .user = job,
+            .sample = way == POINTS_TRANSFERS ? workload_run_with_transfers : workload_run,
+            .failed = status != HD_OK || (way == POINTS_TRANSFERS && job->in_place),
         };
     }
     if (!status) return CLI_OK;
@@ -119,7 +124,9 @@ static int check_types(const cli_args *args, const points_wanted *w) {
     for (size_t t = 0; t < w->type_count; t++) {
         bool taken = false;
         for (size_t i = 0; i < w->op_count; i++) taken = taken || workload_takes(w->ops[i], w->types[t]);
-        if (!taken) return cli_usage(args->command, "%s%s does not take %s", w->ops[0]->name, w->op_count > 1 ? " and the other operations" : "", hd_dtype_name(w->types[t]));
+        if (!taken)
+            return cli_usage(args->command, "%s%s does not take %s", w->ops[0]->name,
+                             w->op_count > 1 ? " and the other operations" : "", hd_dtype_name(w->types[t]));
     }
     for (size_t i = 0; i < w->op_count; i++) {
         bool takes = false;
@@ -148,7 +155,9 @@ static int check_sizes(const cli_args *args, const points_wanted *w) {
 int points_read(const cli_args *args, points_choice choice, points_wanted *out) {
     const char *ops = cli_get(args, "--op");
     *out = (points_wanted){ .choice = choice };
-    if (!cli_get_number(args, "--min", 1, UINT64_C(1) << 32, 0, &out->least) || !cli_get_number(args, "--max", 1, UINT64_C(1) << 32, 0, &out->most)) return CLI_USAGE;
+    if (!cli_get_number(args, "--min", 1, UINT64_C(1) << 32, 0, &out->least) ||
+        !cli_get_number(args, "--max", 1, UINT64_C(1) << 32, 0, &out->most))
+        return CLI_USAGE;
     int code = read_ops(args, ops ? ops : choice.ops, out);
     if (!code) code = measure_types(args, choice.types, out->types, &out->type_count);
     if (!code) code = check_types(args, out);

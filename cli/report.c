@@ -11,7 +11,8 @@ enum { SHOWN_VALUES = 8 };
 
 static double half_to_double(uint16_t bits) {
     int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    double value = exponent == 0 ? ldexp(mantissa, -24) : exponent < 31 ? ldexp(mantissa + 1024, exponent - 25) : mantissa ? (double)NAN : (double)INFINITY;
+    double value = exponent == 0 ? ldexp(mantissa, -24) : exponent < 31 ? ldexp(mantissa + 1024, exponent - 25)
+                   : mantissa ? (double)NAN : (double)INFINITY;
     return bits >> 15 ? -value : value;
 }
 
@@ -106,17 +107,24 @@ static void print_figures(const cli_job *job, const figures *f) {
         snprintf(b, CLI_CELL, "%s", f->plan.predicted_alone_ns ? cli_time(f->plan.predicted_alone_ns, a) : "not possible");
         ROW("route", "predicted %.24s with inputs and outputs moved; all on the better device %.24s", cli_time(f->plan.predicted_ns, a), b);
     }
-    ROW("plan", "%u dispatch%s, %u kernel%s, %u barrier%s; made in %s", f->plan.dispatches, f->plan.dispatches == 1 ? "" : "es", f->plan.kernels,
+    ROW("plan", "%u dispatch%s, %u kernel%s, %u barrier%s; made in %s", f->plan.dispatches,
+        f->plan.dispatches == 1 ? "" : "es", f->plan.kernels,
         s_of(f->plan.kernels), f->plan.barriers, s_of(f->plan.barriers), cli_time(job->plan_ns, a));
-    ROW("memory", "%s, of it scratch %s (%s if not shared)", cli_bytes(f->memory.total_bytes, a), cli_bytes(f->memory.scratch_bytes, b), cli_bytes(f->memory.unshared_bytes, c));
-    ROW("compiled", "%llu kernel%s, and %llu from the cache", (unsigned long long)all->kernels_compiled, s_of(all->kernels_compiled), (unsigned long long)all->kernels_from_cache);
-    ROW("submissions", "%llu, and %llu that only move data", (unsigned long long)all->submissions, (unsigned long long)all->transfer_submissions);
-    ROW("moved", "up %s in %llu, down %s in %llu", cli_bytes(all->upload_bytes, a), (unsigned long long)all->uploads, cli_bytes(all->download_bytes, b),
+    ROW("memory", "%s, of it scratch %s (%s if not shared)", cli_bytes(f->memory.total_bytes, a),
+        cli_bytes(f->memory.scratch_bytes, b), cli_bytes(f->memory.unshared_bytes, c));
+    ROW("compiled", "%llu kernel%s, and %llu from the cache", (unsigned long long)all->kernels_compiled,
+        s_of(all->kernels_compiled), (unsigned long long)all->kernels_from_cache);
+    ROW("submissions", "%llu, and %llu that only move data", (unsigned long long)all->submissions,
+        (unsigned long long)all->transfer_submissions);
+    ROW("moved", "up %s in %llu, down %s in %llu", cli_bytes(all->upload_bytes, a), (unsigned long long)all->uploads,
+        cli_bytes(all->download_bytes, b),
         (unsigned long long)all->downloads);
     ROW("first run", "%s", cli_time(job->run_ns[0], a));
     if (job->repeat > 1)
-        ROW("later runs", "median %s, min %s, max %s of %llu; %llu commands recorded, %llu kernels compiled", cli_time(f->median_ns, a), cli_time(f->least_ns, b),
-            cli_time(f->most_ns, c), (unsigned long long)job->repeat - 1, (unsigned long long)(all->commands_recorded - job->first.commands_recorded),
+        ROW("later runs", "median %s, min %s, max %s of %llu; %llu commands recorded, %llu kernels compiled",
+            cli_time(f->median_ns, a), cli_time(f->least_ns, b),
+            cli_time(f->most_ns, c), (unsigned long long)job->repeat - 1,
+            (unsigned long long)(all->commands_recorded - job->first.commands_recorded),
             (unsigned long long)(all->kernels_compiled - job->first.kernels_compiled));
 #undef ROW
     cli_table(cells, row, 2, 0);
@@ -136,7 +144,8 @@ static int print_outputs(const cli_job *job) {
         snprintf(row[0], CLI_CELL, "%s", port->port.name);
         cli_tensor(port->port.dtype, port->port.shape, row[1]);
         size_t at = 0, shown = shown_values(port);
-        for (size_t k = 0; k < shown && at < CLI_CELL; k++) at += (size_t)snprintf(row[2] + at, CLI_CELL - at, "%s%.7g", k ? " " : "", value_at(port, k));
+        for (size_t k = 0; k < shown && at < CLI_CELL; k++)
+            at += (size_t)snprintf(row[2] + at, CLI_CELL - at, "%s%.7g", k ? " " : "", value_at(port, k));
         if (at < CLI_CELL && shown < port->array.bytes / port->array.item_bytes) at += (size_t)snprintf(row[2] + at, CLI_CELL - at, " ...");
         if (at < CLI_CELL && port->save_path) snprintf(row[2] + at, CLI_CELL - at, "  -> %s", port->save_path);
     }
@@ -206,8 +215,10 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
         { "dispatches", f->plan.dispatches }, { "kernels", f->plan.kernels }, { "barriers", f->plan.barriers },
         { "kernels_compiled", all->kernels_compiled }, { "kernels_from_cache", all->kernels_from_cache },
         { "submissions", all->submissions }, { "transfer_submissions", all->transfer_submissions },
-        { "uploads", all->uploads }, { "upload_bytes", all->upload_bytes }, { "downloads", all->downloads }, { "download_bytes", all->download_bytes },
-        { "memory_bytes", f->memory.total_bytes }, { "scratch_bytes", f->memory.scratch_bytes }, { "unshared_bytes", f->memory.unshared_bytes },
+        { "uploads", all->uploads }, { "upload_bytes", all->upload_bytes }, { "downloads", all->downloads },
+        { "download_bytes", all->download_bytes },
+        { "memory_bytes", f->memory.total_bytes }, { "scratch_bytes", f->memory.scratch_bytes },
+        { "unshared_bytes", f->memory.unshared_bytes },
         { "commands_recorded", all->commands_recorded }, { "commands_recorded_later", all->commands_recorded - first->commands_recorded },
         { "segments", f->plan.segments }, { "crossing_bytes", f->plan.crossing_bytes },
         { "predicted_ns", f->plan.predicted_ns }, { "predicted_alone_ns", f->plan.predicted_alone_ns },

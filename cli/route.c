@@ -37,7 +37,9 @@ int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_de
     if (code || all_cpu) return code;
     const hd_device_info *info = hd_device_get_info(session->device);
     if (info->kind == HD_DEVICE_CPU) { /* automatic: there is nothing to choose between */
-        if (!automatic && hd_context_strict(session->context)) return cli_fail(session->command, "--route %s: the device is %s, and no GPU; name one with --device", text, info->id);
+        if (!automatic && hd_context_strict(session->context))
+            return cli_fail(session->command, "--route %s: the device is %s, and no GPU; name one with --device", text,
+                            info->id);
         if (!automatic) fprintf(stderr, "heddle: --route %s: the device is %s, and no GPU: everything runs there\n", text, info->id);
         return CLI_OK;
     }

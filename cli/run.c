@@ -27,7 +27,8 @@ static int unknown_port(const cli_job *job, const char *option, const char *text
         name[length] = 0;
         near = cli_nearest(name, names, count);
     }
-    return cli_fail(command, "the program has no %s \"%.*s\"; %s%s%sit has: %s", in ? "input" : "output", (int)length, text, near ? "did you mean " : "",
+    return cli_fail(command, "the program has no %s \"%.*s\"; %s%s%sit has: %s", in ? "input" : "output", (int)length,
+                    text, near ? "did you mean " : "",
                     near ? near : "", near ? "? " : "", list[0] ? list : "none");
 }
 
@@ -39,7 +40,9 @@ static int assign(cli_job *job, const cli_args *args, const char *option, bool i
         size_t longest = 0;
         for (size_t i = 0; i < job->port_count; i++) {
             size_t length = strlen(job->ports[i].port.name);
-            if (!takes(&job->ports[i].port, in) || length < longest || strncmp(text, job->ports[i].port.name, length) != 0 || text[length] != '=') continue;
+            if (!takes(&job->ports[i].port, in) || length < longest ||
+                strncmp(text, job->ports[i].port.name, length) != 0 || text[length] != '=')
+                continue;
             found = &job->ports[i];
             longest = length;
         }
@@ -58,7 +61,8 @@ static int check_inputs(const cli_job *job) {
         const hd_port *port = &job->ports[i].port;
         cli_cell tensor;
         if (port->kind == HD_PORT_INPUT && !job->ports[i].load_path)
-            return cli_fail(job->session->command, "input \"%s\" is missing: %s, %llu bytes; add --in %s=FILE.npy", port->name, cli_tensor(port->dtype, port->shape, tensor),
+            return cli_fail(job->session->command, "input \"%s\" is missing: %s, %llu bytes; add --in %s=FILE.npy",
+                            port->name, cli_tensor(port->dtype, port->shape, tensor),
                             (unsigned long long)hd_tensor_bytes(port->dtype, port->shape), port->name);
     }
     return CLI_OK;
@@ -69,7 +73,8 @@ static int load_inputs(cli_job *job) {
     for (size_t i = 0; i < job->port_count; i++) {
         cli_port *port = &job->ports[i];
         if (!port->load_path) continue;
-        if (!npy_load(port->load_path, &port->array, why)) return cli_fail(job->session->command, "input \"%s\": %s %s", port->port.name, port->load_path, why);
+        if (!npy_load(port->load_path, &port->array, why))
+            return cli_fail(job->session->command, "input \"%s\": %s %s", port->port.name, port->load_path, why);
         int code = cli_job_check(job, port);
         if (code) return code;
     }
@@ -115,7 +120,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_run = {
-    "run", "runs a program on .npy files, as one submission", "run FILE.hd --in NAME=FILE.npy ... [options]", "FILE.hd", options, CLI_COUNT(options),
+    "run", "runs a program on .npy files, as one submission", "run FILE.hd --in NAME=FILE.npy ... [options]", "FILE.hd",
+    options, CLI_COUNT(options),
     "Types in files: f32 is <f4, f16 is <f2, i32 is <i4, u8 is |u1 or |b1, in the program's shape.\n"
     "bf16 and the quantised types, which .npy does not have, are their raw bytes: |u1 or <u2 of\n"
     "the right size, in any shape. Big-endian files are refused, Fortran order is turned.\n",

@@ -45,7 +45,8 @@ int cli_session_device(cli_session *session, const char *id) {
 int cli_session_fail(cli_session *session, const char *about) {
     session->held[0] = 0;
     const char *error = hd_context_error(session->context);
-    return cli_fail(session->command, "%s%s%s", about ? about : "", about ? ": " : "", error[0] ? error : "failed without saying why; please report it");
+    return cli_fail(session->command, "%s%s%s", about ? about : "", about ? ": " : "",
+                    error[0] ? error : "failed without saying why; please report it");
 }
 
 void cli_session_forget(cli_session *session) {

@@ -37,7 +37,8 @@ table_row table_row_empty(void) {
 /* Bytes of the UTF-8 character at `at`, of which `room` bytes are there; 0: it is none. */
 static size_t character_bytes(const unsigned char *at, size_t room) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : (at[0] & 0xF0) == 0xE0 ? 3 : at[0] >= 0xF0 && at[0] < 0xF5 ? 4 : 0;
+    const size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : (at[0] & 0xF0) == 0xE0 ? 3
+                         : at[0] >= 0xF0 && at[0] < 0xF5 ? 4 : 0;
     if (bytes == 0 || bytes > room) return 0;
     if (bytes == 1) return 1;
     uint32_t code = at[0] & (0x7Fu >> bytes);
@@ -139,7 +140,8 @@ static bool check_text(reader *r) {
         const unsigned char first = (unsigned char)*r->at;
         bytes = character_bytes((const unsigned char *)r->at, (size_t)(r->end - r->at));
         if (bytes == 0) return refuse(r, "bytes that are no UTF-8 text"), false;
-        if ((first < ' ' && first != '\t' && first != '\n' && first != '\r') || first == 0x7F) return refuse(r, "a control character"), false;
+        if ((first < ' ' && first != '\t' && first != '\n' && first != '\r') || first == 0x7F)
+            return refuse(r, "a control character"), false;
         r->line += first == '\n';
     }
     return true;

@@ -39,7 +39,8 @@ static void print(cli_llm *llm, const int32_t *tokens, size_t count) {
 }
 
 static int tokenize(const cli_args *args, cli_llm *llm, const char *text, size_t bytes) {
-    const uint32_t flags = (cli_get(args, "--no-special") ? 0u : (uint32_t)HD_TOKENIZE_ADD_SPECIAL) | (cli_get(args, "--parse-special") ? (uint32_t)HD_TOKENIZE_PARSE_SPECIAL : 0u);
+    const uint32_t flags = (cli_get(args, "--no-special") ? 0u : (uint32_t)HD_TOKENIZE_ADD_SPECIAL) |
+                           (cli_get(args, "--parse-special") ? (uint32_t)HD_TOKENIZE_PARSE_SPECIAL : 0u);
     size_t count = 0;
     int code = cli_llm_tokenize(llm, text, bytes, flags, NULL, &count);
     if (code) return code;
@@ -75,6 +76,7 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_tokenize = {
-    "tokenize", "shows a text as a model's tokens", "tokenize [MODEL.gguf] -p TEXT [options]", "[MODEL.gguf]", options, CLI_COUNT(options), NULL,
+    "tokenize", "shows a text as a model's tokens", "tokenize [MODEL.gguf] -p TEXT [options]", "[MODEL.gguf]", options,
+    CLI_COUNT(options), NULL,
     "  heddle tokenize -p \"Hello, world\"\n", run,
 };

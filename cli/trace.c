@@ -76,7 +76,8 @@ static int by_begin(const void *a, const void *b) {
 }
 
 /* The number of the event's device, from 1; names it, and the event's row, where they are met first. */
-static json_int_t process_of(json_t *events, const hd_trace_event *e, const char *known[TRACE_MOST_DEVICES], uint32_t named[TRACE_MOST_DEVICES], bool *ok) {
+static json_int_t process_of(json_t *events, const hd_trace_event *e, const char *known[TRACE_MOST_DEVICES],
+                             uint32_t named[TRACE_MOST_DEVICES], bool *ok) {
     size_t at = 0;
     while (at + 1 < TRACE_MOST_DEVICES && known[at] && strcmp(known[at], e->device) != 0) at++;
     const json_int_t process = (json_int_t)at + 1, row = row_of(e->queue);

@@ -12,7 +12,8 @@ enum { CHAIN = 8, CHAIN_SIZES = 3, ROW = 512, COLUMNS = 7, FIGURES = 64, FEW_SIZ
 #define LONG_RUN_NS  UINT64_C(1000000000)
 
 const tune_subject tune_subjects[] = {
-    { "softmax", HD_F32 }, { "vecadd", HD_F32 }, { "vecadd", HD_F16 }, { "gelu", HD_F32 }, { "copy", HD_F32 }, { "sum", HD_F32 }, { "rms_norm", HD_F32 },
+    { "softmax", HD_F32 }, { "vecadd", HD_F32 }, { "vecadd", HD_F16 }, { "gelu", HD_F32 }, { "copy", HD_F32 },
+    { "sum", HD_F32 }, { "rms_norm", HD_F32 },
     { "gather", HD_F32 }, { "rope", HD_F32 },
     { "matvec", HD_F32 }, { "matvec", HD_F16 }, { "matvec", HD_Q4_0 }, { "matmul", HD_F32 }, { "matmul", HD_F16 }, { "matmul", HD_Q4_0 },
     { "attention", HD_F32 }, { "attention", HD_F16 },
@@ -21,7 +22,9 @@ const size_t tune_subject_count = CLI_COUNT(tune_subjects);
 
 /* ---- one operation over its sizes ---- */
 
-const measure_case *tune_set_case(const tune_set *set, size_t device, size_t size, size_t way) { return &set->cases[(device * set->size_count + size) * set->ways + way]; }
+const measure_case *tune_set_case(const tune_set *set, size_t device, size_t size, size_t way) {
+    return &set->cases[(device * set->size_count + size) * set->ways + way];
+}
 workload_job *tune_set_job(const tune_set *set, size_t device, size_t size) { return &set->jobs[device * set->size_count + size]; }
 
 void tune_set_end(const measure *m, tune_set *set) {
@@ -66,7 +69,8 @@ static int make_job(measure *m, tune_set *set, size_t device, size_t size, uint6
         time_case(c, job, set->timed[way], &round);
     }
     if (status) cli_session_forget(m->session);
-    return status && status != HD_STATUS_UNSUPPORTED && status != HD_STATUS_OUT_OF_DEVICE_MEMORY && status != HD_STATUS_LIMIT ? measure_fail(m, &row) : CLI_OK;
+    return status && status != HD_STATUS_UNSUPPORTED && status != HD_STATUS_OUT_OF_DEVICE_MEMORY &&
+           status != HD_STATUS_LIMIT ? measure_fail(m, &row) : CLI_OK;
 }
 
 int tune_set_measure(measure *m, tune_set *set, uint64_t most_ns) {
@@ -125,7 +129,9 @@ static void forget(const measure *m, samples *all) {
  * under way still, reads what another core wrote, wakes threads that fell asleep. */
 enum { WAY_RUN, WAY_WRITE, WAY_WRITE_AND_RUN, WAY_READ };
 
-static double median_ns(const tune_set *set, size_t device, size_t size, size_t way) { return tune_set_case(set, device, size, way)->row.median_ns; }
+static double median_ns(const tune_set *set, size_t device, size_t size, size_t way) {
+    return tune_set_case(set, device, size, way)->row.median_ns;
+}
 
 /* Takes the programs of the set's jobs over, with what they took. */
 static int keep_set(const measure *m, tune_set *set, samples *all) {
@@ -133,9 +139,11 @@ static int keep_set(const measure *m, tune_set *set, samples *all) {
         for (size_t size = 0; size < set->size_count; size++) {
             workload_job *job = tune_set_job(set, device, size);
             if (tune_set_case(set, device, size, WAY_RUN)->count == 0) continue;
-            sample item = { .program = job->program, .run_ns = (uint64_t)median_ns(set, device, size, WAY_RUN), .op = set->op, .size = set->sizes[size] };
+            sample item = { .program = job->program, .run_ns = (uint64_t)median_ns(set, device, size, WAY_RUN),
+                            .op = set->op, .size = set->sizes[size] };
             if (set->ways > WAY_READ && tune_set_case(set, device, size, WAY_READ)->count > 0) {
-                const double write_ns = median_ns(set, device, size, WAY_WRITE), longer_ns = median_ns(set, device, size, WAY_WRITE_AND_RUN) - (double)item.run_ns;
+                const double write_ns = median_ns(set, device, size, WAY_WRITE);
+                const double longer_ns = median_ns(set, device, size, WAY_WRITE_AND_RUN) - (double)item.run_ns;
                 item.write_ns = (uint64_t)fmax(fmax(write_ns, longer_ns), 1);
                 item.read_ns = (uint64_t)fmax(median_ns(set, device, size, WAY_READ), 1);
             }
@@ -157,7 +165,8 @@ static int measure_subjects(measure *m, bool quick, uint64_t most_ns, samples *a
     int code = CLI_OK;
     for (size_t i = 0; i < tune_subject_count && !code && !measure_is_ended(); i++) {
         tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = TUNE_WAYS,
-                         .timed = { [WAY_RUN] = TUNE_RUN, [WAY_WRITE] = TUNE_WRITE, [WAY_WRITE_AND_RUN] = TUNE_WRITE_AND_RUN, [WAY_READ] = TUNE_READ } };
+                         .timed = { [WAY_RUN] = TUNE_RUN, [WAY_WRITE] = TUNE_WRITE,
+                                    [WAY_WRITE_AND_RUN] = TUNE_WRITE_AND_RUN, [WAY_READ] = TUNE_READ } };
         set.size_count = choose_sizes(set.op, set.type, quick, set.sizes);
         code = tune_set_measure(m, &set, most_ns);
         if (!code) code = keep_set(m, &set, all);
@@ -179,7 +188,8 @@ static void print_chain(char *out, size_t room, unsigned long long n) { snprintf
 static const workload_op chain = { "chain", "elements", 4096, 1 << 18, 1 << 18, ROW, 1u << HD_F32, build_chain, chain_flops, print_chain };
 
 static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
-    tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 }, .ways = 1, .timed = { TUNE_RUN } };
+    tune_set set = { .op = &chain, .type = HD_F32, .size_count = CHAIN_SIZES, .sizes = { 1 << 12, 1 << 15, 1 << 18 },
+                     .ways = 1, .timed = { TUNE_RUN } };
     int code = tune_set_measure(m, &set, most_ns);
     if (!code) code = keep_set(m, &set, all);
     tune_set_end(m, &set);
@@ -304,7 +314,8 @@ static int run(const cli_args *args) {
     for (size_t i = 0; i < m.device_count && !code && cli_get(args, "--fresh"); i++)
         if (hd_device_untune(m.devices[i].device)) code = cli_session_fail(m.session, m.devices[i].info.id);
     const char *kernels = cli_get(args, "--kernels");
-    const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL, figures = cli_get(args, "--figures") != NULL;
+    const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL;
+    const bool figures = cli_get(args, "--figures") != NULL;
     if (!code && !check && !figures) code = tune_kernels(&m, kernels, quick, list);
     if (!code && !kernels) code = check ? tune_check(&m, quick ? QUICK_RUN_NS : LONG_RUN_NS, list) : tune(&m, quick, list);
     return measure_end(&m, code);
@@ -323,7 +334,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_tune = {
-    "tune", "finds the fastest kernels of each device, and what work takes there, to route by it", "tune [--device ID] [--quick] [--check] [options]", NULL, options, CLI_COUNT(options),
+    "tune", "finds the fastest kernels of each device, and what work takes there, to route by it",
+    "tune [--device ID] [--quick] [--check] [options]", NULL, options, CLI_COUNT(options),
     "First every right way of computing the same is measured, for kernels of several kinds, types\n"
     "and sizes: one that is faster than the usual one by more than 3 %, twice, is taken by later\n"
     "plans of that class. Then what work takes is measured, by which routes are found. All is kept\n"

@@ -36,8 +36,8 @@ typedef struct tune_subject { const char *op; hd_dtype type; } tune_subject;
 extern const tune_subject tune_subjects[];
 extern const size_t       tune_subject_count;
 
-/* Which way of computing kernels is the fastest on each device; `list`: of all that was measured, not only of what changed. `kernels`: names
- * of those to measure with commas between, NULL: all (tune_kernels.c). */
+/* Which way of computing kernels is the fastest on each device (tune_kernels.c). `kernels`: names of those to measure, with
+ * commas between; NULL: all. `list`: shows all that was measured, not only what changed. */
 int tune_kernels(measure *m, const char *kernels, bool quick, bool list);
 
 /* Held-out sizes: does the prediction name the device that is faster? (tune_check.c) */

@@ -52,8 +52,10 @@ static void join(score *all, const score *one) {
 
 static const char *const ways[2] = { "compute", "transfers" };
 
-static bool keep_miss(misses *list, const tune_set *set, size_t size, size_t way, const measure_case *const cases[2], const double predicted[2]) {
-    static const char *const heads[MISS_COLUMNS] = { "WRONG", "TYPE", "SIZE", "COUNTED", "CPU", "DEVICE", "CPU PREDICTED", "DEVICE PREDICTED" };
+static bool keep_miss(misses *list, const tune_set *set, size_t size, size_t way, const measure_case *const cases[2],
+                      const double predicted[2]) {
+    static const char *const heads[MISS_COLUMNS] = { "WRONG", "TYPE", "SIZE", "COUNTED", "CPU", "DEVICE",
+                                                     "CPU PREDICTED", "DEVICE PREDICTED" };
     cli_cell (*more)[MISS_COLUMNS] = realloc(list->cells, (list->count + 2) * sizeof *more);
     if (!more) return false;
     list->cells = more;
@@ -95,8 +97,10 @@ static int score_set(const measure *m, const tune_set *set, size_t device, size_
         const measure_case *const cases[] = { tune_set_case(set, 0, size, way), tune_set_case(set, device, size, way) };
         if (cases[0]->count == 0 || cases[1]->count == 0) continue;
         double predicted[2];
-        if (predict(set, 0, size, way, &predicted[0]) || predict(set, device, size, way, &predicted[1])) return cli_session_fail(m->session, NULL);
-        if (!add(out, cases, predicted) && list->wanted && !keep_miss(list, set, size, way, cases, predicted)) return cli_fail(m->command, "no memory is left");
+        if (predict(set, 0, size, way, &predicted[0]) || predict(set, device, size, way, &predicted[1]))
+            return cli_session_fail(m->session, NULL);
+        if (!add(out, cases, predicted) && list->wanted && !keep_miss(list, set, size, way, cases, predicted))
+            return cli_fail(m->command, "no memory is left");
     }
     return CLI_OK;
 }
@@ -122,7 +126,8 @@ static void print_device(const measure *m, size_t device, cli_cell (*cells)[COLU
         cli_table(list->cells[0], list->count + 1, MISS_COLUMNS, 0xF0u);
         printf("\n");
     }
-    printf("right: %.1f%% of %zu cases that can be told; %zu cases are even\n", all->cases ? 100.0 * (double)all->right / (double)all->cases : 0, all->cases, all->even);
+    printf("right: %.1f%% of %zu cases that can be told; %zu cases are even\n",
+           all->cases ? 100.0 * (double)all->right / (double)all->cases : 0, all->cases, all->even);
 }
 
 int tune_check(measure *m, uint64_t most_ns, bool list) {
@@ -130,11 +135,13 @@ int tune_check(measure *m, uint64_t most_ns, bool list) {
     score all[MEASURE_MOST_DEVICES] = { { 0 } };
     misses missed[MEASURE_MOST_DEVICES] = { { 0 } };
     int code = CLI_OK;
-    if (m->device_count < 2 || m->devices[0].info.kind != HD_DEVICE_CPU) return cli_fail(m->command, "a check needs the CPU and another device");
+    if (m->device_count < 2 || m->devices[0].info.kind != HD_DEVICE_CPU)
+        return cli_fail(m->command, "a check needs the CPU and another device");
     cli_cell (*cells)[COLUMNS] = calloc(m->device_count * lines, sizeof *cells);
     if (!cells) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < tune_subject_count && !code && !measure_is_ended(); i++) {
-        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = 2, .timed = { TUNE_RUN, TUNE_ROUND } };
+        tune_set set = { .op = workload_find(tune_subjects[i].op), .type = tune_subjects[i].type, .ways = 2,
+                         .timed = { TUNE_RUN, TUNE_ROUND } };
         set.size_count = choose_sizes(set.op, set.type, set.sizes);
         if (set.size_count > 0) code = tune_set_measure(m, &set, most_ns);
         for (size_t device = 1; device < m->device_count && !code && set.size_count > 0; device++)

@@ -48,7 +48,8 @@ static int print_text(cli_session *session, const verdicts *all, uint32_t wrong,
     cli_table(cells, all->count + 1, CLI_COUNT(heads), 1u << 3 | 1u << 4);
     free(cells);
     hd_device_get_stats(session->device, &stats);
-    printf("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count, (unsigned long long)answers, (unsigned)wrong,
+    printf("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count,
+           (unsigned long long)answers, (unsigned)wrong,
            seconds, (unsigned long long)stats.kernels_compiled, (unsigned long long)stats.kernels_from_cache);
     return wrong ? CLI_FAILED : CLI_OK;
 }
@@ -98,7 +99,8 @@ static int verify(const cli_args *args) {
 static const cli_option options[] = { CLI_OPTION_DEVICE, CLI_OPTION_JSON };
 
 const cli_command cli_verify = {
-    "verify", "runs every kernel of a device on known answers", "verify [--device ID] [--json]", NULL, options, CLI_COUNT(options),
+    "verify", "runs every kernel of a device on known answers", "verify [--device ID] [--json]", NULL, options,
+    CLI_COUNT(options),
     "Kernels that are wrong are not used on the device from then on, as long as its driver stays the same: the next best is.\n"
     "The exit code is 1 where one is wrong.\n", "  heddle verify --device vulkan\n", verify,
 };

@@ -67,11 +67,15 @@ static double of_attention(double n) { return 4 * n * n * HEADS * HEAD; }
 
 static void print_flat(char *out, size_t room, unsigned long long n) { snprintf(out, room, "n=%llu", n); }
 static void print_rows(char *out, size_t room, unsigned long long n) { snprintf(out, room, "rows=%llu n=%d", n / ROW, ROW); }
-static void print_tokens(char *out, size_t room, unsigned long long n) { snprintf(out, room, "t=%llu h=%d d=%d", n / (HEADS * HEAD), HEADS, HEAD); }
+static void print_tokens(char *out, size_t room, unsigned long long n) {
+    snprintf(out, room, "t=%llu h=%d d=%d", n / (HEADS * HEAD), HEADS, HEAD);
+}
 static void print_square(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=%llu n=%llu", n, n); }
 static void print_matvec(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=1 n=%llu k=%llu", n, n); }
 static void print_matmul(char *out, size_t room, unsigned long long n) { snprintf(out, room, "m=%llu n=%llu k=%llu", n, n, n); }
-static void print_attention(char *out, size_t room, unsigned long long n) { snprintf(out, room, "t=%llu s=%llu h=%d d=%d", n, n, HEADS, HEAD); }
+static void print_attention(char *out, size_t room, unsigned long long n) {
+    snprintf(out, room, "t=%llu s=%llu h=%d d=%d", n, n, HEADS, HEAD);
+}
 
 #define FLAT 1024, 4u << 20, 16u << 20
 const workload_op workload_ops[] = {
@@ -96,7 +100,9 @@ const workload_op *workload_find(const char *name) {
     return NULL;
 }
 
-bool workload_takes(const workload_op *op, hd_dtype type) { return type > HD_DTYPE_NONE && type < HD_DTYPE_COUNT && (op->types >> type & 1u); }
+bool workload_takes(const workload_op *op, hd_dtype type) {
+    return type > HD_DTYPE_NONE && type < HD_DTYPE_COUNT && (op->types >> type & 1u);
+}
 
 size_t workload_sizes(const workload_op *op, hd_dtype type, uint64_t least, uint64_t most, bool between, uint64_t *out_sizes, size_t room) {
     size_t count = 0;
@@ -106,7 +112,8 @@ size_t workload_sizes(const workload_op *op, hd_dtype type, uint64_t least, uint
     return count;
 }
 
-hd_program *workload_program(hd_context *context, const workload_op *op, hd_dtype type, uint64_t n, char out_size_text[64], table_row *row) {
+hd_program *workload_program(hd_context *context, const workload_op *op, hd_dtype type, uint64_t n,
+                             char out_size_text[64], table_row *row) {
     hd_program *program = hd_program_create(context);
     hd_dtype dtype;
     hd_shape shape = { 0 };

@@ -66,40 +66,64 @@ HD_API const char *hd_version(void);
 /** Every status: X(CODE, number, "name", "what it means", "what to do"). 0 is success, failures are negative. */
 #define HD_STATUS_LIST(X) \
     X(OK,                      0, "ok", "no error", "") \
-    X(INVALID_ARGUMENT,       -1, "invalid-argument", "an argument is outside of what the call accepts", "correct the argument named in the detail") \
+    X(INVALID_ARGUMENT,       -1, "invalid-argument", "an argument is outside of what the call accepts", \
+                                "correct the argument named in the detail") \
     X(NULL_POINTER,           -2, "null-pointer", "a required pointer is NULL", "pass the object that the call needs") \
     X(ZERO_SIZE,              -3, "zero-size", "a size, count or group count is zero", "use at least 1") \
     X(SHAPE,                  -4, "shape", "shapes do not fit together", "compare the shapes in the detail") \
-    X(TYPE,                   -5, "type", "the operation does not take this data type", "cast first, or see docs/ops.md") \
-    X(UNKNOWN_VALUE,          -6, "unknown-value", "a value id that this program never gave out", "use ids of the same program only") \
-    X(NAME_NOT_FOUND,         -7, "name-not-found", "no input, output or state has this name", "use a name from the program") \
+    X(TYPE,                   -5, "type", "the operation does not take this data type", \
+                                "cast first, or see docs/ops.md") \
+    X(UNKNOWN_VALUE,          -6, "unknown-value", "a value id that this program never gave out", \
+                                "use ids of the same program only") \
+    X(NAME_NOT_FOUND,         -7, "name-not-found", "no input, output or state has this name", \
+                                "use a name from the program") \
     X(NAME_TAKEN,             -8, "name-taken", "the name is used already", "choose another name") \
-    X(WRONG_STATE,            -9, "wrong-state", "the object is not in a state that allows this call", "follow the order of calls in heddle.h") \
-    X(PARSE,                 -10, "parse", "the text or file is not well formed", "look at the position in the detail") \
-    X(LIMIT,                 -11, "limit", "a stated limit is exceeded", "make it smaller; the detail names the limit") \
+    X(WRONG_STATE,            -9, "wrong-state", "the object is not in a state that allows this call", \
+                                "follow the order of calls in heddle.h") \
+    X(PARSE,                 -10, "parse", "the text or file is not well formed", \
+                                "look at the position in the detail") \
+    X(LIMIT,                 -11, "limit", "a stated limit is exceeded", \
+                                "make it smaller; the detail names the limit") \
     X(UNSUPPORTED,           -12, "unsupported", "this device or build cannot do it", "choose another device or form") \
-    X(OUT_OF_HOST_MEMORY,    -13, "out-of-host-memory", "the system has no memory left", "free memory or use smaller tensors") \
-    X(OUT_OF_DEVICE_MEMORY,  -14, "out-of-device-memory", "the device has no memory left", "use smaller tensors, a budget, or another device") \
-    X(OVER_BUDGET,           -15, "over-budget", "the plan needs more than its memory budget", "raise the budget or shrink the batch") \
-    X(RUNTIME_NOT_FOUND,     -16, "runtime-not-found", "the driver's library is not installed", "install the driver named in the detail") \
-    X(UNSUPPORTED_VERSION,   -17, "unsupported-version", "the driver or file is of a version that is not supported", "update the driver or convert the file") \
+    X(OUT_OF_HOST_MEMORY,    -13, "out-of-host-memory", "the system has no memory left", \
+                                "free memory or use smaller tensors") \
+    X(OUT_OF_DEVICE_MEMORY,  -14, "out-of-device-memory", "the device has no memory left", \
+                                "use smaller tensors, a budget, or another device") \
+    X(OVER_BUDGET,           -15, "over-budget", "the plan needs more than its memory budget", \
+                                "raise the budget or shrink the batch") \
+    X(RUNTIME_NOT_FOUND,     -16, "runtime-not-found", "the driver's library is not installed", \
+                                "install the driver named in the detail") \
+    X(UNSUPPORTED_VERSION,   -17, "unsupported-version", "the driver or file is of a version that is not supported", \
+                                "update the driver or convert the file") \
     X(API,                   -18, "api", "a driver call failed", "see the native code in the detail") \
-    X(NO_DEVICE,             -19, "no-device", "no device fits the request", "run `heddle devices` to see what there is and why") \
-    X(INSTANCE_CREATION,     -20, "instance-creation", "the driver's instance could not be made", "check the driver's installation") \
-    X(DEVICE_CREATION,       -21, "device-creation", "the device could not be opened", "close other users of the device or update its driver") \
-    X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", "choose another use or device") \
-    X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", "check it with spirv-val") \
-    X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", "update the driver or report the kernel named") \
-    X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", "check the entry point's name; see docs/ops.md") \
-    X(ARGUMENT_COUNT,        -26, "argument-count", "the kernel takes another number of buffers or constants", "match the kernel's bindings and push constants") \
-    X(COMMAND_BUFFER,        -27, "command-buffer", "commands could not be recorded", "see the native code in the detail") \
+    X(NO_DEVICE,             -19, "no-device", "no device fits the request", \
+                                "run `heddle devices` to see what there is and why") \
+    X(INSTANCE_CREATION,     -20, "instance-creation", "the driver's instance could not be made", \
+                                "check the driver's installation") \
+    X(DEVICE_CREATION,       -21, "device-creation", "the device could not be opened", \
+                                "close other users of the device or update its driver") \
+    X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", \
+                                "choose another use or device") \
+    X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", \
+                                "check it with spirv-val") \
+    X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", \
+                                "update the driver or report the kernel named") \
+    X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", \
+                                "check the entry point's name; see docs/ops.md") \
+    X(ARGUMENT_COUNT,        -26, "argument-count", "the kernel takes another number of buffers or constants", \
+                                "match the kernel's bindings and push constants") \
+    X(COMMAND_BUFFER,        -27, "command-buffer", "commands could not be recorded", \
+                                "see the native code in the detail") \
     X(QUEUE,                 -28, "queue", "the device's queue refused the work", "see the native code in the detail") \
-    X(TIMEOUT,               -29, "timeout", "the work did not finish in the given time; it goes on", "wait again, or with a longer time") \
-    X(DEVICE_LOST,           -30, "device-lost", "the device was lost; it stays lost until it is opened anew", "open it again, or allow fail-over") \
+    X(TIMEOUT,               -29, "timeout", "the work did not finish in the given time; it goes on", \
+                                "wait again, or with a longer time") \
+    X(DEVICE_LOST,           -30, "device-lost", "the device was lost; it stays lost until it is opened anew", \
+                                "open it again, or allow fail-over") \
     X(NOT_INITIALIZED,       -31, "not-initialized", "the driver is not initialised", "open the device first") \
     X(DEINITIALIZED,         -32, "deinitialized", "the driver shut down under the program", "restart the program") \
     X(IO,                    -33, "io", "a file could not be read or written", "check the path and its permissions") \
-    X(STRICT,                -34, "strict", "strict mode refuses a fall-back", "unset HEDDLE_STRICT or name a real device") \
+    X(STRICT,                -34, "strict", "strict mode refuses a fall-back", \
+                                "unset HEDDLE_STRICT or name a real device") \
     X(INTERNAL,              -35, "internal", "heddle broke one of its own rules", "please report it with the detail")
 
 /** What a call came to. HD_OK is 0; every failure is negative. */
@@ -208,7 +232,7 @@ typedef enum hd_log_level { HD_LOG_DEFAULT = 0, HD_LOG_ERROR, HD_LOG_WARNING, HD
 /** Receives one line without a newline, from any thread; must not call heddle. `part` is "vulkan", "plan", ... */
 typedef void (*hd_log_fn)(void *user, hd_log_level level, const char *part, const char *line);
 
-/** Wishes for a context. Where a field is zero the environment variable is asked, then the default is taken. */
+/** Wishes for a context. A field that is zero takes the environment variable's value, or else the default. */
 typedef struct hd_context_desc {
     hd_allocator allocator;     /* zero: malloc and free */
     hd_log_fn    log;           /* zero: nothing is logged */
@@ -218,15 +242,17 @@ typedef struct hd_context_desc {
     const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
     int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
-    uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: of the CPU device, and at most (up to 16) for compiling the kernels of a plan and (up
-                                   to 8) for large copies between your memory and a device's; default: the processors this process may use */
+    uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: threads of the CPU device. Compiling the kernels of a plan takes up to 16
+                                   of them, and large copies between host and device up to 8. Default: the processors that
+                                   this process may use */
     const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
-    int          one_queue;     /* HEDDLE_QUEUES=1: 1 = uploads, runs and downloads go through one queue of a device, one after the other;
-                                   default: side by side where the device can */
+    int          one_queue;     /* HEDDLE_QUEUES=1: 1 = uploads, runs and downloads take turns in one queue of the device.
+                                   Default: queues of their own where the device has them */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
-    int          verify;        /* HEDDLE_VERIFY=0|1|2: known answers before a kernel's first use on a device, which take some
-                                   seconds once for a driver: -1 none (but through Level Zero and WebGPU, never run on hardware), 1 on
-                                   GPUs, 2 also on software devices and the CPU; default: 1. Kept verdicts count in any case */
+    int          verify;        /* HEDDLE_VERIFY=0|1|2: kernels are compared with known answers before their first use on a
+                                   device, which takes some seconds once for each driver. -1: not at all, but for Level Zero
+                                   and WebGPU, which were never run on hardware. 1: on GPUs. 2: also on software devices and
+                                   the CPU. Default: 1. Verdicts on disk count in any case */
 } hd_context_desc;
 
 /** Makes a context. @param desc NULL for defaults. @param out_context yours; hd_context_destroy.
@@ -239,10 +265,10 @@ HD_API void hd_context_destroy(hd_context *context);
 HD_API const char *hd_context_error(hd_context *context);
 /** Takes the first failure since the last take, in full. @param out_error status HD_OK where there was none. */
 HD_API void hd_context_take_error(hd_context *context, hd_error *out_error);
-/** Keeps a failure as the library's own are kept, for layers that are built on heddle: it is logged, and the first one waits for
- *  hd_context_error. Any thread. @return error->status; HD_OK does nothing. */
+/** Reports a failure of a layer that is built on heddle. It is logged, and hd_context_error returns it if it is the first.
+ *  Any thread. @return error->status; HD_OK does nothing. */
 HD_API hd_status hd_context_put_error(hd_context *context, const hd_error *error);
-/** Logs a line as the library's own are logged, for layers that are built on heddle. `part` is who speaks, "model". Any thread. */
+/** Logs a line of a layer that is built on heddle. `part` names the layer: "model". Any thread. */
 HD_API void hd_context_log(hd_context *context, hd_log_level level, const char *part, const char *line);
 /** Whether the context is strict (hd_context_desc.strict, HEDDLE_STRICT). */
 HD_API bool hd_context_strict(const hd_context *context);
@@ -270,8 +296,8 @@ typedef struct hd_device_info {
     hd_device_kind kind;
     uint64_t       memory_bytes; /* of the device's largest heap */
     uint32_t       rank;         /* 0 is the best */
-    uint32_t       queues;       /* that work side by side: 3 for uploads, runs and downloads, or 1 for all of them */
-    uint64_t       measured_ns;  /* what hd_device_measure came to, now or in an earlier process; 0: never measured with this driver */
+    uint32_t       queues;       /* that work at the same time: 3 (uploads, runs, downloads), or 1 for all of them */
+    uint64_t       measured_ns;  /* result of hd_device_measure, also of an earlier process; 0: not measured with this driver */
 } hd_device_info;
 
 /** A back end: whether it was compiled in, whether it can work here, and if not why, and what would mend it. */
@@ -315,14 +341,14 @@ HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
 /** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
 HD_API const char *hd_device_selection(const hd_device *device);
 
-/** Measures the device by a fixed piece of work, 1,024 small steps that wait for each other and 64 MiB on their way to the device,
- *  and keeps the time on disk for the device and its driver. Of several routes to one GPU (hd_device_info.pci is the same) contexts
- *  made later rank the faster one first; routes that were not measured keep their places, which are in the order of hd_backends.
- *  Takes a second or two. @param out_ns the time of both parts, may be NULL. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY,
- *  OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, those of hd_plan_create. Any thread. */
+/** Measures the device with a fixed workload: 1,024 small kernels, each waiting for the one before, and an upload of 64 MiB.
+ *  Keeps the time on disk for the device and its driver. One GPU may be reached through several back ends
+ *  (hd_device_info.pci is the same). Contexts made later rank the faster one first. Those that were not measured keep their
+ *  places, in the order of hd_backends. Takes a second or two. @param out_ns the time of both parts, may be NULL.
+ *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, those of hd_plan_create. Any thread. */
 HD_API hd_status hd_device_measure(hd_device *device, uint64_t *out_ns);
 
-/** What the known answers of a kernel variant came to: of one kernel over one data type or operation, in fast or exact mode. */
+/** The result of testing a kernel variant: one kernel for one data type or operation, in fast or exact mode. */
 typedef struct hd_verdict {
     const char *kernel;  /* "matvec_dot"; static storage. "arithmetic": f32 as exact mode needs it */
     char        form[32];/* "q4_0", "sum f32", "exp floats" */
@@ -333,28 +359,28 @@ typedef struct hd_verdict {
 } hd_verdict;
 /** Receives one verdict; must not call heddle. */
 typedef void (*hd_verdict_fn)(void *user, const hd_verdict *verdict);
-/** Runs every kernel variant that plans for the device may hold on small known answers and compares it with the reference.
- *  Those that are wrong are avoided by every later plan on the device, which takes the next best; where none is left such a
- *  plan fails (UNSUPPORTED, naming the kernel). Verdicts are kept on disk for the device, its driver and this version of the kernels.
- *  Where hd_context_desc.verify asks for it, plans do the same by themselves for what they use first. Plans that exist are not changed.
- *  Takes a second on a CPU and, the first time, some 10 to 50 on a GPU whose host has 16 cores to compile on. @param report called
- *  for each variant, may be NULL. @param out_wrong how many are wrong, may be NULL.
+/** Runs every kernel variant that plans for the device may use on small inputs, and compares the results with the reference.
+ *  Later plans on the device do not use variants that are wrong; they take the next best. Where none is left the plan fails
+ *  (UNSUPPORTED, naming the kernel). Verdicts are kept on disk for the device, its driver and this version of the kernels.
+ *  Where hd_context_desc.verify asks for it, plans test variants before their first use. Existing plans do not change.
+ *  Takes a second on a CPU and, the first time, 10 to 50 seconds on a GPU whose host has 16 cores for compiling.
+ *  @param report called for each variant, may be NULL. @param out_wrong how many are wrong, may be NULL.
  *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST. Any thread. */
 HD_API hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong);
 
-/** What of a program was measured: a run with its inputs there already and its outputs left there, writing all of its inputs with what the
- *  run behind that takes longer, or reading all of its outputs. */
+/** What was measured. RUN: a run whose inputs and outputs stay on the device. WRITE: writing all inputs, and by how much that
+ *  makes the next run slower. READ: reading all outputs. */
 typedef enum hd_tune_part { HD_TUNE_RUN = 0, HD_TUNE_WRITE, HD_TUNE_READ } hd_tune_part;
 /** A measurement for hd_device_tune. */
 typedef struct hd_tune_sample {
-    const hd_program *program;   /* what ran in one submission: operations of one kind and type, such as eight softmaxes. NULL: a transfer
-                                    of one value, whatever it is for */
+    const hd_program *program;   /* what ran in one submission: operations of one kind and type, such as eight softmaxes.
+                                    NULL: a transfer of one value */
     hd_tune_part part;
     uint64_t transfer_bytes;     /* of a transfer without a program */
     uint64_t ns;                 /* how long it took: the median of several */
 } hd_tune_sample;
-/** What a device takes for one kind of work, about: fixed_ns, and arithmetic and bytes at these rates. docs/route.md tells how it is found,
- *  and of the curve beside it. */
+/** Cost model of one kind of work on a device: a fixed time, and rates of arithmetic and of memory traffic. docs/route.md says
+ *  how it is fitted. */
 typedef struct hd_device_figure {
     const char *work;            /* "matmul", ...; "submit", "upload", "download". Static storage */
     const char *type;            /* "word", "half", "quantised"; "" where there is none. Static storage */
@@ -363,35 +389,37 @@ typedef struct hd_device_figure {
     double      error;           /* median of |predicted - measured| / measured over its samples, each predicted by the others */
     uint32_t    samples;         /* 0: assumed from the device's facts, not measured */
 } hd_device_figure;
-/** Learns from measurements what the device takes for its work, by which routes are found (hd_plan_desc.route). What was known before
- *  counts on; the result is kept on disk for the machine, the device and its driver. `heddle tune` calls this.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a program of several kinds of work), OUT_OF_HOST_MEMORY, IO (it could not be kept). Any thread. */
+/** Fits the cost model to measurements. Routes are chosen by it (hd_plan_desc.route). Earlier measurements still count. The
+ *  result is kept on disk for the machine, the device and its driver. `heddle tune` calls this.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a program of several kinds of work), OUT_OF_HOST_MEMORY, IO (it could not be
+ *  kept). Any thread. */
 HD_API hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_t count);
-/** What was chosen for kernels of one kind, type and size, among the ways that they have of computing their work. */
+/** Which kernel was chosen for work of one kind, type and size. */
 typedef struct hd_kernel_choice {
     char     work[128];    /* "matvec q4_0, rows 1, size 2^22-2^24": docs/route.md tells what rows and size are */
-    char     standard[24]; /* what plans take where nothing was measured: "dot_s8_c2" */
-    char     chosen[24];   /* what they take from now on; the same where nothing is faster by more than 3 % */
-    uint32_t options;      /* that were compared, the standard one among them; below 2: there is nothing to choose */
-    double   gain;         /* the standard one took so many times as long; 1 where it stays */
+    char     standard[24]; /* the default of plans, without measurements: "dot_s8_c2" */
+    char     chosen[24];   /* what plans use from now on; the default where nothing is faster by more than 3 % */
+    uint32_t options;      /* kernels compared, the default included; below 2: there is nothing to choose */
+    double   gain;         /* time of the default divided by time of the chosen one; 1 where the default stays */
 } hd_kernel_choice;
-/** Measures on the device every right way of computing programs, all of the same kind, type and class of size, and keeps the fastest one for
- *  what plans of that class hold from then on, in fast mode; on disk too, for the machine, the device and its driver. One takes the place
- *  of the standard one only if known answers show it to be right there and if it is faster on each program by more than 3 % in two
- *  measurements, each in turn with the standard one. Plans that exist are not changed. `heddle tune` calls this.
- *  @param programs borrowed; operations of one kind that do not depend on each other, such as eight matrix products; 1 to 4 programs. They run
- *  one after the other, but side by side where one begins with the tensor that the one before began with. The first is of the class that counts.
- *  Their inputs hold numbers at random in the range that a name such as "x -1 1" states, else -4 to 4. @param rounds of the first
- *  measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
+/** Measures every kernel that can compute the programs, and keeps the fastest one for later plans in fast mode. All programs
+ *  are of the same kind of work, type and class of size. The choice is kept on disk for the machine, the device and its driver.
+ *  Another kernel replaces the default only if it passes its tests on the device, and if it is faster on each program by more
+ *  than 3 % in two measurements, each taken in turn with the default. Existing plans do not change. `heddle tune` calls this.
+ *  @param programs borrowed; 1 to 4 programs of operations of one kind that do not depend on each other, such as eight matrix
+ *  products. The first program decides the class. Each operation waits for the one before, unless both have the same
+ *  first operand; then they run at the same time. Inputs hold random numbers in the range that a name such as "x -1 1" states, else -4 to 4.
+ *  @param rounds of the first measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (programs of several classes), LIMIT (too many choices),
  *  OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (it could not be kept), those of hd_plan_create. Any thread. */
-HD_API hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out_choice);
-/** Forgets what was measured, choices of kernels too, on disk too: assumptions take its place. Statuses: NULL_POINTER, IO. Any thread. */
+HD_API hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count,
+                                        uint32_t rounds, hd_kernel_choice *out_choice);
+/** Deletes measurements and choices of kernels, on disk too. Statuses: NULL_POINTER, IO. Any thread. */
 HD_API hd_status hd_device_untune(hd_device *device);
-/** What is known or assumed of the device; parameters as hd_devices. Any thread. */
+/** Lists the cost model of the device, measured or assumed; parameters as hd_devices. Any thread. */
 HD_API hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count);
-/** How long the program is thought to take on the device. @param out_run_ns in one submission. @param out_transfers_ns writing all inputs
- *  and reading all outputs; NULL is fine for either. Statuses: those of hd_program_check, OUT_OF_HOST_MEMORY. */
+/** Predicts the time of the program on the device. @param out_run_ns of one submission. @param out_transfers_ns of writing all
+ *  inputs and reading all outputs. Either may be NULL. Statuses: those of hd_program_check, OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns);
 
 /** Counters of a device since it was opened. */
@@ -400,16 +428,16 @@ typedef struct hd_device_stats {
     uint64_t kernels_from_cache;  /* loaded from the cache on disk */
     uint64_t commands_recorded;   /* commands of plans encoded for the device: 0 for a replay */
     uint64_t submissions;         /* runs of plans that were handed over: one each */
-    uint64_t pieces;              /* hand-overs to the device's queue for them: more than one where long work is cut */
-    uint64_t transfer_submissions;/* hand-overs that only move data */
+    uint64_t pieces;              /* submissions to the device's queue for them; more than one where long work is cut */
+    uint64_t transfer_submissions;/* submissions to the queue that only move data */
     uint64_t uploads, upload_bytes;     /* host to device, staged or written directly */
     uint64_t downloads, download_bytes; /* device to host */
     uint64_t direct_bytes;        /* part of the above that needed no staging copy */
     uint64_t device_bytes, device_bytes_peak; /* memory held on the device */
     uint64_t allocations;         /* allocations alive */
-    uint64_t plan_requests, plan_hits;     /* plans asked for; those taken whole from ended ones of the same structure */
+    uint64_t plan_requests, plan_hits;     /* plans created; those that reused a destroyed plan of the same structure */
     uint64_t kernel_requests, kernel_hits; /* kernels that new plans asked for; those that the device had loaded already */
-    uint64_t staging_requests, staging_hits; /* pieces that travelled through staging memory; those that found it made already */
+    uint64_t staging_requests, staging_hits; /* staged transfers; those that reused staging memory */
 } hd_device_stats;
 /** Reads the counters. Statuses: NULL_POINTER. Any thread. */
 HD_API hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats);
@@ -431,12 +459,14 @@ typedef struct hd_buffer_desc {
     hd_buffer_use use;
     const char   *label; /* seen in error texts and in the driver's tools; NULL for none */
     void         *memory; /* your own host memory in place of new memory, without a copy: on the CPU device only. It begins at
-                            a multiple of 8, outlives the buffer and the runs that use it, and is read-only where nothing on the device writes it:
+                            a multiple of 8, outlives the buffer and the runs that use it,
+                                and is read-only where nothing on the device writes it:
                             a file's mapping will do. NULL: new memory */
 } hd_buffer_desc;
 
-/** Makes a buffer of zeros (or of what desc->memory holds). Statuses: NULL_POINTER, ZERO_SIZE, OUT_OF_DEVICE_MEMORY (after the
- *  device's caches were dropped and it was tried once more), LIMIT, UNSUPPORTED and INVALID_ARGUMENT (desc->memory). @param out_buffer yours; hd_buffer_destroy. */
+/** Makes a buffer of zeros (or of what desc->memory holds). Where the device has too little memory its caches are dropped,
+ *  and it is tried once more. Statuses: NULL_POINTER, ZERO_SIZE, OUT_OF_DEVICE_MEMORY, LIMIT, UNSUPPORTED and
+ *  INVALID_ARGUMENT (desc->memory). @param out_buffer yours; hd_buffer_destroy. */
 HD_API hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer);
 /** Ends the buffer once no submission uses it. NULL is fine. */
 HD_API void hd_buffer_destroy(hd_buffer *buffer);
@@ -599,7 +629,10 @@ HD_API hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_
 HD_API hd_value hd_assign(hd_program *p, hd_value state, hd_value value);
 
 /** Which elements make a pair in rotary embedding. */
-typedef enum hd_rope_pairing { HD_ROPE_HALVES = 0 /* (i, i + n/2): Qwen, NeoX */, HD_ROPE_NEIGHBOURS /* (2i, 2i+1): Llama */ } hd_rope_pairing;
+typedef enum hd_rope_pairing {
+    HD_ROPE_HALVES = 0, /* (i, i + n/2): Qwen, NeoX */
+    HD_ROPE_NEIGHBOURS  /* (2i, 2i+1): Llama */
+} hd_rope_pairing;
 /** Parameters of rotary embedding: pair i turns by position * frequency_scale * theta^(-2i/dims) / factors[i]. */
 typedef struct hd_rope_desc {
     float           theta;           /* 0: 10000 */
@@ -618,12 +651,12 @@ typedef struct hd_attention_desc {
     int   not_causal; /* 1: every query sees all past + T keys */
     hd_value pages;   /* i32 [P], read at run time: k and v are pools of pages [N,R,Hkv,D]; 0: they are not */
 } hd_attention_desc;
-/** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv), past i32 [1] read
- *  at run time: query t stands at position past + t and sees keys 0..past+t. past 0 id: no cache, past = 0. Result as q.
- *  A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages key s lies in page pages[s / R], row
- *  s % R, of pools k and v [N,R,Hkv,D] (hd_write_pages), so S is P * R; several sequences have pages [B,P] and share the
- *  pools, which have no batch axis. For a page number outside of 0..N-1 the nearest one inside is read. In fast mode over f16 keys q and the weights may be
- *  rounded to f16, and a NaN or infinity in k or v may reach other queries of the same call that see less. */
+/** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv). Result as q.
+ *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and
+ *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
+ *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share
+ *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. In fast mode with f16 keys, q
+ *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);

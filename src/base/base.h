@@ -123,7 +123,7 @@ void hdi_mutex_lock(hdi_mutex *mutex);
 void hdi_mutex_unlock(hdi_mutex *mutex);
 uint64_t hdi_now_ns(void); /* monotonic */
 uint32_t hdi_processor_count(void); /* that this process may use: by its affinity, and by its share */
-/* Processors that control groups allow (quota.c); UINT32_MAX: as many as there are. `groups`: /proc/self/cgroup, `root`: /sys/fs/cgroup. */
+/* Processors that control groups allow (quota.c); UINT32_MAX: no limit. `groups`: /proc/self/cgroup, `root`: /sys/fs/cgroup. */
 uint32_t hdi_quota_processors(const char *groups, const char *root);
 /* Runs task(user, 0..count-1), begun in this order, on the caller's thread and at most `threads` - 1 others, which end before
  * it returns. Once a task gave false no further one is begun: all before it were. Fewer threads where the system has none. */
@@ -131,23 +131,24 @@ uint32_t hdi_quota_processors(const char *groups, const char *root);
 typedef bool (*hdi_job_fn)(void *user, uint32_t index);
 void hdi_side_by_side(uint32_t threads, hdi_job_fn task, void *user, uint32_t count);
 
-/* ---- a thread pool (thread_pool.c): threads that stay, and share short loops and large copies with whoever has one. NULL is a thread pool of nobody ---- */
+/* ---- a thread pool (thread_pool.c): its threads share in short loops and large copies. NULL: a pool without threads ---- */
 typedef struct hdi_thread_pool hdi_thread_pool;
-/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, others are below the thread pool's most. Workers compute
- * with the default floating-point environment. */
+/* Runs indices first..first+count on worker `worker`: 0 is the caller's thread, the others are below hdi_thread_pool_most.
+ * Workers have the default floating-point environment. */
 typedef void (*hdi_loop_fn)(void *user, uint32_t worker, uint64_t first, uint64_t count);
-/* A thread pool of at most `most` workers, 1 or more, a caller's thread counted; it starts none. NULL without memory. */
+/* A thread pool of at most `most` workers (1 or more), the caller's thread included. It starts no thread. NULL: no memory. */
 hdi_thread_pool *hdi_thread_pool_new(const hd_allocator *allocator, uint32_t most);
 void hdi_thread_pool_free(hdi_thread_pool *thread_pool);
 uint32_t hdi_thread_pool_most(const hdi_thread_pool *thread_pool);
-/* Starts threads until there are so many workers, as far as the thread pool may and the system lets it. */
+/* Starts threads up to `workers` workers, within the pool's limit and the system's. */
 void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers);
-/* Runs the loop over 0..count, and returns when all of it is done. Any thread may call, several at once. The loop takes one
- * thread `least_ns` or more: who is woken for it, and whether it is shared at all, hangs on that and on what its beginning took. */
+/* Runs the loop over 0..count, and returns when all of it is done. Any thread may call, several at once. `least_ns`: a lower
+ * bound of the loop's time on one thread. It decides, with the time that the first indices took, whether the loop is shared
+ * and how many threads are woken. */
 void hdi_thread_pool_run(hdi_thread_pool *thread_pool, hdi_loop_fn run, void *user, uint64_t count, uint64_t least_ns);
-/* memcpy; where it is large, with the thread pool, which starts some threads for it. */
+/* memcpy. Large copies are shared by the thread pool, which starts threads for them. */
 void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
-/* The same into memory that a device reads next, and no processor. */
+/* The same into memory that a device reads next: the copy bypasses the caches. */
 void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
 
 /* ---- options (options.c): the one place that reads the environment ---- */

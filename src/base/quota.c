@@ -1,5 +1,5 @@
-/* quota.c: how much of the processors this process' control group may use. A container that is given two of 64 processors sees all of
- * them; threads beyond its share only take turns, and stand still once it is used up. */
+/* quota.c: the number of processors that this process' control group allows. A container that is given two of 64 processors sees
+ * all 64. Threads beyond its quota only take turns, and all stop when the quota of a period is used up. */
 #include "base/base.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static uint32_t allowed(uint64_t quota, uint64_t period) {
 static uint32_t allowed_by(const char *group) {
     uint64_t time[2], period[2];
     if (read_numbers(group, "cpu.max", time) == 2) return allowed(time[0], time[1]); /* version 2 */
-    if (read_numbers(group, "cpu.cfs_quota_us", time) && read_numbers(group, "cpu.cfs_period_us", period)) return allowed(time[0], period[0]);
+    if (read_numbers(group, "cpu.cfs_quota_us", time) && read_numbers(group, "cpu.cfs_period_us", period))
+        return allowed(time[0], period[0]);
     return UINT32_MAX;
 }
 

@@ -101,4 +101,6 @@ hdi_span hdi_word_next(hdi_span *rest) {
     return word;
 }
 
-bool hdi_word_is(hdi_span word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }
+bool hdi_word_is(hdi_span word, const char *text) {
+    return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0;
+}

@@ -1,7 +1,7 @@
-/* thread_pool.c: threads that help whoever has a loop to run. A worker waits for a loop by spinning for a moment (the next dispatch of a
- * plan comes within microseconds) and then sleeping. Indices are handed out by one counter, so a slow thread never holds up the
- * others for long; who comes too late for any is not waited for. So waking is never needed for a loop to end, and is done only
- * where its work is worth it; and a loop never waits for another one, since its caller runs what nobody else takes. */
+/* thread_pool.c: workers share in the loops of any caller. A worker spins for a moment, because the next dispatch of a plan comes
+ * within microseconds, and then sleeps. Indices are handed out by one counter, so a slow thread does not hold up the others.
+ * The caller runs whatever no worker takes. So a loop never waits for a sleeping worker or for another loop, and workers are
+ * woken only where the loop's work is worth it. */
 #include "base/base.h"
 #include <fenv.h>
 #include <pthread.h>
@@ -11,9 +11,9 @@
 #  include <immintrin.h>
 #endif
 
-/* SPINS: pauses before sleeping, and before giving the processor away. JOIN_NS: less work than this is done sooner by one thread
- * than shared, even with workers that are awake. WAKE_NS: the work that makes it worth waking one more sleeper, which takes
- * the caller some microseconds, and it some ten to come. PARTS: of a worker's share, so that the last ones end together. LOOPS: that
+/* SPINS: pauses before a worker sleeps, and before a caller yields its processor. JOIN_NS: a loop of less work is faster on one
+ * thread, even with workers awake. WAKE_NS: work for each sleeper that is woken; waking takes the caller some microseconds, and
+ * the worker starts about ten later. PARTS: parts of a worker's share; small parts let workers end together. LOOPS: loops that
  * are shared at a time; further callers run theirs alone. */
 enum { SPINS = 4000, JOIN_NS = 2000, WAKE_NS = 20000, PARTS = 8, LOOPS = 4 };
 
@@ -25,15 +25,15 @@ typedef struct shared_loop {
     _Atomic int64_t  grain;
     _Atomic int64_t  left;    /* indices that nobody has taken yet: the last ones */
     _Atomic int64_t  done;    /* those that workers other than the caller's thread have run */
-    char             apart[64]; /* from the next one's cache line */
+    char             apart[64]; /* keeps loops in cache lines of their own */
 } shared_loop;
 
 struct hdi_thread_pool {
     const hd_allocator *allocator;
     pthread_t       *threads;   /* threads[i] was started as the i + 1st worker */
     uint32_t         room;      /* of the array */
-    atomic_uint      most;      /* workers that there may be, a caller's thread counted; fewer once the system refused one */
-    atomic_uint      count;     /* that there are; changed under the mutex */
+    atomic_uint      most;      /* limit of workers, the caller's thread included; lowered when the system refuses a thread */
+    atomic_uint      count;     /* workers started; changed under the mutex */
     atomic_uint      begun;     /* threads that have taken their number */
     pthread_mutex_t  mutex;
     pthread_cond_t   wake;
@@ -48,8 +48,8 @@ static void pause_cpu(void) {
 #endif
 }
 
-/* Runs a part of an open loop that nobody has taken, and tells how many indices that were; 0: there was none. What is
- * taken from `left` above zero is taken from the loop that is open at that moment, and keeps it open. */
+/* Takes one part of an open loop and runs it. Returns the number of indices; 0: none was left. A worker that got a part from
+ * `left` above zero holds the loop open until it adds the part to `done`. */
 static int64_t run_part(shared_loop *loop, uint32_t worker) {
     const int64_t grain = atomic_load_explicit(&loop->grain, memory_order_relaxed);
     const int64_t left = atomic_fetch_sub(&loop->left, grain), count = HDI_MIN(grain, left);
@@ -73,7 +73,7 @@ static bool any_open(hdi_thread_pool *thread_pool) {
     return atomic_load(&thread_pool->stop);
 }
 
-/* Waits until there may be work, or the thread pool ends. Who is woken and comes too late spins again, since more is likely to follow. */
+/* Waits until there may be work, or the thread pool ends. A worker that was woken too late spins again: more is likely to follow. */
 static void wait_for_loop(hdi_thread_pool *thread_pool) {
     for (int i = 0; i < SPINS; i++) {
         if (any_open(thread_pool)) return;
@@ -125,7 +125,8 @@ void hdi_thread_pool_call(hdi_thread_pool *thread_pool, uint32_t workers) {
     if (!thread_pool || atomic_load(&thread_pool->count) >= HDI_MIN(workers, atomic_load(&thread_pool->most))) return;
     pthread_mutex_lock(&thread_pool->mutex);
     for (uint32_t count; (count = atomic_load(&thread_pool->count)) < HDI_MIN(workers, atomic_load(&thread_pool->most));) {
-        if (pthread_create(&thread_pool->threads[count - 1], NULL, worker_main, thread_pool) == 0) atomic_store(&thread_pool->count, count + 1);
+        if (pthread_create(&thread_pool->threads[count - 1], NULL, worker_main, thread_pool) == 0)
+            atomic_store(&thread_pool->count, count + 1);
         else atomic_store(&thread_pool->most, count);
     }
     pthread_mutex_unlock(&thread_pool->mutex);
@@ -146,9 +147,10 @@ void hdi_thread_pool_free(hdi_thread_pool *thread_pool) {
 
 /* ---- loops ---- */
 
-/* Wakes as many of the sleepers as `work_ns` is worth, those counted that are awake. Are any left asleep? */
+/* Wakes sleepers until there is a worker for each WAKE_NS of `work_ns`, workers that are awake included. True: some still sleep. */
 static bool wake(hdi_thread_pool *thread_pool, uint64_t work_ns) {
-    const uint32_t sleepers = atomic_load(&thread_pool->sleepers), others = atomic_load(&thread_pool->count) - 1, awake = others - HDI_MIN(sleepers, others);
+    const uint32_t sleepers = atomic_load(&thread_pool->sleepers), others = atomic_load(&thread_pool->count) - 1;
+    const uint32_t awake = others - HDI_MIN(sleepers, others);
     const uint64_t wanted = HDI_MIN(work_ns / WAKE_NS, (uint64_t)others);
     if (wanted <= awake) return sleepers > 0;
     pthread_mutex_lock(&thread_pool->mutex);
@@ -159,21 +161,25 @@ static bool wake(hdi_thread_pool *thread_pool, uint64_t work_ns) {
     return wanted - awake < sleepers;
 }
 
-/* A place for a loop that nobody has, or NULL. */
+/* A free place for a loop, or NULL. */
 static shared_loop *take_loop(hdi_thread_pool *thread_pool) {
     for (uint32_t i = 0; i < LOOPS; i++)
-        if (!atomic_load(&thread_pool->loops[i].taken) && !atomic_exchange(&thread_pool->loops[i].taken, true)) return &thread_pool->loops[i];
+        if (!atomic_load(&thread_pool->loops[i].taken) && !atomic_exchange(&thread_pool->loops[i].taken, true))
+            return &thread_pool->loops[i];
     return NULL;
 }
 
 /* Opens a loop's indices from `first` on to all workers, and runs it with them. */
-static void share(hdi_thread_pool *thread_pool, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first, uint64_t count, uint64_t work_ns) {
+static void share(hdi_thread_pool *thread_pool, shared_loop *loop, hdi_loop_fn run, void *user, uint64_t first,
+                  uint64_t count, uint64_t work_ns) {
     const int64_t all = (int64_t)(count - first);
     int64_t ran = 0;
     loop->run = run;
     loop->user = user;
     loop->end = count;
-    atomic_store_explicit(&loop->grain, (int64_t)HDI_MAX(count / (atomic_load(&thread_pool->count) * (uint64_t)PARTS), UINT64_C(1)), memory_order_relaxed);
+    atomic_store_explicit(&loop->grain,
+                          (int64_t)HDI_MAX(count / (atomic_load(&thread_pool->count) * (uint64_t)PARTS), UINT64_C(1)),
+                          memory_order_relaxed);
     atomic_store(&loop->done, 0);
     atomic_store(&loop->left, all);
     if (wake(thread_pool, work_ns)) {
@@ -205,9 +211,9 @@ void hdi_thread_pool_run(hdi_thread_pool *thread_pool, hdi_loop_fn run, void *us
 
 /* ---- copies ---- */
 
-/* One processor copies at a fraction of what memory and a bus carry. PIECE_BYTES are handed out at least. Less than LEAST_BYTES is
- * copied sooner than the others come; a small thread pool saves less, and has to wait all the same for a worker whose processor
- * is taken away, so that copies must have WORTH_BYTES divided by its workers. */
+/* One processor cannot use all the bandwidth of memory or a bus. PIECE_BYTES: the smallest piece. LEAST_BYTES: a smaller copy
+ * ends before workers arrive. WORTH_BYTES, divided by the workers: the smallest copy that is shared. A small pool gains less,
+ * but waits as long for a worker whose processor was taken away. */
 #define PIECE_BYTES (UINT64_C(32) << 10)
 #define LEAST_BYTES (UINT64_C(256) << 10)
 #define WORTH_BYTES (UINT64_C(2) << 20)
@@ -250,7 +256,8 @@ __attribute__((target("avx512f"))) static size_t stream_blocks(char *to, const c
     size_t done = 0;
     for (; bytes - done >= PAGE * PAGES; done += PAGE * PAGES)
         for (size_t line = done; line < done + PAGE; line += 64)
-            for (size_t at = line; at < line + PAGE * PAGES; at += PAGE) _mm512_stream_si512((void *)(to + at), _mm512_loadu_si512(from + at));
+            for (size_t at = line; at < line + PAGE * PAGES; at += PAGE)
+                _mm512_stream_si512((void *)(to + at), _mm512_loadu_si512(from + at));
     return done;
 }
 
@@ -296,6 +303,10 @@ static void share_copy(hdi_thread_pool *thread_pool, host_copy copy) {
     hdi_thread_pool_run(thread_pool, copy_pieces, &copy, hdi_divide_up(copy.bytes, PIECE_BYTES), copy.bytes / COPIED_PER_NS);
 }
 
-void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) { share_copy(thread_pool, (host_copy){ to, from, bytes, false }); }
+void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) {
+    share_copy(thread_pool, (host_copy){ to, from, bytes, false });
+}
 
-void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) { share_copy(thread_pool, (host_copy){ to, from, bytes, true }); }
+void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes) {
+    share_copy(thread_pool, (host_copy){ to, from, bytes, true });
+}

@@ -32,7 +32,8 @@ static bool begin_function(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t def = hdi_spirv_find(m, words[2]);
     const hdi_spirv_type *type = hdi_spirv_type_at(m, hdi_spirv_find(m, words[4]));
-    if (type->kind != 'n' || type->element != m->defs[def].type) return hdi_spirv_bad(m, inst, "its type is not that of a function with its result");
+    if (type->kind != 'n' || type->element != m->defs[def].type)
+        return hdi_spirv_bad(m, inst, "its type is not that of a function with its result");
     if (words[3] > 15) return hdi_spirv_bad(m, inst, "function control 0x%x", words[3]);
     m->defs[def].detail = m->function_count;
     m->functions[m->function_count++] = (hdi_spirv_function){ .def = def, .inst_first = inst, .block_first = m->block_count,
@@ -41,11 +42,13 @@ static bool begin_function(hdi_spirv_module *m, uint32_t inst) {
 }
 
 static bool add_parameter(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *function) {
-    const uint32_t *words = hdi_spirv_words(m, inst), *type = hdi_spirv_def_words(m, hdi_spirv_find(m, hdi_spirv_words(m, function->inst_first)[4]));
+    const uint32_t *words = hdi_spirv_words(m, inst);
+    const uint32_t *type = hdi_spirv_def_words(m, hdi_spirv_find(m, hdi_spirv_words(m, function->inst_first)[4]));
     uint32_t index = function->parameter_count++, def = hdi_spirv_find(m, words[2]);
     m->defs[def].detail = def; /* its own root, where it is a pointer */
     if (function->block_count) return hdi_spirv_bad(m, inst, "parameters stand before the first block");
-    if (index >= (type[0] >> 16) - 3 || type[3 + index] != words[1]) return hdi_spirv_bad(m, inst, "parameter %u is not the one of the function's type", index);
+    if (index >= (type[0] >> 16) - 3 || type[3 + index] != words[1])
+        return hdi_spirv_bad(m, inst, "parameter %u is not the one of the function's type", index);
     const hdi_spirv_type *pointer = hdi_spirv_type_of(m, def);
     if (pointer->kind == 'p' && pointer->storage != SpvStorageClassFunction && pointer->storage != SpvStorageClassPrivate &&
         pointer->storage != SpvStorageClassWorkgroup)
@@ -57,7 +60,8 @@ static bool begin_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function *
     uint32_t def = hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]);
     m->defs[def].detail = m->block_count;
     m->blocks[m->block_count++] = (hdi_spirv_block){ .function = m->function_count - 1, .inst_first = inst, .inst_end = HDI_SPIRV_NONE,
-                                                     .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE, .only = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE,
+                                                     .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE,
+                                                     .only = HDI_SPIRV_NONE, .construct = HDI_SPIRV_NONE,
                                                      .falls_into = HDI_SPIRV_NONE, .falls_from = HDI_SPIRV_NONE };
     function->block_count++;
     return true;
@@ -76,7 +80,8 @@ static bool add_to_block(hdi_spirv_module *m, uint32_t inst, hdi_spirv_function 
     const uint32_t *words = hdi_spirv_words(m, inst);
     bool entry = function->block_count == 1;
     if (block->merge_inst && !hdi_spirv_ends_block(opcode)) return hdi_spirv_bad(m, inst, "a merge is followed by its branch");
-    if (opcode == SpvOpPhi && (*busy || entry)) return hdi_spirv_bad(m, inst, "a phi stands first in its block, and not in the first block");
+    if (opcode == SpvOpPhi && (*busy || entry))
+        return hdi_spirv_bad(m, inst, "a phi stands first in its block, and not in the first block");
     if (opcode == SpvOpVariable && (*busy || !entry)) return hdi_spirv_bad(m, inst, "variables stand first in the first block");
     bool mute = opcode == SpvOpPhi || opcode == SpvOpVariable || opcode == SpvOpLine || opcode == SpvOpNoLine || opcode == SpvOpNop ||
                 (opcode == SpvOpExtInst && hdi_spirv_find(m, words[3]) != m->glsl_set);

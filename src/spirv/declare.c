@@ -211,7 +211,8 @@ static bool array_type(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
     if (stride == HDI_SPIRV_NONE) return true;
     /* An array of matrices has its stride, but its size only with the member that holds it. */
     type->laid_out = part->laid_out;
-    if (stride == 0 || stride % part->align || (part->laid_out && stride < part->bytes)) return hdi_spirv_bad(m, inst, "a stride of %u bytes", stride);
+    if (stride == 0 || stride % part->align || (part->laid_out && stride < part->bytes))
+        return hdi_spirv_bad(m, inst, "a stride of %u bytes", stride);
     if (part->laid_out) type->bytes = open ? 0 : (count - 1) * stride + part->bytes;
     return type->bytes <= UINT32_MAX || hdi_spirv_beyond(m, inst, "an array of %u elements is larger than 4 GiB", type->count);
 }
@@ -225,7 +226,8 @@ static bool member_bytes(const hdi_spirv_module *m, uint32_t type_def, const hdi
     }
     uint32_t arrays[HDI_SPIRV_MAX_TYPE_DEPTH], depth = 0;
     bool open = type->kind == 'r';
-    for (; type->kind == 'a' || type->kind == 'r'; type_def = type->element, type = hdi_spirv_type_at(m, type_def)) arrays[depth++] = type_def;
+    for (; type->kind == 'a' || type->kind == 'r'; type_def = type->element, type = hdi_spirv_type_at(m, type_def))
+        arrays[depth++] = type_def;
     bool by_rows = member->flags & HDI_SPIRV_ROW_MAJOR, by_columns = member->flags & HDI_SPIRV_COL_MAJOR;
     if (type->kind != 'm' || by_rows == by_columns || member->matrix_stride == HDI_SPIRV_NONE) return false;
     uint64_t rows = hdi_spirv_type_at(m, type->element)->count, columns = type->count, scalar = type->width / 8;
@@ -477,7 +479,9 @@ static bool declare_variable(hdi_spirv_module *m, uint32_t inst, uint64_t *local
 
 bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first) {
     for (uint32_t i = 0; i < m->front_count; i++)
-        if (hdi_spirv_opcode(m, i) == SpvOpDecorate && hdi_spirv_find(m, hdi_spirv_words(m, i)[1]) >= def_first && !decorate(m, i)) return false;
+        if (hdi_spirv_opcode(m, i) == SpvOpDecorate && hdi_spirv_find(m, hdi_spirv_words(m, i)[1]) >= def_first &&
+            !decorate(m, i))
+            return false;
     return true;
 }
 

@@ -12,7 +12,8 @@ static lines opencl_core = {
     "#define MAY_ALIAS __attribute__((may_alias))",
     "typedef u8 u8_any MAY_ALIAS; typedef u16 u16_any MAY_ALIAS; typedef u32 u32_any MAY_ALIAS;",
     "typedef u64 u64_any MAY_ALIAS; typedef f32 f32_any MAY_ALIAS;",
-    "#define INLINE static inline __attribute__((overloadable, always_inline))", /* PoCL 3.1: __local arguments of calls are shared by threads */
+    /* always_inline: PoCL 3.1 shares __local arguments of calls among threads */
+    "#define INLINE static inline __attribute__((overloadable, always_inline))",
     "#define GLOBAL __global",
     "#define LOCAL __local",
     "#define PRIVATE __private",
@@ -154,7 +155,10 @@ static lines opencl_atomics64 = {
     "}", \
     "INLINE u32 add_saturated_u16(u32 a, u32 b) { a = (a & 0xFFFFu) + (b & 0xFFFFu); return a > 0xFFFFu ? 0xFFFFu : a; }", \
     "INLINE u32 add_saturated_u8(u32 a, u32 b) { a = (a & 0xFFu) + (b & 0xFFu); return a > 0xFFu ? 0xFFu : a; }", \
-    "INLINE u32 add_saturated_i16(u32 a, u32 b) { i32 s = (i32)(i16)a + (i32)(i16)b; return (u32)(s > 32767 ? 32767 : s < -32768 ? -32768 : s); }", \
+    "INLINE u32 add_saturated_i16(u32 a, u32 b) {", \
+    "  i32 s = (i32)(i16)a + (i32)(i16)b;", \
+    "  return (u32)(s > 32767 ? 32767 : s < -32768 ? -32768 : s);", \
+    "}", \
     "INLINE u32 add_saturated_i8(u32 a, u32 b) { i32 s = (i32)(i8)a + (i32)(i8)b; return (u32)(s > 127 ? 127 : s < -128 ? -128 : s); }"
 static lines opencl_dot = {
     "INLINE i32 dot4_signed(u32 a, u32 b) {",
@@ -186,7 +190,8 @@ static lines opencl_dot = {
     "#define OP_xor(a, b) ((a) ^ (b))", \
     "#define OP_min(a, b) ((b) < (a) ? (b) : (a))", \
     "#define OP_max(a, b) ((b) > (a) ? (b) : (a))", \
-    "SUMS(add, u32, 0u) SUMS(mul, u32, 1u) SUMS(and, u32, ~0u) SUMS(or, u32, 0u) SUMS(xor, u32, 0u) SUMS(min, u32, ~0u) SUMS(max, u32, 0u)", \
+    "SUMS(add, u32, 0u) SUMS(mul, u32, 1u) SUMS(and, u32, ~0u) SUMS(or, u32, 0u) SUMS(xor, u32, 0u)", \
+    "SUMS(min, u32, ~0u) SUMS(max, u32, 0u)", \
     "SUMS(min, i32, 0x7FFFFFFF) SUMS(max, i32, -0x7FFFFFFF - 1)", \
     "SUMS(add, f32, 0.0f) SUMS(mul, f32, 1.0f) SUMS(min, f32, bits_f32(0x7F800000u)) SUMS(max, f32, bits_f32(0xFF800000u))", \
     "INLINE u64 sg_mask_below(void) { return (U64(1) << SG_LANE) - U64(1); }", \
@@ -467,14 +472,18 @@ static lines cuda_matrix = {
     "template <class T> struct matrix_c { typedef T scalar; enum { length = 8 }; f32 r[8]; };",
     "#define LOAD(kind, way) \\",
     "  asm volatile(\"wmma.load.\" #kind \".sync.aligned.\" #way \".m16n16k16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" \\",
-    "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]), \"=r\"(m.r[4]), \"=r\"(m.r[5]), \"=r\"(m.r[6]), \"=r\"(m.r[7]) \\",
+    "    : \"=r\"(m.r[0]), \"=r\"(m.r[1]), \"=r\"(m.r[2]), \"=r\"(m.r[3]), \\",
+    "      \"=r\"(m.r[4]), \"=r\"(m.r[5]), \"=r\"(m.r[6]), \"=r\"(m.r[7]) \\",
     "    : \"l\"(p), \"r\"(stride) : \"memory\")",
     "INLINE void matrix_read(matrix_a<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(a, col); else LOAD(a, row); }",
     "INLINE void matrix_read(matrix_b<f16> &m, const void *p, u32 stride) { if (m.columns) LOAD(b, col); else LOAD(b, row); }",
-    "template <class M> INLINE M matrix_load(const void *p, u32 stride, bool columns) { M m; m.columns = columns; matrix_read(m, p, stride); return m; }",
+    "template <class M> INLINE M matrix_load(const void *p, u32 stride, bool columns) {",
+    "  M m; m.columns = columns; matrix_read(m, p, stride); return m;",
+    "}",
     "#define LOAD_SUMS(way) \\",
     "  asm volatile(\"wmma.load.c.sync.aligned.\" way \".m16n16k16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;\" \\",
-    "    : \"=f\"(m.r[0]), \"=f\"(m.r[1]), \"=f\"(m.r[2]), \"=f\"(m.r[3]), \"=f\"(m.r[4]), \"=f\"(m.r[5]), \"=f\"(m.r[6]), \"=f\"(m.r[7]) \\",
+    "    : \"=f\"(m.r[0]), \"=f\"(m.r[1]), \"=f\"(m.r[2]), \"=f\"(m.r[3]), \\",
+    "      \"=f\"(m.r[4]), \"=f\"(m.r[5]), \"=f\"(m.r[6]), \"=f\"(m.r[7]) \\",
     "    : \"l\"(p), \"r\"(stride) : \"memory\")",
     "template <class M> INLINE M matrix_load_sums(const void *p, u32 stride, bool columns) {",
     "  M m;",
@@ -485,7 +494,9 @@ static lines cuda_matrix = {
     "  asm volatile(\"wmma.store.d.sync.aligned.\" way \".m16n16k16.f32 [%8], {%0, %1, %2, %3, %4, %5, %6, %7}, %9;\" \\",
     "    :: \"f\"(m.r[0]), \"f\"(m.r[1]), \"f\"(m.r[2]), \"f\"(m.r[3]), \"f\"(m.r[4]), \"f\"(m.r[5]), \"f\"(m.r[6]), \"f\"(m.r[7]), \\",
     "    \"l\"(p), \"r\"(stride) : \"memory\")",
-    "template <class M> INLINE void matrix_store(void *p, M m, u32 stride, bool columns) { if (columns) STORE_SUMS(\"col\"); else STORE_SUMS(\"row\"); }",
+    "template <class M> INLINE void matrix_store(void *p, M m, u32 stride, bool columns) {",
+    "  if (columns) STORE_SUMS(\"col\"); else STORE_SUMS(\"row\");",
+    "}",
     "template <class M> INLINE void matrix_set(M &m, f16 x) { for (int i = 0; i < 8; i++) m.r[i] = x | (u32)x << 16; m.columns = false; }",
     "INLINE void matrix_set(matrix_c<f32> &m, f32 x) { for (int i = 0; i < 8; i++) m.r[i] = x; }",
     "template <class M> INLINE M matrix_fill(typename M::scalar x) { M m; matrix_set(m, x); return m; }",
@@ -495,8 +506,10 @@ static lines cuda_matrix = {
     "EACH(add, a.r[i] + b.r[i]) EACH(sub, a.r[i] - b.r[i]) EACH(mul, a.r[i] * b.r[i]) EACH(div, a.r[i] / b.r[i])",
     "#define MULTIPLY(ways) \\",
     "  asm(\"wmma.mma.sync.aligned.\" ways \".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, \" \\",
-    "    \"{%8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19, %20, %21, %22, %23}, {%24, %25, %26, %27, %28, %29, %30, %31};\" \\",
-    "    : \"=f\"(d.r[0]), \"=f\"(d.r[1]), \"=f\"(d.r[2]), \"=f\"(d.r[3]), \"=f\"(d.r[4]), \"=f\"(d.r[5]), \"=f\"(d.r[6]), \"=f\"(d.r[7]) \\",
+    "    \"{%8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19, %20, %21, %22, %23}, \" \\",
+    "    \"{%24, %25, %26, %27, %28, %29, %30, %31};\" \\",
+    "    : \"=f\"(d.r[0]), \"=f\"(d.r[1]), \"=f\"(d.r[2]), \"=f\"(d.r[3]), \\",
+    "      \"=f\"(d.r[4]), \"=f\"(d.r[5]), \"=f\"(d.r[6]), \"=f\"(d.r[7]) \\",
     "    : \"r\"(a.r[0]), \"r\"(a.r[1]), \"r\"(a.r[2]), \"r\"(a.r[3]), \"r\"(a.r[4]), \"r\"(a.r[5]), \"r\"(a.r[6]), \"r\"(a.r[7]), \\",
     "      \"r\"(b.r[0]), \"r\"(b.r[1]), \"r\"(b.r[2]), \"r\"(b.r[3]), \"r\"(b.r[4]), \"r\"(b.r[5]), \"r\"(b.r[6]), \"r\"(b.r[7]), \\",
     "      \"f\"(c.r[0]), \"f\"(c.r[1]), \"f\"(c.r[2]), \"f\"(c.r[3]), \"f\"(c.r[4]), \"f\"(c.r[5]), \"f\"(c.r[6]), \"f\"(c.r[7]))",
@@ -588,10 +601,12 @@ static lines wgsl_math = {
 };
 static lines wgsl_dot = {
     "fn dot4_signed(a: u32, b: u32) -> i32 {",
-    "  return i8_of(a) * i8_of(b) + i8_of(a >> 8u) * i8_of(b >> 8u) + i8_of(a >> 16u) * i8_of(b >> 16u) + i8_of(a >> 24u) * i8_of(b >> 24u);",
+    "  return i8_of(a) * i8_of(b) + i8_of(a >> 8u) * i8_of(b >> 8u) +",
+    "         i8_of(a >> 16u) * i8_of(b >> 16u) + i8_of(a >> 24u) * i8_of(b >> 24u);",
     "}",
     "fn dot4_mixed(a: u32, b: u32) -> i32 {",
-    "  return i8_of(a) * i32(u8_of(b)) + i8_of(a >> 8u) * i32(u8_of(b >> 8u)) + i8_of(a >> 16u) * i32(u8_of(b >> 16u)) + i8_of(a >> 24u) * i32(b >> 24u);",
+    "  return i8_of(a) * i32(u8_of(b)) + i8_of(a >> 8u) * i32(u8_of(b >> 8u)) +",
+    "         i8_of(a >> 16u) * i32(u8_of(b >> 16u)) + i8_of(a >> 24u) * i32(b >> 24u);",
     "}",
     "fn dot4_unsigned(a: u32, b: u32) -> u32 {",
     "  return u8_of(a) * u8_of(b) + u8_of(a >> 8u) * u8_of(b >> 8u) + u8_of(a >> 16u) * u8_of(b >> 16u) + (a >> 24u) * (b >> 24u);",

@@ -42,7 +42,8 @@ static bool hold(hdi_flavour *w, uint32_t block, uint8_t what) {
 
 static bool is_workgroup_barrier(const hdi_spirv_module *m, uint32_t inst) {
     uint64_t scope = 0;
-    return hdi_spirv_opcode(m, inst) == SpvOpControlBarrier && hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), &scope) && scope == SpvScopeWorkgroup;
+    return hdi_spirv_opcode(m, inst) == SpvOpControlBarrier &&
+           hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), &scope) && scope == SpvScopeWorkgroup;
 }
 
 /* A function's first block heads no loop: it keeps what the function holds, for its callers. */
@@ -57,7 +58,7 @@ static void find_barriers(hdi_flavour *w) {
             for (uint32_t i = m->blocks[b].inst_first; i < last; i++) {
                 barrier |= is_workgroup_barrier(m, i);
                 if (hdi_spirv_opcode(m, i) != SpvOpFunctionCall) continue;
-                barrier |= w->holds[m->functions[m->defs[hdi_spirv_find(m, hdi_spirv_words(m, i)[3])].detail].block_first] & HDI_FLAVOUR_BARRIER;
+                barrier |= w->holds[m->functions[hdi_spirv_called(m, i)].block_first] & HDI_FLAVOUR_BARRIER;
             }
             if (barrier) {
                 news |= hold(w, b, HDI_FLAVOUR_BARRIER);
@@ -69,12 +70,13 @@ static void find_barriers(hdi_flavour *w) {
 }
 
 /* PoCL 3.1, on which this flavour is tested, runs what stands behind a loop with barriers before the loop is over, unless a
- * barrier stands there as well. A GPU does not feel one more, so what is tested is what every driver gets. The whole workgroup
- * comes along: it met in each round, and nobody returned. */
+ * barrier stands there as well. One more barrier costs a GPU nothing, so every driver gets the code that is tested. The whole
+ * workgroup reaches it: all met at the loop's barrier in each round, and none returned. */
 static void close_loops(hdi_flavour *w) {
     const hdi_spirv_block *blocks = w->m->blocks;
     for (uint32_t b = 0; b < w->m->block_count; b++)
-        if (w->p->reached[b] && blocks[b].continue_to != HDI_SPIRV_NONE && (w->holds[b] & (HDI_FLAVOUR_BARRIER | HDI_FLAVOUR_RETURN)) == HDI_FLAVOUR_BARRIER)
+        if (w->p->reached[b] && blocks[b].continue_to != HDI_SPIRV_NONE &&
+            (w->holds[b] & (HDI_FLAVOUR_BARRIER | HDI_FLAVOUR_RETURN)) == HDI_FLAVOUR_BARRIER)
             w->holds[blocks[b].merge] |= HDI_FLAVOUR_CLOSES;
 }
 
@@ -94,11 +96,14 @@ static void put_variables(hdi_flavour *w, const hdi_spirv_function *function, bo
     for (int initial = 0; initial < 2; initial++)
         for (uint32_t def = 1; def < m->def_count; def++) {
             const uint32_t block = m->defs[def].block, *words = hdi_spirv_def_words(m, def);
-            const bool own = is_variable(w, def, SpvStorageClassFunction) && block != HDI_SPIRV_NONE && &m->functions[m->blocks[block].function] == function;
+            const bool own = is_variable(w, def, SpvStorageClassFunction) && block != HDI_SPIRV_NONE &&
+                             &m->functions[m->blocks[block].function] == function;
             if (!own && !(is_entry && is_variable(w, def, SpvStorageClassPrivate))) continue;
             const uint32_t type = hdi_flavour_type(w, m->defs[def].type), id = hdi_flavour_value(w, def);
             if (!initial) hdi_flavour_add(w, &w->code, SpvOpVariable, HDI_FLAVOUR_IDS(type, id, SpvStorageClassFunction));
-            else if (words[0] >> 16 > 4) hdi_flavour_add(w, &w->code, SpvOpStore, HDI_FLAVOUR_IDS(id, hdi_flavour_value(w, hdi_spirv_find(m, words[4]))));
+            else if (words[0] >> 16 > 4)
+                hdi_flavour_add(w, &w->code, SpvOpStore,
+                                HDI_FLAVOUR_IDS(id, hdi_flavour_value(w, hdi_spirv_find(m, words[4]))));
         }
 }
 
@@ -134,7 +139,9 @@ static void put_terminator(hdi_flavour *w, uint32_t block) {
     }
     const uint32_t def = length > 1 ? hdi_spirv_find(m, words[1]) : 0, value = def ? hdi_flavour_value(w, def) : 0;
     if (opcode == SpvOpBranchConditional) {
-        hdi_flavour_add(w, &w->code, opcode, HDI_FLAVOUR_IDS(value, w->labels[hdi_spirv_target(m, block, 0)], w->labels[hdi_spirv_target(m, block, 1)]));
+        hdi_flavour_add(w, &w->code, opcode,
+                        HDI_FLAVOUR_IDS(value, w->labels[hdi_spirv_target(m, block, 0)],
+                                        w->labels[hdi_spirv_target(m, block, 1)]));
     } else if (opcode == SpvOpSwitch) {
         const uint32_t width = hdi_spirv_type_of(m, def)->width, mask = width < 32 ? (1u << width) - 1 : UINT32_MAX;
         uint32_t *out = hdi_arena_alloc(&w->m->arena, length * sizeof *out);
@@ -143,7 +150,8 @@ static void put_terminator(hdi_flavour *w, uint32_t block) {
             return;
         }
         out[0] = value;
-        for (uint32_t at = 2; at < length; at++) out[at - 1] = at % 2 ? words[at] & mask : w->labels[hdi_spirv_target(m, block, (at - 2) / 2)];
+        for (uint32_t at = 2; at < length; at++)
+            out[at - 1] = at % 2 ? words[at] & mask : w->labels[hdi_spirv_target(m, block, (at - 2) / 2)];
         hdi_flavour_add(w, &w->code, opcode, out, length - 1);
     } else {
         hdi_flavour_add(w, &w->code, opcode, &value, length - 1); /* return, with or without a value; unreachable */
@@ -189,18 +197,20 @@ static uint32_t put_common(hdi_flavour *w, bool ids, uint32_t room, uint32_t *ou
 
 static uint32_t put_privates(hdi_flavour *w, bool ids, uint32_t at, uint32_t *out) {
     for (uint32_t def = 1; def < w->m->def_count && at < MAX_PARAMETERS; def++)
-        if (is_variable(w, def, SpvStorageClassPrivate)) out[at++] = ids ? hdi_flavour_value(w, def) : hdi_flavour_type(w, w->m->defs[def].type);
+        if (is_variable(w, def, SpvStorageClassPrivate))
+            out[at++] = ids ? hdi_flavour_value(w, def) : hdi_flavour_type(w, w->m->defs[def].type);
     return at;
 }
 
 static bool check_room(hdi_flavour *w, uint32_t inst, uint32_t count) {
-    if (count >= MAX_PARAMETERS && !w->stop) w->stop = !hdi_spirv_beyond(w->m, inst, "a function of more than %d parameters", MAX_PARAMETERS);
+    if (count >= MAX_PARAMETERS && !w->stop)
+        w->stop = !hdi_spirv_beyond(w->m, inst, "a function of more than %d parameters", MAX_PARAMETERS);
     return !w->stop;
 }
 
 static void put_call(hdi_flavour *w, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(w->m, inst), def = hdi_spirv_find(w->m, words[2]);
-    uint32_t operands[MAX_PARAMETERS + 1] = { w->functions[w->m->defs[hdi_spirv_find(w->m, words[3])].detail] };
+    uint32_t operands[MAX_PARAMETERS + 1] = { w->functions[hdi_spirv_called(w->m, inst)] };
     uint32_t count = put_common(w, true, MAX_PARAMETERS, operands + 1);
     count = put_privates(w, true, count, operands + 1);
     if (!check_room(w, inst, count + (words[0] >> 16) - 4)) return;
@@ -221,7 +231,8 @@ static void put_function(hdi_flavour *w, uint32_t index, bool is_entry) {
     if (!is_entry) count = put_privates(w, false, count, types + 1);
     const uint32_t own = count;
     if (!check_room(w, function->inst_first, count + function->parameter_count)) return;
-    for (uint32_t i = 0; i < function->parameter_count; i++) types[1 + count++] = hdi_flavour_type(w, m->defs[function->parameter_first + i].type);
+    for (uint32_t i = 0; i < function->parameter_count; i++)
+        types[1 + count++] = hdi_flavour_type(w, m->defs[function->parameter_first + i].type);
     const uint32_t type = hdi_flavour_once(w, SpvOpTypeFunction, 0, types, count + 1);
     hdi_flavour_add(w, &w->code, SpvOpFunction, HDI_FLAVOUR_IDS(types[0], w->functions[index], 0, type));
     for (uint32_t def = 1; def < m->def_count; def++) /* private variables are the entry's own, and parameters of others */
@@ -252,7 +263,8 @@ static void put_function(hdi_flavour *w, uint32_t index, bool is_entry) {
 
 static bool check_offers(hdi_flavour *w) {
     static const struct { uint32_t capability, offer; const char *what; } needs[] = {
-        { SpvCapabilityFloat16, HDI_SPIRV_OFFERS_FP16, "numbers of type f16" }, { SpvCapabilityFloat64, HDI_SPIRV_OFFERS_FP64, "numbers of type f64" },
+        { SpvCapabilityFloat16, HDI_SPIRV_OFFERS_FP16, "numbers of type f16" },
+        { SpvCapabilityFloat64, HDI_SPIRV_OFFERS_FP64, "numbers of type f64" },
         { SpvCapabilityInt64Atomics, HDI_SPIRV_OFFERS_INT64_ATOMICS, "atomic operations on 64 bits" },
     };
     for (size_t i = 0; i < HDI_COUNT(needs); i++)
@@ -298,9 +310,10 @@ static void put_front(hdi_flavour *w, uint32_t entry_id, hdi_flavour_words *out)
 
 /* Code, then all of it in its order into `out`. */
 static bool put_module(hdi_flavour *w, uint32_t entry, hdi_text *out) {
-    static const uint32_t always[] = { SpvCapabilityAddresses, SpvCapabilityKernel, SpvCapabilityInt64, SpvCapabilityInt16, SpvCapabilityInt8 };
+    static const uint32_t always[] = { SpvCapabilityAddresses, SpvCapabilityKernel, SpvCapabilityInt64,
+                                       SpvCapabilityInt16, SpvCapabilityInt8 };
     hdi_flavour_words front = { 0 };
-    const uint32_t function = w->m->defs[hdi_spirv_find(w->m, hdi_spirv_words(w->m, entry)[2])].detail;
+    const uint32_t function = hdi_spirv_entry_function(w->m, entry);
     for (size_t i = 0; i < HDI_COUNT(always); i++) hdi_flavour_use(w, always[i]);
     hdi_spirv_fold(w->p, function);
     look_ahead(w);
@@ -336,7 +349,9 @@ static bool put_module(hdi_flavour *w, uint32_t entry, hdi_text *out) {
     return fine;
 }
 
-static void free_words(const hdi_flavour *w, hdi_flavour_words *words) { hdi_free(w->allocator, words->items, words->capacity * sizeof(uint32_t)); }
+static void free_words(const hdi_flavour *w, hdi_flavour_words *words) {
+    hdi_free(w->allocator, words->items, words->capacity * sizeof(uint32_t));
+}
 
 static bool allocate(hdi_flavour *w) {
     hdi_arena *arena = &w->m->arena;

@@ -54,7 +54,8 @@ uint32_t hdi_flavour_compose(hdi_flavour *w, uint32_t type, const uint32_t *part
 uint32_t hdi_flavour_extended(hdi_flavour *w, uint32_t number, uint32_t type, uint32_t a, uint32_t b, uint32_t c);
 void hdi_flavour_decorate(hdi_flavour *w, uint32_t id, uint32_t decoration, uint32_t value);
 void hdi_flavour_use(hdi_flavour *w, uint32_t capability);
-uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count); /* type 0: it is a type */
+/* type 0: it is a type */
+uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const uint32_t *operands, uint32_t count);
 uint32_t hdi_flavour_vector(hdi_flavour *w, char kind, uint32_t width, uint32_t count); /* count 1: the scalar */
 static inline uint32_t hdi_flavour_scalar(hdi_flavour *w, char kind, uint32_t width) { return hdi_flavour_vector(w, kind, width, 1); }
 uint32_t hdi_flavour_pointer(hdi_flavour *w, uint32_t storage, uint32_t type); /* storage: Vulkan's, or OpenCL's */

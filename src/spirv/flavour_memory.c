@@ -83,7 +83,9 @@ static uint32_t push_number(hdi_flavour *w, const place *at, const hdi_spirv_typ
     const hdi_spirv_type u32 = { .kind = 'i', .width = 32, .count = 1 };
     const uint32_t plain = hdi_flavour_scalar(w, 'i', 32), wanted = hdi_flavour_scalar(w, type->kind, type->width);
     for (uint32_t i = 0; i < at->term_count; i++)
-        if (at->stride[i] % 4) w->stop = !hdi_spirv_unsupported(w->m, w->m->defs[at->root].inst, "an index into push constants of 8 or 16 bits");
+        if (at->stride[i] % 4)
+            w->stop = !hdi_spirv_unsupported(w->m, w->m->defs[at->root].inst,
+                                             "an index into push constants of 8 or 16 bits");
     const uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8), index = offset(w, at, more + 12, 4, 32); /* three words stand in front */
     uint32_t value = hdi_flavour_word(w, index);
     if (type->width == 64) {
@@ -110,7 +112,8 @@ static uint32_t read_bytes(hdi_flavour *w, const place *at, uint64_t more) {
     bool scalar = type->count == 1 && strchr("fi", type->kind);
     uint32_t id = hdi_flavour_type(w, at->type);
     if (scalar && is_push(at)) return push_number(w, at, type, more);
-    if (scalar || (hdi_spirv_is_vector(type) && hdi_spirv_is_whole(at, type, more))) return load_as(w, at, more, id, type->width / 8 * type->count);
+    if (scalar || (hdi_spirv_is_vector(type) && hdi_spirv_is_whole(at, type, more)))
+        return load_as(w, at, more, id, type->width / 8 * type->count);
     uint32_t *parts = hdi_arena_alloc(&w->m->arena, type->count * sizeof *parts);
     if (!parts) w->stop = !hdi_spirv_no_memory(w->m);
     for (uint32_t i = 0; i < type->count && !w->stop; i++) {
@@ -151,7 +154,8 @@ static uint32_t input_variable(hdi_flavour *w, uint32_t builtin, uint32_t type) 
 
 static uint32_t input_number(hdi_flavour *w, uint32_t builtin, uint32_t axis) {
     const hdi_spirv_type u64 = { .kind = 'i', .width = 64, .count = 1 };
-    const uint32_t three = hdi_flavour_vector(w, 'i', 64, 3), all = HDI_FLAVOUR_MAKE(w, SpvOpLoad, three, input_variable(w, builtin, three));
+    const uint32_t three = hdi_flavour_vector(w, 'i', 64, 3);
+    const uint32_t all = HDI_FLAVOUR_MAKE(w, SpvOpLoad, three, input_variable(w, builtin, three));
     return hdi_flavour_widen(w, &u64, HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_scalar(w, 'i', 64), all, axis), 32);
 }
 
@@ -159,7 +163,8 @@ static uint32_t input_number(hdi_flavour *w, uint32_t builtin, uint32_t axis) {
 static uint32_t input_axis(hdi_flavour *w, uint32_t builtin, uint32_t axis) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32);
     if (builtin == SpvBuiltInNumWorkgroups || builtin == SpvBuiltInLocalInvocationId) return input_number(w, builtin, axis);
-    const uint32_t group = HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, input_number(w, SpvBuiltInWorkgroupId, axis), hdi_flavour_word(w, hdi_flavour_u32(w, axis)));
+    const uint32_t group = HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, input_number(w, SpvBuiltInWorkgroupId, axis),
+                                            hdi_flavour_word(w, hdi_flavour_u32(w, axis)));
     if (builtin == SpvBuiltInWorkgroupId) return group;
     const uint32_t before = HDI_FLAVOUR_MAKE(w, SpvOpIMul, u32, group, hdi_flavour_u32(w, w->p->printed->info.workgroup[axis]));
     return HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, before, input_number(w, SpvBuiltInLocalInvocationId, axis));
@@ -244,9 +249,13 @@ uint32_t hdi_flavour_array_length(hdi_flavour *w, uint32_t inst) {
     if (!find_place(w, def_at(w, words, 3), &at)) return 0;
     uint32_t word = 3 + printed->push_words, array = hdi_spirv_part_type(w->m, at.type, words[4]);
     for (uint32_t i = 0; printed->lengths[i] != hdi_spirv_decor_of(w->m, at.root)->binding; i++) word += 2;
-    const uint32_t low = hdi_flavour_word(w, hdi_flavour_u32(w, word)), bytes = join(w, low, hdi_flavour_word(w, hdi_flavour_u32(w, word + 1)));
-    const uint32_t rest = HDI_FLAVOUR_MAKE(w, SpvOpISub, u64, bytes, u64_of(w, hdi_spirv_decor_of(w->m, at.type)->members[words[4]].offset));
-    return hdi_flavour_widen(w, &wide, HDI_FLAVOUR_MAKE(w, SpvOpUDiv, u64, rest, u64_of(w, hdi_spirv_decor_of(w->m, array)->array_stride)), 32);
+    const uint32_t low = hdi_flavour_word(w, hdi_flavour_u32(w, word));
+    const uint32_t bytes = join(w, low, hdi_flavour_word(w, hdi_flavour_u32(w, word + 1)));
+    const uint32_t rest = HDI_FLAVOUR_MAKE(w, SpvOpISub, u64, bytes,
+                                           u64_of(w, hdi_spirv_decor_of(w->m, at.type)->members[words[4]].offset));
+    return hdi_flavour_widen(w, &wide,
+                             HDI_FLAVOUR_MAKE(w, SpvOpUDiv, u64, rest,
+                                              u64_of(w, hdi_spirv_decor_of(w->m, array)->array_stride)), 32);
 }
 
 /* ---- atomics and barriers ---- */
@@ -255,7 +264,8 @@ uint32_t hdi_flavour_array_length(hdi_flavour *w, uint32_t inst) {
 static uint32_t semantics(const hdi_flavour *w, uint32_t id) {
     uint64_t bits = 0;
     hdi_spirv_known(w->m, hdi_spirv_find(w->m, id), &bits);
-    return (uint32_t)(bits & 0x1E) | (bits & SpvMemorySemanticsUniformMemoryMask ? (uint32_t)SpvMemorySemanticsCrossWorkgroupMemoryMask : 0) |
+    return (uint32_t)(bits & 0x1E) |
+           (bits & SpvMemorySemanticsUniformMemoryMask ? (uint32_t)SpvMemorySemanticsCrossWorkgroupMemoryMask : 0) |
            (uint32_t)(bits & SpvMemorySemanticsWorkgroupMemoryMask);
 }
 
@@ -288,17 +298,20 @@ uint32_t hdi_flavour_atomic(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     operands[count++] = hdi_flavour_u32(w, scope(w, words[first + 1]));
     operands[count++] = hdi_flavour_u32(w, semantics(w, words[first + 2]));
     if (opcode == SpvOpAtomicCompareExchange) operands[count++] = hdi_flavour_u32(w, semantics(w, words[first + 3]));
-    for (uint32_t i = first + (opcode == SpvOpAtomicCompareExchange ? 4 : 3); i < length; i++) operands[count++] = hdi_flavour_value(w, def_at(w, words, i));
+    for (uint32_t i = first + (opcode == SpvOpAtomicCompareExchange ? 4 : 3); i < length; i++)
+        operands[count++] = hdi_flavour_value(w, def_at(w, words, i));
     if (first == 3) return hdi_flavour_make(w, opcode, hdi_flavour_type(w, def_at(w, words, 1)), operands, count);
     hdi_flavour_add(w, &w->code, opcode, operands, count);
     return 0;
 }
 
-/* f32 add(u32 *p, f32 x): compares and exchanges until nobody came between. */
+/* f32 add(u32 *p, f32 x): compares and exchanges until no other invocation wrote in between. */
 static void put_adder(hdi_flavour *w, uint32_t id, uint32_t storage) {
-    const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32), f32 = hdi_flavour_scalar(w, 'f', 32), pointer = hdi_flavour_pointer(w, storage, u32);
+    const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32), f32 = hdi_flavour_scalar(w, 'f', 32);
+    const uint32_t pointer = hdi_flavour_pointer(w, storage, u32);
     const uint32_t type = hdi_flavour_once(w, SpvOpTypeFunction, 0, HDI_FLAVOUR_IDS(f32, pointer, f32));
-    const uint32_t p = w->bound++, x = w->bound++, begin = w->bound++, again = w->bound++, end = w->bound++, was = w->bound++, seen = w->bound++;
+    const uint32_t p = w->bound++, x = w->bound++, begin = w->bound++, again = w->bound++, end = w->bound++;
+    const uint32_t was = w->bound++, seen = w->bound++;
     const uint32_t relaxed = hdi_flavour_u32(w, 0), device = hdi_flavour_u32(w, SpvScopeDevice), yes = hdi_flavour_scalar(w, 'b', 0);
     hdi_flavour_add(w, &w->code, SpvOpFunction, HDI_FLAVOUR_IDS(f32, id, 0, type));
     hdi_flavour_add(w, &w->code, SpvOpFunctionParameter, HDI_FLAVOUR_IDS(pointer, p));
@@ -328,11 +341,15 @@ void hdi_flavour_adders(hdi_flavour *w) {
 void hdi_flavour_barrier(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     const uint32_t *words = hdi_spirv_words(w->m, inst);
     const bool control = opcode == SpvOpControlBarrier;
-    uint32_t memory = (semantics(w, words[control ? 3 : 2]) & ~0x1Eu) | SpvMemorySemanticsSequentiallyConsistentMask | SpvMemorySemanticsWorkgroupMemoryMask;
+    uint32_t memory = (semantics(w, words[control ? 3 : 2]) & ~0x1Eu) | SpvMemorySemanticsSequentiallyConsistentMask |
+                      SpvMemorySemanticsWorkgroupMemoryMask;
     const uint32_t of = scope(w, words[1]);
     if (!control) memory |= SpvMemorySemanticsCrossWorkgroupMemoryMask;
     if (control && of == SpvScopeSubgroup) hdi_spirv_use_part(w->p, HDI_SPIRV_PART_SUBGROUPS);
-    if (control) hdi_flavour_add(w, &w->code, opcode, HDI_FLAVOUR_IDS(hdi_flavour_u32(w, of), hdi_flavour_u32(w, scope(w, words[2])), hdi_flavour_u32(w, memory)));
+    if (control)
+        hdi_flavour_add(w, &w->code, opcode,
+                        HDI_FLAVOUR_IDS(hdi_flavour_u32(w, of), hdi_flavour_u32(w, scope(w, words[2])),
+                                        hdi_flavour_u32(w, memory)));
     else hdi_flavour_add(w, &w->code, opcode, HDI_FLAVOUR_IDS(hdi_flavour_u32(w, of), hdi_flavour_u32(w, memory)));
 }
 

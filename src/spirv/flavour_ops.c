@@ -3,7 +3,9 @@
 #include "spirv/flavour.h"
 #include <spirv/unified1/OpenCL.std.h>
 
-static uint32_t value_at(hdi_flavour *w, const uint32_t *words, uint32_t at) { return hdi_flavour_value(w, hdi_spirv_find(w->m, words[at])); }
+static uint32_t value_at(hdi_flavour *w, const uint32_t *words, uint32_t at) {
+    return hdi_flavour_value(w, hdi_spirv_find(w->m, words[at]));
+}
 static const hdi_spirv_type *type_at(const hdi_flavour *w, const uint32_t *words, uint32_t at) {
     return hdi_spirv_type_of(w->m, hdi_spirv_find(w->m, words[at]));
 }
@@ -33,7 +35,8 @@ static void copy(hdi_flavour *w, uint32_t inst) {
 /* Vectors are made of numbers, not of shorter vectors: some drivers take no others. */
 static uint32_t construct(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def);
-    uint32_t length = words[0] >> 16, count = 0, id = hdi_flavour_type(w, type_def), *parts = hdi_arena_alloc(&w->m->arena, (length + 4) * sizeof *parts);
+    uint32_t length = words[0] >> 16, count = 0, id = hdi_flavour_type(w, type_def);
+    uint32_t *parts = hdi_arena_alloc(&w->m->arena, (length + 4) * sizeof *parts);
     if (!parts) w->stop = !hdi_spirv_no_memory(w->m);
     for (uint32_t i = 3; i < length && !w->stop; i++) {
         const hdi_spirv_type *of = type_at(w, words, i);
@@ -51,7 +54,7 @@ static uint32_t vector_within(hdi_flavour *w, uint32_t type_def, const uint32_t 
     return count > 1 && hdi_spirv_is_vector(hdi_spirv_type_at(w->m, type_def)) ? hdi_flavour_type(w, type_def) : 0;
 }
 
-/* Of the value, by indices that are one after the other in `path`. */
+/* The part of a value that the `count` indices in `path` lead to. */
 static uint32_t part(hdi_flavour *w, uint32_t type, uint32_t value, const uint32_t *path, uint32_t count) {
     uint32_t operands[HDI_SPIRV_MAX_TYPE_DEPTH + 2] = { value };
     memcpy(operands + 1, path, count * sizeof *path);
@@ -60,16 +63,20 @@ static uint32_t part(hdi_flavour *w, uint32_t type, uint32_t value, const uint32
 
 /* 0 where it is copied as it is. */
 static uint32_t extract(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
-    const uint32_t count = (words[0] >> 16) - 4, vector = vector_within(w, w->m->defs[hdi_spirv_find(w->m, words[3])].type, words + 4, count);
+    const uint32_t count = (words[0] >> 16) - 4;
+    const uint32_t vector = vector_within(w, w->m->defs[hdi_spirv_find(w->m, words[3])].type, words + 4, count);
     if (!vector) return 0;
-    return HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_type(w, type_def), part(w, vector, value_at(w, words, 3), words + 4, count - 1), words[3 + count]);
+    return HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, hdi_flavour_type(w, type_def),
+                            part(w, vector, value_at(w, words, 3), words + 4, count - 1), words[3 + count]);
 }
 
 static uint32_t insert(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
     const uint32_t count = (words[0] >> 16) - 5, vector = vector_within(w, type_def, words + 5, count), whole = value_at(w, words, 4);
     if (!vector) return 0;
     const uint32_t before = part(w, vector, whole, words + 5, count - 1);
-    uint32_t operands[HDI_SPIRV_MAX_TYPE_DEPTH + 2] = { HDI_FLAVOUR_MAKE(w, SpvOpCompositeInsert, vector, value_at(w, words, 3), before, words[4 + count]), whole };
+    uint32_t operands[HDI_SPIRV_MAX_TYPE_DEPTH +
+                      2] = { HDI_FLAVOUR_MAKE(w, SpvOpCompositeInsert, vector, value_at(w, words, 3), before,
+                                              words[4 + count]), whole };
     memcpy(operands + 2, words + 5, (count - 1) * sizeof *words);
     return hdi_flavour_make(w, SpvOpCompositeInsert, hdi_flavour_type(w, type_def), operands, 1 + count);
 }
@@ -96,7 +103,8 @@ static uint32_t any_or_all(hdi_flavour *w, uint32_t opcode, const uint32_t *word
     const uint32_t value = value_at(w, words, 3), yes = hdi_flavour_scalar(w, 'b', 0);
     uint32_t result = hdi_flavour_component(w, type, value, 0);
     for (uint32_t i = 1; i < type->count; i++)
-        result = HDI_FLAVOUR_MAKE(w, opcode == SpvOpAny ? SpvOpLogicalOr : SpvOpLogicalAnd, yes, result, hdi_flavour_component(w, type, value, i));
+        result = HDI_FLAVOUR_MAKE(w, opcode == SpvOpAny ? SpvOpLogicalOr : SpvOpLogicalAnd, yes, result,
+                                  hdi_flavour_component(w, type, value, i));
     return result;
 }
 
@@ -127,7 +135,8 @@ static uint32_t bit_field(hdi_flavour *w, uint32_t opcode, uint32_t type_def, co
     const bool insert = opcode == SpvOpBitFieldInsert;
     const uint32_t id = hdi_flavour_type(w, type_def), yes = hdi_flavour_vector(w, 'b', 0, type->count), base = value_at(w, words, 3);
     const uint32_t top = number_like(w, type, 31), zero = number_like(w, type, 0);
-    const uint32_t from = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, spread(w, type, words, insert ? 5 : 4), top), count = spread(w, type, words, insert ? 6 : 5);
+    const uint32_t from = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, spread(w, type, words, insert ? 5 : 4), top);
+    const uint32_t count = spread(w, type, words, insert ? 6 : 5);
     const uint32_t mask = low_bits(w, type, count);
     if (insert) { /* (x & ~mask) | (y << from & mask), the mask at its place */
         const uint32_t placed = HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, mask, from);
@@ -137,8 +146,10 @@ static uint32_t bit_field(hdi_flavour *w, uint32_t opcode, uint32_t type_def, co
     }
     const uint32_t low = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, HDI_FLAVOUR_MAKE(w, SpvOpShiftRightLogical, id, base, from), mask);
     if (opcode == SpvOpBitFieldUExtract) return low;
-    const uint32_t rest = HDI_FLAVOUR_MAKE(w, SpvOpISub, id, number_like(w, type, 32), count), away = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, rest, top);
-    const uint32_t high = HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, low, away), back = HDI_FLAVOUR_MAKE(w, SpvOpShiftRightArithmetic, id, high, away);
+    const uint32_t rest = HDI_FLAVOUR_MAKE(w, SpvOpISub, id, number_like(w, type, 32), count);
+    const uint32_t away = HDI_FLAVOUR_MAKE(w, SpvOpBitwiseAnd, id, rest, top);
+    const uint32_t high = HDI_FLAVOUR_MAKE(w, SpvOpShiftLeftLogical, id, low, away);
+    const uint32_t back = HDI_FLAVOUR_MAKE(w, SpvOpShiftRightArithmetic, id, high, away);
     return HDI_FLAVOUR_MAKE(w, SpvOpSelect, id, HDI_FLAVOUR_MAKE(w, SpvOpIEqual, yes, count, zero), zero, back);
 }
 
@@ -166,7 +177,8 @@ static uint32_t bit_count(hdi_flavour *w, uint32_t type_def, const uint32_t *wor
 
 /* Two results in a struct: sum and carry, low and high half. */
 static uint32_t extended(hdi_flavour *w, uint32_t opcode, uint32_t type_def, const uint32_t *words) {
-    const uint32_t first = hdi_spirv_part_type(w->m, type_def, 0), id = hdi_flavour_type(w, first), a = value_at(w, words, 3), b = value_at(w, words, 4);
+    const uint32_t first = hdi_spirv_part_type(w->m, type_def, 0), id = hdi_flavour_type(w, first);
+    const uint32_t a = value_at(w, words, 3), b = value_at(w, words, 4);
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, first);
     const uint32_t yes = hdi_flavour_vector(w, 'b', 0, type->count), zero = number_like(w, type, 0), one = number_like(w, type, 1);
     uint32_t low, high;
@@ -184,7 +196,9 @@ static uint32_t extended(hdi_flavour *w, uint32_t opcode, uint32_t type_def, con
 /* Rounded to half and back. */
 static uint32_t quantize(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
     const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def);
-    return hdi_flavour_convert(w, type->count, hdi_flavour_convert(w, type->count, value_at(w, words, 3), type->width, 16), 16, type->width);
+    return hdi_flavour_convert(w, type->count,
+                               hdi_flavour_convert(w, type->count, value_at(w, words, 3), type->width, 16), 16,
+                               type->width);
 }
 
 static uint32_t convert(hdi_flavour *w, uint32_t inst, uint32_t type_def, const uint32_t *words) {
@@ -209,7 +223,8 @@ static uint32_t dot(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     uint32_t operands[] = { value_at(w, words, 3), value_at(w, words, 4), adds ? value_at(w, words, 5) : 0, 0 }, count = 2 + adds;
     if (packed) operands[count++] = words[last];
     hdi_flavour_use(w, SpvCapabilityDotProductKHR);
-    hdi_flavour_use(w, packed ? SpvCapabilityDotProductInput4x8BitPackedKHR : bytes ? SpvCapabilityDotProductInput4x8BitKHR : SpvCapabilityDotProductInputAllKHR);
+    hdi_flavour_use(w, packed ? SpvCapabilityDotProductInput4x8BitPackedKHR
+                     : bytes ? SpvCapabilityDotProductInput4x8BitKHR : SpvCapabilityDotProductInputAllKHR);
     return hdi_flavour_make(w, opcode, type, operands, count);
 }
 
@@ -224,27 +239,38 @@ static uint32_t times_vector(hdi_flavour *w, const hdi_spirv_type *matrix, uint3
     const uint32_t type = hdi_flavour_type(w, matrix->element);
     uint32_t sum = 0;
     for (uint32_t i = 0; i < matrix->count; i++) {
-        const uint32_t term = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, type, column(w, matrix, value, i), hdi_flavour_component(w, vector, by, i));
+        const uint32_t term = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, type, column(w, matrix, value, i),
+                                               hdi_flavour_component(w, vector, by, i));
         sum = sum ? HDI_FLAVOUR_MAKE(w, SpvOpFAdd, type, sum, term) : term;
     }
     return sum;
 }
 
 static uint32_t product(hdi_flavour *w, uint32_t opcode, uint32_t type_def, const uint32_t *words) {
-    const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def), *a_type = type_at(w, words, 3), *b_type = opcode == SpvOpTranspose ? a_type : type_at(w, words, 4);
+    const hdi_spirv_type *type = hdi_spirv_type_at(w->m, type_def), *a_type = type_at(w, words, 3);
+    const hdi_spirv_type *b_type = opcode == SpvOpTranspose ? a_type : type_at(w, words, 4);
     const uint32_t id = hdi_flavour_type(w, type_def), a = value_at(w, words, 3), b = opcode == SpvOpTranspose ? 0 : value_at(w, words, 4);
     const uint32_t scalar = hdi_flavour_scalar(w, type->kind == 'm' ? 'f' : type->kind, type->width);
     uint32_t parts[4], count = type->count;
     if (opcode == SpvOpMatrixTimesVector) return times_vector(w, a_type, a, b_type, b);
     for (uint32_t i = 0; i < count; i++) {
         switch (opcode) {
-        case SpvOpMatrixTimesScalar: parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, hdi_flavour_type(w, type->element), column(w, a_type, a, i), b); break;
+        case SpvOpMatrixTimesScalar:
+            parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, hdi_flavour_type(w, type->element),
+                                        column(w, a_type, a, i), b);
+            break;
         case SpvOpVectorTimesMatrix: parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpDot, scalar, a, column(w, b_type, b, i)); break;
-        case SpvOpMatrixTimesMatrix: parts[i] = times_vector(w, a_type, a, hdi_spirv_type_at(w->m, b_type->element), column(w, b_type, b, i)); break;
-        case SpvOpOuterProduct: parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, hdi_flavour_type(w, type->element), a, hdi_flavour_component(w, b_type, b, i)); break;
+        case SpvOpMatrixTimesMatrix:
+            parts[i] = times_vector(w, a_type, a, hdi_spirv_type_at(w->m, b_type->element), column(w, b_type, b, i));
+            break;
+        case SpvOpOuterProduct:
+            parts[i] = HDI_FLAVOUR_MAKE(w, SpvOpVectorTimesScalar, hdi_flavour_type(w, type->element), a,
+                                        hdi_flavour_component(w, b_type, b, i));
+            break;
         default: { /* transposed: component i of each column */
             uint32_t row[4];
-            for (uint32_t k = 0; k < a_type->count; k++) row[k] = HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, scalar, column(w, a_type, a, k), i);
+            for (uint32_t k = 0; k < a_type->count; k++)
+                row[k] = HDI_FLAVOUR_MAKE(w, SpvOpCompositeExtract, scalar, column(w, a_type, a, k), i);
             parts[i] = hdi_flavour_compose(w, hdi_flavour_type(w, type->element), row, a_type->count);
             break;
         }
@@ -264,7 +290,8 @@ static void group(hdi_flavour *w, uint32_t inst, uint32_t opcode) {
     hdi_spirv_use_part(w->p, HDI_SPIRV_PART_SUBGROUPS);
     const bool sums = opcode >= SpvOpGroupNonUniformIAdd && opcode <= SpvOpGroupNonUniformLogicalXor;
     const bool clustered = sums && hdi_spirv_words(w->m, inst)[4] == SpvGroupOperationClusteredReduce;
-    hdi_flavour_use(w, clustered ? SpvCapabilityGroupNonUniformClustered : sums ? SpvCapabilityGroupNonUniformArithmetic : hdi_spirv_op_row(opcode)->capability);
+    hdi_flavour_use(w, clustered ? SpvCapabilityGroupNonUniformClustered
+                     : sums ? SpvCapabilityGroupNonUniformArithmetic : hdi_spirv_op_row(opcode)->capability);
     hdi_flavour_use(w, SpvCapabilityGroupNonUniform);
     copy(w, inst);
 }
@@ -343,7 +370,9 @@ void hdi_flavour_instruction(hdi_flavour *w, uint32_t inst) {
     } else if (opcode == SpvOpControlBarrier || opcode == SpvOpMemoryBarrier) {
         hdi_flavour_barrier(w, inst, opcode);
     } else if (opcode == SpvOpExtInst && (hdi_spirv_find(w->m, words[3]) != w->m->glsl_set || words[4] == 35 || words[4] == 51)) {
-        if (hdi_spirv_find(w->m, words[3]) == w->m->glsl_set) w->stop = !hdi_spirv_unsupported(w->m, inst, "GLSL.std.450 Modf and Frexp through a pointer have no form here");
+        if (hdi_spirv_find(w->m, words[3]) == w->m->glsl_set)
+            w->stop = !hdi_spirv_unsupported(w->m, inst,
+                                             "GLSL.std.450 Modf and Frexp through a pointer have no form here");
     } else if (needed && hdi_spirv_is_group(opcode)) {
         group(w, inst, opcode);
     } else if (needed) {

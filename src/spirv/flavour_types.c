@@ -58,7 +58,9 @@ uint32_t hdi_flavour_once(hdi_flavour *w, uint32_t opcode, uint32_t type, const 
     uint32_t *first = &w->heads[hash % HDI_FLAVOUR_CHAINS], front = type ? 3 : 2;
     for (uint32_t entry = *first; entry && !w->stop; entry = w->chain.items[entry - 1]) {
         const uint32_t *words = w->globals.items + w->chain.items[entry];
-        if (words[0] == head && (!type || words[1] == type) && (count == 0 || memcmp(words + front, operands, count * sizeof *operands) == 0)) return words[front - 1];
+        if (words[0] == head && (!type || words[1] == type) &&
+            (count == 0 || memcmp(words + front, operands, count * sizeof *operands) == 0))
+            return words[front - 1];
     }
     if (count + front > UINT16_MAX) w->stop = !hdi_spirv_beyond(w->m, HDI_SPIRV_NONE, "an instruction of %u words", count + front);
     const uint32_t id = w->bound++, link[] = { *first, w->globals.count }, with_type[] = { head, type, id }, without[] = { head, id };
@@ -145,7 +147,8 @@ static uint32_t constant(hdi_flavour *w, uint32_t def) {
         return 0;
     }
     for (hdi_spirv_operands o = hdi_spirv_operands_of(w->m, inst); hdi_spirv_next(&o);)
-        if (o.letter != 't' && o.letter != 'r') parts[count++] = o.letter == 'i' ? hdi_flavour_value(w, hdi_spirv_find(w->m, o.word)) : o.word;
+        if (o.letter != 't' && o.letter != 'r')
+            parts[count++] = o.letter == 'i' ? hdi_flavour_value(w, hdi_spirv_find(w->m, o.word)) : o.word;
     return hdi_flavour_once(w, opcode == SpvOpSpecConstantComposite ? (uint32_t)SpvOpConstantComposite : opcode, type, parts, count);
 }
 

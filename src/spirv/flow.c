@@ -84,7 +84,9 @@ static bool grow_tree(hdi_spirv_module *m, bool structural, hdi_spirv_tree *tree
         for (uint32_t i = visit(m, structural, tree, entry, end, stack, next); i < end; i++) {
             uint32_t block = tree->order[i];
             if (block != entry) hang_below(tree, block, tree->parent[block]);
-            if (tree->parent[block] > block) return hdi_spirv_bad(m, m->blocks[block].inst_first, "the block stands before the one that dominates it");
+            if (tree->parent[block] > block)
+                return hdi_spirv_bad(m, m->blocks[block].inst_first,
+                                     "the block stands before the one that dominates it");
             for (uint32_t n = 0, to; (to = target(m, structural, block, n)) != HDI_SPIRV_NONE; n++) {
                 if (tree->place[to] > i) {
                     tree->parent[to] = tree->parent[to] == HDI_SPIRV_NONE ? block : common_dominator(tree, tree->parent[to], block);
@@ -149,7 +151,8 @@ static bool nest_blocks(hdi_spirv_module *m, structure *s) {
         s->loop[b] = is_loop(m, b) ? b : around != HDI_SPIRV_NONE ? s->loop[around] : HDI_SPIRV_NONE;
         s->exit[b] = is_loop(m, b) || is_switch ? b : around != HDI_SPIRV_NONE ? s->exit[around] : HDI_SPIRV_NONE;
         uint32_t loop = around == HDI_SPIRV_NONE ? HDI_SPIRV_NONE : s->loop[around];
-        if (loop != HDI_SPIRV_NONE) s->continues[b] = hdi_spirv_dominates(tree, m->blocks[loop].continue_to, b) ? 2 : s->continues[loop] != 0;
+        if (loop != HDI_SPIRV_NONE)
+            s->continues[b] = hdi_spirv_dominates(tree, m->blocks[loop].continue_to, b) ? 2 : s->continues[loop] != 0;
     }
     return true;
 }
@@ -212,7 +215,8 @@ static bool check_ways(hdi_spirv_module *m, structure *s) {
             inner += !leaves && to != first;
             first = to;
         }
-        if (reached && !continue_is_whole(m, s, b)) return hdi_spirv_bad(m, block->inst_end, "it leaves the continue part of a loop before its end");
+        if (reached && !continue_is_whole(m, s, b))
+            return hdi_spirv_bad(m, block->inst_end, "it leaves the continue part of a loop before its end");
         if (inner > 1 && (!block->merge_inst || is_loop(m, b))) return hdi_spirv_bad(m, block->inst_end, "a selection without a merge");
     }
     for (uint32_t b = 0; b < m->block_count; b++)
@@ -303,7 +307,9 @@ static bool check_uses(hdi_spirv_module *m) {
             for (hdi_spirv_operands o = hdi_spirv_operands_of(m, i); hdi_spirv_next(&o);) {
                 uint32_t def = hdi_spirv_find(m, o.word);
                 bool fits = o.letter != 'i' || reaches(m, def, b);
-                if (glsl && o.letter == 'a') fits = m->defs[def].inst < i && hdi_spirv_is_value(hdi_spirv_def_opcode(m, def)) && reaches(m, def, b);
+                if (glsl && o.letter == 'a')
+                    fits = m->defs[def].inst < i && hdi_spirv_is_value(hdi_spirv_def_opcode(m, def)) &&
+                           reaches(m, def, b);
                 if (!fits) return hdi_spirv_bad(m, i, "id %u is not known here: its definition does not dominate this block", o.word);
             }
         }

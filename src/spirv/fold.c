@@ -1,4 +1,4 @@
-/* fold.c: what a kernel comes to once its constants are given. First one pass over the blocks in reverse post-order: values
+/* fold.c: constant folding, once the specialisation constants are given. First one pass over the blocks in reverse post-order: values
  * that are known, values that equal another one, blocks that known conditions still reach. Then back from what has
  * effects: the values that are needed, and those needed outside of their own block. Floats are not calculated with, their
  * bits are only passed on: the device rounds as it does. Relies on all the checks; takes time in proportion to the words. */
@@ -11,7 +11,8 @@ static uint32_t only_way(const hdi_spirv_printer *p, uint32_t block) {
     const hdi_spirv_module *m = p->m;
     uint32_t inst = m->blocks[block].inst_end, opcode = hdi_spirv_opcode(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
-    if (m->blocks[block].only != HDI_SPIRV_NONE || (opcode != SpvOpBranchConditional && opcode != SpvOpSwitch)) return m->blocks[block].only;
+    if (m->blocks[block].only != HDI_SPIRV_NONE || (opcode != SpvOpBranchConditional && opcode != SpvOpSwitch))
+        return m->blocks[block].only;
     uint32_t condition = hdi_spirv_find(m, words[1]);
     if (!hdi_spirv_is_known(p, condition)) return HDI_SPIRV_NONE;
     uint32_t value = (uint32_t)hdi_spirv_bits(p, condition);
@@ -49,7 +50,9 @@ static void fold_phi(hdi_spirv_printer *p, uint32_t block, uint32_t def, const u
         if (from == HDI_SPIRV_NONE || p->m->tree.place[from] == HDI_SPIRV_NONE || value == def) continue;
         bool back = p->m->tree.place[from] >= p->m->tree.place[block]; /* not folded yet */
         if (!back && !hdi_spirv_leads(p, from, block)) continue;
-        bool equal = only && (value == only || (hdi_spirv_is_known(p, value) && hdi_spirv_is_known(p, only) && p->bits[value] == p->bits[only]));
+        bool equal = only &&
+                     (value == only ||
+                      (hdi_spirv_is_known(p, value) && hdi_spirv_is_known(p, only) && p->bits[value] == p->bits[only]));
         if (only && !equal) return;
         only = value;
     }
@@ -121,7 +124,9 @@ static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst
     } else if (opcode == SpvOpBitcast && type->count == 1) {
         uint32_t from = operand(p, words, 3);
         if (hdi_spirv_is_known(p, from)) know(p, def, p->bits[from]);
-        else if (type->kind == 'i' && hdi_spirv_type_of(p->m, from)->kind == 'i' && hdi_spirv_type_of(p->m, from)->width == type->width) p->same[def] = from;
+        else if (type->kind == 'i' && hdi_spirv_type_of(p->m, from)->kind == 'i' &&
+                 hdi_spirv_type_of(p->m, from)->width == type->width)
+            p->same[def] = from;
     } else if (opcode == SpvOpExtInst && type->count == 1 && type->kind == 'i') {
         fold_glsl(p, def, words);
     } else if (opcode == SpvOpBitCount && type->count == 1) {
@@ -202,7 +207,7 @@ static void find_needs(hdi_spirv_printer *p, const hdi_spirv_function *function)
         for (uint32_t i = m->blocks[b].inst_first; i <= m->blocks[b].inst_end; i++) {
             uint32_t opcode = hdi_spirv_opcode(m, i);
             if (has_effect(p, i)) need_operands(p, i, b);
-            if (opcode == SpvOpFunctionCall) call(p, m->defs[hdi_spirv_find(m, hdi_spirv_words(m, i)[3])].detail);
+            if (opcode == SpvOpFunctionCall) call(p, hdi_spirv_called(m, i));
             if (opcode == SpvOpBranchConditional || opcode == SpvOpSwitch) need(p, hdi_spirv_find(m, hdi_spirv_words(m, i)[1]), b);
         }
     }

@@ -109,7 +109,8 @@ static bool access_fits(hdi_spirv_module *m, uint32_t inst, bool store) {
     for (hdi_spirv_operands o = hdi_spirv_operands_of(m, inst); hdi_spirv_next(&o);) {
         if (o.letter != 'm') continue;
         uint32_t bits = o.word, literal = o.at + 1;
-        if ((bits & 0x38) && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel)) return hdi_spirv_bad(m, inst, "memory access 0x%x without the Vulkan memory model", bits);
+        if ((bits & 0x38) && !hdi_spirv_has(m, SpvCapabilityVulkanMemoryModel))
+            return hdi_spirv_bad(m, inst, "memory access 0x%x without the Vulkan memory model", bits);
         if ((bits & 0x18) && !(bits & 0x20)) return hdi_spirv_bad(m, inst, "memory access 0x%x makes private memory available", bits);
         if ((bits & 0x08 && !store) || (bits & 0x10 && store && hdi_spirv_opcode(m, inst) != SpvOpCopyMemory))
             return hdi_spirv_bad(m, inst, "memory access 0x%x does not go with it", bits);
@@ -145,7 +146,8 @@ static bool atomic(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     uint32_t pointer = hdi_spirv_find(m, words[at]), type_def = value_behind(m, pointer);
     const hdi_spirv_type *type = hdi_spirv_type_at(m, type_def);
     uint32_t storage = hdi_spirv_type_of(m, pointer)->storage;
-    bool integer = type->kind == 'i' && type->count == 1 && (type->width == 32 || (type->width == 64 && hdi_spirv_has(m, SpvCapabilityInt64Atomics)));
+    bool integer = type->kind == 'i' && type->count == 1 &&
+                   (type->width == 32 || (type->width == 64 && hdi_spirv_has(m, SpvCapabilityInt64Atomics)));
     bool floats = type->kind == 'f' && type->count == 1 && type->width == 32;
     bool any = opcode == SpvOpAtomicLoad || opcode == SpvOpAtomicStore || opcode == SpvOpAtomicExchange;
     bool fits = opcode == SpvOpAtomicFAddEXT ? floats : any ? integer || floats : integer;
@@ -160,9 +162,11 @@ static bool atomic(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     if (exchange) hdi_spirv_known(m, hdi_spirv_find(m, words[at + 3]), &unequal);
     if ((opcode == SpvOpAtomicLoad && order & 0x1C) || (opcode == SpvOpAtomicStore && order & 0x1A) || (unequal & 0xC))
         return hdi_spirv_bad(m, inst, "its memory semantics do not go with it");
-    if (opcode != SpvOpAtomicStore && m->defs[def].type != type_def) return hdi_spirv_bad(m, inst, "pointer and result are of different types");
+    if (opcode != SpvOpAtomicStore && m->defs[def].type != type_def)
+        return hdi_spirv_bad(m, inst, "pointer and result are of different types");
     for (uint32_t i = at + (exchange ? 4 : 3); i < length; i++)
-        if (m->defs[hdi_spirv_find(m, words[i])].type != type_def) return hdi_spirv_bad(m, inst, "id %u is of another type than the memory", words[i]);
+        if (m->defs[hdi_spirv_find(m, words[i])].type != type_def)
+            return hdi_spirv_bad(m, inst, "id %u is of another type than the memory", words[i]);
     return true;
 }
 
@@ -216,7 +220,8 @@ static bool cooperative(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     bool store = opcode == HDI_SPIRV_COOPERATIVE_MATRIX_STORE;
     uint32_t pointer = hdi_spirv_find(m, words[store ? 1 : 3]), at = store ? 3 : 4;
     uint32_t matrix = store ? hdi_spirv_find(m, words[2]) : def;
-    const hdi_spirv_type *element = hdi_spirv_type_at(m, value_behind(m, pointer)), *layout = hdi_spirv_type_of(m, hdi_spirv_find(m, words[at]));
+    const hdi_spirv_type *element = hdi_spirv_type_at(m, value_behind(m, pointer));
+    const hdi_spirv_type *layout = hdi_spirv_type_of(m, hdi_spirv_find(m, words[at]));
     uint32_t storage = hdi_spirv_type_of(m, pointer)->storage;
     bool fits = hdi_spirv_type_of(m, matrix)->kind == 'c' && (element->kind == 'f' || element->kind == 'i') &&
                 (is_buffer(storage) || storage == SpvStorageClassWorkgroup) && is_int32(layout) &&

@@ -178,7 +178,9 @@ static inline bool hdi_spirv_is_type(uint32_t opcode) {
 static inline bool hdi_spirv_is_constant(uint32_t opcode) {
     return opcode >= SpvOpConstantTrue && opcode <= SpvOpSpecConstantOp;
 }
-static inline bool hdi_spirv_ends_block(uint32_t opcode) { return opcode >= SpvOpBranch && opcode <= SpvOpUnreachable && opcode != SpvOpKill; }
+static inline bool hdi_spirv_ends_block(uint32_t opcode) {
+    return opcode >= SpvOpBranch && opcode <= SpvOpUnreachable && opcode != SpvOpKill;
+}
 static inline bool hdi_spirv_is_group(uint32_t opcode) {
     return opcode >= SpvOpGroupNonUniformElect && opcode <= SpvOpGroupNonUniformQuadSwap;
 }
@@ -218,6 +220,13 @@ static inline bool hdi_spirv_is_storage_only(const hdi_spirv_module *m, const hd
 }
 /* The variable or parameter that a pointer leads into, through any access chains. */
 static inline uint32_t hdi_spirv_root(const hdi_spirv_module *m, uint32_t pointer) { return m->defs[pointer].detail; }
+/* The index of the function that a call leads to; that of an entry point. */
+static inline uint32_t hdi_spirv_called(const hdi_spirv_module *m, uint32_t call) {
+    return m->defs[hdi_spirv_find(m, hdi_spirv_words(m, call)[3])].detail;
+}
+static inline uint32_t hdi_spirv_entry_function(const hdi_spirv_module *m, uint32_t entry) {
+    return m->defs[hdi_spirv_find(m, hdi_spirv_words(m, entry)[2])].detail;
+}
 /* Does block `a` dominate block `b`? O(log n). */
 bool hdi_spirv_dominates(const hdi_spirv_tree *tree, uint32_t a, uint32_t b);
 /* Target number `n` of the block's branch; HDI_SPIRV_NONE: it has no more, or variant.c left it out. */
@@ -242,7 +251,8 @@ hdi_spirv_operands hdi_spirv_operands_of(const hdi_spirv_module *m, uint32_t ins
 /* Goes on to the next operand; false at the end. */
 bool hdi_spirv_next_of_any(hdi_spirv_operands *operands);
 static inline bool hdi_spirv_next(hdi_spirv_operands *o) {
-    const uint32_t one_word = 1u << ('t' - 'a') | 1u << ('r' - 'a') | 1u << ('i' - 'a') | 1u << ('a' - 'a') | 1u << ('c' - 'a') | 1u << ('n' - 'a');
+    const uint32_t one_word = 1u << ('t' - 'a') | 1u << ('r' - 'a') | 1u << ('i' - 'a') | 1u << ('a' - 'a') |
+                              1u << ('c' - 'a') | 1u << ('n' - 'a');
     const char letter = *o->next;
     if (letter < 'a' || !(one_word >> (letter - 'a') & 1) || o->then >= o->end || o->bad) return hdi_spirv_next_of_any(o);
     o->next++;

@@ -80,7 +80,8 @@ bool hdi_spirv_find_place(hdi_spirv_printer *p, uint32_t pointer, hdi_spirv_plac
 
 bool hdi_spirv_is_whole(const hdi_spirv_place *at, const hdi_spirv_type *type, uint64_t more) {
     uint32_t bytes = type->width / 8 * type->count;
-    return at->storage != SpvStorageClassPushConstant && at->step == 0 && !at->is_volatile && type->count != 3 && bytes <= BUFFER_ALIGN && at->align % bytes == 0 && more % bytes == 0;
+    return at->storage != SpvStorageClassPushConstant && at->step == 0 && !at->is_volatile && type->count != 3 &&
+           bytes <= BUFFER_ALIGN && at->align % bytes == 0 && more % bytes == 0;
 }
 
 uint32_t hdi_spirv_number_count(const hdi_spirv_module *m, uint32_t type_def, uint32_t limit) {

@@ -23,7 +23,8 @@ void hdi_spirv_find_arguments(hdi_spirv_printer *p) {
         if (p->has_length >> b & 1) out->lengths[out->length_count++] = b;
     }
     out->push_words = out->info.push_bytes / 4;
-    out->argument_words = (hdi_spirv_is_wgsl(p) ? 4 : 3) + out->push_words + (p->target->offsets ? 2 * out->buffer_count : 0) + 2 * out->length_count;
+    out->argument_words = (hdi_spirv_is_wgsl(p) ? 4 : 3) + out->push_words +
+                          (p->target->offsets ? 2 * out->buffer_count : 0) + 2 * out->length_count;
 }
 
 static void put_head(hdi_spirv_printer *p) {
@@ -68,7 +69,9 @@ static bool put_input(hdi_spirv_printer *p, uint32_t def) {
     case SpvBuiltInWorkgroupId: hdi_spirv_put(p, "make_%t(GROUP_X, GROUP_Y, GROUP_Z)", type); break;
     case SpvBuiltInLocalInvocationId: hdi_spirv_put(p, "make_%t(LOCAL_X, LOCAL_Y, LOCAL_Z)", type); break;
     case SpvBuiltInGlobalInvocationId:
-        hdi_spirv_put(p, "make_%t(GROUP_X * WORKGROUP_X + LOCAL_X, GROUP_Y * WORKGROUP_Y + LOCAL_Y, GROUP_Z * WORKGROUP_Z + LOCAL_Z)", type);
+        hdi_spirv_put(p,
+                      "make_%t(GROUP_X * WORKGROUP_X + LOCAL_X, GROUP_Y * WORKGROUP_Y + LOCAL_Y, GROUP_Z * "
+                      "WORKGROUP_Z + LOCAL_Z)", type);
         break;
     case SpvBuiltInLocalInvocationIndex: hdi_spirv_put(p, "LOCAL_INDEX"); break;
     default:
@@ -92,7 +95,9 @@ static bool put_globals(hdi_spirv_printer *p) {
         const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
         if (storage == SpvStorageClassInput && !put_input(p, def)) return false;
         const bool inside = storage != SpvStorageClassWorkgroup || !hdi_spirv_is_wgsl(p); /* of the function; else in its head */
-        if (inside && (storage == SpvStorageClassWorkgroup || storage == SpvStorageClassPrivate) && !hdi_spirv_put_variable(p, def)) return false;
+        if (inside && (storage == SpvStorageClassWorkgroup || storage == SpvStorageClassPrivate) &&
+            !hdi_spirv_put_variable(p, def))
+            return false;
         if (m->defs[def].block != HDI_SPIRV_NONE || !(hdi_spirv_is_constant(opcode) || opcode == SpvOpUndef)) continue;
         bool plain = hdi_spirv_is_plain(type) && (opcode != SpvOpSpecConstantOp || p->facts[def] & HDI_SPIRV_KNOWN);
         if (!plain && !hdi_spirv_put_constant(p, def)) return false;
@@ -102,7 +107,8 @@ static bool put_globals(hdi_spirv_printer *p) {
 
 /* Are there subgroups that go through shared memory? */
 static bool shares_subgroups(const hdi_spirv_printer *p) {
-    return p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C && !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
+    return p->parts >> HDI_SPIRV_PART_SUBGROUPS & 1 && p->target->dialect == HDI_SPIRV_OPENCL_C &&
+           !(p->target->offers & HDI_SPIRV_OFFERS_SUBGROUPS);
 }
 
 /* The subgroups of a device that has none: as many lanes as divide the workgroup, up to 32. */
@@ -154,9 +160,11 @@ static bool check_offers(hdi_spirv_printer *p) {
     if (p->parts >> HDI_SPIRV_PART_ATOMICS64 & 1 && !is_offered(p, HDI_SPIRV_OFFERS_INT64_ATOMICS))
         return hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "atomic operations on 64 bits, which the device does not have");
     /* What a kernel of CUDA or HIP may declare; elsewhere the limit is the driver's. */
-    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C || hdi_spirv_is_wgsl(p) ? UINT32_MAX : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
+    uint32_t most = p->target->dialect == HDI_SPIRV_OPENCL_C || hdi_spirv_is_wgsl(p) ? UINT32_MAX
+                  : p->target->dialect == HDI_SPIRV_CUDA ? 48u << 10 : 64u << 10;
     if (p->printed->shared_bytes > most)
-        return hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "%u bytes of shared memory; at most %u can be declared", p->printed->shared_bytes, most);
+        return hdi_spirv_beyond(p->m, HDI_SPIRV_NONE, "%u bytes of shared memory; at most %u can be declared",
+                                p->printed->shared_bytes, most);
     return true;
 }
 
@@ -206,7 +214,7 @@ void hdi_spirv_sum_shared(hdi_spirv_printer *p) {
 
 /* Body, globals, then everything in its order into `out`. */
 static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, hdi_text *body, hdi_text *out) {
-    uint32_t function = p->m->defs[hdi_spirv_find(p->m, hdi_spirv_words(p->m, entry)[2])].detail;
+    uint32_t function = hdi_spirv_entry_function(p->m, entry);
     hdi_spirv_scope scope = { .kind = 'f', .header = HDI_SPIRV_NONE, .merge = HDI_SPIRV_NONE, .continue_to = HDI_SPIRV_NONE };
     /* PoCL has clang mark each loop as not to be unrolled, and then works through it for several work-items at once; but clang
      * drops the mark of a loop that is left where the life of a variable ends. */

@@ -170,7 +170,7 @@ void hdi_spirv_put_part(hdi_spirv_printer *p, uint32_t type, uint32_t index);
 bool hdi_spirv_put_function(hdi_spirv_printer *p, uint32_t function, hdi_spirv_scope *scope);
 
 /* ---- print_ops.c ---- */
-/* One instruction that is no branch, phi or call: a statement, or nothing where nobody needs it. */
+/* One instruction that is no branch, phi or call: a statement, or nothing where its result is not needed. */
 bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst);
 bool hdi_spirv_put_constant(hdi_spirv_printer *p, uint32_t def); /* one that is no literal: a variable of its own */
 /* "u32 v12 = " or "v12 = ", and what the statement ends with. */

@@ -77,7 +77,9 @@ static way way_of(const hdi_spirv_printer *p, uint32_t to, scope *in, scope **ou
     for (scope *s = in; s && s->kind != 'f'; s = s->outer) {
         *out_scope = s;
         if (to == s->merge && (s == in || s->kind != 'i')) return s->kind == 'i' ? FALLS : BREAKS;
-        if (s->kind == 's' && s == in && p->m->blocks[to].falls_from != HDI_SPIRV_NONE && p->m->blocks[to].construct == s->header) return FALLS;
+        if (s->kind == 's' && s == in && p->m->blocks[to].falls_from != HDI_SPIRV_NONE &&
+            p->m->blocks[to].construct == s->header)
+            return FALLS;
         bool at_top = s->kind == 'l' && s->in_continue && s->continue_first; /* what follows the continue part is the header */
         if (s->kind == 'l' && to == s->header && (!at_top || plain)) return at_top ? FALLS : RETURNS_TO_HEADER;
         if (s->kind == 'l' && to == s->continue_to && !s->in_continue) return CONTINUES;
@@ -290,7 +292,8 @@ static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t
     if (only != HDI_SPIRV_NONE) hdi_spirv_put(p, "switch (0u) {\n");
     else hdi_spirv_put(p, "switch (%v) {\n", hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]));
     for (uint32_t n = 0, to; (to = hdi_spirv_way(p, block, n)) != HDI_SPIRV_NONE; n++) {
-        bool later = only == HDI_SPIRV_NONE && !hdi_spirv_is_wgsl(p) && to != s.merge && m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE;
+        bool later = only == HDI_SPIRV_NONE && !hdi_spirv_is_wgsl(p) && to != s.merge &&
+                     m->blocks[to].construct == block && m->blocks[to].falls_from != HDI_SPIRV_NONE;
         uint32_t label = hdi_spirv_find(m, hdi_spirv_words(m, m->blocks[to].inst_first)[1]);
         if (later || p->mark[label] == mark) continue; /* behind the one that goes on to it; or printed */
         p->mark[label] = mark;
@@ -370,7 +373,8 @@ static bool put_block(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t 
     case SpvOpBranchConditional:
         if (construct) return put_selection(p, block, in, out_next);
         if (p->only_way[block] != HDI_SPIRV_NONE) return put_last_edge(p, block, p->only_way[block], in, out_next);
-        if (hdi_spirv_target(m, block, 0) == hdi_spirv_target(m, block, 1)) return put_last_edge(p, block, hdi_spirv_target(m, block, 0), in, out_next);
+        if (hdi_spirv_target(m, block, 0) == hdi_spirv_target(m, block, 1))
+            return put_last_edge(p, block, hdi_spirv_target(m, block, 0), in, out_next);
         return put_conditional(p, block, in, out_next);
     case SpvOpSwitch: return put_switch(p, block, in, out_next);
     case SpvOpUnreachable: statement(p, "return;"); return true;
@@ -437,7 +441,8 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
 /* Prints a block and those that follow it, up to the end of the scope. */
 static bool put_from(hdi_spirv_printer *p, uint32_t block, scope *in) {
     if (p->depth >= HDI_SPIRV_MAX_PRINT_DEPTH)
-        return hdi_spirv_beyond(p->m, p->m->blocks[block].inst_first, "constructs and calls nested more than %u deep", HDI_SPIRV_MAX_PRINT_DEPTH);
+        return hdi_spirv_beyond(p->m, p->m->blocks[block].inst_first, "constructs and calls nested more than %u deep",
+                                HDI_SPIRV_MAX_PRINT_DEPTH);
     p->depth++;
     bool fine = true, began = true;
     while (fine && block != HDI_SPIRV_NONE && !p->stop) {

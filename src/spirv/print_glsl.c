@@ -109,7 +109,9 @@ static void put_unpack(hdi_spirv_printer *p, const packing *kind, uint32_t type_
     for (uint32_t i = 0; i < kind->count; i++) {
         hdi_spirv_put(p, i ? ", " : "");
         if (!kind->largest) hdi_spirv_put(p, "h2f((u16)(%v >> %uu))", word, i * kind->bits);
-        else if (kind->is_signed) hdi_spirv_put(p, "fmax((f32)(i%u)(%v >> %uu) / %s, -1.0f)", kind->bits, word, i * kind->bits, kind->largest);
+        else if (kind->is_signed)
+            hdi_spirv_put(p, "fmax((f32)(i%u)(%v >> %uu) / %s, -1.0f)", kind->bits, word, i * kind->bits,
+                          kind->largest);
         else hdi_spirv_put(p, "(f32)(u%u)(%v >> %uu) / %s", kind->bits, word, i * kind->bits, kind->largest);
     }
     hdi_spirv_put(p, ")");
@@ -168,7 +170,10 @@ bool hdi_spirv_put_glsl(hdi_spirv_printer *p, uint32_t inst) {
     if (half && number >= 66 && number <= 69) return hdi_spirv_unsupported(p->m, inst, "lengths of vectors of halves");
     switch (number) {
     case 36: put_two(p, type_def, "$0 - trunc($0)", "trunc($0)", operands); return true;
-    case 52: put_two(p, type_def, "frexp_fraction($0)", hdi_spirv_is_wgsl(p) ? "u32(frexp_exponent($0))" : "(u32)frexp_exponent($0)", operands); return true;
+    case 52:
+        put_two(p, type_def, "frexp_fraction($0)",
+                hdi_spirv_is_wgsl(p) ? "u32(frexp_exponent($0))" : "(u32)frexp_exponent($0)", operands);
+        return true;
     case 66: case 67:
         hdi_spirv_put(p, "sqrt(");
         put_square(p, operands[0], operands[1]);

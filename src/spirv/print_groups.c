@@ -32,7 +32,8 @@ static const char *sum_name(uint32_t opcode, char *out_kind) {
         { SpvOpGroupNonUniformIAdd, 'u', "add" }, { SpvOpGroupNonUniformFAdd, 'f', "add" }, { SpvOpGroupNonUniformIMul, 'u', "mul" },
         { SpvOpGroupNonUniformFMul, 'f', "mul" }, { SpvOpGroupNonUniformSMin, 'i', "min" }, { SpvOpGroupNonUniformUMin, 'u', "min" },
         { SpvOpGroupNonUniformFMin, 'f', "min" }, { SpvOpGroupNonUniformSMax, 'i', "max" }, { SpvOpGroupNonUniformUMax, 'u', "max" },
-        { SpvOpGroupNonUniformFMax, 'f', "max" }, { SpvOpGroupNonUniformBitwiseAnd, 'u', "and" }, { SpvOpGroupNonUniformBitwiseOr, 'u', "or" },
+        { SpvOpGroupNonUniformFMax, 'f', "max" }, { SpvOpGroupNonUniformBitwiseAnd, 'u', "and" },
+        { SpvOpGroupNonUniformBitwiseOr, 'u', "or" },
         { SpvOpGroupNonUniformBitwiseXor, 'u', "xor" }, { SpvOpGroupNonUniformLogicalAnd, 'u', "and" },
         { SpvOpGroupNonUniformLogicalOr, 'u', "or" }, { SpvOpGroupNonUniformLogicalXor, 'u', "xor" },
     };
@@ -44,13 +45,16 @@ static const char *sum_name(uint32_t opcode, char *out_kind) {
 /* A value from another lane: the same bits, whatever they are. */
 static const char *move_format(uint32_t opcode, bool floats) {
     switch (opcode) {
-    case SpvOpGroupNonUniformBroadcast: case SpvOpGroupNonUniformShuffle: return floats ? "sg_read_f32($0, $1)" : "($T)sg_read_u32((u32)$0, $1)";
+    case SpvOpGroupNonUniformBroadcast: case SpvOpGroupNonUniformShuffle:
+        return floats ? "sg_read_f32($0, $1)" : "($T)sg_read_u32((u32)$0, $1)";
     case SpvOpGroupNonUniformBroadcastFirst: return floats ? "sg_read_f32($0, sg_first())" : "($T)sg_read_u32((u32)$0, sg_first())";
     case SpvOpGroupNonUniformShuffleXor: return floats ? "sg_read_f32($0, SG_LANE ^ $1)" : "($T)sg_read_u32((u32)$0, SG_LANE ^ $1)";
     case SpvOpGroupNonUniformShuffleUp: return floats ? "sg_read_f32($0, SG_LANE - $1)" : "($T)sg_read_u32((u32)$0, SG_LANE - $1)";
     case SpvOpGroupNonUniformShuffleDown: return floats ? "sg_read_f32($0, SG_LANE + $1)" : "($T)sg_read_u32((u32)$0, SG_LANE + $1)";
-    case SpvOpGroupNonUniformQuadBroadcast: return floats ? "sg_read_f32($0, (SG_LANE & ~3u) | $1)" : "($T)sg_read_u32((u32)$0, (SG_LANE & ~3u) | $1)";
-    case SpvOpGroupNonUniformQuadSwap: return floats ? "sg_read_f32($0, SG_LANE ^ ($1 + 1u))" : "($T)sg_read_u32((u32)$0, SG_LANE ^ ($1 + 1u))";
+    case SpvOpGroupNonUniformQuadBroadcast:
+        return floats ? "sg_read_f32($0, (SG_LANE & ~3u) | $1)" : "($T)sg_read_u32((u32)$0, (SG_LANE & ~3u) | $1)";
+    case SpvOpGroupNonUniformQuadSwap:
+        return floats ? "sg_read_f32($0, SG_LANE ^ ($1 + 1u))" : "($T)sg_read_u32((u32)$0, SG_LANE ^ ($1 + 1u))";
     default: return NULL;
     }
 }
@@ -73,7 +77,7 @@ static bool put_sum_of_lanes(hdi_spirv_printer *p, const uint32_t *words, const 
     return hdi_spirv_put_template(p, type_def, format, operands);
 }
 
-/* What is about ballots, which are four words of which two are used. */
+/* Ballots: four words, of which two are used. */
 static bool put_ballot(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode, const uint32_t *words) {
     static const char *const counts[] = { "sg_mask_all()", "sg_mask_up_to()", "sg_mask_below()" };
     uint32_t a = def_at(p, words, opcode == SpvOpGroupNonUniformBallotBitCount ? 5 : 4);

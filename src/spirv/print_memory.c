@@ -96,7 +96,9 @@ static bool put_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_ty
         return true;
     }
     for (uint32_t i = 0; i < at->term_count; i++)
-        if (at->stride[i] % 4) return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "an index into push constants of 8 or 16 bits");
+        if (at->stride[i] % 4)
+            return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst,
+                                         "an index into push constants of 8 or 16 bits");
     uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8), words = type->width == 64 ? 2 : 1;
     if (type->kind == 'f' && type->width > 16) hdi_spirv_put(p, "bits_f%u(", type->width);
     if (type->width < 32) hdi_spirv_put(p, "((u%u)(", type->width);
@@ -216,7 +218,9 @@ static bool store(hdi_spirv_printer *p, uint32_t inst) {
 static bool copy(hdi_spirv_printer *p, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(p->m, inst);
     place to, from;
-    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &to) || !hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[2]), &from)) return false;
+    if (!hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[1]), &to) ||
+        !hdi_spirv_find_place(p, hdi_spirv_find(p->m, words[2]), &from))
+        return false;
     if (hdi_spirv_is_bytes(to.storage) || p->facts[to.root] & HDI_SPIRV_ATOMIC)
         return hdi_spirv_unsupported(p->m, inst, "a copy into a buffer or among atomics");
     hdi_spirv_line(p);
@@ -303,7 +307,8 @@ bool hdi_spirv_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opcode) 
     const hdi_spirv_type *type = hdi_spirv_type_at(m, hdi_spirv_type_of(m, pointer)->element);
     bool as_signed = opcode == SpvOpAtomicSMin || opcode == SpvOpAtomicSMax, ordered = is_ordered(p, words[at + 2]);
     bool moved = type->kind == 'f' && opcode != SpvOpAtomicFAddEXT; /* floats that are only moved, as their bits */
-    char name[4] = { as_signed ? 'i' : type->kind == 'f' && !moved ? 'f' : 'u', type->width == 64 ? '6' : '3', type->width == 64 ? '4' : '2', 0 };
+    char name[4] = { as_signed ? 'i' : type->kind == 'f' && !moved ? 'f' : 'u', type->width == 64 ? '6' : '3',
+                     type->width == 64 ? '4' : '2', 0 };
     hdi_spirv_use_part(p, type->width == 64 ? HDI_SPIRV_PART_ATOMICS64 : HDI_SPIRV_PART_ATOMICS);
     put_fence(p, ordered);
     uint32_t def = opcode == SpvOpAtomicStore ? 0 : hdi_spirv_find(m, words[2]);

@@ -51,7 +51,8 @@ static bool needs_hiding(const hdi_spirv_printer *p, const char *format, const u
     return floats;
 }
 
-static void put_expression(hdi_spirv_printer *p, const hdi_spirv_type *type, const char *format, const uint32_t *operands, uint32_t i, bool raw) {
+static void put_expression(hdi_spirv_printer *p, const hdi_spirv_type *type, const char *format,
+                           const uint32_t *operands, uint32_t i, bool raw) {
     bool narrow = type->kind == 'i' && type->width < 32 && !raw, half = is_half(type) && !raw;
     if (half) hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     if (half) hdi_spirv_put(p, "f2h(");
@@ -329,11 +330,12 @@ static void put_bits(hdi_spirv_printer *p, uint32_t def, uint32_t i) {
     if (converts) hdi_spirv_put(p, ")");
 }
 
-/* The components of both sides lie one after the other, low bits first. */
+/* A bit cast keeps the order of the bits: components follow each other, low bits first. */
 static void put_bitcast(hdi_spirv_printer *p, uint32_t type_def, uint32_t def) {
     const hdi_spirv_type *type = hdi_spirv_type_at(p->m, type_def), *from = hdi_spirv_type_of(p->m, def);
     bool vector = hdi_spirv_is_vector(type), converts = type->kind == 'f' && type->width > 16;
-    if (from->width == 64 || type->width == 64) hdi_spirv_use_part(p, from->kind == 'f' || type->kind == 'f' ? HDI_SPIRV_PART_DOUBLE : HDI_SPIRV_PART_CORE);
+    if (from->width == 64 || type->width == 64)
+        hdi_spirv_use_part(p, from->kind == 'f' || type->kind == 'f' ? HDI_SPIRV_PART_DOUBLE : HDI_SPIRV_PART_CORE);
     if (vector) hdi_spirv_put(p, "%n(", type_def);
     for (uint32_t i = 0; i < type->count; i++) {
         hdi_spirv_put(p, i ? ", " : "");
@@ -363,7 +365,8 @@ static void put_bitcast(hdi_spirv_printer *p, uint32_t type_def, uint32_t def) {
 /* ---- sums over components ---- */
 
 /* a.x * b.x + a.y * b.y + ..., from the left; `exact`: each step by itself. */
-static void put_sum(hdi_spirv_printer *p, const uint32_t *a, const uint32_t *a_part, const uint32_t *b, const uint32_t *b_part, uint32_t count, bool exact) {
+static void put_sum(hdi_spirv_printer *p, const uint32_t *a, const uint32_t *a_part, const uint32_t *b,
+                    const uint32_t *b_part, uint32_t count, bool exact) {
     for (uint32_t i = 1; i < count && exact; i++) hdi_spirv_put(p, "exact_add(");
     for (uint32_t i = 0; i < count; i++) {
         if (i) hdi_spirv_put(p, exact ? ", " : " + ");
@@ -387,7 +390,8 @@ static void put_float_dot(hdi_spirv_printer *p, uint32_t def, uint32_t a, uint32
 static bool put_int_dot(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, const uint32_t *words) {
     static const uint32_t plain[] = { SpvOpSDotKHR, SpvOpUDotKHR, SpvOpSUDotKHR };
     bool adds = opcode >= SpvOpSDotAccSatKHR;
-    uint32_t base = adds ? opcode - SpvOpSDotAccSatKHR + SpvOpSDotKHR : opcode, operands[] = { id_at(p, words, 3), id_at(p, words, 4), adds ? id_at(p, words, 5) : 0 };
+    uint32_t base = adds ? opcode - SpvOpSDotAccSatKHR + SpvOpSDotKHR : opcode;
+    uint32_t operands[] = { id_at(p, words, 3), id_at(p, words, 4), adds ? id_at(p, words, 5) : 0 };
     const hdi_spirv_type *type = hdi_spirv_type_of(p->m, def), *a = hdi_spirv_type_of(p->m, operands[0]);
     bool a_signed = base != plain[1], b_signed = base == plain[0];
     if (hdi_spirv_is_wgsl(p) && (adds || a->count > 1)) return hdi_spirv_unsupported(p->m, p->m->defs[def].inst, "it has no form in WGSL");
@@ -432,7 +436,8 @@ static bool put_product(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, uin
                     continue;
                 }
                 if (exact) hdi_spirv_put(p, "exact_mul(");
-                if (opcode == SpvOpVectorTimesMatrix || opcode == SpvOpOuterProduct) hdi_spirv_put_component(p, a, opcode == SpvOpOuterProduct ? r : i);
+                if (opcode == SpvOpVectorTimesMatrix || opcode == SpvOpOuterProduct)
+                    hdi_spirv_put_component(p, a, opcode == SpvOpOuterProduct ? r : i);
                 else hdi_spirv_put(p, "%v.c[%u].%c", a, opcode == SpvOpMatrixTimesScalar ? c : i, "xyzw"[r]);
                 hdi_spirv_put(p, exact ? ", " : " * ");
                 if (opcode == SpvOpVectorTimesMatrix) hdi_spirv_put(p, "%v.c[%u].%c", b, r, "xyzw"[i]);
@@ -461,7 +466,8 @@ static bool put_extended(hdi_spirv_printer *p, uint32_t opcode, uint32_t def, co
     uint32_t width = hdi_spirv_type_at(p->m, part)->width;
     const bool wgsl = hdi_spirv_is_wgsl(p);
     const char *low = opcode == SpvOpIAddCarry ? "$0 + $1" : opcode == SpvOpISubBorrow ? "$0 - $1" : "$0 * $1";
-    const char *high = opcode == SpvOpIAddCarry ? wgsl ? "u32($0 + $1 < $0)" : "($T)($0 + $1) < $0 ? 1u : 0u" : opcode == SpvOpISubBorrow ? wgsl ? "u32($0 < $1)" : "$0 < $1 ? 1u : 0u"
+    const char *high = opcode == SpvOpIAddCarry ? wgsl ? "u32($0 + $1 < $0)" : "($T)($0 + $1) < $0 ? 1u : 0u"
+                       : opcode == SpvOpISubBorrow ? wgsl ? "u32($0 < $1)" : "$0 < $1 ? 1u : 0u"
                      : opcode == SpvOpUMulExtended ? "high_product_u32($0, $1)" : "high_product_i32($0, $1)";
     if (width != 32) return hdi_spirv_unsupported(p->m, p->m->defs[def].inst, "two results of %u bits", width);
     if (opcode == SpvOpUMulExtended || opcode == SpvOpSMulExtended) hdi_spirv_use_part(p, HDI_SPIRV_PART_BITS);
@@ -489,7 +495,8 @@ static bool put_expression_of(hdi_spirv_printer *p, uint32_t inst, uint32_t opco
     case SpvOpAll: put_any(p, operands[0], " && "); return true;
     case SpvOpSDotKHR: case SpvOpUDotKHR: case SpvOpSUDotKHR: case SpvOpSDotAccSatKHR: case SpvOpUDotAccSatKHR:
     case SpvOpSUDotAccSatKHR: return put_int_dot(p, opcode, def, words);
-    case SpvOpIAddCarry: case SpvOpISubBorrow: case SpvOpUMulExtended: case SpvOpSMulExtended: return put_extended(p, opcode, def, operands);
+    case SpvOpIAddCarry: case SpvOpISubBorrow: case SpvOpUMulExtended: case SpvOpSMulExtended:
+        return put_extended(p, opcode, def, operands);
     case SpvOpMatrixTimesScalar: case SpvOpVectorTimesMatrix: case SpvOpMatrixTimesVector: case SpvOpMatrixTimesMatrix:
     case SpvOpOuterProduct: case SpvOpTranspose: return put_product(p, opcode, def, operands[0], operands[1]);
     case SpvOpSelect:
@@ -545,7 +552,8 @@ bool hdi_spirv_put_instruction(hdi_spirv_printer *p, uint32_t inst) {
     bool fine = hdi_spirv_is_group(opcode) ? hdi_spirv_put_group(p, inst, opcode)
               : glsl ? hdi_spirv_put_glsl(p, inst)
               : opcode == SpvOpArrayLength ? hdi_spirv_put_memory(p, inst, opcode)
-              : opcode >= HDI_SPIRV_COOPERATIVE_MATRIX_LOAD && opcode <= HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH ? hdi_spirv_put_matrix(p, inst, opcode)
+              : opcode >= HDI_SPIRV_COOPERATIVE_MATRIX_LOAD && opcode <= HDI_SPIRV_COOPERATIVE_MATRIX_LENGTH
+              ? hdi_spirv_put_matrix(p, inst, opcode)
               : put_expression_of(p, inst, opcode, def, 3);
     hdi_spirv_end(p);
     return fine;

@@ -98,7 +98,9 @@ void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type,
     }
     if (type->kind == 'f' && type->width == 16) hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     if (hdi_spirv_is_wgsl(p)) { /* narrow numbers are words; halves among them */
-        if (type->width == 64) hdi_spirv_stop(p), hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of 64 bits, which WGSL does not have");
+        if (type->width == 64)
+            hdi_spirv_stop(p),
+                hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of 64 bits, which WGSL does not have");
         hdi_spirv_put(p, as_signed ? "i32" : type->kind == 'f' && type->width == 32 ? "f32" : "u32");
         return;
     }
@@ -276,7 +278,8 @@ static void put_vector(hdi_spirv_printer *p, uint32_t number) {
     const char *scalar = scalars[kind][width];
     const char *own = kind == 2 || count == 3 ? NULL : p->spelling->scalar[kind == 0 ? width == 1 ? 1 : width + 2 : width];
     if (own) {
-        hdi_spirv_put(p, "typedef %s%u %sx%u, %sx%u_any MAY_ALIAS;\n#define make_%sx%u(%s) ((%s%u)(%s))\n", own, count, scalar, count, scalar,
+        hdi_spirv_put(p, "typedef %s%u %sx%u, %sx%u_any MAY_ALIAS;\n#define make_%sx%u(%s) ((%s%u)(%s))\n", own, count,
+                      scalar, count, scalar,
                       count, scalar, count, names[count - 2], own, count, names[count - 2]);
         return;
     }
@@ -296,7 +299,8 @@ static void put_definition(hdi_spirv_printer *p, uint32_t def) {
     if (wgsl) hdi_spirv_put(p, "struct t%u { ", def);
     else hdi_spirv_put(p, "typedef struct { ");
     if (wgsl && strchr("am", type->kind)) hdi_spirv_put(p, "%c: array<%t, %u>", type->kind == 'a' ? 'e' : 'c', type->element, type->count);
-    for (uint32_t i = 0; wgsl && type->kind == 's' && i < type->count; i++) hdi_spirv_put(p, "m%u: %t, ", i, hdi_spirv_part_type(p->m, def, i));
+    for (uint32_t i = 0; wgsl && type->kind == 's' && i < type->count; i++)
+        hdi_spirv_put(p, "m%u: %t, ", i, hdi_spirv_part_type(p->m, def, i));
     if (wgsl) {
         hdi_spirv_put(p, type->kind == 's' && type->count == 0 ? "nothing: u32 }\n" : " }\n");
         return;

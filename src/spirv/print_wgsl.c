@@ -55,7 +55,9 @@ static bool put_atomic_type(hdi_spirv_printer *p, uint32_t type_def, uint32_t va
         return true;
     }
     if (!strchr("if", type->kind) || type->count != 1 || type->width != 32)
-        return hdi_spirv_unsupported(p->m, p->m->defs[variable].inst, "atomic operations in shared memory on other than 32-bit numbers and arrays of them");
+        return hdi_spirv_unsupported(p->m, p->m->defs[variable].inst,
+                                     "atomic operations in shared memory on other than 32-bit numbers and arrays of "
+                                     "them");
     hdi_spirv_put(p, "atomic<u32>");
     return true;
 }
@@ -136,7 +138,9 @@ static void put_helper(hdi_spirv_printer *p, const place *at, enum helper helper
 /* Push constants: words of the launch behind the first four. */
 static bool put_push(hdi_spirv_printer *p, const place *at, const hdi_spirv_type *type, uint64_t more) {
     for (uint32_t i = 0; i < at->term_count; i++)
-        if (at->stride[i] % 4) return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "an index into push constants of 8 or 16 bits");
+        if (at->stride[i] % 4)
+            return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst,
+                                         "an index into push constants of 8 or 16 bits");
     const uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8);
     if (type->width < 32) hdi_spirv_put(p, "u%u_of(", type->width);
     hdi_spirv_put(p, "launch_word(");
@@ -156,7 +160,9 @@ static bool put_word(hdi_spirv_printer *p, const place *at, const hdi_spirv_type
         hdi_spirv_put(p, ")");
         return true;
     }
-    if (!is_by_words(at, more)) return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "a number of 32 bits that does not begin at a word");
+    if (!is_by_words(at, more))
+        return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst,
+                                     "a number of 32 bits that does not begin at a word");
     hdi_spirv_put(p, is_atomic(p, at) ? "atomicLoad(&b%u[" : "b%u[", binding_of(p, at));
     put_offset(p, at, more, 4);
     hdi_spirv_put(p, is_atomic(p, at) ? "])" : "]");
@@ -196,7 +202,8 @@ static bool put_read(hdi_spirv_printer *p, const place *at, uint64_t more) {
     return true;
 }
 
-static bool put_write_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_type *type, uint64_t more, const hdi_spirv_source *from) {
+static bool put_write_number(hdi_spirv_printer *p, const place *at, const hdi_spirv_type *type, uint64_t more,
+                             const hdi_spirv_source *from) {
     if (type->width == 64) hdi_spirv_put_scalar_name(p, type, false);
     if (type->width == 32 && !is_by_words(at, more))
         return hdi_spirv_unsupported(p->m, p->m->defs[at->root].inst, "a number of 32 bits that does not begin at a word");
@@ -342,7 +349,8 @@ bool hdi_spirv_wgsl_put_atomic(hdi_spirv_printer *p, uint32_t inst, uint32_t opc
     const hdi_spirv_type *type = hdi_spirv_type_at(m, at.type);
     hdi_spirv_known(m, hdi_spirv_find(m, words[first + 2]), &semantics);
     if (semantics & 0x1E) return hdi_spirv_unsupported(p->m, inst, "WGSL has no atomic operations that order others");
-    if (type->width != 32 || !is_by_words(&at, 0)) return hdi_spirv_unsupported(p->m, inst, "WGSL has atomic operations on words of 32 bits only");
+    if (type->width != 32 || !is_by_words(&at, 0))
+        return hdi_spirv_unsupported(p->m, inst, "WGSL has atomic operations on words of 32 bits only");
     const char *function = function_of(opcode);
     uint32_t def = first == 1 ? 0 : hdi_spirv_find(m, words[2]);
     if (def && !(p->facts[def] & HDI_SPIRV_NEEDED)) def = 0;
@@ -376,9 +384,13 @@ static void put_narrow_helper(hdi_spirv_printer *p, uint32_t b, uint32_t width, 
     const uint32_t mask = (1u << width) - 1;
     if (writes) {
         hdi_spirv_put(p, "fn write%u_b%u(at: u32, x: u32) { let shift = (at & 3u) << 3u;", width, b);
-        hdi_spirv_put(p, " atomicAnd(&b%u[at >> 2u], ~(%uu << shift)); atomicOr(&b%u[at >> 2u], (x & %uu) << shift); }\n", b, mask, b, mask);
+        hdi_spirv_put(p,
+                      " atomicAnd(&b%u[at >> 2u], ~(%uu << shift)); atomicOr(&b%u[at >> 2u], (x & %uu) << shift); }\n",
+                      b, mask, b, mask);
     } else {
-        hdi_spirv_put(p, p->atomic_bindings >> b & 1 ? "fn read%u_b%u(at: u32) -> u32 { return (atomicLoad(&b%u[at >> 2u])" : "fn read%u_b%u(at: u32) -> u32 { return (b%u[at >> 2u]",
+        hdi_spirv_put(p,
+                      p->atomic_bindings >> b & 1 ? "fn read%u_b%u(at: u32) -> u32 { return (atomicLoad(&b%u[at >> 2u])"
+                      : "fn read%u_b%u(at: u32) -> u32 { return (b%u[at >> 2u]",
                       width, b, b);
         hdi_spirv_put(p, " >> ((at & 3u) << 3u)) & %uu; }\n", mask);
     }
@@ -388,7 +400,8 @@ static void put_bindings(hdi_spirv_printer *p) {
     const hdi_spirv_printed *out = p->printed;
     for (uint32_t i = 0; i < out->buffer_count; i++) {
         const uint32_t b = out->buffers[i], helpers = p->helpers[b];
-        hdi_spirv_put(p, "@group(0) @binding(%u) var<storage, read_write> b%u: array<%s>;\n", b, b, p->atomic_bindings >> b & 1 ? "atomic<u32>" : "u32");
+        hdi_spirv_put(p, "@group(0) @binding(%u) var<storage, read_write> b%u: array<%s>;\n", b, b,
+                      p->atomic_bindings >> b & 1 ? "atomic<u32>" : "u32");
         for (uint32_t writes = 0; writes < 2; writes++) {
             const uint32_t asked = writes ? helpers / WRITE_8 : helpers;
             if (asked & READ_8) put_narrow_helper(p, b, 8, writes);
@@ -397,14 +410,16 @@ static void put_bindings(hdi_spirv_printer *p) {
             if (asked & READ_4) put_vector_helper(p, b, 4, writes);
         }
     }
-    hdi_spirv_put(p, "@group(0) @binding(%u) var<uniform> launch: array<u32x4, %u>;\n", HDI_SPIRV_WGSL_LAUNCH, (out->argument_words + 3) / 4);
+    hdi_spirv_put(p, "@group(0) @binding(%u) var<uniform> launch: array<u32x4, %u>;\n", HDI_SPIRV_WGSL_LAUNCH,
+                  (out->argument_words + 3) / 4);
     hdi_spirv_put(p, "fn launch_word(at: u32) -> u32 { return launch[at >> 2u][at & 3u]; }\n");
 }
 
 bool hdi_spirv_wgsl_put_shared(hdi_spirv_printer *p) {
     p->indent = 0;
     for (uint32_t def = 1; def < p->m->def_count; def++) {
-        const bool shared = hdi_spirv_def_opcode(p->m, def) == SpvOpVariable && hdi_spirv_type_of(p->m, def)->storage == SpvStorageClassWorkgroup;
+        const bool shared = hdi_spirv_def_opcode(p->m, def) == SpvOpVariable &&
+                            hdi_spirv_type_of(p->m, def)->storage == SpvStorageClassWorkgroup;
         if (shared && p->facts[def] & HDI_SPIRV_NEEDED && !hdi_spirv_wgsl_put_variable(p, def)) return false;
     }
     return true;

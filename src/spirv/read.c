@@ -79,7 +79,7 @@ static uint32_t text_words(const uint32_t *words, uint32_t count) {
     return 0;
 }
 
-/* What belongs to the operand that was just met decides what comes after it. */
+/* Some operands are followed by more, which depend on their value. */
 static void expect_more(hdi_spirv_operands *o) {
     static const char *const memory[8] = { "", "n", "c", "nc", "c", "nc", "cc", "ncc" };
     const char letter = o->letter, *more = NULL;
@@ -284,7 +284,8 @@ bool hdi_spirv_read(hdi_spirv_module *m) {
     return hdi_spirv_header(m) && index_instructions(m) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
 }
 
-hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_module *out_module, hd_error *error) {
+hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input,
+                                hdi_spirv_module *out_module, hd_error *error) {
     hdi_spirv_module *m = out_module;
     *m = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .input = input };
     const bool sound = input->checked ? hdi_spirv_read_checked(m)

@@ -73,7 +73,7 @@ static bool walk_calls(hdi_spirv_module *m, uint32_t entry, reach *r) {
         while (!went_in && r->next[f] <= function->inst_end) {
             uint32_t i = r->next[f];
             if (hdi_spirv_opcode(m, i) == SpvOpFunctionCall) {
-                uint32_t callee = m->defs[hdi_spirv_find(m, hdi_spirv_words(m, i)[3])].detail;
+                uint32_t callee = hdi_spirv_called(m, i);
                 if (r->state[callee] == 1) return hdi_spirv_bad(m, i, "functions call each other in a circle");
                 if (r->state[callee] == 0) {
                     if (depth == HDI_SPIRV_MAX_CALLS) return hdi_spirv_beyond(m, i, "calls nested more than %u deep", HDI_SPIRV_MAX_CALLS);
@@ -85,7 +85,8 @@ static bool walk_calls(hdi_spirv_module *m, uint32_t entry, reach *r) {
                 }
                 r->inlined[f] += r->inlined[callee];
             }
-            if (++r->inlined[f] > MAX_INLINED) return hdi_spirv_beyond(m, i, "more than %d instructions once calls are inlined", MAX_INLINED);
+            if (++r->inlined[f] > MAX_INLINED)
+                return hdi_spirv_beyond(m, i, "more than %d instructions once calls are inlined", MAX_INLINED);
             note_uses(m, i, r);
             r->next[f]++;
         }
@@ -110,7 +111,8 @@ static bool note_buffer(hdi_spirv_module *m, uint32_t def, const reach *r, hdi_s
     if (decor->set == HDI_SPIRV_NONE || decor->binding == HDI_SPIRV_NONE) return refuse_variable(m, def, "buffer", "it needs both");
     if (decor->set != 0) return refuse_variable(m, def, "buffer", "put it in set 0, the only one that is bound");
     if (decor->binding >= HDI_SPIRV_MAX_BINDINGS)
-        return hdi_spirv_beyond(m, m->defs[def].inst, "a buffer at binding %u; they go up to %d", decor->binding, HDI_SPIRV_MAX_BINDINGS - 1);
+        return hdi_spirv_beyond(m, m->defs[def].inst, "a buffer at binding %u; they go up to %d", decor->binding,
+                                HDI_SPIRV_MAX_BINDINGS - 1);
     hdi_spirv_binding *binding = &info->bindings[decor->binding];
     binding->used = true;
     binding->written |= r->written[def] != 0;
@@ -129,7 +131,8 @@ static bool note_variable(hdi_spirv_module *m, uint32_t def, const reach *r, hdi
     case SpvStorageClassPushConstant:
         if (info->push_bytes) return hdi_spirv_bad(m, inst, "a second block of push constants");
         if (type->bytes > HDI_MAX_PUSH_WORDS * 4)
-            return hdi_spirv_beyond(m, inst, "%llu bytes of push constants; at most %d are taken", (unsigned long long)type->bytes, HDI_MAX_PUSH_WORDS * 4);
+            return hdi_spirv_beyond(m, inst, "%llu bytes of push constants; at most %d are taken",
+                                    (unsigned long long)type->bytes, HDI_MAX_PUSH_WORDS * 4);
         info->push_bytes = (uint32_t)hdi_divide_up(type->bytes, 4) * 4;
         return true;
     case SpvStorageClassWorkgroup:
@@ -157,7 +160,8 @@ static bool note_variables(hdi_spirv_module *m, uint32_t entry, reach *r, hdi_sp
         if (!(r->used[def] & 1) || hdi_spirv_def_opcode(m, def) != SpvOpVariable) continue;
         uint32_t storage = hdi_spirv_type_of(m, def)->storage;
         bool listed = storage == SpvStorageClassInput || (m->version >= 0x10400 && storage != SpvStorageClassFunction);
-        if (listed && !(r->used[def] & LISTED)) return hdi_spirv_bad(m, entry, "it uses variable %u, but does not list it", m->defs[def].id);
+        if (listed && !(r->used[def] & LISTED))
+            return hdi_spirv_bad(m, entry, "it uses variable %u, but does not list it", m->defs[def].id);
         if (!note_variable(m, def, r, info, &shared_bytes)) return false;
     }
     return true;
@@ -173,7 +177,8 @@ static bool note_constants(hdi_spirv_module *m, hdi_spirv_info *info, uint32_t *
         if (hdi_spirv_is_constant(opcode) && decor->builtin != HDI_SPIRV_NONE) {
             const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
             bool composite = opcode == SpvOpConstantComposite || opcode == SpvOpSpecConstantComposite;
-            if (decor->builtin != SpvBuiltInWorkgroupSize || *out_workgroup_size || !composite || type->kind != 'i' || type->width != 32 || type->count != 3)
+            if (decor->builtin != SpvBuiltInWorkgroupSize || *out_workgroup_size || !composite || type->kind != 'i' ||
+                type->width != 32 || type->count != 3)
                 return hdi_spirv_bad(m, inst, "built-in %u on it is not the one workgroup size", decor->builtin);
             *out_workgroup_size = def;
         }
@@ -221,7 +226,8 @@ static bool note_workgroup(hdi_spirv_module *m, uint32_t entry, uint32_t workgro
             if (!note_size(m, m->defs[workgroup_size].inst, hdi_spirv_find(m, parts[axis]), axis, info)) return false;
     }
     uint64_t size = (uint64_t)info->workgroup[0] * info->workgroup[1];
-    if ((!met && !workgroup_size) || size == 0 || size > UINT32_MAX || !hdi_mul_u64(size, info->workgroup[2], &size) || size == 0 || size > UINT32_MAX)
+    if ((!met && !workgroup_size) || size == 0 || size > UINT32_MAX || !hdi_mul_u64(size, info->workgroup[2], &size) ||
+        size == 0 || size > UINT32_MAX)
         return hdi_spirv_bad(m, entry, "a workgroup of %u x %u x %u; check the specialisation constants", info->workgroup[0],
                              info->workgroup[1], info->workgroup[2]);
     return true;
@@ -233,7 +239,8 @@ static bool note_capabilities(hdi_spirv_module *m, hdi_spirv_info *info) {
         uint32_t capability = hdi_spirv_words(m, i)[1], known = 0;
         while (known < info->capability_count && info->capabilities[known] != capability) known++;
         if (known < info->capability_count) continue;
-        if (known == HDI_COUNT(info->capabilities)) return hdi_spirv_beyond(m, i, "more than %zu capabilities", HDI_COUNT(info->capabilities));
+        if (known == HDI_COUNT(info->capabilities))
+            return hdi_spirv_beyond(m, i, "more than %zu capabilities", HDI_COUNT(info->capabilities));
         info->capabilities[info->capability_count++] = capability;
     }
     return true;
@@ -253,7 +260,9 @@ static bool reflect(hdi_spirv_module *m, uint32_t entry, hdi_spirv_info *info) {
     if (!r.used || !r.written || !r.state || !r.stack || !r.next || !r.inlined) return hdi_spirv_no_memory(m);
     const uint32_t *name = hdi_spirv_words(m, entry) + 3;
     hdi_spirv_quote(name, info->entry, sizeof info->entry);
-    if (!hdi_spirv_text_is(name, info->entry)) return hdi_spirv_beyond(m, entry, "its name is longer than %zu letters, or not printable", sizeof info->entry - 1);
+    if (!hdi_spirv_text_is(name, info->entry))
+        return hdi_spirv_beyond(m, entry, "its name is longer than %zu letters, or not printable",
+                                sizeof info->entry - 1);
     info->version = m->version;
     uint32_t workgroup_size = 0, function = hdi_spirv_find(m, hdi_spirv_words(m, entry)[2]);
     return note_capabilities(m, info) && note_constants(m, info, &workgroup_size) && note_workgroup(m, entry, workgroup_size, info) &&

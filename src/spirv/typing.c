@@ -132,7 +132,8 @@ static bool construct(hdi_spirv_module *m, uint32_t inst, uint32_t result, const
 static bool shuffle(hdi_spirv_module *m, uint32_t inst, uint32_t result, const uint32_t *words, uint32_t count) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result);
     const hdi_spirv_type *a = hdi_spirv_type_at(m, type_of_id(m, words[0])), *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
-    bool fits = hdi_spirv_is_vector(type) && hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) && a->element == type->element && b->element == type->element &&
+    bool fits = hdi_spirv_is_vector(type) && hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) &&
+                a->element == type->element && b->element == type->element &&
                 count - 2 == type->count;
     for (uint32_t i = 2; i < count && fits; i++) fits = words[i] < a->count + b->count || words[i] == UINT32_MAX;
     return fits || hdi_spirv_bad(m, inst, "its vectors or indices do not make a vector of its type");
@@ -140,7 +141,8 @@ static bool shuffle(hdi_spirv_module *m, uint32_t inst, uint32_t result, const u
 
 static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t result, const uint32_t *words, uint32_t count) {
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result);
-    uint32_t first = count ? type_of_id(m, words[0]) : 0, second = count > 1 && opcode != SpvOpCompositeExtract ? type_of_id(m, words[1]) : 0;
+    uint32_t first = count ? type_of_id(m, words[0]) : 0;
+    uint32_t second = count > 1 && opcode != SpvOpCompositeExtract ? type_of_id(m, words[1]) : 0;
     const hdi_spirv_type *first_type = hdi_spirv_type_at(m, first), *second_type = hdi_spirv_type_at(m, second);
     bool fits = false;
     switch (opcode) {
@@ -148,12 +150,18 @@ static bool composite(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint3
     case SpvOpVectorShuffle: return shuffle(m, inst, result, words, count);
     case SpvOpCompositeExtract: fits = first && count > 1 && follow(m, first, words + 1, count - 1) == result; break;
     case SpvOpCompositeInsert: fits = first && count > 2 && second == result && follow(m, second, words + 2, count - 2) == first; break;
-    case SpvOpVectorExtractDynamic: fits = hdi_spirv_is_vector(first_type) && first_type->element == result && is_int_scalar(second_type); break;
+    case SpvOpVectorExtractDynamic:
+        fits = hdi_spirv_is_vector(first_type) && first_type->element == result && is_int_scalar(second_type);
+        break;
     case SpvOpVectorInsertDynamic:
-        fits = hdi_spirv_is_vector(type) && first == result && second == type->element && is_int_scalar(hdi_spirv_type_at(m, type_of_id(m, words[2])));
+        fits = hdi_spirv_is_vector(type) && first == result && second == type->element &&
+               is_int_scalar(hdi_spirv_type_at(m, type_of_id(m, words[2])));
         break;
     case SpvOpCopyObject: fits = first == result && first != 0; break;
-    case SpvOpCopyLogical: fits = first != result && type->kind && (type->kind == 's' || type->kind == 'a') && first_type->alike == type->alike; break;
+    case SpvOpCopyLogical:
+        fits = first != result && type->kind && (type->kind == 's' || type->kind == 'a') &&
+               first_type->alike == type->alike;
+        break;
     default: break;
     }
     return fits || hdi_spirv_bad(m, inst, "its operands and indices do not lead to its result's type");
@@ -185,7 +193,8 @@ static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t
     bool fits = false;
     switch (opcode) {
     case SpvOpMatrixTimesScalar:
-        fits = (type->kind == 'm' && first == result && second == column->element) || (type->kind == 'c' && first == result && second == type->element);
+        fits = (type->kind == 'm' && first == result && second == column->element) ||
+               (type->kind == 'c' && first == result && second == type->element);
         break;
     case SpvOpVectorTimesMatrix:
         fits = b->kind == 'm' && hdi_spirv_is_vector(type) && first == b->element && type->element == a->element && type->count == b->count;
@@ -201,7 +210,8 @@ static bool matrix(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t
         fits = type->kind == 'm' && first == type->element && hdi_spirv_is_vector(b) && b->element == a->element && b->count == type->count;
         break;
     default: /* Transpose */
-        fits = type->kind == 'm' && a->kind == 'm' && type->count == a_column->count && column->count == a->count && column->element == a_column->element;
+        fits = type->kind == 'm' && a->kind == 'm' && type->count == a_column->count && column->count == a->count &&
+               column->element == a_column->element;
         break;
     }
     return fits || hdi_spirv_bad(m, inst, "its matrices and vectors do not go together");
@@ -213,7 +223,8 @@ static bool extended(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32
     bool fits = hdi_spirv_type_at(m, result)->kind == 's' && hdi_spirv_type_at(m, result)->count == 2 && words[2] == words[3];
     uint32_t part = fits ? hdi_spirv_find(m, words[2]) : 0;
     const hdi_spirv_type *type = hdi_spirv_type_at(m, part);
-    fits &= type->kind == 'i' && (!type->is_signed || opcode == SpvOpSMulExtended) && type_of_id(m, ids[0]) == part && type_of_id(m, ids[1]) == part;
+    fits &= type->kind == 'i' && (!type->is_signed || opcode == SpvOpSMulExtended) && type_of_id(m, ids[0]) == part &&
+        type_of_id(m, ids[1]) == part;
     return fits || hdi_spirv_bad(m, inst, "its operands and result are not of one kind of integer");
 }
 
@@ -223,7 +234,8 @@ static bool integer_dot(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uin
     const hdi_spirv_type *type = hdi_spirv_type_at(m, result), *a = hdi_spirv_type_at(m, type_of_id(m, words[0]));
     const hdi_spirv_type *b = hdi_spirv_type_at(m, type_of_id(m, words[1]));
     bool packed = is_int_scalar(a) && is_int_scalar(b) && a->width == 32 && b->width == 32 && count > ids && words[ids] == 0;
-    bool vectors = hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) && a->kind == 'i' && b->kind == 'i' && a->count == b->count && a->width == b->width && count == ids;
+    bool vectors = hdi_spirv_is_vector(a) && hdi_spirv_is_vector(b) && a->kind == 'i' && b->kind == 'i' &&
+                   a->count == b->count && a->width == b->width && count == ids;
     uint32_t needs = packed ? SpvCapabilityDotProductInput4x8BitPackedKHR
                    : a->width == 8 && a->count == 4 ? SpvCapabilityDotProductInput4x8BitKHR : SpvCapabilityDotProductInputAllKHR;
     bool has = hdi_spirv_has(m, needs) || (vectors && hdi_spirv_has(m, SpvCapabilityDotProductInputAllKHR));
@@ -257,7 +269,8 @@ static bool subgroup(hdi_spirv_module *m, uint32_t inst) {
         return hdi_spirv_bad(m, inst, "id %u is not a constant", index);
     uint64_t size;
     const hdi_spirv_type *index_type = hdi_spirv_type_of(m, hdi_spirv_find(m, index));
-    if (clustered && (index_type->kind != 'i' || index_type->is_signed)) return hdi_spirv_bad(m, inst, "its cluster size is no unsigned integer");
+    if (clustered && (index_type->kind != 'i' || index_type->is_signed))
+        return hdi_spirv_bad(m, inst, "its cluster size is no unsigned integer");
     if (clustered && hdi_spirv_known(m, hdi_spirv_find(m, index), &size) && (size == 0 || (size & (size - 1))))
         return hdi_spirv_bad(m, inst, "clusters of %llu", (unsigned long long)size);
     return true;
@@ -340,7 +353,8 @@ static bool call(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
 static bool phi(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     for (uint32_t i = 3; i < words[0] >> 16; i += 2)
-        if (type_of_id(m, words[i]) != m->defs[def].type) return hdi_spirv_bad(m, inst, "id %u is of another type than its result", words[i]);
+        if (type_of_id(m, words[i]) != m->defs[def].type)
+            return hdi_spirv_bad(m, inst, "id %u is of another type than its result", words[i]);
     return true;
 }
 
@@ -369,7 +383,8 @@ static bool by_opcode(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, const
         return is_bool_scalar(hdi_spirv_type_at(m, type_of_id(m, all[1]))) || hdi_spirv_bad(m, inst, "its condition is not a bool");
     case SpvOpSwitch: {
         const hdi_spirv_type *type = hdi_spirv_type_at(m, type_of_id(m, all[1]));
-        return (is_int_scalar(type) && type->width <= 32) || hdi_spirv_bad(m, inst, "it switches on something other than an integer of up to 32 bits");
+        return (is_int_scalar(type) && type->width <= 32) ||
+               hdi_spirv_bad(m, inst, "it switches on something other than an integer of up to 32 bits");
     }
     default: return true;
     }
@@ -391,11 +406,15 @@ static bool result_is_value(hdi_spirv_module *m, uint32_t inst, uint32_t opcode,
     const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
     bool makes_pointers = opcode == SpvOpVariable || hdi_spirv_is_chain(opcode);
     bool makes_nothing = opcode == SpvOpFunctionCall || opcode == SpvOpExtInst;
-    bool fits = type->kind && (strchr("fibmasc", type->kind) || (type->kind == 'p' && makes_pointers) || (type->kind == 'v' && makes_nothing));
-    if (!fits || (type->has_run_time_array && type->kind != 'p')) return hdi_spirv_bad(m, inst, "its result is of a type that has no values");
+    bool fits = type->kind &&
+                (strchr("fibmasc", type->kind) || (type->kind == 'p' && makes_pointers) ||
+                 (type->kind == 'v' && makes_nothing));
+    if (!fits || (type->has_run_time_array && type->kind != 'p'))
+        return hdi_spirv_bad(m, inst, "its result is of a type that has no values");
     if (type->kind != 'p' && type->plain_bytes > HDI_SPIRV_MAX_LOCAL_BYTES)
         return hdi_spirv_beyond(m, inst, "a value of more than %u bytes", HDI_SPIRV_MAX_LOCAL_BYTES);
-    if (type->kind == 'p' && opcode == SpvOpCopyObject) m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[3]));
+    if (type->kind == 'p' && opcode == SpvOpCopyObject)
+        m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[3]));
     return true;
 }
 

@@ -23,10 +23,12 @@ static bool memory_differs(const hdi_spirv_printer *p, const spread *s, uint32_t
     uint32_t root = root_of(p, pointer);
     switch (hdi_spirv_type_of(p->m, root)->storage) {
     case SpvStorageClassPushConstant: return false;
-    case SpvStorageClassPrivate: case SpvStorageClassFunction: return s->values[root] || hdi_spirv_def_opcode(p->m, root) == SpvOpFunctionParameter;
+    case SpvStorageClassPrivate: case SpvStorageClassFunction:
+        return s->values[root] || hdi_spirv_def_opcode(p->m, root) == SpvOpFunctionParameter;
     case SpvStorageClassInput: {
         uint32_t builtin = hdi_spirv_decor_of(p->m, root)->builtin;
-        return builtin != SpvBuiltInWorkgroupId && builtin != SpvBuiltInNumWorkgroups && builtin != SpvBuiltInSubgroupSize && builtin != SpvBuiltInNumSubgroups;
+        return builtin != SpvBuiltInWorkgroupId && builtin != SpvBuiltInNumWorkgroups &&
+               builtin != SpvBuiltInSubgroupSize && builtin != SpvBuiltInNumSubgroups;
     }
     default: return true;
     }
@@ -54,7 +56,8 @@ static bool spread_values(const hdi_spirv_printer *p, spread *s, uint32_t inst, 
         for (uint32_t i = 4; i < words[0] >> 16; i++) differs(s, &s->values[hdi_spirv_find(m, words[i])]);
     if (row->operands[0] != 't' || opcode == SpvOpVariable) return false;
     uint32_t def = hdi_spirv_find(m, words[2]);
-    if (s->values[def] || (!(p->facts[def] & HDI_SPIRV_NEEDED) && hdi_spirv_type_of(m, def)->kind != 'p')) /* pointers are needed with their users */
+    /* pointers are needed with their users */
+    if (s->values[def] || (!(p->facts[def] & HDI_SPIRV_NEEDED) && hdi_spirv_type_of(m, def)->kind != 'p'))
         return opcode == SpvOpFunctionCall;
     bool always = hdi_spirv_is_group(opcode) || hdi_spirv_is_atomic(opcode) || opcode == SpvOpFunctionCall;
     bool other = always || s->blocks[block] || any_operand_differs(p, s, inst);
@@ -86,7 +89,8 @@ static void spread_leaving(const hdi_spirv_printer *p, spread *s, uint32_t block
     bool loop = header != HDI_SPIRV_NONE && p->m->blocks[header].continue_to != HDI_SPIRV_NONE;
     if (loop && !is_new(s, header, WHOLE)) return;
     for (uint32_t b = function->block_first; b < function->block_first + function->block_count; b++)
-        if (!s->blocks[b] && p->reached[b] && (loop || p->m->tree.place[b] > p->m->tree.place[block]) && (header == HDI_SPIRV_NONE || is_inside(p, b, header)))
+        if (!s->blocks[b] && p->reached[b] && (loop || p->m->tree.place[b] > p->m->tree.place[block]) &&
+            (header == HDI_SPIRV_NONE || is_inside(p, b, header)))
             differs(s, &s->blocks[b]);
 }
 
@@ -123,7 +127,7 @@ static void pass(const hdi_spirv_printer *p, spread *s) {
             for (uint32_t k = m->blocks[b].inst_first; !(s->done[b] & VALUES) && k <= m->blocks[b].inst_end; k++) {
                 more |= spread_values(p, s, k, b);
                 if (hdi_spirv_opcode(m, k) == SpvOpFunctionCall && s->blocks[b])
-                    differs(s, &s->blocks[m->functions[m->defs[hdi_spirv_find(m, hdi_spirv_words(m, k)[3])].detail].block_first]);
+                    differs(s, &s->blocks[m->functions[hdi_spirv_called(m, k)].block_first]);
             }
             if (!more) s->done[b] |= VALUES;
             spread_blocks(p, s, b);
@@ -133,7 +137,8 @@ static void pass(const hdi_spirv_printer *p, spread *s) {
 
 bool hdi_spirv_check_uniform(hdi_spirv_printer *p) {
     hdi_spirv_module *m = p->m;
-    spread s = { hdi_arena_alloc(&m->arena, m->def_count), hdi_arena_alloc(&m->arena, m->block_count), hdi_arena_alloc(&m->arena, m->block_count), true };
+    spread s = { hdi_arena_alloc(&m->arena, m->def_count), hdi_arena_alloc(&m->arena, m->block_count),
+                 hdi_arena_alloc(&m->arena, m->block_count), true };
     if (!s.values || !s.blocks || !s.done) return hdi_spirv_no_memory(m);
     for (uint32_t def = 1; def < m->def_count; def++) s.values[def] = hdi_spirv_def_opcode(m, def) == SpvOpFunctionParameter;
     uint32_t passes = 0;
@@ -146,7 +151,8 @@ bool hdi_spirv_check_uniform(hdi_spirv_printer *p) {
         for (uint32_t i = m->blocks[b].inst_first; i < m->blocks[b].inst_end; i++) {
             const uint32_t *words = hdi_spirv_words(m, i);
             uint64_t scope = 0;
-            bool barrier = hdi_spirv_opcode(m, i) == SpvOpControlBarrier && hdi_spirv_known(m, hdi_spirv_find(m, words[1]), &scope) && scope == SpvScopeSubgroup;
+            bool barrier = hdi_spirv_opcode(m, i) == SpvOpControlBarrier &&
+                           hdi_spirv_known(m, hdi_spirv_find(m, words[1]), &scope) && scope == SpvScopeSubgroup;
             bool needed = hdi_spirv_is_group(hdi_spirv_opcode(m, i)) && p->facts[hdi_spirv_find(m, words[2])] & HDI_SPIRV_NEEDED;
             if (needed || barrier)
                 return hdi_spirv_unsupported(m, i, "the device has no subgroups, and not all of the workgroup may come along here");

@@ -1,7 +1,6 @@
-/* variant.c: a module that was checked before, read once more for given constants. Kernels are modules of many variants: what
- * the constants say of a branch is worked out before anything else is asked of a block, and blocks that none leads to are left
- * out: their labels are ids that nobody defines, and stand for no block. So the time goes with the variant, not with the module.
- * Relies on every check having been made. */
+/* variant.c: reads a module that was checked before, for given constants. A module of heddle's holds many variants of a kernel.
+ * Branches on constants are decided first, and blocks that are not reached are left out: their labels are undefined ids, and
+ * stand for no block. So the time is in proportion to the variant, not to the module. Relies on all checks. */
 #include "spirv/module.h"
 
 typedef struct pruning {
@@ -13,7 +12,7 @@ typedef struct pruning {
     uint32_t  kept;   /* instructions */
 } pruning;
 
-/* Met as a merge or continue block: whatever leads to it was looked at before it. */
+/* Found as a merge or continue block: it is visited after all blocks that lead to it. */
 #define AFTER (1u << 31)
 
 static bool has_bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
@@ -26,8 +25,10 @@ static void note(pruning *p, uint32_t id, uint32_t what) {
 
 /* ---- values that are known ---- */
 
-/* Numbers of 32 bits and bools: what branches are about. */
-static bool is_plain(const hdi_spirv_type *type) { return type->count == 1 && (type->kind == 'b' || (type->kind == 'i' && type->width == 32)); }
+/* Branches depend on numbers of 32 bits and bools. */
+static bool is_plain(const hdi_spirv_type *type) {
+    return type->count == 1 && (type->kind == 'b' || (type->kind == 'i' && type->width == 32));
+}
 
 static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
     const uint32_t def = hdi_spirv_find(p->m, id);
@@ -37,14 +38,18 @@ static bool value_of(const pruning *p, uint32_t id, uint64_t *out) {
     return true;
 }
 
-/* A result inside of a function; whoever uses it stands below it, so that it comes before them. */
+/* Notes a result inside of a function, if it is known. Definitions stand above their uses, so operands were noted before. */
 static void note_value(pruning *p, const uint32_t *words) {
     const uint32_t opcode = words[0] & 0xFFFF, length = words[0] >> 16, first = opcode == SpvOpExtInst ? 5 : 3;
     uint64_t a = 0, b = 0, bits = 0;
-    if (length < first + 1 || length > first + 2 || opcode == SpvOpLoad || !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1])))) return;
+    if (length < first + 1 || length > first + 2 || opcode == SpvOpLoad ||
+        !is_plain(hdi_spirv_type_at(p->m, hdi_spirv_find(p->m, words[1]))))
+        return;
     const bool a_known = value_of(p, words[first], &a), b_known = value_of(p, words[length - 1], &b);
     bool fine = a_known && b_known;
-    if (opcode == SpvOpExtInst) fine = fine && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set && hdi_spirv_calculate_glsl(words[4], a, b, 32, &bits);
+    if (opcode == SpvOpExtInst)
+        fine = fine && hdi_spirv_find(p->m, words[3]) == p->m->glsl_set &&
+               hdi_spirv_calculate_glsl(words[4], a, b, 32, &bits);
     else fine = fine && hdi_spirv_calculate(opcode, a, b, 32, &bits);
     if (opcode == SpvOpBitcast && a_known) fine = true, bits = a;
     if (opcode == SpvOpLogicalAnd || opcode == SpvOpLogicalOr) { /* one may decide */
@@ -204,7 +209,7 @@ static bool index_front(hdi_spirv_module *m, uint32_t *out_end) {
     return true;
 }
 
-/* What the checks leave behind: the types of results, and the variables that pointers lead into. */
+/* Facts that the checks would have noted: types of results, and (find_roots) the variables that pointers lead into. */
 static void find_types(hdi_spirv_module *m, uint32_t first) {
     for (uint32_t def = first; def < m->def_count; def++) {
         const uint32_t *words = hdi_spirv_def_words(m, def);
@@ -218,7 +223,8 @@ static void find_roots(hdi_spirv_module *m, uint32_t first) {
     for (uint32_t def = first; def < m->def_count; def++) {
         uint32_t opcode = hdi_spirv_def_opcode(m, def);
         if (opcode == SpvOpVariable) m->defs[def].detail = def;
-        else if (hdi_spirv_is_chain(opcode) && hdi_spirv_type_of(m, def)->kind == 'p') m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_def_words(m, def)[3]));
+        else if (hdi_spirv_is_chain(opcode) && hdi_spirv_type_of(m, def)->kind == 'p')
+            m->defs[def].detail = hdi_spirv_root(m, hdi_spirv_find(m, hdi_spirv_def_words(m, def)[3]));
     }
 }
 

@@ -94,7 +94,8 @@ typedef float vector __attribute__((vector_size(4 * VECTOR)));
 
 /* out = out * scales[row] + a x b, 32 columns wide, for `rows` rows, known when this is compiled. */
 static inline __attribute__((always_inline)) void multiply(const uint32_t rows, uint32_t depth, const float *a, size_t a_stride,
-                                                           const float *b, size_t b_stride, const float *scales, float *out, size_t out_stride) {
+                                                           const float *b, size_t b_stride, const float *scales,
+                                                           float *out, size_t out_stride) {
     vector sums[AT_ONCE][VECTORS];
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t v = 0; v < VECTORS; v++) {

@@ -33,7 +33,8 @@ static inline bytes dot(bytes words, bytes codes, bytes x) {
 }
 /* RUNS blocks of 16 code bytes, `stride` apart. */
 static inline bytes load_runs(const uint8_t *p, size_t stride) {
-    const __m512i two = _mm512_inserti32x4(_mm512_castsi128_si512(_mm_loadu_si128((const void *)p)), _mm_loadu_si128((const void *)(p + stride)), 1);
+    const __m512i two = _mm512_inserti32x4(_mm512_castsi128_si512(_mm_loadu_si128((const void *)p)),
+                                           _mm_loadu_si128((const void *)(p + stride)), 1);
     const __m512i three = _mm512_inserti32x4(two, _mm_loadu_si128((const void *)(p + 2 * stride)), 2);
     return _mm512_inserti32x4(three, _mm_loadu_si128((const void *)(p + 3 * stride)), 3);
 }
@@ -68,7 +69,8 @@ static inline bytes dot(bytes words, bytes codes, bytes x) {
     return _mm256_add_epi32(words, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
 }
 static inline bytes load_runs(const uint8_t *p, size_t stride) {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)p)), _mm_loadu_si128((const void *)(p + stride)), 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)p)),
+                                   _mm_loadu_si128((const void *)(p + stride)), 1);
 }
 #endif
 
@@ -153,7 +155,8 @@ static void lay_out_part(uint32_t type, const int8_t *codes, const float *scales
             for (uint32_t run = 0; run < RUNS; run++) {
                 const uint32_t element = element_of(type, vector + v, run);
                 memcpy(out + v * WIDE + RUN * run, codes + element, RUN);
-                for (uint32_t lane = 0; lane < 4; lane++) memcpy(out + (together + 1) * WIDE + RUN * run + 4 * lane, &scales[element / 32], 4);
+                for (uint32_t lane = 0; lane < 4; lane++)
+                    memcpy(out + (together + 1) * WIDE + RUN * run + 4 * lane, &scales[element / 32], 4);
             }
             sums = dot(sums, all(1), load(out + v * WIDE));
         }
@@ -228,7 +231,8 @@ static inline bytes shifted_halves(const uint8_t *p, uint32_t low, uint32_t high
 PART_OF part_q4_k(PART_ARGUMENTS, const bool five, __m256 *less) {
     __m256 scales, mins;
     hdcpu_q4_k_parts(blocks, &scales, &mins);
-    for (uint32_t r = 0; r < rows; r++) less[r] = _mm256_fmadd_ps(mins, _mm256_loadu_ps((const void *)(part + r * row_bytes + 3 * PART)), less[r]);
+    for (uint32_t r = 0; r < rows; r++)
+        less[r] = _mm256_fmadd_ps(mins, _mm256_loadu_ps((const void *)(part + r * row_bytes + 3 * PART)), less[r]);
     for (uint32_t vector = 0; vector < PART / WIDE; vector++) {
         const uint32_t at = vector * 3 * WIDE, scale_at = at + 2 * WIDE;
         const uint32_t first = WIDE / 32 * (vector & ~1u) + (vector & 1); /* part of 32, followed by first + 2 */

@@ -24,8 +24,12 @@ static inline float fast_gate(float x, float h) {
 }
 /* erfc by Abramowitz and Stegun, 7.1.26: within 1.5e-7. */
 static inline float fast_gelu(float x) {
-    const float magnitude = x < 0.0f ? -x : x, a = magnitude < 16.0f ? magnitude : 16.0f, z = a * 0.70710678f, t = 1.0f / (1.0f + 0.3275911f * z);
-    const float erfc = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) * 0.5f * fast_exp(-z * z);
+    const float magnitude = x < 0.0f ? -x : x, a = magnitude < 16.0f ? magnitude : 16.0f, z = a * 0.70710678f;
+    const float t = 1.0f / (1.0f + 0.3275911f * z);
+    const float erfc = t *
+                       (0.254829592f + t *
+                        (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) * 0.5f *
+                       fast_exp(-z * z);
     const float y = x < 0.0f ? -a * erfc : x * (1.0f - erfc);
     return exact_is_nan(x) ? x : y;
 }

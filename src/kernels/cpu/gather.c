@@ -24,7 +24,8 @@ HDCPU_KERNEL(gather) {
     const uint32_t *indices = call->bindings[1];
     uint8_t *y = call->bindings[2];
     const bool along = call->spec[HDI_GATHER_FORM] == HDI_GATHER_ALONG;
-    const uint64_t count = (uint64_t)(all ? rows : call->push[2]) * (along ? rows : n), span = (uint64_t)call->spec[HDI_SPEC_WORKGROUP] * (4 / bytes);
+    const uint64_t count = (uint64_t)(all ? rows : call->push[2]) * (along ? rows : n);
+    const uint64_t span = (uint64_t)call->spec[HDI_SPEC_WORKGROUP] * (4 / bytes);
     const uint64_t begin = group_number(group_x, group_y) * span, end = HDI_MIN(count, begin + span);
     if (along) {
         take_along(call, bytes, begin, end);

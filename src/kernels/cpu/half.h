@@ -29,7 +29,9 @@ static inline uint16_t half_of_bits(uint32_t f) {
 enum { HALVES = 8 };
 static inline __m256 halves_at(const uint16_t *from) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from)); }
 static inline __m128i halves_of(__m256 values) { return _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-static inline __m256 halves_bits(const uint32_t *bits) { return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)bits)); }
+static inline __m256 halves_bits(const uint32_t *bits) {
+    return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)bits));
+}
 static inline int halves_with_nan(__m256 values) { return _mm256_movemask_ps(_mm256_cmp_ps(values, values, _CMP_UNORD_Q)); }
 #endif
 
@@ -63,7 +65,8 @@ static inline void half_row_round(uint32_t *row, size_t count) {
 #if defined(__F16C__)
     for (; i + HALVES <= count; i += HALVES) {
         const __m256 values = halves_bits(row + i);
-        if (!halves_with_nan(values)) _mm256_storeu_si256((__m256i *)(void *)(row + i), _mm256_castps_si256(_mm256_cvtph_ps(halves_of(values))));
+        if (!halves_with_nan(values))
+            _mm256_storeu_si256((__m256i *)(void *)(row + i), _mm256_castps_si256(_mm256_cvtph_ps(halves_of(values))));
         else for (size_t k = i; k < i + HALVES; k++) row[k] = half_to_bits(half_of_bits(row[k]));
     }
 #endif

@@ -38,7 +38,9 @@ typedef struct block {
     uint32_t n, k0;
 } block;
 
-static block block_after(const work *w, block b) { return b.n + PAIR < w->n_count ? (block){ b.n + PAIR, b.k0 } : (block){ 0, b.k0 + DEPTH }; }
+static block block_after(const work *w, block b) {
+    return b.n + PAIR < w->n_count ? (block){ b.n + PAIR, b.k0 } : (block){ 0, b.k0 + DEPTH };
+}
 static uint32_t depth_of(const work *w, block b) { return b.k0 < w->p->k ? HDI_MIN(w->p->k - b.k0, (uint32_t)DEPTH) : 0; }
 static uint64_t byte_of(const work *w, block b) { return b.n * w->column_bytes + (uint64_t)b.k0 / DEPTH * w->depth_bytes; }
 
@@ -136,7 +138,8 @@ static void multiply(const uint32_t *columns, const uint32_t *rows, uint32_t til
 static void finish(const work *w) {
     for (uint32_t m = 0; m < w->m_count; m += TILE_LINES) {
         for (uint32_t n = 0; n < w->n_count; n += TILE_LINES)
-            transpose_words((const uint32_t *)(const void *)sums_of(w, n, m), TILE_LINES, (uint32_t *)(void *)(w->line + n), HDCPU_AMX_TILE_N);
+            transpose_words((const uint32_t *)(const void *)sums_of(w, n, m), TILE_LINES,
+                            (uint32_t *)(void *)(w->line + n), HDCPU_AMX_TILE_N);
         for (uint32_t i = 0; i < TILE_LINES && m + i < w->m_count; i++)
             hdcpu_store_sums(w->p, w->m0 + m + i, w->n0, w->n_count, w->line + i * HDCPU_AMX_TILE_N);
     }

@@ -31,7 +31,7 @@ static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n
     const uint64_t b = HDI_MAX((tile_n + 31u) * depth, (k + 15u) * few + 9u * 1024u);
     return (HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) + a + b) * sizeof(float);
 }
-/* Rows of 8-bit activations (dot_int8.h) are made of parts of so many elements, of so many bytes each. */
+/* Rows of 8-bit activations (dot_int8.h) consist of parts: elements of a part, and its bytes. */
 enum { HDCPU_INT8_PART = 256, HDCPU_INT8_PART_BYTES = 3 * HDCPU_INT8_PART + 64 };
 static inline uint64_t hdcpu_int8_row_bytes(uint64_t k) { return hdi_divide_up(k, HDCPU_INT8_PART) * HDCPU_INT8_PART_BYTES; }
 
@@ -46,7 +46,9 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
 enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };
 static inline uint32_t hdcpu_amx_rows(uint32_t m) { return (m + 31u) / 32u * 32u; }
 static inline uint32_t hdcpu_amx_depth_tiles(uint32_t k) { return k / 32u + (k % 32u != 0); }
-static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) { return (uint64_t)hdcpu_amx_rows(m) * hdcpu_amx_depth_tiles(k) * 64u; }
+static inline uint64_t hdcpu_amx_packed_bytes(uint32_t m, uint32_t k) {
+    return (uint64_t)hdcpu_amx_rows(m) * hdcpu_amx_depth_tiles(k) * 64u;
+}
 /* Where, in words, the packed tiles of a pair of 16 rows from row m on begin, those of the block from k0 on. */
 static inline uint64_t hdcpu_amx_packed_at(uint32_t m_all, uint32_t k_all, uint32_t m, uint32_t k0) {
     const uint32_t depth = HDI_MIN(k_all - k0, (uint32_t)HDCPU_AMX_DEPTH);

@@ -38,7 +38,8 @@ static void fast_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uin
         .blocking = hdcpu_sgemm_plan(NULL, m_count, n_count, p->k, 1),
     };
     if (!packed)
-        job.b = (hdcpu_matrix){ (const uint8_t *)p->b + (p->b_first + n0 * p->b_col) * b_bytes, (hd_dtype)p->b_type, (int64_t)p->b_row, (int64_t)p->b_col };
+        job.b = (hdcpu_matrix){ (const uint8_t *)p->b + (p->b_first + n0 * p->b_col) * b_bytes, (hd_dtype)p->b_type,
+                                (int64_t)p->b_row, (int64_t)p->b_col };
     scratch += HDCPU_MATMUL_TILE_FLOATS(m_count, n_count);
     for (uint32_t task = 0; task < job.blocking.task_count; task++) hdcpu_sgemm_task(&job, task, scratch);
 }

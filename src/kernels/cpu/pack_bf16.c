@@ -11,7 +11,8 @@ HDCPU_KERNEL(pack_bf16) {
     uint32_t *all = (uint32_t *)call->bindings[1] + group_z * (hdcpu_amx_packed_bytes(p.m, p.k) / sizeof *all);
     for (uint32_t k = 0; k < p.k; k += TILE_DEPTH) {
         const uint32_t depth = HDI_MIN(p.k - k, (uint32_t)TILE_DEPTH), k0 = k / HDCPU_AMX_DEPTH * HDCPU_AMX_DEPTH;
-        uint32_t *out = all + hdcpu_amx_packed_at(p.m, p.k, m0 / 32 * 32, k0) + (k - k0) / TILE_DEPTH * PAIR_WORDS + m0 % 32 / TILE_LINES * TILE_WORDS;
+        uint32_t *out = all + hdcpu_amx_packed_at(p.m, p.k, m0 / 32 * 32, k0) + (k - k0) / TILE_DEPTH * PAIR_WORDS +
+                        m0 % 32 / TILE_LINES * TILE_WORDS;
         uint32_t rows[TILE_LINES][TILE_LINES];
         for (uint32_t i = 0; i < TILE_LINES; i++) {
             float values[TILE_DEPTH] = { 0 };

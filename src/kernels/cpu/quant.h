@@ -74,8 +74,10 @@ static inline void hdcpu_q4_k_parts(const uint8_t *block, __m256 *out_scales, __
     memcpy(words, block + 4, sizeof words);
     const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
     const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
-    *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales))), _mm256_set1_ps(hdcpu_f16_at(block)));
-    *out_mins = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins))), _mm256_set1_ps(hdcpu_f16_at(block + 2)));
+    const __m256i scale_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scales));
+    const __m256i min_codes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)mins));
+    *out_scales = _mm256_mul_ps(_mm256_cvtepi32_ps(scale_codes), _mm256_set1_ps(hdcpu_f16_at(block)));
+    *out_mins = _mm256_mul_ps(_mm256_cvtepi32_ps(min_codes), _mm256_set1_ps(hdcpu_f16_at(block + 2)));
 }
 #endif
 static inline void hdcpu_block_q4_k(const uint8_t *block, float *restrict out) {
@@ -209,7 +211,8 @@ static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, f
 
 /* `count` neighbouring elements from element `first` on, of any float or quantised type. A call: the loops of all types
  * are not for every place that reads a row. */
-static __attribute__((noinline, unused)) void hdcpu_load_floats(uint32_t type, const void *data, uint64_t first, uint64_t count, float *restrict out) {
+static __attribute__((noinline, unused)) void hdcpu_load_floats(uint32_t type, const void *data, uint64_t first,
+                                                                uint64_t count, float *restrict out) {
     if (type == HDI_TYPE_F32) {
         memcpy(out, (const float *)data + first, count * sizeof *out);
     } else if (type == HDI_TYPE_F16) {

@@ -143,8 +143,8 @@ static void load_run(const lines *from, int64_t line, int64_t d, int64_t count, 
             out[i] = value_at(from, line * from->line_stride + (d + i) * from->depth_stride);
 }
 
-/* out[i * width + j] = line (first + j) at depth (d + i), for j < count. What lies from `count` to `width` is multiplied
- * too, whatever it is, but its sums reach no element of C. */
+/* out[i * width + j] = line (first + j) at depth (d + i), for j < count. Values from `count` to `width` are undefined:
+ * they are multiplied too, but their sums reach no element of C. */
 static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t d, int64_t depth, int64_t width, float *out) {
     const hdcpu_sgemm_kernels *kernels = from->kernels;
     if (!from->load && from->line_stride == 1 && from->type == HD_F32) {
@@ -382,11 +382,11 @@ static void tiny_task(const hdcpu_sgemm *job) {
 
 void hdcpu_sgemm_task(const hdcpu_sgemm *job, uint32_t task, void *scratch) {
     const hdcpu_sgemm_blocking *plan = &job->blocking;
-    const lines                 b = columns_of_b(job);
     if (is_tiny(job)) {
         tiny_task(job);
         return;
     }
+    const lines b = columns_of_b(job);
     part p = { .m0 = task / plan->n_tasks * plan->m_task, .n0 = task % plan->n_tasks * plan->n_task };
     p.m_count = min_of(plan->m_task, job->m - p.m0);
     p.n_count = min_of(plan->n_task, job->n - p.n0);

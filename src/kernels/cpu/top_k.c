@@ -6,12 +6,15 @@ typedef struct pair { uint32_t key, index; } pair; /* as in memory between two l
 /* Keys of `count` <= LANES elements from `first` on. */
 static void load_keys(uint32_t type, const void *x, uint64_t first, uint32_t count, uint32_t *keys) {
     float room[LANES];
-    const uint32_t *bits = type == HDI_TYPE_I32 ? (const uint32_t *)x + first : (const uint32_t *)(const void *)floats_at(type, x, first, count, room);
+    const uint32_t *bits = type == HDI_TYPE_I32 ? (const uint32_t *)x + first
+                           : (const uint32_t *)(const void *)floats_at(type, x, first, count, room);
     if (type == HDI_TYPE_I32) {
         for (uint32_t l = 0; l < count; l++) keys[l] = bits[l] ^ EXACT_SIGN;
         return;
     }
-    for (uint32_t l = 0; l < count; l++) keys[l] = (uint32_t)key_of(bits[l] & (0u - (uint32_t)(bits[l] != EXACT_SIGN))) ^ EXACT_SIGN; /* -0 as 0 */
+    /* -0 as 0 */
+    for (uint32_t l = 0; l < count; l++)
+        keys[l] = (uint32_t)key_of(bits[l] & (0u - (uint32_t)(bits[l] != EXACT_SIGN))) ^ EXACT_SIGN;
 }
 
 /* Elements come in the order of their indices, so an equal one goes behind. The number of those in the list. */

@@ -11,7 +11,7 @@ typedef struct tile {
     uint32_t       r, c;  /* elements of the tile */
 } tile;
 
-/* ---- squares of vectors: so many lines of so many elements ---- */
+/* ---- square tiles of vectors ---- */
 
 typedef uint8_t  bytes16 __attribute__((vector_size(16)));
 typedef uint16_t halves8 __attribute__((vector_size(16)));
@@ -53,7 +53,8 @@ static inline void turn_16(const uint8_t *from, size_t pitch, uint8_t *to, size_
 /* What is no whole square: a line of the output from element `begin` on. */
 #define REST(type, t, at, begin) { \
         type *line = (type *)(void *)((t)->to + (at) * (t)->step); \
-        for (size_t i = (begin); i < (t)->c; i++) line[i] = *(const type *)(const void *)((t)->lines + i * (t)->pitch + (at) * sizeof(type)); }
+        for (size_t i = (begin); i < (t)->c; i++) \
+            line[i] = *(const type *)(const void *)((t)->lines + i * (t)->pitch + (at) * sizeof(type)); }
 #define TURN(n, type) \
     static void turn_##type(const tile *t) { \
         size_t r = 0; \

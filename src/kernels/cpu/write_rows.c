@@ -27,7 +27,8 @@ HDCPU_KERNEL(write_rows) {
     const uint64_t from = (first & ~UINT64_C(3)) + part * span;
     const uint64_t end = HDI_MIN(last, from + span), page_bytes = (page == 0 ? S : UINT64_C(1) << page) * n * bytes;
     for (uint64_t begin = HDI_MAX(first, from), next; begin < end; begin = next) { /* without pages a sequence is one of its own */
-        const uint64_t number = begin / page_bytes, source = (batch * T + skip) * n + (begin - first) / bytes; /* of the element at `begin` */
+        /* of the element at `begin` */
+        const uint64_t number = begin / page_bytes, source = (batch * T + skip) * n + (begin - first) / bytes;
         const uint64_t in_pool = page == 0 ? batch : (uint64_t)(int64_t)((const int32_t *)call->bindings[2])[batch * (S >> page) + number];
         next = HDI_MIN(end, (number + 1) * page_bytes);
         if (page != 0 && in_pool >= call->push[4]) continue;
