@@ -30,10 +30,12 @@ static double read_us(const hdi_kernel *kernel, int rounds) {
     double best = 0;
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    const hdi_spirv_input input = { .module = blob->words, .bytes = blob->word_count * 4, .spec_ids = ids, .spec_values = kernel->spec,
+                                    .spec_count = kernel->spec_count };
     for (int i = 0; i < rounds; i++) {
         hdi_spirv_module module;
         const double begun = now_us();
-        if (hdi_spirv_module_read(&hdi_default_allocator, blob->words, blob->word_count * 4, ids, kernel->spec, kernel->spec_count, &module, NULL)) abort();
+        if (hdi_spirv_module_read(&hdi_default_allocator, &input, &module, NULL)) abort();
         hdi_spirv_module_free(&module);
         best = best_us(best, begun);
     }

@@ -16,32 +16,38 @@ double chart_place(const chart_scale *scale, double value) {
 
 /* ---- ticks ---- */
 
-/* Adds `value` if it is on the scale; false where the ticks have become too many. */
-static bool add_tick(const chart_scale *scale, double value, size_t most, double *ticks, size_t *count) {
+typedef struct tick_list {
+    double *values;
+    size_t  count, most;
+} tick_list;
+
+/* Adds `value` if it is on the scale; false where the list is full. */
+static bool add_tick(const chart_scale *scale, double value, tick_list *ticks) {
     if (value < scale->low * (1 - 1e-9) || value > scale->high * (1 + 1e-9) || !isfinite(value)) return true;
-    if (*count >= most) return false;
-    ticks[(*count)++] = value;
+    if (ticks->count >= ticks->most) return false;
+    ticks->values[ticks->count++] = value;
     return true;
 }
 
-/* Powers base^(k*step), each also times the given factors. True where they are two to `most`. */
-static bool powers(const chart_scale *scale, double base, int step, const double *factors, size_t factor_count, size_t most, double *ticks, size_t *count) {
-    const int first = (int)floor(log(scale->low) / log(base) / step) - 1, last = (int)ceil(log(scale->high) / log(base) / step) + 1;
-    *count = 0;
+/* Powers base^(k*step), each also times the given factors. True where at least two are on the scale and the list has room. */
+static bool powers(const chart_scale *scale, double base, int step, const double *factors, size_t factor_count, tick_list *ticks) {
+    const int first = (int)floor(log(scale->low) / log(base) / step) - 1;
+    const int last = (int)ceil(log(scale->high) / log(base) / step) + 1;
+    ticks->count = 0;
     for (int k = first; k <= last; k++)
         for (size_t i = 0; i < factor_count; i++)
-            if (!add_tick(scale, pow(base, k * step) * factors[i], most, ticks, count)) return false;
-    return *count >= 2;
+            if (!add_tick(scale, pow(base, k * step) * factors[i], ticks)) return false;
+    return ticks->count >= 2;
 }
 
 /* Steps of equal length. */
-static bool even_steps(const chart_scale *scale, double step, size_t most, double *ticks, size_t *count) {
+static bool even_steps(const chart_scale *scale, double step, tick_list *ticks) {
     const double first = ceil(scale->low / step), last = floor(scale->high / step);
-    *count = 0;
+    ticks->count = 0;
     if (last - first > CHART_TICKS) return false;
     for (double k = first; k <= last; k++)
-        if (!add_tick(scale, k * step, most, ticks, count)) return false;
-    return *count >= 2;
+        if (!add_tick(scale, k * step, ticks)) return false;
+    return ticks->count >= 2;
 }
 
 /* From the finest ticks to the coarsest: the first that are not too many. */
@@ -49,19 +55,22 @@ size_t chart_ticks(const chart_scale *scale, chart_unit unit, size_t most, doubl
     static const double one[] = { 1 }, one_three[] = { 1, 3 }, one_two_five[] = { 1, 2, 5 };
     static const int doublings[] = { 1, 2, 4, 5, 10, 20, 40, 80, 160, 320, 640 };
     static const double shares[] = { 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5 };
-    size_t count = 0;
     if (most > CHART_TICKS) most = CHART_TICKS;
+    tick_list ticks = { out_ticks, 0, most };
     if (unit == CHART_BYTES)
         for (size_t i = 0; i < sizeof doublings / sizeof doublings[0]; i++)
-            if (powers(scale, 2, doublings[i], one, 1, most, out_ticks, &count)) return count;
+            if (powers(scale, 2, doublings[i], one, 1, &ticks)) return ticks.count;
     if (scale->high / scale->low < 8) /* few round powers, if any */
         for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
-            if (even_steps(scale, pow(10, floor(log10(scale->high))) * shares[i], most, out_ticks, &count)) return count;
-    if (powers(scale, 10, 1, one_two_five, 3, most < 7 ? most : 7, out_ticks, &count)) return count;
-    if (powers(scale, 10, 1, one_three, 2, most < 5 ? most : 5, out_ticks, &count)) return count;
+            if (even_steps(scale, pow(10, floor(log10(scale->high))) * shares[i], &ticks)) return ticks.count;
+    ticks.most = most < 7 ? most : 7;
+    if (powers(scale, 10, 1, one_two_five, 3, &ticks)) return ticks.count;
+    ticks.most = most < 5 ? most : 5;
+    if (powers(scale, 10, 1, one_three, 2, &ticks)) return ticks.count;
+    ticks.most = most;
     for (int step = 1; step <= 620; step++)
-        if (powers(scale, 10, step, one, 1, most, out_ticks, &count)) return count;
-    return count;
+        if (powers(scale, 10, step, one, 1, &ticks)) return ticks.count;
+    return ticks.count;
 }
 
 /* ---- numbers ---- */

@@ -155,61 +155,74 @@ static hd_program *make_program(measure *m, const measure_device *device, build_
 
 /* ---- measuring ---- */
 
-typedef struct choices {
+/* What was found on a device. */
+typedef struct findings {
+    measure *m;
+    const measure_device *device;
+    bool quick;
     hd_kernel_choice *items;
     size_t count;
-} choices;
+} findings;
 
-static int keep(const measure *m, choices *all, const hd_kernel_choice *choice) {
-    hd_kernel_choice *more = realloc(all->items, (all->count + 1) * sizeof *more);
-    if (!more) return cli_fail(m->command, "no memory is left");
-    all->items = more;
-    more[all->count++] = *choice;
+static int keep(findings *f, const hd_kernel_choice *choice) {
+    hd_kernel_choice *more = realloc(f->items, (f->count + 1) * sizeof *more);
+    if (!more) return cli_fail(f->m->command, "no memory is left");
+    f->items = more;
+    more[f->count++] = *choice;
     return CLI_OK;
 }
 
+/* Is it about this class, rather than about the device or the library? */
+static bool is_passed_over(hd_status status) {
+    return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT ||
+           status == HD_STATUS_MODULE;
+}
+
 /* One class. What the device cannot compute, or has no memory for, is passed over. */
-static int measure_class(measure *m, const measure_device *device, const group *g, hd_dtype type, int64_t rows, size_t size, bool quick, choices *all) {
+static int measure_class(findings *f, const group *g, hd_dtype type, int64_t rows, size_t size) {
     hd_program *programs[SHAPES];
     size_t count = 0;
     hd_kernel_choice choice;
     for (size_t i = 0; i < SHAPES; i++) {
-        const size_t nth = quick ? 0 : i;
+        const size_t nth = f->quick ? 0 : i;
         const bool company = i > 0 && g->beside && rows <= FEW_ROWS;
-        if (quick && i > 0 && !company) break;
+        if (f->quick && i > 0 && !company) break;
         const shape s = { rows, g->sizes[size][nth].n, g->sizes[size][nth].k };
-        programs[count] = make_program(m, device, company ? g->beside : g->build, type, s, quick ? QUICK_NS : LONG_NS);
+        programs[count] = make_program(f->m, f->device, company ? g->beside : g->build, type, s, f->quick ? QUICK_NS : LONG_NS);
         if (programs[count]) count++;
     }
-    const hd_status status = count ? hd_device_tune_kernels(device->device, (const hd_program *const *)programs, count, (uint32_t)m->samples, &choice) : HD_OK;
+    if (count == 0) return CLI_OK;
+    const hd_status status = hd_device_tune_kernels(f->device->device, (const hd_program *const *)programs, count,
+                                                    (uint32_t)f->m->samples, &choice);
     for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);
-    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE) {
-        cli_session_forget(m->session);
+    if (is_passed_over(status)) {
+        cli_session_forget(f->m->session);
         return CLI_OK;
     }
-    if (status) return cli_session_fail(m->session, g->kernel);
-    return count && choice.options > 1 ? keep(m, all, &choice) : CLI_OK;
+    if (status) return cli_session_fail(f->m->session, g->kernel);
+    return choice.options > 1 ? keep(f, &choice) : CLI_OK;
 }
 
-static int measure_group(measure *m, const measure_device *device, const group *g, bool quick, choices *all) {
-    const hd_dtype *types = quick ? g->quick_types : g->types;
-    const int64_t *rows = quick ? g->quick_rows : g->rows;
-    const size_t type_room = quick ? CLI_COUNT(g->quick_types) : CLI_COUNT(g->types), row_room = quick ? CLI_COUNT(g->quick_rows) : CLI_COUNT(g->rows);
+static int measure_group(findings *f, const group *g) {
+    const hd_dtype *types = f->quick ? g->quick_types : g->types;
+    const int64_t *rows = f->quick ? g->quick_rows : g->rows;
+    const size_t type_room = f->quick ? CLI_COUNT(g->quick_types) : CLI_COUNT(g->types);
+    const size_t row_room = f->quick ? CLI_COUNT(g->quick_rows) : CLI_COUNT(g->rows);
     int code = CLI_OK;
     for (size_t t = 0; t < type_room && types[t] != HD_DTYPE_NONE; t++)
         for (size_t r = 0; r < row_room && rows[r] > 0; r++)
-            for (size_t size = quick ? 1 : 0; size < (quick ? 2 : CLI_COUNT(g->sizes)) && !code && !measure_is_ended(); size++)
-                code = measure_class(m, device, g, types[t], rows[r], size, quick, all);
+            for (size_t i = f->quick ? 1 : 0; i < (f->quick ? 2 : CLI_COUNT(g->sizes)) && !code && !measure_is_ended(); i++)
+                code = measure_class(f, g, types[t], rows[r], i);
     return code;
 }
 
-static void print_choices(const measure *m, const measure_device *device, const choices *all, bool list) {
-    cli_cell (*cells)[COLUMNS] = calloc(all->count + 1, sizeof *cells);
+static void print_findings(const findings *f, bool list) {
+    cli_cell (*cells)[COLUMNS] = calloc(f->count + 1, sizeof *cells);
     static const char *const heads[COLUMNS] = { "KERNELS", "OPTIONS", "USUAL", "CHOSEN", "GAIN" };
     size_t rows = 1, faster = 0;
     for (size_t i = 0; i < COLUMNS && cells; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
-    for (size_t i = 0; i < all->count && cells; i++) {
-        const hd_kernel_choice *choice = &all->items[i];
+    for (size_t i = 0; i < f->count && cells; i++) {
+        const hd_kernel_choice *choice = &f->items[i];
         const bool changed = strcmp(choice->standard, choice->chosen) != 0;
         faster += changed;
         if (!changed && !list) continue;
@@ -219,7 +232,8 @@ static void print_choices(const measure *m, const measure_device *device, const 
         snprintf(cells[rows][3], CLI_CELL, "%s", choice->chosen);
         snprintf(cells[rows++][4], CLI_CELL, "%.2fx", choice->gain);
     }
-    printf("%s: %zu classes of kernels, in %zu of them another one is the fastest\n", measure_device_name(m, device), all->count, faster);
+    printf("%s: %zu classes of kernels, in %zu of them another one is the fastest\n", measure_device_name(f->m, f->device), f->count,
+           faster);
     if (cells && rows > 1) cli_table(cells[0], rows, COLUMNS, 0x12u);
     free(cells);
 }
@@ -227,14 +241,13 @@ static void print_choices(const measure *m, const measure_device *device, const 
 int tune_kernels(measure *m, const char *kernels, bool quick, bool list) {
     int code = check_names(m, kernels);
     for (size_t d = 0; d < m->device_count && !code; d++) {
-        choices all = { 0 };
-        const measure_device *device = &m->devices[d];
+        findings f = { .m = m, .device = &m->devices[d], .quick = quick };
         for (size_t g = 0; g < CLI_COUNT(groups) && !code; g++) {
-            const bool host = device->info.kind == HD_DEVICE_CPU && groups[g].build == build_merged; /* no kernels of this kind */
-            if (is_asked(kernels, groups[g].kernel) && !host) code = measure_group(m, device, &groups[g], quick, &all);
+            const bool host = f.device->info.kind == HD_DEVICE_CPU && groups[g].build == build_merged; /* no kernels of this kind */
+            if (is_asked(kernels, groups[g].kernel) && !host) code = measure_group(&f, &groups[g]);
         }
-        if (!code) print_choices(m, device, &all, list);
-        free(all.items);
+        if (!code) print_findings(&f, list);
+        free(f.items);
     }
     return !code && measure_is_ended() ? measure_end_early(m) : code;
 }

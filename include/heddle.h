@@ -589,8 +589,8 @@ HD_API hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_v
 
 /** The same into a pool of pages: state [N,R, ...], which all sequences share. Row s of the sequence goes to row s % R of
  *  page pages[s / R] (i32 [P], read at run time); rows that would fall outside of 0..P*R-1, or onto a page that is not one
- *  of 0..N-1, are left out. The batch form has rows [B,T, ...], position [B] and pages [B,P]; two of its sequences must not
- *  write to the same page. R is a power of two, at least 64. */
+ *  of 0..N-1, are left out. The batch form has rows [B,T, ...], position [B] and pages [B,P]; two of its rows must not
+ *  go to the same row of a page. R is a power of two, at least 64. */
 HD_API hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value position, hd_value pages);
 
 /** Which elements make a pair in rotary embedding. */

@@ -36,7 +36,7 @@ typedef struct hd_model_desc {
 } hd_model_desc;
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
- *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25). @param desc NULL for defaults. @param
+ *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25), phi3. @param desc NULL for defaults. @param
  *  out_model yours; hd_model_close, after its sessions. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
  *  tensor type or a tokenizer, named), UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named),
  *  OUT_OF_HOST_MEMORY. */
@@ -70,7 +70,8 @@ typedef enum hd_tokenize_flags {
 
 /** Text (any bytes) to token ids. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out:
  *  number of tokens. Statuses: NULL_POINTER, LIMIT (more tokens than room; the first ones are filled in), OUT_OF_HOST_MEMORY. */
-HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count);
+HD_API hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens,
+                                   size_t *count);
 /** The bytes that a token stands for, which may be part of a character; valid as long as the model. @param out_bytes their
  *  number. @return NULL for an id that is none. */
 HD_API const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *out_bytes);
@@ -130,8 +131,8 @@ typedef struct hd_fit {
 HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
 
 /** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
- *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either),
- *  OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
+ *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit; beside a
+ *  GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
 HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
 /** Ends the session and frees its memory. NULL is fine. */
 HD_API void hd_session_destroy(hd_session *session);
@@ -140,13 +141,16 @@ HD_API void hd_session_destroy(hd_session *session);
  *  ZERO_SIZE, INVALID_ARGUMENT (no such sequence or token), LIMIT (the sequence or the cache is full; nothing was appended), DEVICE_LOST,
  *  TIMEOUT. */
 HD_API hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count);
-/** One token for each of several sequences. */
+/** A token for a sequence. */
 typedef struct hd_step {
     uint32_t sequence;
     int32_t  token;
 } hd_step;
-/** Appends one token to each of `count` different sequences in one submission; in exact mode each gets the very bits that it
- *  would get alone. Statuses as hd_session_feed. */
+/** Appends `count` tokens to their sequences: in one submission the next token of some and pieces of prompts of others, whose
+ *  tokens stand in their order. Only so many rows are computed, up to the next size (2, 4, 8, ...). In exact mode each sequence
+ *  gets the very bits that it would get alone. Tokens of one sequence alone run as hd_session_feed runs them. At most 512
+ *  tokens, and no more than the larger of hd_session_desc.chunk and .sequences. Statuses as hd_session_feed; LIMIT also for
+ *  too many tokens. */
 HD_API hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count);
 /** The most likely next token, chosen on the device. Statuses: NULL_POINTER, WRONG_STATE (nothing was fed), INVALID_ARGUMENT (a
  *  score is NaN, as broken weights make them). */
@@ -161,8 +165,8 @@ HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint3
 
 /** Counters of a session. */
 typedef struct hd_session_stats {
-    uint64_t prompt_tokens, prompt_ns; /* fed with hd_session_feed more than one at a time */
-    uint64_t decode_tokens, decode_ns; /* fed one at a time */
+    uint64_t prompt_tokens, prompt_ns; /* fed to one sequence, more than one at a time */
+    uint64_t decode_tokens, decode_ns; /* fed one at a time, or to several sequences at once */
     uint64_t load_ns;                  /* making the session */
     uint64_t submissions;              /* handed to the device for all of these tokens */
     uint64_t plans;                    /* made so far: one for each size */
@@ -189,7 +193,8 @@ typedef struct hd_sampling {
     float    repeat_penalty;    /* scores above 0 of tokens said lately are divided by it, others multiplied by it; 0 or 1: off */
     float    frequency_penalty; /* taken off a score for each time the token was said lately; 0: off */
     float    presence_penalty;  /* taken off a score once when the token was said lately; 0: off */
-    uint32_t penalty_window;    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the answer; 0: 64 */
+    uint32_t penalty_window;    /* "lately": among so many last tokens of the sequence, in earlier turns, the prompt and the
+                                   answer; 0: 64 */
 } hd_sampling;
 
 /** Why an answer ended. */

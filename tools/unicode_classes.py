@@ -12,7 +12,7 @@ def code_class(code):
     return 3 if code in SPACES else 1 if kind == "L" else 2 if kind == "N" else 0
 
 def rows(values):
-    return ",\n".join("    " + ",".join(str(v) for v in values[i:i + 40]) for i in range(0, len(values), 40))
+    return ",\n".join("    " + ",".join(str(v) for v in values[i:i + 30]) for i in range(0, len(values), 30))
 
 assert unicodedata2.unidata_version == "16.0.0"
 classes = [code_class(code) for code in range(0x110000)]

@@ -37,7 +37,7 @@ typedef struct contest {
     const hd_program *const *programs;
     uint32_t  program_count, rounds;
     hdi_caps  caps;                 /* without choices */
-    hdi_menu  menu;
+    hdi_class_options offered;      /* the options that all programs have */
     hdi_core *standard[PROGRAMS];   /* of the rules' own choice, with the inputs that all share */
     hdi_arena arena;                /* what it computed: */
     hdi_reference_tensor *results[PROGRAMS]; /* of each output */
@@ -49,12 +49,15 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 /* Did the device fail, rather than the option? */
 static bool is_of_device(hd_status status) { return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST; }
 
+static char *option_text(const contest *c, uint32_t option, char out[HDI_KERNEL_OPTION_TEXT]) {
+    return hdi_kernel_option_text(c->offered.options[option], out);
+}
+
 /* Plans a program with an option; the first one is the rules' own. */
-static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, hdi_menus *menus, hdi_plan **out_plan, hd_error *error) {
-    const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true, .menus = menus };
+static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer, hdi_plan **out_plan, hd_error *error) {
+    const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true, .offer = offer };
     hdi_caps caps = c->caps;
-    hdi_choice choice = { .of = c->menu.of, .gain = 1 };
-    memcpy(choice.option, c->menu.names[option], sizeof choice.option);
+    const hdi_choice choice = { .of = c->offered.of, .option = option > 0 ? c->offered.options[option]->id : 0, .gain = 1 };
     if (option > 0) hdi_choices_put(&caps.choices, &choice);
     return hdi_plan_make(c->device->host->allocator, c->programs[program], &caps, &options, out_plan, error);
 }
@@ -73,37 +76,39 @@ static hd_status learn_facts(contest *c, hd_error *error) {
     return status;
 }
 
-/* The options that all programs have; none where their kernels have no options at all. The first menu of a program is that of its operations, later ones those of parts of them. */
-static hd_status read_menu(contest *c, hd_error *error) {
-    hd_status status = HD_OK;
-    for (uint32_t p = 0; p < c->program_count && !status; p++) {
-        hdi_menus menus = { 0 };
+/* The options that all programs have; none where their kernels have no options at all. The first class of a program is that of its
+ * operations, later ones those of parts of them. */
+static hd_status read_options(contest *c, hd_error *error) {
+    for (uint32_t p = 0; p < c->program_count; p++) {
+        hdi_offer offer = { 0 };
         hdi_plan *plan = NULL;
-        status = plan_with(c, p, 0, &menus, &plan, error);
+        const hd_status status = plan_with(c, p, 0, &offer, &plan, error);
         hdi_plan_free(plan);
         if (status) return status;
-        if (menus.count == 0) {
-            c->menu.count = 0;
+        const hdi_class_options *own = &offer.items[0];
+        if (p == 0) c->offered = *own;
+        if (offer.count == 0) {
+            c->offered.count = 0;
             return HD_OK;
         }
-        if (p > 0 && !hdi_class_equal(menus.items[0].of, c->menu.of)) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs of several classes of kernels at once");
-        if (p == 0) c->menu = menus.items[0];
+        if (!hdi_class_equal(own->of, c->offered.of))
+            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs of several classes of kernels at once");
+        const hdi_kernel_option *standard = c->offered.options[0];
         uint32_t left = 0;
-        for (uint32_t i = 0; i < c->menu.count; i++) {
-            bool has = false;
-            for (uint32_t k = 0; k < menus.items[0].count; k++) has = has || strcmp(c->menu.names[i], menus.items[0].names[k]) == 0;
-            if (has) memmove(c->menu.names[left++], c->menu.names[i], HDI_OPTION_NAME);
-            else if (i == 0) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs for which different kernels are the standard ones");
-        }
-        c->menu.count = left;
+        for (uint32_t i = 0; i < c->offered.count; i++)
+            for (uint32_t k = 0; k < own->count; k++)
+                if (c->offered.options[i] == own->options[k]) c->offered.options[left++] = own->options[k];
+        c->offered.count = left;
+        if (left == 0 || c->offered.options[0] != standard)
+            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "programs for which different kernels are the standard ones");
     }
-    return status;
+    return HD_OK;
 }
 
 /* Compiles all options side by side. One that fails is found out when it is its turn. */
 static hd_status compile(const contest *c, hd_error *error) {
     const hd_allocator *allocator = c->device->host->allocator;
-    const uint32_t most = c->menu.count * c->program_count;
+    const uint32_t most = c->offered.count * c->program_count;
     hdi_plan **plans = hdi_alloc(allocator, most * sizeof(hdi_plan *));
     uint32_t plan_count = 0, count = 0, room = 0;
     hd_status status = plans ? HD_OK : no_memory(error);
@@ -243,10 +248,12 @@ static hd_status measure(contest *c, uint32_t program, uint32_t option, uint32_t
     bool agrees = false;
     hd_error inside = { 0 };
     uint32_t done = 0, wins = 0;
+    char text[HDI_KERNEL_OPTION_TEXT], usual[HDI_KERNEL_OPTION_TEXT];
     hd_status status = make_core(c, program, option, &core, &inside);
     if (!status) status = agree(c, program, core, &agrees, &inside);
     if (!status && !agrees)
-        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s gives other results than %s and is not taken", c->device->found.info.id, c->menu.names[option], c->menu.names[0]);
+        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s gives other results than %s and is not taken",
+                     c->device->found.info.id, option_text(c, option, text), option_text(c, 0, usual));
     while (!status && agrees && done < rounds) {
         hdi_core *first = done % 2 ? core : c->standard[program], *second = done % 2 ? c->standard[program] : core;
         uint64_t *const firsts = done % 2 ? option_ns : standard_ns, *const seconds = done % 2 ? standard_ns : option_ns;
@@ -282,9 +289,10 @@ static hd_status contend(contest *c, uint32_t option, uint32_t rounds, bool *out
 /* Is the option right on all known answers for the kernels that it is made of? There it is taken whatever the size. */
 static hd_status is_right(const contest *c, uint32_t option, bool *out_right, hd_error *error) {
     hdi_caps caps = c->caps;
-    hdi_choice everywhere = { .of = { c->menu.of.family, HDI_CLASS_ANY, HDI_CLASS_ANY, HDI_CLASS_ANY }, .gain = 1 };
+    const hdi_choice everywhere = { .of = { c->offered.of.kind, HDI_CLASS_ANY, HDI_CLASS_ANY, HDI_CLASS_ANY },
+                                    .option = c->offered.options[option]->id, .gain = 1 };
+    char text[HDI_KERNEL_OPTION_TEXT];
     hdi_plan *plan = NULL;
-    memcpy(everywhere.option, c->menu.names[option], sizeof everywhere.option);
     hdi_choices_put(&caps.choices, &everywhere);
     hd_status status = plan_with(c, 0, option, NULL, &plan, error);
     *out_right = true;
@@ -298,26 +306,29 @@ static hd_status is_right(const contest *c, uint32_t option, bool *out_right, hd
     }
     hdi_plan_free(plan);
     if (!status && !*out_right)
-        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s is wrong on a known answer and is not taken", c->device->found.info.id, c->menu.names[option]);
+        hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune", "%s: option %s is wrong on a known answer and is not taken",
+                     c->device->found.info.id, option_text(c, option, text));
     return status;
 }
 
 /* ---- the choice ---- */
 
 static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_error *error) {
-    double gains[HDI_MENU_OPTIONS] = { 0 };
+    double gains[HDI_COUNT(c->offered.options)] = { 0 };
+    char text[HDI_KERNEL_OPTION_TEXT], usual[HDI_KERNEL_OPTION_TEXT];
     hd_status status = compile(c, error);
     for (uint32_t p = 0; p < c->program_count && !status; p++) status = begin(c, p, error);
-    for (uint32_t i = 1; i < c->menu.count && !status; i++) {
+    for (uint32_t i = 1; i < c->offered.count && !status; i++) {
         bool pays;
         status = contend(c, i, c->rounds, &pays, &gains[i], error);
-        hdi_log_line(c->device->host->log, HD_LOG_DEBUG, "tune", "%s: %s takes %.3f times as long as %s", c->device->found.info.id, c->menu.names[0], gains[i], c->menu.names[i]);
+        hdi_log_line(c->device->host->log, HD_LOG_DEBUG, "tune", "%s: %s takes %.3f times as long as %s", c->device->found.info.id,
+                     option_text(c, 0, usual), gains[i], option_text(c, i, text));
         if (!pays) gains[i] = 0;
     }
     for (int candidate = 0; candidate < CANDIDATES && !status; candidate++) {
         uint32_t best = 0;
         bool right = false, pays = false;
-        for (uint32_t i = 1; i < c->menu.count; i++)
+        for (uint32_t i = 1; i < c->offered.count; i++)
             if (gains[i] > gains[best]) best = i;
         if (best == 0) break;
         gains[best] = 0;
@@ -333,7 +344,6 @@ static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_e
 
 hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out_choice) {
     hd_error error = { 0 };
-    hdi_choice choice = { .gain = 1 };
     uint32_t option = 0;
     double gain = 1;
     if (!device || !programs) return HD_STATUS_NULL_POINTER;
@@ -348,17 +358,17 @@ hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *pro
     c->rounds = rounds == 0 ? ROUNDS : HDI_MIN(rounds, MOST_ROUNDS);
     c->arena.allocator = device->host->allocator;
     hd_status status = learn_facts(c, &error);
-    if (!status) status = read_menu(c, &error);
-    if (!status && c->menu.count > 1) status = choose(c, &option, &gain, &error);
-    choice.of = c->menu.of;
-    choice.gain = (float)gain;
-    memcpy(choice.option, c->menu.names[option], sizeof choice.option);
-    if (!status && c->menu.count > 0) status = hdi_tuned_choose(device, choice.of, option ? &choice : NULL, &error);
-    if (!status && out_choice) {
-        *out_choice = (hd_kernel_choice){ .options = c->menu.count, .gain = gain };
-        if (c->menu.count > 0) hdi_class_text(choice.of, out_choice->work);
-        memcpy(out_choice->standard, c->menu.names[0], sizeof out_choice->standard);
-        memcpy(out_choice->chosen, choice.option, sizeof out_choice->chosen);
+    if (!status) status = read_options(c, &error);
+    if (!status && c->offered.count > 1) status = choose(c, &option, &gain, &error);
+    if (!status && out_choice) *out_choice = (hd_kernel_choice){ .options = c->offered.count, .gain = gain };
+    if (!status && c->offered.count > 0) {
+        const hdi_choice choice = { .of = c->offered.of, .option = c->offered.options[option]->id, .gain = (float)gain };
+        status = hdi_tuned_choose(device, choice.of, option ? &choice : NULL, &error);
+        if (!status && out_choice) {
+            hdi_class_text(choice.of, out_choice->work);
+            option_text(c, 0, out_choice->standard);
+            option_text(c, option, out_choice->chosen);
+        }
     }
     for (uint32_t p = 0; p < c->program_count; p++) hdi_core_end(c->standard[p]);
     hdi_arena_free(&c->arena);

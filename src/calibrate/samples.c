@@ -28,6 +28,7 @@ static void assume(const hd_device *device, hdi_tuning *tuning) {
     hdi_tuning_name(info->id, tuning->device);
     hdi_tuning_name(info->driver, tuning->driver);
     hdi_tuning_assume(&device->found.caps, info->kind == HD_DEVICE_DISCRETE_GPU, tuning);
+    tuning->choices.table = hdi_kernel_options_digest();
 }
 
 hd_status hdi_tuned_open(hd_device *device, hd_error *error) {
@@ -54,7 +55,8 @@ static hdi_tuned *lock(hd_device *device) {
     if (tuned->known) return tuned;
     assume(device, &tuned->tuning);
     if (hdi_tuning_load(device->host->allocator, device->host->cache_dir, &tuned->tuning, &refused) && refused > 0)
-        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed and were left out; run `heddle tune`", device->found.info.id, refused);
+        hdi_log_line(device->host->log, HD_LOG_WARNING, "tune", "%s: %u lines of its tuning file are not well formed, or choose among options of another version, and were left out; "
+                     "run `heddle tune`", device->found.info.id, refused);
     tuned->choices_hash = hdi_choices_hash(&tuned->tuning.choices);
     tuned->known = true;
     return tuned;

@@ -1,8 +1,68 @@
 /* inflight.c: objects under submissions, and waiting for these. */
 #define _GNU_SOURCE
-#include "device/inflight.h"
+#include "device/recordings.h"
 #include <sched.h>
 #include <time.h>
+
+bool hdi_inflight_init(hdi_inflight *inflight, const hdi_inflight_functions *functions, hdi_backend_device *device,
+                       const hdi_host *host, const char *backend) {
+    hdi_link *lists[] = { &inflight->memories, &inflight->freed_memories, &inflight->kernels,
+                          &inflight->freed_kernels, &inflight->recordings, &inflight->freed_commands };
+    for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
+    inflight->functions = functions;
+    inflight->device = device;
+    inflight->host = host;
+    inflight->backend = backend;
+    return hdi_mutex_init(&inflight->kernels_lock);
+}
+
+void hdi_inflight_end(hdi_inflight *inflight) {
+    hdi_recordings_end(inflight);
+    hdi_used_collect(inflight->device, &inflight->freed_kernels, HDI_ALL_DONE, inflight->functions->end_kernel);
+    hdi_used_collect(inflight->device, &inflight->kernels, HDI_ALL_DONE, inflight->functions->end_kernel);
+    hdi_used_collect(inflight->device, &inflight->freed_memories, HDI_ALL_DONE, inflight->functions->end_memory);
+    hdi_used_collect(inflight->device, &inflight->memories, HDI_ALL_DONE, inflight->functions->end_memory);
+    hdi_mutex_free(&inflight->kernels_lock);
+}
+
+void hdi_inflight_done(hdi_inflight *inflight, uint64_t ticket) {
+    const uint64_t done = inflight->done = HDI_MAX(inflight->done, ticket);
+    hdi_recordings_collect(inflight);
+    hdi_used_collect(inflight->device, &inflight->freed_kernels, done, inflight->functions->end_kernel);
+    hdi_used_collect(inflight->device, &inflight->freed_memories, done, inflight->functions->end_memory);
+}
+
+/* ---- memory and kernels ---- */
+
+void hdi_inflight_add_memory(hdi_inflight *inflight, hdi_used *memory) {
+    memory->serial = ++inflight->serial;
+    memory->last_ticket = 0;
+    hdi_list_add(&inflight->memories, &memory->link);
+}
+
+void hdi_inflight_add_kernel(hdi_inflight *inflight, hdi_used *kernel) {
+    hdi_mutex_lock(&inflight->kernels_lock);
+    hdi_list_add(&inflight->kernels, &kernel->link);
+    hdi_mutex_unlock(&inflight->kernels_lock);
+}
+
+void hdi_inflight_free_memory(hdi_backend_device *device, hdi_memory *memory) {
+    hdi_inflight *inflight = (hdi_inflight *)(void *)device;
+    if (!memory) return;
+    hdi_used_move((hdi_used *)(void *)memory, &inflight->freed_memories);
+    hdi_used_collect(inflight->device, &inflight->freed_memories, inflight->done, inflight->functions->end_memory);
+}
+
+void hdi_inflight_free_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
+    hdi_inflight *inflight = (hdi_inflight *)(void *)device;
+    if (!kernel) return;
+    hdi_mutex_lock(&inflight->kernels_lock);
+    hdi_used_move((hdi_used *)(void *)kernel, &inflight->freed_kernels);
+    hdi_mutex_unlock(&inflight->kernels_lock);
+    hdi_used_collect(inflight->device, &inflight->freed_kernels, inflight->done, inflight->functions->end_kernel);
+}
+
+/* ---- what a submission uses ---- */
 
 void hdi_used_note(const hdi_submission *submission, uint64_t ticket) {
     for (uint32_t i = 0; i < submission->cmds->slot_count; i++) {
@@ -24,18 +84,23 @@ void hdi_used_after(const hdi_submission *submission, uint64_t done, uint64_t ou
     }
 }
 
-void hdi_used_free_later(hdi_used *object, hdi_link *dead) {
+void hdi_used_move(hdi_used *object, hdi_link *list) {
     hdi_list_remove(&object->link);
-    hdi_list_add(dead, &object->link);
+    hdi_list_add(list, &object->link);
 }
 
-void hdi_used_collect(hdi_backend_device *device, hdi_link *dead, uint64_t done, hdi_used_end end) {
-    for (hdi_link *at = dead->next, *next; at != dead; at = next) {
+void hdi_used_collect(hdi_backend_device *device, hdi_link *list, uint64_t done,
+                      void (*end)(hdi_backend_device *device, hdi_used *object)) {
+    for (hdi_link *at = list->next, *next; at != list; at = next) {
         next = at->next;
         hdi_used *object = HDI_OBJECT(at, hdi_used, link);
-        if (object->last_ticket <= done) end(device, object);
+        if (object->last_ticket > done) continue;
+        hdi_list_remove(&object->link);
+        end(device, object);
     }
 }
+
+/* ---- waiting ---- */
 
 uint64_t hdi_watched_ns(const hdi_found *found, uint64_t spent_ns) {
     enum { WATCHED_NS = 4000000 };
@@ -49,8 +114,8 @@ void hdi_nap(const hdi_found *found, uint64_t spent_ns, uint64_t left_ns) {
     else nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-hd_status hdi_wait_by_looks(hdi_backend_device *device, const hdi_found *found, hdi_poll poll, uint64_t ticket, uint64_t begun_ns,
-                            uint64_t timeout_ns, hd_error *error) {
+hd_status hdi_wait_by_looks(hdi_backend_device *device, const hdi_found *found, hdi_poll poll, uint64_t ticket,
+                            uint64_t begun_ns, uint64_t timeout_ns, hd_error *error) {
     const uint64_t asked = hdi_now_ns();
     for (;;) {
         bool done;

@@ -1,12 +1,13 @@
 /* translate.c: the constants of a kernel are those of its module, by their numbers. */
 #include "device/translate.h"
 
-static const uint32_t *constant_ids(uint32_t ids[HDI_MAX_SPEC]) {
+/* The kernel's module and constants; `ids` is room for their numbers. */
+static hdi_spirv_input input_of(const hdi_module *module, const hdi_kernel *kernel, uint32_t ids[HDI_MAX_SPEC]) {
+    const hdi_blob *blob = module->spirv;
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
-    return ids;
+    return (hdi_spirv_input){ .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry, .spec_ids = ids,
+                              .spec_values = kernel->spec, .spec_count = HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC), .checked = true };
 }
-
-static uint32_t constant_count(const hdi_kernel *kernel) { return HDI_MIN(kernel->spec_count, (uint32_t)HDI_MAX_SPEC); }
 
 /* Says what was refused; and what was not uses the kernel's bindings only. */
 static hd_status check(const char *backend, const hdi_module *module, const hdi_kernel *kernel, const hdi_spirv_printed *printed, hd_status status,
@@ -20,20 +21,19 @@ static hd_status check(const char *backend, const hdi_module *module, const hdi_
 
 hd_status hdi_translate_to_text(const hdi_host *host, const char *backend, const hdi_module *module, const hdi_kernel *kernel, const hdi_spirv_print_target *target,
                                 hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
-    const hdi_blob *blob = module->spirv;
     uint32_t ids[HDI_MAX_SPEC];
+    const hdi_spirv_input input = input_of(module, kernel, ids);
     hd_error refused = { 0 };
-    const hd_status status = hdi_spirv_print_checked(host->allocator, blob->words, blob->word_count * 4, blob->entry, constant_ids(ids), kernel->spec,
-                                                     constant_count(kernel), target, out_text, out_printed, &refused);
+    const hd_status status = hdi_spirv_print(host->allocator, &input, target, out_text, out_printed, &refused);
     return check(backend, module, kernel, out_printed, status, &refused, error);
 }
 
 hd_status hdi_translate_to_module(const hdi_host *host, const char *backend, const hdi_module *module, const hdi_kernel *kernel, uint32_t offers, uint32_t lanes,
                                   hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
-    const hdi_blob *blob = module->spirv;
     uint32_t ids[HDI_MAX_SPEC];
+    const hdi_spirv_input input = input_of(module, kernel, ids);
     hd_error refused = { 0 };
-    const hd_status status = hdi_spirv_kernel_module_checked(host->allocator, blob->words, blob->word_count * 4, blob->entry, constant_ids(ids), kernel->spec,
-                                                             constant_count(kernel), offers, lanes, out_module, out_printed, &refused);
+    const hdi_spirv_print_target target = { .offers = offers, .subgroup = lanes };
+    const hd_status status = hdi_spirv_kernel_module(host->allocator, &input, &target, out_module, out_printed, &refused);
     return check(backend, module, kernel, out_printed, status, &refused, error);
 }

@@ -63,8 +63,8 @@ static hd_status parse_line(const char *line, size_t bytes, unsigned number, hdi
         memcpy(caps->name, value, strlen(value) + 1);
         return HD_OK;
     }
-    if (strcmp(text, "choice") == 0) {
-        if (hdi_choices_read(value, strlen(value), &caps->choices)) return HD_OK;
+    if (strcmp(text, "choice") == 0 || strcmp(text, "options") == 0) {
+        if (hdi_choices_read(line, bytes, &caps->choices)) return HD_OK;
         return hdi_fail(error, HD_STATUS_PARSE, "line %u: not a choice of an option, or one too many", number);
     }
     uint64_t *field = find_field(caps, text);

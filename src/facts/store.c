@@ -11,7 +11,8 @@
  *   matmul half fixed_ns 8000 gflops 51000 gbytes_s 2100 samples 14 error 0.08
  *   curve matmul half 8010 1.1 40000 0.9
  *   write matmul half fixed_ns 9000 gbytes_s 10 samples 14 error 0.08
- *   choice matvec q4_0 rows 0 size 11 option dot_s4_c2 gain 1.12
+ *   options 1598724097
+ *   choice matvec q4_0 rows 0 size 11 option 101 gain 1.12
  *
  * A rate that is left out is one that takes no time. A curve follows the figure that it belongs to: pairs of what the line says,
  * in ns and rising, and the share of it that was measured there. */
@@ -148,7 +149,8 @@ static hdi_figure *find_figure(hdi_span *rest, hdi_tuning *t) {
 static bool read_line(hdi_span text, hdi_tuning *t) {
     hdi_span rest = text;
     const hdi_span word = hdi_word_next(&rest);
-    if (hdi_word_is(word, "choice")) return hdi_choices_read(rest.at, (size_t)(rest.end - rest.at), &t->choices);
+    if (hdi_word_is(word, "choice") || hdi_word_is(word, "options"))
+        return hdi_choices_read(text.at, (size_t)(text.end - text.at), &t->choices);
     const bool curve = hdi_word_is(word, "curve");
     hdi_figure figure, *into = find_figure(curve ? &rest : &text, t);
     if (curve) return into && read_curve(&rest, into);
@@ -167,8 +169,10 @@ static bool names(hdi_span text, const char *what, const char *name) {
 
 uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *t) {
     const char *const end = text + bytes;
+    const uint32_t table = t->choices.table;
     uint32_t refused = 0, number = 0;
     bool ours = true;
+    t->choices.table = 0;
     for (const char *at = text; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         hdi_span l = { at, stop ? stop : end };
@@ -177,6 +181,11 @@ uint32_t hdi_tuning_parse(const char *text, size_t bytes, hdi_tuning *t) {
         if (number < 4) ours = ours && (number == 0 ? hdi_word_is(l, HEADING) : number == 1 ? names(l, "machine", t->machine) : number == 2 ? names(l, "device", t->device) : names(l, "driver", t->driver));
         refused += number < 4 ? !ours : l.at < l.end && (!ours || !read_line(l, t));
         number++;
+    }
+    if (t->choices.table != table) { /* ids of another table: they mean something else here */
+        refused += t->choices.count;
+        t->choices.table = table;
+        t->choices.count = 0;
     }
     return refused;
 }

@@ -116,8 +116,10 @@ static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_
     if (status) return status;
     hd_kernel *kernel = hdi_alloc(&context->allocator, sizeof *kernel);
     if (!kernel) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
-    else kernel->user = hdi_user_kernel_new(&context->allocator, desc->spirv ? desc->spirv : file.data, desc->spirv ? desc->spirv_bytes : file.count,
-                                            desc->entry, desc->spec_ids, desc->spec_values, desc->spec_count, error);
+    const hdi_spirv_input input = { .module = desc->spirv ? desc->spirv : file.data, .bytes = desc->spirv ? desc->spirv_bytes : file.count,
+                                    .entry = desc->entry, .spec_ids = desc->spec_ids, .spec_values = desc->spec_values,
+                                    .spec_count = desc->spec_count };
+    if (kernel) kernel->user = hdi_user_kernel_new(&context->allocator, &input, error);
     hdi_free(&context->allocator, file.data, file.capacity);
     if (kernel && !kernel->user) {
         hdi_free(&context->allocator, kernel, sizeof *kernel);

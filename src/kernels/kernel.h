@@ -91,26 +91,50 @@ typedef struct hdi_request {
 /* ---- options (option.c): several right ways of computing one request ---- */
 
 /* A kernel's rules choose a module and constants for a request. Where other modules or constants compute it too, these are its
- * options, each with a name that stays: "tiled_64". Which one is fastest differs from device to device; what was measured is a
- * fact of the device (hdi_caps.choices). In exact mode the rules alone decide, so that choices change no bit. A choice that
- * does not fit a request, or is known to be wrong, is passed over for what the rules choose. */
-#define HDI_MENU_OPTIONS 48
-typedef struct hdi_menu {
+ * options: rows of one table. Which one is fastest differs from device to device; what was measured is a fact of the device
+ * (hdi_caps.choices). In exact mode the rules alone decide, so that choices change no bit. A choice that does not fit a request,
+ * or is known to be wrong, is passed over for what the rules choose. */
+typedef struct hdi_kernel_option {
+    uint16_t id;        /* not 0 */
+    uint16_t module;    /* hdi_module_id */
+    uint16_t native;    /* 1: of the C kernel, not of the GPU's */
+    uint16_t by_rules;  /* 1: fits only where its module's rules would choose it */
+    /* What the module takes, else 0: */
+    uint16_t workgroup; /* its width */
+    uint16_t subgroups; /* of a workgroup */
+    uint16_t tile_m, tile_n, part_m, part_n; /* what a workgroup computes; a subgroup's or an invocation's part of that */
+    uint16_t parts;     /* of K */
+    uint16_t groups;    /* workgroups for a unit of the device */
+    uint16_t keys;      /* read at once by an invocation */
+    uint16_t rate;      /* of a tile, in percent of the largest ones' */
+} hdi_kernel_option;
+const hdi_kernel_option *hdi_kernel_option_get(uint32_t id); /* NULL: there is none */
+/* The module's next row of the table; NULL begins, and ends. */
+const hdi_kernel_option *hdi_kernel_option_next(hdi_module_id module, const hdi_kernel_option *after);
+uint32_t hdi_kernel_options_digest(void); /* of the table: ids mean something only beside it */
+/* "matrix_128x160_k2", for people; returns `out`. */
+#define HDI_KERNEL_OPTION_TEXT 24
+char *hdi_kernel_option_text(const hdi_kernel_option *option, char out[HDI_KERNEL_OPTION_TEXT]);
+
+/* The options of requests of one class; the first is what the rules choose. */
+typedef struct hdi_class_options {
     hdi_class of;
     uint32_t  count;
-    char      names[HDI_MENU_OPTIONS][HDI_OPTION_NAME]; /* the first is what the rules choose */
-} hdi_menu;
+    const hdi_kernel_option *options[48];
+} hdi_class_options;
 /* Of all classes of a plan, as far as there is room. */
-#define HDI_MENUS 32
-typedef struct hdi_menus {
+typedef struct hdi_offer {
     uint32_t count;
-    hdi_menu items[HDI_MENUS];
-} hdi_menus;
-/* Names option `nth` of a request, 0 being what the rules choose. False: there is none, or it does not fit. */
-typedef bool (*hdi_option_fn)(const void *user, uint32_t nth, char out_name[HDI_OPTION_NAME]);
-/* Which of `count` options to take: the one that is chosen for the class, or 0. Adds all of them to `menus` (NULL: nobody asks). */
-uint32_t hdi_option_choose(const hdi_request *request, hdi_menus *menus, hdi_class of, uint32_t count, hdi_option_fn name_of, const void *user);
-extern const char hdi_because_measured[]; /* of a launch whose option was chosen; it has its name then */
+    hdi_class_options items[32];
+} hdi_offer;
+typedef bool (*hdi_kernel_option_fits)(const void *user, const hdi_kernel_option *option);
+/* The option to take: the one that is chosen for the class where it fits, else the rules' own (which may be NULL: no row of the
+ * table). Adds all that fit to `offer` (NULL: nobody asks). */
+const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of, const hdi_kernel_option *own,
+                                                  hdi_kernel_option_fits fits, const void *user, hdi_offer *offer);
+/* The same for kernels of which only the width of a workgroup varies, up to `most`. NULL: the usual width. */
+const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module, uint32_t usual,
+                                                 uint32_t most, hdi_offer *offer);
 
 /* ---- what comes back ---- */
 typedef struct hdi_use {
@@ -125,7 +149,7 @@ typedef struct hdi_launch {
     uint32_t    groups[3];
     uint64_t    flops, bytes;   /* least work, for timings and for cutting long work */
     const char *because;        /* static text: why this kernel */
-    char        option[HDI_OPTION_NAME]; /* that was chosen; "": what the rules took */
+    uint32_t    option;         /* id of the one that was chosen by what was measured; 0: what the rules took */
 } hdi_launch;
 
 /* Collects launches in order; each may depend on the ones before. Temporaries and constant tables get storages of
@@ -138,7 +162,7 @@ typedef struct hdi_lowering {
     uint32_t  (*constant)(void *user, const void *data, uint64_t bytes);
     uint32_t  (*zeros)(void *user, uint64_t bytes); /* zero when a launch begins, and left zero by it: all share it */
     void       *user;
-    hdi_menus  *menus;         /* gets the options of each request; NULL: nobody asks */
+    hdi_offer  *offer;         /* gets the options of each request; NULL: nobody asks */
 } hdi_lowering;
 /* A zeroed launch to be filled in, or NULL without memory. */
 hdi_launch *hdi_lowering_add(hdi_lowering *lowering);
@@ -175,19 +199,15 @@ bool hdi_product_is_refused(const hdi_caps *caps, const uint64_t sizes[4]); /* M
 /* May a matrix product's chain read the view? Its strides along the batch axes must be those of one axis. */
 bool hdi_matmul_takes_source(const hdi_tensor *view);
 
-/* One function for each family (its own .c file), called by hdi_kernels_lower. */
-hd_status hdi_lower_elementwise(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_top_k(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and log_softmax, cross_entropy */
-hd_status hdi_lower_norm(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
-hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, hd_error *error); /* and take_along, scatter_add, write_rows */
-hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+/* One function for each family (rules/), named in the operations' rows, called by hdi_kernels_lower. Operations that one of
+ * them takes are said in its file. */
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, ...) \
+    hd_status hdi_lower_##lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
+#include "program/op_table.inc"
+#undef HDI_OP
 /* What each pair turns a position, as 64-bit fractions of a turn (abi.h): dims / 2 pairs of words. The same bits on every
  * host. False where one is not finite, or more than 2^31 turns. 0 for theta and frequency_scale means their defaults. */
 bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words);
-hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error);
 
 /* ---- CPU forms (kernels/cpu/), found through the table ---- */
 /* Which instruction set this process may use: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The files cpu/<module>.c are built

@@ -1,25 +1,20 @@
 /* lower.c: sends a request to its family's rules, and says what each family takes besides dense operands. */
 #include "kernels/kernel.h"
 
-static hd_status lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    switch (request->op) {
-    case HDI_OP_COPY: return hdi_lower_elementwise(request, lowering, error);
-    case HDI_OP_MATMUL: return hdi_lower_matmul(request, lowering, error);
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT:
-        return hdi_lower_reduce(request, lowering, error);
-    case HDI_OP_TOP_K: return hdi_lower_top_k(request, lowering, error);
-    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: case HDI_OP_CROSS_ENTROPY:
-        return hdi_lower_softmax(request, lowering, error);
-    case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: return hdi_lower_norm(request, lowering, error);
-    case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: case HDI_OP_SCATTER_ADD: case HDI_OP_WRITE_ROWS:
-    case HDI_OP_CAST: /* of a quantised tensor; other casts are element-wise */
-        return hdi_lower_gather(request, lowering, error);
-    case HDI_OP_ROPE: return hdi_lower_rope(request, lowering, error);
-    case HDI_OP_ATTENTION: return hdi_lower_attention(request, lowering, error);
-    default: break;
-    }
+hd_status hdi_lower_none(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    (void)lowering;
     const char *name = hdi_op_get(request->op).name;
     return hdi_fail(error, HD_STATUS_INTERNAL, "no kernel family computes `%s`", name ? name : "?");
+}
+
+static hd_status lower(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
+    static hd_status (*const rules[HDI_OP_COUNT])(const hdi_request *, hdi_lowering *, hd_error *) = {
+        hdi_lower_none,
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, ...) hdi_lower_##lower,
+#include "program/op_table.inc"
+#undef HDI_OP
+    };
+    return rules[(unsigned)request->op < HDI_OP_COUNT ? request->op : HDI_OP_NONE](request, lowering, error);
 }
 
 /* The first kernel from launch `first` on that is wrong on the device, or NULL. */
@@ -44,8 +39,10 @@ hd_status hdi_kernels_lower(const hdi_request *request, hdi_lowering *lowering, 
     const hdi_variant variant = hdi_variant_of(wrong);
     char text[HDI_VARIANT_TEXT];
     const uint64_t found = variant.forms & request->caps->wrong[variant.module % HDI_CAPS_MODULES][variant.exact];
-    return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the kernel %s gives wrong results on %s, as a known answer showed, and no other computes this; run `heddle verify`",
-                    hdi_variant_text((hdi_variant){ variant.module, variant.exact, found }, text), request->caps->name);
+    return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                    "the kernel %s gives wrong results on %s, as a known answer showed, and no other computes this; run "
+                    "`heddle verify`", hdi_variant_text((hdi_variant){ variant.module, variant.exact, found }, text),
+                    request->caps->name);
 }
 
 bool hdi_kernels_take_view(hdi_op op, uint32_t operand) {

@@ -1,34 +1,147 @@
-/* option.c: the options of a request: which one is taken, and, for those who measure them, which there are. Pure. */
+/* option.c: the table of options, and which of them a request takes. Pure. */
 #include "kernels/kernel.h"
+#include <stdio.h>
 
-const char hdi_because_measured[] = "it was measured to be the fastest here";
+/* ---- the table ---- */
 
-/* The menu of a class, made where it is new; NULL where there is no room. */
-static hdi_menu *menu_of(hdi_menus *menus, hdi_class of) {
-    for (uint32_t i = 0; i < menus->count; i++)
-        if (hdi_class_equal(menus->items[i].of, of)) return &menus->items[i];
-    if (menus->count == HDI_MENUS) return NULL;
-    hdi_menu *menu = &menus->items[menus->count++];
-    *menu = (hdi_menu){ .of = of };
-    return menu;
+/* An id is never used again for something else; files that hold ids say of which table they are (its digest). */
+#define OPTION(number, code, ...) { .id = (number), .module = HDI_MODULE_##code, __VA_ARGS__ }
+#define DOT(id, s, c) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_n = (c))
+#define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
+#define MATRIX(n, m, c, pm, pn, r, k) OPTION(n, MATMUL_MATRIX, .tile_m = (m), .tile_n = (c), .part_m = (pm), .part_n = (pn), \
+                                             .rate = (r), .parts = (k), .by_rules = (k) == 3)
+#define MATRIX_PARTS(n, m, c, pm, pn, r) MATRIX(n, m, c, pm, pn, r, 1), MATRIX(n + 1, m, c, pm, pn, r, 2), \
+                                         MATRIX(n + 2, m, c, pm, pn, r, 3), MATRIX(n + 3, m, c, pm, pn, r, 4)
+#define TENSOR(id, m, c) OPTION(id, MATMUL_TENSOR, .tile_m = (m), .tile_n = (c), .workgroup = 256)
+#define VECTOR(id, w, c) OPTION(id, MATVEC, .workgroup = (w), .tile_n = (c))
+#define NATIVE_VECTOR(id, c, rule) OPTION(id, MATVEC, .native = 1, .by_rules = (rule), .workgroup = 1, .tile_n = (c))
+#define AMX(id, c) OPTION(id, MATMUL_AMX, .native = 1, .tile_n = (c))
+#define TILE(id, t, p, w) OPTION(id, MATMUL_TILED, .tile_m = (t), .tile_n = (t), .part_m = (p), .part_n = (p), .workgroup = (w))
+#define NATIVE_TILE(id, m, c, rule) OPTION(id, MATMUL_TILED, .native = 1, .by_rules = (rule), .tile_m = (m), .tile_n = (c))
+#define PARTED(id, g, k) OPTION(id, ATTENTION_SUBGROUP, .groups = (g), .keys = (k))
+#define QUERIES(id, rows) OPTION(id, ATTENTION, .tile_m = (rows))
+#define WIDTH(id, code, w) OPTION(id, code, .workgroup = (w))
+#define NATIVE_WIDTH(id, code, w) OPTION(id, code, .native = 1, .workgroup = (w))
+
+static const hdi_kernel_option table[] = {
+    /* subgroups of a workgroup, columns of each */
+    DOT(101, 4, 2), DOT(102, 4, 4), DOT(103, 8, 2), DOT(104, 8, 4), DOT(105, 16, 2), DOT(106, 16, 4),
+    /* width and columns of a workgroup */
+    SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2), SUBGROUP(116, 256, 4),
+    OPTION(120, MATMUL_LIBRARY, .native = 0),
+    /* tile of a workgroup, of a subgroup; how much of the largest ones' rate it reaches, in percent. Each with 1 to 4 parts of K.
+     * The chunks of 8 halves of a tile are a multiple of its invocations. */
+    MATRIX_PARTS(131, 128, 160, 32, 80, 100), MATRIX_PARTS(135, 128, 128, 64, 32, 100), MATRIX_PARTS(139, 128, 80, 32, 80, 70),
+    MATRIX_PARTS(143, 64, 128, 32, 32, 70), MATRIX_PARTS(147, 64, 64, 32, 32, 55), MATRIX_PARTS(151, 32, 64, 16, 32, 35),
+    /* tile of a workgroup */
+    TENSOR(161, 128, 256), TENSOR(162, 128, 128), TENSOR(163, 64, 64),
+    /* width and columns of a workgroup */
+    VECTOR(171, 64, 2), VECTOR(172, 64, 4), VECTOR(173, 64, 8), VECTOR(174, 128, 4), VECTOR(175, 128, 8), VECTOR(176, 128, 32),
+    VECTOR(177, 256, 8), VECTOR(178, 256, 32), VECTOR(179, 256, 64),
+    /* columns at once; 1: only the rules take it */
+    NATIVE_VECTOR(181, 32, 0), NATIVE_VECTOR(182, 64, 0), NATIVE_VECTOR(183, 96, 1), NATIVE_VECTOR(184, 128, 0),
+    NATIVE_VECTOR(185, 160, 1), NATIVE_VECTOR(186, 192, 1), NATIVE_VECTOR(187, 224, 1), NATIVE_VECTOR(188, 256, 0),
+    AMX(191, 256), AMX(192, 128), AMX(193, 64), AMX(194, 32),
+    /* tile of a workgroup, of an invocation; width of the workgroup */
+    TILE(201, 128, 8, 256), TILE(202, 64, 4, 256), TILE(203, 32, 4, 64), TILE(204, 16, 2, 64),
+    /* tile of a workgroup, from large to small; 1: only the rules take it */
+    NATIVE_TILE(211, 192, 512, 0), NATIVE_TILE(212, 192, 256, 0), NATIVE_TILE(213, 96, 512, 0), NATIVE_TILE(214, 96, 256, 0),
+    NATIVE_TILE(215, 96, 128, 1), NATIVE_TILE(216, 48, 256, 0), NATIVE_TILE(217, 48, 128, 0), NATIVE_TILE(218, 48, 64, 1),
+    NATIVE_TILE(219, 24, 128, 0), NATIVE_TILE(220, 24, 64, 0),
+    OPTION(301, ATTENTION_MATRIX, .native = 0),
+    /* workgroups for a unit of the device, keys that an invocation reads at once */
+    PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2), PARTED(317, 8, 2),
+    /* query rows of a workgroup */
+    QUERIES(321, 1), QUERIES(322, 2), QUERIES(323, 4), QUERIES(324, 8), QUERIES(325, 16), QUERIES(326, 32),
+    /* width of a workgroup */
+    WIDTH(401, ELEMENTWISE, 64), WIDTH(402, ELEMENTWISE, 128), WIDTH(403, ELEMENTWISE, 256), WIDTH(404, ELEMENTWISE, 512),
+    NATIVE_WIDTH(411, ELEMENTWISE, 1024), NATIVE_WIDTH(412, ELEMENTWISE, 4096), NATIVE_WIDTH(413, ELEMENTWISE, 16384),
+    WIDTH(501, REDUCE, 64), WIDTH(502, REDUCE, 128), WIDTH(503, REDUCE, 256),
+    WIDTH(511, SOFTMAX, 64), WIDTH(512, SOFTMAX, 128), WIDTH(513, SOFTMAX, 256),
+    WIDTH(521, NORM, 64), WIDTH(522, NORM, 128), WIDTH(523, NORM, 256),
+};
+
+const hdi_kernel_option *hdi_kernel_option_get(uint32_t id) {
+    for (uint32_t i = 0; i < HDI_COUNT(table); i++)
+        if (table[i].id == id) return &table[i];
+    return NULL;
 }
 
-static void add_name(hdi_menu *menu, const char *name) {
-    for (uint32_t i = 0; i < menu->count; i++)
-        if (strcmp(menu->names[i], name) == 0) return;
-    if (menu->count < HDI_MENU_OPTIONS) memcpy(menu->names[menu->count++], name, HDI_OPTION_NAME);
+const hdi_kernel_option *hdi_kernel_option_next(hdi_module_id module, const hdi_kernel_option *after) {
+    for (const hdi_kernel_option *o = after ? after + 1 : table; o < table + HDI_COUNT(table); o++)
+        if (o->module == module) return o;
+    return NULL;
 }
 
-uint32_t hdi_option_choose(const hdi_request *request, hdi_menus *menus, hdi_class of, uint32_t count, hdi_option_fn name_of, const void *user) {
-    const char *wanted = hdi_choices_find(&request->caps->choices, of);
-    hdi_menu *menu = NULL;
-    if (request->math == HD_MATH_EXACT || (!wanted && !menus)) return 0;
-    if (menus) menu = menu_of(menus, of);
-    for (uint32_t nth = 0; nth < count; nth++) {
-        char name[HDI_OPTION_NAME] = { 0 };
-        if (!name_of(user, nth, name)) continue;
-        if (menu) add_name(menu, name);
-        if (wanted && strcmp(wanted, name) == 0) return nth; /* a menu is for those who choose nothing */
-    }
-    return 0;
+uint32_t hdi_kernel_options_digest(void) { return (uint32_t)hdi_hash(HDI_HASH_START, table, sizeof table); }
+
+static void add_number(char *out, const char *before, uint32_t number) {
+    const size_t used = strlen(out);
+    if (number > 0) snprintf(out + used, HDI_KERNEL_OPTION_TEXT - used, "%s%u", used > 0 ? before : before + 1, number);
+}
+
+char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPTION_TEXT]) {
+    static const char *const names[HDI_MODULE_COUNT] = {
+        [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATMUL_LIBRARY] = "library",
+        [HDI_MODULE_MATMUL_MATRIX] = "matrix", [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATVEC] = "vector",
+        [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_TILED] = "tiled", [HDI_MODULE_ATTENTION_MATRIX] = "matrix",
+        [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
+    snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
+    add_number(out, "_s", o->subgroups);
+    if (o->tile_m == 0) add_number(out, "_w", o->workgroup);
+    add_number(out, "_", o->tile_m);
+    add_number(out, o->tile_m > 0 ? "x" : "_c", o->tile_n);
+    add_number(out, "_g", o->groups);
+    add_number(out, "_k", o->parts);
+    add_number(out, "_k", o->keys);
+    return out;
+}
+
+/* ---- the choice ---- */
+
+/* The options of a class, made where it is new; NULL where there is no room. */
+static hdi_class_options *options_of(hdi_offer *offer, hdi_class of) {
+    for (uint32_t i = 0; i < offer->count; i++)
+        if (hdi_class_equal(offer->items[i].of, of)) return &offer->items[i];
+    if (offer->count == HDI_COUNT(offer->items)) return NULL;
+    hdi_class_options *class = &offer->items[offer->count++];
+    *class = (hdi_class_options){ .of = of };
+    return class;
+}
+
+static void add(hdi_class_options *class, const hdi_kernel_option *option) {
+    for (uint32_t i = 0; i < class->count; i++)
+        if (class->options[i] == option) return;
+    if (class->count < HDI_COUNT(class->options)) class->options[class->count++] = option;
+}
+
+const hdi_kernel_option *hdi_kernel_option_choose(const hdi_request *request, hdi_class of, const hdi_kernel_option *own,
+                                                  hdi_kernel_option_fits fits, const void *user, hdi_offer *offer) {
+    const hdi_choices *choices = &request->caps->choices;
+    if (request->math == HD_MATH_EXACT) return own;
+    const uint32_t id = hdi_choices_find(choices, of);
+    const hdi_kernel_option *chosen = id && choices->table == hdi_kernel_options_digest() ? hdi_kernel_option_get(id) : NULL;
+    hdi_class_options *class = offer && own ? options_of(offer, of) : NULL;
+    if (class) add(class, own);
+    for (uint32_t i = 0; class && i < HDI_COUNT(table); i++)
+        if (fits(user, &table[i])) add(class, &table[i]);
+    return chosen && chosen != own && fits(user, chosen) ? chosen : own;
+}
+
+typedef struct widths {
+    uint32_t module, native, most;
+} widths;
+
+static bool width_fits(const void *user, const hdi_kernel_option *option) {
+    const widths *w = user;
+    return option->module == w->module && option->native == w->native && option->workgroup <= w->most;
+}
+
+const hdi_kernel_option *hdi_kernel_width_choose(const hdi_request *request, hdi_class of, hdi_module_id module, uint32_t usual,
+                                                 uint32_t most, hdi_offer *offer) {
+    const widths w = { module, request->caps->native_kernels != 0, most };
+    const hdi_kernel_option *own = NULL;
+    while ((own = hdi_kernel_option_next(module, own)) && (own->workgroup != usual || own->native != w.native)) {}
+    const hdi_kernel_option *option = hdi_kernel_option_choose(request, of, own, width_fits, &w, offer);
+    return option == own ? NULL : option;
 }

@@ -6,13 +6,19 @@ bool hdi_rows_has(const hdi_request *request, uint32_t operand) {
     return operand < request->input_count && request->inputs[operand].dtype != HD_DTYPE_NONE;
 }
 
-hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error) {
+hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to, hdi_lowering *lowering,
+                         hd_error *error) {
+    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = chain, .caps = request->caps,
+                               .math = request->math };
+    return hdi_lower_elementwise(&copy, lowering, error);
+}
+
+hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering,
+                        hd_error *error) {
     hdi_chain chain = { .step_count = 1, .input_count = 1 };
     chain.steps[0] = (hdi_step){ HDI_STEP_COPY, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, from->dtype, 0 };
     chain.inputs[0] = *from;
-    const hdi_request copy = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *to, .chain = &chain, .caps = request->caps,
-                               .math = request->math };
-    return hdi_lower_elementwise(&copy, lowering, error);
+    return hdi_rows_chain(request, &chain, to, lowering, error);
 }
 
 hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error) {
@@ -45,23 +51,13 @@ uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
     return workgroup;
 }
 
-static const char *const width_names[] = { "", "w64", "w128", "w256" }; /* 64 << (nth - 1) */
-
-static bool name_width(const void *user, uint32_t nth, char out[HDI_OPTION_NAME]) {
-    const uint32_t most = hdi_rows_workgroup(user), width = nth ? 32u << nth : most;
-    for (uint32_t i = 1; i < HDI_COUNT(width_names); i++)
-        if (width == 32u << i && width <= most) return memcpy(out, width_names[i], strlen(width_names[i]) + 1) != NULL;
-    return false;
-}
-
-void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch) {
-    launch->workgroup = hdi_rows_workgroup(request->caps);
-    if (request->caps->native_kernels) return;
-    const uint32_t nth = hdi_option_choose(request, menus, hdi_class_of(family, x->dtype, rows, n), HDI_COUNT(width_names), name_width, request->caps);
-    if (nth == 0) return;
-    launch->workgroup = 32u << nth;
-    launch->option = width_names[nth];
-    launch->because = hdi_because_measured;
+void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
+                     hdi_offer *offer, hdi_rows_launch *launch) {
+    const uint32_t usual = hdi_rows_workgroup(request->caps);
+    const hdi_class class = hdi_class_of(kind, x->dtype, rows, n);
+    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, launch->module, usual, usual, offer);
+    launch->workgroup = option ? option->workgroup : usual;
+    launch->option = option ? option->id : 0;
 }
 
 static hd_status bind(const hdi_request *request, hdi_launch *launch, const hdi_tensor *tensor, uint32_t access, hd_error *error) {
@@ -112,6 +108,6 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     launch->flops = from->flops;
     launch->bytes = from->bytes > 0 ? from->bytes : operand_bytes(from);
     launch->because = from->because;
-    if (from->option) memcpy(launch->option, from->option, strlen(from->option) + 1); /* a name that fits: kernel.h */
+    launch->option = from->option;
     return status;
 }

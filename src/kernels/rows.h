@@ -6,6 +6,9 @@
 
 /* An optional operand that is there. */
 bool hdi_rows_has(const hdi_request *request, uint32_t operand);
+/* Appends an element-wise chain for the request: a launch of its own, or several. */
+hd_status hdi_rows_chain(const hdi_request *request, const hdi_chain *chain, const hdi_tensor *to, hdi_lowering *lowering,
+                         hd_error *error);
 /* Appends a copy of `from` to `to`, of equal shape and type; both may have any strides. */
 hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, const hdi_tensor *to, hdi_lowering *lowering, hd_error *error);
 /* A dense tensor in a temporary storage of its own. */
@@ -17,7 +20,7 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
 typedef struct hdi_rows_launch {
     uint32_t          module, workgroup, subgroup; /* subgroup: as demanded, 0: any */
-    const char       *option;                      /* that was chosen, or NULL */
+    uint32_t          option;                      /* that was chosen, or 0 */
     const hdi_tensor *inputs[7];
     uint32_t          input_count, written_from; /* inputs from this one on are written too; 0: none are */
     const hdi_tensor *out;
@@ -32,8 +35,9 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch
 /* The workgroup that hdi_rows_add takes for 0. */
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
 /* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the launch's
- * workgroup, and its option and `because` where one was chosen by what was measured. */
-void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch);
+ * workgroup, and its option where one was chosen by what was measured. */
+void hdi_rows_choose(const hdi_request *request, hdi_class_kind kind, const hdi_tensor *x, uint64_t rows, uint64_t n,
+                     hdi_offer *offer, hdi_rows_launch *launch);
 
 /* The PAGE constant (abi.h) of a pool [N,R,...]; R is a power of two. */
 static inline uint32_t hdi_rows_page(const hdi_tensor *pool) {

@@ -7,7 +7,8 @@ hdl_value hdl_eval(hdl_chat_run *run, const hdl_node *node) {
     hdl_value value = hdl_none();
     if (!hdl_chat_step(run, 1)) return value;
     run->at = node->at;
-    if (++run->depth > HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, node->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    if (++run->depth > HDL_MAX_CHAT_NESTING)
+        hdl_chat_fail(run, HD_STATUS_LIMIT, node->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
     else value = eval_node(run, node);
     run->depth--;
     return hdl_chat_stopped(run) ? hdl_none() : value;
@@ -40,7 +41,8 @@ static hdl_value added(hdl_chat_run *run, hdl_value a, hdl_value b) {
     if (!hdl_chat_step(run, count)) return hdl_none();
     const hdl_value list = hdl_list_value(run, a.kind, count);
     if (hdl_chat_stopped(run)) return list;
-    for (size_t i = 0; i < count; i++) list.as.list->items[i] = i < a.as.list->count ? a.as.list->items[i] : b.as.list->items[i - a.as.list->count];
+    for (size_t i = 0; i < count; i++)
+        list.as.list->items[i] = i < a.as.list->count ? a.as.list->items[i] : b.as.list->items[i - a.as.list->count];
     return list;
 }
 
@@ -79,8 +81,11 @@ static hdl_value eval_binary(hdl_chat_run *run, const hdl_node *node) {
     static const char *const words[] = { "+", "-", "*", "//", "%" };
     char shown[HDL_QUOTE];
     const hdl_value *undefined = hdl_is(a, HDL_IS_UNDEFINED) ? &a : hdl_is(b, HDL_IS_UNDEFINED) ? &b : NULL;
-    if (undefined) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(undefined->as.text, shown));
-    else hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s %s %s cannot be worked out,", hdl_kind_name(a), words[node->op], hdl_kind_name(b));
+    if (undefined)
+        hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(undefined->as.text, shown));
+    else
+        hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s %s %s cannot be worked out,", hdl_kind_name(a),
+                      words[node->op], hdl_kind_name(b));
     return a;
 }
 
@@ -157,7 +162,8 @@ static hdl_value eval_list(hdl_chat_run *run, const hdl_node *node) {
     for (const hdl_node *item = node->list; item; item = item->next) count++;
     const hdl_value list = hdl_list_value(run, node->kind == HDL_NODE_LIST ? HDL_IS_LIST : HDL_IS_TUPLE, count);
     size_t i = 0;
-    for (const hdl_node *item = node->list; item && !hdl_chat_stopped(run); item = item->next) list.as.list->items[i++] = hdl_eval(run, item);
+    for (const hdl_node *item = node->list; item && !hdl_chat_stopped(run); item = item->next)
+        list.as.list->items[i++] = hdl_eval(run, item);
     return list;
 }
 
@@ -165,7 +171,8 @@ static hdl_value eval_map(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value map = hdl_map_value(run, HDL_IS_MAP);
     for (const hdl_node *pair = node->list; pair && !hdl_chat_stopped(run); pair = pair->next) {
         const hdl_value key = hdl_eval(run, pair->a), value = hdl_eval(run, pair->b);
-        if (!hdl_chat_stopped(run) && !hdl_is(key, HDL_IS_TEXT)) hdl_chat_unsupported(run, pair->at, "the key of a map,", hdl_text(hdl_kind_name(key)));
+        if (!hdl_chat_stopped(run) && !hdl_is(key, HDL_IS_TEXT))
+            hdl_chat_unsupported(run, pair->at, "the key of a map,", hdl_text(hdl_kind_name(key)));
         if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key.as.text, value);
     }
     return map;
@@ -199,14 +206,18 @@ const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) {
 hdl_span hdl_text_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, hdl_span fallback) {
     const hdl_value *given = hdl_arg(args, place, name);
     if (!given || (hdl_is(*given, HDL_IS_NONE) && !fallback.bytes)) return fallback;
-    if (!hdl_is(*given, HDL_IS_TEXT)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a text,", name, hdl_kind_name(*given));
+    if (!hdl_is(*given, HDL_IS_TEXT))
+        hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a text,", name,
+                      hdl_kind_name(*given));
     return hdl_is(*given, HDL_IS_TEXT) ? given->as.text : fallback;
 }
 
 int64_t hdl_number_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, int64_t fallback) {
     const hdl_value *given = hdl_arg(args, place, name);
     if (!given) return fallback;
-    if (!hdl_is_number(*given)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a number,", name, hdl_kind_name(*given));
+    if (!hdl_is_number(*given))
+        hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a number,", name,
+                      hdl_kind_name(*given));
     return hdl_is_number(*given) ? given->as.number : fallback;
 }
 
@@ -228,7 +239,8 @@ static hdl_value call_macro(hdl_chat_run *run, const hdl_node *macro, hdl_args *
         name[parameter->text.count] = 0;
         const hdl_value *given = hdl_arg(args, place++, name);
         run->scope = &scope; /* a default may name an earlier parameter */
-        hdl_bind(run, &scope, parameter->text, given ? *given : parameter->a ? hdl_eval(run, parameter->a) : hdl_undefined(parameter->text));
+        const hdl_value otherwise = given ? *given : hdl_undefined(parameter->text);
+        hdl_bind(run, &scope, parameter->text, !given && parameter->a ? hdl_eval(run, parameter->a) : otherwise);
         run->scope = outer;
     }
     run->scope = &scope;
@@ -255,28 +267,22 @@ static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node) {
     if (method) result = hdl_method(run, node->at, node->a->text, called, &args);
     else if (hdl_is(called, HDL_IS_MACRO)) result = call_macro(run, called.as.macro, &args);
     else if (hdl_is(called, HDL_IS_FUNCTION)) result = hdl_function(run, node->at, called.as.number, &args);
-    else if (hdl_is(called, HDL_IS_UNDEFINED)) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(called.as.text, shown));
+    else if (hdl_is(called, HDL_IS_UNDEFINED))
+        hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(called.as.text, shown));
     else hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s cannot be called,", hdl_kind_name(called));
     hdl_check_args(run, node->at, &args);
     return result;
 }
 
+/* A filter or a test of a value. */
 static hdl_value eval_filter(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value v = hdl_eval(run, node->a);
     hdl_args args = hdl_eval_args(run, node->list);
     if (hdl_chat_stopped(run)) return v;
-    const hdl_value result = hdl_filter(run, node->at, node->text, v, &args);
+    const hdl_value result = node->kind == HDL_NODE_FILTER ? hdl_filter(run, node->at, node->text, v, &args)
+                                                           : hdl_bool(hdl_test(run, node->at, node->text, v, &args));
     hdl_check_args(run, node->at, &args);
     return result;
-}
-
-static hdl_value eval_test(hdl_chat_run *run, const hdl_node *node) {
-    const hdl_value v = hdl_eval(run, node->a);
-    hdl_args args = hdl_eval_args(run, node->list);
-    if (hdl_chat_stopped(run)) return v;
-    const bool result = hdl_test(run, node->at, node->text, v, &args);
-    hdl_check_args(run, node->at, &args);
-    return hdl_bool(result);
 }
 
 static hdl_value eval_negated(hdl_chat_run *run, const hdl_node *node) {
@@ -298,8 +304,7 @@ static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
     case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_item(run, node->at, a, hdl_eval(run, node->b));
     case HDL_NODE_SLICE: return eval_slice(run, node);
     case HDL_NODE_CALL: return eval_call(run, node);
-    case HDL_NODE_FILTER: return eval_filter(run, node);
-    case HDL_NODE_TEST: return eval_test(run, node);
+    case HDL_NODE_FILTER: case HDL_NODE_TEST: return eval_filter(run, node);
     case HDL_NODE_NEGATE:
     case HDL_NODE_PLUS: return eval_negated(run, node);
     case HDL_NODE_NOT: return hdl_bool(!hdl_true(hdl_eval(run, node->a)));

@@ -30,27 +30,25 @@ static hdl_node *binary(hdl_parser *p, uint32_t at, hdl_op op, hdl_node *a, hdl_
     return node;
 }
 
+/* a op b op c ..., from the left; `next` parses each operand. */
+static hdl_node *parse_chain(hdl_parser *p, const operator *list, uint32_t count, hdl_node *(*next)(hdl_parser *p)) {
+    hdl_node *a = next(p);
+    hdl_op op;
+    for (uint32_t at = p->word.at; take_operator(p, list, count, &op); at = p->word.at) a = binary(p, at, op, a, next(p));
+    return a;
+}
+
+static hdl_node *parse_factor(hdl_parser *p) { return parse_unary(p, true); }
 static hdl_node *parse_product(hdl_parser *p) {
     static const operator list[] = { { "*", HDL_OP_MUL }, { "//", HDL_OP_FLOOR }, { "%", HDL_OP_MOD } };
-    hdl_node *a = parse_unary(p, true);
-    hdl_op op;
-    for (uint32_t at = p->word.at; take_operator(p, list, 3, &op); at = p->word.at) a = binary(p, at, op, a, parse_unary(p, true));
+    hdl_node *a = parse_chain(p, list, 3, parse_factor);
     if (is_sign(p, "/") || is_sign(p, "**")) hdl_chat_unsupported(p->run, p->word.at, "operator", p->word.text);
     return a;
 }
-
-static hdl_node *parse_join(hdl_parser *p) {
-    hdl_node *a = parse_product(p);
-    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_SIGN, "~"); at = p->word.at) a = binary(p, at, HDL_OP_JOIN, a, parse_product(p));
-    return a;
-}
-
+static hdl_node *parse_join(hdl_parser *p) { return parse_chain(p, &(operator){ "~", HDL_OP_JOIN }, 1, parse_product); }
 static hdl_node *parse_sum(hdl_parser *p) {
     static const operator list[] = { { "+", HDL_OP_ADD }, { "-", HDL_OP_SUB } };
-    hdl_node *a = parse_join(p);
-    hdl_op op;
-    for (uint32_t at = p->word.at; take_operator(p, list, 2, &op); at = p->word.at) a = binary(p, at, op, a, parse_join(p));
-    return a;
+    return parse_chain(p, list, 2, parse_join);
 }
 
 static bool take_comparison(hdl_parser *p, hdl_op *out_op) {
@@ -80,22 +78,21 @@ static hdl_node *parse_comparison(hdl_parser *p) {
 static hdl_node *parse_not(hdl_parser *p) {
     const uint32_t at = p->word.at;
     if (!enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
-    hdl_node *node = hdl_parse_skip(p, HDL_WORD_NAME, "not") ? hdl_parse_node(p, HDL_NODE_NOT, at, parse_not(p), NULL) : parse_comparison(p);
+    hdl_node *node = hdl_parse_skip(p, HDL_WORD_NAME, "not") ? hdl_parse_node(p, HDL_NODE_NOT, at, parse_not(p), NULL)
+                                                             : parse_comparison(p);
     p->depth--;
     return node;
 }
 
-static hdl_node *parse_and(hdl_parser *p) {
-    hdl_node *a = parse_not(p);
-    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "and"); at = p->word.at) a = hdl_parse_node(p, HDL_NODE_AND, at, a, parse_not(p));
+/* The same of a word that is no operator on values. */
+static hdl_node *parse_words(hdl_parser *p, const char *word, hdl_node_kind kind, hdl_node *(*next)(hdl_parser *p)) {
+    hdl_node *a = next(p);
+    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, word); at = p->word.at)
+        a = hdl_parse_node(p, kind, at, a, next(p));
     return a;
 }
-
-hdl_node *hdl_parse_or(hdl_parser *p) {
-    hdl_node *a = parse_and(p);
-    for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "or"); at = p->word.at) a = hdl_parse_node(p, HDL_NODE_OR, at, a, parse_and(p));
-    return a;
-}
+static hdl_node *parse_and(hdl_parser *p) { return parse_words(p, "and", HDL_NODE_AND, parse_not); }
+hdl_node *hdl_parse_or(hdl_parser *p) { return parse_words(p, "or", HDL_NODE_OR, parse_and); }
 
 hdl_node *hdl_parse_expression(hdl_parser *p) {
     if (!enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, p->word.at, NULL, NULL);
@@ -261,7 +258,9 @@ static hdl_node *parse_postfix(hdl_parser *p, hdl_node *node) {
 
 /* What a test takes without brackets: "is divisibleby 3". */
 static bool begins_test_argument(const hdl_parser *p) {
-    if (p->word.kind == HDL_WORD_NAME) return !is_name(p, "else") && !is_name(p, "or") && !is_name(p, "and") && !is_name(p, "is") && !is_name(p, "if") && !is_name(p, "not") && !is_name(p, "in");
+    if (p->word.kind == HDL_WORD_NAME)
+        return !is_name(p, "else") && !is_name(p, "or") && !is_name(p, "and") && !is_name(p, "is") &&
+               !is_name(p, "if") && !is_name(p, "not") && !is_name(p, "in");
     return p->word.kind == HDL_WORD_NUMBER || p->word.kind == HDL_WORD_TEXT || is_sign(p, "[") || is_sign(p, "{");
 }
 

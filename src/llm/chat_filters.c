@@ -18,7 +18,9 @@ static hdl_value trim(const filtered *f) {
 static hdl_value length(const filtered *f) { return hdl_number(hdl_length(f->run, f->at, f->v)); }
 static hdl_value upper(const filtered *f) { return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_UPPER)); }
 static hdl_value lower(const filtered *f) { return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_LOWER)); }
-static hdl_value capitalize(const filtered *f) { return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_CAPITALIZE)); }
+static hdl_value capitalize(const filtered *f) {
+    return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_CAPITALIZE));
+}
 
 static hdl_value default_value(const filtered *f) {
     const hdl_value *other = hdl_arg(f->args, 0, "default_value"), *also_false = hdl_arg(f->args, 1, "boolean");
@@ -38,13 +40,15 @@ static hdl_value tojson(const filtered *f) {
     const hdl_value *indent = hdl_arg(f->args, 0, "indent");
     const bool indents = indent && !hdl_is(*indent, HDL_IS_NONE);
     const int64_t blanks = indents ? hdl_number_arg(f->run, f->at, f->args, 0, "indent", 0) : -1;
-    if (indents && (blanks < 0 || blanks > 16)) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "JSON with %lld blanks a level", (long long)blanks);
+    if (indents && (blanks < 0 || blanks > 16))
+        hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "JSON with %lld blanks a level", (long long)blanks);
     hdl_put_json(f->run, &sink, f->at, f->v, blanks, 0);
     return hdl_text_value(hdl_sunk(&sink));
 }
 
 static hdl_value replace(const filtered *f) {
-    const hdl_span old = hdl_text_arg(f->run, f->at, f->args, 0, "old", hdl_text("")), with = hdl_text_arg(f->run, f->at, f->args, 1, "new", hdl_text(""));
+    const hdl_span old = hdl_text_arg(f->run, f->at, f->args, 0, "old", hdl_text("")),
+                   with = hdl_text_arg(f->run, f->at, f->args, 1, "new", hdl_text(""));
     const int64_t most = hdl_number_arg(f->run, f->at, f->args, 2, "count", -1);
     return hdl_text_value(hdl_replace(f->run, hdl_printed(f->run, f->v), old, with, most));
 }
@@ -62,7 +66,8 @@ static hdl_value listed(const filtered *f, bool turned) {
     const hdl_list items = hdl_items(f->run, f->at, f->v);
     if (!hdl_chat_step(f->run, items.count)) return f->v;
     const hdl_value result = hdl_list_value(f->run, HDL_IS_LIST, items.count);
-    for (size_t i = 0; i < items.count && !hdl_chat_stopped(f->run); i++) result.as.list->items[i] = items.items[turned ? items.count - 1 - i : i];
+    for (size_t i = 0; i < items.count && !hdl_chat_stopped(f->run); i++)
+        result.as.list->items[i] = items.items[turned ? items.count - 1 - i : i];
     return result;
 }
 static hdl_value list(const filtered *f) { return listed(f, false); }
@@ -146,7 +151,8 @@ static hdl_value map(const filtered *f) {
     const hdl_value result = hdl_list_value(f->run, HDL_IS_LIST, all.count);
     const hdl_value *attribute = hdl_arg(f->args, SIZE_MAX, "attribute"), *other = hdl_arg(f->args, SIZE_MAX, "default");
     const hdl_span name = hdl_text_arg(f->run, f->at, f->args, attribute ? SIZE_MAX : 0, attribute ? "attribute" : "", hdl_text(""));
-    if (++f->run->depth > HDL_MAX_CHAT_NESTING) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    if (++f->run->depth > HDL_MAX_CHAT_NESTING)
+        hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
     for (size_t i = 0; i < all.count && hdl_chat_step(f->run, 1); i++) {
         hdl_value item = attribute ? hdl_attribute(f->run, f->at, all.items[i], name) : all.items[i];
         if (attribute && other && hdl_is(item, HDL_IS_UNDEFINED)) item = *other;

@@ -45,7 +45,9 @@ static void skip_comment(hdl_lexer *l) {
 static hdl_span take_data(hdl_lexer *l) {
     const size_t from = l->at;
     size_t at = from;
-    while (at < l->source.count && !(byte_at(l, at) == '{' && (byte_at(l, at + 1) == '{' || byte_at(l, at + 1) == '%' || byte_at(l, at + 1) == '#'))) at++;
+    while (at < l->source.count && !(byte_at(l, at) == '{' && (byte_at(l, at + 1) == '{' || byte_at(l, at + 1) == '%' ||
+                                                               byte_at(l, at + 1) == '#')))
+        at++;
     hdl_span data = hdl_cut(l->source, from, at);
     l->at = at;
     if (at >= l->source.count) return data;
@@ -159,7 +161,8 @@ static hdl_word lex_number(hdl_lexer *l) {
     }
     w.text.count = l->at - w.at;
     const uint8_t next = byte_at(l, l->at);
-    if (begins_name(next) || (next == '.' && is_digit(byte_at(l, l->at + 1)))) hdl_chat_unsupported(l->run, w.at, "the form of the number", w.text);
+    if (begins_name(next) || (next == '.' && is_digit(byte_at(l, l->at + 1))))
+        hdl_chat_unsupported(l->run, w.at, "the form of the number", w.text);
     return w;
 }
 

@@ -88,7 +88,8 @@ static hdl_value split_parts(const called *c, bool from_end) {
         if (!by.bytes) text = hdl_strip(c->run, text, by, !from_end, from_end);
     }
     const hdl_value result = hdl_list_value(c->run, HDL_IS_LIST, parts ? parts->count : 0);
-    for (size_t i = 0; !hdl_chat_stopped(c->run) && i < parts->count; i++) result.as.list->items[i] = parts->values[from_end ? parts->count - 1 - i : i];
+    for (size_t i = 0; !hdl_chat_stopped(c->run) && i < parts->count; i++)
+        result.as.list->items[i] = parts->values[from_end ? parts->count - 1 - i : i];
     return result;
 }
 static hdl_value split(const called *c) { return split_parts(c, false); }
@@ -115,7 +116,8 @@ static hdl_value join(const called *c) {
     hdl_list items = { 0 };
     if (parts) items = hdl_items(c->run, c->at, *parts);
     for (size_t i = 0; i < items.count && !hdl_chat_stopped(c->run); i++)
-        if (!hdl_is(items.items[i], HDL_IS_TEXT)) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "%s to be joined,", hdl_kind_name(items.items[i]));
+        if (!hdl_is(items.items[i], HDL_IS_TEXT))
+            hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "%s to be joined,", hdl_kind_name(items.items[i]));
     return hdl_chat_stopped(c->run) ? c->v : hdl_text_value(hdl_joined(c->run, c->v.as.text, &items));
 }
 
@@ -171,7 +173,8 @@ enum { NAMESPACE, DICT, RANGE, RAISE, DATE };
 void hdl_bind_functions(hdl_chat_run *run) {
     static const char *const names[] = { "namespace", "dict", "range", "raise_exception", "strftime_now" };
     for (int i = 0; i <= DATE; i++)
-        if (i != DATE || run->desc->now) hdl_bind(run, run->globals, hdl_text(names[i]), (hdl_value){ .kind = HDL_IS_FUNCTION, .as.number = i });
+        if (i != DATE || run->desc->now)
+            hdl_bind(run, run->globals, hdl_text(names[i]), (hdl_value){ .kind = HDL_IS_FUNCTION, .as.number = i });
 }
 
 static hdl_value make_map(hdl_chat_run *run, uint32_t at, hdl_value_kind kind, hdl_args *args) {
@@ -193,7 +196,8 @@ static hdl_value make_range(hdl_chat_run *run, uint32_t at, hdl_args *args) {
     const int64_t by = hdl_number_arg(run, at, args, 2, "", 1);
     const int64_t most = INT64_C(1) << 40;
     if (by == 0) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a range with step 0");
-    if (from > most || from < -most || to > most || to < -most || by > most || by < -most) hdl_chat_fail(run, HD_STATUS_LIMIT, at, "a range too large");
+    if (from > most || from < -most || to > most || to < -most || by > most || by < -most)
+        hdl_chat_fail(run, HD_STATUS_LIMIT, at, "a range too large");
     if (hdl_chat_stopped(run)) return hdl_none();
     if (by > 0 ? from < to : from > to) count = (by > 0 ? to - from - 1 : from - to - 1) / (by > 0 ? by : -by) + 1;
     if (count > 100000) hdl_chat_fail(run, HD_STATUS_LIMIT, at, "a range of more than 100000 numbers");
@@ -215,7 +219,8 @@ static void to_date(int64_t days, int64_t *out_year, int *out_month, int *out_da
 }
 
 static hdl_value make_date(hdl_chat_run *run, uint32_t at, hdl_args *args) {
-    static const char *const months[] = { "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December" };
+    static const char *const months[] = { "January", "February", "March",     "April",   "May",      "June",
+                                          "July",    "August",   "September", "October", "November", "December" };
     static const char *const days[] = { "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday" };
     const int64_t most = INT64_C(1) << 37; /* year 6325 */
     const hdl_span format = hdl_text_arg(run, at, args, 0, "format", hdl_text(""));

@@ -20,7 +20,8 @@ bool hdl_parse_skip(hdl_parser *p, hdl_word_kind kind, const char *text) {
 
 void hdl_parse_wrong(hdl_parser *p, const char *wanted) {
     char shown[HDL_QUOTE];
-    if (p->word.kind == HDL_WORD_END) hdl_chat_fail(p->run, HD_STATUS_PARSE, p->word.at, "the template ends where %s should stand,", wanted);
+    if (p->word.kind == HDL_WORD_END)
+        hdl_chat_fail(p->run, HD_STATUS_PARSE, p->word.at, "the template ends where %s should stand,", wanted);
     else hdl_chat_fail(p->run, HD_STATUS_PARSE, p->word.at, "%s where %s should stand,", hdl_quote(p->word.text, shown), wanted);
     p->word.kind = HDL_WORD_END;
 }
@@ -81,7 +82,9 @@ static hdl_node *parse_statement(hdl_parser *p);
 static void parse_body(hdl_parser *p, hdl_node *parent, hdl_node **list) {
     hdl_node **tail = list;
     while (p->word.kind != HDL_WORD_END) {
-        if (p->word.kind == HDL_WORD_BLOCK_BEGIN && (at_block(p, "else") || at_block(p, "elif") || hdl_begins(p->peek.text, hdl_text("end")))) return;
+        if (p->word.kind == HDL_WORD_BLOCK_BEGIN &&
+            (at_block(p, "else") || at_block(p, "elif") || hdl_begins(p->peek.text, hdl_text("end"))))
+            return;
         hdl_parse_add(p, parent, &tail, parse_statement(p));
     }
 }
@@ -148,7 +151,8 @@ static hdl_node *parse_set(hdl_parser *p, uint32_t at) {
         member->text = take_name(p);
         hdl_parse_add(p, node, &tail, member);
     }
-    if (hdl_parse_is(p, HDL_WORD_SIGN, ",") || hdl_parse_is(p, HDL_WORD_SIGN, "|")) hdl_chat_unsupported(p->run, p->word.at, "set with", p->word.text);
+    if (hdl_parse_is(p, HDL_WORD_SIGN, ",") || hdl_parse_is(p, HDL_WORD_SIGN, "|"))
+        hdl_chat_unsupported(p->run, p->word.at, "set with", p->word.text);
     hdl_node **value = &node->a;
     if (hdl_parse_skip(p, HDL_WORD_SIGN, "=")) {
         hdl_parse_add(p, node, &value, hdl_parse_tuple(p));

@@ -18,8 +18,9 @@ void hdl_chat_fail(hdl_chat_run *run, hd_status status, uint32_t at, const char 
 void hdl_chat_unsupported(hdl_chat_run *run, uint32_t at, const char *what, hdl_span name) {
     if (hdl_chat_stopped(run)) return;
     char shown[HDL_QUOTE];
-    run->status = hdl_fail(run->error, HD_STATUS_UNSUPPORTED, "chat template: %s %s at byte %u is not supported; name one of heddle's own templates",
-                           what, hdl_quote(name, shown), at);
+    run->status = hdl_fail(run->error, HD_STATUS_UNSUPPORTED,
+                           "chat template: %s %s at byte %u is not supported; name one of heddle's own templates", what,
+                           hdl_quote(name, shown), at);
 }
 
 bool hdl_chat_step(hdl_chat_run *run, uint64_t steps) {
@@ -249,7 +250,8 @@ static hd_status check(const hdl_chat_desc *desc, hd_error *error) {
     if ((desc->source.count && !desc->source.bytes) || (desc->message_count && !desc->messages))
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "chat template: the template or the messages are NULL");
     if (desc->source.count > HDL_MAX_TEMPLATE_BYTES)
-        return hdl_fail(error, HD_STATUS_LIMIT, "chat template: it has %llu bytes; the limit is %u", (unsigned long long)desc->source.count, HDL_MAX_TEMPLATE_BYTES);
+        return hdl_fail(error, HD_STATUS_LIMIT, "chat template: it has %llu bytes; the limit is %u",
+                        (unsigned long long)desc->source.count, HDL_MAX_TEMPLATE_BYTES);
     if (desc->message_count > HDL_MAX_CHAT_MESSAGES)
         return hdl_fail(error, HD_STATUS_LIMIT, "chat template: %zu messages; the limit is %u", desc->message_count, HDL_MAX_CHAT_MESSAGES);
     for (size_t i = 0; i < desc->message_count; i++) {
@@ -263,14 +265,16 @@ static hd_status check(const hdl_chat_desc *desc, hd_error *error) {
 }
 
 hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *desc, char **out_text, size_t *out_bytes, hd_error *error) {
-    if (!desc || !out_text || !out_bytes) return hdl_fail(error, HD_STATUS_NULL_POINTER, "chat template: no description or no place for the text");
+    if (!desc || !out_text || !out_bytes)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "chat template: no description or no place for the text");
     *out_text = NULL;
     *out_bytes = 0;
     const hd_status status = check(desc, error);
     if (status) return status;
     hdl_sink out = { .limit = HDL_MAX_CHAT_BYTES };
     hdl_scope globals = { 0 };
-    hdl_chat_run run = { .allocator = allocator ? *allocator : hdl_default_allocator, .desc = desc, .error = error, .globals = &globals, .scope = &globals, .out = &out };
+    hdl_chat_run run = { .allocator = allocator ? *allocator : hdl_default_allocator, .desc = desc, .error = error,
+                         .globals = &globals, .scope = &globals, .out = &out };
     const hdl_node *list = hdl_parse_template(&run, desc->source);
     bind_globals(&run);
     hdl_run_list(&run, list);

@@ -87,7 +87,9 @@ hdl_span hdl_strip(hdl_chat_run *run, hdl_span text, hdl_span set, bool front, b
 /* ---- finding and replacing ---- */
 
 bool hdl_begins(hdl_span text, hdl_span with) { return with.count <= text.count && hdl_same(hdl_cut(text, 0, with.count), with); }
-bool hdl_ends(hdl_span text, hdl_span with) { return with.count <= text.count && hdl_same(hdl_cut(text, text.count - with.count, text.count), with); }
+bool hdl_ends(hdl_span text, hdl_span with) {
+    return with.count <= text.count && hdl_same(hdl_cut(text, text.count - with.count, text.count), with);
+}
 
 int64_t hdl_find(hdl_chat_run *run, hdl_span text, uint64_t from, hdl_span part) {
     if (part.count == 0) return from <= text.count ? (int64_t)from : -1;
@@ -196,8 +198,10 @@ static void put_map(hdl_chat_run *run, hdl_sink *sink, hdl_value v) {
 
 void hdl_put_value(hdl_chat_run *run, hdl_sink *sink, hdl_value v, bool quoted) {
     if (!hdl_chat_step(run, 1)) return;
-    if (++run->depth > HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "lists nested more than %u deep", HDL_MAX_CHAT_NESTING);
-    const bool single = v.kind == HDL_IS_TEXT && memchr(v.as.text.bytes, '\'', (size_t)v.as.text.count) && !memchr(v.as.text.bytes, '"', (size_t)v.as.text.count);
+    if (++run->depth > HDL_MAX_CHAT_NESTING)
+        hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "lists nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    const bool single = v.kind == HDL_IS_TEXT && memchr(v.as.text.bytes, '\'', (size_t)v.as.text.count) &&
+                        !memchr(v.as.text.bytes, '"', (size_t)v.as.text.count);
     if (!hdl_chat_stopped(run)) switch (v.kind) {
     case HDL_IS_UNDEFINED: hdl_put(run, sink, hdl_text(quoted ? "Undefined" : "")); break;
     case HDL_IS_NONE: hdl_put(run, sink, hdl_text("None")); break;

@@ -91,7 +91,8 @@ bool hdl_equal(hdl_chat_run *run, hdl_value a, hdl_value b) {
     if (!hdl_chat_step(run, 1)) return false;
     if (hdl_is_number(a) && hdl_is_number(b)) return a.as.number == b.as.number;
     if (a.kind != b.kind) return false;
-    if (++run->depth > HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "lists nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    if (++run->depth > HDL_MAX_CHAT_NESTING)
+        hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "lists nested more than %u deep", HDL_MAX_CHAT_NESTING);
     bool same = false;
     if (!hdl_chat_stopped(run)) switch (a.kind) {
     case HDL_IS_TEXT: same = hdl_chat_step(run, a.as.text.count / 16) && hdl_same(a.as.text, b.as.text); break;

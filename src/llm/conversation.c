@@ -16,7 +16,9 @@ typedef struct conversation {
     hd_error          error;
 } conversation;
 
-static hd_status no_memory(conversation *c) { return hdl_fail(&c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", c->count); }
+static hd_status no_memory(conversation *c) {
+    return hdl_fail(&c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu messages", c->count);
+}
 
 /* Takes the messages; with `guard`, those that people wrote are guarded. */
 static hd_status take(conversation *c, const hd_message *messages, bool guard) {
@@ -26,9 +28,11 @@ static hd_status take(conversation *c, const hd_message *messages, bool guard) {
     if (!c->messages || !c->guarded) return no_memory(c);
     for (size_t i = 0; i < c->count; i++) {
         hdl_chat_message *m = &c->messages[i];
-        *m = (hdl_chat_message){ hdl_text(messages[i].role ? messages[i].role : ""), hdl_text(messages[i].content ? messages[i].content : "") };
+        *m = (hdl_chat_message){ hdl_text(messages[i].role ? messages[i].role : ""),
+                                 hdl_text(messages[i].content ? messages[i].content : "") };
         if (!guard || hdl_same(m->role, hdl_text("assistant"))) continue;
-        const hd_status status = hdl_guard_text(model->tokenizer, &model->allocator, m->content, &c->guarded[i], &m->content.count, &c->error);
+        const hd_status status = hdl_guard_text(model->tokenizer, &model->allocator, m->content, &c->guarded[i],
+                                                &m->content.count, &c->error);
         if (status) return status;
         m->content.bytes = c->guarded[i];
     }
@@ -46,17 +50,24 @@ static void forget(conversation *c) {
 static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard) {
     const hd_model *model = c->model;
     const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
-    if (template_name && !built_in) return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND, "no chat template is called \"%.40s\"; name one of " TEMPLATE_NAMES, template_name);
+    if (template_name && !built_in)
+        return hdl_fail(&c->error, HD_STATUS_NAME_NOT_FOUND,
+                        "no chat template is called \"%.40s\"; name one of " TEMPLATE_NAMES, template_name);
     if (!built_in && model->chat_template.count == 0)
         return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the file has no chat template; name one of " TEMPLATE_NAMES);
     const hd_status status = take(c, messages, guard);
     if (status) return status;
-    const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template, .messages = c->messages, .message_count = c->count, .add_generation_prompt = true,
-                                 .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)), .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)) };
+    const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template,
+                                 .messages = c->messages,
+                                 .message_count = c->count,
+                                 .add_generation_prompt = true,
+                                 .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)),
+                                 .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)) };
     return hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
 }
 
-hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, char *out_text, size_t room, size_t *out_needed) {
+hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages,
+                               size_t count, char *out_text, size_t room, size_t *out_needed) {
     if (!model || (!messages && count) || (!out_text && room)) return HD_STATUS_NULL_POINTER;
     conversation c = { .model = model, .count = count };
     hd_status status = hdl_need_tokenizer(model);
@@ -76,7 +87,8 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
     return status;
 }
 
-hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count, int32_t *out_tokens, size_t *count) {
+hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages,
+                               size_t message_count, int32_t *out_tokens, size_t *count) {
     if (!model || !count || (!messages && message_count)) return HD_STATUS_NULL_POINTER;
     conversation c = { .model = model, .count = message_count };
     hdl_id_list list = { .allocator = model->allocator };

@@ -17,12 +17,14 @@ typedef struct answer {
 static hd_status keep(answer *a, hd_status status) { return status ? hd_context_put_error(a->session->model->context, &a->error) : HD_OK; }
 
 static bool needs_scores(const hd_sampling *s) {
-    return s->temperature != 0 || (s->repeat_penalty != 0 && s->repeat_penalty != 1) || s->frequency_penalty != 0 || s->presence_penalty != 0;
+    return s->temperature != 0 || (s->repeat_penalty != 0 && s->repeat_penalty != 1) || s->frequency_penalty != 0 ||
+           s->presence_penalty != 0;
 }
 
 /* What was said lately is known from the sequence, whoever fed it: earlier turns, and the prompt behind them. */
 static void recall(answer *a) {
-    const uint32_t sequence = a->desc->sequence, position = hd_session_position(a->session, sequence), window = hdl_sampler_window(a->sampler);
+    const uint32_t sequence = a->desc->sequence, position = hd_session_position(a->session, sequence),
+                   window = hdl_sampler_window(a->sampler);
     for (uint32_t i = position > window ? position - window : 0; i < position; i++)
         hdl_sampler_accept(a->sampler, hdl_pages_token(&a->session->pages, sequence, i));
 }
@@ -58,7 +60,8 @@ static hd_status choose(answer *a, int32_t *out_token) {
     float scores[HDL_CANDIDATES];
     uint32_t count = 0;
     hd_status status = HD_OK;
-    if (hdl_sampler_needs_only(a->sampler, a->session->last_candidates)) status = hdl_session_candidates(a->session, sequence, ids, scores, &count);
+    if (hdl_sampler_needs_only(a->sampler, a->session->last_candidates))
+        status = hdl_session_candidates(a->session, sequence, ids, scores, &count);
     if (status) return status;
     if (count) {
         status = keep(a, hdl_sampler_draw_from(a->sampler, ids, scores, count, out_token, &a->error));
@@ -81,7 +84,9 @@ static hd_status feed(answer *a, int32_t token) {
 }
 
 static void show(answer *a, hdl_span text) {
-    if (text.count && a->desc->on_text && !a->desc->on_text(a->desc->user, (const char *)text.bytes, (size_t)text.count)) a->stop = HD_STOP_CALLER;
+    if (text.count && a->desc->on_text &&
+        !a->desc->on_text(a->desc->user, (const char *)text.bytes, (size_t)text.count))
+        a->stop = HD_STOP_CALLER;
 }
 
 /* The token's text goes to the reader as far as it can be shown now. */

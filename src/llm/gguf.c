@@ -85,7 +85,8 @@ static hd_status open_others(hdl_gguf *gguf, const char *path, bool map, hd_erro
         return hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.no says that this is part %u of %u: open the first part",
                         name, first.number + 1, first.count);
     if (first.count > HDL_GGUF_MAX_PARTS)
-        return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key split.count is %u, at most %d parts are read", name, first.count, HDL_GGUF_MAX_PARTS);
+        return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key split.count is %u, at most %d parts are read", name,
+                        first.count, HDL_GGUF_MAX_PARTS);
     if (first.count <= 1) return HD_OK;
     const size_t bytes = strlen(path) + 1;
     suffix(end, 0, first.count);
@@ -106,7 +107,8 @@ static hd_status open_others(hdl_gguf *gguf, const char *path, bool map, hd_erro
     hdl_free(&gguf->allocator, other, bytes);
     if (!status) status = hdl_gguf_part_u32(&gguf->parts[0], "split.tensors.count", 0, UINT32_MAX, gguf->tensor_count, &tensors, error);
     if (!status && tensors != gguf->tensor_count)
-        status = hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.tensors.count is %u, the parts have %u", name, tensors, gguf->tensor_count);
+        status = hdl_fail(error, HD_STATUS_PARSE, "%.80s: key split.tensors.count is %u, the parts have %u", name,
+                          tensors, gguf->tensor_count);
     return status;
 }
 
@@ -202,7 +204,8 @@ static hd_status check_usable(const hdl_gguf *gguf, const hdl_gguf_tensor *tenso
 hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape shape, hdl_gguf_tensor *out_tensor, hd_error *error) {
     char has[128], wanted[128];
     const char *file = hdl_gguf_part_name(&gguf->parts[0]);
-    if (!hdl_gguf_find_tensor(gguf, name, out_tensor)) return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing", file, name);
+    if (!hdl_gguf_find_tensor(gguf, name, out_tensor))
+        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing", file, name);
     /* A file drops slowest axes of length 1: [1,n] and [n] are the same bytes, and the same tensor. */
     uint32_t skip_has = 0, skip_wanted = 0;
     const hd_shape is = out_tensor->shape;
@@ -244,8 +247,9 @@ hd_status hdl_gguf_read(const hdl_gguf *gguf, const hdl_gguf_tensor *tensor, uin
     const hdl_gguf_record *record = &gguf->tensors[tensor->number];
     const hdl_gguf_part *part = &gguf->parts[record->part];
     if (from > record->bytes || bytes > record->bytes - from)
-        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "%llu bytes from %llu on are not within tensor %s of %llu bytes",
-                        (unsigned long long)bytes, (unsigned long long)from, hdl_quote(tensor->name, name), (unsigned long long)record->bytes);
+        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                        "%llu bytes from %llu on are not within tensor %s of %llu bytes", (unsigned long long)bytes,
+                        (unsigned long long)from, hdl_quote(tensor->name, name), (unsigned long long)record->bytes);
     if (hdl_files_read_all(&gguf->files, part->file, record->offset + from, out, bytes)) return HD_OK;
     return hdl_fail(error, HD_STATUS_IO, "%.80s: tensor %s cannot be read, byte %llu", hdl_gguf_part_name(part),
                     hdl_quote(tensor->name, name), (unsigned long long)(record->offset + from));

@@ -146,17 +146,20 @@ bool hdl_gguf_next_text(const hdl_gguf_value *value, uint64_t *at, hdl_span *out
  * ("key X has type Y, wanted Z"), a number outside of low..high is LIMIT, NAME_NOT_FOUND is a missing one. Any integer kind
  * will do for an integer, f32 and f64 for a float; NaN and infinity are refused. */
 hd_status hdl_gguf_need(const hdl_gguf *gguf, const char *name, hd_error *error);
-hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback, uint32_t *out, hd_error *error);
-hd_status hdl_gguf_get_i32(const hdl_gguf *gguf, const char *name, int32_t low, int32_t high, int32_t fallback, int32_t *out, hd_error *error);
+hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
+                           uint32_t *out, hd_error *error);
+hd_status hdl_gguf_get_i32(const hdl_gguf *gguf, const char *name, int32_t low, int32_t high, int32_t fallback,
+                           int32_t *out, hd_error *error);
 hd_status hdl_gguf_get_f32(const hdl_gguf *gguf, const char *name, float low, float high, float fallback, float *out, hd_error *error);
 hd_status hdl_gguf_get_bool(const hdl_gguf *gguf, const char *name, bool fallback, bool *out, hd_error *error);
 hd_status hdl_gguf_get_text(const hdl_gguf *gguf, const char *name, hdl_span fallback, hdl_span *out, hd_error *error);
 /* An array with elements of `element` (exactly that kind) and low..high of them; a missing key gives a count of 0. */
 hd_status hdl_gguf_get_array(const hdl_gguf *gguf, const char *name, hdl_gguf_kind element, uint64_t low, uint64_t high,
                              hdl_gguf_value *out, hd_error *error);
-/* One number a layer: an integer stands for every layer, an array must have exactly `count` integers. */
-hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
-                            uint32_t count, uint32_t *out, hd_error *error);
+/* One number a layer: an integer stands for every layer, an array must have exactly `count` integers. A missing key leaves
+ * `inout` as it is. */
+hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t count,
+                            uint32_t *inout, hd_error *error);
 
 /* ---- tensors, of all parts ---- */
 

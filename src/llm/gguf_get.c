@@ -110,19 +110,19 @@ static hd_status ranged(const hdl_gguf_part *part, const hdl_gguf_value *value, 
                     hdl_quote(value->name, name), (long long)*out, (long long)low, (long long)high, (unsigned long long)offset);
 }
 
-static hd_status integer(const hdl_gguf_part *part, const char *name, int64_t low, int64_t high, int64_t fallback,
-                         const char *wanted, int64_t *out, hd_error *error) {
+/* An integer key; where there is none `inout` stays as it is. */
+static hd_status integer(const hdl_gguf_part *part, const char *name, const char *wanted, int64_t low, int64_t high,
+                         int64_t *inout, hd_error *error) {
     hdl_gguf_value value;
-    *out = fallback;
     if (!hdl_gguf_part_find(part, name, &value)) return HD_OK;
     if (!is_integer(value.kind)) return wrong_type(part, &value, wanted, error);
-    return ranged(part, &value, 0, low, high, out, error);
+    return ranged(part, &value, 0, low, high, inout, error);
 }
 
 hd_status hdl_gguf_part_u32(const hdl_gguf_part *part, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
                             uint32_t *out, hd_error *error) {
-    int64_t number;
-    hd_status status = integer(part, name, low, high, fallback, "u32", &number, error);
+    int64_t number = fallback;
+    const hd_status status = integer(part, name, "u32", low, high, &number, error);
     *out = status ? fallback : (uint32_t)number;
     return status;
 }
@@ -133,13 +133,15 @@ hd_status hdl_gguf_need(const hdl_gguf *gguf, const char *name, hd_error *error)
     return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: key '%.80s' is missing", hdl_gguf_part_name(&gguf->parts[0]), name);
 }
 
-hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback, uint32_t *out, hd_error *error) {
+hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
+                           uint32_t *out, hd_error *error) {
     return hdl_gguf_part_u32(&gguf->parts[0], name, low, high, fallback, out, error);
 }
 
-hd_status hdl_gguf_get_i32(const hdl_gguf *gguf, const char *name, int32_t low, int32_t high, int32_t fallback, int32_t *out, hd_error *error) {
-    int64_t number;
-    hd_status status = integer(&gguf->parts[0], name, low, high, fallback, "i32", &number, error);
+hd_status hdl_gguf_get_i32(const hdl_gguf *gguf, const char *name, int32_t low, int32_t high, int32_t fallback,
+                           int32_t *out, hd_error *error) {
+    int64_t number = fallback;
+    const hd_status status = integer(&gguf->parts[0], name, "i32", low, high, &number, error);
     *out = status ? fallback : (int32_t)number;
     return status;
 }
@@ -183,31 +185,30 @@ hd_status hdl_gguf_get_array(const hdl_gguf *gguf, const char *name, hdl_gguf_ki
     char quoted[HDL_QUOTE], wanted[32] = "array of ";
     *out = (hdl_gguf_value){ .name = hdl_text(name), .kind = HDL_GGUF_ARRAY, .element = element };
     if (!hdl_gguf_find(gguf, name, out)) return HD_OK;
-    if (out->kind != HDL_GGUF_ARRAY || out->element != element) return wrong_type(part, out, strcat(wanted, hdl_gguf_kind_name(element)), error);
+    if (out->kind != HDL_GGUF_ARRAY || out->element != element)
+        return wrong_type(part, out, strcat(wanted, hdl_gguf_kind_name(element)), error);
     if (out->count >= low && out->count <= high) return HD_OK;
     return hdl_fail(error, HD_STATUS_LIMIT, "%.80s: key %s has %llu elements, must be %llu to %llu, byte %llu", hdl_gguf_part_name(part),
                     hdl_quote(out->name, quoted), (unsigned long long)out->count, (unsigned long long)low, (unsigned long long)high,
                     (unsigned long long)out->offset);
 }
 
-hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
-                            uint32_t count, uint32_t *out, hd_error *error) {
+hd_status hdl_gguf_get_u32s(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t count,
+                            uint32_t *inout, hd_error *error) {
     const hdl_gguf_part *part = &gguf->parts[0];
     hdl_gguf_value value;
     char quoted[HDL_QUOTE];
-    const bool found = hdl_gguf_find(gguf, name, &value);
-    if (found && !is_integer(value.element)) return wrong_type(part, &value, "u32 or an array of it", error);
-    if (found && value.kind == HDL_GGUF_ARRAY && value.count != count)
+    if (!hdl_gguf_find(gguf, name, &value)) return HD_OK;
+    if (!is_integer(value.element)) return wrong_type(part, &value, "u32 or an array of it", error);
+    if (value.kind == HDL_GGUF_ARRAY && value.count != count)
         return hdl_fail(error, HD_STATUS_SHAPE, "%.80s: key %s has %llu elements, wanted %u, one for each layer, byte %llu",
                         hdl_gguf_part_name(part), hdl_quote(value.name, quoted), (unsigned long long)value.count, count,
                         (unsigned long long)value.offset);
     for (uint32_t i = 0; i < count; i++) {
-        int64_t number = fallback;
-        if (found) {
-            hd_status status = ranged(part, &value, value.kind == HDL_GGUF_ARRAY ? i : 0, low, high, &number, error);
-            if (status) return status;
-        }
-        out[i] = (uint32_t)number;
+        int64_t number;
+        const hd_status status = ranged(part, &value, value.kind == HDL_GGUF_ARRAY ? i : 0, low, high, &number, error);
+        if (status) return status;
+        inout[i] = (uint32_t)number;
     }
     return HD_OK;
 }

@@ -129,7 +129,9 @@ static bool take_value(reader *r, hdl_gguf_entry *entry) {
     uint32_t kind, element;
     uint64_t count = 1, bytes;
     if (!take_u32(r, "the value's type", &kind)) return false;
-    if (kind >= HDL_GGUF_KIND_COUNT) return refuse(r, HD_STATUS_PARSE, r->at - 4, "the value's type is %u, there is none above %d", kind, HDL_GGUF_KIND_COUNT - 1);
+    if (kind >= HDL_GGUF_KIND_COUNT)
+        return refuse(r, HD_STATUS_PARSE, r->at - 4, "the value's type is %u, there is none above %d", kind,
+                      HDL_GGUF_KIND_COUNT - 1);
     element = kind;
     if (kind == HDL_GGUF_STRING) {
         if (!take_u64(r, "the string's length", &bytes) || !need(r, bytes, "the string")) return false;
@@ -138,8 +140,12 @@ static bool take_value(reader *r, hdl_gguf_entry *entry) {
     } else {
         if (kind == HDL_GGUF_ARRAY) {
             if (!take_u32(r, "the array's type", &element)) return false;
-            if (element >= HDL_GGUF_KIND_COUNT) return refuse(r, HD_STATUS_PARSE, r->at - 4, "the array's type is %u, there is none above %d", element, HDL_GGUF_KIND_COUNT - 1);
-            if (element == HDL_GGUF_ARRAY) return refuse(r, HD_STATUS_UNSUPPORTED, r->at - 4, "the array's type is array: arrays of arrays are not read");
+            if (element >= HDL_GGUF_KIND_COUNT)
+                return refuse(r, HD_STATUS_PARSE, r->at - 4, "the array's type is %u, there is none above %d", element,
+                              HDL_GGUF_KIND_COUNT - 1);
+            if (element == HDL_GGUF_ARRAY)
+                return refuse(r, HD_STATUS_UNSUPPORTED, r->at - 4,
+                              "the array's type is array: arrays of arrays are not read");
             const uint32_t one = hdl_gguf_kind_bytes(element);
             if (!take_count(r, "the array's length", one ? one : 8, UINT64_MAX, &count)) return false;
         }
@@ -216,10 +222,14 @@ static bool take_shape(reader *r, hdl_gguf_record *tensor) {
     uint32_t rank, type;
     uint64_t elements = 1, length;
     if (!take_u32(r, "the number of axes", &rank)) return false;
-    if (rank < 1 || rank > HDL_GGUF_MAX_RANK) return refuse(r, HD_STATUS_PARSE, r->at - 4, "the number of axes is %u, must be 1 to %d", rank, HDL_GGUF_MAX_RANK);
+    if (rank < 1 || rank > HDL_GGUF_MAX_RANK)
+        return refuse(r, HD_STATUS_PARSE, r->at - 4, "the number of axes is %u, must be 1 to %d", rank,
+                      HDL_GGUF_MAX_RANK);
     for (uint32_t i = 0; i < rank; i++) {
         if (!take_u64(r, "an axis' length", &length)) return false;
-        if (length == 0 || length > INT64_MAX) return refuse(r, HD_STATUS_PARSE, r->at - 8, "the length of axis %u is %lld, must be at least 1", i, (long long)length);
+        if (length == 0 || length > INT64_MAX)
+            return refuse(r, HD_STATUS_PARSE, r->at - 8, "the length of axis %u is %lld, must be at least 1", i,
+                          (long long)length);
         if (!hdl_mul(elements, length, &elements) || elements > INT64_MAX)
             return refuse(r, HD_STATUS_PARSE, r->at - 8, "the number of elements does not fit into 63 bits at axis %u", i);
         tensor->lengths[i] = (int64_t)length;
@@ -230,7 +240,8 @@ static bool take_shape(reader *r, hdl_gguf_record *tensor) {
     if ((uint64_t)tensor->lengths[0] % facts.block_elements)
         return refuse(r, HD_STATUS_PARSE, r->at - 4, "type %s has blocks of %u elements, the first axis has %lld", facts.name,
                       facts.block_elements, (long long)tensor->lengths[0]);
-    if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &tensor->bytes) || !hdl_add(tensor->bytes, facts.tail_bytes, &tensor->bytes))
+    if (!hdl_mul(elements / facts.block_elements, facts.block_bytes, &tensor->bytes) ||
+        !hdl_add(tensor->bytes, facts.tail_bytes, &tensor->bytes))
         return refuse(r, HD_STATUS_PARSE, r->at - 4, "the number of bytes does not fit into 64 bits");
     tensor->rank = (uint8_t)rank;
     tensor->type = (uint8_t)type;
@@ -244,7 +255,8 @@ static bool take_tensor(reader *r, uint64_t *next) {
     uint64_t offset, end;
     if (!take_name(r, HDL_GGUF_MAX_NAME_BYTES)) return false;
     *tensor = (hdl_gguf_record){ .name_at = r->name_at, .name_bytes = (uint8_t)r->name_bytes, .part = (uint16_t)(r->part - gguf->parts) };
-    if (!hdl_index_add(&gguf->tensor_index, hdl_gguf_tensor_name, gguf)) return refuse(r, HD_STATUS_PARSE, r->name_at, "the tensor is there twice");
+    if (!hdl_index_add(&gguf->tensor_index, hdl_gguf_tensor_name, gguf))
+        return refuse(r, HD_STATUS_PARSE, r->name_at, "the tensor is there twice");
     gguf->tensor_count++; /* as the index, whatever follows: a model that is refused is thrown away whole */
     if (!take_shape(r, tensor) || !take_u64(r, "the data's offset", &offset)) return false;
     if (offset % r->part->alignment)
@@ -308,7 +320,8 @@ static bool take_version(reader *r) {
     if (magic != 0x46554747) return refuse(r, HD_STATUS_PARSE, 0, "the first four bytes are not GGUF: this is no GGUF file");
     if (!take_u32(r, "the version", &version)) return false;
     if (version == 1) return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is 1, too old: convert the file to version 3");
-    if (version != 0 && (version & 0xffff) == 0) return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the file is big-endian: convert it to little-endian");
+    if (version != 0 && (version & 0xffff) == 0)
+        return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the file is big-endian: convert it to little-endian");
     if (version != 2 && version != 3) return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is %u, known are 2 and 3", version);
     r->part->version = version;
     return true;

@@ -66,7 +66,9 @@ static bool add(hdl_gguf_writer *w, bytes *to, const void *from, uint64_t count)
 
 static bool add_u32(hdl_gguf_writer *w, bytes *to, uint32_t value) { return add(w, to, &value, sizeof value); }
 static bool add_u64(hdl_gguf_writer *w, bytes *to, uint64_t value) { return add(w, to, &value, sizeof value); }
-static bool add_text(hdl_gguf_writer *w, bytes *to, hdl_span text) { return add_u64(w, to, text.count) && add(w, to, text.bytes, text.count); }
+static bool add_text(hdl_gguf_writer *w, bytes *to, hdl_span text) {
+    return add_u64(w, to, text.count) && add(w, to, text.bytes, text.count);
+}
 
 /* Begins a key or a tensor: its name, which must be new. */
 static item *begin(hdl_gguf_writer *w, list *l, hdl_span name, uint64_t name_limit, uint32_t limit) {
@@ -134,11 +136,14 @@ void hdl_gguf_put_number(hdl_gguf_writer *writer, const char *name, hdl_gguf_kin
 
 void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values, uint64_t count) {
     uint64_t size = hdl_gguf_kind_bytes(element);
-    if (size == 0 || !hdl_mul(size, count, &size)) fail(writer, HD_STATUS_INVALID_ARGUMENT, "the kind is no number, or there are too many", hdl_text(name));
+    if (size == 0 || !hdl_mul(size, count, &size))
+        fail(writer, HD_STATUS_INVALID_ARGUMENT, "the kind is no number, or there are too many", hdl_text(name));
     else put(writer, hdl_text(name), HDL_GGUF_ARRAY, element, count, (hdl_span){ values, size });
 }
 
-void hdl_gguf_put_u32(hdl_gguf_writer *writer, const char *name, uint32_t value) { hdl_gguf_put_number(writer, name, HDL_GGUF_U32, &value); }
+void hdl_gguf_put_u32(hdl_gguf_writer *writer, const char *name, uint32_t value) {
+    hdl_gguf_put_number(writer, name, HDL_GGUF_U32, &value);
+}
 void hdl_gguf_put_f32(hdl_gguf_writer *writer, const char *name, float value) { hdl_gguf_put_number(writer, name, HDL_GGUF_F32, &value); }
 void hdl_gguf_put_bool(hdl_gguf_writer *writer, const char *name, bool value) {
     const uint8_t byte = value;
@@ -221,7 +226,9 @@ static bool send(const hdl_gguf_writer *w, hdl_gguf_sink sink, void *user) {
     uint8_t head[24] = { 'G', 'G', 'U', 'F', 3 };
     memcpy(head + 8, counts, sizeof counts);
     const bytes *keys = &w->keys.text, *infos = &w->tensors.text;
-    if (!sink(user, head, sizeof head) || (keys->count && !sink(user, keys->at, keys->count)) || (infos->count && !sink(user, infos->at, infos->count))) return false;
+    if (!sink(user, head, sizeof head) || (keys->count && !sink(user, keys->at, keys->count)) ||
+        (infos->count && !sink(user, infos->at, infos->count)))
+        return false;
     if (!pad_to(sizeof head + keys->count + infos->count, w->alignment, sink, user)) return false;
     for (uint32_t i = 0; i < w->tensors.index.count; i++) {
         const item *tensor = &w->tensors.items[i];

@@ -41,15 +41,17 @@ hd_dtype hdl_i2s_dtype(hd_shape shape) {
     return shape.rank > 0 && shape.dims[shape.rank - 1] % (2 * GROUP_ELEMENTS) == 0 ? HD_TQ2_0 : HD_Q4_0;
 }
 
-hd_status hdl_i2s_unpack(const void *data, uint64_t bytes, hd_shape shape, void *out_blocks, uint64_t out_bytes, float *out_scale, hd_error *error) {
+hd_status hdl_i2s_unpack(const void *data, uint64_t bytes, hd_shape shape, void *out_blocks, uint64_t out_bytes,
+                         float *out_scale, hd_error *error) {
     if (!data || !out_blocks || !out_scale) return hdl_fail(error, HD_STATUS_NULL_POINTER, "I2_S: no data, or nowhere to put it");
     const hd_dtype dtype = hdl_i2s_dtype(shape);
     const uint64_t needed = hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_I2_S, shape), room = hd_tensor_bytes(dtype, shape);
     if (needed == 0 || room == 0 || shape.dims[shape.rank - 1] % GROUP_ELEMENTS)
         return hdl_fail(error, HD_STATUS_SHAPE, "I2_S: the last axis is no multiple of %d, or the tensor is too large", GROUP_ELEMENTS);
     if (bytes != needed || out_bytes != room)
-        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "I2_S: %llu bytes into %llu, the shape needs %llu into %llu", (unsigned long long)bytes,
-                        (unsigned long long)out_bytes, (unsigned long long)needed, (unsigned long long)room);
+        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "I2_S: %llu bytes into %llu, the shape needs %llu into %llu",
+                        (unsigned long long)bytes, (unsigned long long)out_bytes, (unsigned long long)needed,
+                        (unsigned long long)room);
     const uint8_t *from = data, *end = from + hd_shape_elements(shape) / 4;
     uint8_t *to = out_blocks, wrong = 0;
     if (dtype == HD_TQ2_0)

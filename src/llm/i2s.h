@@ -10,6 +10,7 @@ hd_dtype hdl_i2s_dtype(hd_shape shape);
  * or 1 (blocks with d = 1). @param out_blocks hd_tensor_bytes(hdl_i2s_dtype(shape), shape) bytes, apart from `data`. @param
  * out_scale multiply the product by it. Statuses: NULL_POINTER, SHAPE (not whole blocks, or too large), INVALID_ARGUMENT (`bytes` or
  * `out_bytes` are not what the shape needs), PARSE (a code that stands for nothing, or a scale that is no number). */
-hd_status hdl_i2s_unpack(const void *data, uint64_t bytes, hd_shape shape, void *out_blocks, uint64_t out_bytes, float *out_scale, hd_error *error);
+hd_status hdl_i2s_unpack(const void *data, uint64_t bytes, hd_shape shape, void *out_blocks, uint64_t out_bytes,
+                         float *out_scale, hd_error *error);
 
 #endif

@@ -21,10 +21,20 @@ uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position) {
     return bucket < layout->rows ? bucket : layout->rows;
 }
 
+/* Sizes double up to a row for each sequence, and grow by four from there. Every row is a sequence of its own to the plan. */
+hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
+    const uint32_t most = hdl_layout_step_rows(layout), sequences = layout->sequences;
+    uint32_t size = 2;
+    while (size < rows) size = size >= sequences ? 4 * size : 2 * size < sequences ? 2 * size : sequences;
+    if (size > most) size = most;
+    return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0 };
+}
+
 /* ---- bytes ---- */
 
 /* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
-static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, hdl_size size, uint64_t *inout_bytes) {
+static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part,
+                            hdl_size size, uint64_t *inout_bytes) {
     const uint64_t rows = (uint64_t)size.sequences * size.tokens;
     hd_program *program;
     hd_plan_memory memory;
@@ -34,39 +44,47 @@ static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_
     hd_program_destroy(program);
     if (status) return status;
     *inout_bytes += memory.scratch_bytes + memory.constant_bytes + memory.output_bytes;
-    *inout_bytes += hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1) + 2 * hdl_aligned(size.sequences * sizeof(int32_t));
+    *inout_bytes += hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1); /* positions, tokens */
+    *inout_bytes += hdl_aligned(size.sequences * sizeof(int32_t)) + hdl_aligned(size.results * sizeof(int32_t)); /* past, last */
     if (!part.embeds && !part.nameless) *inout_bytes += hdl_aligned(rows * model->figures.hidden * sizeof(float));
     return HD_OK;
 }
 
 /* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
-static hd_status decode_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint32_t bucket, uint64_t *inout_bytes) {
+static hd_status decode_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part,
+                              uint32_t bucket, uint64_t *inout_bytes) {
     const uint64_t before = *inout_bytes;
-    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, layout->pages, 0 }, inout_bytes);
+    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, layout->pages, 1, 0 }, inout_bytes);
     if (part.heads) *inout_bytes += *inout_bytes - before + 2 * hdl_aligned(hdl_candidates(model) * sizeof(float));
     return status;
 }
 
 /* The same of all plans that a session may come to make. */
 static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
-    const uint32_t sequences = layout->sequences, pages = layout->pages;
+    const uint32_t pages = layout->pages, most = hdl_layout_step_rows(layout);
     hd_status status = HD_OK;
     *out_bytes = 0;
-    if (sequences > 1) status = plan_bytes(model, device, layout, part, (hdl_size){ sequences, 1, layout->rows, pages, 0 }, out_bytes);
+    for (uint32_t rows = 1; rows < most && !status;) {
+        const hdl_size size = hdl_layout_step(layout, rows + 1);
+        status = plan_bytes(model, device, layout, part, size, out_bytes);
+        rows = size.sequences;
+    }
     for (uint32_t bucket = hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
         status = decode_bytes(model, device, layout, part, bucket, out_bytes);
         last = bucket;
         bucket = hdl_layout_bucket(layout, bucket);
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, pages, 0 }, out_bytes);
+        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, pages, 1, 0 }, out_bytes);
     return status;
 }
 
 typedef struct need { uint64_t weights, cache, scratch; } need;
 static uint64_t total(need n) { return n.weights + n.cache + n.scratch; }
 
-static uint64_t table_bytes(const hdl_layout *layout) { return hdl_table_bytes(layout->sequences, layout->rows / HDL_PAGE_TOKENS); }
+static uint64_t table_bytes(const hdl_layout *layout) {
+    return hdl_table_bytes(hdl_layout_step_rows(layout), layout->rows / HDL_PAGE_TOKENS);
+}
 
 /* What a stage takes that is not streamed. */
 static hd_status need_of(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, need *out) {
@@ -101,7 +119,8 @@ static hd_status whole(const hd_model *model, hdl_layout *layout, hd_device *dev
         fit->cpu_weight_bytes = n.weights, fit->cpu_cache_bytes = n.cache, fit->cpu_scratch_bytes = n.scratch, fit->cpu_bytes = total(n);
     } else {
         fit->device_layers = model->figures.layers;
-        fit->device_weight_bytes = n.weights, fit->device_cache_bytes = n.cache, fit->device_scratch_bytes = n.scratch, fit->device_bytes = total(n);
+        fit->device_weight_bytes = n.weights, fit->device_cache_bytes = n.cache, fit->device_scratch_bytes = n.scratch,
+        fit->device_bytes = total(n);
     }
     return status;
 }
@@ -117,8 +136,10 @@ static hd_status split(const hd_model *model, hdl_layout *layout, hd_device *dev
     layout->devices[1] = device, layout->parts[1] = last_layers(model, count);
     hd_fit *fit = &layout->fit;
     fit->device_layers = count, fit->cpu_layers = layers - count;
-    fit->device_weight_bytes = above.weights, fit->device_cache_bytes = above.cache, fit->device_scratch_bytes = above.scratch, fit->device_bytes = total(above);
-    fit->cpu_weight_bytes = below.weights, fit->cpu_cache_bytes = below.cache, fit->cpu_scratch_bytes = below.scratch, fit->cpu_bytes = total(below);
+    fit->device_weight_bytes = above.weights, fit->device_cache_bytes = above.cache,
+    fit->device_scratch_bytes = above.scratch, fit->device_bytes = total(above);
+    fit->cpu_weight_bytes = below.weights, fit->cpu_cache_bytes = below.cache, fit->cpu_scratch_bytes = below.scratch,
+    fit->cpu_bytes = total(below);
     fit->fits = total(above) <= fit->device_memory_bytes;
     return status;
 }
@@ -137,9 +158,10 @@ static uint32_t kinds_of_layers(const hd_model *model, uint32_t count) {
 /* The last `count` layers stay on the device, the first ones travel; the embedding stays, and the cache of all layers. */
 static hd_status stream_with(const hd_model *model, hdl_layout *layout, hd_device *device, uint32_t count) {
     const uint32_t layers = model->figures.layers;
-    const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count }, staying = { layers - count, count, false, true, false };
+    const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count },
+                   staying = { layers - count, count, false, true, false };
     const hdl_part one = { 0, 1, false, false, true };
-    const uint64_t rows = layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
+    const uint64_t rows = hdl_layout_most(layout);
     hd_fit *fit = &layout->fit;
     need a, c;
     uint64_t each; /* of the plans for a kind of layers */
@@ -150,7 +172,8 @@ static hd_status stream_with(const hd_model *model, hdl_layout *layout, hd_devic
     fit->device_layers = count, fit->streamed_layers = layers - count;
     fit->device_weight_bytes = c.weights + hdl_part_slot_bytes(model, travelling) + a.weights;
     fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->pages);
-    fit->device_scratch_bytes = a.scratch + kinds_of_layers(model, layers - count) * each + table_bytes(layout) + c.scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float));
+    fit->device_scratch_bytes = a.scratch + kinds_of_layers(model, layers - count) * each + table_bytes(layout) +
+                                c.scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float));
     fit->device_bytes = fit->device_weight_bytes + fit->device_cache_bytes + fit->device_scratch_bytes;
     fit->fits = fit->device_bytes <= fit->device_memory_bytes;
     layout->stage_count = 3;
@@ -192,9 +215,12 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
     const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for : DEFAULT_CONTEXT,
                          .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK, .math = desc->math };
-    if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
+    if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
     if (desc->chunk > 1u << 16) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
-    if (desc->device_layers < -1 || desc->device_layers > (int)layers) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "device_layers is -1, 0, or a number of layers that the model has");
+    if (desc->device_layers < -1 || desc->device_layers > (int)layers)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "device_layers is -1, 0, or a number of layers that the model has");
     const uint32_t most = (out->context + HDL_PAGE_TOKENS - 1) / HDL_PAGE_TOKENS; /* pages of a sequence */
     const uint64_t wished = desc->cache_tokens / HDL_PAGE_TOKENS + (desc->cache_tokens % HDL_PAGE_TOKENS != 0);
     out->rows = most * HDL_PAGE_TOKENS;
@@ -215,7 +241,8 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
         status = whole(model, out, device, has);
         if (status || out->fit.fits || desc->device_layers) return status;
     }
-    if (desc->stream && desc->device_layers) return stream_with(model, out, device, desc->device_layers > 0 ? (uint32_t)desc->device_layers : 0);
+    if (desc->stream && desc->device_layers)
+        return stream_with(model, out, device, desc->device_layers > 0 ? (uint32_t)desc->device_layers : 0);
     if (desc->stream) return stream(model, out, device);
     if (!cpu) return HD_STATUS_NO_DEVICE;
     out->fit = (hd_fit){ .device_memory_bytes = has };

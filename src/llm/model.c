@@ -6,10 +6,12 @@
 /* ---- opening ---- */
 
 /* Says what is wrong with a weight: refused in a strict context, else logged. */
-static hd_status name_rows(hd_model *model, const hdl_weight *w, const char *what, uint64_t first, uint64_t count, uint64_t rows, hd_error *error) {
+static hd_status name_rows(hd_model *model, const hdl_weight *w, const char *what, uint64_t first, uint64_t count,
+                           uint64_t rows, hd_error *error) {
     char quoted[HDL_QUOTE], line[256];
-    snprintf(line, sizeof line, "%s row %llu %s (%llu of its %llu rows in all); convert the model anew", hdl_quote(w->tensor.name, quoted), (unsigned long long)first, what,
-             (unsigned long long)count, (unsigned long long)rows);
+    snprintf(line, sizeof line, "%s row %llu %s (%llu of its %llu rows in all); convert the model anew",
+             hdl_quote(w->tensor.name, quoted), (unsigned long long)first, what, (unsigned long long)count,
+             (unsigned long long)rows);
     if (hd_context_strict(model->context)) return hdl_fail(error, HD_STATUS_PARSE, "%s", line);
     hd_context_log(model->context, HD_LOG_WARNING, "model", line);
     return HD_OK;
@@ -27,8 +29,9 @@ static hd_status check_weights(hd_model *model, hd_error *error) {
         const uint64_t length = (uint64_t)w->shape.dims[w->shape.rank - 1];
         if (!hdl_gguf_check_rows(w->tensor.type, length, data.bytes, data.count, &rows)) continue;
         if (rows.bad_rows) status = name_rows(model, w, "holds NaN or infinity", rows.first_bad, rows.bad_rows, rows.rows, error);
-        const bool is_table = w == hdl_weight_of(model, 0, HDL_EMBEDDING); /* unused tokens have no embedding */
-        if (!status && rows.zero_rows && w->shape.rank == 2 && !is_table) status = name_rows(model, w, "is all zero", rows.first_zero, rows.zero_rows, rows.rows, error);
+        const bool is_table = w == hdl_weight_of(model, 0, "token_embd.weight"); /* unused tokens have no embedding */
+        if (!status && rows.zero_rows && w->shape.rank == 2 && !is_table)
+            status = name_rows(model, w, "is all zero", rows.first_zero, rows.zero_rows, rows.rows, error);
         if (status) return status;
     }
     return HD_OK;
@@ -123,12 +126,15 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
     if (!model || !out_info) return HD_STATUS_NULL_POINTER;
     const hdl_figures *f = &model->figures;
     hdl_span text;
-    *out_info = (hd_model_info){ .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads, .head_size = f->head_size,
-                                 .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
-                                 .has_chat_template = model->chat_template.count > 0, .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes };
+    *out_info = (hd_model_info){
+        .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads, .head_size = f->head_size,
+        .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
+        .has_chat_template = model->chat_template.count > 0, .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes,
+    };
     if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text, NULL)) copy_text(text, out_info->name, sizeof out_info->name);
-    if (!hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &text, NULL)) copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
-    snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch->name);
+    if (!hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &text, NULL))
+        copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
+    snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch_name);
     describe_types(model, out_info->weight_types, sizeof out_info->weight_types);
     for (uint32_t i = 0; i < model->weight_count; i++) {
         if (!model->weights[i].present) continue;
@@ -142,7 +148,8 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
 
 hd_status hdl_need_tokenizer(const hd_model *model) {
     if (model->tokenizer) return HD_OK;
-    return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
+    return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
+                          "the file has no tokenizer (tokenizer.ggml.model); give token ids in place of text");
 }
 
 hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
@@ -151,7 +158,8 @@ hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t byte
     if (status) return status;
     hd_error error = { 0 };
     hdl_id_list list = { .allocator = model->allocator };
-    const unsigned inside = (flags & HD_TOKENIZE_ADD_SPECIAL ? HDL_ADD_SPECIAL : 0u) | (flags & HD_TOKENIZE_PARSE_SPECIAL ? HDL_PARSE_SPECIAL : 0u);
+    const unsigned inside = (flags & HD_TOKENIZE_ADD_SPECIAL ? HDL_ADD_SPECIAL : 0u) |
+                            (flags & HD_TOKENIZE_PARSE_SPECIAL ? HDL_PARSE_SPECIAL : 0u);
     status = hdl_tokenize(model->tokenizer, text, bytes, inside, &list, &error);
     if (!status && out_tokens) {
         const size_t shown = list.count < *count ? list.count : *count;

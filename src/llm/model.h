@@ -6,15 +6,8 @@
 #include "llm/tokenizer.h"
 #include <heddle_llm.h>
 
-/* What the file's architecture decides that no key says. */
-typedef struct hdl_arch {
-    const char     *name;        /* general.architecture, and the prefix of its keys */
-    hd_rope_pairing pairing;
-    bool            qkv_bias;    /* must be there; elsewhere biases are taken where the file has them */
-    bool            head_norm;   /* rms_norm of each query and key head */
-    bool            sub_norm;    /* rms_norm before the output and down products */
-    bool            relu_squared;/* in place of silu */
-} hdl_arch;
+typedef struct hdl_arch hdl_arch;             /* what is known of a family: arch/arch.h */
+typedef struct hdl_tensor_row hdl_tensor_row; /* a tensor that it lists */
 
 /* Figures of a model. */
 typedef struct hdl_figures {
@@ -25,15 +18,9 @@ typedef struct hdl_figures {
     float   *rope_factors;       /* rope_dims / 2 divisors, or NULL */
 } hdl_figures;
 
-/* Weights of a layer, by role; then those outside of the layers. */
-typedef enum hdl_role {
-    HDL_ATTN_NORM, HDL_Q, HDL_K, HDL_V, HDL_Q_BIAS, HDL_K_BIAS, HDL_V_BIAS, HDL_Q_NORM, HDL_K_NORM, HDL_ATTN_SUB_NORM,
-    HDL_OUT, HDL_OUT_BIAS, HDL_FFN_NORM, HDL_GATE, HDL_UP, HDL_FFN_SUB_NORM, HDL_DOWN, HDL_LAYER_ROLES,
-    HDL_EMBEDDING = HDL_LAYER_ROLES, HDL_FINAL_NORM, HDL_LOGITS, HDL_ROLES
-} hdl_role;
-
 /* A weight as programs use it. */
 typedef struct hdl_weight {
+    const hdl_tensor_row *row;
     bool            present;
     hdl_gguf_tensor tensor;
     hd_dtype        dtype;   /* on the device: the file's, but i2s.h's for Microsoft's i2_s */
@@ -46,9 +33,10 @@ struct hd_model {
     hd_allocator   allocator;
     hdl_gguf      *gguf;
     const hdl_arch *arch;
+    const char    *arch_name;    /* general.architecture, and the prefix of its keys */
     hdl_figures    figures;
-    hdl_weight    *weights;      /* [layers][HDL_LAYER_ROLES], then the others */
-    uint32_t       weight_count;
+    hdl_weight    *weights;      /* [layers][layer_weights], then those outside of the layers */
+    uint32_t       weight_count, layer_weights;
     hdl_tokenizer *tokenizer;
     hdl_span       chat_template; /* of no bytes where there is none */
     int32_t        ends[16];      /* tokens that end an answer */
@@ -58,20 +46,21 @@ struct hd_model {
 /* hd_model_open out of `files`; NULL: the system's. */
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model);
 
-/* The weight of a role; `layer` is for those of a layer. */
-const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, hdl_role role);
-/* What the weight is called in the file, and as an input of a program; of a layer that goes by no number: without it. */
-enum { HDL_WEIGHT_NAME = 64 };
-#define HDL_NO_LAYER UINT32_MAX
-void hdl_weight_name(uint32_t layer, hdl_role role, char out[HDL_WEIGHT_NAME]);
-/* Bytes that the weight takes on a device. */
-uint64_t hdl_weight_bytes(const hdl_weight *weight);
-
 /* ---- figures.c ---- */
 /* Reads architecture and figures. Statuses: those of the getters, UNSUPPORTED. */
 hd_status hdl_figures_read(hd_model *model, hd_error *error);
+/* ---- weights.c ---- */
 /* Finds and checks every weight. */
 hd_status hdl_weights_find(hd_model *model, hd_error *error);
+/* The weight called so in its family's list; `layer` is for those of a layer. */
+const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const char *name);
+/* What a weight is called in the file, and as an input of a program; of a layer that goes by no number: without it. */
+enum { HDL_WEIGHT_NAME = 64 };
+#define HDL_NO_LAYER UINT32_MAX
+void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]);
+/* Bytes that the weight takes on a device. */
+uint64_t hdl_weight_bytes(const hdl_weight *weight);
+/* ---- model.c ---- */
 /* Keeps a failure of the model's room on its context; returns `status`. */
 hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
 /* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */

@@ -3,22 +3,29 @@
 
 static uint32_t pages_of(uint32_t tokens) { return (tokens + HDL_PAGE_TOKENS - 1) / HDL_PAGE_TOKENS; }
 
-bool hdl_pages_make(const hd_allocator *allocator, uint32_t sequences, uint32_t width, uint32_t count, hdl_pages *out) {
-    *out = (hdl_pages){ .sequences = sequences, .width = width, .count = count, .free_count = count, .version = 1 };
-    out->table = hdl_alloc(allocator, (uint64_t)sequences * width * sizeof *out->table);
-    out->free = hdl_alloc(allocator, count * sizeof *out->free);
-    out->tokens = hdl_alloc(allocator, (uint64_t)count * HDL_PAGE_TOKENS * sizeof *out->tokens);
-    if (!out->table || !out->free || !out->tokens) return false;
-    for (uint64_t i = 0; i < (uint64_t)sequences * width; i++) out->table[i] = HDL_NO_PAGE;
-    for (uint32_t i = 0; i < count; i++) out->free[i] = (int32_t)(count - 1 - i);
+bool hdl_pages_make(const hd_allocator *allocator, hdl_pages *p) {
+    const uint64_t width = p->width;
+    p->free_count = p->count;
+    p->version = 1;
+    p->table = hdl_alloc(allocator, p->sequences * width * sizeof *p->table);
+    p->free = hdl_alloc(allocator, p->count * sizeof *p->free);
+    p->tokens = hdl_alloc(allocator, (uint64_t)p->count * HDL_PAGE_TOKENS * sizeof *p->tokens);
+    p->shown = hdl_alloc(allocator, p->rows * width * sizeof *p->shown);
+    p->shown_sequences = hdl_alloc(allocator, p->rows * sizeof *p->shown_sequences);
+    if (!p->table || !p->free || !p->tokens || !p->shown || !p->shown_sequences) return false;
+    for (uint64_t i = 0; i < p->sequences * width; i++) p->table[i] = HDL_NO_PAGE;
+    for (uint32_t i = 0; i < p->count; i++) p->free[i] = (int32_t)(p->count - 1 - i);
     return true;
 }
 
-void hdl_pages_end(const hd_allocator *allocator, hdl_pages *pages) {
-    hdl_free(allocator, pages->table, (uint64_t)pages->sequences * pages->width * sizeof *pages->table);
-    hdl_free(allocator, pages->free, pages->count * sizeof *pages->free);
-    hdl_free(allocator, pages->tokens, (uint64_t)pages->count * HDL_PAGE_TOKENS * sizeof *pages->tokens);
-    *pages = (hdl_pages){ 0 };
+void hdl_pages_end(const hd_allocator *allocator, hdl_pages *p) {
+    const uint64_t width = p->width;
+    hdl_free(allocator, p->table, p->sequences * width * sizeof *p->table);
+    hdl_free(allocator, p->free, p->count * sizeof *p->free);
+    hdl_free(allocator, p->tokens, (uint64_t)p->count * HDL_PAGE_TOKENS * sizeof *p->tokens);
+    hdl_free(allocator, p->shown, p->rows * width * sizeof *p->shown);
+    hdl_free(allocator, p->shown_sequences, p->rows * sizeof *p->shown_sequences);
+    *p = (hdl_pages){ 0 };
 }
 
 uint32_t hdl_pages_needed(uint32_t tokens, uint32_t more) { return pages_of(tokens + more) - pages_of(tokens); }
@@ -50,4 +57,20 @@ void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, cons
     for (uint32_t i = 0; i < count; i++) *place_of(pages, sequence, position + i) = tokens[i];
 }
 
-int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position) { return *place_of(pages, sequence, position); }
+int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position) {
+    return *place_of(pages, sequence, position);
+}
+
+void hdl_pages_show(hdl_pages *pages, const uint32_t *sequences, uint32_t count) {
+    const uint64_t bytes = count * sizeof *sequences, width = pages->width;
+    const bool same = pages->shown_count == count && memcmp(pages->shown_sequences, sequences, bytes) == 0;
+    if (same && pages->shown_version == pages->version) return;
+    memcpy(pages->shown_sequences, sequences, bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t *row = pages->shown + i * width;
+        const bool is_none = sequences[i] == HDL_NO_SEQUENCE;
+        for (uint32_t k = 0; k < width; k++) row[k] = is_none ? HDL_NO_PAGE : pages->table[sequences[i] * width + k];
+    }
+    pages->shown_count = count;
+    pages->shown_version = ++pages->version;
+}

@@ -1,12 +1,13 @@
-/* pages.h: which pages of the cache each sequence holds. A page has room for 256 tokens in every layer, under one number in
- * all of them. Pages are taken as a sequence grows and given back as it is rewound, so that what one sequence does not use
- * is there for the others. */
+/* pages.h: which pages of the cache each sequence holds. A page has room for 256 tokens in every layer, under one
+ * number in all of them. Pages are taken as a sequence grows and given back as it is rewound, so that what one sequence
+ * does not use is there for the others. */
 #ifndef HDL_PAGES_H
 #define HDL_PAGES_H
 
 #include "llm/support.h"
 
 enum { HDL_PAGE_TOKENS = 256, HDL_NO_PAGE = -1 };
+#define HDL_NO_SEQUENCE UINT32_MAX
 
 typedef struct hdl_pages {
     uint32_t sequences, width; /* pages that one sequence can come to hold */
@@ -14,11 +15,16 @@ typedef struct hdl_pages {
     int32_t *table;            /* [sequences][width], HDL_NO_PAGE behind what a sequence holds */
     int32_t *free;             /* numbers of the pages that nobody holds; the last one goes first */
     int32_t *tokens;           /* [count][HDL_PAGE_TOKENS]: those that stand in each page */
-    uint64_t version;          /* above 0, another one whenever the table changes */
+    int32_t *shown;            /* [rows][width]: the pages of each row of a run */
+    uint32_t *shown_sequences; /* [rows]: whose they are */
+    uint32_t rows, shown_count;
+    uint64_t shown_version;    /* of `shown`; it is up to date while this is `version` */
+    uint64_t version;          /* above 0, another one whenever what a run reads changes */
 } hdl_pages;
 
-/* All pages free. False without memory; hdl_pages_end in any case. */
-bool hdl_pages_make(const hd_allocator *allocator, uint32_t sequences, uint32_t width, uint32_t count, hdl_pages *out);
+/* All pages free; `sequences`, `width`, `count` and `rows` of the most that a run may have are set. False without
+ * memory; hdl_pages_end in any case. */
+bool hdl_pages_make(const hd_allocator *allocator, hdl_pages *pages);
 void hdl_pages_end(const hd_allocator *allocator, hdl_pages *pages);
 /* How many more pages a sequence of `tokens` takes to hold `more` tokens beside them. */
 uint32_t hdl_pages_needed(uint32_t tokens, uint32_t more);
@@ -30,5 +36,7 @@ void hdl_pages_give(hdl_pages *pages, uint32_t sequence, uint32_t held, uint32_t
 void hdl_pages_note(hdl_pages *pages, uint32_t sequence, uint32_t position, const int32_t *tokens, uint32_t count);
 /* The token at a position that was noted. */
 int32_t hdl_pages_token(const hdl_pages *pages, uint32_t sequence, uint32_t position);
+/* Has the rows of a run in `shown`: row i sees the pages of sequences[i], or none where that is HDL_NO_SEQUENCE. */
+void hdl_pages_show(hdl_pages *pages, const uint32_t *sequences, uint32_t count);
 
 #endif

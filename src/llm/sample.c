@@ -95,7 +95,8 @@ static hd_status check(const hd_sampling *s, size_t vocab, hd_error *error) {
     if (vocab > HDL_MAX_SAMPLED)
         return hdl_fail(error, HD_STATUS_LIMIT, "sampling: a vocabulary of %zu tokens; the limit is %u", vocab, HDL_MAX_SAMPLED);
     if (s->penalty_window > HDL_MAX_PENALTY_WINDOW)
-        return hdl_fail(error, HD_STATUS_LIMIT, "sampling: penalty_window is %u; the limit is %u", s->penalty_window, HDL_MAX_PENALTY_WINDOW);
+        return hdl_fail(error, HD_STATUS_LIMIT, "sampling: penalty_window is %u; the limit is %u", s->penalty_window,
+                        HDL_MAX_PENALTY_WINDOW);
     return HD_OK;
 }
 
@@ -296,8 +297,11 @@ bool hdl_sampler_needs_only(const hdl_sampler *s, size_t count) {
 }
 
 hd_status hdl_sampler_draw_from(hdl_sampler *s, const int32_t *ids, const float *logits, size_t count, int32_t *out_id, hd_error *error) {
-    if (!s || !ids || !logits || !out_id) return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, candidates or place for the token");
-    if (!count || count > s->vocab) return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: %zu candidates of a vocabulary of %zu", count, s->vocab);
+    if (!s || !ids || !logits || !out_id)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, candidates or place for the token");
+    if (!count || count > s->vocab)
+        return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "sampling: %zu candidates of a vocabulary of %zu", count,
+                        s->vocab);
     const hd_status status = take_some(s, ids, logits, count, error);
     return status ? status : draw(s, count, out_id, error);
 }

@@ -30,7 +30,8 @@ hd_status hdl_sampler_draw(hdl_sampler *sampler, const float *logits, int32_t *o
 bool hdl_sampler_needs_only(const hdl_sampler *sampler, size_t count);
 /* hdl_sampler_draw from these, as hd_top_k orders them: where hdl_sampler_needs_only, the token and the statuses that the whole
  * row gives. INVALID_ARGUMENT also for ids that are none. */
-hd_status hdl_sampler_draw_from(hdl_sampler *sampler, const int32_t *ids, const float *logits, size_t count, int32_t *out_id, hd_error *error);
+hd_status hdl_sampler_draw_from(hdl_sampler *sampler, const int32_t *ids, const float *logits, size_t count,
+                                int32_t *out_id, hd_error *error);
 /* Tells that the token was said, by the model or in the prompt: penalties go by it. Ids outside of the vocabulary are
  * passed over. */
 void hdl_sampler_accept(hdl_sampler *sampler, int32_t id);

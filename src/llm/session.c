@@ -7,7 +7,8 @@
 /* ---- making and ending ---- */
 
 /* The layout on desc->device, or on the best device; the CPU is opened beside it where layers go there. */
-static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device, hd_device **out_cpu) {
+static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
+                         hd_device **out_cpu) {
     hd_device *device = desc->device;
     hd_status status = device ? HD_OK : hd_device_open(model->context, NULL, out_device);
     if (!device) device = *out_device;
@@ -36,8 +37,10 @@ static hd_status load(hd_session *session, const hd_session_desc *desc) {
         if (!l->streamed[i]) loading.total += hdl_part_weight_bytes(session->model, l->parts[i]);
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
-        session->stages[i] = (hdl_stage){ .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
-                                          .pages = &session->pages, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes };
+        session->stages[i] = (hdl_stage){
+            .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
+            .pages = &session->pages, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes,
+        };
         status = hdl_stage_load(&session->stages[i], &loading);
     }
     if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
@@ -47,17 +50,21 @@ static hd_status load(hd_session *session, const hd_session_desc *desc) {
 static hd_status make_room(hd_session *session) {
     const hdl_layout *l = &session->layout;
     const hd_allocator *allocator = &session->model->allocator;
-    const uint64_t rows = l->chunk > l->sequences ? l->chunk : l->sequences;
+    const uint64_t rows = hdl_layout_most(l);
     session->hidden_bytes = l->stage_count > 1 ? rows * session->model->figures.hidden * sizeof(float) : 0;
     session->logits_bytes = (uint64_t)l->sequences * session->model->figures.vocabulary * sizeof(float);
     session->sequences = hdl_alloc(allocator, l->sequences * sizeof *session->sequences);
     session->tokens = hdl_alloc(allocator, rows * sizeof *session->tokens);
     session->positions = hdl_alloc(allocator, rows * sizeof *session->positions);
+    session->rows = hdl_alloc(allocator, rows * sizeof *session->rows);
     session->hidden = hdl_alloc(allocator, session->hidden_bytes);
     session->logits = hdl_alloc(allocator, session->logits_bytes);
-    if (!session->sequences || !session->tokens || !session->positions || !session->hidden || !session->logits)
+    if (!session->sequences || !session->tokens || !session->positions || !session->rows || !session->hidden ||
+        !session->logits)
         return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
-    if (!hdl_pages_make(allocator, l->sequences, l->rows / HDL_PAGE_TOKENS, l->pages, &session->pages))
+    session->pages = (hdl_pages){ .sequences = l->sequences, .width = l->rows / HDL_PAGE_TOKENS, .count = l->pages,
+                                  .rows = hdl_layout_step_rows(l) };
+    if (!hdl_pages_make(allocator, &session->pages))
         return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the tables of pages");
     for (uint32_t i = 0; i < l->sequences; i++) session->sequences[i].best = HDL_NO_TOKEN;
     return HD_OK;
@@ -70,7 +77,8 @@ static hd_status prepare(hd_session *session) {
     for (uint32_t i = 0; i < l->stage_count && !status; i++) {
         hd_plan *plan;
         hd_plan_stats stats;
-        const hdl_size size = { l->sequences, 1, l->sequences > 1 ? l->rows : hdl_layout_bucket(l, 0), l->pages, 0 };
+        const hdl_size one = { 1, 1, hdl_layout_bucket(l, 0), l->pages, 1, 0 };
+        const hdl_size size = l->sequences > 1 ? hdl_layout_step(l, l->sequences) : one;
         status = hdl_stage_plan(&session->stages[i], size, l->parts[i].first_layer, &plan);
         if (status || hd_plan_get_stats(plan, &stats)) continue;
         const uint32_t times = session->stages[i].streamed ? l->parts[i].layer_count : 1;
@@ -92,8 +100,12 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     hd_status status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
     const hd_fit *fit = &session->layout.fit;
     if (!status && !fit->fits)
-        status = FAIL(session, HD_STATUS_OVER_BUDGET, "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the context or name fewer layers",
-                      (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes), (unsigned long long)fit->device_memory_bytes);
+        status = FAIL(
+            session, HD_STATUS_OVER_BUDGET,
+            "%llu bytes are needed on the device, and %llu may be taken there; allow more memory, shorten the "
+            "context or name fewer layers",
+            (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes),
+            (unsigned long long)fit->device_memory_bytes);
     if (!status) status = make_room(session);
     if (!status) status = load(session, desc);
     if (!status) status = prepare(session);
@@ -108,10 +120,11 @@ void hd_session_destroy(hd_session *session) {
     const hd_allocator allocator = session->model->allocator;
     for (uint32_t i = 0; i < HDL_STAGES; i++)
         if (session->stages[i].model) hdl_stage_end(&session->stages[i]);
-    const uint64_t rows = session->layout.chunk > session->layout.sequences ? session->layout.chunk : session->layout.sequences;
+    const uint64_t rows = hdl_layout_most(&session->layout);
     hdl_free(&allocator, session->sequences, session->layout.sequences * sizeof *session->sequences);
     hdl_free(&allocator, session->tokens, rows * sizeof *session->tokens);
     hdl_free(&allocator, session->positions, rows * sizeof *session->positions);
+    hdl_free(&allocator, session->rows, rows * sizeof *session->rows);
     hdl_free(&allocator, session->hidden, session->hidden_bytes);
     hdl_free(&allocator, session->logits, session->logits_bytes);
     hdl_pages_end(&allocator, &session->pages);
@@ -122,10 +135,12 @@ void hd_session_destroy(hd_session *session) {
 
 /* ---- running ---- */
 
-/* Runs all stages; afterwards last_plan holds the outputs. */
-static hd_status run_stages(hd_session *session, hdl_size size, uint32_t sequence, const int32_t *past, const int32_t *last) {
-    const hdl_run run = { size, sequence, session->tokens, session->positions, past, last, session->hidden };
+/* Runs all stages, with the pages of `sequences`; afterwards last_plan holds the outputs. */
+static hd_status run_stages(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
+                            const int32_t *last) {
+    const hdl_run run = { size, session->tokens, session->positions, past, last, session->hidden };
     hd_plan *plan = NULL;
+    hdl_pages_show(&session->pages, sequences, size.sequences);
     session->run++;
     session->last_plan = NULL;
     for (uint32_t i = 0; i < session->layout.stage_count; i++) {
@@ -134,7 +149,7 @@ static hd_status run_stages(hd_session *session, hdl_size size, uint32_t sequenc
         session->stats.submissions += session->stages[i].streamed ? session->stages[i].part.layer_count : 1;
     }
     session->last_plan = plan;
-    session->last_sequences = size.sequences;
+    session->last_results = size.results;
     session->last_candidates = size.candidates;
     return HD_OK;
 }
@@ -154,20 +169,25 @@ static hd_status check_sequence(const hd_session *session, uint32_t sequence) {
 }
 static hd_status check_token(const hd_session *session, int32_t token) {
     if (token >= 0 && (uint32_t)token < session->model->figures.vocabulary) return HD_OK;
-    return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "token %d of a vocabulary of %u", token, session->model->figures.vocabulary);
+    return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "token %d of a vocabulary of %u", token,
+                session->model->figures.vocabulary);
 }
 static hd_status check_room(const hd_session *session, uint32_t sequence, size_t count) {
     const uint32_t position = session->sequences[sequence].position;
     if (count <= session->layout.context - position) return HD_OK;
-    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %u of %u tokens, %zu more do not fit", sequence, position, session->layout.context, count);
+    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %u of %u tokens, %zu more do not fit", sequence, position,
+                session->layout.context, count);
 }
 
 /* Are so many pages free? */
 static hd_status check_pages(const hd_session *session, uint64_t needed) {
     const hdl_pages *pages = &session->pages;
     if (needed <= pages->free_count) return HD_OK;
-    return FAIL(session, HD_STATUS_LIMIT, "the cache is full: %llu more pages of %d tokens are needed, and %u of %u are free; rewind a sequence, or give the session more (cache_tokens)",
-                (unsigned long long)needed, HDL_PAGE_TOKENS, pages->free_count, pages->count);
+    return FAIL(
+        session, HD_STATUS_LIMIT,
+        "the cache is full: %llu more pages of %d tokens are needed, and %u of %u are free; rewind a sequence, or "
+        "give the session more (cache_tokens)",
+        (unsigned long long)needed, HDL_PAGE_TOKENS, pages->free_count, pages->count);
 }
 
 bool hdl_session_has_room(const hd_session *session, uint32_t sequence) {
@@ -175,18 +195,21 @@ bool hdl_session_has_room(const hd_session *session, uint32_t sequence) {
     return position < session->layout.context && hdl_pages_needed(position, 1) <= session->pages.free_count;
 }
 
-/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand behind
- * them is written nowhere. */
-static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count, uint32_t padded) {
+/* Feeds `count` tokens, at most the size's, to one sequence. Its pages are taken already; padding that would stand
+ * behind them is written nowhere. */
+static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_t *tokens, uint32_t count,
+                            uint32_t padded) {
     hdl_sequence *s = &session->sequences[sequence];
     const int32_t past = (int32_t)s->position, last = (int32_t)count - 1;
-    for (uint32_t i = 0; i < padded; i++) { /* padding stands behind all that is seen; what it leaves in the cache is overwritten */
+    /* Padding stands behind all that is seen; what it leaves in the cache is overwritten. */
+    for (uint32_t i = 0; i < padded; i++) {
         session->tokens[i] = i < count ? tokens[i] : 0;
         session->positions[i] = past + (int32_t)i;
     }
     const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
     const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
-    hd_status status = run_stages(session, (hdl_size){ 1, padded, bucket, session->layout.pages, candidates }, sequence, &past, &last);
+    const hdl_size size = { 1, padded, bucket, session->layout.pages, 1, candidates };
+    hd_status status = run_stages(session, size, &sequence, &past, &last);
     if (!status) status = read_best(session, &s->best, 1);
     if (status) return status;
     s->position += count;
@@ -201,7 +224,8 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
-    if (!status) status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, (uint32_t)count));
+    if (!status)
+        status = check_pages(session, hdl_pages_needed(session->sequences[sequence].position, (uint32_t)count));
     if (status) return status;
     const uint64_t began = hdl_now_ns();
     const hdl_sequence before = session->sequences[sequence];
@@ -223,54 +247,85 @@ hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t 
     return HD_OK;
 }
 
-static hd_status check_steps(const hd_session *session, const hd_step *steps, size_t count) {
+/* How many tokens each sequence gets, where all of them have room. */
+static hd_status check_steps(const hd_session *session, const hd_step *steps, size_t count,
+                             uint32_t more[HDL_MOST_SEQUENCES]) {
+    const uint32_t most = hdl_layout_most(&session->layout), limit = most < HDL_STEP_ROWS ? most : HDL_STEP_ROWS;
     hd_status status = count ? HD_OK : FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
-    uint64_t needed = 0;
+    if (count > limit)
+        status = FAIL(session, HD_STATUS_LIMIT, "a step of %zu tokens; this session's have at most %u", count, limit);
     for (size_t i = 0; i < count && !status; i++) {
         status = check_sequence(session, steps[i].sequence);
-        if (!status) status = check_room(session, steps[i].sequence, 1);
         if (!status) status = check_token(session, steps[i].token);
-        for (size_t k = 0; k < i && !status; k++)
-            if (steps[k].sequence == steps[i].sequence) status = FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u stands twice in one step", steps[i].sequence);
-        if (!status) needed += hdl_pages_needed(session->sequences[steps[i].sequence].position, 1);
+        if (!status) more[steps[i].sequence]++;
+    }
+    uint64_t needed = 0;
+    for (uint32_t s = 0; s < session->layout.sequences && !status; s++) {
+        status = check_room(session, s, more[s]);
+        if (!status) needed += hdl_pages_needed(session->sequences[s].position, more[s]);
     }
     return status ? status : check_pages(session, needed);
 }
 
+/* Fills in the rows of a step, one for each token; the rest are nobody's, write nothing and see nothing of use. Finds
+ * which result is each sequence's, and the rows of those results. */
+static void fill_rows(hd_session *session, const hd_step *steps, size_t count, hdl_size size, uint32_t *out_result,
+                      int32_t *out_last) {
+    uint32_t next[HDL_MOST_SEQUENCES], found = 0;
+    for (uint32_t s = 0; s < session->layout.sequences; s++) {
+        next[s] = session->sequences[s].position;
+        out_result[s] = HDL_NO_SEQUENCE;
+    }
+    for (uint32_t i = 0; i < size.sequences; i++) {
+        session->tokens[i] = session->positions[i] = 0;
+        session->rows[i] = HDL_NO_SEQUENCE;
+        if (i >= count) continue;
+        const uint32_t s = steps[i].sequence;
+        session->rows[i] = s;
+        session->tokens[i] = steps[i].token;
+        session->positions[i] = (int32_t)next[s];
+        hdl_pages_note(&session->pages, s, next[s]++, &steps[i].token, 1);
+        if (size.results == size.sequences) { /* every row has a result */
+            out_result[s] = i;
+        } else {
+            if (out_result[s] == HDL_NO_SEQUENCE) out_result[s] = found++;
+            out_last[out_result[s]] = (int32_t)i;
+        }
+    }
+}
+
+/* Runs tokens of several sequences at once; they have room. */
+static hd_status step_rows(hd_session *session, const hd_step *steps, size_t count, const uint32_t *more) {
+    const hdl_size size = hdl_layout_step(&session->layout, (uint32_t)count);
+    const uint32_t sequences = session->layout.sequences;
+    uint32_t result[HDL_MOST_SEQUENCES];
+    int32_t last[HDL_MOST_SEQUENCES] = { 0 }, best[HDL_MOST_SEQUENCES];
+    for (uint32_t s = 0; s < sequences; s++)
+        hdl_pages_take(&session->pages, s, session->sequences[s].position, more[s]);
+    fill_rows(session, steps, count, size, result, last);
+    hd_status status = run_stages(session, size, session->rows, session->positions, last);
+    if (!status) status = read_best(session, best, size.results);
+    for (uint32_t i = 0; i < sequences; i++) {
+        hdl_sequence *s = &session->sequences[i];
+        if (status) hdl_pages_give(&session->pages, i, s->position + more[i], s->position);
+        else if (more[i]) *s = (hdl_sequence){ s->position + more[i], best[result[i]], result[i], session->run };
+    }
+    return status;
+}
+
 hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count) {
     if (!session || !steps) return HD_STATUS_NULL_POINTER;
-    const uint32_t all = session->layout.sequences;
-    hd_status status = check_steps(session, steps, count);
+    uint32_t more[HDL_MOST_SEQUENCES] = { 0 };
+    hd_status status = check_steps(session, steps, count, more);
     if (status) return status;
-    if (all == 1) return hd_session_feed(session, 0, &steps[0].token, 1);
+    if (more[steps[0].sequence] == count) { /* a prompt, or the next token, of one sequence */
+        int32_t tokens[HDL_STEP_ROWS];
+        for (size_t i = 0; i < count; i++) tokens[i] = steps[i].token;
+        return hd_session_feed(session, steps[0].sequence, tokens, count);
+    }
     const uint64_t began = hdl_now_ns();
-    int32_t past[HDL_MOST_SEQUENCES], best[HDL_MOST_SEQUENCES];
-    for (uint32_t i = 0; i < all; i++) { /* who does not take part writes outside of the cache, which leaves it as it is */
-        session->tokens[i] = 0;
-        session->positions[i] = 0;
-        past[i] = (int32_t)session->layout.rows;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t s = steps[i].sequence;
-        session->tokens[s] = steps[i].token;
-        past[s] = session->positions[s] = (int32_t)session->sequences[s].position;
-        hdl_pages_take(&session->pages, s, session->sequences[s].position, 1);
-        hdl_pages_note(&session->pages, s, session->sequences[s].position, &steps[i].token, 1);
-    }
-    status = run_stages(session, (hdl_size){ all, 1, session->layout.rows, session->layout.pages, 0 }, 0, past, NULL);
-    if (!status) status = read_best(session, best, all);
-    for (size_t i = 0; i < count && status; i++) {
-        const uint32_t s = steps[i].sequence, position = session->sequences[s].position;
-        hdl_pages_give(&session->pages, s, position + 1, position);
-    }
+    status = step_rows(session, steps, count, more);
     if (status) return status;
-    for (size_t i = 0; i < count; i++) {
-        hdl_sequence *s = &session->sequences[steps[i].sequence];
-        s->position++;
-        s->best = best[steps[i].sequence];
-        s->run = session->run;
-        s->row = steps[i].sequence;
-    }
     session->stats.decode_tokens += count;
     session->stats.decode_ns += hdl_now_ns() - began;
     return HD_OK;
@@ -281,7 +336,8 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
 static hd_status check_result(const hd_session *session, uint32_t sequence) {
     hd_status status = check_sequence(session, sequence);
     if (!status && session->sequences[sequence].best == HDL_NO_TOKEN)
-        status = FAIL(session, HD_STATUS_WRONG_STATE, "nothing was fed to sequence %u since it began or was rewound", sequence);
+        status = FAIL(session, HD_STATUS_WRONG_STATE, "nothing was fed to sequence %u since it began or was rewound",
+                      sequence);
     return status;
 }
 
@@ -290,7 +346,9 @@ hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_t
     const hd_status status = check_result(session, sequence);
     if (status) return status;
     if (session->sequences[sequence].best == HDL_NAN_TOKEN)
-        return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "the scores hold one that is not a number: look at the model's weights (hd_model_desc.check_weights)");
+        return FAIL(
+            session, HD_STATUS_INVALID_ARGUMENT,
+            "the scores hold one that is not a number: look at the model's weights (hd_model_desc.check_weights)");
     *out_token = session->sequences[sequence].best;
     return HD_OK;
 }
@@ -302,17 +360,22 @@ hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float 
     const hdl_sequence *s = &session->sequences[sequence];
     const uint64_t vocabulary = session->model->figures.vocabulary;
     if (s->run != session->run || !session->last_plan)
-        return FAIL(session, HD_STATUS_WRONG_STATE, "the last run was not of sequence %u; take its scores before others run", sequence);
+        return FAIL(session, HD_STATUS_WRONG_STATE,
+                    "the last run was not of sequence %u; take its scores before others run", sequence);
     if (session->logits_run != session->run)
-        status = hd_plan_read(session->last_plan, "logits", session->logits, session->last_sequences * vocabulary * sizeof *session->logits);
+        status = hd_plan_read(session->last_plan, "logits", session->logits,
+                              session->last_results * vocabulary * sizeof *session->logits);
     if (status) return status;
     session->logits_run = session->run;
     *out_logits = session->logits + s->row * vocabulary;
     return HD_OK;
 }
 
-hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count) {
-    const uint32_t count = session->sequences[sequence].run == session->run && session->last_plan ? session->last_candidates : 0;
+hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
+                                 float scores[HDL_CANDIDATES], uint32_t *out_count) {
+    const uint32_t count = session->sequences[sequence].run == session->run && session->last_plan
+                               ? session->last_candidates
+                               : 0;
     *out_count = 0;
     if (!count) return HD_OK;
     hd_status status = hd_plan_read(session->last_plan, "candidates", ids, count * sizeof *ids);
@@ -330,7 +393,9 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     const hd_status status = check_sequence(session, sequence);
     if (status) return status;
     hdl_sequence *s = &session->sequences[sequence];
-    if (position > s->position) return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position, position);
+    if (position > s->position)
+        return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u holds %u tokens, not %u", sequence, s->position,
+                    position);
     hdl_pages_give(&session->pages, sequence, s->position, position);
     s->position = position;
     s->best = HDL_NO_TOKEN;

@@ -36,28 +36,44 @@ struct hd_session {
     hdl_stage     stages[HDL_STAGES];
     hdl_sequence *sequences;
     hdl_pages     pages;               /* a sequence holds those that its tokens need */
-    int32_t      *tokens, *positions;  /* of one run: chunk, or sequences, of each */
+    int32_t      *tokens, *positions;  /* of one run: hdl_layout_most of each */
+    uint32_t     *rows;                /* of one step: whose row each is */
     float        *hidden;              /* between two stages */
     float        *logits;              /* of the last run, when asked for */
     uint64_t      hidden_bytes, logits_bytes;
     hd_plan      *last_plan;           /* holds the outputs of the last run */
-    uint32_t      last_sequences, last_candidates;
+    uint32_t      last_results, last_candidates;
     uint32_t      candidates;          /* that decode steps give, while an answer is drawn from them */
     uint64_t      run, logits_run;
     hd_session_stats stats;
 };
 
-/* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run gave none. */
-hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES], float scores[HDL_CANDIDATES], uint32_t *out_count);
+/* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run
+ * gave none. */
+hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
+                                 float scores[HDL_CANDIDATES], uint32_t *out_count);
 /* Has the sequence, and the cache, room for one more token? */
 bool hdl_session_has_room(const hd_session *session, uint32_t sequence);
 
 /* ---- layout.c ---- */
-/* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known to be
- * needed: HD_STATUS_NO_DEVICE then, and nothing is kept on the context. */
-hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu, hdl_layout *out_layout);
+/* Resolves the wishes and decides where the layers go. `device` is the one to use, `cpu` may be NULL until it is known
+ * to be needed: HD_STATUS_NO_DEVICE then, and nothing is kept on the context. */
+hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu,
+                          hdl_layout *out_layout);
 /* The size of the run that comes next when `left` tokens of one sequence wait: how many go in at once. */
 uint32_t hdl_layout_tokens(const hdl_layout *layout, uint64_t left);
+/* Most rows of any run. */
+static inline uint32_t hdl_layout_most(const hdl_layout *layout) {
+    return layout->chunk > layout->sequences ? layout->chunk : layout->sequences;
+}
+/* Most rows of a run for several sequences, whose rows each have a table of pages; for one sequence: 1. */
+enum { HDL_STEP_ROWS = 512 };
+static inline uint32_t hdl_layout_step_rows(const hdl_layout *layout) {
+    const uint32_t most = hdl_layout_most(layout);
+    return layout->sequences == 1 ? 1 : most < HDL_STEP_ROWS ? most : HDL_STEP_ROWS;
+}
+/* The size of a run for at least `rows` rows of several sequences. */
+hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows);
 /* The tokens that a decode step at `position` has room for: the smallest bucket. */
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
 

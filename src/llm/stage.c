@@ -14,15 +14,6 @@ static bool borrows(const hdl_stage *stage, const hdl_weight *w) { return is_cpu
 
 /* ---- bytes ---- */
 
-bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
-    if (!model->weights[index].present) return false;
-    const uint32_t layer = index / HDL_LAYER_ROLES, layers = model->figures.layers;
-    if (layer < layers) return layer >= part.first_layer && layer < part.first_layer + part.layer_count;
-    const uint32_t role = index - layers * HDL_LAYER_ROLES + HDL_LAYER_ROLES;
-    if (role == HDL_EMBEDDING) return part.embeds || (part.heads && !hdl_weight_of(model, 0, HDL_LOGITS)->present);
-    return part.heads;
-}
-
 uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < model->weight_count; i++)
@@ -45,10 +36,7 @@ uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages)
     return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes : HDL_MOST_BYTES;
 }
 
-static uint64_t one_table_bytes(uint32_t width) { return hdl_aligned(width * sizeof(int32_t)); }
-uint64_t hdl_table_bytes(uint32_t sequences, uint32_t width) {
-    return one_table_bytes(width) + (sequences > 1 ? hdl_aligned((uint64_t)sequences * width * sizeof(int32_t)) : 0);
-}
+uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) { return hdl_aligned((uint64_t)rows * width * sizeof(int32_t)); }
 
 /* ---- weights ---- */
 
@@ -121,7 +109,8 @@ static hd_status borrow(hdl_stage *stage, uint32_t index, hdl_loading *loading) 
     hdl_span data;
     if (hdl_gguf_data(stage->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(stage->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
-    const hd_status status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory }, &stage->places[index].buffer);
+    const hd_status status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
+                                              &stage->places[index].buffer);
     tell(loading, data.count);
     return status;
 }
@@ -157,8 +146,9 @@ hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
     stage->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *stage->places);
     if (!stage->places) return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
     hd_status status = stage->streamed ? hdl_streamed_load(stage) : load_weights(stage, loading);
-    const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->pages->count), tables = hdl_table_bytes(stage->pages->sequences, stage->pages->width);
-    if (!status) status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = tables, .label = "tables of pages" }, &stage->tables);
+    const uint64_t cache = hdl_cache_bytes(model, stage->part.layer_count, stage->pages->count);
+    const hd_buffer_desc table = { .bytes = hdl_table_bytes(stage->pages->rows, stage->pages->width), .label = "table of pages" };
+    if (!status) status = hdl_stage_buffer(stage, &table, &stage->table);
     if (!status && cache) status = hd_buffer_create(stage->device, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &stage->cache);
     return status;
 }
@@ -192,13 +182,11 @@ hd_status hdl_stage_bind_cache(hdl_stage *stage, hd_plan *plan, uint32_t layer) 
 }
 
 static hd_status bind_weights(hdl_stage *stage, hd_plan *plan) {
-    const uint32_t layers = stage->model->figures.layers;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < stage->model->weight_count && !status; i++) {
         char name[HDL_WEIGHT_NAME];
         if (!stage->places[i].buffer) continue;
-        const uint32_t layer = i / HDL_LAYER_ROLES;
-        hdl_weight_name(layer, (hdl_role)(layer < layers ? i % HDL_LAYER_ROLES : i - layers * HDL_LAYER_ROLES + HDL_LAYER_ROLES), name);
+        hdl_weight_name(i / stage->model->layer_weights, stage->model->weights[i].row, name);
         status = hd_plan_bind(plan, name, stage->places[i].buffer, stage->places[i].offset);
     }
     return status;
@@ -214,19 +202,11 @@ static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hdl_
     if (status) return status;
     sized->size = size;
     sized->layer = layer;
-    status = hd_plan_bind(sized->plan, "pages", stage->tables, size.sequences > 1 ? one_table_bytes(stage->pages->width) : 0);
+    status = hd_plan_bind(sized->plan, "pages", stage->table, 0);
     if (!status && !stage->streamed) status = bind_weights(stage, sized->plan);
     if (!status && !stage->streamed) status = hdl_stage_bind_cache(stage, sized->plan, layer);
     if (status) hd_plan_destroy(sized->plan);
     return status;
-}
-
-bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b) {
-    for (int role = 0; role < HDL_LAYER_ROLES; role++) {
-        const hdl_weight *x = hdl_weight_of(model, a, (hdl_role)role), *y = hdl_weight_of(model, b, (hdl_role)role);
-        if (x->present != y->present || x->dtype != y->dtype || x->scale != y->scale) return false;
-    }
-    return true;
 }
 
 /* Room for one more plan. A streamed stage may need one for each layer: factors of weights are part of a plan. */
@@ -244,7 +224,9 @@ hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_pla
     if (!stage->part.heads) size.candidates = 0;
     for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
         hdl_sized *one = &stage->plans[i];
-        if (memcmp(&one->size, &size, sizeof size) == 0 && (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer))) sized = one;
+        if (memcmp(&one->size, &size, sizeof size) == 0 &&
+            (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer)))
+            sized = one;
     }
     hd_status status = HD_OK;
     if (!sized) {
@@ -260,38 +242,39 @@ hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_pla
 /* ---- running ---- */
 
 /* The table of pages that the run reads: it lies on the device, since every layer's attention begins with it, and is written
- * anew only where pages were taken or given back, or it is another sequence's. */
-static hd_status write_table(hdl_stage *stage, const hdl_run *run) {
+ * anew only where pages were taken or given back, or the rows are other sequences'. */
+static hd_status write_table(hdl_stage *stage) {
     const hdl_pages *pages = stage->pages;
-    const bool all = run->size.sequences > 1;
-    const uint64_t row_bytes = pages->width * sizeof *pages->table;
-    hdl_table *table = all ? &stage->all : &stage->one;
-    if (table->version == pages->version && (all || table->sequence == run->sequence)) return HD_OK;
-    table->version = 0;
-    const hd_status status = all ? hd_buffer_write(stage->tables, one_table_bytes(pages->width), pages->table, pages->sequences * row_bytes)
-                                 : hd_buffer_write(stage->tables, 0, pages->table + (uint64_t)run->sequence * pages->width, row_bytes);
-    if (!status) *table = (hdl_table){ pages->version, run->sequence };
+    if (stage->table_version == pages->version) return HD_OK;
+    stage->table_version = 0;
+    const uint64_t bytes = (uint64_t)pages->shown_count * pages->width * sizeof *pages->shown;
+    const hd_status status = hd_buffer_write(stage->table, 0, pages->shown, bytes);
+    if (!status) stage->table_version = pages->version;
     return status;
 }
 
 hd_status hdl_stage_write(hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
     const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens;
-    hd_status status = write_table(stage, run);
+    hd_status status = write_table(stage);
     if (!status) status = hd_plan_write(plan, "positions", run->positions, rows * sizeof *run->positions);
     if (!status) status = hd_plan_write(plan, "past", run->past, run->size.sequences * sizeof *run->past);
-    if (!status && stage->part.heads && run->size.tokens > 1) status = hd_plan_write(plan, "last", run->last, run->size.sequences * sizeof *run->last);
+    if (!status && stage->part.heads && run->size.results != rows)
+        status = hd_plan_write(plan, "last", run->last, run->size.results * sizeof *run->last);
     return status;
 }
 
 hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_plan **out_plan, uint64_t *inout_recorded) {
-    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens, bytes = rows * stage->model->figures.hidden * sizeof *run->hidden;
+    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens,
+                   bytes = rows * stage->model->figures.hidden * sizeof *run->hidden;
     if (stage->streamed) return hdl_streamed_run(stage, run, inout_recorded);
     hd_plan *plan;
     hd_plan_stats before, after;
     hd_status status = hdl_stage_plan(stage, run->size, stage->part.first_layer, &plan);
     if (!status) status = hd_plan_get_stats(plan, &before);
     if (!status) status = hdl_stage_write(stage, run, plan);
-    if (!status) status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens) : hd_plan_write(plan, "hidden", run->hidden, bytes);
+    if (!status)
+        status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens)
+                                    : hd_plan_write(plan, "hidden", run->hidden, bytes);
     if (!status) status = hd_plan_run(plan, NULL);
     if (!status) status = hd_plan_get_stats(plan, &after);
     if (!status && !stage->part.heads) status = hd_plan_read(plan, "next", run->hidden, bytes);

@@ -21,12 +21,6 @@ typedef struct hdl_sized {
     hd_plan  *plan;
 } hdl_sized;
 
-/* What a table of pages on the device shows. */
-typedef struct hdl_table {
-    uint64_t version;    /* of hdl_pages; 0: nothing of use */
-    uint32_t sequence;   /* whose, where it is that of one */
-} hdl_table;
-
 typedef struct hdl_stage {
     const hd_model *model;
     hd_device  *device;
@@ -38,8 +32,8 @@ typedef struct hdl_stage {
     hd_buffer **buffers;                 /* all that places point into */
     uint32_t    buffer_count, buffer_capacity;
     hd_buffer  *cache;                   /* [layer][keys, values][page][256][Hkv][D], f16 */
-    hd_buffer  *tables;                  /* the pages of one sequence; from the next multiple of 256 bytes on those of all */
-    hdl_table   one, all;                /* what they show */
+    hd_buffer  *table;                   /* the pages of each row of a run */
+    uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
     hdl_sized  *plans;
     uint32_t    plan_count, plan_capacity;
     hd_buffer  *slots[2], *hidden[2];    /* of a streamed stage: weights of two layers; a layer's input and output in turn */
@@ -60,7 +54,6 @@ void hdl_stage_end(hdl_stage *stage);
 /* What a run takes in, for all stages alike; arrays as graph.h's inputs. */
 typedef struct hdl_run {
     hdl_size       size;
-    uint32_t       sequence;     /* whose pages, where the size is for one sequence */
     const int32_t *tokens, *positions, *past, *last;
     float         *hidden;       /* between two stages: read at first, written at the end */
 } hdl_run;
@@ -92,11 +85,7 @@ uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part);
 /* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
 #define HDL_MOST_BYTES (UINT64_C(1) << 60)
 uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages);
-/* Of the tables of pages, of which a sequence may have `width`. */
-uint64_t hdl_table_bytes(uint32_t sequences, uint32_t width);
-/* May a plan that was made for one layer run another one? */
-bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b);
-/* Is the weight number `index` needed by the part? */
-bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index);
+/* Of the table of pages for so many rows of a run, of which each may have `width`. */
+uint64_t hdl_table_bytes(uint32_t rows, uint32_t width);
 
 #endif

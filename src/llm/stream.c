@@ -131,7 +131,8 @@ static void show(hdl_stream *stream, size_t count, bool last) {
         int state;
         const size_t bytes = character(stream->waiting + done, count - done, &state);
         if (state == 0 && !last) break;
-        memcpy(stream->text + stream->text_count, state == 1 ? stream->waiting + done : (const uint8_t *)"\xEF\xBF\xBD", state == 1 ? bytes : 3);
+        memcpy(stream->text + stream->text_count, state == 1 ? stream->waiting + done : (const uint8_t *)"\xEF\xBF\xBD",
+               state == 1 ? bytes : 3);
         stream->text_count += state == 1 ? bytes : 3;
         done += bytes;
     }

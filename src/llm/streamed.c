@@ -9,11 +9,12 @@ hd_status hdl_streamed_load(hdl_stage *stage) {
     for (uint32_t i = 0; i < 2 && !status; i++) {
         stage->held[i] = HDL_NO_LAYER;
         status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &stage->slots[i]);
-        if (!status) status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = hdl_aligned(stage->hidden_bytes), .label = "hidden" }, &stage->hidden[i]);
+        const hd_buffer_desc hidden = { .bytes = hdl_aligned(stage->hidden_bytes), .label = "hidden" };
+        if (!status) status = hdl_stage_buffer(stage, &hidden, &stage->hidden[i]);
     }
     for (uint32_t layer = stage->part.first_layer; layer < stage->part.first_layer + stage->part.layer_count; layer++) {
         uint64_t used = 0;
-        for (uint32_t i = layer * HDL_LAYER_ROLES; i < (layer + 1) * HDL_LAYER_ROLES; i++) {
+        for (uint32_t i = layer * model->layer_weights; i < (layer + 1) * model->layer_weights; i++) {
             stage->places[i].offset = used;
             used += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
         }
@@ -23,11 +24,11 @@ hd_status hdl_streamed_load(hdl_stage *stage) {
 
 /* Writes a layer's weights into its slot, unless they are there. */
 static hd_status bring(hdl_stage *stage, uint32_t layer) {
-    const uint32_t slot = layer & 1;
+    const uint32_t slot = layer & 1, count = stage->model->layer_weights;
     hd_status status = HD_OK;
     if (stage->held[slot] == layer) return HD_OK;
     stage->held[slot] = HDL_NO_LAYER;
-    for (uint32_t i = layer * HDL_LAYER_ROLES; i < (layer + 1) * HDL_LAYER_ROLES && !status; i++) {
+    for (uint32_t i = layer * count; i < (layer + 1) * count && !status; i++) {
         const hdl_weight *w = &stage->model->weights[i];
         if (w->present) status = hdl_stage_fill(stage, w, stage->slots[slot], stage->places[i].offset, NULL);
     }
@@ -36,12 +37,13 @@ static hd_status bring(hdl_stage *stage, uint32_t layer) {
 }
 
 static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer) {
+    const uint32_t count = stage->model->layer_weights;
     hd_status status = HD_OK;
-    for (int role = 0; role < HDL_LAYER_ROLES && !status; role++) {
+    for (uint32_t i = layer * count; i < (layer + 1) * count && !status; i++) {
         char name[HDL_WEIGHT_NAME];
-        if (!hdl_weight_of(stage->model, layer, (hdl_role)role)->present) continue;
-        hdl_weight_name(HDL_NO_LAYER, (hdl_role)role, name);
-        status = hd_plan_bind(plan, name, stage->slots[layer & 1], stage->places[layer * HDL_LAYER_ROLES + (uint32_t)role].offset);
+        if (!stage->model->weights[i].present) continue;
+        hdl_weight_name(HDL_NO_LAYER, stage->model->weights[i].row, name);
+        status = hd_plan_bind(plan, name, stage->slots[layer & 1], stage->places[i].offset);
     }
     if (!status) status = hdl_stage_bind_cache(stage, plan, layer);
     if (!status) status = hd_plan_bind(plan, "hidden", stage->hidden[layer & 1], 0);

@@ -20,7 +20,9 @@ typedef struct hdl_span {
 
 /* The span of a C string, without its ending zero. */
 static inline hdl_span hdl_text(const char *text) { return (hdl_span){ (const uint8_t *)text, strlen(text) }; }
-static inline bool hdl_same(hdl_span a, hdl_span b) { return a.count == b.count && (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0); }
+static inline bool hdl_same(hdl_span a, hdl_span b) {
+    return a.count == b.count && (a.count == 0 || memcmp(a.bytes, b.bytes, a.count) == 0);
+}
 
 /* Fills in `error` (may be NULL), unless it already holds a failure, and returns `status`. One line: what is not a
  * printing ASCII character becomes '?'. */

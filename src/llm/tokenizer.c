@@ -139,8 +139,11 @@ static bool tokenize(hdl_tokenizing *run, const uint8_t *text, size_t bytes, uns
     return begin == bytes || plain_guarded(run, text + begin, bytes - begin, prefix, flags);
 }
 
-hd_status hdl_guard_text(const hdl_tokenizer *t, const hd_allocator *allocator, hdl_span text, uint8_t **out_text, uint64_t *out_bytes, hd_error *error) {
-    if (text.count > HDL_MAX_TEXT_BYTES) return hdl_fail(error, HD_STATUS_LIMIT, "a text of %llu bytes; the limit is %u", (unsigned long long)text.count, HDL_MAX_TEXT_BYTES);
+hd_status hdl_guard_text(const hdl_tokenizer *t, const hd_allocator *allocator, hdl_span text, uint8_t **out_text,
+                         uint64_t *out_bytes, hd_error *error) {
+    if (text.count > HDL_MAX_TEXT_BYTES)
+        return hdl_fail(error, HD_STATUS_LIMIT, "a text of %llu bytes; the limit is %u", (unsigned long long)text.count,
+                        HDL_MAX_TEXT_BYTES);
     const size_t bytes = (size_t)text.count;
     uint8_t *out = NULL;
     for (int pass = 0; pass < 2; pass++) { /* the first one counts */
@@ -165,7 +168,8 @@ hd_status hdl_guard_text(const hdl_tokenizer *t, const hd_allocator *allocator, 
 }
 
 hd_status hdl_tokenize(const hdl_tokenizer *t, const void *text, size_t bytes, unsigned flags, hdl_id_list *list, hd_error *error) {
-    if (!t || !list || (bytes && !text)) return hdl_fail(error, HD_STATUS_NULL_POINTER, "hdl_tokenize needs a tokenizer, a text and a list");
+    if (!t || !list || (bytes && !text))
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "hdl_tokenize needs a tokenizer, a text and a list");
     if (bytes > HDL_MAX_TEXT_BYTES)
         return hdl_fail(error, HD_STATUS_LIMIT, "a text of %zu bytes; the limit is %u", bytes, HDL_MAX_TEXT_BYTES);
     if (!list->allocator.resize) list->allocator = hdl_default_allocator;

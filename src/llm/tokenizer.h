@@ -79,8 +79,8 @@ enum {
 #define HDL_GUARD "\xEF\xB7\x90"
 /* The text with a guard in each control token that it spells, and without guards of its own. *out_bytes bytes; free with
  * hdl_free(allocator, ..., *out_bytes). Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdl_guard_text(const hdl_tokenizer *tokenizer, const hd_allocator *allocator, hdl_span text, uint8_t **out_text, uint64_t *out_bytes,
-                         hd_error *error);
+hd_status hdl_guard_text(const hdl_tokenizer *tokenizer, const hd_allocator *allocator, hdl_span text,
+                         uint8_t **out_text, uint64_t *out_bytes, hd_error *error);
 /* Adds the text's ids to the list; on failure the list is as before. Any bytes are taken. BYTES vocabularies give back the
  * very bytes; the others read a byte that is not UTF-8 as U+FFFD. Statuses: NULL_POINTER, LIMIT, OUT_OF_HOST_MEMORY. */
 hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t bytes, unsigned flags, hdl_id_list *list,

@@ -11,7 +11,9 @@ int32_t hdl_token_eos(const hdl_tokenizer *t) { return t->eos; }
 
 hdl_span hdl_token_text(const hdl_tokenizer *t, int32_t id) { return valid(t, id) ? hdl_pool_text(t, id) : hdl_text(""); }
 
-hdl_token_type hdl_token_type_of(const hdl_tokenizer *t, int32_t id) { return valid(t, id) ? (hdl_token_type)t->types[id] : (hdl_token_type)0; }
+hdl_token_type hdl_token_type_of(const hdl_tokenizer *t, int32_t id) {
+    return valid(t, id) ? (hdl_token_type)t->types[id] : (hdl_token_type)0;
+}
 
 int32_t hdl_token_find(const hdl_tokenizer *t, const void *bytes, size_t count) {
     int32_t id = hdl_text_table_find(t, &t->sought, bytes, count);

@@ -24,9 +24,11 @@ static hd_status check_lists(const hdl_vocab_desc *desc, hd_error *error) {
     if (desc->merge_count > HDL_MAX_MERGES)
         return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.merges has %zu merges; the limit is %u", desc->merge_count, HDL_MAX_MERGES);
     if (desc->type_count && desc->type_count != desc->token_count)
-        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.token_type has %zu entries for %zu tokens", desc->type_count, desc->token_count);
+        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.token_type has %zu entries for %zu tokens",
+                        desc->type_count, desc->token_count);
     if ((pieces || desc->score_count) && desc->score_count != desc->token_count)
-        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.scores has %zu entries for %zu tokens", desc->score_count, desc->token_count);
+        return hdl_fail(error, HD_STATUS_PARSE, "tokenizer.ggml.scores has %zu entries for %zu tokens",
+                        desc->score_count, desc->token_count);
     if (!desc->tokens || (desc->type_count && !desc->types) || (pieces && !desc->scores) || (desc->merge_count && !desc->merges))
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "the vocabulary's description lacks a list that it counts");
     if (!pieces && (!desc->pre || hdl_pattern_find(desc->pre) == HDL_PATTERN_NONE))
@@ -48,7 +50,8 @@ static hd_status check_tokens(const hdl_vocab_desc *desc, size_t *out_bytes, hd_
     for (size_t i = 0; i < desc->token_count; i++) {
         size_t count = desc->tokens[i].count;
         if (count > HDL_MAX_TOKEN_BYTES)
-            return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[%zu] has %zu bytes; the limit is %u", i, count, HDL_MAX_TOKEN_BYTES);
+            return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[%zu] has %zu bytes; the limit is %u", i,
+                            count, HDL_MAX_TOKEN_BYTES);
         if (count && !desc->tokens[i].bytes) return bad(error, "tokens", i, "its bytes are missing");
         *out_bytes += count; /* cannot wrap: the number and the length of tokens have limits */
         if (*out_bytes > HDL_MAX_VOCAB_BYTES)
@@ -134,7 +137,8 @@ static hd_status index_token(hdl_tokenizer *t, int32_t id, hd_error *error) {
     bool normal = type == HDL_TOKEN_NORMAL;
     if (count == 0 || type == HDL_TOKEN_UNUSED || type == HDL_TOKEN_BYTE) return HD_OK;
     if (count > HDL_MAX_SOUGHT_BYTES && !(normal && t->kind == HDL_VOCAB_BYTES))
-        return hdl_fail(error, HD_STATUS_LIMIT, "tokenizer.ggml.tokens[%d] has %zu bytes; the limit of a token that texts are searched for is %u",
+        return hdl_fail(error, HD_STATUS_LIMIT,
+                        "tokenizer.ggml.tokens[%d] has %zu bytes; the limit of a token that texts are searched for is %u",
                         id, count, HDL_MAX_SOUGHT_BYTES);
     int32_t earlier;
     hdl_added added = hdl_text_table_add(t, normal ? &t->texts : &t->sought, id, &earlier);
@@ -258,7 +262,9 @@ static hd_status fill(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *er
 
 hd_status hdl_tokenizer_create(const hd_allocator *allocator, const hdl_vocab_desc *desc, hdl_tokenizer **out_tokenizer,
                                hd_error *error) {
-    if (!desc || !out_tokenizer) return hdl_fail(error, HD_STATUS_NULL_POINTER, "hdl_tokenizer_create needs a description and a place for the tokenizer");
+    if (!desc || !out_tokenizer)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER,
+                        "hdl_tokenizer_create needs a description and a place for the tokenizer");
     *out_tokenizer = NULL;
     size_t pool_bytes;
     hd_status status = check_lists(desc, error);

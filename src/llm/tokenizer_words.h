@@ -6,7 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum hdl_pattern { HDL_PATTERN_NONE = 0, HDL_PATTERN_GPT2, HDL_PATTERN_DIGITS_GPT2, HDL_PATTERN_LLAMA3, HDL_PATTERN_QWEN2 } hdl_pattern;
+typedef enum hdl_pattern {
+    HDL_PATTERN_NONE = 0,
+    HDL_PATTERN_GPT2,
+    HDL_PATTERN_DIGITS_GPT2,
+    HDL_PATTERN_LLAMA3,
+    HDL_PATTERN_QWEN2
+} hdl_pattern;
 
 /* The pattern that GGUF calls `name`, or HDL_PATTERN_NONE. */
 hdl_pattern hdl_pattern_find(const char *name);

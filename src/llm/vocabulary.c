@@ -20,7 +20,8 @@ static void free_lists(lists *l) {
 static hd_status no_memory(hd_error *error) { return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the vocabulary"); }
 
 /* An array of texts as spans; none where the key is missing. */
-static hd_status read_texts(const hd_model *model, const hd_allocator *allocator, const char *key, uint64_t most, hdl_span **out, size_t *out_count, hd_error *error) {
+static hd_status read_texts(const hd_model *model, const hd_allocator *allocator, const char *key, uint64_t most,
+                            hdl_span **out, size_t *out_count, hd_error *error) {
     hdl_gguf_value value;
     uint64_t at = 0;
     hd_status status = hdl_gguf_get_array(model->gguf, key, HDL_GGUF_STRING, 0, most, &value, error);
@@ -55,7 +56,9 @@ static hd_status read_id(const hd_model *model, const char *key, int64_t *out, h
     hdl_gguf_value value;
     int32_t id;
     *out = HDL_NO_TOKEN;
-    if (hdl_gguf_find(model->gguf, key, &value) && value.kind == HDL_GGUF_U32 && hdl_gguf_integer(&value, 0) == UINT32_MAX) return HD_OK; /* -1 as some write it: none */
+    if (hdl_gguf_find(model->gguf, key, &value) && value.kind == HDL_GGUF_U32 &&
+        hdl_gguf_integer(&value, 0) == UINT32_MAX)
+        return HD_OK; /* -1 as some write it: none */
     const hd_status status = hdl_gguf_get_i32(model->gguf, key, -1, (int32_t)model->figures.vocabulary - 1, HDL_NO_TOKEN, &id, error);
     *out = id;
     return status;
@@ -79,13 +82,15 @@ static hd_status read_desc(const hd_model *model, hdl_span kind, lists *l, hd_er
 static hd_status read_lists(hd_model *model, hdl_span kind, lists *l, hd_error *error) {
     hdl_gguf_value value;
     if (hdl_gguf_find(model->gguf, "tokenizer.ggml.precompiled_charsmap", &value) && value.count > 0)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.precompiled_charsmap: a tokenizer that rewrites its text is not supported");
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                        "tokenizer.ggml.precompiled_charsmap: a tokenizer that rewrites its text is not supported");
     hd_status status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens, &l->desc.token_count, error);
     if (!status) status = read_texts(model, l->allocator, "tokenizer.ggml.merges", HDL_MAX_MERGES, &l->merges, &l->desc.merge_count, error);
     if (!status) status = read_scores(model, l, error);
     if (!status) status = read_types(model, l, error);
     if (!status && l->desc.token_count != model->figures.vocabulary)
-        status = hdl_fail(error, HD_STATUS_SHAPE, "tokenizer.ggml.tokens has %zu tokens, token_embd.weight %u rows", l->desc.token_count, model->figures.vocabulary);
+        status = hdl_fail(error, HD_STATUS_SHAPE, "tokenizer.ggml.tokens has %zu tokens, token_embd.weight %u rows",
+                          l->desc.token_count, model->figures.vocabulary);
     if (!status) status = read_desc(model, kind, l, error);
     l->desc.tokens = l->tokens;
     l->desc.merges = l->merges;
@@ -104,7 +109,8 @@ static void add_end(hd_model *model, int64_t id) {
 /* The ends that the file names, and those that chat models use whatever the file says. */
 static hd_status find_ends(hd_model *model, hd_error *error) {
     static const char *const keys[] = { "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id" };
-    static const char *const texts[] = { "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>" };
+    static const char *const texts[] = { "<|eot_id|>",    "<|im_end|>", "<|end|>",        "<end_of_turn>",
+                                         "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         int64_t id;
         const hd_status status = read_id(model, keys[i], &id, error);
@@ -125,10 +131,14 @@ hd_status hdl_vocabulary_read(hd_model *model, hd_error *error) {
     hd_status status = hdl_gguf_get_text(model->gguf, "tokenizer.chat_template", hdl_text(""), &model->chat_template, error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &kind, error);
     if (!status) status = hdl_gguf_get_text(model->gguf, "tokenizer.ggml.pre", hdl_text("default"), &pattern, error);
-    if (status || hdl_same(kind, hdl_text("none")) || hdl_same(kind, hdl_text("no_vocab"))) return status; /* a model without a vocabulary takes and gives ids */
+    if (status || hdl_same(kind, hdl_text("none")) || hdl_same(kind, hdl_text("no_vocab")))
+        return status; /* a model without a vocabulary takes and gives ids */
     if (!hdl_same(kind, hdl_text("gpt2")) && !hdl_same(kind, hdl_text("llama")) && !hdl_same(kind, hdl_text("t5")))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.model is %s; heddle knows gpt2, llama and t5", hdl_quote(kind, quoted));
-    if (pattern.count >= sizeof pre) return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %s, which no one knows", hdl_quote(pattern, quoted));
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.model is %s; heddle knows gpt2, llama and t5",
+                        hdl_quote(kind, quoted));
+    if (pattern.count >= sizeof pre)
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %s, which no one knows",
+                        hdl_quote(pattern, quoted));
     memcpy(pre, pattern.bytes, (size_t)pattern.count);
     l.desc.pre = pre;
     status = read_lists(model, kind, &l, error);

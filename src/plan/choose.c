@@ -369,7 +369,7 @@ static void print_nodes(const hdi_timing *t, const hdi_placement *placement, hdi
         if (cost->kernel == 0 || hdi_op_is_source(t->program->nodes[i].op)) continue;
         hdi_origin_print(t->program, i + 1, out);
         hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(t->program->nodes[i].op).name, hdi_op_kind_name(cost->work.kind), hdi_width_name(cost->work.width), ids[place]);
-        for (uint32_t d = 0; d < placement->device_count; d++) {
+        for (uint32_t d = 0; d < placement->device_count && cost->kernel == i + 1; d++) {
             hdi_text_add(out, "%s %s", d ? "," : "", ids[d]);
             print_time(out, hdi_timing_cost(t, i, d)->ns);
             if (hdi_timing_cost(t, i, d)->assumed) hdi_text_add(out, " (assumed)");

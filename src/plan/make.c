@@ -68,7 +68,7 @@ static hd_status make_within(const hd_allocator *allocator, const hd_program *pr
         status = run_stages(plan, program, error);
         uint64_t needed = plan->memory.total_bytes, budget = plan->options.budget_bytes;
         if (!status && (budget == 0 || needed <= budget)) {
-            plan->options.menus = NULL; /* the caller's */
+            plan->options.offer = NULL; /* the caller's */
             plan->options.works = NULL;
             *out_plan = plan;
             return HD_OK;

@@ -27,8 +27,8 @@ typedef struct hdi_plan_options {
     bool     no_fusion;
     uint32_t slice_us;     /* 0: 100,000 */
     bool     one_by_one;   /* a step waits for the one before, but where both read the same first: for measuring */
-    hdi_menus *menus;      /* gets the options of the kernels; NULL: nobody asks */
-    hdi_plan_work *works; /* gets the work of each node, and planning ends with the steps; NULL: nobody asks */
+    hdi_offer *offer;      /* gets the options of the kernels; NULL: nobody asks */
+    hdi_plan_work *works;  /* gets the work of each node, and planning ends with the steps; NULL: nobody asks */
 } hdi_plan_options;
 
 /* A piece of memory that values are views of. */
@@ -60,7 +60,7 @@ typedef struct hdi_plan_step {
     uint64_t    flops, bytes;
     const char *label;                 /* "v5 matmul + v6 relu"; in the arena */
     const char *because;
-    char        option[HDI_OPTION_NAME]; /* of the kernel, where one was chosen by what was measured; else "" */
+    uint32_t    option;      /* of the kernel (hdi_kernel_option_get), where one was chosen by what was measured; else 0 */
     uint32_t    level;
 } hdi_plan_step;
 

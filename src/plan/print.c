@@ -54,9 +54,11 @@ static void print_uses(const hdi_plan *plan, const hdi_plan_step *step, const ch
 
 static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
     const hdi_plan_step *step = &plan->steps[at];
+    char option[HDI_KERNEL_OPTION_TEXT];
     hdi_text_add(out, "level %u  %s: ", step->level, step->label);
-    if (step->kind == HDI_CMD_DISPATCH) hdi_text_add(out, "%s%s%s%s", hdi_plan_module_name(NULL, step->kernel.module), step->option[0] ? " as " : "", step->option, step->option[0] ? "," : "");
-    else hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
+    if (step->kind != HDI_CMD_DISPATCH) hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
+    else hdi_text_add(out, "%s", hdi_plan_module_name(NULL, step->kernel.module));
+    if (step->option) hdi_text_add(out, " as %s,", hdi_kernel_option_text(hdi_kernel_option_get(step->option), option));
     print_uses(plan, step, " ", false, out);
     print_uses(plan, step, " -> ", true, out);
     hdi_text_add(out, "  because %s\n", step->because);

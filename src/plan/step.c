@@ -80,8 +80,8 @@ static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char
     step->flops = launch->flops;
     step->bytes = launch->bytes;
     step->label = label;
-    step->because = launch->because ? launch->because : "";
-    memcpy(step->option, launch->option, sizeof step->option);
+    step->option = launch->option;
+    step->because = launch->option ? "it was measured to be the fastest here" : launch->because ? launch->because : "";
     if (launch->groups[0] > plan->caps.max_groups_x || launch->groups[1] > plan->caps.max_groups_y ||
         launch->groups[2] > plan->caps.max_groups_z)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: a grid of (%u,%u,%u) groups is more than the device takes", label,
@@ -216,7 +216,7 @@ static hd_status emit_task(hdi_plan *plan, const hd_program *program, const hdi_
         words = copy_of_words(task);
         task = &words;
     }
-    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan, .menus = plan->options.menus };
+    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan, .offer = plan->options.offer };
     const hdi_request request = request_of(plan, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
     for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);

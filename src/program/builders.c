@@ -18,12 +18,6 @@ static hd_value refuse(hd_program *p, const char *op, hd_status status, const ch
     return 0;
 }
 
-static hd_value unary(hd_program *p, hdi_op op, hd_value x) { return add(p, op, &x, 1, NULL); }
-
-static hd_value binary(hd_program *p, hdi_op op, hd_value a, hd_value b) {
-    return add(p, op, (hd_value[]){ a, b }, 2, NULL);
-}
-
 static hd_value with_floats(hd_program *p, hdi_op op, hd_value x, float first, float second) {
     return add(p, op, &x, 1, &(hdi_attrs){ .floats = { first, second } });
 }
@@ -38,28 +32,36 @@ hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shap
 }
 void hd_output(hd_program *program, const char *name, hd_value value) { hdi_program_add_output(program, name, value); }
 
-/* ---- element by element ---- */
+/* ---- the usual forms, by the builder column of op_table.inc ---- */
 
-hd_value hd_add(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_ADD, a, b); }
-hd_value hd_sub(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_SUB, a, b); }
-hd_value hd_mul(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_MUL, a, b); }
-hd_value hd_div(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_DIV, a, b); }
-hd_value hd_less(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_LESS, a, b); }
-hd_value hd_equal(hd_program *p, hd_value a, hd_value b) { return binary(p, HDI_OP_EQUAL, a, b); }
-hd_value hd_neg(hd_program *p, hd_value x) { return unary(p, HDI_OP_NEG, x); }
-hd_value hd_abs(hd_program *p, hd_value x) { return unary(p, HDI_OP_ABS, x); }
-hd_value hd_sqrt(hd_program *p, hd_value x) { return unary(p, HDI_OP_SQRT, x); }
-hd_value hd_exp(hd_program *p, hd_value x) { return unary(p, HDI_OP_EXP, x); }
-hd_value hd_log(hd_program *p, hd_value x) { return unary(p, HDI_OP_LOG, x); }
-hd_value hd_sin(hd_program *p, hd_value x) { return unary(p, HDI_OP_SIN, x); }
-hd_value hd_cos(hd_program *p, hd_value x) { return unary(p, HDI_OP_COS, x); }
-hd_value hd_relu(hd_program *p, hd_value x) { return unary(p, HDI_OP_RELU, x); }
-hd_value hd_sigmoid(hd_program *p, hd_value x) { return unary(p, HDI_OP_SIGMOID, x); }
-hd_value hd_tanh(hd_program *p, hd_value x) { return unary(p, HDI_OP_TANH, x); }
-hd_value hd_silu(hd_program *p, hd_value x) { return unary(p, HDI_OP_SILU, x); }
-hd_value hd_gelu(hd_program *p, hd_value x) { return unary(p, HDI_OP_GELU, x); }
-hd_value hd_gelu_tanh(hd_program *p, hd_value x) { return unary(p, HDI_OP_GELU_TANH, x); }
-hd_value hd_copy(hd_program *p, hd_value x) { return unary(p, HDI_OP_COPY, x); }
+static hd_value along(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, int axis) {
+    return add(p, op, operands, count, &(hdi_attrs){ .ints = { axis } });
+}
+
+/* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by name. */
+static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t count, int axis) {
+    const hdi_node *x = hdi_program_node(p, operands[0]), *last = hdi_program_node(p, operands[count - 1]);
+    bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype && hdi_shape_equal(x->shape, last->shape);
+    if (axis != HD_ALL_AXES || !fits) return along(p, op, operands, count, axis);
+    hd_shape row = { 1, { (int64_t)hd_shape_elements(x->shape) } };
+    for (uint32_t i = 0; i < count; i++) operands[i] = hd_reshape(p, operands[i], row);
+    return hd_reshape(p, along(p, op, operands, count, 0), no_shape);
+}
+
+#define BUILD_own(code, name)
+#define BUILD_unary(code, name) \
+    hd_value hd_##name(hd_program *p, hd_value x) { return add(p, HDI_OP_##code, &x, 1, NULL); }
+#define BUILD_binary(code, name) \
+    hd_value hd_##name(hd_program *p, hd_value a, hd_value b) { return add(p, HDI_OP_##code, (hd_value[]){ a, b }, 2, NULL); }
+#define BUILD_along(code, name) \
+    hd_value hd_##name(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_##code, &x, 1, axis); }
+#define BUILD_reduce(code, name) \
+    hd_value hd_##name(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_##code, &x, 1, axis); }
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, ...) BUILD_##builder(code, name)
+#include "program/op_table.inc"
+#undef HDI_OP
+
+/* ---- element by element ---- */
 
 hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias) { return with_floats(p, HDI_OP_SCALE, x, factor, bias); }
 hd_value hd_leaky_relu(hd_program *p, hd_value x, float slope) { return with_floats(p, HDI_OP_LEAKY_RELU, x, slope, 0); }
@@ -123,31 +125,10 @@ hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t 
 
 /* ---- along an axis ---- */
 
-static hd_value along(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, int axis) {
-    return add(p, op, operands, count, &(hdi_attrs){ .ints = { axis } });
-}
-
-/* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by name. */
-static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t count, int axis) {
-    const hdi_node *x = hdi_program_node(p, operands[0]), *last = hdi_program_node(p, operands[count - 1]);
-    bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype && hdi_shape_equal(x->shape, last->shape);
-    if (axis != HD_ALL_AXES || !fits) return along(p, op, operands, count, axis);
-    hd_shape row = { 1, { (int64_t)hd_shape_elements(x->shape) } };
-    for (uint32_t i = 0; i < count; i++) operands[i] = hd_reshape(p, operands[i], row);
-    return hd_reshape(p, along(p, op, operands, count, 0), no_shape);
-}
-
-hd_value hd_sum(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_SUM, &x, 1, axis); }
-hd_value hd_mean(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MEAN, &x, 1, axis); }
-hd_value hd_max(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MAX, &x, 1, axis); }
-hd_value hd_min(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_MIN, &x, 1, axis); }
-hd_value hd_argmax(hd_program *p, hd_value x, int axis) { return reduce(p, HDI_OP_ARGMAX, &x, 1, axis); }
 hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k) { return add(p, HDI_OP_TOP_K, &x, 1, &(hdi_attrs){ .ints = { k } }); }
 hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis) {
     return reduce(p, HDI_OP_DOT, (hd_value[]){ a, b }, 2, axis);
 }
-hd_value hd_softmax(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_SOFTMAX, &x, 1, axis); }
-hd_value hd_log_softmax(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_LOG_SOFTMAX, &x, 1, axis); }
 
 hd_value hd_rms_norm(hd_program *p, hd_value x, hd_value weight, float eps) {
     return add(p, HDI_OP_RMS_NORM, (hd_value[]){ x, weight }, 2, &(hdi_attrs){ .floats = { eps } });
@@ -162,8 +143,6 @@ hd_value hd_matmul(hd_program *p, hd_value a, hd_value b) { return hd_matmul_wit
 hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags) {
     return add(p, HDI_OP_MATMUL, (hd_value[]){ a, b }, 2, &(hdi_attrs){ .ints = { flags } });
 }
-hd_value hd_gather(hd_program *p, hd_value table, hd_value indices) { return binary(p, HDI_OP_GATHER, table, indices); }
-hd_value hd_take_along(hd_program *p, hd_value x, hd_value indices) { return binary(p, HDI_OP_TAKE_ALONG, x, indices); }
 hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates) {
     return add(p, HDI_OP_SCATTER_ADD, (hd_value[]){ base, indices, updates }, 3, NULL);
 }
@@ -193,6 +172,3 @@ hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_valu
     return add(p, HDI_OP_ATTENTION, (hd_value[]){ q, k, v, past, desc ? desc->pages : 0 }, 5, &attrs);
 }
 
-hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets) {
-    return binary(p, HDI_OP_CROSS_ENTROPY, logits, targets);
-}

@@ -74,6 +74,14 @@ uint32_t hdi_op_attrs(hdi_op op, const hdi_attr *out_attrs[HDI_MAX_ATTRS]) {
     return count;
 }
 
+uint32_t hdi_op_floats(hdi_op op) {
+    const hdi_attr *of_op[HDI_MAX_ATTRS];
+    const uint32_t count = hdi_op_attrs(op, of_op);
+    uint32_t floats = 0;
+    for (uint32_t i = 0; i < count; i++) floats += of_op[i]->kind == HDI_ATTR_FLOAT;
+    return floats;
+}
+
 hdi_op hdi_op_find(const char *name, size_t bytes) {
     for (int op = HDI_OP_NONE + 1; op < HDI_OP_COUNT; op++)
         if (equals(ops[op].name, name, bytes)) return (hdi_op)op;

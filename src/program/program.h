@@ -50,6 +50,7 @@ typedef struct hdi_op_facts {
 /* Facts of an operation; name NULL for an unknown one. */
 hdi_op_facts hdi_op_get(hdi_op op);
 hdi_op_kind hdi_op_kind_of(hdi_op op); /* as its row says */
+uint32_t hdi_op_floats(hdi_op op); /* how many of its attributes are floats: these are floats[0] on */
 static inline bool hdi_op_is_source(hdi_op op) { return hdi_op_kind_of(op) == HDI_KIND_SOURCE; }
 static inline bool hdi_op_is_view(hdi_op op) { return hdi_op_kind_of(op) == HDI_KIND_VIEW; }
 /* Its first operand is a state, and its result the state's new content: it is computed whether or not something reads

@@ -129,7 +129,7 @@ bool hdi_spirv_blocks(hdi_spirv_module *m) {
     hdi_spirv_function *function = NULL;
     hdi_spirv_block *block = NULL;
     bool busy = false;
-    for (uint32_t i = 0; !m->checked && i < m->front_count; i++)
+    for (uint32_t i = 0; !m->input->checked && i < m->front_count; i++)
         if (hdi_spirv_op_row(hdi_spirv_opcode(m, i))->section == 'C') return hdi_spirv_bad(m, i, "it belongs in a function");
     for (uint32_t i = m->front_count; i < m->inst_count; i++) {
         uint32_t opcode = hdi_spirv_opcode(m, i);

@@ -150,7 +150,7 @@ static const char *stage_name(uint32_t model) {
 static bool check_entry(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *words = hdi_spirv_words(m, inst);
     char name[64];
-    if (m->checked) {
+    if (m->input->checked) {
         m->entries[m->entry_count++] = inst;
         return true;
     }

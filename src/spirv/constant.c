@@ -136,7 +136,7 @@ static bool expression(hdi_spirv_module *m, uint32_t inst, uint32_t def, hdi_spi
             return hdi_spirv_bad(m, inst, "id %u is not a constant", o.word);
         if (arg_count < 3) args[arg_count++] = arg;
     }
-    if (!m->checked && !hdi_spirv_typing_rule(m, inst, opcode, 4)) return false;
+    if (!m->input->checked && !hdi_spirv_typing_rule(m, inst, opcode, 4)) return false;
     const hdi_spirv_type *type = hdi_spirv_type_of(m, def);
     if (type->count != 1 || (type->kind != 'i' && type->kind != 'b')) return true;
     uint64_t a = 0, b = 0;
@@ -187,8 +187,8 @@ static bool specialise(hdi_spirv_module *m, uint32_t inst, uint32_t def, const h
     if (spec_id == HDI_SPIRV_NONE) return true;
     if (type->kind != 'b' && type->width != 32)
         return hdi_spirv_bad(m, inst, "specialisation constant %u has %u bits; 32-bit ones and bools are taken", spec_id, type->width);
-    for (uint32_t i = 0; i < m->spec_count; i++)
-        if (m->spec_ids[i] == spec_id) value->bits = type->kind == 'b' ? m->spec_values[i] != 0 : m->spec_values[i];
+    for (uint32_t i = 0; i < m->input->spec_count; i++)
+        if (m->input->spec_ids[i] == spec_id) value->bits = type->kind == 'b' ? m->input->spec_values[i] != 0 : m->input->spec_values[i];
     return true;
 }
 
@@ -211,6 +211,6 @@ bool hdi_spirv_constant(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     case SpvOpSpecConstant: return literal(m, inst, type, value) && specialise(m, inst, def, type, value);
     case SpvOpConstantNull: value->known = type->count == 1 && hdi_spirv_is_plain(type); return true;
     case SpvOpSpecConstantOp: return expression(m, inst, def, value);
-    default: return m->checked || composite(m, inst, type);
+    default: return m->input->checked || composite(m, inst, type);
     }
 }

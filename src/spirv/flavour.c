@@ -347,36 +347,20 @@ static bool allocate(hdi_flavour *w) {
     return (w->ids && w->labels && w->functions && w->holds) || hdi_spirv_no_memory(w->m);
 }
 
-/* Of a module that was read; ends it. */
-static hd_status make_module(hdi_spirv_module *m, hd_status status, const char *entry, uint32_t offers, uint32_t subgroup, hdi_text *out_module,
-                             hdi_spirv_printed *out_printed) {
-    const hdi_spirv_print_target target = { .offers = offers, .subgroup = subgroup };
-    hdi_spirv_printer p = { .m = m, .target = &target, .printed = out_printed };
-    hdi_flavour w = { .m = m, .p = &p, .allocator = m->arena.allocator, .bound = 1 };
-    uint32_t chosen = 0;
+hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
+                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
+    hdi_spirv_module m;
+    hdi_spirv_printer p = { .m = &m, .target = target, .printed = out_printed };
+    hdi_flavour w = { .m = &m, .p = &p, .allocator = allocator, .bound = 1 };
+    uint32_t entry = 0;
     *out_printed = (hdi_spirv_printed){ 0 };
-    if (status == HD_OK) status = hdi_spirv_reflect(m, entry, &out_printed->info, &chosen);
-    if (status == HD_OK && !(hdi_spirv_begin(&p, chosen) && allocate(&w) && put_module(&w, chosen, out_module))) status = m->status;
+    hd_status status = hdi_spirv_module_read(allocator, input, &m, error);
+    if (status == HD_OK) status = hdi_spirv_reflect(&m, input->entry, &out_printed->info, &entry);
+    if (status == HD_OK && !(hdi_spirv_begin(&p, entry) && allocate(&w) && put_module(&w, entry, out_module))) status = m.status;
     free_words(&w, &w.decorations);
     free_words(&w, &w.globals);
     free_words(&w, &w.code);
     free_words(&w, &w.chain);
-    hdi_spirv_module_free(m);
+    hdi_spirv_module_free(&m);
     return status;
-}
-
-hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
-                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
-    hdi_spirv_module m;
-    hd_status status = hdi_spirv_module_read(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    return make_module(&m, status, entry, offers, subgroup, out_module, out_printed);
-}
-
-hd_status hdi_spirv_kernel_module_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                          const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
-                                          hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error) {
-    hdi_spirv_module m;
-    hd_status status = hdi_spirv_module_read_checked(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    return make_module(&m, status, entry, offers, subgroup, out_module, out_printed);
 }

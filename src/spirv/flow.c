@@ -123,7 +123,7 @@ static bool find_headers(hdi_spirv_module *m, structure *s) {
                 return hdi_spirv_bad(m, block->merge_inst, "its continue block is another loop's already");
             s->continue_of[block->continue_to] = b;
         }
-        bool below = m->checked ||
+        bool below = m->input->checked ||
                      (hdi_spirv_dominates(&m->structure, b, block->merge) &&
                       (!is_loop(m, b) || hdi_spirv_dominates(&m->structure, b, block->continue_to)));
         if (!below) return hdi_spirv_bad(m, block->merge_inst, "it does not dominate its merge and continue blocks");
@@ -314,5 +314,5 @@ static bool check_uses(hdi_spirv_module *m) {
 bool hdi_spirv_flow(hdi_spirv_module *m) {
     structure s = { 0 };
     return grow_tree(m, false, &m->tree) && grow_tree(m, true, &m->structure) && find_headers(m, &s) && nest_blocks(m, &s) &&
-           (m->checked ? find_falls(m, &s) : check_ways(m, &s) && check_uses(m));
+           (m->input->checked ? find_falls(m, &s) : check_ways(m, &s) && check_uses(m));
 }

@@ -36,7 +36,7 @@
 /* What op_table.inc says of an opcode. */
 typedef struct hdi_spirv_op {
     uint32_t    number;
-    const char *name; /* without "Op" */
+    const char *name; /* "OpNop" */
     char        section;
     const char *operands, *types;
     uint32_t    capability, minor;
@@ -130,7 +130,6 @@ typedef struct hdi_spirv_module {
     hdi_arena           arena;  /* of everything here */
     hd_error           *error;  /* NULL is fine */
     hd_status           status; /* the first failure */
-    bool                checked; /* before, with these constants: only facts are looked for (variant.c) */
     const uint32_t     *words;
     uint32_t            word_count;
     uint32_t            version, bound;
@@ -150,19 +149,13 @@ typedef struct hdi_spirv_module {
     uint32_t            extensions;         /* a bit for each one in check.c's list */
     bool                no_contraction;     /* some instruction is decorated so */
     uint32_t            glsl_set;           /* def of the import of GLSL.std.450, or 0 */
-    const uint32_t     *spec_ids, *spec_values; /* given from outside; borrowed while the module is read */
-    uint32_t            spec_count;
+    const hdi_spirv_input *input;           /* borrowed while the module is read */
 } hdi_spirv_module;
 
 /* Reads and checks a whole module. On success every fact below can be relied on: ids are defined, of the right kind and
- * type, functions are structured. hdi_spirv_module_free in any case. Statuses: MODULE, LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,
-                                const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                                hdi_spirv_module *out_module, hd_error *error);
-/* The same for a module that was checked before, which is borrowed. */
-hd_status hdi_spirv_module_read_checked(const hd_allocator *allocator, const void *bytes, size_t byte_count,
-                                        const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                                        hdi_spirv_module *out_module, hd_error *error);
+ * type, functions are structured. A module that was checked before is borrowed, and not copied.
+ * hdi_spirv_module_free in any case. Statuses: MODULE, LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_module *out_module, hd_error *error);
 void hdi_spirv_module_free(hdi_spirv_module *module);
 
 /* ---- looking around; all take any number and answer "none" for what is not there ---- */
@@ -265,8 +258,9 @@ const char *hdi_spirv_decoration_operands(uint32_t decoration);
 const char *hdi_spirv_mode_operands(uint32_t mode);
 
 /* ---- the steps; false: refused, m->status says how ---- */
-bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count);
-bool hdi_spirv_header(hdi_spirv_module *m, const void *bytes, size_t byte_count); /* read's parts: the words themselves */
+bool hdi_spirv_read(hdi_spirv_module *m);
+bool hdi_spirv_read_checked(hdi_spirv_module *m); /* all steps, of a module that was checked before (variant.c) */
+bool hdi_spirv_header(hdi_spirv_module *m); /* read's parts: the words themselves */
 bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end); /* and results, more at each call */
 bool hdi_spirv_check(hdi_spirv_module *m);
 bool hdi_spirv_declare(hdi_spirv_module *m);

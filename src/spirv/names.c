@@ -10,7 +10,7 @@ enum {
 
 const hdi_spirv_op hdi_spirv_ops[ROW_COUNT] = {
 #define OP(number, name, section, operands, types, capability, minor) \
-    { number, #name, section, operands, types, (uint32_t)(capability), minor },
+    { number, "Op" #name, section, operands, types, (uint32_t)(capability), minor },
 #include "spirv/op_table.inc"
 #undef OP
 };
@@ -23,19 +23,21 @@ const uint8_t hdi_spirv_row_of[HDI_SPIRV_MAX_OPCODE + 1] = {
 _Static_assert(ROW_COUNT < UINT8_MAX, "rows are numbered in bytes");
 
 const char *hdi_spirv_op_name(uint32_t opcode) {
+    const hdi_spirv_op *row = hdi_spirv_op_row(opcode);
+    if (row) return row->name;
     switch (opcode) {
-#define OP_NAME(number, name) case number: return name;
+#define NAME_OP(number, name) case number: return "Op" #name;
 #include "spirv/names.inc"
-#undef OP_NAME
+#undef NAME_OP
     default: return "unknown";
     }
 }
 
 const char *hdi_spirv_capability_name(uint32_t capability) {
     switch (capability) {
-#define CAPABILITY_NAME(number, name) case number: return name;
+#define NAME_CAP(number, name) case number: return #name;
 #include "spirv/names.inc"
-#undef CAPABILITY_NAME
+#undef NAME_CAP
     default: return "unknown";
     }
 }

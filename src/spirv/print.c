@@ -235,33 +235,18 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
     return !p->stop;
 }
 
-/* Of a module that was read; ends it. */
-static hd_status print_module(hdi_spirv_module *m, hd_status status, const char *entry, const hdi_spirv_print_target *target,
-                              hdi_text *out_text, hdi_spirv_printed *out_printed) {
-    hdi_spirv_printer p = { .m = m, .target = target, .spelling = hdi_spirv_spelling_of(target), .printed = out_printed };
-    hdi_text globals = { .allocator = m->arena.allocator }, body = globals;
-    uint32_t chosen = 0;
+hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
+                          hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
+    hdi_spirv_module m;
+    hdi_spirv_printer p = { .m = &m, .target = target, .spelling = hdi_spirv_spelling_of(target), .printed = out_printed };
+    hdi_text globals = { .allocator = allocator }, body = globals;
+    uint32_t entry = 0;
     *out_printed = (hdi_spirv_printed){ 0 };
-    if (status == HD_OK) status = hdi_spirv_reflect(m, entry, &out_printed->info, &chosen);
-    if (status == HD_OK && !(hdi_spirv_begin(&p, chosen) && put_kernel(&p, chosen, &globals, &body, out_text))) status = m->status;
+    hd_status status = hdi_spirv_module_read(allocator, input, &m, error);
+    if (status == HD_OK) status = hdi_spirv_reflect(&m, input->entry, &out_printed->info, &entry);
+    if (status == HD_OK && !(hdi_spirv_begin(&p, entry) && put_kernel(&p, entry, &globals, &body, out_text))) status = m.status;
     hdi_text_free(&globals);
     hdi_text_free(&body);
-    hdi_spirv_module_free(m);
+    hdi_spirv_module_free(&m);
     return status;
-}
-
-hd_status hdi_spirv_print(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                          const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                          const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
-    hdi_spirv_module m;
-    hd_status status = hdi_spirv_module_read(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    return print_module(&m, status, entry, target, out_text, out_printed);
-}
-
-hd_status hdi_spirv_print_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                                  const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error) {
-    hdi_spirv_module m;
-    hd_status status = hdi_spirv_module_read_checked(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    return print_module(&m, status, entry, target, out_text, out_printed);
 }

@@ -131,15 +131,17 @@ bool hdi_spirv_next_of_any(hdi_spirv_operands *o) {
 
 /* ---- the steps ---- */
 
-bool hdi_spirv_header(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
+bool hdi_spirv_header(hdi_spirv_module *m) {
+    const size_t byte_count = m->input->bytes;
+    const bool checked = m->input->checked;
     if (byte_count > HDI_SPIRV_MAX_BYTES)
         return hdi_spirv_beyond(m, HDI_SPIRV_NONE, "%zu bytes; at most %u are taken", byte_count, HDI_SPIRV_MAX_BYTES);
     if (byte_count < HDI_SPIRV_HEADER_WORDS * 4 || byte_count % 4)
         return hdi_spirv_bad(m, HDI_SPIRV_NONE, "%zu bytes are no module: it has a header of 20 and whole words of 4", byte_count);
     m->word_count = (uint32_t)(byte_count / 4);
-    uint32_t *copy = m->checked ? NULL : hdi_arena_alloc(&m->arena, byte_count);
-    if (!m->checked && !copy) return hdi_spirv_no_memory(m);
-    m->words = m->checked ? bytes : memcpy(copy, bytes, byte_count);
+    uint32_t *copy = checked ? NULL : hdi_arena_alloc(&m->arena, byte_count);
+    if (!checked && !copy) return hdi_spirv_no_memory(m);
+    m->words = checked ? m->input->module : memcpy(copy, m->input->module, byte_count);
     if (m->words[0] == 0x03022307u)
         return hdi_spirv_bad(m, HDI_SPIRV_NONE, "the module is byte-swapped: it was made for the other byte order");
     if (m->words[0] != SpvMagicNumber)
@@ -278,18 +280,16 @@ static bool check_operands(hdi_spirv_module *m) {
     return true;
 }
 
-bool hdi_spirv_read(hdi_spirv_module *m, const void *bytes, size_t byte_count) {
-    return hdi_spirv_header(m, bytes, byte_count) && index_instructions(m) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
+bool hdi_spirv_read(hdi_spirv_module *m) {
+    return hdi_spirv_header(m) && index_instructions(m) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
 }
 
-hd_status hdi_spirv_module_read(const hd_allocator *allocator, const void *bytes, size_t byte_count,
-                                const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                                hdi_spirv_module *out_module, hd_error *error) {
-    *out_module = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .spec_ids = spec_ids,
-                                      .spec_values = spec_values, .spec_count = spec_count };
+hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_module *out_module, hd_error *error) {
     hdi_spirv_module *m = out_module;
-    bool sound = hdi_spirv_read(m, bytes, byte_count) && hdi_spirv_check(m) && hdi_spirv_declare(m) &&
-                 hdi_spirv_blocks(m) && hdi_spirv_flow(m) && hdi_spirv_typing(m);
+    *m = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .input = input };
+    const bool sound = input->checked ? hdi_spirv_read_checked(m)
+                                      : hdi_spirv_read(m) && hdi_spirv_check(m) && hdi_spirv_declare(m) && hdi_spirv_blocks(m) &&
+                                            hdi_spirv_flow(m) && hdi_spirv_typing(m);
     return sound ? HD_OK : m->status;
 }
 

@@ -268,16 +268,14 @@ hd_status hdi_spirv_reflect(hdi_spirv_module *m, const char *name, hdi_spirv_inf
     return status;
 }
 
-hd_status hdi_spirv_inspect(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                            const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                            hdi_spirv_info *out_info, hd_error *error) {
+hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_info *out_info, hd_error *error) {
     *out_info = (hdi_spirv_info){ .workgroup_spec = { -1, -1, -1 } };
-    if (spec_count > HDI_SPIRV_MAX_SPEC)
-        return hdi_fail(error, HD_STATUS_LIMIT, "%u specialisation constants; at most %d are taken", spec_count, HDI_SPIRV_MAX_SPEC);
+    if (input->spec_count > HDI_SPIRV_MAX_SPEC)
+        return hdi_fail(error, HD_STATUS_LIMIT, "%u specialisation constants; at most %d are taken", input->spec_count, HDI_SPIRV_MAX_SPEC);
     hdi_spirv_module m;
     uint32_t chosen;
-    hd_status status = hdi_spirv_module_read(allocator, module, bytes, spec_ids, spec_values, spec_count, &m, error);
-    if (status == HD_OK) status = hdi_spirv_reflect(&m, entry, out_info, &chosen);
+    hd_status status = hdi_spirv_module_read(allocator, input, &m, error);
+    if (status == HD_OK) status = hdi_spirv_reflect(&m, input->entry, out_info, &chosen);
     hdi_spirv_module_free(&m);
     return status;
 }

@@ -31,13 +31,23 @@ typedef struct hdi_spirv_info {
     uint32_t capabilities[32];
 } hdi_spirv_info;
 
-/* Checks a module of `bytes` bytes as far as needed to hand it to a driver: header, word counts, ids in bounds and
- * defined before use where the rules ask it, types of what is read, one compute entry point called `entry` (NULL: "main",
- * or the only one), capabilities and storage classes within the stated subset, all resources storage buffers of set 0;
- * and fills in what it needs. Byte-swapped modules are refused by name. Statuses: MODULE, KERNEL_NOT_FOUND, LIMIT. */
-hd_status hdi_spirv_inspect(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                            const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                            hdi_spirv_info *out_info, hd_error *error);
+/* A module and its specialisation constants; borrowed for a call. */
+typedef struct hdi_spirv_input {
+    const void     *module;
+    size_t          bytes;
+    const char     *entry; /* NULL: "main", or the only entry point */
+    const uint32_t *spec_ids, *spec_values;
+    uint32_t        spec_count;
+    /* hdi_spirv_inspect found it sound with these constants, or it is heddle's own. It is not checked again, which is faster,
+     * and blocks that the constants make unreachable are not read. Printed text differs in the numbers of names only. */
+    bool            checked;
+} hdi_spirv_input;
+
+/* Checks a module as far as needed to hand it to a driver, and fills in what it needs. Checked are: header, word counts, ids
+ * (in bounds, defined before use where the rules ask for it), types, one compute entry point of the wanted name. Capabilities
+ * and storage classes have to be within the stated subset, all resources storage buffers of set 0. Byte-swapped modules are
+ * refused by name. Statuses: MODULE, KERNEL_NOT_FOUND, LIMIT. */
+hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input *input, hdi_spirv_info *out_info, hd_error *error);
 /* Name of an opcode or capability for messages ("OpFAdd"), from the spirv-headers; "unknown" otherwise. */
 const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
@@ -88,29 +98,17 @@ typedef struct hdi_spirv_printed {
     uint32_t subgroup;     /* lanes of a subgroup that the text counts on; 0: any, or none at all */
 } hdi_spirv_printed;
 
-/* Checks the module and prints one entry point in the target's dialect, with its specialisation constants folded into the
- * text and what they make unreachable left out. Pure: equal input, equal text. Beside hdi_spirv_inspect's statuses:
- * UNSUPPORTED with the name of the instruction that the dialect or the target lacks. */
-hd_status hdi_spirv_print(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                          const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                          const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+/* Checks the module and prints one entry point in the target's dialect. Specialisation constants are folded into the text, and
+ * what they make unreachable is left out. Pure: equal input, equal text. Beside hdi_spirv_inspect's statuses: UNSUPPORTED with
+ * the name of the instruction that the dialect or the target lacks. */
+hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
+                          hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
 
-/* The same, sooner, of a module that hdi_spirv_inspect has found sound with these constants, or that is heddle's own: it is not
- * checked again, and what the constants make unreachable is not looked at. The text is the same but for numbers in names. */
-hd_status hdi_spirv_print_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                                  const hdi_spirv_print_target *target, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
-
-/* The same as a module of OpenCL's flavour (flavour.c): physical addresses of 64 bits, arguments without offsets, an entry
- * point of the same name; `out_module` holds its words. Version 1.2, or 1.3 where the kernel has subgroups; their lanes are
- * `subgroup` where it is not 0. Drivers give f16 and f64 as they are: without the offer they are refused. */
-hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                  const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
+/* The same as a module of OpenCL's flavour (flavour.c), whose words go to `out_module`: physical addresses of 64 bits, arguments
+ * without offsets, an entry point of the same name. Version 1.2, or 1.3 where the kernel has subgroups. Of the target, `offers`
+ * and `subgroup` count. f16 and f64 are refused where they are not offered. */
+hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
                                   hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
-/* Likewise, sooner, as hdi_spirv_print_checked. */
-hd_status hdi_spirv_kernel_module_checked(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                          const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, uint32_t offers, uint32_t subgroup,
-                                          hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
 
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {
@@ -124,8 +122,7 @@ typedef struct hdi_user_kernel {
     uint32_t       spec_count;
 } hdi_user_kernel;
 /* One holder, or NULL with the reason. */
-hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const void *module, size_t bytes, const char *entry,
-                                     const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count, hd_error *error);
+hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_spirv_input *input, hd_error *error);
 void hdi_user_kernel_hold(hdi_user_kernel *kernel);
 void hdi_user_kernel_release(hdi_user_kernel *kernel); /* the last holder frees it; NULL is fine */
 #endif

@@ -222,24 +222,19 @@ static void find_roots(hdi_spirv_module *m, uint32_t first) {
     }
 }
 
-hd_status hdi_spirv_module_read_checked(const hd_allocator *allocator, const void *bytes, size_t byte_count,
-                                        const uint32_t *spec_ids, const uint32_t *spec_values, uint32_t spec_count,
-                                        hdi_spirv_module *out_module, hd_error *error) {
-    *out_module = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .checked = true, .spec_ids = spec_ids,
-                                      .spec_values = spec_values, .spec_count = spec_count };
-    hdi_spirv_module *m = out_module;
+bool hdi_spirv_read_checked(hdi_spirv_module *m) {
     uint32_t functions;
-    if (!hdi_spirv_header(m, bytes, byte_count) || !index_front(m, &functions) || !hdi_spirv_define(m, 0, m->inst_count)) return m->status;
+    if (!hdi_spirv_header(m) || !index_front(m, &functions) || !hdi_spirv_define(m, 0, m->inst_count)) return false;
     find_types(m, 1);
-    if (!hdi_spirv_check(m) || !hdi_spirv_declare(m)) return m->status;
+    if (!hdi_spirv_check(m) || !hdi_spirv_declare(m)) return false;
     const uint32_t inside = m->def_count;
     pruning p = { .m = m };
-    if (!index_functions(&p, functions) || !hdi_spirv_define(m, m->front_count, m->inst_count)) return m->status;
+    if (!index_functions(&p, functions) || !hdi_spirv_define(m, m->front_count, m->inst_count)) return false;
     m->defs[0].detail = HDI_SPIRV_NONE; /* the block of a label that was left out */
     find_types(m, inside);
-    if (!hdi_spirv_decorate_from(m, inside) || !hdi_spirv_blocks(m)) return m->status;
+    if (!hdi_spirv_decorate_from(m, inside) || !hdi_spirv_blocks(m)) return false;
     find_only_ways(&p);
-    if (!hdi_spirv_flow(m)) return m->status;
+    if (!hdi_spirv_flow(m)) return false;
     find_roots(m, inside);
-    return HD_OK;
+    return true;
 }

@@ -16,11 +16,11 @@ static const char *name_of(uint32_t function) {
 }
 static int32_t code_of(uint32_t row) { return codes[row]; }
 static int inject(hdcu_function function) { return life_inject(function); }
-static uint64_t under_way(hdi_backend_device *device) { return device->submitted > device->done ? device->submitted : 0; }
+static uint64_t under_way(hdi_backend_device *device) { return device->inflight.submitted > device->inflight.done ? device->inflight.submitted : 0; }
 static void come_to_rest(hdi_backend_device *device) { /* not by the stream: it may be capturing */
     hdcu_context ours;
     assert_int_equal(device->api.CtxPushCurrent(device->context), HDCU_SUCCESS);
-    for (uint64_t ticket = device->done + 1; ticket <= device->submitted; ticket++)
+    for (uint64_t ticket = device->inflight.done + 1; ticket <= device->inflight.submitted; ticket++)
         while (device->api.EventQuery(device->jobs[ticket % HDCU_JOBS].done) == HDCU_NOT_READY) usleep(100);
     assert_int_equal(device->api.CtxPopCurrent(&ours), HDCU_SUCCESS);
 }

@@ -12,7 +12,7 @@ static const char *name_of(uint32_t function) { return hdze_function_get((hdze_f
 static uint32_t results_of(uint32_t function) { return hdze_function_get((hdze_function)function)->results; }
 static int32_t code_of(uint32_t row) { return (int32_t)hdze_result_of((hdze_result_row)row); }
 static ze_result_t inject(hdze_function function) { return (ze_result_t)life_inject(function); }
-static uint64_t under_way(hdi_backend_device *device) { return device->submitted > device->done ? device->submitted : 0; }
+static uint64_t under_way(hdi_backend_device *device) { return device->inflight.submitted > device->inflight.done ? device->inflight.submitted : 0; }
 static void come_to_rest(hdi_backend_device *device) { assert_true(hdze_rest(device)); }
 
 static bool ends_for_good(uint32_t function) {

@@ -12,7 +12,7 @@ static const char *name_of(uint32_t function) { return hdcl_function_get((hdcl_f
 static uint32_t results_of(uint32_t function) { return hdcl_function_get((hdcl_function)function)->results; }
 static int32_t code_of(uint32_t row) { return hdcl_result_of((hdcl_result_row)row); }
 static cl_int inject(hdcl_function function) { return life_inject(function); }
-static uint64_t under_way(hdi_backend_device *device) { return device->submitted > device->done ? device->submitted : 0; }
+static uint64_t under_way(hdi_backend_device *device) { return device->inflight.submitted > device->inflight.done ? device->inflight.submitted : 0; }
 static void come_to_rest(hdi_backend_device *device) { assert_true(hdcl_rest(device)); }
 
 static bool ends_for_good(uint32_t function) {

@@ -11,7 +11,7 @@ static const char *name_of(uint32_t function) { return hdvk_function_get((hdvk_f
 static uint32_t results_of(uint32_t function) { return hdvk_function_get((hdvk_function)function)->results; }
 static int32_t code_of(uint32_t row) { return hdvk_result_of((hdvk_result_row)row); }
 static VkResult inject(hdvk_function function) { return (VkResult)life_inject(function); }
-static uint64_t under_way(hdi_backend_device *device) { return device->submitted > device->completed ? device->submitted : 0; }
+static uint64_t under_way(hdi_backend_device *device) { return device->inflight.submitted > device->inflight.done ? device->inflight.submitted : 0; }
 
 static void come_to_rest(hdi_backend_device *device) {
     PFN_vkDeviceWaitIdle wait_idle = (PFN_vkDeviceWaitIdle)device->vk.GetDeviceProcAddr(device->vk.device, "vkDeviceWaitIdle");

@@ -9,7 +9,7 @@ static const char *name_of(uint32_t function) { return hdwg_function_get((hdwg_f
 static uint32_t results_of(uint32_t function) { return hdwg_function_get((hdwg_function)function)->results; }
 static int32_t code_of(uint32_t row) { return (int32_t)row; }
 static hdwg_row inject(hdwg_function function) { return (hdwg_row)life_inject(function); }
-static uint64_t under_way(hdi_backend_device *device) { return device->submitted > device->done ? device->submitted : 0; }
+static uint64_t under_way(hdi_backend_device *device) { return device->inflight.submitted > device->inflight.done ? device->inflight.submitted : 0; }
 static void come_to_rest(hdi_backend_device *device) {
     hdwg_fault_set(NULL);
     assert_true(hdwg_rest(device));

@@ -42,7 +42,8 @@ static void read_specialised(const uint8_t *data, size_t size) {
     uint32_t spec_count = size && (data[size - 1] & 1) ? 2 : 0;
     hdi_spirv_module m;
     hd_error error = { 0 };
-    hd_status status = hdi_spirv_module_read(&hdi_default_allocator, data, size, ids, values, spec_count, &m, &error);
+    const hdi_spirv_input input = { .module = data, .bytes = size, .spec_ids = ids, .spec_values = values, .spec_count = spec_count };
+    hd_status status = hdi_spirv_module_read(&hdi_default_allocator, &input, &m, &error);
     must(status == error.status);
     if (status == HD_OK) walk(&m);
     hdi_spirv_module_free(&m);
@@ -53,11 +54,12 @@ static void print_everywhere(const uint8_t *data, size_t size) {
         { HDI_SPIRV_OPENCL_C, 0, 0, true, true }, { HDI_SPIRV_OPENCL_C, 0xFF, 0, false, false },
         { HDI_SPIRV_CUDA, 0xFF, 0, false, false }, { HDI_SPIRV_HIP, 0, 0, false, false }, { HDI_SPIRV_WGSL, 0, 0, false, false },
     };
+    const hdi_spirv_input input = { .module = data, .bytes = size }, checked = { .module = data, .bytes = size, .checked = true };
     for (size_t i = 0; i < HDI_COUNT(targets); i++) {
         hdi_text text = { .allocator = &hdi_default_allocator };
         hdi_spirv_printed printed;
         hd_error error = { 0 };
-        hd_status status = hdi_spirv_print(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &targets[i], &text, &printed, &error);
+        hd_status status = hdi_spirv_print(&hdi_default_allocator, &input, &targets[i], &text, &printed, &error);
         must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
         must(status == HD_OK || status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_HOST_MEMORY);
         must(status != HD_OK || (text.count > 100 && strlen(text.bytes) == text.count && text.bytes[text.count - 1] == '\n'));
@@ -65,26 +67,29 @@ static void print_everywhere(const uint8_t *data, size_t size) {
         hdi_text_free(&text);
         if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
         hdi_text again = { .allocator = &hdi_default_allocator }; /* a checked module is not checked again, and comes to the same */
-        must(hdi_spirv_print_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &targets[i], &again, &printed, &error) == status);
+        must(hdi_spirv_print(&hdi_default_allocator, &checked, &targets[i], &again, &printed, &error) == status);
         hdi_text_free(&again);
     }
 }
 
 /* In OpenCL's flavour too: a module of whole words, or a reason. */
 static void make_kernel_modules(const uint8_t *data, size_t size) {
-    static const uint32_t offers[] = { 0, HDI_SPIRV_OFFERS_FP64 | HDI_SPIRV_OFFERS_FP16 | HDI_SPIRV_OFFERS_INT64_ATOMICS | HDI_SPIRV_OFFERS_SUBGROUPS | HDI_SPIRV_OFFERS_INTEGER_DOT };
-    for (size_t i = 0; i < HDI_COUNT(offers); i++) {
+    enum { EVERYTHING = HDI_SPIRV_OFFERS_FP64 | HDI_SPIRV_OFFERS_FP16 | HDI_SPIRV_OFFERS_INT64_ATOMICS | HDI_SPIRV_OFFERS_SUBGROUPS |
+                        HDI_SPIRV_OFFERS_INTEGER_DOT };
+    static const hdi_spirv_print_target targets[] = { { .subgroup = 16 }, { .offers = EVERYTHING, .subgroup = 16 } };
+    const hdi_spirv_input input = { .module = data, .bytes = size }, checked = { .module = data, .bytes = size, .checked = true };
+    for (size_t i = 0; i < HDI_COUNT(targets); i++) {
         hdi_text module = { .allocator = &hdi_default_allocator };
         hdi_spirv_printed printed;
         hd_error error = { 0 };
-        hd_status status = hdi_spirv_kernel_module(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &module, &printed, &error);
+        hd_status status = hdi_spirv_kernel_module(&hdi_default_allocator, &input, &targets[i], &module, &printed, &error);
         must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
         must(status == HD_OK || status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT || status == HD_STATUS_OUT_OF_HOST_MEMORY);
         must(status == HD_OK ? module.count > 100 && module.count % 4 == 0 : module.count == 0);
         hdi_text_free(&module);
         if (status == HD_STATUS_OUT_OF_HOST_MEMORY) continue;
         hdi_text again = { .allocator = &hdi_default_allocator };
-        must(hdi_spirv_kernel_module_checked(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, offers[i], 16, &again, &printed, &error) == status);
+        must(hdi_spirv_kernel_module(&hdi_default_allocator, &checked, &targets[i], &again, &printed, &error) == status);
         hdi_text_free(&again);
     }
 }
@@ -94,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_specialised(data, size);
     hdi_spirv_info info;
     hd_error error = { 0 };
-    hd_status status = hdi_spirv_inspect(&hdi_default_allocator, data, size, NULL, NULL, NULL, 0, &info, &error);
+    const hdi_spirv_input input = { .module = data, .bytes = size };
+    hd_status status = hdi_spirv_inspect(&hdi_default_allocator, &input, &info, &error);
     must(status == error.status && (status != HD_OK) == (error.text[0] != 0));
     if (status) return 0;
     print_everywhere(data, size);
@@ -102,7 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     must(info.binding_count <= HDI_SPIRV_MAX_BINDINGS && info.spec_count <= HDI_SPIRV_MAX_SPEC && info.capability_count <= 32);
     must(info.workgroup[0] && info.workgroup[1] && info.workgroup[2]);
-    hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, data, size, info.entry, NULL, NULL, 0, &error);
+    const hdi_spirv_input named = { .module = data, .bytes = size, .entry = info.entry };
+    hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &named, &error);
     must(kernel && memcmp(kernel->words, data, size) == 0);
     for (uint32_t i = 0; i < info.spec_count; i++)
         must(hdi_spirv_set_spec(kernel->words, kernel->word_count, info.spec[i].id, i));

@@ -44,6 +44,7 @@ static struct suite {
     uint32_t every; /* n-th case runs */
     bool     options; /* each group also runs with other options of its kernels: all of them, */
     bool     in_turn; /* or one, the next one each time */
+    bool     update; /* case_table.inc is to say what cases there are */
     uint32_t forced;  /* plans of which an option was forced */
     uint32_t cases[HDI_OP_COUNT], case_count, run_count;
     uint64_t comparisons, beyond_bound, different_bits, broken_guards, failures;
@@ -358,26 +359,25 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
 
 /* Makes option `nth` of every class of kernels in the program the one to be chosen; the most options of one. Classes with fewer begin again. */
 static uint32_t force_options(const place *p, const hd_program *program, uint32_t nth) {
-    hdi_menus *menus = calloc(1, sizeof *menus);
+    hdi_offer *offer = calloc(1, sizeof *offer);
     hdi_choices before;
     hdi_caps caps;
     hdi_plan *plan = NULL;
     uint32_t most = 0;
-    must(menus != NULL, "no memory");
+    must(offer != NULL, "no memory");
     hdi_tuned_choices(p->device, &before);
     for (uint32_t i = 0; i < before.count; i++) must(hdi_tuned_choose(p->device, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
     hdi_verdicts_caps(p->device, &caps);
-    must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .menus = menus }, &plan, NULL) == HD_OK, "no plan");
+    must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK, "no plan");
     hdi_plan_free(plan);
-    for (uint32_t i = 0; i < menus->count; i++) {
-        const hdi_menu *menu = &menus->items[i];
-        hdi_choice choice = { .of = menu->of, .gain = 1 };
-        most = HDI_MAX(most, menu->count);
-        if (nth == 0 || menu->count == 0) continue;
-        memcpy(choice.option, menu->names[nth % menu->count], sizeof choice.option);
-        must(hdi_tuned_choose(p->device, menu->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
+    for (uint32_t i = 0; i < offer->count; i++) {
+        const hdi_class_options *class = &offer->items[i];
+        most = HDI_MAX(most, class->count);
+        if (nth == 0) continue;
+        const hdi_choice choice = { .of = class->of, .option = class->options[nth % class->count]->id, .gain = 1 };
+        must(hdi_tuned_choose(p->device, class->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
     }
-    free(menus);
+    free(offer);
     return most;
 }
 
@@ -466,8 +466,36 @@ static void check_counts(void) {
         uint32_t stated = 0;
         for (uint32_t i = 0; i < ops_count_rows; i++)
             if (ops_counts[i].op == (hdi_op)op && strcmp(ops_counts[i].family, suite.family) == 0) stated += ops_counts[i].cases;
-        if (stated != suite.cases[op]) report("%u cases of %s; case_table.inc says %u", suite.cases[op], hdi_op_get((hdi_op)op).name, stated);
+        if (stated != suite.cases[op])
+            report("%u cases of %s; case_table.inc says %u: run this test with --update", suite.cases[op],
+                   hdi_op_get((hdi_op)op).name, stated);
     }
+}
+
+/* Puts this family's rows into case_table.inc, in the place of those it has. */
+static void update_counts(void) {
+    static const char path[] = HEDDLE_TESTS_DIR "/ops/case_table.inc";
+    static const char *const codes[HDI_OP_COUNT] = { "NONE",
+#define HDI_OP(code, ...) #code,
+#include "program/op_table.inc"
+#undef HDI_OP
+    };
+    static char lines[512][96];
+    char own[64];
+    uint32_t count = 0, first = 0;
+    FILE *file = fopen(path, "r");
+    snprintf(own, sizeof own, "CASES(\"%s\",", suite.family);
+    while (file && count < HDI_COUNT(lines) && fgets(lines[count], sizeof lines[count], file))
+        if (strncmp(lines[count], own, strlen(own)) != 0) count++;
+        else if (first == 0) first = count;
+    if (file) fclose(file);
+    must(file && (file = fopen(path, "w")), "case_table.inc cannot be opened");
+    for (uint32_t i = 0; i <= count; i++) {
+        for (uint32_t op = 1; i == (first ? first : count) && op < HDI_OP_COUNT; op++)
+            if (suite.cases[op]) fprintf(file, "%s %s, %u)\n", own, codes[op], suite.cases[op]);
+        if (i < count) fputs(lines[i], file);
+    }
+    fclose(file);
 }
 
 /* The devices that the arguments name, or the usual ones as far as they are here. */
@@ -477,10 +505,11 @@ static void open_places(int argc, char **argv) {
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "--short") == 0) is_short = true;
+        else if (strcmp(argv[at], "--update") == 0) suite.update = true;
         else if (strcmp(argv[at], "--options") == 0) suite.options = true;
         else if (strcmp(argv[at], "--options-in-turn") == 0) suite.options = suite.in_turn = true;
         else if (strcmp(argv[at], "--results") == 0 && at + 1 < argc) suite.results_path = argv[++at];
-        else must(false, "arguments are [--short] [--options | --options-in-turn] [--results FILE] [DEVICE ...]");
+        else must(false, "arguments are [--short] [--update] [--options | --options-in-turn] [--results FILE] [DEVICE ...]");
     }
     const bool named = at < argc;
     const char *const *list = is_short ? usual_short : usual;
@@ -506,7 +535,8 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
         if (suite.failures != failures) fprintf(stderr, "%s: %s: %llu failures\n", family, tests[i].name, (unsigned long long)(suite.failures - failures));
     }
     suite.reports = 0;
-    check_counts();
+    if (suite.update) update_counts();
+    else check_counts();
     printf("%s: %u of %u cases on", family, suite.run_count, suite.case_count);
     for (uint32_t i = 0; i < suite.place_count; i++) printf("%s %s", i ? "," : "", suite.places[i].name);
     if (suite.options) printf("; %u plans with other options", suite.forced);

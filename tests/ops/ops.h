@@ -8,7 +8,8 @@
  * Arguments name the devices ("cpu:8", "vulkan"); without any they are cpu:1, cpu:2, cpu:8 and, where there, vulkan. With
  * --short before them every n-th case runs, as case_table.inc says, for devices whose compiler takes its time; without
  * names they then are cpu:2 and, where there, vulkan and opencl. --options: in fast mode only, with the usual kernels and then with every
- * other option that there is for them (kernel.h); --options-in-turn: with one other option, the next one in each group. --results FILE appends what came out (results.h). */
+ * other option that there is for them (kernel.h); --options-in-turn: with one other option, the next one in each group. --results FILE
+ * appends what came out (results.h). --update writes the number of cases of each operation into case_table.inc. */
 #ifndef TESTS_OPS_H
 #define TESTS_OPS_H
 

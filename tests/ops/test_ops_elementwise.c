@@ -35,11 +35,23 @@ static hd_value elu(hd_program *p, hd_value x) { return hd_elu(p, x, 1.3f); }
 static hd_value clip(hd_program *p, hd_value x) { return hd_clip(p, x, -0.75f, 1.25f); }
 static hd_value clip_whole(hd_program *p, hd_value x) { return hd_clip(p, x, -20.5f, 33.5f); }
 
+/* Those of one operand and no attribute come from the table; what takes whole numbers too is exact over a wide range. */
+#define OF_own(name, takes)
+#define OF_binary(name, takes)
+#define OF_along(name, takes)
+#define OF_reduce(name, takes)
+#define OF_unary(name, takes) { hd_##name, FILL_##takes },
+#define FILL_FLOATS  OPS_MIDDLE
+#define FILL_NUMBERS OPS_WIDE
+#define FILL_PLAIN   OPS_WIDE
 static const unary of_floats[] = {
-    { hd_neg, OPS_WIDE }, { hd_abs, OPS_WIDE }, { hd_sqrt, OPS_POSITIVE }, { hd_exp, OPS_MIDDLE }, { hd_log, OPS_POSITIVE }, { hd_sin, OPS_MIDDLE },
-    { hd_cos, OPS_MIDDLE }, { hd_relu, OPS_WIDE }, { hd_sigmoid, OPS_MIDDLE }, { hd_tanh, OPS_MIDDLE }, { hd_silu, OPS_MIDDLE }, { hd_gelu, OPS_MIDDLE },
-    { hd_gelu_tanh, OPS_MIDDLE }, { hd_copy, OPS_WIDE }, { scale, OPS_MIDDLE }, { leaky_relu, OPS_MIDDLE }, { elu, OPS_MIDDLE }, { clip, OPS_UNIT },
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, ...) OF_##builder(name, takes)
+#include "program/op_table.inc"
+#undef HDI_OP
+    { scale, OPS_MIDDLE }, { leaky_relu, OPS_MIDDLE }, { elu, OPS_MIDDLE }, { clip, OPS_UNIT },
 };
+/* Roots and logarithms are of what is above zero, but where special values are tried. */
+static ops_fill fill_of(const unary *u) { return u->build == hd_sqrt || u->build == hd_log ? OPS_POSITIVE : u->fill; }
 static const unary of_whole[] = { { hd_neg, OPS_WIDE }, { hd_abs, OPS_WIDE }, { hd_relu, OPS_WIDE }, { hd_copy, OPS_WIDE }, { clip_whole, OPS_UNIT } };
 
 static void unaries(void) {
@@ -48,7 +60,7 @@ static void unaries(void) {
         const unary *list = whole ? of_whole : of_floats;
         ops_begin(hd_dtype_name(numbers[t]), 0);
         for (uint32_t i = 0; i < (whole ? HDI_COUNT(of_whole) : HDI_COUNT(of_floats)); i++)
-            for (uint32_t s = 0; s < HDI_COUNT(sizes); s++) ops_case(list[i].build(ops_program(), ops_input(numbers[t], sizes[s], list[i].fill)));
+            for (uint32_t s = 0; s < HDI_COUNT(sizes); s++) ops_case(list[i].build(ops_program(), ops_input(numbers[t], sizes[s], fill_of(&list[i]))));
         ops_end();
     }
     ops_begin("copy u8", 0);

@@ -101,9 +101,10 @@ char *print_kernel(const hdi_kernel *kernel, hdi_spirv_dialect dialect, hdi_spir
     hdi_text text = { .allocator = &hdi_default_allocator };
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
+    const hdi_spirv_input input = { .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry, .spec_ids = ids,
+                                    .spec_values = kernel->spec, .spec_count = kernel->spec_count, .checked = true };
     *out_error = (hd_error){ 0 };
-    const hd_status status = hdi_spirv_print_checked(&hdi_default_allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec,
-                                                     kernel->spec_count, &target, &text, out_printed, out_error);
+    const hd_status status = hdi_spirv_print(&hdi_default_allocator, &input, &target, &text, out_printed, out_error);
     if (!status) return text.bytes;
     hdi_text_free(&text);
     return NULL;

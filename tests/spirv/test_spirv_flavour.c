@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { EVERYTHING = HDI_SPIRV_OFFERS_FP64 | HDI_SPIRV_OFFERS_FP16 | HDI_SPIRV_OFFERS_INT64_ATOMICS | HDI_SPIRV_OFFERS_SUBGROUPS | HDI_SPIRV_OFFERS_INTEGER_DOT };
+static const hdi_spirv_print_target everything = { .offers = EVERYTHING };
 static chosen_kernels chosen;
 static int failures;
 static char folder[] = "/tmp/heddle-flavour-XXXXXX";
@@ -76,8 +77,10 @@ static hd_status make(const hdi_kernel *kernel, hdi_text *out, hdi_spirv_printed
     uint32_t ids[HDI_MAX_SPEC];
     for (uint32_t i = 0; i < HDI_MAX_SPEC; i++) ids[i] = i;
     *out = (hdi_text){ .allocator = &hdi_default_allocator };
-    return hdi_spirv_kernel_module_checked(&hdi_default_allocator, blob->words, blob->word_count * 4, blob->entry, ids, kernel->spec, kernel->spec_count,
-                                           EVERYTHING, kernel->subgroup, out, out_printed, error);
+    const hdi_spirv_input input = { .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry, .spec_ids = ids,
+                                    .spec_values = kernel->spec, .spec_count = kernel->spec_count, .checked = true };
+    const hdi_spirv_print_target target = { .offers = EVERYTHING, .subgroup = kernel->subgroup };
+    return hdi_spirv_kernel_module(&hdi_default_allocator, &input, &target, out, out_printed, error);
 }
 
 static void test_own(tools *t) {
@@ -113,7 +116,8 @@ static void test_users(tools *t) {
         hdi_text module = { .allocator = &hdi_default_allocator };
         hdi_spirv_printed printed;
         hd_error error = { 0 };
-        if (hdi_spirv_kernel_module(&hdi_default_allocator, user_kernels[i].words, user_kernels[i].bytes, NULL, NULL, NULL, 0, EVERYTHING, 0, &module, &printed, &error))
+        const hdi_spirv_input input = { .module = user_kernels[i].words, .bytes = user_kernels[i].bytes };
+        if (hdi_spirv_kernel_module(&hdi_default_allocator, &input, &everything, &module, &printed, &error))
             fprintf(stderr, "%s: %s\n", user_kernels[i].name, error.text), failures++;
         else examine(t, &module, user_kernels[i].name);
         hdi_text_free(&module);
@@ -126,7 +130,9 @@ static void refused(const void *words, size_t bytes, uint32_t offers, hd_status 
     hdi_text module = { .allocator = &hdi_default_allocator };
     hdi_spirv_printed printed;
     hd_error error = { 0 };
-    check(hdi_spirv_kernel_module(&hdi_default_allocator, words, bytes, NULL, NULL, NULL, 0, offers, 0, &module, &printed, &error) == status && strstr(error.text, why), why);
+    const hdi_spirv_input input = { .module = words, .bytes = bytes };
+    const hdi_spirv_print_target target = { .offers = offers };
+    check(hdi_spirv_kernel_module(&hdi_default_allocator, &input, &target, &module, &printed, &error) == status && strstr(error.text, why), why);
     check(module.count == 0, "nothing is written where it is refused");
     hdi_text_free(&module);
 }
@@ -156,7 +162,8 @@ static void test_memory(void) {
         hdi_text out = { .allocator = &allocator };
         hdi_spirv_printed printed;
         hd_error error = { 0 };
-        const hd_status status = hdi_spirv_kernel_module(&allocator, kernel_ways_plain, sizeof kernel_ways_plain, NULL, NULL, NULL, 0, EVERYTHING, 0, &out, &printed, &error);
+        const hdi_spirv_input input = { .module = kernel_ways_plain, .bytes = sizeof kernel_ways_plain };
+        const hd_status status = hdi_spirv_kernel_module(&allocator, &input, &everything, &out, &printed, &error);
         hdi_text_free(&out);
         check(c.bytes == 0, "all memory is given back");
         if (status == HD_OK) return;

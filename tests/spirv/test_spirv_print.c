@@ -17,7 +17,8 @@ static hd_status print(const void *words, size_t bytes, hdi_spirv_print_target t
     hdi_text_free(&text);
     text = (hdi_text){ .allocator = &hdi_default_allocator };
     error = (hd_error){ 0 };
-    return hdi_spirv_print(&hdi_default_allocator, words, bytes, NULL, &spec_id, &spec_value, 1, &target, &text, &printed, &error);
+    const hdi_spirv_input input = { .module = words, .bytes = bytes, .spec_ids = &spec_id, .spec_values = &spec_value, .spec_count = 1 };
+    return hdi_spirv_print(&hdi_default_allocator, &input, &target, &text, &printed, &error);
 }
 static hd_status print_user(const char *name, hdi_spirv_print_target target) {
     for (size_t i = 0; i < HDI_COUNT(user_kernels); i++)
@@ -206,8 +207,11 @@ static void test_checked(void **state) {
         const hdi_spirv_print_target *target = &targets[k % HDI_COUNT(targets)];
         hdi_text first = { .allocator = &hdi_default_allocator }, second = first;
         hdi_spirv_printed one, other;
-        const hd_status status = hdi_spirv_print(&hdi_default_allocator, words, bytes, NULL, ids, kernel->spec, own ? kernel->spec_count : 0, target, &first, &one, &error);
-        assert_int_equal(hdi_spirv_print_checked(&hdi_default_allocator, words, bytes, NULL, ids, kernel->spec, own ? kernel->spec_count : 0, target, &second, &other, &error), status);
+        hdi_spirv_input input = { .module = words, .bytes = bytes, .spec_ids = ids, .spec_values = kernel->spec,
+                                  .spec_count = own ? kernel->spec_count : 0 };
+        const hd_status status = hdi_spirv_print(&hdi_default_allocator, &input, target, &first, &one, &error);
+        input.checked = true;
+        assert_int_equal(hdi_spirv_print(&hdi_default_allocator, &input, target, &second, &other, &error), status);
         if (status == HD_OK) {
             char *a = renumbered(first.bytes), *b = renumbered(second.bytes);
             assert_string_equal(a, b);
@@ -236,7 +240,8 @@ static void test_memory(void **state) {
         const hd_allocator allocator = { failing, &c };
         hdi_text out = { .allocator = &allocator };
         hd_error why = { 0 };
-        const hd_status status = hdi_spirv_print(&allocator, kernel_ways_plain, sizeof kernel_ways_plain, NULL, NULL, NULL, 0, &opencl, &out, &printed, &why);
+        const hdi_spirv_input input = { .module = kernel_ways_plain, .bytes = sizeof kernel_ways_plain };
+        const hd_status status = hdi_spirv_print(&allocator, &input, &opencl, &out, &printed, &why);
         hdi_text_free(&out);
         assert_int_equal(c.bytes, 0);
         if (status == HD_OK) break;

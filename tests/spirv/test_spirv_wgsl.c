@@ -75,7 +75,8 @@ static void check_users(void) {
         hdi_text text = { .allocator = &hdi_default_allocator };
         hdi_spirv_printed printed;
         hd_error error = { 0 };
-        if (hdi_spirv_print(&hdi_default_allocator, blob.words, blob.word_count * 4, NULL, NULL, NULL, 0, &target, &text, &printed, &error)) {
+        const hdi_spirv_input input = { .module = blob.words, .bytes = blob.word_count * 4 };
+        if (hdi_spirv_print(&hdi_default_allocator, &input, &target, &text, &printed, &error)) {
             refused++;
             if (!strstr(error.text, "WGSL")) fail(module.name, error.text);
         } else {

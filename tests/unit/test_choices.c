@@ -13,10 +13,20 @@
 
 #include "front/front.h"
 
-static hdi_choice choice_of(hdi_class of, const char *option) {
-    hdi_choice choice = { .of = of, .gain = 1.5f };
-    snprintf(choice.option, sizeof choice.option, "%s", option);
-    return choice;
+static hdi_choice choice_of(hdi_class of, uint32_t option) { return (hdi_choice){ .of = of, .option = option, .gain = 1.5f }; }
+
+/* The id of the module's option that is shown so; 0: there is none. */
+static uint32_t id_of(hdi_module_id module, const char *text) {
+    char own[HDI_KERNEL_OPTION_TEXT];
+    for (const hdi_kernel_option *o = NULL; (o = hdi_kernel_option_next(module, o));)
+        if (strcmp(hdi_kernel_option_text(o, own), text) == 0) return o->id;
+    return 0;
+}
+
+static void put(hdi_caps *caps, hdi_class of, uint32_t option) {
+    const hdi_choice choice = choice_of(of, option);
+    caps->choices.table = hdi_kernel_options_digest();
+    assert_true(hdi_choices_put(&caps->choices, &choice));
 }
 
 /* ---- the table ---- */
@@ -43,26 +53,26 @@ static void the_table_is_bounded(void **state) {
     (void)state;
     static hdi_choices table;
     const hdi_class of = hdi_class_of(HDI_CLASS_NORM, HD_F32, 1, 1);
-    assert_null(hdi_choices_find(&table, of));
+    assert_int_equal(hdi_choices_find(&table, of), 0);
     for (uint32_t i = 0; i < HDI_CHOICES; i++) {
-        const hdi_choice choice = choice_of((hdi_class){ HDI_CLASS_NORM, HD_F32, (uint8_t)(i % 64), (uint8_t)(i / 64) }, "a");
+        const hdi_choice choice = choice_of((hdi_class){ HDI_CLASS_NORM, HD_F32, (uint8_t)(i % 64), (uint8_t)(i / 64) }, 1);
         assert_true(hdi_choices_put(&table, &choice));
     }
     const uint64_t hash = hdi_choices_hash(&table);
-    hdi_choice choice = choice_of((hdi_class){ HDI_CLASS_NORM, HD_F16, 0, 0 }, "b");
+    hdi_choice choice = choice_of((hdi_class){ HDI_CLASS_NORM, HD_F16, 0, 0 }, 2);
     assert_false(hdi_choices_put(&table, &choice));
     choice.of.type = HD_F32;
     assert_true(hdi_choices_put(&table, &choice)); /* in the place of the earlier one */
     assert_int_equal(table.count, HDI_CHOICES);
-    assert_string_equal(hdi_choices_find(&table, of), "b");
+    assert_int_equal(hdi_choices_find(&table, of), 2);
     assert_true(hdi_choices_hash(&table) != hash);
     hdi_choices_remove(&table, of);
     hdi_choices_remove(&table, of);
-    assert_null(hdi_choices_find(&table, of));
+    assert_int_equal(hdi_choices_find(&table, of), 0);
     assert_int_equal(table.count, HDI_CHOICES - 1);
     choice.of = (hdi_class){ HDI_CLASS_MATMUL, HDI_CLASS_ANY, HDI_CLASS_ANY, HDI_CLASS_ANY };
     assert_true(hdi_choices_put(&table, &choice));
-    assert_string_equal(hdi_choices_find(&table, hdi_class_of(HDI_CLASS_MATMUL, HD_Q6_K, 77, 12345)), "b");
+    assert_int_equal(hdi_choices_find(&table, hdi_class_of(HDI_CLASS_MATMUL, HD_Q6_K, 77, 12345)), 2);
 }
 
 static bool reads(const char *line, hdi_choices *table) { return hdi_choices_read(line, strlen(line), table); }
@@ -70,49 +80,84 @@ static bool reads(const char *line, hdi_choices *table) { return hdi_choices_rea
 static void text_is_read_strictly(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "", "matvec", "matvec q4_0", "matvec q4_0 rows 0 size 11 option a", "matvec q4_0 rows 0 size 11 option a gain", "matvec q4_0 rows 0 size 11 option a gain 1.1 x",
-        "matwec q4_0 rows 0 size 11 option a gain 1.1", "matvec q9 rows 0 size 11 option a gain 1.1", "matvec none rows 0 size 11 option a gain 1.1", "matvec q4_0 rows -1 size 11 option a gain 1.1",
-        "matvec q4_0 rows 64 size 11 option a gain 1.1", "matvec q4_0 rows 255 size 11 option a gain 1.1", "matvec q4_0 rows 0 size 1x option a gain 1.1", "matvec q4_0 rows size 11 option a gain 1.1",
-        "matvec q4_0 size 11 rows 0 option a gain 1.1", "matvec q4_0 rows 0 size 11 option A gain 1.1", "matvec q4_0 rows 0 size 11 option a%s gain 1.1", "matvec q4_0 rows 0 size 11 option a/b gain 1.1",
-        "matvec q4_0 rows 0 size 11 option aaaaaaaaaaaaaaaaaaaaaaaa gain 1.1", "matvec q4_0 rows 0 size 11 option a gain 0.9", "matvec q4_0 rows 0 size 11 option a gain nan",
-        "matvec q4_0 rows 0 size 11 option a gain inf", "matvec q4_0 rows 0 size 11 option a gain 1e9", "matvec q4_0 rows 0 size 11 option a gain -2",
+        "", "choice", "choice matvec", "choice matvec q4_0", "choice matvec q4_0 rows 0 size 11 option 7",
+        "choice matvec q4_0 rows 0 size 11 option 7 gain", "choice matvec q4_0 rows 0 size 11 option 7 gain 1.1 x",
+        "matvec q4_0 rows 0 size 11 option 7 gain 1.1", "choice matwec q4_0 rows 0 size 11 option 7 gain 1.1",
+        "choice matvec q9 rows 0 size 11 option 7 gain 1.1", "choice matvec none rows 0 size 11 option 7 gain 1.1",
+        "choice matvec q4_0 rows -1 size 11 option 7 gain 1.1", "choice matvec q4_0 rows 64 size 11 option 7 gain 1.1",
+        "choice matvec q4_0 rows 255 size 11 option 7 gain 1.1", "choice matvec q4_0 rows 0 size 1x option 7 gain 1.1",
+        "choice matvec q4_0 rows size 11 option 7 gain 1.1", "choice matvec q4_0 size 11 rows 0 option 7 gain 1.1",
+        "choice matvec q4_0 rows 0 size 11 option A gain 1.1", "choice matvec q4_0 rows 0 size 11 option 7%s gain 1.1",
+        "choice matvec q4_0 rows 0 size 11 option dot_s4_c4 gain 1.1", "choice matvec q4_0 rows 0 size 11 option 0 gain 1.1",
+        "choice matvec q4_0 rows 0 size 11 option 65536 gain 1.1", "choice matvec q4_0 rows 0 size 11 option 18446744073709551623 gain 1.1",
+        "choice matvec q4_0 rows 0 size 11 option a gain 1.1", "choice matvec q4_0 rows 0 size 11 option 7 gain 0.9",
+        "choice matvec q4_0 rows 0 size 11 option 7 gain nan", "choice matvec q4_0 rows 0 size 11 option 7 gain inf",
+        "choice matvec q4_0 rows 0 size 11 option 7 gain 1e9", "choice matvec q4_0 rows 0 size 11 option 7 gain -2",
+        "options", "options 0", "options 1g", "options 4294967296", "options 1 2", "options A",
     };
     static hdi_choices table, again;
     for (size_t i = 0; i < HDI_COUNT(bad); i++) {
         if (reads(bad[i], &table)) fail_msg("\"%s\" was taken", bad[i]);
         assert_int_equal(table.count, 0);
     }
-    assert_true(reads("matvec q4_0 rows 0 size 11 option dot_s4_c4 gain 1.25", &table));
-    assert_true(reads("  norm  f32 rows 6 size 5  option w64 gain 1 ", &table));
-    assert_true(reads("norm f32 rows 6 size 5 option no_such_option gain 2", &table)); /* means nothing, harms nothing */
+    assert_true(reads("choice matvec q4_0 rows 0 size 11 option 102 gain 1.25", &table));
+    assert_true(reads("  choice norm  f32 rows 6 size 5  option 521 gain 1 ", &table));
+    assert_true(reads("choice norm f32 rows 6 size 5 option 65535 gain 2", &table)); /* means nothing, harms nothing */
+    assert_true(reads("options 1598724097", &table) && table.table == 1598724097 && !reads("options 1598724097", &table));
     hdi_text text = { .allocator = &hdi_default_allocator };
     hdi_choices_print(&table, &text);
-    assert_string_equal(text.bytes, "choice matvec q4_0 rows 0 size 11 option dot_s4_c4 gain 1.25\nchoice norm f32 rows 6 size 5 option no_such_option gain 2\n");
+    assert_string_equal(text.bytes, "options 1598724097\nchoice matvec q4_0 rows 0 size 11 option 102 gain 1.25\n"
+                                    "choice norm f32 rows 6 size 5 option 65535 gain 2\n");
     hdi_caps caps;
     assert_int_equal(hdi_caps_parse(text.bytes, text.count, &caps, NULL), HD_OK);
     assert_int_equal(hdi_choices_hash(&caps.choices), hdi_choices_hash(&table));
     hd_error error = { 0 };
     assert_int_equal(hdi_caps_parse("choice matvec", 13, &caps, &error), HD_STATUS_PARSE);
     assert_non_null(strstr(error.text, "line 1: not a choice"));
-    hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v" };
-    text.count = 0;
-    hdi_text_add(&text, "heddle tuning 1\nmachine m\ndevice d\ndriver v\nchoice\nchoice matvec q4_0 rows 0 size 11 option A gain 2\nchoice reduce f32 rows 6 size 5 option w64 gain 2\nsubmit fixed_ns 3 samples 1\n");
-    assert_int_equal(hdi_tuning_parse(text.bytes, text.count, &tuning), 2);
-    assert_int_equal(tuning.choices.count, 1);
-    assert_string_equal(tuning.choices.items[0].option, "w64");
-    text.count = 0;
-    hdi_tuning_print(&tuning, &text);
-    assert_non_null(strstr(text.bytes, "\nchoice reduce f32 rows 6 size 5 option w64 gain 2\n"));
+    for (uint32_t of = 0; of < 3; of++) { /* a table that is this one, another one, or not named */
+        hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v", .choices.table = 77 };
+        text.count = 0;
+        hdi_text_add(&text, "heddle tuning 1\nmachine m\ndevice d\ndriver v\n%s\nchoice\nchoice matvec q4_0 rows 0 size 11 option A gain 2\n"
+                     "choice reduce f32 rows 6 size 5 option 501 gain 2\nsubmit fixed_ns 3 samples 1\n",
+                     of == 0 ? "options 77" : of == 1 ? "options 78" : "");
+        assert_int_equal(hdi_tuning_parse(text.bytes, text.count, &tuning), of == 0 ? 2 : 3);
+        assert_int_equal(tuning.choices.count, of == 0);
+        assert_int_equal(tuning.choices.table, 77);
+        assert_int_equal(tuning.submit.samples, 1);
+        if (of > 0) continue;
+        assert_int_equal(tuning.choices.items[0].option, 501);
+        text.count = 0;
+        hdi_tuning_print(&tuning, &text);
+        assert_non_null(strstr(text.bytes, "\noptions 77\nchoice reduce f32 rows 6 size 5 option 501 gain 2\n"));
+    }
     for (uint32_t i = 0; i < HDI_CHOICES; i++) { /* the largest file is read again whole */
         char line[128];
-        snprintf(line, sizeof line, "elementwise tq2_0 rows %u size %u option aaaaaaaaaaaaaaaaaaaaaaa gain 1.2345678", i % 64, i / 64);
+        snprintf(line, sizeof line, "choice elementwise tq2_0 rows %u size %u option 65535 gain 1.2345678", i % 64, i / 64);
         assert_true(reads(line, &again));
     }
-    tuning.choices = again;
+    hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v", .choices = again };
     text.count = 0;
     hdi_tuning_print(&tuning, &text);
     assert_true(text.count + 8192 < HDI_TUNING_BYTES);
     hdi_text_free(&text);
+}
+
+/* ---- the table of options ---- */
+
+static void options_have_ids_of_their_own(void **state) {
+    (void)state;
+    uint32_t count = 0;
+    for (uint32_t module = 0; module < HDI_MODULE_COUNT; module++)
+        for (const hdi_kernel_option *o = NULL; (o = hdi_kernel_option_next(module, o)); count++) {
+            char shown[HDI_KERNEL_OPTION_TEXT], other[HDI_KERNEL_OPTION_TEXT];
+            assert_true(o->id > 0 && hdi_kernel_option_get(o->id) == o);
+            assert_true(strlen(hdi_kernel_option_text(o, shown)) + 1 < sizeof shown);
+            for (const hdi_kernel_option *next = o; (next = hdi_kernel_option_next(module, next));)
+                if (next->native == o->native) assert_string_not_equal(shown, hdi_kernel_option_text(next, other));
+        }
+    assert_true(count > 100 && hdi_kernel_options_digest() != 0);
+    assert_null(hdi_kernel_option_get(0));
+    assert_null(hdi_kernel_option_get(UINT32_MAX));
 }
 
 /* ---- plans ---- */
@@ -141,11 +186,11 @@ static hd_program *read_program(const char *text) {
 }
 
 /* The plan as text; yours. */
-static char *plan_text(const hd_program *program, const hdi_caps *caps, hd_math math, hdi_menus *menus) {
+static char *plan_text(const hd_program *program, const hdi_caps *caps, hd_math math, hdi_offer *offer) {
     hd_error error = { 0 };
     hdi_plan *plan = NULL;
     hdi_text text = { .allocator = &hdi_default_allocator };
-    if (hdi_plan_make(&hdi_default_allocator, program, caps, &(hdi_plan_options){ .math = math, .menus = menus }, &plan, &error)) fail_msg("%s", error.text);
+    if (hdi_plan_make(&hdi_default_allocator, program, caps, &(hdi_plan_options){ .math = math, .offer = offer }, &plan, &error)) fail_msg("%s", error.text);
     hdi_plan_print(plan, &text);
     hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, &text);
     hdi_plan_free(plan);
@@ -162,30 +207,32 @@ static void assert_same_plan(const hd_program *program, const hdi_caps *caps, hd
 
 /* Every option of every kernel on this device can be planned, says so, and changes nothing in exact mode. */
 static void try_device(const char *device, uint32_t *out_options) {
-    static hdi_menus menus;
+    static hdi_offer offer;
     hdi_caps caps;
     hd_program *program = read_program(program_text);
     read_caps(device, &caps);
     char *exact = plan_text(program, &caps, HD_MATH_EXACT, NULL), *usual = plan_text(program, &caps, HD_MATH_FAST, NULL);
-    menus.count = 0;
-    char *asked = plan_text(program, &caps, HD_MATH_FAST, &menus);
+    offer.count = 0;
+    char *asked = plan_text(program, &caps, HD_MATH_FAST, &offer);
     assert_string_equal(asked, usual); /* asking changes nothing */
     free(asked);
-    for (uint32_t i = 0; i < menus.count; i++)
-        for (uint32_t k = 0; k < menus.items[i].count; k++) {
-            hdi_choice choice = choice_of(menus.items[i].of, menus.items[i].names[k]);
+    for (uint32_t i = 0; i < offer.count; i++)
+        for (uint32_t k = 0; k < offer.items[i].count; k++) {
+            char shown[HDI_KERNEL_OPTION_TEXT], says[64];
             caps.choices.count = 0;
-            assert_true(hdi_choices_put(&caps.choices, &choice));
-            char *text = plan_text(program, &caps, HD_MATH_FAST, NULL), says[64];
-            snprintf(says, sizeof says, " as %s, ", choice.option);
+            put(&caps, offer.items[i].of, offer.items[i].options[k]->id);
+            char *text = plan_text(program, &caps, HD_MATH_FAST, NULL);
+            snprintf(says, sizeof says, " as %s, ", hdi_kernel_option_text(offer.items[i].options[k], shown));
             if (k == 0) assert_string_equal(text, usual);
-            else if (!strstr(text, says) || !strstr(text, "because it was measured to be the fastest here")) fail_msg("%s: no \"%s\" in\n%s", device, says, text);
+            else if (!strstr(text, says) || !strstr(text, "because it was measured to be the fastest here"))
+                fail_msg("%s: no \"%s\" in\n%s", device, says, text);
             assert_same_plan(program, &caps, HD_MATH_FAST, text);
             assert_same_plan(program, &caps, HD_MATH_EXACT, exact);
             free(text);
             (*out_options)++;
-            choice = choice_of(menus.items[i].of, "an_option_of_old"); /* what does not exist is passed over */
-            assert_true(hdi_choices_put(&caps.choices, &choice));
+            caps.choices.table++; /* an id of another table is passed over, */
+            assert_same_plan(program, &caps, HD_MATH_FAST, usual);
+            put(&caps, offer.items[i].of, UINT16_MAX); /* and so is one that does not exist */
             assert_same_plan(program, &caps, HD_MATH_FAST, usual);
         }
     free(exact);
@@ -212,18 +259,15 @@ static void choices_never_fail_a_plan(void **state) {
     const hdi_class of = hdi_class_of(HDI_CLASS_MATVEC, HD_Q4_0, 1, 2048 * 2048);
     read_caps("big-gpu", &caps);
     char *usual = plan_text(program, &caps, HD_MATH_FAST, NULL);
-    hdi_choice choice = choice_of(of, "matrix_128x128_k1"); /* of more rows */
-    assert_true(hdi_choices_put(&caps.choices, &choice));
+    put(&caps, of, id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_128x128_k1")); /* of more rows */
     assert_same_plan(program, &caps, HD_MATH_FAST, usual);
-    choice = choice_of(of, "subgroup_w256_c2");
-    assert_true(hdi_choices_put(&caps.choices, &choice));
+    put(&caps, of, id_of(HDI_MODULE_MATVEC_SUBGROUP, "subgroup_w256_c2"));
     char *chosen = plan_text(program, &caps, HD_MATH_FAST, NULL);
     assert_non_null(strstr(chosen, "matvec_subgroup as subgroup_w256_c2,"));
     caps.wrong[HDI_MODULE_MATVEC_SUBGROUP][0] = UINT64_MAX;
     assert_same_plan(program, &caps, HD_MATH_FAST, usual);
     caps.max_groups_x = 600; /* too few for two columns each */
-    choice = choice_of(of, "vector_w64_c2");
-    assert_true(hdi_choices_put(&caps.choices, &choice));
+    put(&caps, of, id_of(HDI_MODULE_MATVEC, "vector_w64_c2"));
     assert_same_plan(program, &caps, HD_MATH_FAST, usual);
     free(usual);
     free(chosen);
@@ -237,16 +281,16 @@ static void choices_keep_to_the_budget(void **state) {
     hdi_plan *plan;
     hd_error error = { 0 };
     hd_program *program = read_program("heddle 1\nx = input f32[64,4096] \"x\"\nw = input f16[4096,4096] \"w\"\na = matmul x w transpose_b\noutput a \"o\"\n");
-    const hdi_choice choices[] = { choice_of(hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096), "matrix_64x128_k1"),
-                                   choice_of(hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096), "matrix_64x128_k4") };
+    const hdi_class of = hdi_class_of(HDI_CLASS_MATMUL, HD_F16, 64, 4096 * 4096);
+    const uint32_t ids[] = { id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k1"), id_of(HDI_MODULE_MATMUL_MATRIX, "matrix_64x128_k4") };
     hdi_plan_options options = { .math = HD_MATH_FAST };
     uint64_t bytes[2];
     read_caps("big-gpu", &caps);
     for (int i = 0; i < 2; i++) {
-        assert_true(hdi_choices_put(&caps.choices, &choices[i]));
+        put(&caps, of, ids[i]);
         assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
         bytes[i] = plan->memory.total_bytes;
-        assert_string_equal(plan->steps[i == 0 ? plan->step_count - 1 : plan->step_count - 2].option, choices[i].option);
+        assert_int_equal(plan->steps[i == 0 ? plan->step_count - 1 : plan->step_count - 2].option, ids[i]);
         hdi_plan_free(plan);
     }
     assert_true(bytes[1] > bytes[0]);
@@ -254,9 +298,10 @@ static void choices_keep_to_the_budget(void **state) {
     assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
     options.budget_bytes = plan->memory.total_bytes;
     hdi_plan_free(plan);
-    assert_true(options.budget_bytes < bytes[1] && hdi_choices_put(&caps.choices, &choices[1]));
+    assert_true(options.budget_bytes < bytes[1]);
+    put(&caps, of, ids[1]);
     assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
-    for (uint32_t i = 0; i < plan->step_count; i++) assert_string_equal(plan->steps[i].option, "");
+    for (uint32_t i = 0; i < plan->step_count; i++) assert_int_equal(plan->steps[i].option, 0);
     hdi_plan_free(plan);
     options.budget_bytes = 1000;
     assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_STATUS_OVER_BUDGET);
@@ -364,7 +409,7 @@ static void choices_are_kept_and_told(void **state) {
         assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         hd_plan_destroy(plan);
         hd_device_get_stats(device, &before);
-        const hdi_choice choice = choice_of(of, round ? "w1024" : "w16384");
+        const hdi_choice choice = choice_of(of, id_of(HDI_MODULE_ELEMENTWISE, round ? "w1024" : "w16384"));
         assert_int_equal(hdi_tuned_choose(device, of, &choice, NULL), HD_OK);
         assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         char *explained = calloc(1, 65536);
@@ -406,6 +451,7 @@ static void choices_are_kept_and_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_hold_what_is_alike), cmocka_unit_test(the_table_is_bounded), cmocka_unit_test(text_is_read_strictly),
+        cmocka_unit_test(options_have_ids_of_their_own),
         cmocka_unit_test(plans_take_every_option), cmocka_unit_test(choices_never_fail_a_plan), cmocka_unit_test(choices_keep_to_the_budget), cmocka_unit_test(company_runs_side_by_side),
         cmocka_unit_test(slower_options_are_never_kept),
         cmocka_unit_test(choices_are_kept_and_told),

@@ -79,7 +79,8 @@ static hd_status inspect(const uint32_t *words, uint32_t count, counted *c) {
     hd_allocator allocator = { counted_resize, c };
     hdi_spirv_info info;
     hd_error error = { 0 };
-    hd_status status = hdi_spirv_inspect(&allocator, words, (size_t)count * 4, NULL, NULL, NULL, 0, &info, &error);
+    const hdi_spirv_input input = { .module = words, .bytes = (size_t)count * 4 };
+    hd_status status = hdi_spirv_inspect(&allocator, &input, &info, &error);
     assert_int_equal(error.status, status);
     assert_int_equal(c->out, 0);
     if (status == HD_OK) assert_true(info.binding_count <= HDI_SPIRV_MAX_BINDINGS && info.workgroup[0] && info.push_bytes <= 128);
@@ -154,14 +155,15 @@ static void every_allocation_may_fail(void **state) {
         counted whole = { 0 };
         hd_allocator allocator = { counted_resize, &whole };
         hd_error first = { 0 };
-        hdi_user_kernel *kernel = hdi_user_kernel_new(&allocator, fixtures[f].words, fixtures[f].bytes, NULL, NULL, NULL, 0, &first);
+        const hdi_spirv_input input = { .module = fixtures[f].words, .bytes = fixtures[f].bytes };
+        hdi_user_kernel *kernel = hdi_user_kernel_new(&allocator, &input, &first);
         hdi_user_kernel_release(kernel);
         assert_int_equal(whole.out, 0);
         for (size_t n = 1; n <= whole.calls; n++) {
             counted c = { .fail_at = n };
             hd_error error = { 0 };
             allocator.user = &c;
-            assert_null(hdi_user_kernel_new(&allocator, fixtures[f].words, fixtures[f].bytes, NULL, NULL, NULL, 0, &error));
+            assert_null(hdi_user_kernel_new(&allocator, &input, &error));
             assert_int_equal(error.status, HD_STATUS_OUT_OF_HOST_MEMORY);
             assert_int_equal(c.out, 0);
         }

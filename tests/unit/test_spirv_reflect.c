@@ -7,13 +7,16 @@
 #include <cmocka.h>
 #include "unit/spirv_fixtures.h"
 
+static hd_status inspect(const uint32_t *words, size_t bytes, const char *entry, hdi_spirv_info *info, hd_error *error) {
+    return hdi_spirv_inspect(&hdi_default_allocator, &(hdi_spirv_input){ .module = words, .bytes = bytes, .entry = entry }, info, error);
+}
 #define INSPECT(name, entry, info, error) \
-    hdi_spirv_inspect(&hdi_default_allocator, fixture_##name, sizeof fixture_##name, entry, NULL, NULL, 0, info, error)
+    inspect(fixture_##name, sizeof fixture_##name, entry, info, error)
 
 static hdi_spirv_info sound(const uint32_t *words, size_t bytes) {
     hdi_spirv_info info;
     hd_error error = { 0 };
-    hd_status status = hdi_spirv_inspect(&hdi_default_allocator, words, bytes, NULL, NULL, NULL, 0, &info, &error);
+    hd_status status = inspect(words, bytes, NULL, &info, &error);
     assert_string_equal(error.text, "");
     assert_int_equal(status, HD_OK);
     return info;
@@ -23,7 +26,7 @@ static hdi_spirv_info sound(const uint32_t *words, size_t bytes) {
 static void refused(hd_status wanted, const uint32_t *words, size_t bytes, const char *part) {
     hdi_spirv_info info;
     hd_error error = { 0 };
-    hd_status status = hdi_spirv_inspect(&hdi_default_allocator, words, bytes, NULL, NULL, NULL, 0, &info, &error);
+    hd_status status = inspect(words, bytes, NULL, &info, &error);
     assert_int_equal(status, wanted);
     assert_int_equal(error.status, wanted);
     if (!strstr(error.text, part)) assert_string_equal(error.text, part);
@@ -64,7 +67,9 @@ static void vector_add(void **state) {
     assert_int_equal(info.capability_count, 1);
     assert_int_equal(info.capabilities[0], SpvCapabilityShader);
     const uint32_t ids[] = { 0, 99 }, values[] = { 128, 5 };
-    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, fixture_add, sizeof fixture_add, "main", ids, values, 2, &info, NULL), HD_OK);
+    const hdi_spirv_input input = { .module = fixture_add, .bytes = sizeof fixture_add, .entry = "main", .spec_ids = ids, .spec_values = values,
+                                    .spec_count = 2 };
+    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, &input, &info, NULL), HD_OK);
     assert_workgroup(&info, 128, 1, 1, 0, -1, -1);
 }
 
@@ -76,17 +81,18 @@ static void shared_memory_follows_constants(void **state) {
     assert_bindings(&info, "rw");
     assert_int_equal(spec_default(&info, 4), 0);
     const uint32_t ids[] = { 2, 1 }, values[] = { 8, 4 };
-    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, fixture_shared_memory, sizeof fixture_shared_memory, NULL, ids, values, 2,
-                                       &info, NULL), HD_OK);
+    hdi_spirv_input input = { .module = fixture_shared_memory, .bytes = sizeof fixture_shared_memory, .spec_ids = ids, .spec_values = values,
+                              .spec_count = 2 };
+    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, &input, &info, NULL), HD_OK);
     assert_int_equal(info.shared_bytes, 16 + 8 * 8 * 16);
     assert_workgroup(&info, 1, 4, 1, 0, 1, -1);
     const uint32_t zero[] = { 0, 0 }, huge[] = { 1u << 20, 4 };
     hd_error error = { 0 };
-    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, fixture_shared_memory, sizeof fixture_shared_memory, NULL, ids, zero, 2,
-                                       &info, &error), HD_STATUS_MODULE);
+    input.spec_values = zero;
+    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, &input, &info, &error), HD_STATUS_MODULE);
     assert_non_null(strstr(error.text, "specialisation"));
-    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, fixture_shared_memory, sizeof fixture_shared_memory, NULL, ids, huge, 2,
-                                       &info, NULL), HD_STATUS_MODULE);
+    input.spec_values = huge;
+    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, &input, &info, NULL), HD_STATUS_MODULE);
 }
 
 static void narrow_and_subgroup(void **state) {
@@ -184,7 +190,7 @@ static void subnormals_are_kept(void **state) {
     hd_error error = { 0 };
     size_t count = hdi_spirv_keep_subnormals(fixture_add, HDI_COUNT(fixture_add), changed);
     assert_int_equal(count, HDI_COUNT(changed));
-    assert_int_equal(hdi_spirv_inspect(&hdi_default_allocator, changed, sizeof changed, NULL, NULL, NULL, 0, &info, &error), HD_OK);
+    assert_int_equal(inspect(changed, sizeof changed, NULL, &info, &error), HD_OK);
     bool declared = false;
     for (uint32_t i = 0; i < info.capability_count; i++) declared |= info.capabilities[i] == 4464; /* DenormPreserve */
     assert_true(declared);
@@ -195,8 +201,10 @@ static void user_kernels_are_counted(void **state) {
     hd_error error = { 0 };
     const uint32_t ids[] = { 0 }, values[] = { 32 };
     const hd_allocator *host = &hdi_default_allocator;
-    hdi_user_kernel *a = hdi_user_kernel_new(host, fixture_add, sizeof fixture_add, NULL, ids, values, 1, &error);
-    hdi_user_kernel *b = hdi_user_kernel_new(host, fixture_add, sizeof fixture_add, "main", NULL, NULL, 0, &error);
+    const hdi_spirv_input set = { .module = fixture_add, .bytes = sizeof fixture_add, .spec_ids = ids, .spec_values = values, .spec_count = 1 };
+    const hdi_spirv_input plain = { .module = fixture_add, .bytes = sizeof fixture_add, .entry = "main" };
+    const hdi_spirv_input image = { .module = fixture_image, .bytes = sizeof fixture_image };
+    hdi_user_kernel *a = hdi_user_kernel_new(host, &set, &error), *b = hdi_user_kernel_new(host, &plain, &error);
     assert_true(a && b);
     assert_int_equal(a->info.workgroup[0], 32);
     assert_int_equal(a->word_count, HDI_COUNT(fixture_add));
@@ -215,7 +223,7 @@ static void user_kernels_are_counted(void **state) {
     hdi_user_kernel_release(a);
     hdi_user_kernel_release(b);
     hdi_user_kernel_release(NULL);
-    assert_null(hdi_user_kernel_new(host, fixture_image, sizeof fixture_image, NULL, NULL, NULL, 0, &error));
+    assert_null(hdi_user_kernel_new(host, &image, &error));
     assert_int_equal(error.status, HD_STATUS_MODULE);
 }
 
@@ -223,7 +231,8 @@ static void user_kernels_are_counted(void **state) {
 static void module_is_indexed(void **state) {
     (void)state;
     hdi_spirv_module m;
-    assert_int_equal(hdi_spirv_module_read(&hdi_default_allocator, fixture_calls, sizeof fixture_calls, NULL, NULL, 0, &m, NULL), HD_OK);
+    const hdi_spirv_input input = { .module = fixture_calls, .bytes = sizeof fixture_calls };
+    assert_int_equal(hdi_spirv_module_read(&hdi_default_allocator, &input, &m, NULL), HD_OK);
     assert_int_equal(m.function_count, 2);
     uint32_t loops = 0, switches = 0, deepest = 0;
     for (uint32_t b = 0; b < m.block_count; b++) {

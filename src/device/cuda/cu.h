@@ -10,7 +10,7 @@
 #include "device/backend.h"
 #include "device/cache.h"
 #include "device/loss.h"
-#include "device/takes.h"
+#include "device/recordings.h"
 #include "spirv/spirv.h"
 
 /* ---- the two APIs' handles and numbers, as far as they are used; where one number stands, it is the same in both ---- */
@@ -160,7 +160,7 @@ void hdcu_probe(const hdcu_flavour *flavour, hdi_probe *out_probe);
 /* ---- the device ---- */
 
 struct hdi_memory {
-    hdi_used used;       /* among the living, the dead or the spare */
+    hdi_used used;       /* or among the spare ones */
     uint64_t address;    /* for the device */
     void    *host;       /* the same memory for the host; NULL: it does not see it */
     uint64_t bytes;
@@ -175,11 +175,11 @@ struct hdi_loaded_kernel {
     hdcu_product *product; /* of the library, in place of all that; NULL: it is none */
 };
 
-/* Commands as a graph, for certain slots. */
-typedef struct hdcu_take {
-    hdi_take        take;
-    hdcu_graph_exec exec;
-} hdcu_take;
+/* Encoded commands: a graph. */
+typedef struct hdcu_command_buffer {
+    hdi_command_buffer base;
+    hdcu_graph_exec    exec;
+} hdcu_command_buffer;
 
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdcu_job {
@@ -194,6 +194,7 @@ typedef struct hdcu_job {
 
 enum { HDCU_JOBS = 64, HDCU_SPARE_CLASSES = 13 };
 struct hdi_backend_device {
+    hdi_inflight inflight;
     const hdi_host *host;
     hdcu_api     api;
     hdcu_facts   facts;
@@ -204,13 +205,9 @@ struct hdi_backend_device {
     hdcu_event   cleared;         /* on the compute stream, behind the zeroing of the newest memory */
     hdcu_event   epoch;           /* where the clock of submissions begins; made with the first one that asks for it */
     bool         unclear[HDI_QUEUE_COUNT]; /* these streams have to wait for it: memory was zeroed since they last did */
-    hdcu_blas    blas;            /* made with the first product */
-    hdi_takes    takes;
-    hdi_link     memories, dead_memories, kernels, dead_kernels;
+    hdcu_blas    blas;            /* made with the first product, under the lock of kernels */
     hdi_link     spares[2][HDCU_SPARE_CLASSES]; /* small memory to be used again: the device's, and the host's */
-    uint64_t     submitted, done, serial;
     hdcu_job     jobs[HDCU_JOBS]; /* of ticket t: jobs[t % HDCU_JOBS] */
-    hdi_mutex    kernels_lock;    /* guards `kernels`, which several threads load, and opening `blas` */
     atomic_bool  abandoned;       /* work on it would not end: its objects are left to the driver */
 };
 /* Ends an object of the driver's, if there is one; never under work that does not end. */
@@ -219,13 +216,11 @@ struct hdi_backend_device {
 
 /* memory.c */
 hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
-void hdcu_free(hdi_backend_device *device, hdi_memory *memory);
 void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *memory); /* to the spare, or to the driver */
 void hdcu_memory_trim(hdi_backend_device *device);
 /* kernel.c */
 hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
-void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
 void hdcu_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* product.c */
 /* What cmds/library.h asks for; on failure too the caller ends it. */
@@ -236,9 +231,10 @@ bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, c
 /* encode.c: commands become calls on the stream of their queue, or nodes of a graph. */
 /* Hands the commands over at once; with timestamps their marks' events go into the job. */
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error);
-/* Captures the commands into a take, and ends it (takes.h). */
-hd_status hdcu_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
-void hdcu_take_end(hdi_backend_device *device, hdi_take *take);
+/* Captures the commands; and ends such a graph (recordings.h). */
+hd_status hdcu_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error);
+void hdcu_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 /* submit.c */
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);

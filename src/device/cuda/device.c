@@ -15,11 +15,7 @@ static void leave(hdi_backend_device *device) {
 
 /* Everything that is left on the device, in the order of who uses whom. */
 static void end_objects(hdi_backend_device *device) {
-    hdi_takes_end(&device->takes);
-    while (!hdi_list_empty(&device->kernels)) hdcu_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
-    hdi_used_collect(device, &device->dead_kernels, HDI_ALL_DONE, hdcu_kernel_end);
-    while (!hdi_list_empty(&device->memories)) hdcu_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
-    hdi_used_collect(device, &device->dead_memories, HDI_ALL_DONE, hdcu_memory_give_back);
+    hdi_inflight_end(&device->inflight);
     hdcu_memory_trim(device);
     hdcu_jobs_end(device);
 }
@@ -28,7 +24,7 @@ static void device_close(hdi_backend_device *device) {
     hd_error ignored = { 0 };
     enter(device);
     const bool open = device->streams[HDI_QUEUE_COMPUTE] != NULL;
-    if (open && device->submitted > device->done && hdcu_wait(device, device->submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
+    if (open && device->inflight.submitted > device->inflight.done && hdcu_wait(device, device->inflight.submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
         device->abandoned = true;
     if (open && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
     end_objects(device);
@@ -38,13 +34,10 @@ static void device_close(hdi_backend_device *device) {
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) HDCU_END(device, StreamDestroy, device->streams[i]);
     leave(device);
     if (device->context && !device->abandoned) device->api.PrimaryCtxRelease(device->facts.device);
-    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
-static void init_lists(hdi_backend_device *device) {
-    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels };
-    for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
+static void init_spares(hdi_backend_device *device) {
     for (uint32_t i = 0; i < 2 * HDCU_SPARE_CLASSES; i++) hdi_list_init(&device->spares[i / HDCU_SPARE_CLASSES][i % HDCU_SPARE_CLASSES]);
 }
 
@@ -73,19 +66,21 @@ static bool open_streams(hdi_backend_device *device) {
     return false;
 }
 
+static const hdi_inflight_functions inflight_functions = {
+    .end_memory = hdcu_memory_give_back, .end_kernel = hdcu_kernel_end,
+    .command_buffer_bytes = sizeof(hdcu_command_buffer), .encode = hdcu_record, .end_commands = hdcu_record_end,
+};
+
 static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, const hdi_found *found, hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+    if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, flavour->backend)) {
         hdi_free(host->allocator, device, sizeof *device);
         return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, flavour->backend, 0, "no memory for a device");
     }
     hdcu_api *api = &device->api;
     device->host = host;
     device->found = *found;
-    device->takes = (hdi_takes){ .device = device, .host = host, .backend = flavour->backend, .take_bytes = sizeof(hdcu_take),
-                                 .make = hdcu_take_make, .end = hdcu_take_end };
-    hdi_takes_init(&device->takes);
-    init_lists(device);
+    init_spares(device);
     hd_status status = find_again(device, flavour, error);
     if (!status) {
         if (!HDCU_CALL(api, PrimaryCtxRetain, &device->context, device->facts.device)) device->context = NULL;
@@ -118,7 +113,7 @@ static hd_status alloc_memory(hdi_backend_device *device, const hdi_alloc_desc *
 }
 static void free_memory(hdi_backend_device *device, hdi_memory *memory) {
     enter(device);
-    hdcu_free(device, memory);
+    hdi_inflight_free_memory(device, memory);
     leave(device);
 }
 static void *map(hdi_backend_device *device, hdi_memory *memory) {
@@ -131,7 +126,7 @@ static hd_status kernel_load(hdi_backend_device *device, const hdi_module *modul
 }
 static void kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     enter(device);
-    hdcu_kernel_free(device, kernel);
+    hdi_inflight_free_kernel(device, kernel);
     leave(device);
 }
 static hd_status submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -139,8 +134,7 @@ static hd_status submit(hdi_backend_device *device, hdi_submission *submission, 
 }
 static void forget(hdi_backend_device *device, hdi_recording *recording) {
     enter(device);
-    hdi_takes_forget(&device->takes, recording);
-    hdi_takes_collect(&device->takes, device->done);
+    hdi_recording_forget(device, recording);
     leave(device);
 }
 static hd_status poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {

@@ -131,10 +131,10 @@ hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submiss
     return encode(&e) ? HD_OK : hdcu_fail(&device->api, error, "handing %u commands over", submission->cmds->cmd_count);
 }
 
-/* ---- takes ---- */
+/* ---- recordings ---- */
 
 /* Captures the commands; the stream leaves its capture whatever happens. */
-static bool capture(hdi_backend_device *device, const hdi_submission *submission, hdcu_take *take) {
+static bool capture(hdi_backend_device *device, const hdi_submission *submission, hdcu_command_buffer *buffer) {
     hdcu_api *api = &device->api;
     hdcu_graph graph = NULL;
     encoder e = { .device = device, .submission = submission, .stream = device->streams[submission->queue], .captures = true };
@@ -145,15 +145,18 @@ static bool capture(hdi_backend_device *device, const hdi_submission *submission
     const int ended = api->StreamEndCapture(e.stream, &graph);
     hdcu_last.function = encoded ? HDCU_FN_StreamEndCapture : function;
     hdcu_last.result = encoded ? ended : result;
-    const bool fine = encoded && ended == HDCU_SUCCESS && HDCU_CALL(api, GraphInstantiate, &take->exec, graph, 0);
-    if (!fine) take->exec = NULL;
+    const bool fine = encoded && ended == HDCU_SUCCESS && HDCU_CALL(api, GraphInstantiate, &buffer->exec, graph, 0);
+    if (!fine) buffer->exec = NULL;
     if (graph) api->GraphDestroy(graph);
     return fine;
 }
 
-hd_status hdcu_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error) {
-    if (capture(device, submission, HDI_OBJECT(take, hdcu_take, take))) return HD_OK;
+hd_status hdcu_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error) {
+    if (capture(device, submission, HDI_OBJECT(out_buffer, hdcu_command_buffer, base))) return HD_OK;
     return hdcu_fail(&device->api, error, "recording %u commands", submission->cmds->cmd_count);
 }
 
-void hdcu_take_end(hdi_backend_device *device, hdi_take *take) { HDCU_END(device, GraphExecDestroy, HDI_OBJECT(take, hdcu_take, take)->exec); }
+void hdcu_record_end(hdi_backend_device *device, hdi_command_buffer *buffer) {
+    HDCU_END(device, GraphExecDestroy, HDI_OBJECT(buffer, hdcu_command_buffer, base)->exec);
+}

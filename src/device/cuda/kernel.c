@@ -141,9 +141,6 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
 
 void hdcu_kernel_end(hdi_backend_device *device, hdi_used *used) {
     hdi_loaded_kernel *kernel = HDI_OBJECT(used, hdi_loaded_kernel, used);
-    hdi_mutex_lock(&device->kernels_lock); /* threads that load kernels use the list too */
-    hdi_list_remove(&used->link);
-    hdi_mutex_unlock(&device->kernels_lock);
     HDCU_END(device, ModuleUnload, kernel->module);
     hdcu_product_end(device, kernel->product);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
@@ -157,19 +154,12 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!module->spirv && !module->library) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
-    hdi_mutex_lock(&device->kernels_lock);
-    hdi_list_add(&device->kernels, &loaded->used.link);
-    hdi_mutex_unlock(&device->kernels_lock);
     hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error) : load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) hdcu_kernel_end(device, &loaded->used);
-    else *out_kernel = loaded;
-    return status;
-}
-
-void hdcu_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
-    if (!kernel) return;
-    hdi_mutex_lock(&device->kernels_lock);
-    hdi_used_free_later(&kernel->used, &device->dead_kernels);
-    hdi_mutex_unlock(&device->kernels_lock);
-    hdi_used_collect(device, &device->dead_kernels, device->done, hdcu_kernel_end);
+    if (status) {
+        hdcu_kernel_end(device, &loaded->used);
+        return status;
+    }
+    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
+    *out_kernel = loaded;
+    return HD_OK;
 }

@@ -1,6 +1,5 @@
 /* memory.c: memory of the device, and of the host where both see it; each has one address for the device's and the host's
- * calls alike. Small memory is taken in powers of two and kept for the next of its size: drivers take long for it. What is
- * freed while work uses it waits among the dead. */
+ * calls alike. Small memory is taken in powers of two and kept for the next of its size: drivers take long for it. */
 #include "device/cuda/cu.h"
 
 #define UNIT_BYTES      UINT64_C(256) /* kernels may read 16 bytes at a time up to the end */
@@ -73,23 +72,15 @@ hd_status hdcu_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         release(device, memory);
         return status;
     }
-    memory->used.serial = ++device->serial;
-    memory->used.last_ticket = 0;
-    hdi_list_add(&device->memories, &memory->used.link);
+    hdi_inflight_add_memory(&device->inflight, &memory->used);
     *out_memory = memory;
     return HD_OK;
-}
-
-void hdcu_free(hdi_backend_device *device, hdi_memory *memory) {
-    if (!memory) return;
-    hdi_used_free_later(&memory->used, &device->dead_memories);
-    hdi_used_collect(device, &device->dead_memories, device->done, hdcu_memory_give_back);
 }
 
 void hdcu_memory_give_back(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
     hdi_link *spares = spares_of(device, memory->bytes, memory->host != NULL);
-    if (spares) hdi_used_free_later(used, spares);
+    if (spares) hdi_list_add(spares, &used->link);
     else release(device, memory);
 }
 

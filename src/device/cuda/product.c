@@ -91,9 +91,9 @@ hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module
     if (!p) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", module->name);
     p->first_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_B_TYPE], spec[HDI_PRODUCT_B_FIRST]);
     p->second_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_A_TYPE], spec[HDI_PRODUCT_A_FIRST]);
-    hdi_mutex_lock(&device->kernels_lock);
+    hdi_mutex_lock(&device->inflight.kernels_lock);
     const hd_status opened = open_library(device, module, error);
-    hdi_mutex_unlock(&device->kernels_lock);
+    hdi_mutex_unlock(&device->inflight.kernels_lock);
     if (opened) return opened;
     if (!describe(api, spec, p) || !choose(api, device->blas, spec[HDI_PRODUCT_WORKSPACE], p, &found)) return hdcu_fail(api, error, "kernel %s", module->name);
     if (!found)

@@ -5,22 +5,15 @@
 
 /* ---- what is done ---- */
 
-static void note_done(hdi_backend_device *device, uint64_t ticket) {
-    device->done = HDI_MAX(device->done, ticket);
-    hdi_takes_collect(&device->takes, device->done);
-    hdi_used_collect(device, &device->dead_kernels, device->done, hdcu_kernel_end);
-    hdi_used_collect(device, &device->dead_memories, device->done, hdcu_memory_give_back);
-}
-
 /* The last submission up to `ticket` on a stream, where that is not known to be done; else 0. */
 static uint64_t last_on(const hdi_backend_device *device, uint32_t queue, uint64_t ticket) {
-    while (ticket > device->done && device->jobs[ticket % HDCU_JOBS].queue != queue) ticket--;
-    return ticket > device->done ? ticket : 0;
+    while (ticket > device->inflight.done && device->jobs[ticket % HDCU_JOBS].queue != queue) ticket--;
+    return ticket > device->inflight.done ? ticket : 0;
 }
 
 /* A ticket is done when it and all before it are: on each stream the last one tells. */
 hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
-    *out_done = ticket <= device->done;
+    *out_done = ticket <= device->inflight.done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
     if (device->jobs[ticket % HDCU_JOBS].ticket != ticket)
@@ -32,7 +25,7 @@ hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
         return hdcu_fail(&device->api, error, "submission %llu", (unsigned long long)last);
     }
     *out_done = true;
-    note_done(device, ticket);
+    hdi_inflight_done(&device->inflight, ticket);
     return HD_OK;
 }
 
@@ -70,10 +63,10 @@ void hdcu_jobs_end(hdi_backend_device *device) {
 }
 
 /* The place for the next ticket's job; the one that was there is waited for. */
-static hd_status take_job(hdi_backend_device *device, const hdi_submission *submission, hdcu_job **out_job, hd_error *error) {
-    hdcu_job *job = &device->jobs[(device->submitted + 1) % HDCU_JOBS];
+static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdcu_job **out_job, hd_error *error) {
+    hdcu_job *job = &device->jobs[(device->inflight.submitted + 1) % HDCU_JOBS];
     const size_t marks = submission->timestamps ? submission->cmds->cmd_count + 1u : 0;
-    hd_status status = job->ticket > device->done ? hdcu_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+    hd_status status = job->ticket > device->inflight.done ? hdcu_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
     if (status) return status;
     end_marks(device, job);
     if (!job->done && !HDCU_CALL(&device->api, EventCreate, &job->done, HDCU_EVENT_NO_TIMING)) {
@@ -94,7 +87,7 @@ static void come_to_rest(hdi_backend_device *device) {
     if (hdi_loss_known(&api->loss)) return;
     device->abandoned = !hdcu_drain(device, device->host->wait_ns);
     if (device->abandoned) hdi_loss_note(&api->loss, 0, "since work that was handed over in part does not end");
-    else note_done(device, device->submitted);
+    else hdi_inflight_done(&device->inflight, device->inflight.submitted);
 }
 
 /* The stream waits for what it has to follow on others. */
@@ -102,7 +95,7 @@ static bool follow(hdi_backend_device *device, const hdi_submission *submission)
     hdcu_api *api = &device->api;
     const uint32_t queue = submission->queue;
     uint64_t after[HDI_QUEUE_COUNT];
-    hdi_used_after(submission, device->done, after);
+    hdi_used_after(submission, device->inflight.done, after);
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++)
         if (after[i] && !HDCU_CALL(api, StreamWaitEvent, device->streams[queue], device->jobs[after[i] % HDCU_JOBS].done, 0)) return false;
     if (!device->unclear[queue]) return true;
@@ -138,27 +131,29 @@ static bool note_end(hdi_backend_device *device, const hdi_submission *submissio
 
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
     hdcu_api *api = &device->api;
-    hdi_take *take = NULL;
+    hdi_command_buffer *buffer = NULL;
     hdcu_job *job = NULL;
     bool encoded = true;
     if (hdi_loss_known(&api->loss)) return hdcu_lost(api, error);
-    hd_status status = take_job(device, submission, &job, error);
-    if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
+    hd_status status = next_job(device, submission, &job, error);
+    if (!status && submission->recording && !submission->timestamps)
+        status = hdi_recording_get(&device->inflight, submission, &buffer, &encoded, error);
     if (status) return status;
     const hdcu_stream stream = device->streams[submission->queue];
     job->begun_ns = hdi_now_ns();
     job->queue = submission->queue;
     if (!follow(device, submission) || !note_end(device, submission, job, 0)) status = hdcu_fail(api, error, "waiting for another queue");
-    else if (!take) status = hdcu_enqueue(device, submission, job, error);
-    else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(take, hdcu_take, take)->exec, stream)) status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
+    else if (!buffer) status = hdcu_enqueue(device, submission, job, error);
+    else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(buffer, hdcu_command_buffer, base)->exec, stream))
+        status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
     if (!status && !(note_end(device, submission, job, 1) && HDCU_CALL(api, EventRecord, job->done, stream))) status = hdcu_fail(api, error, "the end of a submission");
     if (status) {
         come_to_rest(device);
         end_marks(device, job);
         return status;
     }
-    job->ticket = *out_ticket = ++device->submitted;
-    if (take) take->used.last_ticket = job->ticket;
+    job->ticket = *out_ticket = ++device->inflight.submitted;
+    if (buffer) buffer->used.last_ticket = job->ticket;
     hdi_used_note(submission, job->ticket);
     submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
     submission->pieces_out = 1;

@@ -1,5 +1,4 @@
-/* encode.c: commands to a command list; and lists that are kept, closed, to be executed again: takes, each for the slots that
- * it was made for. Within a list commands may overlap but for barriers, as heddle's own commands may. */
+/* encode.c: commands to a command list; and lists that are kept, closed, to be executed again with the same slots. Within a list commands may overlap but for barriers, as heddle's own commands may. */
 #include "device/levelzero/ze.h"
 
 typedef struct encoder {
@@ -84,13 +83,16 @@ bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, z
     return fine;
 }
 
-/* ---- takes ---- */
+/* ---- recordings ---- */
 
-hd_status hdze_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *made, hd_error *error) {
-    hdze_take *take = HDI_OBJECT(made, hdze_take, take);
+hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error) {
+    hdze_command_buffer *buffer = HDI_OBJECT(out_buffer, hdze_command_buffer, base);
     uint32_t marks;
-    if (hdze_list_new(device, &take->list) && hdze_encode(device, submission, take->list, NULL, &marks)) return HD_OK;
+    if (hdze_list_new(device, &buffer->list) && hdze_encode(device, submission, buffer->list, NULL, &marks)) return HD_OK;
     return hdze_fail(device, error, "recording %u commands", submission->cmds->cmd_count);
 }
 
-void hdze_take_end(hdi_backend_device *device, hdi_take *take) { HDZE_END(device, CommandListDestroy, HDI_OBJECT(take, hdze_take, take)->list); }
+void hdze_record_end(hdi_backend_device *device, hdi_command_buffer *buffer) {
+    HDZE_END(device, CommandListDestroy, HDI_OBJECT(buffer, hdze_command_buffer, base)->list);
+}

@@ -72,9 +72,6 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
 
 void hdze_kernel_end(hdi_backend_device *device, hdi_used *used) {
     hdi_loaded_kernel *kernel = HDI_OBJECT(used, hdi_loaded_kernel, used);
-    hdi_mutex_lock(&device->kernels_lock); /* threads that load kernels use the list too */
-    hdi_list_remove(&used->link);
-    hdi_mutex_unlock(&device->kernels_lock);
     HDZE_END(device, KernelDestroy, kernel->kernel);
     HDZE_END(device, ModuleDestroy, kernel->module);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
@@ -87,19 +84,12 @@ hd_status hdze_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "levelzero", 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdze_no_memory(error, "a kernel");
-    hdi_mutex_lock(&device->kernels_lock);
-    hdi_list_add(&device->kernels, &loaded->used.link);
-    hdi_mutex_unlock(&device->kernels_lock);
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) hdze_kernel_end(device, &loaded->used);
-    else *out_kernel = loaded;
-    return status;
-}
-
-void hdze_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
-    if (!kernel) return;
-    hdi_mutex_lock(&device->kernels_lock);
-    hdi_used_free_later(&kernel->used, &device->dead_kernels);
-    hdi_mutex_unlock(&device->kernels_lock);
-    hdi_used_collect(device, &device->dead_kernels, device->done, hdze_kernel_end);
+    if (status) {
+        hdze_kernel_end(device, &loaded->used);
+        return status;
+    }
+    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
+    *out_kernel = loaded;
+    return HD_OK;
 }

@@ -4,17 +4,12 @@
 /* Where work may still run, what it uses is left to the driver. */
 static void device_close(hdi_backend_device *device) {
     device->abandoned = device->abandoned || !hdze_rest(device);
-    hdi_takes_end(&device->takes);
     hdze_jobs_end(device);
-    while (!hdi_list_empty(&device->kernels)) hdze_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
-    hdi_used_collect(device, &device->dead_kernels, HDI_ALL_DONE, hdze_kernel_end);
-    while (!hdi_list_empty(&device->memories)) hdze_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
-    hdi_used_collect(device, &device->dead_memories, HDI_ALL_DONE, hdze_memory_end);
+    hdi_inflight_end(&device->inflight);
     HDZE_END(device, CommandListDestroy, device->clear_list);
     HDZE_END(device, CommandQueueDestroy, device->clear_queue);
     HDZE_END(device, CommandQueueDestroy, device->queue);
     HDZE_END(device, ContextDestroy, device->context);
-    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
@@ -41,20 +36,20 @@ static bool make_queues(hdi_backend_device *device) {
     return false;
 }
 
+static const hdi_inflight_functions inflight_functions = {
+    .end_memory = hdze_memory_end, .end_kernel = hdze_kernel_end,
+    .command_buffer_bytes = sizeof(hdze_command_buffer), .encode = hdze_record, .end_commands = hdze_record_end,
+};
+
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+    if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "levelzero")) {
         hdi_free(host->allocator, device, sizeof *device);
         return hdze_no_memory(error, "a Level Zero device");
     }
-    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels };
-    for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     device->host = host;
     device->found = *found;
-    device->takes = (hdi_takes){ .device = device, .host = host, .backend = "levelzero", .take_bytes = sizeof(hdze_take), .make = hdze_take_make,
-                                 .end = hdze_take_end };
-    hdi_takes_init(&device->takes);
     hd_status status = find_again(device, found, error);
     if (!status && !make_queues(device)) status = hdze_fail(device, error, "opening %s", found->info.id);
     if (status) {
@@ -71,15 +66,11 @@ static void *map(hdi_backend_device *device, hdi_memory *memory) {
     return memory->visible ? memory->address : NULL;
 }
 static void *native(hdi_backend_device *device) { return device->facts.device; }
-static void forget(hdi_backend_device *device, hdi_recording *recording) {
-    hdi_takes_forget(&device->takes, recording);
-    hdi_takes_collect(&device->takes, device->done);
-}
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_levelzero = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "levelzero", .probe = hdze_probe, .open = device_open,
-    .close = device_close, .alloc = hdze_alloc, .free = hdze_free, .map = map, .kernel_load = hdze_kernel_load,
-    .kernel_free = hdze_kernel_free, .submit = hdze_submit, .forget = forget, .poll = hdze_poll, .wait = hdze_wait,
+    .close = device_close, .alloc = hdze_alloc, .free = hdi_inflight_free_memory, .map = map, .kernel_load = hdze_kernel_load,
+    .kernel_free = hdi_inflight_free_kernel, .submit = hdze_submit, .forget = hdi_recording_forget, .poll = hdze_poll, .wait = hdze_wait,
     .profile = hdze_profile, .native = native, .trim = trim,
 };

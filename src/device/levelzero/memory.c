@@ -1,12 +1,11 @@
 /* memory.c: memory of the device, and of the host where the device reads or writes it from there; where both have one memory,
- * the host sees all of it. One address holds on both sides. What is freed while work uses it waits among the dead. */
+ * the host sees all of it. One address holds on both sides. */
 #include "device/levelzero/ze.h"
 
 enum { ALIGN = 256 };
 
 void hdze_memory_end(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
-    hdi_list_remove(&used->link);
     if (memory->address && !device->abandoned) device->ze.MemFree(device->context, memory->address);
     hdi_free(device->host->allocator, memory, sizeof *memory);
 }
@@ -32,7 +31,7 @@ static bool clear(hdi_backend_device *device, const hdi_memory *memory) {
     return false;
 }
 
-static bool take(hdi_backend_device *device, hdi_memory *memory, hd_buffer_use use) {
+static bool allocate(hdi_backend_device *device, hdi_memory *memory, hd_buffer_use use) {
     const ze_device_mem_alloc_desc_t of_device = { .stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC };
     const ze_host_mem_alloc_desc_t of_host = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
     const size_t bytes = (size_t)memory->bytes;
@@ -53,19 +52,12 @@ hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdze_no_memory(error, "a buffer");
     memory->bytes = (desc->bytes + 15) / 16 * 16; /* kernels read and write up to 16 bytes at once */
-    memory->used.serial = ++device->serial;
-    hdi_list_add(&device->memories, &memory->used.link);
-    if (!take(device, memory, desc->use) || !clear(device, memory)) {
+    if (!allocate(device, memory, desc->use) || !clear(device, memory)) {
         hd_status status = hdze_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
         hdze_memory_end(device, &memory->used);
         return status;
     }
+    hdi_inflight_add_memory(&device->inflight, &memory->used);
     *out_memory = memory;
     return HD_OK;
-}
-
-void hdze_free(hdi_backend_device *device, hdi_memory *memory) {
-    if (!memory) return;
-    hdi_used_free_later(&memory->used, &device->dead_memories);
-    hdi_used_collect(device, &device->dead_memories, device->done, hdze_memory_end);
 }

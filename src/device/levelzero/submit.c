@@ -4,21 +4,14 @@
 
 /* ---- what is done ---- */
 
-static void note_done(hdi_backend_device *device, uint64_t ticket) {
-    device->done = HDI_MAX(device->done, ticket);
-    hdi_takes_collect(&device->takes, device->done);
-    hdi_used_collect(device, &device->dead_kernels, device->done, hdze_kernel_end);
-    hdi_used_collect(device, &device->dead_memories, device->done, hdze_memory_end);
-}
-
 hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
     const hdze_job *job = &device->jobs[ticket % HDZE_JOBS];
-    *out_done = ticket <= device->done;
+    *out_done = ticket <= device->inflight.done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
     if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, "levelzero", 0, "ticket %llu was never given out", (unsigned long long)ticket);
     *out_done = HDZE_CALL(device, FenceQueryStatus, job->fence);
-    if (*out_done) note_done(device, ticket);
+    if (*out_done) hdi_inflight_done(&device->inflight, ticket);
     else if (hdze_last.result != ZE_RESULT_NOT_READY) return hdze_fail(device, error, "submission %llu", (unsigned long long)ticket);
     return HD_OK;
 }
@@ -63,10 +56,10 @@ static bool make_ticks(hdi_backend_device *device, hdze_job *job, uint32_t count
 }
 
 /* The place for the next ticket's job; the one that was there is waited for. */
-static hd_status take_job(hdi_backend_device *device, const hdi_submission *submission, hdze_job **out_job, hd_error *error) {
+static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdze_job **out_job, hd_error *error) {
     const ze_fence_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_FENCE_DESC };
-    hdze_job *job = &device->jobs[(device->submitted + 1) % HDZE_JOBS];
-    hd_status status = job->ticket > device->done ? hdze_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+    hdze_job *job = &device->jobs[(device->inflight.submitted + 1) % HDZE_JOBS];
+    hd_status status = job->ticket > device->inflight.done ? hdze_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
     if (status) return status;
     job->ticket = 0;
     job->mark_count = 0;
@@ -85,19 +78,19 @@ static bool encode_once(hdi_backend_device *device, const hdi_submission *submis
 }
 
 hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
-    hdi_take *take = NULL;
+    hdi_command_buffer *buffer = NULL;
     hdze_job *job = NULL;
     bool encoded = true;
     if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
-    hd_status status = take_job(device, submission, &job, error);
-    if (!status && submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &encoded, error);
+    hd_status status = next_job(device, submission, &job, error);
+    if (!status && submission->recording && !submission->timestamps) status = hdi_recording_get(&device->inflight, submission, &buffer, &encoded, error);
     if (status) return status;
-    if (!take && !encode_once(device, submission, job)) return hdze_fail(device, error, "%u commands", submission->cmds->cmd_count);
+    if (!buffer && !encode_once(device, submission, job)) return hdze_fail(device, error, "%u commands", submission->cmds->cmd_count);
     job->begun_ns = hdi_now_ns();
-    if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1, take ? &HDI_OBJECT(take, hdze_take, take)->list : &job->list, job->fence))
+    if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1, buffer ? &HDI_OBJECT(buffer, hdze_command_buffer, base)->list : &job->list, job->fence))
         return hdze_fail(device, error, "handing %u commands over", submission->cmds->cmd_count);
-    job->ticket = *out_ticket = ++device->submitted;
-    if (take) take->used.last_ticket = job->ticket;
+    job->ticket = *out_ticket = ++device->inflight.submitted;
+    if (buffer) buffer->used.last_ticket = job->ticket;
     hdi_used_note(submission, job->ticket);
     submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
     submission->pieces_out = 1;

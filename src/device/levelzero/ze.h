@@ -9,7 +9,7 @@
 #include "device/backend.h"
 #include "device/cache.h"
 #include "device/loss.h"
-#include "device/takes.h"
+#include "device/recordings.h"
 #include "spirv/spirv.h"
 
 /* What calls may return, with the status that it comes to (API: the function's own, from functions.inc). */
@@ -85,11 +85,11 @@ struct hdi_loaded_kernel {
     hdi_spirv_printed  printed;
 };
 
-/* A closed list of the commands, for certain slots. */
-typedef struct hdze_take {
-    hdi_take                 take;
+/* Encoded commands: a closed list. */
+typedef struct hdze_command_buffer {
+    hdi_command_buffer       base;
     ze_command_list_handle_t list;
-} hdze_take;
+} hdze_command_buffer;
 
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdze_job {
@@ -102,6 +102,7 @@ typedef struct hdze_job {
 
 enum { HDZE_JOBS = 64 };
 struct hdi_backend_device {
+    hdi_inflight inflight;
     const hdi_host *host;
     hdze_ze      ze;
     hdze_facts   facts;
@@ -110,11 +111,7 @@ struct hdi_backend_device {
     ze_context_handle_t context;
     ze_command_queue_handle_t queue, clear_queue; /* the second one zeroes new memory, so that nothing else is waited for */
     ze_command_list_handle_t  clear_list;
-    hdi_takes    takes;
-    hdi_link     memories, dead_memories, kernels, dead_kernels;
-    uint64_t     submitted, done, serial;
     hdze_job     jobs[HDZE_JOBS]; /* of ticket t: jobs[t % HDZE_JOBS] */
-    hdi_mutex    kernels_lock;    /* guards `kernels`, which several threads load */
     hdi_loss     loss;
     atomic_bool  abandoned;       /* work on it may not have ended: what it uses is left to the driver */
 };
@@ -141,20 +138,18 @@ hd_status hdze_no_memory(hd_error *error, const char *what); /* OUT_OF_HOST_MEMO
 
 /* memory.c */
 hd_status hdze_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
-void hdze_free(hdi_backend_device *device, hdi_memory *memory);
 void hdze_memory_end(hdi_backend_device *device, hdi_used *memory);
 /* kernel.c */
 hd_status hdze_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
-void hdze_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
 void hdze_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* encode.c: commands become command lists. */
 bool hdze_list_new(hdi_backend_device *device, ze_command_list_handle_t *out_list);
 /* Appends the commands and closes the list; marks write into `ticks`, where that is not NULL: `*out_marks` of them. */
 bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list, uint64_t *ticks, uint32_t *out_marks);
-/* Makes a closed list, and ends it (takes.h). */
-hd_status hdze_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
-void hdze_take_end(hdi_backend_device *device, hdi_take *take);
+/* Makes a closed list, and ends it (recordings.h). */
+hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error);
+void hdze_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 /* submit.c */
 hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);

@@ -11,7 +11,7 @@
 #include <CL/cl.h>
 
 #include "device/loss.h"
-#include "device/takes.h"
+#include "device/recordings.h"
 #include "spirv/spirv.h"
 
 /* What OpenCL's calls may return, with the status that it comes to (API: the function's own, from functions.inc). */
@@ -37,14 +37,14 @@ typedef enum hdcl_result_row {
 cl_int hdcl_result_of(hdcl_result_row row);
 
 /* Command buffers as versions 0.9.0 to 0.9.4 of their extension have them; later ones take other arguments. */
-typedef struct hdcl_command_buffer *hdcl_command_buffer;
-typedef hdcl_command_buffer (CL_API_CALL *hdcl_create_command_buffer)(cl_uint, const cl_command_queue *, const cl_ulong *, cl_int *);
-typedef cl_int (CL_API_CALL *hdcl_end_command_buffer)(hdcl_command_buffer);
-typedef cl_int (CL_API_CALL *hdcl_enqueue_command_buffer)(cl_uint, cl_command_queue *, hdcl_command_buffer, cl_uint, const cl_event *, cl_event *);
-typedef cl_int (CL_API_CALL *hdcl_command_kernel)(hdcl_command_buffer, cl_command_queue, const void *, cl_kernel, cl_uint, const size_t *, const size_t *,
+typedef struct hdcl_command_buffer_object *hdcl_command_buffer_khr;
+typedef hdcl_command_buffer_khr (CL_API_CALL *hdcl_create_command_buffer)(cl_uint, const cl_command_queue *, const cl_ulong *, cl_int *);
+typedef cl_int (CL_API_CALL *hdcl_end_command_buffer)(hdcl_command_buffer_khr);
+typedef cl_int (CL_API_CALL *hdcl_enqueue_command_buffer)(cl_uint, cl_command_queue *, hdcl_command_buffer_khr, cl_uint, const cl_event *, cl_event *);
+typedef cl_int (CL_API_CALL *hdcl_command_kernel)(hdcl_command_buffer_khr, cl_command_queue, const void *, cl_kernel, cl_uint, const size_t *, const size_t *,
                                                   const size_t *, cl_uint, const cl_uint *, cl_uint *, void *);
-typedef cl_int (CL_API_CALL *hdcl_command_copy)(hdcl_command_buffer, cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
-typedef cl_int (CL_API_CALL *hdcl_command_fill)(hdcl_command_buffer, cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
+typedef cl_int (CL_API_CALL *hdcl_command_copy)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
+typedef cl_int (CL_API_CALL *hdcl_command_fill)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
 enum { /* of their header, which may be older */
     HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES = 0x12A9, HDCL_DEVICE_COMMAND_BUFFER_QUEUE = 0x12AA, HDCL_COMMAND_BUFFER_FLAGS = 0x1293,
     HDCL_COMMAND_BUFFER_SIMULTANEOUS = 1, HDCL_CAPABILITY_SIMULTANEOUS = 4
@@ -116,13 +116,13 @@ struct hdi_loaded_kernel {
     hdi_spirv_printed printed;
 };
 
-/* Commands as a command buffer, for certain slots. */
-typedef struct hdcl_take {
-    hdi_take            take;
-    hdcl_command_buffer commands;
-    cl_kernel          *kernels; /* of the dispatches */
-    uint32_t            kernel_count, kernel_capacity;
-} hdcl_take;
+/* Encoded commands. */
+typedef struct hdcl_command_buffer {
+    hdi_command_buffer      base;
+    hdcl_command_buffer_khr commands;
+    cl_kernel              *kernels; /* of the dispatches */
+    uint32_t                kernel_count, kernel_capacity;
+} hdcl_command_buffer;
 
 /* A submission under way, or one whose times are still asked for. */
 typedef struct hdcl_job {
@@ -134,18 +134,15 @@ typedef struct hdcl_job {
 
 enum { HDCL_JOBS = 64 };
 struct hdi_backend_device {
+    hdi_inflight     inflight;
     const hdi_host  *host;
     hdcl_cl          cl;
     hdcl_facts       facts;
     hdi_found        found;
     cl_context       context;
     cl_command_queue queue;
-    hdi_takes        takes;
-    hdi_link         memories, dead, kernels;
-    uint64_t         serials, passes;
-    uint64_t         submitted, done;
+    uint64_t         passes;
     hdcl_job         jobs[HDCL_JOBS]; /* of ticket t: jobs[t % HDCL_JOBS] */
-    hdi_mutex        kernels_lock;    /* guards `kernels`, which several threads load */
     hdi_loss         loss;
     atomic_bool      abandoned;       /* work on it may not have ended: what it uses is left to the driver */
 };
@@ -173,19 +170,18 @@ hd_status hdcl_no_memory(hd_error *error, const char *what); /* OUT_OF_HOST_MEMO
 
 /* memory.c */
 hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
-void hdcl_free(hdi_backend_device *device, hdi_memory *memory);
 void *hdcl_map(hdi_backend_device *device, hdi_memory *memory);
 void hdcl_memory_end(hdi_backend_device *device, hdi_used *memory);
 /* kernel.c */
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
-void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
+void hdcl_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* record.c */
 void hdcl_load_recording(hdi_backend_device *device);
 bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *submission);
-/* Records the commands into a take, and ends it (takes.h). */
-hd_status hdcl_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
-void hdcl_take_end(hdi_backend_device *device, hdi_take *take);
+/* Records the commands; and ends such a record (recordings.h). */
+hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error);
+void hdcl_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 /* submit.c */
 typedef struct hdcl_range {
     hdi_memory *memory;

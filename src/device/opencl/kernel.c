@@ -80,10 +80,8 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
     return hdcl_fail(device, error, "compiling kernel %s", module->name);
 }
 
-static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
-    hdi_mutex_lock(&device->kernels_lock);
-    hdi_list_remove(&loaded->used.link);
-    hdi_mutex_unlock(&device->kernels_lock);
+void hdcl_kernel_end(hdi_backend_device *device, hdi_used *used) {
+    hdi_loaded_kernel *loaded = HDI_OBJECT(used, hdi_loaded_kernel, used);
     if (loaded->kernel) device->cl.ReleaseKernel(loaded->kernel);
     if (loaded->program) device->cl.ReleaseProgram(loaded->program);
     hdi_free(device->host->allocator, loaded, sizeof *loaded);
@@ -116,14 +114,13 @@ hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module,
     if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdcl_no_memory(error, "a kernel");
-    hdi_mutex_lock(&device->kernels_lock);
-    hdi_list_add(&device->kernels, &loaded->used.link);
-    hdi_mutex_unlock(&device->kernels_lock);
     *out_from_cache = false;
     hd_status status = load(device, module, kernel, loaded, out_from_cache, error);
-    if (status) end_kernel(device, loaded);
-    else *out_kernel = loaded;
-    return status;
+    if (status) {
+        hdcl_kernel_end(device, &loaded->used);
+        return status;
+    }
+    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
+    *out_kernel = loaded;
+    return HD_OK;
 }
-
-void hdcl_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) { end_kernel(device, kernel); }

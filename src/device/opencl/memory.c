@@ -1,10 +1,9 @@
 /* memory.c: buffers. By fine-grained SVM a buffer's memory is the host's own; else the host has a copy of what it wants to
- * see, and submit.c carries it over. A buffer that is freed while work uses it waits among the dead. */
+ * see, and submit.c carries it over. */
 #include "device/opencl/cl.h"
 
 void hdcl_memory_end(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
-    hdi_list_remove(&used->link);
     if (!device->abandoned) {
         if (memory->buffer) device->cl.ReleaseMemObject(memory->buffer);
         if (memory->shared) device->cl.SVMFree(device->context, memory->host);
@@ -36,9 +35,7 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdcl_no_memory(error, "a buffer");
-    memory->used.serial = ++device->serials;
     memory->bytes = (desc->bytes + 3) / 4 * 4; /* kernels write whole words */
-    hdi_list_add(&device->memories, &memory->used.link);
     hdcl_last.function = HDCL_FN_CreateBuffer;
     hdcl_last.result = CL_INVALID_BUFFER_SIZE;
     bool fits = desc->bytes <= device->found.caps.max_allocation_bytes;
@@ -58,13 +55,9 @@ hd_status hdcl_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         hdcl_memory_end(device, &memory->used);
         return status;
     }
+    hdi_inflight_add_memory(&device->inflight, &memory->used);
     *out_memory = memory;
     return HD_OK;
-}
-
-void hdcl_free(hdi_backend_device *device, hdi_memory *memory) {
-    hdi_used_free_later(&memory->used, &device->dead);
-    hdi_used_collect(device, &device->dead, device->done, hdcl_memory_end);
 }
 
 void *hdcl_map(hdi_backend_device *device, hdi_memory *memory) {

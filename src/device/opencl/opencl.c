@@ -5,13 +5,9 @@
 static void device_close(hdi_backend_device *device) {
     device->abandoned = device->abandoned || !hdcl_rest(device);
     hdcl_end_jobs(device);
-    hdi_takes_end(&device->takes);
-    while (!hdi_list_empty(&device->memories)) hdcl_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
-    hdi_used_collect(device, &device->dead, HDI_ALL_DONE, hdcl_memory_end);
-    while (!hdi_list_empty(&device->kernels)) hdcl_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
+    hdi_inflight_end(&device->inflight);
     if (device->queue) device->cl.ReleaseCommandQueue(device->queue);
     if (device->context) device->cl.ReleaseContext(device->context);
-    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
@@ -27,21 +23,20 @@ static hd_status find_again(hdi_backend_device *device, const hdi_found *found, 
     return HD_OK;
 }
 
+static const hdi_inflight_functions inflight_functions = {
+    .end_memory = hdcl_memory_end, .end_kernel = hdcl_kernel_end,
+    .command_buffer_bytes = sizeof(hdcl_command_buffer), .encode = hdcl_record, .end_commands = hdcl_record_end,
+};
+
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+    if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "opencl")) {
         hdi_free(host->allocator, device, sizeof *device);
         return hdcl_no_memory(error, "an OpenCL device");
     }
     device->host = host;
     device->found = *found;
-    hdi_list_init(&device->memories);
-    hdi_list_init(&device->dead);
-    hdi_list_init(&device->kernels);
-    device->takes = (hdi_takes){ .device = device, .host = host, .backend = "opencl", .take_bytes = sizeof(hdcl_take), .make = hdcl_take_make,
-                                 .end = hdcl_take_end };
-    hdi_takes_init(&device->takes);
     hd_status status = find_again(device, found, error);
     if (!status) {
         device->context = HDCL_MAKE(device, CreateContext, NULL, 1, &device->facts.id, NULL, NULL);
@@ -55,15 +50,11 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
 }
 
 static void *native(hdi_backend_device *device) { return device->context; }
-static void forget(hdi_backend_device *device, hdi_recording *recording) {
-    hdi_takes_forget(&device->takes, recording);
-    hdi_takes_collect(&device->takes, device->done);
-}
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_opencl = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "opencl", .probe = hdcl_probe, .open = device_open,
-    .close = device_close, .alloc = hdcl_alloc, .free = hdcl_free, .map = hdcl_map, .kernel_load = hdcl_kernel_load,
-    .kernel_free = hdcl_kernel_free, .submit = hdcl_submit, .forget = forget, .poll = hdcl_poll, .wait = hdcl_wait,
+    .close = device_close, .alloc = hdcl_alloc, .free = hdi_inflight_free_memory, .map = hdcl_map, .kernel_load = hdcl_kernel_load,
+    .kernel_free = hdi_inflight_free_kernel, .submit = hdcl_submit, .forget = hdi_recording_forget, .poll = hdcl_poll, .wait = hdcl_wait,
     .profile = hdcl_profile, .native = native, .trim = trim,
 };

@@ -23,14 +23,14 @@ bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *sub
     return true;
 }
 
-/* ---- taking ---- */
+/* ---- recording ---- */
 
 enum { NO_POINT = UINT16_MAX }; /* fewer commands are recorded */
 
 /* Each command waits for the one before it, as on the queue; each dispatch has a kernel object of its own, as PoCL 3.1 forgets
  * a recorded kernel's arguments once others are set. */
-static bool record_command(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, hdcl_take *take, cl_uint *point) {
-    hdcl_command_buffer commands = take->commands;
+static bool record_command(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, hdcl_command_buffer *buffer, cl_uint *point) {
+    hdcl_command_buffer_khr commands = buffer->commands;
     const cl_uint before = *point, waits = before != NO_POINT;
     switch (cmd->kind) {
     case HDI_CMD_DISPATCH: {
@@ -38,7 +38,7 @@ static bool record_command(hdi_backend_device *device, const hdi_submission *sub
         size_t global[3], local[3];
         cl_kernel kernel = HDCL_MAKE(device, CreateKernel, loaded->program, HDI_SPIRV_PRINTED_ENTRY);
         if (!kernel) return false;
-        take->kernels[take->kernel_count++] = kernel;
+        buffer->kernels[buffer->kernel_count++] = kernel;
         hdcl_grid(cmd, loaded, global, local);
         return hdcl_set_arguments(device, submission, cmd, loaded, kernel) &&
                HDCL_CALL(device, CommandNDRangeKernelKHR, commands, NULL, NULL, kernel, 3, NULL, global, local, waits, waits ? &before : NULL, point, NULL);
@@ -55,23 +55,23 @@ static bool record_command(hdi_backend_device *device, const hdi_submission *sub
     }
 }
 
-hd_status hdcl_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *made, hd_error *error) {
+hd_status hdcl_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error) {
     const hdi_cmds *cmds = submission->cmds;
     const cl_ulong properties[] = { HDCL_COMMAND_BUFFER_FLAGS, HDCL_COMMAND_BUFFER_SIMULTANEOUS, 0 };
-    hdcl_take *take = HDI_OBJECT(made, hdcl_take, take);
-    if (!hdi_grow(device->host->allocator, &take->kernels, &take->kernel_capacity, cmds->cmd_count, sizeof *take->kernels))
+    hdcl_command_buffer *buffer = HDI_OBJECT(out_buffer, hdcl_command_buffer, base);
+    if (!hdi_grow(device->host->allocator, &buffer->kernels, &buffer->kernel_capacity, cmds->cmd_count, sizeof *buffer->kernels))
         return hdcl_no_memory(error, "a recording");
-    take->commands = HDCL_MAKE(device, CreateCommandBufferKHR, 1, &device->queue, properties);
-    bool fine = take->commands != NULL;
+    buffer->commands = HDCL_MAKE(device, CreateCommandBufferKHR, 1, &device->queue, properties);
+    bool fine = buffer->commands != NULL;
     cl_uint point = NO_POINT;
-    for (uint32_t i = 0; i < cmds->cmd_count && fine; i++) fine = record_command(device, submission, &cmds->cmds[i], take, &point);
-    fine = fine && HDCL_CALL(device, FinalizeCommandBufferKHR, take->commands);
+    for (uint32_t i = 0; i < cmds->cmd_count && fine; i++) fine = record_command(device, submission, &cmds->cmds[i], buffer, &point);
+    fine = fine && HDCL_CALL(device, FinalizeCommandBufferKHR, buffer->commands);
     return fine ? HD_OK : HD_STATUS_UNSUPPORTED; /* no failure of the device's */
 }
 
-void hdcl_take_end(hdi_backend_device *device, hdi_take *ended) {
-    hdcl_take *take = HDI_OBJECT(ended, hdcl_take, take);
-    if (take->commands && !device->abandoned) device->cl.ReleaseCommandBufferKHR(take->commands);
-    for (uint32_t i = 0; i < take->kernel_count && !device->abandoned; i++) device->cl.ReleaseKernel(take->kernels[i]);
-    hdi_free(device->host->allocator, take->kernels, take->kernel_capacity * sizeof *take->kernels);
+void hdcl_record_end(hdi_backend_device *device, hdi_command_buffer *ended) {
+    hdcl_command_buffer *buffer = HDI_OBJECT(ended, hdcl_command_buffer, base);
+    if (buffer->commands && !device->abandoned) device->cl.ReleaseCommandBufferKHR(buffer->commands);
+    for (uint32_t i = 0; i < buffer->kernel_count && !device->abandoned; i++) device->cl.ReleaseKernel(buffer->kernels[i]);
+    hdi_free(device->host->allocator, buffer->kernels, buffer->kernel_capacity * sizeof *buffer->kernels);
 }

@@ -29,7 +29,7 @@ static bool carry(hdi_backend_device *device, const hdi_submission *submission, 
     const hdcl_range r = hdcl_range_of(submission, at);
     hdi_memory *memory = r.memory;
     if (!memory->host || memory->shared) return true;
-    if (way == TO_DEVICE && memory->written_ticket > device->done) return true; /* work under way makes it: the copy is the older one */
+    if (way == TO_DEVICE && memory->written_ticket > device->inflight.done) return true; /* work under way makes it: the copy is the older one */
     if (way == TO_HOST) memory->written_ticket = ticket;
     if (was_carried(device, memory, &r)) return true;
     char *host = (char *)memory->host + r.offset;
@@ -120,9 +120,9 @@ void hdcl_end_jobs(hdi_backend_device *device) {
 }
 
 /* The place for a new ticket's job; the one that was there is waited for. */
-static hd_status take_job(hdi_backend_device *device, uint64_t ticket, const hdi_submission *submission, hdcl_job **out_job, hd_error *error) {
+static hd_status next_job(hdi_backend_device *device, uint64_t ticket, const hdi_submission *submission, hdcl_job **out_job, hd_error *error) {
     hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
-    if (job->ticket > device->done) {
+    if (job->ticket > device->inflight.done) {
         hd_status status = hdcl_wait(device, job->ticket, device->host->wait_ns, error);
         if (status) return status;
     }
@@ -174,48 +174,42 @@ static void settle(hdi_backend_device *device, hdcl_job *job) {
         device->abandoned = true;
         hdi_loss_note(&device->loss, hdcl_last.result, "in %s, when a submission that had failed was waited for", hdcl_function_get(hdcl_last.function)->name);
     }
-    device->done = job->ticket;
+    device->inflight.done = job->ticket;
     end_job(device, job);
 }
 
-static bool replay(hdi_backend_device *device, const hdcl_take *take, hdcl_job *job) {
-    return HDCL_CALL(device, EnqueueCommandBufferKHR, 0, NULL, take->commands, 0, NULL, &job->done) && HDCL_CALL(device, Flush, device->queue);
+static bool replay(hdi_backend_device *device, const hdcl_command_buffer *buffer, hdcl_job *job) {
+    return HDCL_CALL(device, EnqueueCommandBufferKHR, 0, NULL, buffer->commands, 0, NULL, &job->done) && HDCL_CALL(device, Flush, device->queue);
 }
 
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
-    const uint64_t ticket = device->submitted + 1;
+    const uint64_t ticket = device->inflight.submitted + 1;
     hdcl_job *job = NULL;
     if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
-    hd_status status = take_job(device, ticket, submission, &job, error);
+    hd_status status = next_job(device, ticket, submission, &job, error);
     if (status) return status;
     hdi_used_note(submission, ticket);
-    job->ticket = device->submitted = *out_ticket = ticket;
+    job->ticket = device->inflight.submitted = *out_ticket = ticket;
     job->begun_ns = hdi_now_ns();
     bool recorded = false;
-    hdi_take *take = NULL;
-    if (hdcl_can_record(device, submission)) hdi_takes_get(&device->takes, submission, &take, &recorded, NULL);
-    if (take) take->used.last_ticket = ticket;
-    if (!(take ? replay(device, HDI_OBJECT(take, hdcl_take, take), job) : enqueue(device, submission, job))) {
+    hdi_command_buffer *buffer = NULL;
+    if (hdcl_can_record(device, submission)) hdi_recording_get(&device->inflight, submission, &buffer, &recorded, NULL);
+    if (buffer) buffer->used.last_ticket = ticket;
+    if (!(buffer ? replay(device, HDI_OBJECT(buffer, hdcl_command_buffer, base), job) : enqueue(device, submission, job))) {
         status = hdcl_fail(device, error, "a submission of %u commands", submission->cmds->cmd_count);
         settle(device, job);
         return status;
     }
-    submission->recorded_out = take && !recorded ? 0 : submission->cmds->cmd_count;
+    submission->recorded_out = buffer && !recorded ? 0 : submission->cmds->cmd_count;
     submission->pieces_out = 1;
     return HD_OK;
 }
 
 /* ---- waiting ---- */
 
-static void note_done(hdi_backend_device *device, uint64_t ticket) {
-    device->done = HDI_MAX(device->done, ticket);
-    hdi_takes_collect(&device->takes, device->done);
-    hdi_used_collect(device, &device->dead, device->done, hdcl_memory_end);
-}
-
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
     const hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
-    *out_done = ticket <= device->done;
+    *out_done = ticket <= device->inflight.done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
     cl_int state = CL_QUEUED;
@@ -226,7 +220,7 @@ hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
         return hdcl_lost(device, error);
     }
     *out_done = state == CL_COMPLETE;
-    if (*out_done) note_done(device, ticket);
+    if (*out_done) hdi_inflight_done(&device->inflight, ticket);
     return HD_OK;
 }
 
@@ -236,8 +230,8 @@ hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
 
 bool hdcl_rest(hdi_backend_device *device) {
     const uint64_t begun = hdi_now_ns();
-    const hdcl_job *last = &device->jobs[device->submitted % HDCL_JOBS];
-    if (device->submitted <= device->done) return true;
+    const hdcl_job *last = &device->jobs[device->inflight.submitted % HDCL_JOBS];
+    if (device->inflight.submitted <= device->inflight.done) return true;
     for (;;) { /* on a lost device too: what fails has ended, and the queue is in order */
         cl_int state = CL_QUEUED;
         if (HDCL_CALL(device, GetEventInfo, last->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) && state <= CL_COMPLETE) return true;

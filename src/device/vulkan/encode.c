@@ -3,56 +3,57 @@
  * follow each other as barriers within one do; the last one ends by making its writes visible to the host. */
 #include "device/vulkan/vk.h"
 
-/* ---- takes ---- */
+/* ---- commands ---- */
 
-hd_status hdvk_take_get(hdi_backend_device *device, uint32_t queue, hdvk_take **out_take, hd_error *error) {
-    hdvk_take *take = NULL;
-    for (hdvk_take **at = &device->spare; *at && !take; ) {
-        if ((*at)->queue == queue) {
-            take = *at;
-            *at = take->next;
-            device->spare_count--;
-        } else {
-            at = &(*at)->next;
-        }
+hd_status hdvk_commands_get(hdi_backend_device *device, uint32_t queue, hdvk_commands **out_commands, hd_error *error) {
+    hdvk_commands *commands = NULL;
+    for (hdi_link *at = device->spare.previous; at != &device->spare && !commands; at = at->previous)
+        if (HDI_OBJECT(at, hdvk_commands, used.link)->queue == queue) commands = HDI_OBJECT(at, hdvk_commands, used.link);
+    if (commands) {
+        hdi_list_remove(&commands->used.link);
+        device->spare_count--;
+    } else {
+        commands = hdi_alloc(device->host->allocator, sizeof *commands);
+        if (!commands) return hdvk_no_memory(error);
+        commands->queue = queue;
     }
-    if (!take) take = hdi_alloc(device->host->allocator, sizeof *take);
-    if (!take) return hdvk_no_memory(error);
-    take->next = NULL;
-    take->queue = queue;
-    take->valid = take->timestamps = false;
-    *out_take = take;
+    *out_commands = commands;
     return HD_OK;
 }
 
-void hdvk_take_put(hdi_backend_device *device, hdvk_take *take) {
-    enum { SPARE_TAKES = 64 };
-    take->valid = false;
-    if (device->spare_count >= SPARE_TAKES) {
-        hdvk_take_end(device, take);
+/* Also after encoding broke off, since a buffer in the middle of its recording cannot begin anew. */
+static void free_buffers(hdi_backend_device *device, hdvk_commands *commands) {
+    if (commands->buffer_count && !device->vk.abandoned)
+        device->vk.FreeCommandBuffers(device->vk.device, device->queues[commands->queue].pool, commands->buffer_count,
+                                      commands->buffers);
+    commands->buffer_count = 0;
+}
+
+static void end_commands(hdi_backend_device *device, hdvk_commands *commands) {
+    const hd_allocator *allocator = device->host->allocator;
+    HDVK_END(&device->vk, DestroyDescriptorPool, commands->pool);
+    free_buffers(device, commands);
+    hdi_free(allocator, commands->buffers, (size_t)commands->buffer_capacity * sizeof *commands->buffers);
+    hdi_free(allocator, commands, sizeof *commands);
+}
+
+void hdvk_commands_put(hdi_backend_device *device, hdi_used *used) {
+    enum { MOST_SPARE = 64 };
+    if (device->spare_count == MOST_SPARE) {
+        end_commands(device, HDI_OBJECT(used, hdvk_commands, used));
         return;
     }
-    take->next = device->spare;
-    device->spare = take;
+    hdi_list_add(&device->spare, &used->link);
     device->spare_count++;
 }
 
-/* Also after encoding broke off, since a buffer in the middle of its recording cannot begin anew. */
-static void free_buffers(hdi_backend_device *device, hdvk_take *take) {
-    if (take->buffer_count && !device->vk.abandoned)
-        device->vk.FreeCommandBuffers(device->vk.device, device->queues[take->queue].pool, take->buffer_count, take->buffers);
-    take->buffer_count = 0;
-}
-
-void hdvk_take_end(hdi_backend_device *device, hdvk_take *take) {
-    hdvk_vk *vk = &device->vk;
-    const hd_allocator *allocator = device->host->allocator;
-    HDVK_END(vk, DestroyDescriptorPool, take->pool);
-    HDVK_END(vk, DestroyQueryPool, take->queries);
-    free_buffers(device, take);
-    hdi_free(allocator, take->buffers, (size_t)take->buffer_capacity * sizeof *take->buffers);
-    hdi_free(allocator, take->keys, (size_t)take->key_capacity * sizeof *take->keys);
-    hdi_free(allocator, take, sizeof *take);
+void hdvk_commands_trim(hdi_backend_device *device) {
+    while (!hdi_list_empty(&device->spare)) {
+        hdvk_commands *commands = HDI_OBJECT(device->spare.next, hdvk_commands, used.link);
+        hdi_list_remove(&commands->used.link);
+        end_commands(device, commands);
+    }
+    device->spare_count = 0;
 }
 
 /* ---- room: what the commands need, made before the first is encoded ---- */
@@ -73,62 +74,62 @@ static needs count_needs(const hdi_cmds *cmds) {
             n.sets += cmd->as.dispatch.binding_count != 0;
             n.bindings += cmd->as.dispatch.binding_count;
         }
-        n.moves |= cmd->kind == HDI_CMD_COPY || cmd->kind == HDI_CMD_FILL;
         n.marks += cmd->kind == HDI_CMD_MARK;
+        n.moves |= cmd->kind == HDI_CMD_COPY || cmd->kind == HDI_CMD_FILL;
         n.pieces += cmd->kind == HDI_CMD_BARRIER && cmd->as.barrier.cut && i < n.last_work;
     }
     return n;
 }
 
-static hd_status need_buffers(hdi_backend_device *device, hdvk_take *take, uint32_t count, hd_error *error) {
+static hd_status need_buffers(hdi_backend_device *device, hdvk_commands *commands, uint32_t count, hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    if (count <= take->buffer_count) return HD_OK;
-    if (!hdi_grow(device->host->allocator, &take->buffers, &take->buffer_capacity, count, sizeof *take->buffers)) return hdvk_no_memory(error);
+    if (count <= commands->buffer_count) return HD_OK;
+    if (!hdi_grow(device->host->allocator, &commands->buffers, &commands->buffer_capacity, count, sizeof *commands->buffers)) return hdvk_no_memory(error);
     const VkCommandBufferAllocateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = device->queues[take->queue].pool,
-        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = count - take->buffer_count,
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = device->queues[commands->queue].pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = count - commands->buffer_count,
     };
-    if (HDVK_CALL(vk, AllocateCommandBuffers, vk->device, &info, take->buffers + take->buffer_count))
+    if (HDVK_CALL(vk, AllocateCommandBuffers, vk->device, &info, commands->buffers + commands->buffer_count))
         return hdvk_fail(vk, error, "%u command buffers", info.commandBufferCount);
-    take->buffer_count = count;
+    commands->buffer_count = count;
     return HD_OK;
 }
 
-/* A pool that is large enough is emptied; another is made with room to grow, since spare takes serve other commands. */
-static hd_status need_sets(hdi_backend_device *device, hdvk_take *take, uint32_t sets, uint32_t bindings, hd_error *error) {
+/* A pool that is large enough is emptied; another is made with room to grow, since spare ones serve other commands. */
+static hd_status need_sets(hdi_backend_device *device, hdvk_commands *commands, uint32_t sets, uint32_t bindings, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (!sets) return HD_OK;
-    if (take->pool && sets <= take->pool_sets && bindings <= take->pool_bindings) {
-        if (HDVK_CALL(vk, ResetDescriptorPool, vk->device, take->pool, 0)) return hdvk_fail(vk, error, "emptying a descriptor pool");
+    if (commands->pool && sets <= commands->pool_sets && bindings <= commands->pool_bindings) {
+        if (HDVK_CALL(vk, ResetDescriptorPool, vk->device, commands->pool, 0)) return hdvk_fail(vk, error, "emptying a descriptor pool");
         return HD_OK;
     }
-    HDVK_END(vk, DestroyDescriptorPool, take->pool);
-    take->pool = VK_NULL_HANDLE;
-    take->pool_sets = sets + sets / 2;
-    take->pool_bindings = bindings + bindings / 2;
-    const VkDescriptorPoolSize size = { .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = take->pool_bindings };
+    HDVK_END(vk, DestroyDescriptorPool, commands->pool);
+    commands->pool = VK_NULL_HANDLE;
+    commands->pool_sets = sets + sets / 2;
+    commands->pool_bindings = bindings + bindings / 2;
+    const VkDescriptorPoolSize size = { .type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = commands->pool_bindings };
     const VkDescriptorPoolCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = take->pool_sets, .poolSizeCount = 1, .pPoolSizes = &size,
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = commands->pool_sets, .poolSizeCount = 1, .pPoolSizes = &size,
     };
-    if (HDVK_CALL(vk, CreateDescriptorPool, vk->device, &info, NULL, &take->pool) == VK_SUCCESS) return HD_OK;
-    take->pool = VK_NULL_HANDLE;
-    return hdvk_fail(vk, error, "a pool of %u descriptor sets", take->pool_sets);
+    if (HDVK_CALL(vk, CreateDescriptorPool, vk->device, &info, NULL, &commands->pool) == VK_SUCCESS) return HD_OK;
+    commands->pool = VK_NULL_HANDLE;
+    return hdvk_fail(vk, error, "a pool of %u descriptor sets", commands->pool_sets);
 }
 
-static hd_status need_queries(hdi_backend_device *device, hdvk_take *take, uint32_t count, hd_error *error) {
+static hd_status need_queries(hdi_backend_device *device, hdvk_timestamps *timestamps, uint32_t count, hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    if (count <= take->query_capacity) return HD_OK;
-    HDVK_END(vk, DestroyQueryPool, take->queries);
-    take->queries = VK_NULL_HANDLE;
-    take->query_capacity = 0;
+    if (count <= timestamps->capacity) return HD_OK;
+    HDVK_END(vk, DestroyQueryPool, timestamps->queries);
+    timestamps->queries = VK_NULL_HANDLE;
+    timestamps->capacity = 0;
     const VkQueryPoolCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, .queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = count,
     };
-    if (HDVK_CALL(vk, CreateQueryPool, vk->device, &info, NULL, &take->queries)) {
-        take->queries = VK_NULL_HANDLE;
+    if (HDVK_CALL(vk, CreateQueryPool, vk->device, &info, NULL, &timestamps->queries)) {
+        timestamps->queries = VK_NULL_HANDLE;
         return hdvk_fail(vk, error, "%u time stamps", count);
     }
-    take->query_capacity = count;
+    timestamps->capacity = count;
     return HD_OK;
 }
 
@@ -137,7 +138,8 @@ static hd_status need_queries(hdi_backend_device *device, hdvk_take *take, uint3
 typedef struct encoder {
     hdi_backend_device   *device;
     const hdi_submission *submission;
-    hdvk_take            *take;
+    hdvk_commands        *commands;
+    hdvk_timestamps      *timestamps; /* NULL: none are noted */
     VkCommandBuffer       buffer;
     VkCommandBufferUsageFlags usage;
     VkPipeline            bound;
@@ -150,7 +152,7 @@ typedef struct encoder {
 
 /* Everything before is done and visible to everything after, on this queue; with `host`, to the host as well. */
 static void barrier(const encoder *e, bool host) {
-    const VkPipelineStageFlags stages = e->device->queues[e->take->queue].stages;
+    const VkPipelineStageFlags stages = e->device->queues[e->commands->queue].stages;
     const bool computes = (stages & VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT) != 0;
     const VkAccessFlags writes = VK_ACCESS_TRANSFER_WRITE_BIT | (computes ? VK_ACCESS_SHADER_WRITE_BIT : 0u);
     const VkAccessFlags reads = VK_ACCESS_TRANSFER_READ_BIT | (computes ? VK_ACCESS_SHADER_READ_BIT : 0u);
@@ -199,12 +201,12 @@ static void close_label(const encoder *e) {
 static hd_status begin_piece(encoder *e, hd_error *error) {
     hdvk_vk *vk = &e->device->vk;
     const VkCommandBufferBeginInfo info = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = e->usage };
-    e->buffer = e->take->buffers[e->piece++];
+    e->buffer = e->commands->buffers[e->piece++];
     e->bound = VK_NULL_HANDLE;
     e->pushed = NULL;
     if (HDVK_CALL(vk, BeginCommandBuffer, e->buffer, &info)) return hdvk_fail(vk, error, "beginning piece %u", e->piece);
     barrier(e, false);
-    if (e->piece == 1 && e->take->timestamps) vk->CmdResetQueryPool(e->buffer, e->take->queries, 0, e->take->mark_count + 1);
+    if (e->piece == 1 && e->timestamps) vk->CmdResetQueryPool(e->buffer, e->timestamps->queries, 0, e->timestamps->mark_count + 1);
     open_label(e);
     return HD_OK;
 }
@@ -213,7 +215,7 @@ static hd_status end_piece(encoder *e, bool last, hd_error *error) {
     hdvk_vk *vk = &e->device->vk;
     close_label(e);
     if (last) {
-        if (e->take->timestamps) vk->CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->take->queries, e->mark);
+        if (e->timestamps) vk->CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->timestamps->queries, e->mark);
         barrier(e, true);
     }
     if (HDVK_CALL(vk, EndCommandBuffer, e->buffer)) return hdvk_fail(vk, error, "ending piece %u", e->piece);
@@ -230,7 +232,7 @@ static hd_status bind_buffers(const encoder *e, const hdi_cmd *cmd, VkPipelineLa
     hdvk_vk *vk = &e->device->vk;
     const uint32_t count = cmd->as.dispatch.binding_count;
     const VkDescriptorSetAllocateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, .descriptorPool = e->take->pool,
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, .descriptorPool = e->commands->pool,
         .descriptorSetCount = 1, .pSetLayouts = &e->device->set_layouts[count],
     };
     VkDescriptorSet set;
@@ -289,8 +291,8 @@ static void encode_mark(encoder *e, const hdi_cmd *cmd) {
     close_label(e);
     e->label = e->submission->cmds->labels[cmd->as.mark.label];
     open_label(e);
-    if (e->take->timestamps)
-        e->device->vk.CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->take->queries, e->mark);
+    if (e->timestamps)
+        e->device->vk.CmdWriteTimestamp(e->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->timestamps->queries, e->mark);
     e->mark++;
 }
 
@@ -318,69 +320,71 @@ static hd_status encode_all(encoder *e, uint32_t last_work, hd_error *error) {
     return status == HD_OK ? end_piece(e, true, error) : status;
 }
 
-static hd_status keep_keys(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, hd_error *error) {
-    const uint32_t count = submission->cmds->slot_count;
-    if (!hdi_grow(device->host->allocator, &take->keys, &take->key_capacity, count, sizeof *take->keys)) return hdvk_no_memory(error);
-    for (uint32_t i = 0; i < count; i++) {
-        const hdi_slot *slot = &submission->slots[i];
-        take->keys[i] = (hdvk_slot_key){ slot->memory ? slot->memory->serial : 0, slot->offset, slot->bytes };
-    }
-    take->key_count = count;
-    return HD_OK;
-}
-
-hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, bool once, hd_error *error) {
+static hd_status encode(hdi_backend_device *device, const hdi_submission *submission, VkCommandBufferUsageFlags usage,
+                        hdvk_commands *commands, hdvk_timestamps *timestamps, hd_error *error) {
     const needs n = count_needs(submission->cmds);
-    take->valid = false;
-    take->ticket = 0;
-    take->timestamps = submission->timestamps && device->facts.found.caps.timestamps;
-    take->mark_count = n.marks;
-    hd_status status = need_buffers(device, take, n.pieces, error);
-    if (status == HD_OK) status = need_sets(device, take, n.sets, n.bindings, error);
-    if (status == HD_OK && take->timestamps) status = need_queries(device, take, n.marks + 1, error);
-    if (status == HD_OK) status = keep_keys(device, submission, take, error);
+    if (timestamps) timestamps->mark_count = n.marks;
+    hd_status status = need_buffers(device, commands, n.pieces, error);
+    if (status == HD_OK) status = need_sets(device, commands, n.sets, n.bindings, error);
+    if (status == HD_OK && timestamps) status = need_queries(device, timestamps, n.marks + 1, error);
     if (status != HD_OK) return status;
-    /* Time stamps would be overwritten by the same commands running twice at once; submit.c sees to it. */
-    encoder e = { .device = device, .submission = submission, .take = take, .moves = n.moves };
-    e.usage = once ? VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT : take->timestamps ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+    encoder e = { .device = device, .submission = submission, .commands = commands, .timestamps = timestamps,
+                  .usage = usage, .moves = n.moves };
     status = encode_all(&e, n.last_work, error);
-    take->piece_count = e.piece;
-    take->valid = status == HD_OK;
-    if (status != HD_OK) free_buffers(device, take);
+    commands->piece_count = e.piece;
+    if (status != HD_OK) free_buffers(device, commands);
     return status;
 }
 
-hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_error *error) {
-    hd_status status = need_buffers(device, take, 1, error);
+hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_commands *commands,
+                      hdvk_timestamps *timestamps, hd_error *error) {
+    return encode(device, submission, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, commands, timestamps, error);
+}
+
+hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_commands *commands, hd_error *error) {
+    hd_status status = need_buffers(device, commands, 1, error);
     if (status != HD_OK) return status;
-    take->ticket = 0;
-    take->piece_count = 1;
-    encoder e = { .device = device, .take = take, .usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT };
+    commands->piece_count = 1;
+    encoder e = { .device = device, .commands = commands, .usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT };
     status = begin_piece(&e, error);
-    for (uint32_t i = 0; i < device->unzeroed_count && status == HD_OK; i++) {
-        const hdi_memory *memory = device->unzeroed[i];
+    for (hdi_link *at = device->unzeroed.next; at != &device->unzeroed && status == HD_OK; at = at->next) {
+        const hdi_memory *memory = HDI_OBJECT(at, hdi_memory, unzeroed);
         device->vk.CmdFillBuffer(e.buffer, memory->block->buffer, memory->offset, memory->bytes, 0);
     }
     if (status == HD_OK) status = end_piece(&e, false, error);
-    if (status != HD_OK) free_buffers(device, take);
+    if (status != HD_OK) free_buffers(device, commands);
     return status;
 }
 
-hd_status hdvk_encode_stamps(hdi_backend_device *device, hdvk_take *take, hd_error *error) {
+hd_status hdvk_encode_ends(hdi_backend_device *device, hdvk_commands *commands, hdvk_timestamps *timestamps, hd_error *error) {
     hdvk_vk *vk = &device->vk;
-    hd_status status = need_buffers(device, take, 2, error);
-    if (status == HD_OK) status = need_queries(device, take, 2, error);
+    hd_status status = need_buffers(device, commands, 2, error);
+    if (status == HD_OK) status = need_queries(device, timestamps, 2, error);
     if (status != HD_OK) return status;
-    take->ticket = 0;
-    take->piece_count = 2;
-    encoder e = { .device = device, .take = take, .usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT };
+    commands->piece_count = 2;
+    encoder e = { .device = device, .commands = commands, .usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT };
     for (uint32_t i = 0; i < 2 && status == HD_OK; i++) {
         status = begin_piece(&e, error);
         if (status != HD_OK) break;
-        if (i == 0) vk->CmdResetQueryPool(e.buffer, take->queries, 0, 2);
-        vk->CmdWriteTimestamp(e.buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, take->queries, i);
+        if (i == 0) vk->CmdResetQueryPool(e.buffer, timestamps->queries, 0, 2);
+        vk->CmdWriteTimestamp(e.buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, timestamps->queries, i);
         status = end_piece(&e, false, error);
     }
-    if (status != HD_OK) free_buffers(device, take);
+    if (status != HD_OK) free_buffers(device, commands);
     return status;
+}
+
+/* ---- recordings ---- */
+
+hd_status hdvk_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error) {
+    hdvk_command_buffer *buffer = HDI_OBJECT(out_buffer, hdvk_command_buffer, base);
+    const hd_status status = hdvk_commands_get(device, submission->queue, &buffer->commands, error);
+    if (status != HD_OK) return status;
+    return encode(device, submission, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, buffer->commands, NULL, error);
+}
+
+void hdvk_record_end(hdi_backend_device *device, hdi_command_buffer *ended) {
+    hdvk_command_buffer *buffer = HDI_OBJECT(ended, hdvk_command_buffer, base);
+    if (buffer->commands) hdvk_commands_put(device, &buffer->commands->used);
 }

@@ -31,9 +31,9 @@ static hd_status set_layout(hdi_backend_device *device, uint32_t binding_count, 
 static hd_status pipeline_layout(hdi_backend_device *device, hdi_loaded_kernel *loaded, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     VkDescriptorSetLayout set;
-    hdi_mutex_lock(&device->kernels_lock);
+    hdi_mutex_lock(&device->inflight.kernels_lock);
     hd_status status = set_layout(device, loaded->binding_count, &set, error);
-    hdi_mutex_unlock(&device->kernels_lock);
+    hdi_mutex_unlock(&device->inflight.kernels_lock);
     if (status != HD_OK) return status;
     /* heddle's kernels declare the most words that every device has, and use as many as they are given. */
     const uint32_t room = HDI_MAX(loaded->push_bytes, (uint32_t)(HDI_MAX_PUSH_WORDS * 4));
@@ -181,7 +181,8 @@ static hd_status create_module(hdi_backend_device *device, const hdi_module *mod
     return result ? hdvk_fail(vk, error, "the module of kernel %s", module->name) : HD_OK;
 }
 
-static void release(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
+void hdvk_kernel_end(hdi_backend_device *device, hdi_used *used) {
+    hdi_loaded_kernel *loaded = HDI_OBJECT(used, hdi_loaded_kernel, used);
     HDVK_END(&device->vk, DestroyPipeline, loaded->pipeline);
     HDVK_END(&device->vk, DestroyPipelineLayout, loaded->layout);
     hdi_free(device->host->allocator, loaded, sizeof *loaded);
@@ -208,39 +209,10 @@ hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module,
         }
     }
     if (status != HD_OK) {
-        release(device, loaded);
+        hdvk_kernel_end(device, &loaded->used);
         return status;
     }
-    hdi_mutex_lock(&device->kernels_lock);
-    HDVK_LINK(device->kernels, loaded);
-    hdi_mutex_unlock(&device->kernels_lock);
+    hdi_inflight_add_kernel(&device->inflight, &loaded->used);
     *out_kernel = loaded;
     return HD_OK;
-}
-
-void hdvk_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
-    if (!kernel) return;
-    hdi_mutex_lock(&device->kernels_lock);
-    HDVK_UNLINK(device->kernels, kernel);
-    hdi_mutex_unlock(&device->kernels_lock);
-    if (kernel->ticket > device->completed) HDVK_LINK(device->dying_kernels, kernel);
-    else release(device, kernel);
-}
-
-void hdvk_kernel_collect(hdi_backend_device *device, bool all) {
-    for (hdi_loaded_kernel *kernel = device->dying_kernels, *next; kernel; kernel = next) {
-        next = kernel->next;
-        if (!all && kernel->ticket > device->completed) continue;
-        HDVK_UNLINK(device->dying_kernels, kernel);
-        release(device, kernel);
-    }
-}
-
-void hdvk_kernel_close(hdi_backend_device *device) {
-    hdvk_kernel_collect(device, true);
-    for (hdi_loaded_kernel *kernel = device->kernels, *next; kernel; kernel = next) {
-        next = kernel->next;
-        release(device, kernel);
-    }
-    for (size_t i = 0; i < HDI_COUNT(device->set_layouts); i++) HDVK_END(&device->vk, DestroyDescriptorSetLayout, device->set_layouts[i]);
 }

@@ -261,28 +261,19 @@ hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
         return hdi_fail_native(error, HD_STATUS_LIMIT, "vulkan", 0, "%llu bytes wanted, one allocation has at most %llu",
                                (unsigned long long)desc->bytes, (unsigned long long)device->facts.found.caps.max_allocation_bytes);
     hdi_memory *memory = hdi_alloc(allocator, sizeof *memory);
-    if (!memory || !hdi_grow(allocator, &device->unzeroed, &device->unzeroed_capacity, (size_t)device->unzeroed_count + 1,
-                             sizeof(hdi_memory *))) {
-        hdi_free(allocator, memory, sizeof *memory);
-        return hdvk_no_memory(error);
-    }
+    if (!memory) return hdvk_no_memory(error);
     memory->bytes = bytes;
-    memory->zero_index = HDI_NO_INDEX;
+    hdi_list_init(&memory->unzeroed);
     hd_status status = place(device, memory, desc->use, error);
     if (status != HD_OK) {
         hdi_free(allocator, memory, sizeof *memory);
         return status;
     }
     memory->block->live++;
-    memory->serial = ++device->serial;
     name_buffer(device, memory, desc->label);
-    if (memory->block->mapped) {
-        memset(memory->block->mapped + memory->offset, 0, (size_t)bytes);
-    } else {
-        memory->zero_index = device->unzeroed_count;
-        device->unzeroed[device->unzeroed_count++] = memory;
-    }
-    HDVK_LINK(device->memories, memory);
+    if (memory->block->mapped) memset(memory->block->mapped + memory->offset, 0, (size_t)bytes);
+    else hdi_list_add(&device->unzeroed, &memory->unzeroed);
+    hdi_inflight_add_memory(&device->inflight, &memory->used);
     *out_memory = memory;
     return HD_OK;
 }
@@ -295,7 +286,8 @@ static bool has_empty_twin(const hdi_backend_device *device, const hdvk_block *b
     return false;
 }
 
-static void release(hdi_backend_device *device, hdi_memory *memory) {
+void hdvk_memory_end(hdi_backend_device *device, hdi_used *used) {
+    hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
     hdvk_block *block = memory->block;
     block->live--;
     if (!block->dedicated) give_span(block, memory->offset, memory->bytes);
@@ -304,15 +296,8 @@ static void release(hdi_backend_device *device, hdi_memory *memory) {
 }
 
 void hdvk_free(hdi_backend_device *device, hdi_memory *memory) {
-    if (!memory) return;
-    HDVK_UNLINK(device->memories, memory);
-    if (memory->zero_index != HDI_NO_INDEX) {
-        hdi_memory *last = device->unzeroed[--device->unzeroed_count];
-        device->unzeroed[memory->zero_index] = last;
-        last->zero_index = memory->zero_index;
-    }
-    if (memory->ticket > device->completed) HDVK_LINK(device->dying, memory);
-    else release(device, memory);
+    if (memory) hdi_list_remove(&memory->unzeroed); /* nobody will look at it */
+    hdi_inflight_free_memory(device, memory);
 }
 
 void *hdvk_map(hdi_backend_device *device, hdi_memory *memory) {
@@ -324,29 +309,9 @@ bool hdvk_reads_slowly(const hdi_backend_device *device, const hdi_memory *memor
     return !(device->facts.memory.memoryTypes[memory->block->type].propertyFlags & CACHED);
 }
 
-void hdvk_memory_collect(hdi_backend_device *device, bool all) {
-    for (hdi_memory *memory = device->dying, *next; memory; memory = next) {
-        next = memory->next;
-        if (!all && memory->ticket > device->completed) continue;
-        HDVK_UNLINK(device->dying, memory);
-        release(device, memory);
-    }
-}
-
 void hdvk_memory_trim(hdi_backend_device *device) {
     for (hdvk_block *block = device->blocks, *next; block; block = next) {
         next = block->next;
         if (!block->live) end_block(device, block);
     }
-}
-
-void hdvk_memory_close(hdi_backend_device *device) {
-    const hd_allocator *allocator = device->host->allocator;
-    hdvk_memory_collect(device, true);
-    for (hdi_memory *memory = device->memories, *next; memory; memory = next) {
-        next = memory->next;
-        release(device, memory);
-    }
-    hdvk_memory_trim(device);
-    hdi_free(allocator, device->unzeroed, (size_t)device->unzeroed_capacity * sizeof *device->unzeroed);
 }

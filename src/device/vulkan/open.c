@@ -127,10 +127,11 @@ static hd_status open_queue(hdi_backend_device *device, uint32_t index, const hd
 /* Ends everything there is; also a device that was only half made. */
 static void end_device(hdi_backend_device *device) {
     hdvk_vk *vk = &device->vk;
+    hdi_inflight_end(&device->inflight);
     if (vk->device) {
         hdvk_submit_close(device);
-        hdvk_kernel_close(device);
-        hdvk_memory_close(device);
+        for (size_t i = 0; i < HDI_COUNT(device->set_layouts); i++) HDVK_END(vk, DestroyDescriptorSetLayout, device->set_layouts[i]);
+        hdvk_memory_trim(device);
         for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
             HDVK_END(vk, DestroySemaphore, device->queues[i].timeline);
             HDVK_END(vk, DestroyCommandPool, device->queues[i].pool);
@@ -138,18 +139,25 @@ static void end_device(hdi_backend_device *device) {
         if (!vk->foreign && !vk->abandoned && vk->DestroyDevice) vk->DestroyDevice(vk->device, NULL);
     }
     if (!vk->abandoned) hdvk_instance_close(vk);
-    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
+
+static const hdi_inflight_functions inflight_functions = {
+    .end_memory = hdvk_memory_end, .end_kernel = hdvk_kernel_end,
+    .command_buffer_bytes = sizeof(hdvk_command_buffer), .encode = hdvk_record, .end_commands = hdvk_record_end,
+};
 
 hd_status hdvk_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
                     hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+    if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "vulkan")) {
         hdi_free(host->allocator, device, sizeof *device);
         return hdvk_no_memory(error);
     }
     device->host = host;
+    hdi_list_init(&device->unzeroed);
+    hdi_list_init(&device->busy);
+    hdi_list_init(&device->spare);
     const bool joins = foreign && foreign->device;
     hd_status status = joins ? open_foreign(device, foreign, error) : open_own(device, found, error);
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT && status == HD_OK; i++)
@@ -171,7 +179,7 @@ void hdvk_close(hdi_backend_device *device) {
         /* A wait that fails for want of memory, say, is worth another try. */
         const uint64_t spent = hdi_now_ns() - begun, most = device->host->wait_ns;
         error = (hd_error){ 0 };
-        status = hdvk_wait(device, device->submitted, spent < most ? most - spent : 0, &error);
+        status = hdvk_wait(device, device->inflight.submitted, spent < most ? most - spent : 0, &error);
     }
     if (status == HD_STATUS_DEVICE_LOST) hdvk_drain(device, HDI_MIN(device->host->wait_ns, UINT64_C(1000000000)));
     if (status != HD_OK && status != HD_STATUS_DEVICE_LOST) {
@@ -187,7 +195,7 @@ const hdi_backend hdi_backend_vulkan = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "vulkan",
     .probe = hdvk_probe, .open = hdvk_open, .close = hdvk_close,
     .alloc = hdvk_alloc, .free = hdvk_free, .map = hdvk_map,
-    .kernel_load = hdvk_kernel_load, .kernel_free = hdvk_kernel_free,
-    .submit = hdvk_submit, .forget = hdvk_forget, .poll = hdvk_poll, .wait = hdvk_wait, .profile = hdvk_profile,
+    .kernel_load = hdvk_kernel_load, .kernel_free = hdi_inflight_free_kernel,
+    .submit = hdvk_submit, .forget = hdi_recording_forget, .poll = hdvk_poll, .wait = hdvk_wait, .profile = hdvk_profile,
     .native = native, .trim = hdvk_trim, .span = hdvk_times, .reads_slowly = hdvk_reads_slowly,
 };

@@ -7,9 +7,8 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-#include "device/backend.h"
-#include "device/inflight.h"
 #include "device/loss.h"
+#include "device/recordings.h"
 
 /* ---- VK_KHR_cooperative_matrix, which older headers lack ---- */
 #define HDVK_MATRIX_FEATURES_TYPE   ((VkStructureType)1000506000)
@@ -125,14 +124,6 @@ extern _Thread_local hdvk_outcome hdvk_last;
 /* Ends an object of the device, if there is one; `handle` is read twice. What running work may still use is never ended under it. */
 #define HDVK_END(vk, name, handle) \
     do { if ((handle) && !(vk)->abandoned) (vk)->name((vk)->device, (handle), NULL); } while (0)
-/* Doubly linked lists: a head pointer, items with `previous` and `next`. */
-#define HDVK_LINK(head, item) \
-    do { (item)->previous = NULL; (item)->next = (head); if (head) (head)->previous = (item); (head) = (item); } while (0)
-#define HDVK_UNLINK(head, item) \
-    do { \
-        if ((item)->previous) (item)->previous->next = (item)->next; else (head) = (item)->next; \
-        if ((item)->next) (item)->next->previous = (item)->previous; \
-    } while (0)
 /* Turns the last HDVK_CALL's failure into a status; `format` says what was being done. A loss stays. */
 hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) HDI_PRINTF(3, 4);
 /* DEVICE_LOST, with what was known when it happened. */
@@ -265,55 +256,54 @@ typedef struct hdvk_block {
 } hdvk_block;
 
 struct hdi_memory {
-    struct hdi_memory *previous, *next; /* device->memories, or device->dying */
+    hdi_used    used;
+    hdi_link    unzeroed;      /* in device->unzeroed, or alone */
     hdvk_block *block;
-    uint64_t    offset, bytes;  /* in the block; bytes as rounded up */
-    uint64_t    serial;         /* never used twice: tells a new memory from an old one at the same address */
-    uint64_t    ticket;         /* last submission that uses it, 0: none */
-    uint32_t    queue;          /* of that submission */
-    uint32_t    zero_index;     /* in device->unzeroed, or HDI_NO_INDEX */
+    uint64_t    offset, bytes; /* in the block; bytes as rounded up */
 };
 
 struct hdi_loaded_kernel {
-    struct hdi_loaded_kernel *previous, *next; /* device->kernels, or device->dying_kernels */
+    hdi_used         used;
     VkPipeline       pipeline;
     VkPipelineLayout layout;
     uint32_t         binding_count, push_bytes;
-    uint64_t         ticket;
 };
 
-typedef struct hdvk_slot_key { uint64_t serial, offset, bytes; } hdvk_slot_key;
+/* Encoded commands: a VkCommandBuffer for each piece, with the descriptors that they need. Those that are no longer used
+ * serve for other commands (device->spare). */
+typedef struct hdvk_commands {
+    hdi_used         used;
+    uint32_t         queue;
+    VkCommandBuffer *buffers;
+    uint32_t         buffer_count, buffer_capacity, piece_count;
+    VkDescriptorPool pool;
+    uint32_t         pool_sets, pool_bindings; /* its size */
+} hdvk_commands;
 
-/* Commands encoded once for certain slots: command buffers, one for each piece, with all they need. */
-typedef struct hdvk_take {
-    struct hdvk_take *next;
-    uint32_t          queue;
-    VkCommandBuffer  *buffers;
-    uint32_t          buffer_count, buffer_capacity, piece_count;
-    VkDescriptorPool  pool;
-    uint32_t          pool_sets, pool_bindings; /* its size */
-    VkQueryPool       queries;
-    uint32_t          query_capacity, mark_count;
-    hdvk_slot_key    *keys;
-    uint32_t          key_count, key_capacity;
-    bool              valid, timestamps;
-    uint64_t          ticket; /* last submission of it */
-} hdvk_take;
+/* The same as part of a recording. */
+typedef struct hdvk_command_buffer {
+    hdi_command_buffer base;
+    hdvk_commands     *commands; /* NULL: encoding failed */
+} hdvk_command_buffer;
 
-struct hdi_recording {
-    struct hdi_recording *previous, *next; /* device->recordings */
-    hdvk_take *takes;
-    uint32_t   take_count;
-};
+/* Where a submission notes its times. */
+typedef struct hdvk_timestamps {
+    uint64_t    ticket; /* 0: of no submission yet */
+    bool        ends;   /* when it began and ended, else its marks */
+    uint32_t    mark_count, capacity;
+    VkQueryPool queries;
+} hdvk_timestamps;
 
 /* A submission under way. */
-typedef struct hdvk_flight {
+typedef struct hdvk_job {
     uint64_t ticket, begun_ns;
     uint32_t queue;
-    VkFence  fence; /* where there is no timeline */
-} hdvk_flight;
+    VkFence  fence; /* where there is no timeline: made once, reset for each ticket */
+} hdvk_job;
 
+enum { HDVK_JOBS = 64, HDVK_TIMESTAMPS = 64 };
 struct hdi_backend_device {
+    hdi_inflight    inflight;
     const hdi_host *host;
     hdvk_vk         vk;
     hdvk_facts      facts;
@@ -322,26 +312,14 @@ struct hdi_backend_device {
 
     uint32_t        memory_types; /* bits: those our buffers may live in */
     hdvk_block     *blocks;
-    hdi_memory     *memories, *dying; /* dying: freed while a submission used them */
-    hdi_memory    **unzeroed;         /* to be cleared ahead of the next submission */
-    uint32_t        unzeroed_count, unzeroed_capacity;
-    uint64_t        serial;
-
-    hdi_mutex             kernels_lock;   /* guards the next two: several threads load kernels */
-    VkDescriptorSetLayout set_layouts[HDI_MAX_BINDINGS + 1]; /* by number of bindings, made when first needed */
-    hdi_loaded_kernel    *kernels;
-    hdi_loaded_kernel    *dying_kernels;
-
-    hdi_recording  *recordings;
-    hdvk_take      *flying, *flying_last; /* of no recording, under way, by ticket */
-    hdvk_take      *stamped;              /* the stamps of submissions whose times were not asked for yet, the latest first */
-    hdvk_take      *spare;
+    hdi_link        unzeroed;     /* memory to be cleared ahead of the next submission */
+    VkDescriptorSetLayout set_layouts[HDI_MAX_BINDINGS + 1]; /* by number of bindings, made when first needed, under the
+                                                                lock of kernels */
+    hdi_link        busy, spare;  /* hdvk_commands that belong to no recording: under way, and to be used again */
     uint32_t        spare_count;
-    hdvk_flight    *flights;              /* flights[flight_first..flight_count), by ticket */
-    uint32_t        flight_first, flight_count, flight_capacity;
-    VkFence        *spare_fences;
-    uint32_t        spare_fence_count, spare_fence_capacity;
-    uint64_t        submitted, completed; /* tickets; all up to `completed` are done */
+    hdvk_job        jobs[HDVK_JOBS]; /* of ticket t: jobs[t % HDVK_JOBS] */
+    hdvk_timestamps timestamps[HDVK_TIMESTAMPS]; /* of the latest submissions that asked for them */
+    uint32_t        timestamps_next;
 };
 
 /* open.c */
@@ -351,44 +329,45 @@ void hdvk_close(hdi_backend_device *device);
 
 /* memory.c */
 hd_status hdvk_memory_open(hdi_backend_device *device, hd_error *error);
-void hdvk_memory_close(hdi_backend_device *device);
 hd_status hdvk_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdvk_free(hdi_backend_device *device, hdi_memory *memory);
+void hdvk_memory_end(hdi_backend_device *device, hdi_used *memory);
 void *hdvk_map(hdi_backend_device *device, hdi_memory *memory);
 bool hdvk_reads_slowly(const hdi_backend_device *device, const hdi_memory *memory);
-/* Really frees the dying memories and kernels whose last submission is done; with `all`, every one. */
-void hdvk_memory_collect(hdi_backend_device *device, bool all);
+/* Gives back blocks in which nothing lives. */
 void hdvk_memory_trim(hdi_backend_device *device);
 
 /* kernel.c */
 hd_status hdvk_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
-void hdvk_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
-void hdvk_kernel_collect(hdi_backend_device *device, bool all);
-void hdvk_kernel_close(hdi_backend_device *device);
+void hdvk_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 
 /* encode.c */
-/* Encodes the commands into the take. What goes wrong leaves it invalid, to be encoded anew. */
-hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_take *take, bool once, hd_error *error);
-/* Encodes the clearing of all unzeroed memories as the one piece of `take`. */
-hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_take *take, hd_error *error);
+/* Spare commands for the queue, or new ones. */
+hd_status hdvk_commands_get(hdi_backend_device *device, uint32_t queue, hdvk_commands **out_commands, hd_error *error);
+void hdvk_commands_put(hdi_backend_device *device, hdi_used *commands); /* to the spare ones, or to the driver */
+void hdvk_commands_trim(hdi_backend_device *device);                    /* ends the spare ones */
+/* Encodes the commands for one submission, and the times of its marks where `timestamps` is not NULL. */
+hd_status hdvk_encode(hdi_backend_device *device, const hdi_submission *submission, hdvk_commands *commands,
+                      hdvk_timestamps *timestamps, hd_error *error);
+/* Encodes the clearing of all unzeroed memories, as one piece. */
+hd_status hdvk_encode_zeroing(hdi_backend_device *device, hdvk_commands *commands, hd_error *error);
 /* Two pieces, to be handed over before and behind others, that note the time. */
-hd_status hdvk_encode_stamps(hdi_backend_device *device, hdvk_take *take, hd_error *error);
-/* A spare take for the queue, or a new one; put: back to the spare ones; end: gone. */
-hd_status hdvk_take_get(hdi_backend_device *device, uint32_t queue, hdvk_take **out_take, hd_error *error);
-void hdvk_take_put(hdi_backend_device *device, hdvk_take *take);
-void hdvk_take_end(hdi_backend_device *device, hdvk_take *take);
+hd_status hdvk_encode_ends(hdi_backend_device *device, hdvk_commands *commands, hdvk_timestamps *timestamps, hd_error *error);
+/* Encodes the commands for many submissions; and ends them (recordings.h). */
+hd_status hdvk_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error);
+void hdvk_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 
 /* submit.c */
 hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
-void hdvk_forget(hdi_backend_device *device, hdi_recording *recording);
 hd_status hdvk_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns);
 hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);
 hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error);
 hd_status hdvk_times(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
 void hdvk_trim(hdi_backend_device *device);
-/* Ends recordings, takes and fences. The device must be idle or lost. */
+/* Ends what submissions leave. The device must be idle or lost. */
 void hdvk_submit_close(hdi_backend_device *device);
 
 #endif

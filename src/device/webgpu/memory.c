@@ -1,5 +1,4 @@
-/* memory.c: buffers, which WebGPU zeroes. What the host is to see has a copy there (carry.c). What is freed while work uses it
- * waits among the dead. */
+/* memory.c: buffers, which WebGPU zeroes. What the host is to see has a copy there (carry.c). */
 #include "device/webgpu/wg.h"
 
 bool hdwg_buffer_new(hdi_backend_device *device, uint64_t bytes, uint64_t usage, WGPUBuffer *out_buffer) {
@@ -11,7 +10,6 @@ bool hdwg_buffer_new(hdi_backend_device *device, uint64_t bytes, uint64_t usage,
 
 void hdwg_memory_end(hdi_backend_device *device, hdi_used *used) {
     hdi_memory *memory = HDI_OBJECT(used, hdi_memory, used);
-    hdi_list_remove(&used->link);
     HDWG_END(device, Buffer, memory->buffer);
     hdi_free(device->host->allocator, memory->host, (size_t)memory->bytes);
     hdi_free(device->host->allocator, memory, sizeof *memory);
@@ -25,20 +23,16 @@ hd_status hdwg_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi
     hdi_memory *memory = hdi_alloc(device->host->allocator, sizeof *memory);
     if (!memory) return hdwg_no_memory(error, "a buffer");
     memory->bytes = (desc->bytes + 15) / 16 * 16;
-    memory->used.serial = ++device->serial;
-    hdi_list_add(&device->memories, &memory->used.link);
     const bool seen = desc->use != HD_BUFFER_STORAGE;
     if (seen) memory->host = hdi_alloc(device->host->allocator, (size_t)memory->bytes);
     hd_status status = seen && !memory->host ? hdwg_no_memory(error, "a buffer's copy") : HD_OK;
     if (!status && !hdwg_buffer_new(device, memory->bytes, WGPU_USAGE_STORAGE | WGPU_USAGE_COPY_FROM | WGPU_USAGE_COPY_TO, &memory->buffer))
         status = hdwg_fail(device, error, "a buffer of %llu bytes", (unsigned long long)desc->bytes);
-    if (status) hdwg_memory_end(device, &memory->used);
-    else *out_memory = memory;
-    return status;
-}
-
-void hdwg_free(hdi_backend_device *device, hdi_memory *memory) {
-    if (!memory) return;
-    hdi_used_free_later(&memory->used, &device->dead_memories);
-    hdi_used_collect(device, &device->dead_memories, device->done, hdwg_memory_end);
+    if (status) {
+        hdwg_memory_end(device, &memory->used);
+        return status;
+    }
+    hdi_inflight_add_memory(&device->inflight, &memory->used);
+    *out_memory = memory;
+    return HD_OK;
 }

@@ -154,8 +154,11 @@ void hdwg_script_end(hdi_backend_device *device, hdwg_script *script) {
     *script = (hdwg_script){ NULL, NULL, 0, 0 };
 }
 
-hd_status hdwg_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *made, hd_error *error) {
-    return hdwg_script_make(device, submission, &HDI_OBJECT(made, hdwg_take, take)->script, error);
+hd_status hdwg_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error) {
+    return hdwg_script_make(device, submission, &HDI_OBJECT(out_buffer, hdwg_command_buffer, base)->script, error);
 }
 
-void hdwg_take_end(hdi_backend_device *device, hdi_take *take) { hdwg_script_end(device, &HDI_OBJECT(take, hdwg_take, take)->script); }
+void hdwg_record_end(hdi_backend_device *device, hdi_command_buffer *buffer) {
+    hdwg_script_end(device, &HDI_OBJECT(buffer, hdwg_command_buffer, base)->script);
+}

@@ -22,8 +22,8 @@ static bool watch(hdi_backend_device *device, hdwg_job *job) {
 
 /* Goes on over all tickets that are done, in order. */
 static bool advance(hdi_backend_device *device) {
-    while (device->done < device->submitted) {
-        hdwg_job *job = &device->jobs[(device->done + 1) % HDWG_JOBS];
+    while (device->inflight.done < device->inflight.submitted) {
+        hdwg_job *job = &device->jobs[(device->inflight.done + 1) % HDWG_JOBS];
         if (!watch(device, job)) return false;
         const int state = atomic_load(&job->state);
         if (state == HDWG_JOB_RUNS) break;
@@ -32,23 +32,21 @@ static bool advance(hdi_backend_device *device) {
             job->read_bytes = 0;
         }
         if (!hdwg_carry_down(device, job)) return false;
-        device->done++;
+        device->inflight.done++;
         hdwg_script_end(device, &job->script);
     }
-    hdi_takes_collect(&device->takes, device->done);
-    hdi_used_collect(device, &device->dead_kernels, device->done, hdwg_kernel_end);
-    hdi_used_collect(device, &device->dead_memories, device->done, hdwg_memory_end);
+    hdi_inflight_done(&device->inflight, device->inflight.done);
     return true;
 }
 
 hd_status hdwg_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
-    *out_done = ticket <= device->done;
+    *out_done = ticket <= device->inflight.done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->loss)) return hdwg_lost(device, error);
-    if (ticket > device->submitted) return hdi_fail_native(error, HD_STATUS_INTERNAL, "webgpu", 0, "ticket %llu was never given out", (unsigned long long)ticket);
+    if (ticket > device->inflight.submitted) return hdi_fail_native(error, HD_STATUS_INTERNAL, "webgpu", 0, "ticket %llu was never given out", (unsigned long long)ticket);
     if (!HDWG_CALL(device, DevicePoll, device->device, 0, NULL) || !advance(device) || hdi_loss_known(&device->loss))
         return hdwg_fail(device, error, "submission %llu", (unsigned long long)ticket);
-    *out_done = ticket <= device->done;
+    *out_done = ticket <= device->inflight.done;
     return HD_OK;
 }
 
@@ -58,12 +56,12 @@ hd_status hdwg_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
 
 bool hdwg_rest(hdi_backend_device *device) {
     const uint64_t begun = hdi_now_ns();
-    while (device->device && device->done < device->submitted) { /* on a lost device too: callbacks come there at once, or are refused */
+    while (device->device && device->inflight.done < device->inflight.submitted) { /* on a lost device too: callbacks come there at once, or are refused */
         device->wg.DevicePoll(device->device, 0, NULL);
         if (!advance(device) && hdi_loss_known(&device->loss)) return true;
         const uint64_t spent = hdi_now_ns() - begun;
-        if (device->done < device->submitted && spent >= device->host->wait_ns) return false;
-        if (device->done < device->submitted) hdi_nap(&device->found, spent, device->host->wait_ns - spent);
+        if (device->inflight.done < device->inflight.submitted && spent >= device->host->wait_ns) return false;
+        if (device->inflight.done < device->inflight.submitted) hdi_nap(&device->found, spent, device->host->wait_ns - spent);
     }
     return true;
 }
@@ -104,9 +102,9 @@ static hd_status make_times(hdi_backend_device *device, hdwg_job *job, uint32_t 
 }
 
 /* The place for the next ticket's job; the one that was there is waited for. */
-static hd_status take_job(hdi_backend_device *device, const hdi_submission *submission, hdwg_job **out_job, hd_error *error) {
-    hdwg_job *job = &device->jobs[(device->submitted + 1) % HDWG_JOBS];
-    hd_status status = job->ticket > device->done ? hdwg_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
+static hd_status next_job(hdi_backend_device *device, const hdi_submission *submission, hdwg_job **out_job, hd_error *error) {
+    hdwg_job *job = &device->jobs[(device->inflight.submitted + 1) % HDWG_JOBS];
+    hd_status status = job->ticket > device->inflight.done ? hdwg_wait(device, job->ticket, device->host->wait_ns, error) : HD_OK;
     if (status) return status;
     job->ticket = 0;
     job->mark_count = 0;
@@ -128,15 +126,16 @@ static hd_status hand_over(hdi_backend_device *device, const hdi_submission *sub
 }
 
 hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
-    hdi_take *take = NULL;
+    hdi_command_buffer *buffer = NULL;
     hdwg_job *job = NULL;
     bool recorded;
     if (hdi_loss_known(&device->loss)) return hdwg_lost(device, error);
-    hd_status status = take_job(device, submission, &job, error);
+    hd_status status = next_job(device, submission, &job, error);
     if (status) return status;
-    if (submission->recording && !submission->timestamps) status = hdi_takes_get(&device->takes, submission, &take, &recorded, error);
+    if (submission->recording && !submission->timestamps) status = hdi_recording_get(&device->inflight, submission, &buffer, &recorded, error);
     else status = hdwg_script_make(device, submission, &job->script, error);
-    if (!status) status = hand_over(device, submission, take ? &HDI_OBJECT(take, hdwg_take, take)->script : &job->script, job, error);
+    const hdwg_script *script = buffer ? &HDI_OBJECT(buffer, hdwg_command_buffer, base)->script : &job->script;
+    if (!status) status = hand_over(device, submission, script, job, error);
     if (status) {
         hdwg_script_end(device, &job->script);
         return status;
@@ -144,8 +143,8 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
     job->begun_ns = hdi_now_ns();
     atomic_store(&job->state, HDWG_JOB_RUNS);
     job->watched = false;
-    job->ticket = *out_ticket = ++device->submitted;
-    if (take) take->used.last_ticket = job->ticket;
+    job->ticket = *out_ticket = ++device->inflight.submitted;
+    if (buffer) buffer->used.last_ticket = job->ticket;
     hdi_used_note(submission, job->ticket);
     submission->recorded_out = submission->cmds->cmd_count; /* command buffers are for one submission */
     submission->pieces_out = 1;

@@ -4,18 +4,13 @@
 /* Where work may still run, what it uses is left to the driver. */
 static void device_close(hdi_backend_device *device) {
     device->abandoned = !hdwg_rest(device);
-    hdi_takes_end(&device->takes);
     hdwg_jobs_end(device);
-    while (!hdi_list_empty(&device->kernels)) hdwg_kernel_free(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, used.link));
-    hdi_used_collect(device, &device->dead_kernels, HDI_ALL_DONE, hdwg_kernel_end);
-    while (!hdi_list_empty(&device->memories)) hdwg_free(device, HDI_OBJECT(device->memories.next, hdi_memory, used.link));
-    hdi_used_collect(device, &device->dead_memories, HDI_ALL_DONE, hdwg_memory_end);
+    hdi_inflight_end(&device->inflight);
     hdwg_kernel_drop(device, &device->bytes_kernel);
     HDWG_END(device, Queue, device->queue);
     HDWG_END(device, Device, device->device);
     HDWG_END(device, Adapter, device->adapter);
     HDWG_END(device, Instance, device->instance);
-    hdi_mutex_free(&device->kernels_lock);
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
@@ -63,20 +58,20 @@ static bool request_device(hdi_backend_device *device) {
     return hdwg_after_making(given.device) && HDWG_MAKE(device, &device->queue, DeviceGetQueue, device->device) && hdwg_bytes_kernel_make(device);
 }
 
+static const hdi_inflight_functions inflight_functions = {
+    .end_memory = hdwg_memory_end, .end_kernel = hdwg_kernel_end,
+    .command_buffer_bytes = sizeof(hdwg_command_buffer), .encode = hdwg_record, .end_commands = hdwg_record_end,
+};
+
 static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
-    if (!device || !hdi_mutex_init(&device->kernels_lock)) {
+    if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "webgpu")) {
         hdi_free(host->allocator, device, sizeof *device);
         return hdwg_no_memory(error, "a WebGPU device");
     }
-    hdi_link *lists[] = { &device->memories, &device->dead_memories, &device->kernels, &device->dead_kernels };
-    for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
     device->host = host;
     device->found = *found;
-    device->takes = (hdi_takes){ .device = device, .host = host, .backend = "webgpu", .take_bytes = sizeof(hdwg_take), .make = hdwg_take_make,
-                                 .end = hdwg_take_end };
-    hdi_takes_init(&device->takes);
     hd_status status = find_again(device, found, error);
     if (!status && !request_device(device)) status = hdwg_fail(device, error, "opening %s", found->info.id);
     if (status) device_close(device);
@@ -89,15 +84,11 @@ static void *map(hdi_backend_device *device, hdi_memory *memory) {
     return memory->host;
 }
 static void *native(hdi_backend_device *device) { return device->device; }
-static void forget(hdi_backend_device *device, hdi_recording *recording) {
-    hdi_takes_forget(&device->takes, recording);
-    hdi_takes_collect(&device->takes, device->done);
-}
 static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_webgpu = {
     .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = "webgpu", .probe = hdwg_probe, .open = device_open,
-    .close = device_close, .alloc = hdwg_alloc, .free = hdwg_free, .map = map, .kernel_load = hdwg_kernel_load,
-    .kernel_free = hdwg_kernel_free, .submit = hdwg_submit, .forget = forget, .poll = hdwg_poll, .wait = hdwg_wait,
+    .close = device_close, .alloc = hdwg_alloc, .free = hdi_inflight_free_memory, .map = map, .kernel_load = hdwg_kernel_load,
+    .kernel_free = hdi_inflight_free_kernel, .submit = hdwg_submit, .forget = hdi_recording_forget, .poll = hdwg_poll, .wait = hdwg_wait,
     .profile = hdwg_profile, .native = native, .trim = trim,
 };

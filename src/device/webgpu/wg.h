@@ -8,7 +8,7 @@
 
 #include "device/backend.h"
 #include "device/loss.h"
-#include "device/takes.h"
+#include "device/recordings.h"
 #include "device/webgpu/api.h"
 #include "spirv/spirv.h"
 
@@ -110,10 +110,10 @@ typedef struct hdwg_script {
     WGPUBindGroup *groups;
     uint32_t       group_count, group_capacity;
 } hdwg_script;
-typedef struct hdwg_take {
-    hdi_take    take;
-    hdwg_script script;
-} hdwg_take;
+typedef struct hdwg_command_buffer { /* what is kept of encoded commands */
+    hdi_command_buffer base;
+    hdwg_script        script;
+} hdwg_command_buffer;
 
 /* Bytes on their way from the device to a memory's copy on the host; `at`: where in the job's reader. */
 typedef struct hdwg_carry {
@@ -140,6 +140,7 @@ typedef enum hdwg_job_state { HDWG_JOB_RUNS, HDWG_JOB_DONE, HDWG_JOB_FAILED } hd
 
 enum { HDWG_JOBS = 64, HDWG_MOST_MARKS = 4096 };
 struct hdi_backend_device {
+    hdi_inflight inflight;
     const hdi_host *host;
     hdwg_wg      wg;
     hdwg_facts   facts;
@@ -149,11 +150,7 @@ struct hdi_backend_device {
     WGPUDevice   device;
     WGPUQueue    queue;
     hdi_loaded_kernel bytes_kernel; /* copies and fills that WebGPU does not make itself */
-    hdi_takes    takes;
-    hdi_link     memories, dead_memories, kernels, dead_kernels;
-    uint64_t     submitted, done, serial;
     hdwg_job     jobs[HDWG_JOBS]; /* of ticket t: jobs[t % HDWG_JOBS] */
-    hdi_mutex    kernels_lock;    /* guards `kernels`, which several threads load */
     hdi_loss     loss;
     bool         abandoned;       /* work on it may not have ended: what it uses is left to the driver */
 };
@@ -169,20 +166,19 @@ void hdwg_on_loss(const WGPUDevice *of, uint32_t reason, WGPUStringView message,
 /* memory.c */
 bool hdwg_buffer_new(hdi_backend_device *device, uint64_t bytes, uint64_t usage, WGPUBuffer *out_buffer);
 hd_status hdwg_alloc(hdi_backend_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
-void hdwg_free(hdi_backend_device *device, hdi_memory *memory);
 void hdwg_memory_end(hdi_backend_device *device, hdi_used *memory);
 /* kernel.c */
 hd_status hdwg_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
-void hdwg_kernel_free(hdi_backend_device *device, hdi_loaded_kernel *kernel);
 void hdwg_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text_bytes, hdi_loaded_kernel *loaded); /* of what was printed */
 void hdwg_kernel_drop(hdi_backend_device *device, hdi_loaded_kernel *kernel); /* its objects */
 /* script.c */
 hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script, hd_error *error);
 void hdwg_script_end(hdi_backend_device *device, hdwg_script *script);
-hd_status hdwg_take_make(hdi_backend_device *device, const hdi_submission *submission, hdi_take *take, hd_error *error);
-void hdwg_take_end(hdi_backend_device *device, hdi_take *take);
+hd_status hdwg_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer,
+                      hd_error *error);
+void hdwg_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);
 /* Is the copy or fill made by a kernel? Then in so many pieces of HDWG_PIECE_BYTES; 0: WebGPU makes it. */
 #define HDWG_PIECE_BYTES (UINT64_C(1) << 26)
 uint32_t hdwg_piece_count(const hdi_submission *submission, const hdi_cmd *cmd);

@@ -88,8 +88,15 @@ void hdcpu_row_round(uint32_t type, uint32_t *row, size_t count) {
 #define FLOAT_STEP(form, value) case form: EACH_ELEMENT(exact_bits(exact_canonical(value)))
 #define COSTLY_BITS_STEP(form, bits) case form: EACH_ELEMENT(bits)
 #define COSTLY_FLOAT_STEP(form, value, fast) case form: EACH_ELEMENT(exact_bits(exact_canonical(value)))
-static void run_step(uint32_t form, const uint32_t *pa, const uint32_t *pb, const uint32_t *pc, float k, float l,
-                     uint32_t *r, size_t count) {
+/* What a step reads: rows, and two attributes. */
+typedef struct operands {
+    const uint32_t *a, *b, *c;
+    float           k, l;
+} operands;
+
+static void run_step(uint32_t form, const operands *in, uint32_t *r, size_t count) {
+    const uint32_t *pa = in->a, *pb = in->b, *pc = in->c;
+    const float k = in->k, l = in->l;
     switch (form) {
 #include "kernels/steps.inc"
     default: break;
@@ -129,9 +136,8 @@ void hdcpu_chain_run(const uint32_t *spec, const uint32_t *attributes, const uin
         const uint32_t *a = values[step >> 8 & 15u], *b = values[step >> 12 & 15u], *c = values[step >> 16 & 15u];
         const uint32_t *words = attributes + (step >> 24 & 31u), has = attribute_count(form);
         uint32_t *to = s + 1 == steps ? result : scratch + s * HDCPU_ROW;
-        if (spec[HDI_SPEC_EXACT] || !run_fast_step(form, a, to, count))
-            run_step(form, a, b ? b : a, c ? c : a, exact_from_bits(has > 0 ? words[0] : 0),
-                     exact_from_bits(has > 1 ? words[1] : 0), to, count);
+        const operands in = { a, b ? b : a, c ? c : a, exact_from_bits(has > 0 ? words[0] : 0), exact_from_bits(has > 1 ? words[1] : 0) };
+        if (spec[HDI_SPEC_EXACT] || !run_fast_step(form, a, to, count)) run_step(form, &in, to, count);
         hdcpu_row_round(type, to, count);
         values[HDI_CHAIN_INPUTS + s] = to;
     }

@@ -319,37 +319,37 @@ PART_OF one_part(uint32_t type, PART_ARGUMENTS, __m256 *less) {
 }
 
 /* Type and rows are known when this is compiled. */
-PART_OF columns_of(const uint32_t type, const uint8_t *columns, uint64_t column_bytes, uint32_t count, uint32_t k, const uint8_t *row,
-                   const uint32_t rows, float *out, uint32_t out_stride) {
+PART_OF columns_of(const uint32_t type, const uint32_t rows, const hdcpu_int8_product *p) {
+    const uint32_t k = p->k;
+    const uint8_t *column = p->columns;
     const uint32_t part_bytes = PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type), whole = k / PART;
     const uint64_t row_bytes = hdcpu_int8_row_bytes(k);
     uint8_t rest[PART / 32 * 34] = { 0 }; /* what is over, followed by blocks with a scale of 0 */
-    for (uint32_t j = 0; j < count; j++, columns += column_bytes) {
+    for (uint32_t j = 0; j < p->count; j++, column += p->column_bytes) {
         floats sums[8][2];
         __m256 less[8];
         for (uint32_t r = 0; r < rows; r++) sums[r][0] = sums[r][1] = splat(0), less[r] = _mm256_setzero_ps();
         for (uint32_t i = 0; i < whole; i++) {
-            hdcpu_look_ahead(columns + i * part_bytes, part_bytes);
-            one_part(type, columns + i * part_bytes, row + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
+            hdcpu_look_ahead(column + i * part_bytes, part_bytes);
+            one_part(type, column + i * part_bytes, p->x + i * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
         }
         if (k % PART != 0) {
-            memcpy(rest, columns + whole * part_bytes, k % PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type));
-            one_part(type, rest, row + whole * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
+            memcpy(rest, column + whole * part_bytes, k % PART / hdcpu_block_elements(type) * hdcpu_block_bytes(type));
+            one_part(type, rest, p->x + whole * HDCPU_INT8_PART_BYTES, row_bytes, rows, sums, less);
         }
         for (uint32_t r = 0; r < rows; r++) {
             float sum = sum_of(sums[r][0] + sums[r][1]);
             if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K)
                 for (int lane = 0; lane < 8; lane++) sum -= less[r][lane];
-            out[r * out_stride + j] = sum;
+            p->out[r * p->out_stride + j] = sum;
         }
     }
 }
 
-#define COLUMNS(type, rows) case type * 16 + rows: columns_of(type, columns, column_bytes, count, k, row, rows, out, out_stride); break;
+#define COLUMNS(type, rows) case type * 16 + rows: columns_of(type, rows, product); break;
 #define COLUMNS_OF_TYPE(type) COLUMNS(type, 1) COLUMNS(type, 2) COLUMNS(type, 4) COLUMNS(type, 8)
-void hdcpu_int8_columns(uint32_t type, const uint8_t *columns, uint64_t column_bytes, uint32_t count, uint32_t k,
-                        const void *row, uint32_t rows, float *out, uint32_t out_stride) {
-    switch (type * 16 + rows) {
+void hdcpu_int8_columns(const hdcpu_int8_product *product) {
+    switch (product->type * 16 + product->rows) {
     COLUMNS_OF_TYPE(HDI_TYPE_Q4_0)
     COLUMNS_OF_TYPE(HDI_TYPE_Q8_0)
     COLUMNS_OF_TYPE(HDI_TYPE_Q3_K)

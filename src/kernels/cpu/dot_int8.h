@@ -16,9 +16,18 @@
 bool hdcpu_int8_takes(uint32_t type);
 /* Rounds a row of k activations, in the order in which the type's codes lie: hdcpu_int8_row_bytes, 64-byte aligned. */
 void hdcpu_int8_row(uint32_t type, const float *x, uint32_t k, void *out_row);
-/* out[r * out_stride + j] = column j times row r, for `rows` = 1, 2, 4 or 8 rows that lie behind each other. Column j
- * begins column_bytes * j behind the first. Reads nothing beyond a column's last block. */
-void hdcpu_int8_columns(uint32_t type, const uint8_t *columns, uint64_t column_bytes, uint32_t count, uint32_t k,
-                        const void *row, uint32_t rows, float *out, uint32_t out_stride);
+/* out[r * out_stride + j] = column j times row r. */
+typedef struct hdcpu_int8_product {
+    uint32_t       type; /* of the weights */
+    uint32_t       k, count; /* elements of a column, columns */
+    const uint8_t *columns;  /* column j begins column_bytes * j behind the first */
+    uint64_t       column_bytes;
+    const uint8_t *x; /* rows from hdcpu_int8_row, one behind the other */
+    uint32_t       rows; /* 1, 2, 4 or 8 */
+    float         *out;
+    uint32_t       out_stride;
+} hdcpu_int8_product;
+/* Reads nothing beyond a column's last block. */
+void hdcpu_int8_columns(const hdcpu_int8_product *product);
 #endif
 #endif

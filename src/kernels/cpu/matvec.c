@@ -123,8 +123,11 @@ DOT dot_q4_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint
         MEET(high, 16 + i, 2 * i / LANES + 1)
     }
 }
-/* q5_0 and q5_1: fifth bits, then the lower ones; a value is d * (code - offset) + m. */
-DOT dot_five(const uint8_t *bits, floats d, int offset, floats m, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+/* q5_1, and q5_0 without a minimum: fifth bits, then the lower ones; a value is d * (code - offset) + m. */
+DOT dot_five(const uint8_t *block, const bool has_min, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    const floats d = splat(hdcpu_f16_at(block)), m = splat(has_min ? hdcpu_f16_at(block + 2) : 0);
+    const int offset = has_min ? 0 : 16;
+    const uint8_t *bits = block + (has_min ? 4 : 2);
     int32_t fifth;
     memcpy(&fifth, bits, sizeof fifth);
     for (uint32_t i = 0; i < 16; i += LANES) {
@@ -136,10 +139,10 @@ DOT dot_five(const uint8_t *bits, floats d, int offset, floats m, const float *x
     }
 }
 DOT dot_q5_0(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
-    dot_five(block + 2, splat(hdcpu_f16_at(block)), 16, splat(0), x, x_stride, rows, sums);
+    dot_five(block, false, x, x_stride, rows, sums);
 }
 DOT dot_q5_1(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
-    dot_five(block + 4, splat(hdcpu_f16_at(block)), 0, splat(hdcpu_f16_at(block + 2)), x, x_stride, rows, sums);
+    dot_five(block, true, x, x_stride, rows, sums);
 }
 DOT dot_q2_k(const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
     for (uint32_t part = 0; part < 16; part++) {
@@ -252,7 +255,8 @@ static bool is_kept(const hdcpu_product *p) {
 /* The same with A's rows rounded to 8 bits, once by each worker. */
 static void int8_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
     const uint32_t rows = p->m > 4 ? 8 : p->m > 2 ? 4 : p->m;
-    const uint64_t row_bytes = hdcpu_int8_row_bytes(p->k), elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
+    const uint64_t row_bytes = hdcpu_int8_row_bytes(p->k);
+    const uint64_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
     float *row = scratch;
     uint8_t *x = (uint8_t *)(row + HDCPU_MATMUL_TILE_FLOATS(1, p->k));
     float *sums = (float *)(void *)(x + 8 * row_bytes);
@@ -262,7 +266,10 @@ static void int8_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
         hdcpu_int8_row(p->b_type, row, p->k, x + r * row_bytes);
     }
     const uint64_t first = p->b_first + n0 * p->b_col;
-    hdcpu_int8_columns(p->b_type, (const uint8_t *)p->b + first / elements * bytes, p->b_col / elements * bytes, n_count, p->k, x, rows, sums, n_count);
+    hdcpu_int8_columns(&(hdcpu_int8_product){ .type = p->b_type, .k = p->k, .count = n_count,
+                                              .columns = (const uint8_t *)p->b + first / elements * bytes,
+                                              .column_bytes = p->b_col / elements * bytes,
+                                              .x = x, .rows = rows, .out = sums, .out_stride = n_count });
     for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
 }
 #endif

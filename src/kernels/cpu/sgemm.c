@@ -24,6 +24,7 @@ typedef struct lines {
     int64_t          line_stride, depth_stride;
     hdcpu_sgemm_load load; /* instead of data */
     void            *user;
+    const hdcpu_sgemm_kernels *kernels;
 } lines;
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -32,13 +33,13 @@ static int64_t pieces(int64_t total, int64_t piece) { return total <= piece ? 1 
 static int64_t round_up(int64_t x, int64_t unit) { return pieces(x, unit) * unit; }
 
 static lines rows_of_a(const hdcpu_sgemm *job) {
-    return (lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL };
+    return (lines){ job->a.data, job->a.type, job->a.row_stride, job->a.column_stride, NULL, NULL, job->blocking.kernels };
 }
 
 static lines columns_of_b(const hdcpu_sgemm *job) {
     if (job->load_b)
-        return (lines){ NULL, HD_F32, 0, 1, job->load_b, job->load_user };
-    return (lines){ job->b.data, job->b.type, job->b.column_stride, job->b.row_stride, NULL, NULL };
+        return (lines){ NULL, HD_F32, 0, 1, job->load_b, job->load_user, job->blocking.kernels };
+    return (lines){ job->b.data, job->b.type, job->b.column_stride, job->b.row_stride, NULL, NULL, job->blocking.kernels };
 }
 
 /* -------------------------------------------------------------------------------------------------------- plan */
@@ -110,20 +111,20 @@ hdcpu_sgemm_blocking hdcpu_sgemm_plan(const hdcpu_sgemm_kernels *kernels, int64_
 
 /* -------------------------------------------------------------------------------------------------------- packing */
 
-static float value_at(const lines *from, int64_t at, const hdcpu_sgemm_kernels *kernels) {
+static float value_at(const lines *from, int64_t at) {
     float value;
     if (from->type == HD_F32)
         return ((const float *)from->data)[at];
-    (from->type == HD_F16 ? kernels->from_f16 : kernels->from_bf16)((const uint16_t *)from->data + at, 1, &value);
+    (from->type == HD_F16 ? from->kernels->from_f16 : from->kernels->from_bf16)((const uint16_t *)from->data + at, 1, &value);
     return value;
 }
 
 /* `count` values in a row of memory, as f32. */
-static void convert(const lines *from, int64_t at, int64_t count, const hdcpu_sgemm_kernels *kernels, float *out) {
+static void convert(const lines *from, int64_t at, int64_t count, float *out) {
     if (from->type == HD_F32)
         memcpy(out, (const float *)from->data + at, (size_t)count * sizeof(float));
     else
-        (from->type == HD_F16 ? kernels->from_f16 : kernels->from_bf16)((const uint16_t *)from->data + at, count, out);
+        (from->type == HD_F16 ? from->kernels->from_f16 : from->kernels->from_bf16)((const uint16_t *)from->data + at, count, out);
 }
 
 /* Whether a line is best read along its depth. Lines that lie side by side in memory are not. */
@@ -132,27 +133,26 @@ static int in_runs(const lines *from, int64_t k) {
 }
 
 /* A run of depth of one line. */
-static void load_run(const lines *from, int64_t line, int64_t d, int64_t count, const hdcpu_sgemm_kernels *kernels,
-                     float *out) {
+static void load_run(const lines *from, int64_t line, int64_t d, int64_t count, float *out) {
     if (from->load)
         from->load(from->user, line, d, count, out);
     else if (from->depth_stride == 1)
-        convert(from, line * from->line_stride + d, count, kernels, out);
+        convert(from, line * from->line_stride + d, count, out);
     else
         for (int64_t i = 0; i < count; i++)
-            out[i] = value_at(from, line * from->line_stride + (d + i) * from->depth_stride, kernels);
+            out[i] = value_at(from, line * from->line_stride + (d + i) * from->depth_stride);
 }
 
 /* out[i * width + j] = line (first + j) at depth (d + i), for j < count. What lies from `count` to `width` is multiplied
  * too, whatever it is, but its sums reach no element of C. */
-static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t d, int64_t depth, int64_t width,
-                       const hdcpu_sgemm_kernels *kernels, float *out) {
+static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t d, int64_t depth, int64_t width, float *out) {
+    const hdcpu_sgemm_kernels *kernels = from->kernels;
     if (!from->load && from->line_stride == 1 && from->type == HD_F32) {
         kernels->copy((const float *)from->data + first + d * from->depth_stride, from->depth_stride, count, depth,
                       width, out);
     } else if (!from->load && from->line_stride == 1) {
         for (int64_t i = 0; i < depth; i++)
-            convert(from, first + (d + i) * from->depth_stride, count, kernels, out + i * width);
+            convert(from, first + (d + i) * from->depth_stride, count, out + i * width);
     } else if (!from->load && from->depth_stride == 1 && from->type == HD_F32) {
         kernels->transpose((const float *)from->data + first * from->line_stride + d, from->line_stride, count, depth,
                            width, out);
@@ -162,7 +162,7 @@ static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t 
         for (int64_t done = 0; done < depth; done += step) {
             int64_t part = min_of(step, depth - done);
             for (int64_t j = 0; j < count; j++)
-                load_run(from, first + j, d + done, part, kernels, runs + j * step);
+                load_run(from, first + j, d + done, part, runs + j * step);
             kernels->transpose(runs, step, count, part, width, out + done * width);
         }
     }
@@ -187,7 +187,7 @@ void hdcpu_sgemm_pack_b(const hdcpu_sgemm *job, int64_t panel, float *packed) {
         float  *out = packed + d * padded + first * depth;
         if (job->n - first < columns) /* equal weights, equal bytes */
             memset(out, 0, (size_t)(columns * depth) * sizeof(float));
-        pack_strip(&b, first, min_of(columns, job->n - first), d, depth, columns, kernels, out);
+        pack_strip(&b, first, min_of(columns, job->n - first), d, depth, columns, out);
     }
 }
 
@@ -198,9 +198,22 @@ typedef struct part {
     int64_t m0, m_count, n0, n_count;
 } part;
 
+/* A packed block of A times one strip of B. */
+typedef struct strip {
+    const float *a, *b;
+    float       *c;
+    int64_t      b_stride, c_stride;
+    int64_t      rows, columns, depth;
+    int          accumulate; /* adds to C */
+} strip;
+
 /* One tile of C, of any size up to the largest. A tile narrower than its vectors is made aside. */
-static void run_tile(const hdcpu_sgemm_kernels *kernels, int64_t rows, int64_t columns, int64_t depth, const float *a,
-                     const float *b, int64_t b_stride, float *c, int64_t c_stride, int accumulate) {
+static void run_tile(const hdcpu_sgemm_kernels *kernels, const strip *s, int64_t row) {
+    const int64_t rows = min_of(kernels->rows, s->rows - row), columns = s->columns, depth = s->depth;
+    const float *a = s->a + row * depth, *b = s->b;
+    const int64_t b_stride = s->b_stride, c_stride = s->c_stride;
+    float *c = s->c + row * c_stride;
+    const int accumulate = s->accumulate;
     hdcpu_tile tile = (columns > kernels->columns / 2 ? kernels->wide : kernels->narrow)[rows];
     if (columns == kernels->columns || columns == kernels->columns / 2) {
         tile(depth, a, b, b_stride, c, c_stride, accumulate);
@@ -213,15 +226,6 @@ static void run_tile(const hdcpu_sgemm_kernels *kernels, int64_t rows, int64_t c
             float sum = aside[i * kernels->columns + j];
             c[i * c_stride + j] = accumulate ? c[i * c_stride + j] + sum : sum;
         }
-}
-
-/* A packed block of A times one strip of B. */
-static void run_strip(const hdcpu_sgemm *job, int64_t m0, int64_t m_count, int64_t n0, int64_t columns, int64_t depth,
-                      const float *a, const float *b, int64_t b_stride, int accumulate) {
-    const hdcpu_sgemm_kernels *kernels = job->blocking.kernels;
-    for (int64_t i = 0; i < m_count; i += kernels->rows)
-        run_tile(kernels, min_of(kernels->rows, m_count - i), columns, depth, a + i * depth, b, b_stride,
-                 job->c + (m0 + i) * job->c_row_stride + n0, job->c_row_stride, accumulate);
 }
 
 static void finish_rows(const hdcpu_sgemm *job, int64_t m0, int64_t m_count, int64_t n0, int64_t n_count) {
@@ -244,21 +248,23 @@ static void block_task(const hdcpu_sgemm *job, part p, float *scratch) {
             int64_t m_count = min_of(plan->m_block, p.m_count - i);
             for (int64_t r = 0; r < m_count; r += kernels->rows) {
                 int64_t rows = min_of(kernels->rows, m_count - r);
-                pack_strip(&a, p.m0 + i + r, rows, d, depth, rows, kernels, a_block + r * depth);
+                pack_strip(&a, p.m0 + i + r, rows, d, depth, rows, a_block + r * depth);
             }
             for (int64_t j = 0; j < p.n_count; j += columns) {
-                int64_t      count = min_of(columns, p.n_count - j);
-                const float *strip = b_block + j * depth;
-                int64_t      stride = columns;
+                int64_t count = min_of(columns, p.n_count - j);
+                strip s = { .a = a_block, .b = b_block + j * depth, .b_stride = columns,
+                            .c = job->c + (p.m0 + i) * job->c_row_stride + p.n0 + j, .c_stride = job->c_row_stride,
+                            .rows = m_count, .columns = count, .depth = depth, .accumulate = d > 0 };
                 if (job->packed_b) {
-                    strip = job->packed_b + d * padded + (p.n0 + j) * depth;
+                    s.b = job->packed_b + d * padded + (p.n0 + j) * depth;
                 } else if (direct && count % (columns / 2) == 0) {
-                    strip = (const float *)b.data + p.n0 + j + d * b.depth_stride;
-                    stride = b.depth_stride;
+                    s.b = (const float *)b.data + p.n0 + j + d * b.depth_stride;
+                    s.b_stride = b.depth_stride;
                 } else if (i == 0) {
-                    pack_strip(&b, p.n0 + j, count, d, depth, columns, kernels, b_block + j * depth);
+                    pack_strip(&b, p.n0 + j, count, d, depth, columns, b_block + j * depth);
                 }
-                run_strip(job, p.m0 + i, m_count, p.n0 + j, count, depth, a_block, strip, stride, d > 0);
+                for (int64_t row = 0; row < m_count; row += kernels->rows)
+                    run_tile(kernels, &s, row);
             }
             if (d + depth == job->k)
                 finish_rows(job, p.m0 + i, m_count, p.n0, p.n_count);
@@ -278,7 +284,7 @@ static void sum_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, 
             values = (const float *)from->data + first + d * stride;
         } else {
             for (int64_t i = 0; i < depth; i++)
-                convert(from, first + (d + i) * stride, count, kernels, room + i * VECTOR_CHUNK);
+                convert(from, first + (d + i) * stride, count, room + i * VECTOR_CHUNK);
             stride = VECTOR_CHUNK;
         }
         if (depth == LINES_AT_ONCE)
@@ -289,10 +295,16 @@ static void sum_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, 
     }
 }
 
-/* y[i * y_stride + j] = line (first + j) times vector i, one run of depth after another. A run of lines that has to be
+/* Vectors of k floats. */
+typedef struct vectors {
+    const float *data;
+    int64_t      stride, count;
+} vectors;
+
+/* y[i * C's row stride + j] = line (first + j) times vector i, one run of depth after another. A run of lines that has to be
  * converted or unpacked is so once for all vectors. */
-static void dot_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, int64_t count, const float *x,
-                      int64_t x_stride, int64_t vectors, float *room, float *y, int64_t y_stride) {
+static void dot_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, int64_t count, const vectors *x, float *room,
+                      float *y) {
     const hdcpu_sgemm_kernels *kernels = job->blocking.kernels;
     int in_place = !from->load && from->depth_stride == 1 && from->type == HD_F32;
     for (int64_t j = 0, at_once; j < count; j += at_once) {
@@ -306,17 +318,17 @@ static void dot_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, 
                 values = (const float *)from->data + (first + j) * stride + d;
             } else {
                 for (int64_t i = 0; i < at_once; i++)
-                    load_run(from, first + j + i, d, depth, kernels, room + i * VECTOR_CHUNK);
+                    load_run(from, first + j + i, d, depth, room + i * VECTOR_CHUNK);
             }
-            for (int64_t i = 0; i < vectors; i++) {
+            for (int64_t i = 0; i < x->count; i++) {
                 if (at_once == DOTS_AT_ONCE)
-                    kernels->dots(values, stride, x + i * x_stride + d, depth, sums[i]);
+                    kernels->dots(values, stride, x->data + i * x->stride + d, depth, sums[i]);
                 else
-                    kernels->dot(values, x + i * x_stride + d, depth, sums[i]);
+                    kernels->dot(values, x->data + i * x->stride + d, depth, sums[i]);
             }
         }
-        for (int64_t i = 0; i < vectors; i++)
-            memcpy(y + i * y_stride + j, sums[i], (size_t)at_once * sizeof(float));
+        for (int64_t i = 0; i < x->count; i++)
+            memcpy(y + i * job->c_row_stride + j, sums[i], (size_t)at_once * sizeof(float));
     }
 }
 
@@ -325,25 +337,24 @@ static void dot_lines(const hdcpu_sgemm *job, const lines *from, int64_t first, 
 static void vector_task(const hdcpu_sgemm *job, part p, float *scratch) {
     int         rows = job->m <= FEW_ROWS && job->n > 1;
     const lines matrix = rows ? columns_of_b(job) : rows_of_a(job), vector = rows ? rows_of_a(job) : columns_of_b(job);
-    int64_t     vectors = rows ? job->m : 1, x_stride = round_up(job->k, ALIGN_FLOATS);
+    vectors     x = { scratch, round_up(job->k, ALIGN_FLOATS), rows ? job->m : 1 };
     int64_t     first = rows ? p.n0 : p.m0, count = rows ? p.n_count : p.m_count;
-    float      *room = scratch + x_stride * vectors, *piece = room + LINES_AT_ONCE * VECTOR_CHUNK;
-    const float *x = scratch;
+    float      *room = scratch + x.stride * x.count, *piece = room + LINES_AT_ONCE * VECTOR_CHUNK;
     if (!vector.load && vector.type == HD_F32 && vector.depth_stride == 1) {
-        x = vector.data;
-        x_stride = vector.line_stride;
+        x.data = vector.data;
+        x.stride = vector.line_stride;
     } else {
-        for (int64_t i = 0; i < vectors; i++)
-            load_run(&vector, i, 0, job->k, job->blocking.kernels, scratch + i * x_stride);
+        for (int64_t i = 0; i < x.count; i++)
+            load_run(&vector, i, 0, job->k, scratch + i * x.stride);
     }
 
     for (int64_t j = 0; j < count; j += VECTOR_CHUNK) {
         int64_t some = min_of(VECTOR_CHUNK, count - j);
         float  *y = rows ? job->c + first + j : piece;
         if (in_runs(&matrix, job->k))
-            dot_lines(job, &matrix, first + j, some, x, x_stride, vectors, room, y, job->c_row_stride);
+            dot_lines(job, &matrix, first + j, some, &x, room, y);
         else
-            sum_lines(job, &matrix, first + j, some, x, room, y);
+            sum_lines(job, &matrix, first + j, some, x.data, room, y);
         for (int64_t i = 0; !rows && i < some; i++)
             job->c[(first + j + i) * job->c_row_stride] = piece[i];
     }

@@ -1,4 +1,4 @@
-/* reference_products.c: the reference of matrix products, tables, rope and attention, in the orders and with the formulas
+/* products.c: the reference of matrix products, tables, rope and attention, in the orders and with the formulas
  * that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
 #include "kernels/reference/reference.h"
 
@@ -59,7 +59,7 @@ void reference_scatter_add(const reference *r) {
 
 /* ---- rope ---- */
 
-hd_status reference_rope(const reference *r, hd_error *error) {
+void reference_rope(const reference *r) {
     const hd_shape shape = r->node->shape;
     const hdi_attrs *attrs = &r->node->attrs;
     const uint64_t D = (uint64_t)shape.dims[shape.rank - 1], H = (uint64_t)shape.dims[shape.rank - 2];
@@ -67,8 +67,10 @@ hd_status reference_rope(const reference *r, hd_error *error) {
     const uint32_t dims = (uint32_t)attrs->ints[0];
     const bool neighbours = attrs->ints[1] == HD_ROPE_NEIGHBOURS;
     uint32_t *words = hdi_alloc(&hdi_default_allocator, dims * sizeof *words);
-    if (!words) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the reference");
-    const bool finite = hdi_rope_frequencies(attrs->floats[0], attrs->floats[1], attrs->factor_count ? attrs->factors : NULL, dims, words);
+    const float *factors = attrs->factor_count ? attrs->factors : NULL;
+    const bool finite = words && hdi_rope_frequencies(attrs->floats[0], attrs->floats[1], factors, dims, words);
+    if (!words) hdi_fail(r->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the reference");
+    else if (!finite) hdi_fail(r->error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
     for (uint64_t i = 0; i < heads * D; i++) r->y[i] = exact_canonical(r->x[0][i]);
     for (uint64_t head = 0; finite && head < heads; head++) {
         const int64_t position = ((const int32_t *)r->data[1])[head / H % T];
@@ -83,7 +85,6 @@ hd_status reference_rope(const reference *r, hd_error *error) {
         }
     }
     hdi_free(&hdi_default_allocator, words, dims * sizeof *words);
-    return finite ? HD_OK : hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "rope's theta, scale or factors give no finite frequency");
 }
 
 /* ---- attention ---- */

@@ -1,6 +1,6 @@
 /* reference.c: every operation in plain C, one node at a time, on dense tensors: slow, right and short. It says what the
  * bits of exact mode are; all kernels are judged by it. Here: unpacking and rounding, the choice of the operation,
- * element-wise operations and those that only move elements; sums are in reference_rows.c and reference_products.c.
+ * element-wise operations and those that only move elements; sums are in rows.c and products.c.
  * It relies on exact.h, on the program's checks (shapes and types fit) and on being built without contraction. */
 #include "kernels/reference/reference.h"
 #include "kernels/cpu/quant.h"
@@ -102,7 +102,7 @@ static int32_t of_integers(hdi_op op, int32_t x, int32_t y, const float *k) {
     }
 }
 
-static void elementwise(const reference *r) {
+void reference_elementwise(const reference *r) {
     const hd_shape shape = r->node->shape;
     const bool two = r->node->operand_count > 1;
     const uint64_t count = hd_shape_elements(shape);
@@ -120,7 +120,7 @@ static int32_t integer_at(hd_dtype dtype, const void *data, uint64_t i) {
     return dtype == HD_U8 ? ((const uint8_t *)data)[i] : ((const int32_t *)data)[i];
 }
 
-static void compare(const reference *r) {
+void reference_compare(const reference *r) {
     const hd_shape shape = r->node->shape;
     const bool less = r->node->op == HDI_OP_LESS;
     const uint64_t count = hd_shape_elements(shape);
@@ -139,7 +139,7 @@ static void compare(const reference *r) {
 }
 
 /* To an integer, or from one; between floats it is a copy that is rounded. */
-static void cast(const reference *r) {
+void reference_cast(const reference *r) {
     const hd_dtype from = r->operands[0].dtype, to = r->out->dtype;
     const uint64_t count = hd_shape_elements(r->node->shape);
     for (uint64_t i = 0; i < count; i++) {
@@ -175,7 +175,7 @@ static void index_of(hd_shape shape, uint64_t at, int64_t *out_index) {
     for (uint32_t i = shape.rank; i-- > 0; at /= (uint64_t)shape.dims[i]) out_index[i] = (int64_t)(at % (uint64_t)shape.dims[i]);
 }
 
-static void where(const reference *r) {
+void reference_where(const reference *r) {
     const hd_shape shape = r->node->shape;
     const uint64_t count = hd_shape_elements(shape);
     for (uint64_t i = 0; i < count; i++) {
@@ -186,7 +186,7 @@ static void where(const reference *r) {
 }
 
 /* permute and slice take each element of the result from somewhere; reshape from its own place. */
-static void rearrange(const reference *r) {
+void reference_rearrange(const reference *r) {
     const hd_shape shape = r->node->shape;
     const int64_t *ints = r->node->attrs.ints;
     const uint64_t count = hd_shape_elements(shape);
@@ -212,7 +212,7 @@ static void place(const reference *r, uint32_t operand, const int64_t *begin) {
         move(r, element_at(r->node->shape, index), operand, i);
     }
 }
-static void concat(const reference *r) {
+void reference_concat(const reference *r) {
     int64_t begin[HD_MAX_RANK] = { 0 };
     const int64_t axis = r->node->attrs.ints[0];
     for (uint32_t i = 0; i < r->node->operand_count; i++) {
@@ -220,7 +220,7 @@ static void concat(const reference *r) {
         begin[axis] += r->operands[i].shape.dims[axis];
     }
 }
-static void pad(const reference *r) {
+void reference_pad(const reference *r) {
     const float value = r->node->attrs.floats[0];
     const uint64_t count = hd_shape_elements(r->node->shape);
     for (uint64_t i = 0; i < count; i++) {
@@ -233,7 +233,7 @@ static void pad(const reference *r) {
     place(r, 0, r->node->attrs.ints);
 }
 
-static void write_rows(const reference *r) {
+void reference_write_rows(const reference *r) {
     const bool paged = r->node->operand_count > 3;
     const hdi_rows_place place = hdi_write_rows_place(r->node->shape, r->operands[1].shape, r->operands[2].shape, paged ? &r->operands[3].shape : NULL);
     const uint32_t size = hdi_dtype(r->out->dtype).block_bytes;
@@ -257,7 +257,12 @@ static void write_rows(const reference *r) {
     }
 }
 
-static void take_along(const reference *r) {
+/* The last operand as it is. */
+void reference_copy(const reference *r) {
+    memcpy(r->out->data, r->operands[r->node->operand_count - 1].data, hd_tensor_bytes(r->out->dtype, r->out->shape));
+}
+
+void reference_take_along(const reference *r) {
     const hd_shape from = r->operands[0].shape, to = r->node->shape;
     const uint64_t n = (uint64_t)from.dims[from.rank - 1], k = (uint64_t)to.dims[to.rank - 1], count = hd_shape_elements(to);
     memset(r->out->data, 0, hd_tensor_bytes(r->out->dtype, to));
@@ -269,47 +274,28 @@ static void take_along(const reference *r) {
 
 /* ---- the choice ---- */
 
-static hd_status compute(const reference *r, hd_error *error) {
-    switch (r->node->op) {
-    case HDI_OP_LESS: case HDI_OP_EQUAL: compare(r); return HD_OK;
-    case HDI_OP_CAST: cast(r); return HD_OK;
-    case HDI_OP_WHERE: where(r); return HD_OK;
-    case HDI_OP_PERMUTE: case HDI_OP_RESHAPE: case HDI_OP_SLICE: rearrange(r); return HD_OK;
-    case HDI_OP_CONCAT: concat(r); return HD_OK;
-    case HDI_OP_PAD: pad(r); return HD_OK;
-    case HDI_OP_COPY: memcpy(r->out->data, r->operands[0].data, hd_tensor_bytes(r->out->dtype, r->out->shape)); return HD_OK;
-    case HDI_OP_WRITE_ROWS: write_rows(r); return HD_OK;
-    case HDI_OP_SUM: case HDI_OP_MEAN: case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_DOT:
-        if (r->y) reference_reduce(r);
-        else reference_reduce_i32(r);
-        return HD_OK;
-    case HDI_OP_ARGMAX: reference_argmax(r); return HD_OK;
-    case HDI_OP_TOP_K: reference_top_k(r); return HD_OK;
-    case HDI_OP_TAKE_ALONG: take_along(r); return HD_OK;
-    case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: reference_softmax(r); return HD_OK;
-    case HDI_OP_CROSS_ENTROPY: reference_cross_entropy(r); return HD_OK;
-    case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: reference_norm(r); return HD_OK;
-    case HDI_OP_MATMUL: reference_matmul(r); return HD_OK;
-    case HDI_OP_GATHER: reference_gather(r); return HD_OK;
-    case HDI_OP_SCATTER_ADD: reference_scatter_add(r); return HD_OK;
-    case HDI_OP_ROPE: return reference_rope(r, error);
-    case HDI_OP_ATTENTION: reference_attention(r); return HD_OK;
-    case HDI_OP_NONE: case HDI_OP_INPUT: case HDI_OP_STATE: case HDI_OP_DISPATCH: case HDI_OP_COUNT: break;
-    default: elementwise(r); return HD_OK;
-    }
+void reference_none(const reference *r) {
     const char *name = hdi_op_get(r->node->op).name;
-    return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the reference does not compute `%s`", name ? name : "?");
+    hdi_fail(r->error, HD_STATUS_UNSUPPORTED, "the reference does not compute `%s`", name ? name : "?");
 }
+
+static void (*const rules[HDI_OP_COUNT])(const reference *r) = {
+    reference_none,
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, plain, ...) reference_##plain,
+#include "program/op_table.inc"
+#undef HDI_OP
+};
 
 /* Operations whose float results are written as they are, not rounded from f32. */
 static bool moves_bytes(hdi_op op) {
-    return op == HDI_OP_WHERE || op == HDI_OP_PERMUTE || op == HDI_OP_RESHAPE || op == HDI_OP_SLICE || op == HDI_OP_CONCAT ||
-           op == HDI_OP_PAD || op == HDI_OP_COPY || op == HDI_OP_TAKE_ALONG || op == HDI_OP_WRITE_ROWS;
+    const hdi_op_kind kind = hdi_op_kind_of(op);
+    return kind == HDI_KIND_VIEW || kind == HDI_KIND_COPY || kind == HDI_KIND_STATE || op == HDI_OP_WHERE || op == HDI_OP_TAKE_ALONG;
 }
 
 hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operands, hdi_reference_tensor *out, hd_error *error) {
     const hd_allocator *allocator = &hdi_default_allocator;
-    reference r = { .node = node, .operands = operands, .out = out };
+    hd_error failure = { 0 };
+    reference r = { .node = node, .operands = operands, .out = out, .error = &failure };
     enum { Y = REFERENCE_OPERANDS, ROOM, ROOMS };
     float *rooms[ROOMS] = { NULL }; /* x, y, room */
     size_t room_bytes[ROOMS] = { 0 };
@@ -327,7 +313,8 @@ hd_status hdi_reference(const hdi_node *node, const hdi_reference_tensor *operan
     for (uint32_t i = 0; i < Y; i++) r.x[i] = rooms[i];
     r.y = rooms[Y];
     r.room = rooms[ROOM];
-    if (!status) status = compute(&r, error);
+    if (!status) rules[(unsigned)node->op < HDI_OP_COUNT ? node->op : HDI_OP_NONE](&r);
+    if (failure.status) status = hdi_fail(error, failure.status, "%s", failure.text);
     if (!status && r.y) pack(r.y, hd_shape_elements(out->shape), out);
     for (uint32_t i = 0; i < ROOMS; i++) hdi_free(allocator, rooms[i], room_bytes[i]);
     return status;

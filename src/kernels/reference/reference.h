@@ -16,6 +16,7 @@ typedef struct reference {
     hdi_reference_tensor       *out;
     float                      *y;    /* the result in f32, not rounded yet; NULL for integers */
     float                      *room; /* of as many floats as operand 0 has elements */
+    hd_error                   *error; /* set by one that cannot compute it */
 } reference;
 
 static inline uint64_t reference_dim(const reference *r, uint32_t operand, uint32_t axis) {
@@ -36,16 +37,9 @@ float reference_row_sum(const float *values, uint64_t n);
 /* The sum of n products, or of n values where b is NULL, in matmul's order; strides in elements. */
 float reference_block_sum(const float *a, uint64_t a_stride, const float *b, uint64_t b_stride, uint64_t n);
 
-void reference_reduce(const reference *r);
-void reference_argmax(const reference *r);
-void reference_top_k(const reference *r);
-void reference_reduce_i32(const reference *r);
-void reference_softmax(const reference *r); /* and log_softmax */
-void reference_cross_entropy(const reference *r);
-void reference_norm(const reference *r);
-void reference_matmul(const reference *r);
-void reference_gather(const reference *r);
-void reference_scatter_add(const reference *r);
-hd_status reference_rope(const reference *r, hd_error *error);
-void reference_attention(const reference *r);
+/* What each operation's row names; _none stands where there is nothing to compute. */
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, plain, ...) \
+    void reference_##plain(const reference *r);
+#include "program/op_table.inc"
+#undef HDI_OP
 #endif

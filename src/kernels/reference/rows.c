@@ -1,4 +1,4 @@
-/* reference_rows.c: the reference of what sums or searches along an axis: reductions, softmax and its kin, norms. The
+/* rows.c: the reference of what sums or searches along an axis: reductions, softmax and its kin, norms. The
  * orders and formulas are those that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
 #include "kernels/reference/reference.h"
 
@@ -65,14 +65,7 @@ static float reduced(const reference *r, reference_axis axis, uint64_t first) {
     return r->node->op == HDI_OP_MEAN ? exact_div(sum, (float)axis.n) : exact_canonical(sum);
 }
 
-void reference_reduce(const reference *r) {
-    const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
-    for (uint64_t o = 0; o < axis.outer; o++)
-        for (uint64_t i = 0; i < axis.inner; i++) r->y[o * axis.inner + i] = reduced(r, axis, o * axis.n * axis.inner + i);
-}
-
-void reference_reduce_i32(const reference *r) {
-    const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
+static void reduce_i32(const reference *r, reference_axis axis) {
     for (uint64_t o = 0; o < axis.outer; o++)
         for (uint64_t i = 0; i < axis.inner; i++) {
             const int32_t *x = (const int32_t *)r->data[0] + o * axis.n * axis.inner + i;
@@ -84,6 +77,13 @@ void reference_reduce_i32(const reference *r) {
             }
             ((int32_t *)r->out->data)[o * axis.inner + i] = y;
         }
+}
+
+void reference_reduce(const reference *r) {
+    const reference_axis axis = reference_axis_of(r->operands[0].shape, (uint32_t)r->node->attrs.ints[0]);
+    if (!r->y) reduce_i32(r, axis);
+    for (uint64_t o = 0; r->y && o < axis.outer; o++)
+        for (uint64_t i = 0; i < axis.inner; i++) r->y[o * axis.inner + i] = reduced(r, axis, o * axis.n * axis.inner + i);
 }
 
 /* The element's place in argmax's order. */

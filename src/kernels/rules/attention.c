@@ -3,7 +3,6 @@
  * fill a device. */
 #include "kernels/rows.h"
 #include <math.h>
-#include <stdio.h>
 
 #define MOST_ROWS 8u
 #define MOST_NATIVE_ROWS 32u /* of a processor, whose caches hold them all */
@@ -17,15 +16,23 @@ typedef struct attention {
     uint32_t N, page;                    /* of a pool of pages: how many, and the PAGE constant; else 0 */
     uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
     float    scale;
-    /* Of an option in the place of the rules' own, where not 0: */
-    uint32_t rows;                       /* query rows of a workgroup of the plain form */
-    uint32_t groups_a_unit, keys;        /* of the form in parts */
-    const char *because, *option;        /* NULL: the rules' own */
+    const hdi_kernel_option *option;     /* that is taken */
+    bool     measured;                   /* the option was chosen by what was measured */
 } attention;
 
 static uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
 static uint64_t shared_room(const hdi_caps *caps) { return caps->shared_bytes == 0 ? 16384 : caps->shared_bytes; }
 static uint64_t compute_units(const hdi_caps *caps) { return caps->compute_units == 0 ? 16 : caps->compute_units; }
+
+/* What the launches of all kernels share: workgroups of so many query rows, of so many elements each. */
+static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t width) {
+    return (hdi_rows_launch){
+        .module = a->option->module, .option = a->measured ? a->option->id : 0,
+        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page }, .spec_count = 7,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
+        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D };
+}
 
 /* ---- the form that every device has, and the only one in exact mode ---- */
 
@@ -35,31 +42,34 @@ static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
     return 4 * (rows * a_row + 256);
 }
 
-/* Query rows of a workgroup. A GPU is filled first: sharing begins once every unit has work. */
-static uint32_t plain_rows(const attention *a, uint32_t width) {
+/* Query rows of a workgroup, by the rules. A GPU is filled first: sharing begins once every unit has work. */
+static uint64_t plain_rows(const attention *a) {
     const hdi_caps *caps = a->request->caps;
-    if (a->rows > 0) return a->rows;
-    if (caps->native_kernels) return (uint32_t)HDI_MIN(a->row_count, MOST_NATIVE_ROWS);
+    const uint32_t width = round_up(a->D, HDI_MM_BLOCK);
+    if (caps->native_kernels) return HDI_MIN(a->row_count, MOST_NATIVE_ROWS);
     uint32_t rows = 1;
     while (2 * rows <= MOST_ROWS && rows < a->row_count && a->row_count * a->pairs >= 8 * rows * compute_units(caps) &&
            plain_shared_bytes(2 * rows, width) <= shared_room(caps)) rows *= 2;
     return rows;
 }
 
+static bool plain_fits(const attention *a, uint32_t rows) {
+    const hdi_caps *caps = a->request->caps;
+    if (rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (rows > 1 && rows / 2 >= a->row_count)) return false;
+    return caps->native_kernels || plain_shared_bytes(rows, round_up(a->D, HDI_MM_BLOCK)) <= shared_room(caps);
+}
+
 static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_error *error) {
-    const uint32_t width = round_up(a->D, HDI_MM_BLOCK), rows = plain_rows(a, width);
-    if (!a->request->caps->native_kernels && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
+    const uint32_t width = round_up(a->D, HDI_MM_BLOCK), most = a->option->tile_m;
+    const bool native = a->request->caps->native_kernels != 0;
+    const uint32_t rows = native || a->measured ? (uint32_t)HDI_MIN(most, a->row_count) : most;
+    if (!native && plain_shared_bytes(rows, width) > shared_room(a->request->caps))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "attention over heads of %u needs %llu bytes of shared memory", a->D,
                         (unsigned long long)plain_shared_bytes(rows, width));
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION, .workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps)),
-        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page }, .spec_count = 7,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
-        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
-        .option = a->option,
-        .because = a->because ? a->because : rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
+    hdi_rows_launch launch = common_launch(a, rows, width);
+    launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
+    launch.scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows);
+    launch.because = rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -83,7 +93,7 @@ static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
     return D * bytes % 16 == 0 && tensor->first * bytes % 16 == 0;
 }
 
-static bool choose_parted(const attention *a, parted *out) {
+static bool make_parted(const attention *a, const hdi_kernel_option *option, parted *out) {
     const hdi_caps *caps = a->request->caps;
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
     if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 8) return false;
@@ -97,13 +107,18 @@ static bool choose_parted(const attention *a, parted *out) {
     p.workgroup = HDI_MIN(SUBGROUPS * subgroup, hdi_rows_workgroup(caps));
     while (p.workgroup > subgroup && SHARED_FIXED + p.workgroup / subgroup * a_subgroup > shared_room(caps)) p.workgroup /= 2;
     if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
-    p.keys = a->keys ? a->keys : caps->software ? 1 : KEYS_AT_ONCE;
+    p.keys = option->keys;
     const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
-    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = (a->groups_a_unit ? a->groups_a_unit : GROUPS_A_UNIT) * compute_units(caps) / units;
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = option->groups * compute_units(caps) / units;
     p.part_keys = round_up((uint32_t)hdi_divide_up(a->S, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
     p.parts = (uint32_t)hdi_divide_up(a->S, p.part_keys);
     *out = p;
-    return a->groups_a_unit || !caps->software || (p.parts > 1 && a->S >= SOFTWARE_KEYS);
+    return true;
+}
+
+/* A software device compiles for long: it needs reasons to. */
+static bool parted_pays(const attention *a, const parted *p) {
+    return !a->request->caps->software || (p->parts > 1 && a->S >= SOFTWARE_KEYS);
 }
 
 static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering *lowering, hd_error *error) {
@@ -118,15 +133,21 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
         if (storage == HDI_NO_INDEX) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the counts of arrivals");
         arrivals = hdi_tensor_dense(storage, HD_I32, HD_SHAPE((int64_t)units));
     }
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION_SUBGROUP, .workgroup = p->workgroup, .subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0,
-        .inputs = { a->q, a->k, a->v, a->past, a->pages, &partial, &arrivals }, .input_count = 7, .written_from = p->parts > 1 ? 5 : 0, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, a->page, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 11,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N, p->parts, p->part_keys }, .push_count = 10,
-        .groups = units * p->parts, .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .option = a->option,
-        .because = a->because ? a->because : p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
-                                : "keys side by side, read once for several query rows" };
+    hdi_rows_launch launch = common_launch(a, p->rows, p->width);
+    launch.workgroup = p->workgroup;
+    launch.subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0;
+    launch.inputs[5] = &partial;
+    launch.inputs[6] = &arrivals;
+    launch.input_count = 7;
+    launch.written_from = p->parts > 1 ? 5 : 0;
+    memcpy(launch.spec + 7, (const uint32_t[]){ (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, 4 * sizeof *launch.spec);
+    launch.spec_count = 11;
+    launch.push[8] = p->parts;
+    launch.push[9] = p->part_keys;
+    launch.push_count = 10;
+    launch.groups *= p->parts;
+    launch.because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
+                                  : "keys side by side, read once for several query rows";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -148,15 +169,12 @@ static bool takes_matrix(const attention *a) {
 }
 
 static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_error *error) {
-    const bool wide = is_wide(a->k, a->D) && is_wide(a->v, a->D);
-    const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION_MATRIX, .workgroup = 128, .subgroup = 32,
-        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16), a->page, 32, 0, wide },
-        .spec_count = 10,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
-        .groups = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
-        .option = a->option, .because = a->because ? a->because : "many queries over an f16 cache on a device with matrix units" };
+    hdi_rows_launch launch = common_launch(a, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16));
+    launch.workgroup = 128;
+    launch.subgroup = launch.spec[7] = 32;
+    launch.spec[9] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
+    launch.spec_count = 10;
+    launch.because = "many queries over an f16 cache on a device with matrix units";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -167,43 +185,31 @@ static bool is_wrong(const attention *a, hdi_module_id module) {
     return hdi_variant_is_wrong(a->request->caps, (hdi_variant){ module, false, UINT64_C(1) << a->k->dtype });
 }
 
-typedef enum form { NO_FORM, PLAIN, PARTED, MATRIX } form;
-
-/* What the rules choose, or, where they are set already, the constants of an option. */
-static form choose_form(const attention *a, parted *out_parted) {
-    if (a->rows > 0) return PLAIN;
-    if (a->groups_a_unit == 0 && takes_matrix(a) && !is_wrong(a, HDI_MODULE_ATTENTION_MATRIX)) return MATRIX;
-    if (choose_parted(a, out_parted) && !is_wrong(a, HDI_MODULE_ATTENTION_SUBGROUP)) return PARTED;
-    return a->groups_a_unit > 0 ? NO_FORM : PLAIN;
-}
-
-static const struct { uint32_t groups_a_unit, keys, rows; } options[] = {
-    { 1, 1, 0 }, { 1, 2, 0 }, { 2, 1, 0 }, { 2, 2, 0 }, { 4, 1, 0 }, { 4, 2, 0 }, { 8, 2, 0 }, { 0, 0, 1 }, { 0, 0, 2 }, { 0, 0, 4 }, { 0, 0, 8 }, { 0, 0, 16 }, { 0, 0, 32 } };
-enum { OPTIONS = HDI_COUNT(options) + 1 };
-
-/* Sets the constants of option `nth`, 0 for the rules' own. NO_FORM: it does not fit. */
-static form set_option(attention *a, uint32_t nth, parted *out_parted) {
-    const hdi_caps *caps = a->request->caps;
-    if (nth > 0) {
-        a->groups_a_unit = options[nth - 1].groups_a_unit;
-        a->keys = options[nth - 1].keys;
-        a->rows = options[nth - 1].rows;
-        if (a->rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (a->rows > 1 && a->rows / 2 >= a->row_count)) return NO_FORM;
-        a->rows = (uint32_t)HDI_MIN(a->rows, a->row_count);
-        if (a->rows > 0 && !caps->native_kernels && plain_shared_bytes(a->rows, round_up(a->D, HDI_MM_BLOCK)) > shared_room(caps)) return NO_FORM;
-    }
-    return choose_form(a, out_parted);
-}
-
-static bool name_option(const void *user, uint32_t nth, char out[HDI_OPTION_NAME]) {
-    attention a = *(const attention *)user;
+static bool option_fits(const void *user, const hdi_kernel_option *option) {
+    const attention *a = user;
     parted p;
-    switch (set_option(&a, nth, &p)) {
-    case MATRIX: snprintf(out, HDI_OPTION_NAME, "matrix"); return true;
-    case PARTED: snprintf(out, HDI_OPTION_NAME, "parts_g%u_k%u", a.groups_a_unit ? a.groups_a_unit : GROUPS_A_UNIT, p.keys); return true;
-    case PLAIN: snprintf(out, HDI_OPTION_NAME, "rows_%u", nth ? options[nth - 1].rows : plain_rows(&a, round_up(a.D, HDI_MM_BLOCK))); return true;
+    switch (option->module) {
+    case HDI_MODULE_ATTENTION_MATRIX: return takes_matrix(a) && !is_wrong(a, HDI_MODULE_ATTENTION_MATRIX);
+    case HDI_MODULE_ATTENTION_SUBGROUP: return make_parted(a, option, &p) && !is_wrong(a, HDI_MODULE_ATTENTION_SUBGROUP);
+    case HDI_MODULE_ATTENTION: return plain_fits(a, option->tile_m);
     default: return false;
     }
+}
+
+/* What the rules choose. */
+static const hdi_kernel_option *own_option(const attention *a) {
+    const uint32_t keys = a->request->caps->software ? 1 : KEYS_AT_ONCE;
+    const hdi_kernel_option *option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_MATRIX, NULL);
+    parted p;
+    if (option_fits(a, option)) return option;
+    option = NULL;
+    do option = hdi_kernel_option_next(HDI_MODULE_ATTENTION_SUBGROUP, option);
+    while (option->groups != GROUPS_A_UNIT || option->keys != keys);
+    if (make_parted(a, option, &p) && parted_pays(a, &p) && !is_wrong(a, HDI_MODULE_ATTENTION_SUBGROUP)) return option;
+    option = NULL;
+    do option = hdi_kernel_option_next(HDI_MODULE_ATTENTION, option);
+    while (option->tile_m < plain_rows(a));
+    return option;
 }
 
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
@@ -228,14 +234,12 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
                           .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
                           .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
                           .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
-    parted p;
-    char option[HDI_OPTION_NAME];
+    const hdi_kernel_option *own = own_option(&a);
     const hdi_class class = hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T, a.pairs * S * D);
-    const uint32_t nth = hdi_option_choose(request, lowering->menus, class, OPTIONS, name_option, &a);
-    if (nth > 0 && name_option(&a, nth, option)) a.because = hdi_because_measured, a.option = option;
-    switch (set_option(&a, nth, &p)) {
-    case MATRIX: return lower_matrix(&a, lowering, error);
-    case PARTED: return lower_parted(&a, &p, lowering, error);
-    default: return lower_plain(&a, lowering, error);
-    }
+    parted p;
+    a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
+    a.measured = a.option != own;
+    if (a.option->module == HDI_MODULE_ATTENTION_MATRIX) return lower_matrix(&a, lowering, error);
+    if (a.option->module == HDI_MODULE_ATTENTION_SUBGROUP && make_parted(&a, a.option, &p)) return lower_parted(&a, &p, lowering, error);
+    return lower_plain(&a, lowering, error);
 }

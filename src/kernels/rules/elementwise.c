@@ -8,7 +8,6 @@
 
 #define WORKGROUP_GPU 256u
 #define WORKGROUP_CPU 4096u
-#define WIDTHS 4u /* among which there is a choice */
 #define MOST_ELEMENTS (UINT64_C(1) << 31) /* of a launch, so that no index wraps */
 
 /* ---- chains ---- */
@@ -119,19 +118,6 @@ static uint64_t distinct_elements(const hdi_space *s, uint32_t index) {
     return elements;
 }
 
-/* Width `nth` of a workgroup, the usual one first; 0: there is none, or it does not fit. None changes a bit of the result. */
-static uint32_t width_of(const hdi_caps *caps, uint32_t nth) {
-    static const uint32_t gpu[WIDTHS] = { WORKGROUP_GPU, 64, 128, 512 }, native[WIDTHS] = { WORKGROUP_CPU, 1024, 16384 };
-    const uint32_t most = (uint32_t)HDI_MIN(HDI_MIN(caps->max_workgroup, caps->max_workgroup_x), UINT32_MAX);
-    if (caps->native_kernels) return native[nth];
-    return nth == 0 ? HDI_MIN(most, gpu[nth]) : gpu[nth] <= most ? gpu[nth] : 0;
-}
-
-static bool name_width(const void *caps, uint32_t nth, char out[HDI_OPTION_NAME]) {
-    snprintf(out, HDI_OPTION_NAME, "w%u", width_of(caps, nth));
-    return width_of(caps, nth) > 0;
-}
-
 static hd_status launch_space(const hdi_request *request, const hdi_chain *chain, const hdi_space *s, bool cut,
                               hdi_lowering *lowering, hd_error *error) {
     const hdi_caps *caps = request->caps;
@@ -143,9 +129,14 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     hdi_kernel *kernel = &launch->kernel;
     const uint64_t elements = hdi_space_elements(s);
     const hdi_class class = hdi_class_of(HDI_CLASS_ELEMENTWISE, chain->inputs[0].dtype, 1, elements);
-    const uint32_t option = hdi_option_choose(request, lowering->menus, class, WIDTHS, name_width, caps);
+    /* The width of a workgroup changes no bit of the result. */
+    const uint32_t limit = (uint32_t)HDI_MIN(HDI_MIN(caps->max_workgroup, caps->max_workgroup_x), UINT32_MAX);
+    const uint32_t most = caps->native_kernels ? UINT32_MAX : limit;
+    const uint32_t width = caps->native_kernels ? WORKGROUP_CPU : HDI_MIN(most, WORKGROUP_GPU);
+    const hdi_kernel_option *option = hdi_kernel_width_choose(request, class, HDI_MODULE_ELEMENTWISE, width, most, lowering->offer);
+    launch->option = option ? option->id : 0;
     kernel->module = HDI_MODULE_ELEMENTWISE;
-    kernel->spec[HDI_SPEC_WORKGROUP] = width_of(caps, option);
+    kernel->spec[HDI_SPEC_WORKGROUP] = option ? option->workgroup : width;
     kernel->spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
     kernel->spec[HDI_EW_INPUTS] = chain->input_count;
     kernel->spec[HDI_EW_RANK] = s->rank;
@@ -176,8 +167,7 @@ static hd_status launch_space(const hdi_request *request, const hdi_chain *chain
     kernel->push_bytes = words * 4;
     hdi_launch_grid(launch, hdi_divide_up(elements, (uint64_t)kernel->spec[HDI_SPEC_WORKGROUP] * HDI_EW_PER_INVOCATION));
     launch->flops = elements * (chain->step_count + 19 * hdi_chain_costly_steps(chain));
-    launch->because = option > 0 ? hdi_because_measured : because(s, dense, wide, cut);
-    if (option > 0) name_width(caps, option, launch->option);
+    launch->because = because(s, dense, wide, cut);
     return HD_OK;
 }
 

@@ -5,23 +5,25 @@
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/rules/matmul.h"
 #include "kernels/rows.h"
-#include <stdio.h>
 
 enum { FEW_ROWS = 8, BINDINGS = 3 + SOURCES, STREAM_BINDINGS = BINDINGS + 1 };
 
-/* ---- choice ---- */
+#define NEVER UINT64_MAX
 
-typedef struct choice {
+/* ---- what all kernels share ---- */
+
+/* How a product is launched: an option's numbers, and what its kernel adds to them for this product. */
+typedef struct config {
+    const hdi_kernel_option *option;
+    bool     measured;  /* the option was chosen by what was measured */
     hdi_module_id module;
     uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
+    uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     bool     merges;
     bool     packs;     /* A is read as bf16 tiles */
-    uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
-    uint32_t nth;                     /* of the options */
-    char     option[HDI_OPTION_NAME]; /* where nth is not 0 */
-} choice;
+} config;
 
 static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
 /* Is the module, over weights like these, known to be wrong on the device? */
@@ -49,64 +51,105 @@ static bool pair_fits(const product *p) {
                                  memcmp(first->strides, second->strides, first->shape.rank * sizeof first->strides[0]) == 0);
 }
 
-static uint32_t sums_of(const product *p, const choice *c) {
+static uint32_t sums_of(const product *p, const config *c) {
     return c->tile_m * (c->tile_n * (p->request->pair ? 2 : 1) + (p->request->a_norm.present ? 1 : 0));
 }
 
-/* Each kernel's rules, below, choose constants by themselves, or take those of its alternative `nth`, from 1 on, in the place
- * of what they would choose. */
+/* No smaller one of the kernel's options is there. */
+static bool is_last(const hdi_kernel_option *o) {
+    const hdi_kernel_option *next = hdi_kernel_option_next(o->module, o);
+    return !next || next->native != o->native;
+}
 
-static bool choose_vector_subgroup(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    static const struct { uint32_t workgroup, columns; } others[] = { { 64, 2 }, { 64, 4 }, { 128, 2 }, { 128, 4 }, { 256, 2 }, { 256, 4 } };
-    if (nth > HDI_COUNT(others)) return false;
-    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4 || caps->max_bindings < STREAM_BINDINGS) return false;
+/* Below, each kernel says whether it fits a product with an option whose numbers are in the config already, and what the option
+ * costs by the kernel's rules: they take the cheapest one that fits, none at the cost NEVER. */
+
+/* ---- few rows ---- */
+
+static bool subgroup_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    if (is_exact(p) || p->m > FEW_ROWS || !caps->subgroup_arithmetic || caps->subgroup < 4 || caps->max_bindings < STREAM_BINDINGS)
+        return false;
     if (!p->a.along_k || !p->b.along_k || !p->a.wide || !p->b.wide || p->k % 8 != 0 || !norm_fits(p) || !pair_fits(p)) return false;
     c->tile_m = (uint32_t)p->m;
-    c->tile_n = p->m == 1 && hdi_dtype_is_quantised(p->b.tensor->dtype) ? 4 : 2;
-    c->workgroup = p->k >= 1024 ? 128 : 64;
-    if (nth) c->workgroup = others[nth - 1].workgroup, c->tile_n = others[nth - 1].columns;
     c->because = "few rows of A: weights are streamed once, summed by subgroups";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= sums_of(p, c) * c->workgroup;
 }
 
-static bool choose_vector_dot(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    static const struct { uint32_t subgroups, columns; } others[] = { { 4, 2 }, { 4, 4 }, { 8, 2 }, { 8, 4 }, { 16, 2 }, { 16, 4 } };
-    enum { LONG_K = 8192, MOST_DEPTH = 16384, UNIT = 256, BYTES_A_RUN = 24, RUN = 16 };
+static uint64_t subgroup_cost(const product *p, const hdi_kernel_option *o) {
+    const uint32_t columns = p->m == 1 && hdi_dtype_is_quantised(p->b.tensor->dtype) ? 4 : 2;
+    return o->workgroup == (p->k >= 1024 ? 128 : 64) && o->tile_n == columns ? 0 : NEVER;
+}
+
+static bool dot_fits(const product *p, config *c) {
+    enum { MOST_DEPTH = 16384, UNIT = 256, BYTES_A_RUN = 24, RUN = 16 };
+    const hdi_caps *caps = p->request->caps;
     const hdi_tensor *b = p->b.tensor;
     const bool known = b->dtype == HD_Q4_0 || b->dtype == HD_Q8_0 || b->dtype == HD_Q4_K || b->dtype == HD_Q6_K || b->dtype == HD_TQ2_0;
-    if (nth > HDI_COUNT(others) || is_exact(p) || p->m > FEW_ROWS || !known || !caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
-    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p) || caps->max_bindings < STREAM_BINDINGS) return false;
+    if (is_exact(p) || p->m > FEW_ROWS || !known) return false;
+    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control || caps->max_bindings < STREAM_BINDINGS) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p)) return false;
     if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
     c->tile_m = (uint32_t)p->m;
     c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / UNIT * UNIT, hdi_divide_up(p->k, UNIT) * UNIT);
-    /* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it; two
-     * columns a subgroup leave registers for enough subgroups, and enough workgroups for all units. */
-    const bool is_long = p->k >= LONG_K;
-    const uint32_t subgroups = nth ? others[nth - 1].subgroups : is_long ? 16 : 8;
-    c->part_n = nth ? others[nth - 1].columns : p->m == 1 || is_long ? 2 : 4;
-    c->tile_n = subgroups * c->part_n;
+    c->part_n = c->option->tile_n;
+    c->tile_n = c->option->subgroups * c->part_n;
     c->subgroup = (uint32_t)caps->subgroup;
-    c->workgroup = subgroups * c->subgroup;
+    c->workgroup = c->option->subgroups * c->subgroup;
     c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
-    const uint32_t sums = sums_of(p, c) + subgroups * c->tile_m;
+    const uint32_t sums = sums_of(p, c) + c->option->subgroups * c->tile_m;
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= c->part_m / RUN * BYTES_A_RUN * c->tile_m + 4 * sums;
+}
+
+/* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it; two
+ * columns a subgroup leave registers for enough subgroups, and enough workgroups for all units. */
+static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
+    enum { LONG_K = 8192 };
+    const bool is_long = p->k >= LONG_K;
+    return o->subgroups == (is_long ? 16 : 8) && o->tile_n == (p->m == 1 || is_long ? 2 : 4) ? 0 : NEVER;
+}
+
+static const char *vector_because(const product *p) {
+    return is_exact(p) ? "few rows of A: blocks along K side by side, added in order"
+                       : "few rows of A: each weight is read once for all of them";
+}
+
+static bool vector_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    c->tile_m = (uint32_t)p->m;
+    c->because = vector_because(p);
+    return p->m <= FEW_ROWS && most_invocations(caps) >= c->workgroup &&
+           caps->shared_bytes >= 4 * c->tile_m * (c->workgroup + c->tile_n);
+}
+
+static uint64_t vector_cost(const product *p, const hdi_kernel_option *o) {
+    return o->workgroup == (p->b.along_k ? 64 : 128) && o->tile_n == (p->b.along_k ? 4 : 32) ? 0 : NEVER;
+}
+
+/* Do the columns of B lie along K, in whole blocks? */
+static bool has_columns(const product *p) {
+    return p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
+}
+
+static bool native_vector_fits(const product *p, config *c) {
+    if (p->m > FEW_ROWS) return false;
+    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes((uint32_t)p->m, c->tile_n) : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
+    c->tile_m = (uint32_t)p->m;
+    c->scratch_bytes = (uint32_t)bytes;
+    c->because = vector_because(p);
+    return bytes <= UINT32_MAX && (is_exact(p) || has_columns(p));
+}
+
+static uint64_t native_vector_cost(const product *p, const hdi_kernel_option *o) {
+    const uint64_t each = hdi_divide_up(p->n * p->batch, 8 * HDI_MAX(p->request->caps->threads, 1));
+    return o->tile_n == HDI_MIN(HDI_MAX((each + 31) / 32 * 32, 32), 256) ? 0 : NEVER;
 }
 
 /* ---- matrix units ---- */
 
-/* Tiles of matmul_matrix and how much of the largest ones' rate each reaches, in percent. Their chunks of 8 halves are a
- * multiple of their invocations. */
-static const struct { uint32_t tile_m, tile_n, part_m, part_n, rate; } matrix_tiles[] = {
-    { 128, 160, 32, 80, 100 },
-    { 128, 128, 64, 32, 100 },
-    { 128, 80, 32, 80, 70 },
-    { 64, 128, 32, 32, 70 },
-    { 64, 64, 32, 32, 55 },
-    { 32, 64, 16, 32, 35 },
-};
 /* What else takes time, as the work that the largest tile does meanwhile (measured on an H200): a workgroup's beginning and
  * end like so much of K, one more launch like so many products, and an element of a sum's operands like so many. */
-enum { MOST_PARTS = 4, LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
+enum { LEAST_PART = 512, START_DEPTH = 640, LAUNCH_WORK = 3600000, SUM_WORK = 2 };
 
 /* The sum of the parts of K, from `partial` [batch, parts, M, N] on (one part: the product itself), and the product's chain
  * behind it: one element-wise launch over [batch, M, N]. False where a chain cannot hold them. */
@@ -144,44 +187,6 @@ static bool chain_of_parts(const product *p, uint32_t parts, uint32_t partial, h
     return hdi_chain_fits(out_chain, out, p->request->caps);
 }
 
-/* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
-static uint64_t matrix_shared_bytes(uint32_t tile) {
-    return (uint64_t)(matrix_tiles[tile].tile_m + matrix_tiles[tile].tile_n) * 2 * (HDI_MM_DEPTH + 8);
-}
-
-static bool matrix_tile_fits(const product *p, const hdi_caps *caps, uint32_t tile, uint32_t parts) {
-    hdi_chain chain;
-    hdi_tensor out;
-    if (matrix_shared_bytes(tile) > caps->shared_bytes) return false;
-    return parts == 1 || (p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX && chain_of_parts(p, parts, 0, &chain, &out));
-}
-
-static void take_matrix_tile(uint32_t tile, uint32_t parts, choice *c) {
-    c->tile_m = matrix_tiles[tile].tile_m;
-    c->tile_n = matrix_tiles[tile].tile_n;
-    c->part_m = matrix_tiles[tile].part_m;
-    c->part_n = matrix_tiles[tile].part_n;
-    c->parts = parts;
-    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
-}
-
-/* The tile and the parts of K that are done first: rounds of workgroups over the device's units, each as long as its tile
- * is large and its part deep, and the sum of the parts behind them. */
-static void choose_matrix_tile(const product *p, const hdi_caps *caps, choice *c) {
-    const uint64_t units = HDI_MAX(caps->compute_units, 1), sums = p->batch * p->m * p->n;
-    uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < HDI_COUNT(matrix_tiles); i++)
-        for (uint32_t parts = 1; parts <= MOST_PARTS && matrix_tile_fits(p, caps, i, parts); parts++) {
-            const uint64_t area = (uint64_t)matrix_tiles[i].tile_m * matrix_tiles[i].tile_n;
-            const uint64_t rounds = hdi_divide_up(tiles_of(p, matrix_tiles[i].tile_m, matrix_tiles[i].tile_n) * parts, units);
-            const uint64_t time = rounds * area * (hdi_divide_up(p->k, parts) + START_DEPTH) * 100 / matrix_tiles[i].rate +
-                                  (parts > 1 ? LAUNCH_WORK + SUM_WORK * sums * (parts + 1) : 0);
-            if (time >= least) continue;
-            least = time;
-            take_matrix_tile(i, parts, c);
-        }
-}
-
 /* Does a tensor fill the memory between its first and its last element, each once? */
 static bool is_gapless(const hdi_tensor *tensor) {
     uint64_t span = 1;
@@ -190,51 +195,69 @@ static bool is_gapless(const hdi_tensor *tensor) {
 }
 
 /* May all of B be made f16 ahead of the product? */
-static bool halves_fit(const product *p, const hdi_caps *caps) {
+static bool halves_fit(const product *p) {
+    const hdi_caps *caps = p->request->caps;
     const uint64_t bytes = 2 * hd_shape_elements(p->b.tensor->shape), most = HDI_MIN(caps->max_binding_bytes, caps->memory_bytes / 64);
     return is_gapless(p->b.tensor) && bytes <= most && !is_wrong(p, HDI_MODULE_HALVES);
 }
 
-static bool choose_matrix(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    static const uint32_t others[] = { 1, 2, 4 }; /* parts of K, for each tile */
-    const uint32_t tile = nth ? (nth - 1) / (uint32_t)HDI_COUNT(others) : 0, parts = nth ? others[(nth - 1) % HDI_COUNT(others)] : 0;
+/* Has the sum of the parts a chain to hold it, and is each part worth its sums? */
+static bool parts_fit(const product *p, uint32_t parts) {
+    hdi_chain chain;
+    hdi_tensor out;
+    return parts == 1 || (p->k / parts >= LEAST_PART && p->batch * p->m * p->n * parts <= UINT32_MAX &&
+                          chain_of_parts(p, parts, 0, &chain, &out));
+}
+
+static bool matrix_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
     const hdi_tensor *b = p->b.tensor;
     if (is_exact(p) || !caps->matrix_f16 || !caps->f16_arithmetic || !caps->memory_model) return false;
     if (caps->subgroup != 32 && !caps->subgroup_control) return false;
     if (b->dtype == HD_F32) return false; /* f16 would miss the bound of f32 (docs/ops.md) */
-    if (p->m <= (nth ? 1 : FEW_ROWS) || p->k < 16 || most_invocations(caps) < 256) return false;
-    if (nth && (tile >= HDI_COUNT(matrix_tiles) || !matrix_tile_fits(p, caps, tile, parts))) return false;
+    if (p->m <= 1 || p->k < 16 || most_invocations(caps) < 256) return false;
+    /* Lines of a tile are HDI_MM_DEPTH halves and 8 more apart. */
+    if ((uint64_t)(c->tile_m + c->tile_n) * 2 * (HDI_MM_DEPTH + 8) > caps->shared_bytes || !parts_fit(p, c->parts)) return false;
     c->subgroup = 32;
+    c->workgroup = 32 * (c->tile_m / c->part_m) * (c->tile_n / c->part_n);
     c->because = "many rows of A beside narrow weights: matrix units, sums in f32";
     /* What many tiles would convert is worth a launch that does so once. */
     c->halves[0] = p->a.tensor->dtype != HD_F16 && p->m >= 256 && p->n >= 1024;
-    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && halves_fit(p, caps);
-    if (nth) take_matrix_tile(tile, parts, c);
-    else choose_matrix_tile(p, caps, c);
-    return c->parts != 0;
+    c->halves[1] = hdi_dtype_is_quantised(b->dtype) && p->m > 256 && halves_fit(p);
+    return true;
+}
+
+/* Rounds of workgroups over the device's units, each as long as its tile is large and its part deep, and the sum of the parts
+ * behind them. */
+static uint64_t matrix_cost(const product *p, const hdi_kernel_option *o) {
+    const uint64_t units = HDI_MAX(p->request->caps->compute_units, 1), sums = p->batch * p->m * p->n, area = (uint64_t)o->tile_m * o->tile_n;
+    const uint64_t rounds = hdi_divide_up(tiles_of(p, o->tile_m, o->tile_n) * o->parts, units);
+    if (p->m <= FEW_ROWS) return NEVER;
+    return rounds * area * (hdi_divide_up(p->k, o->parts) + START_DEPTH) * 100 / o->rate +
+           (o->parts > 1 ? LAUNCH_WORK + SUM_WORK * sums * (o->parts + 1u) : 0);
 }
 
 /* ---- matrix units of a whole workgroup ---- */
 
-/* Both operands as halves, as for matrix units; nothing is fused. The largest tile that leaves no unit idle, else the smallest. */
-static bool choose_tensor(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    enum { WORKGROUP = 256, LEAST_SIDE = 64, UNIT = 8 };
-    static const struct { uint32_t tile_m, tile_n; } tiles[] = { { 128, 256 }, { 128, 128 }, { 64, 64 } };
+/* Both operands as halves, as for matrix units; nothing is fused. */
+static bool tensor_fits(const product *p, config *c) {
+    enum { LEAST_SIDE = 64, UNIT = 8 };
+    const hdi_caps *caps = p->request->caps;
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
-    uint32_t tile = nth ? nth - 1 : 0;
-    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_storage || !caps->f16_arithmetic || !caps->memory_model || most_invocations(caps) < WORKGROUP) return false;
-    if (p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->type == HD_BF16 || p->request->chain || tile >= HDI_COUNT(tiles)) return false;
+    if (is_exact(p) || !caps->matrix_workgroup || !caps->f16_storage || !caps->f16_arithmetic || !caps->memory_model) return false;
+    if (most_invocations(caps) < c->workgroup || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE) return false;
+    if (p->type == HD_BF16 || p->request->chain) return false;
     c->halves[0] = a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
     const bool a_fits = c->halves[0] ? p->k % UNIT == 0 && !(p->request->attrs->ints[0] & HD_TRANSPOSE_A) : p->a.wide;
-    const bool b_fits = c->halves[1] ? halves_fit(p, caps) : b == HD_F16 && p->b.wide;
-    if (!a_fits || !b_fits) return false;
-    while (!nth && tile + 1 < HDI_COUNT(tiles) && tiles_of(p, tiles[tile].tile_m, tiles[tile].tile_n) < caps->compute_units) tile++;
-    c->tile_m = tiles[tile].tile_m;
-    c->tile_n = tiles[tile].tile_n;
-    c->workgroup = WORKGROUP;
+    const bool b_fits = c->halves[1] ? halves_fit(p) : b == HD_F16 && p->b.wide;
     c->because = "many rows of A beside halves: matrix units of a whole workgroup, tiles straight from memory";
-    return true;
+    return a_fits && b_fits;
+}
+
+/* The largest tile that leaves no unit idle, else the smallest. */
+static uint64_t tensor_cost(const product *p, const hdi_kernel_option *o) {
+    return is_last(o) || tiles_of(p, o->tile_m, o->tile_n) >= p->request->caps->compute_units ? 0 : NEVER;
 }
 
 /* ---- the device's own library ---- */
@@ -246,17 +269,19 @@ static bool is_plain(const side *s, uint64_t lines, uint64_t depths) {
 }
 
 /* Both operands of one float type, or floats beside weights that are made f16 first, as for matrix units. */
-static bool choose_library(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
+static bool library_fits(const product *p, config *c) {
     enum { LEAST_SIDE = 16, LEAST_WORK = 1 << 21, UNIT = 8 };
+    const hdi_caps *caps = p->request->caps;
     const hd_dtype a = p->a.tensor->dtype, b = p->b.tensor->dtype;
     hdi_chain chain;
     hdi_tensor out;
-    if (nth || is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE || p->batch * p->m * p->n * p->k < LEAST_WORK) return false;
-    if (p->lengths[0] > 1 || p->lengths[1] > 1 || p->batch * p->m * p->n > INT32_MAX) return false;
+    if (is_exact(p) || !caps->product_library || p->m < LEAST_SIDE || p->n < LEAST_SIDE || p->k < LEAST_SIDE) return false;
+    if (p->batch * p->m * p->n * p->k < LEAST_WORK || p->batch * p->m * p->n > INT32_MAX) return false;
+    if (p->lengths[0] > 1 || p->lengths[1] > 1) return false;
     c->halves[0] = a != b && a != HD_F16;
     c->halves[1] = hdi_dtype_is_quantised(b);
     if (a != b && a != HD_F16 && a != HD_F32) return false;
-    if (a != b && b != HD_F16 && !(c->halves[1] && halves_fit(p, caps))) return false;
+    if (a != b && b != HD_F16 && !(c->halves[1] && halves_fit(p))) return false;
     if (!c->halves[0] && !is_plain(&p->a, p->m, p->k)) return false;
     if (!c->halves[1] && !is_plain(&p->b, p->n, p->k)) return false;
     if (b != HD_F32 && (p->n % UNIT != 0 || p->k % UNIT != 0)) return false; /* of narrow types it takes whole vectors */
@@ -265,166 +290,154 @@ static bool choose_library(const product *p, const hdi_caps *caps, uint32_t nth,
     return !p->request->chain || chain_of_parts(p, 1, 0, &chain, &out);
 }
 
-/* ---- vector and tiled forms ---- */
+/* ---- tiles ---- */
 
-static bool choose_vector(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    static const uint32_t native[] = { 32, 64, 128, 256 };
-    static const struct { uint32_t workgroup, columns; } others[] = { { 64, 2 }, { 64, 4 }, { 64, 8 }, { 128, 4 }, { 128, 8 }, { 128, 32 }, { 256, 8 }, { 256, 32 }, { 256, 64 } };
-    if (p->m > FEW_ROWS || nth > (caps->native_kernels ? HDI_COUNT(native) : HDI_COUNT(others))) return false;
-    c->tile_m = (uint32_t)p->m;
-    c->because = is_exact(p) ? "few rows of A: blocks along K side by side, added in order"
-                             : "few rows of A: each weight is read once for all of them";
-    if (caps->native_kernels) {
-        const uint64_t each = hdi_divide_up(p->n * p->batch, 8 * HDI_MAX(caps->threads, 1));
-        c->tile_n = nth ? native[nth - 1] : (uint32_t)HDI_MIN(HDI_MAX((each + 31) / 32 * 32, 32), 256);
-        const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n) : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
-        c->scratch_bytes = (uint32_t)bytes;
-        const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
-        return bytes <= UINT32_MAX && (is_exact(p) || columns);
-    }
-    c->tile_n = nth ? others[nth - 1].columns : p->b.along_k ? 4 : 32;
-    c->workgroup = nth ? others[nth - 1].workgroup : p->b.along_k ? 64 : 128;
-    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 4 * c->tile_m * (c->workgroup + c->tile_n);
-}
-
-static bool choose_amx(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    const bool columns = p->b.depth == 1 && p->b.line % hdi_dtype(p->b.tensor->dtype).block_elements == 0;
+static bool amx_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
     const hdi_variant packs = { HDI_MODULE_PACK_BF16, false, UINT64_C(1) << p->a.tensor->dtype };
-    if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH ||
-        p->b.tensor->dtype == HD_F32 || !columns) return false;
+    if (is_exact(p) || !caps->matrix_bf16 || hdi_variant_is_wrong(caps, packs) || p->b.tensor->dtype == HD_F32) return false;
+    if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
-    c->tile_n = nth ? HDCPU_AMX_TILE_N >> (nth - 1) : HDCPU_AMX_TILE_N;
-    if (c->tile_n < 32) return false;
-    while (!nth && c->tile_n > 32 && tiles_of(p, c->tile_m, c->tile_n) < 4 * HDI_MAX(caps->threads, 1)) c->tile_n /= 2;
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
     c->packs = true;
     c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
     return true;
 }
 
-static bool choose_native_tile(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    static const struct { uint32_t tile_m, tile_n; } others[] = { { 192, 512 }, { 192, 256 }, { 96, 512 }, { 96, 256 }, { 48, 256 }, { 48, 128 }, { 24, 128 }, { 24, 64 } };
-    const uint64_t wanted = 4 * HDI_MAX(caps->threads, 1);
-    if (nth > HDI_COUNT(others)) return false;
-    c->tile_m = nth ? others[nth - 1].tile_m : 192;
-    c->tile_n = nth ? others[nth - 1].tile_n : 512;
-    while (!nth && tiles_of(p, c->tile_m, c->tile_n) < wanted && (c->tile_m > 24 || c->tile_n > 64)) {
-        if (c->tile_n > 64 && (c->tile_m == 24 || c->tile_n >= 2 * c->tile_m)) c->tile_n /= 2;
-        else c->tile_m /= 2;
-    }
+/* Work for all threads, a few times over: so for the tiles that follow. */
+static bool fills_threads(const product *p, uint64_t tile_m, uint64_t tile_n) {
+    return tiles_of(p, tile_m, tile_n) >= 4 * HDI_MAX(p->request->caps->threads, 1);
+}
+
+static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
+    return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_AMX_TILE_M), o->tile_n) ? 0 : NEVER;
+}
+
+static bool native_tile_fits(const product *p, config *c) {
     const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n) : hdcpu_fast_scratch_bytes(c->tile_m, c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
     c->because = is_exact(p) ? "tiles summed in the order that every device shares" : "tiles packed for the vector units";
     return bytes <= UINT32_MAX;
 }
 
-static bool choose_tile(const product *p, const hdi_caps *caps, uint32_t nth, choice *c) {
-    static const struct { uint32_t tile, part, workgroup; const char *because; } tiles[] = {
-        { 128, 8, 256, "large: tiles of 128 x 128" },
-        { 64, 4, 256, "tiles of 64 x 64" },
-        { 32, 4, 64, "tiles of 32 x 32: more would leave the device idle, or do not fit" },
-        { 16, 2, 64, "small: tiles of 16 x 16" },
-    };
-    if (caps->native_kernels) return choose_native_tile(p, caps, nth, c);
-    if (nth > HDI_COUNT(tiles)) return false;
-    for (uint32_t i = 0; i < HDI_COUNT(tiles); i++) {
-        const uint32_t tile = tiles[i].tile;
-        const bool last = i + 1 == HDI_COUNT(tiles);
-        if (most_invocations(caps) < tiles[i].workgroup || caps->shared_bytes < 2 * 16 * 4 * (tile + 4)) continue;
-        if (nth && p->m <= FEW_ROWS && tile > 32) return false;
-        if (nth ? i + 1 != nth : !last && (tiles_of(p, tile, tile) < 2 * caps->compute_units || 2 * HDI_MIN(p->m, p->n) <= tile)) continue;
-        c->tile_m = c->tile_n = tile;
-        c->part_m = c->part_n = tiles[i].part;
-        c->workgroup = tiles[i].workgroup;
-        c->because = tiles[i].because;
-        return true;
-    }
-    return false;
+/* Very wide tiles are only for those who measure. */
+static uint64_t native_tile_cost(const product *p, const hdi_kernel_option *o) {
+    return o->tile_n <= 3 * o->tile_m && (is_last(o) || fills_threads(p, o->tile_m, o->tile_n)) ? 0 : NEVER;
 }
 
-/* The first that fits is taken. A native device has C forms of some; some make a norm and a pair. */
+static bool tile_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    c->because = c->tile_n == 128 ? "large: tiles of 128 x 128" : c->tile_n == 64 ? "tiles of 64 x 64"
+               : c->tile_n == 32 ? "tiles of 32 x 32: more would leave the device idle, or do not fit" : "small: tiles of 16 x 16";
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 2 * 16 * 4 * (c->tile_n + 4) &&
+           (p->m > FEW_ROWS || c->tile_n <= 16); /* few rows fill no larger one */
+}
+
+static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
+    const bool too_large = 2 * HDI_MIN(p->m, p->n) <= o->tile_n;
+    return is_last(o) || (!too_large && tiles_of(p, o->tile_n, o->tile_n) >= 2 * p->request->caps->compute_units) ? 0 : NEVER;
+}
+
+/* ---- choice ---- */
+
+/* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair. */
 static const struct {
     hdi_module_id module;
     bool native, merges;
-    bool (*choose)(const product *p, const hdi_caps *caps, uint32_t nth, choice *out_choice);
-    const char *name;
-} rows[] = {
-    { HDI_MODULE_MATVEC_DOT,      false, true,  choose_vector_dot, "dot" },
-    { HDI_MODULE_MATVEC_SUBGROUP, false, true,  choose_vector_subgroup, "subgroup" },
-    { HDI_MODULE_MATMUL_LIBRARY,  false, false, choose_library, "library" },
-    { HDI_MODULE_MATMUL_MATRIX,   false, false, choose_matrix, "matrix" },
-    { HDI_MODULE_MATMUL_TENSOR,   false, false, choose_tensor, "tensor" }, /* slower on an H200: where measured to be faster */
-    { HDI_MODULE_MATVEC,          true,  false, choose_vector, "vector" },
-    { HDI_MODULE_MATMUL_AMX,      true,  false, choose_amx, "amx" },
-    { HDI_MODULE_MATMUL_TILED,    true,  false, choose_tile, "tiled" },
+    bool     (*fits)(const product *p, config *c);
+    uint64_t (*cost)(const product *p, const hdi_kernel_option *option); /* NULL: there is one option */
+} kernels[] = {
+    { HDI_MODULE_MATVEC_DOT,      false, true,  dot_fits, dot_cost },
+    { HDI_MODULE_MATVEC_SUBGROUP, false, true,  subgroup_fits, subgroup_cost },
+    { HDI_MODULE_MATMUL_LIBRARY,  false, false, library_fits, NULL },
+    { HDI_MODULE_MATMUL_MATRIX,   false, false, matrix_fits, matrix_cost },
+    { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured to be faster */
+    { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
+    { HDI_MODULE_MATVEC,          true,  false, native_vector_fits, native_vector_cost },
+    { HDI_MODULE_MATMUL_AMX,      true,  false, amx_fits, amx_cost },
+    { HDI_MODULE_MATMUL_TILED,    false, false, tile_fits, tile_cost },
+    { HDI_MODULE_MATMUL_TILED,    true,  false, native_tile_fits, native_tile_cost },
 };
-enum { ROWS = HDI_COUNT(rows), ALTERNATIVES = 19 }; /* of a row, what its rules choose among them */
 
 /* Workgroups along N, M, and the batch with its parts of K. */
-static void grid_of(const product *p, const choice *c, uint64_t out_groups[3]) {
+static void grid_of(const product *p, const config *c, uint64_t out_groups[3]) {
     out_groups[0] = hdi_divide_up(p->n, c->tile_n);
     out_groups[1] = hdi_divide_up(p->m, c->tile_m);
     out_groups[2] = p->batch * HDI_MAX(c->parts, 1);
 }
-static bool grid_fits(const product *p, const choice *c) {
+static bool grid_fits(const product *p, const config *c) {
     const hdi_caps *caps = p->request->caps;
     uint64_t groups[3];
+    if (caps->native_kernels || c->module == HDI_MODULE_MATMUL_LIBRARY) return true;
     grid_of(p, c, groups);
-    return caps->native_kernels || (groups[0] <= caps->max_groups_x && groups[1] <= caps->max_groups_y && groups[2] <= caps->max_groups_z);
+    return groups[0] <= caps->max_groups_x && groups[1] <= caps->max_groups_y && groups[2] <= caps->max_groups_z;
 }
 
-/* What row `row` makes of the product, with its alternative `nth`. */
-static bool choose_row(const product *p, uint32_t row, uint32_t nth, choice *out_choice) {
-    const hdi_caps *caps = p->request->caps;
+/* Is there such a kernel for the device and the request, not known to be wrong? The last one's turn is for hdi_kernels_lower. */
+static bool is_open(const product *p, uint32_t kernel) {
     const bool merged = p->request->a_norm.present || p->request->pair;
-    if ((caps->native_kernels && !rows[row].native) || (merged && !rows[row].merges)) return false;
-    if (row + 1 < ROWS && is_wrong(p, rows[row].module)) return false; /* the last one's turn is for hdi_kernels_lower */
-    *out_choice = (choice){ .module = rows[row].module, .merges = rows[row].merges };
-    return rows[row].choose(p, caps, nth, out_choice);
+    return kernels[kernel].native == (p->request->caps->native_kernels != 0) && (!merged || kernels[kernel].merges) &&
+           (kernels[kernel].module == HDI_MODULE_MATMUL_TILED || !is_wrong(p, kernels[kernel].module));
 }
 
-/* Option 0 is what the first row that fits makes of the product by its rules; then come all rows with all alternatives. */
-static bool choose_option(const product *p, uint32_t option, choice *out_choice) {
-    if (option > 0)
-        return choose_row(p, (option - 1) / ALTERNATIVES, (option - 1) % ALTERNATIVES, out_choice) &&
-            (out_choice->module == HDI_MODULE_MATMUL_LIBRARY || grid_fits(p, out_choice));
-    for (uint32_t row = 0; row < ROWS; row++)
-        if (choose_row(p, row, 0, out_choice)) return true;
+/* What a kernel makes of the product with an option. */
+static bool configure(const product *p, uint32_t kernel, const hdi_kernel_option *o, config *out) {
+    *out = (config){ .option = o, .module = kernels[kernel].module, .merges = kernels[kernel].merges, .tile_m = o->tile_m,
+                     .tile_n = o->tile_n, .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts };
+    return o->native == kernels[kernel].native && kernels[kernel].fits(p, out);
+}
+
+/* What a kernel makes of the product by its rules. */
+static bool apply_rules(const product *p, uint32_t kernel, config *out) {
+    uint64_t least = NEVER;
+    if (!is_open(p, kernel)) return false;
+    for (const hdi_kernel_option *o = NULL; (o = hdi_kernel_option_next(kernels[kernel].module, o));) {
+        config c;
+        const uint64_t cost = kernels[kernel].cost ? kernels[kernel].cost(p, o) : 0;
+        if (cost >= least || !configure(p, kernel, o, &c)) continue;
+        least = cost;
+        *out = c;
+    }
+    return least < NEVER;
+}
+
+static bool apply_all_rules(const product *p, config *out) {
+    for (uint32_t i = 0; i < HDI_COUNT(kernels); i++)
+        if (apply_rules(p, i, out)) return true;
     return false;
 }
 
-static bool name_option(const void *user, uint32_t option, char out[HDI_OPTION_NAME]) {
-    const product *p = user;
-    choice c;
-    if (!choose_option(p, option, &c)) return false;
-    uint32_t row = 0;
-    while (row + 1 < ROWS && rows[row].module != c.module) row++;
-    const char *name = rows[row].name;
-    switch (c.module) {
-    case HDI_MODULE_MATVEC_DOT: snprintf(out, HDI_OPTION_NAME, "%s_s%u_c%u", name, c.tile_n / c.part_n, c.part_n); break;
-    case HDI_MODULE_MATMUL_LIBRARY: snprintf(out, HDI_OPTION_NAME, "%s", name); break;
-    case HDI_MODULE_MATMUL_MATRIX: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u_k%u", name, c.tile_m, c.tile_n, c.parts); break;
-    case HDI_MODULE_MATMUL_AMX: snprintf(out, HDI_OPTION_NAME, "%s_c%u", name, c.tile_n); break;
-    case HDI_MODULE_MATMUL_TENSOR: case HDI_MODULE_MATMUL_TILED: snprintf(out, HDI_OPTION_NAME, "%s_%ux%u", name, c.tile_m, c.tile_n); break;
-    default: snprintf(out, HDI_OPTION_NAME, "%s_w%u_c%u", name, HDI_MAX(c.workgroup, 1), c.tile_n);
-    }
-    return true;
+static bool apply_option(const product *p, const hdi_kernel_option *o, config *out) {
+    config own;
+    uint32_t i = 0;
+    while (i < HDI_COUNT(kernels) && (kernels[i].module != o->module || kernels[i].native != o->native)) i++;
+    if (i == HDI_COUNT(kernels) || !is_open(p, i) || !configure(p, i, o, out) || !grid_fits(p, out)) return false;
+    return !o->by_rules || (apply_rules(p, i, &own) && own.option == o);
 }
 
-static bool take_option(const product *p, uint32_t option, choice *out_choice) {
-    if (!choose_option(p, option, out_choice)) return option > 0 && take_option(p, 0, out_choice);
-    out_choice->nth = option;
-    if (option > 0) out_choice->because = hdi_because_measured, name_option(p, option, out_choice->option);
-    return true;
+static bool option_fits(const void *user, const hdi_kernel_option *o) {
+    config c;
+    return apply_option(user, o, &c);
 }
 
-/* Choices are among the options of the products that models are made of: rows of f32 and weights whose columns lie along K. */
-static bool choose(const product *p, hdi_menus *menus, choice *out_choice) {
-    if (p->a.tensor->dtype != HD_F32 || !p->a.along_k || !p->b.along_k || p->batch != 1) return take_option(p, 0, out_choice);
+/* The option that is chosen by what was measured, or NULL. Such choices are among the options of the products that models are made
+ * of: rows of f32 and weights whose columns lie along K. */
+static const hdi_kernel_option *measured_option(const product *p, hdi_offer *offer) {
+    if (p->a.tensor->dtype != HD_F32 || !p->a.along_k || !p->b.along_k || p->batch != 1) return NULL;
     const bool merged = p->request->a_norm.present || p->request->pair;
-    const hdi_class_family family = merged ? HDI_CLASS_MERGED : p->m <= FEW_ROWS ? HDI_CLASS_MATVEC : HDI_CLASS_MATMUL;
-    const hdi_class class = hdi_class_of(family, p->b.tensor->dtype, p->m, p->n * p->k);
-    return take_option(p, hdi_option_choose(p->request, menus, class, 1 + ROWS * ALTERNATIVES, name_option, p), out_choice);
+    const hdi_class_kind kind = merged ? HDI_CLASS_MERGED : p->m <= FEW_ROWS ? HDI_CLASS_MATVEC : HDI_CLASS_MATMUL;
+    const hdi_class class = hdi_class_of(kind, p->b.tensor->dtype, p->m, p->n * p->k);
+    config c;
+    const hdi_kernel_option *own = apply_all_rules(p, &c) ? c.option : NULL;
+    const hdi_kernel_option *option = hdi_kernel_option_choose(p->request, class, own, option_fits, p, offer);
+    return option == own ? NULL : option;
+}
+
+/* `option` NULL, or one that does not fit: what the rules choose. */
+static bool take_option(const product *p, const hdi_kernel_option *option, config *out) {
+    if (!option || !apply_option(p, option, out)) return apply_all_rules(p, out);
+    out->measured = true;
+    return true;
 }
 
 /* ---- launch ---- */
@@ -454,6 +467,11 @@ static hd_status check(const product *p, hd_error *error) {
             return hdi_fail(error, HD_STATUS_INTERNAL, "operand %d begins inside of a block", i);
     }
     return HD_OK;
+}
+
+static hd_status read_product(const hdi_request *request, product *out, hd_error *error) {
+    const hd_status status = hdi_product_read(request, out, error);
+    return status ? status : check(out, error);
 }
 
 static uint64_t side_bytes(const product *p, const side *s, uint64_t lines) {
@@ -525,7 +543,7 @@ static hd_status launch_packing(const product *p, hdi_lowering *lowering, hdi_te
     return HD_OK;
 }
 
-static hd_status launch_product(const product *p, const choice *c, const hdi_tensor *a, hdi_lowering *lowering, hd_error *error) {
+static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, hdi_lowering *lowering, hd_error *error) {
     uint64_t groups[3];
     grid_of(p, c, groups);
     if (!grid_fits(p, c))
@@ -569,14 +587,14 @@ static hd_status launch_product(const product *p, const choice *c, const hdi_ten
     for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
     launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
     launch->because = c->because;
-    memcpy(launch->option, c->option, sizeof launch->option);
+    launch->option = c->measured ? c->option->id : 0;
     return HD_OK;
 }
 
 bool hdi_matmul_fits(const hdi_request *request) {
     product p;
-    choice c;
-    return hdi_product_read(request, &p, NULL) == HD_OK && check(&p, NULL) == HD_OK && choose(&p, NULL, &c);
+    config c;
+    return read_product(request, &p, NULL) == HD_OK && apply_all_rules(&p, &c);
 }
 
 /* What `partial` holds of the product, as chain_of_parts has it, and the chain behind it. */
@@ -584,12 +602,11 @@ static hd_status launch_chain(const product *p, uint32_t parts, const hdi_tensor
     hdi_chain chain;
     hdi_tensor out;
     if (!chain_of_parts(p, parts, partial->storage, &chain, &out)) return hdi_fail(error, HD_STATUS_INTERNAL, "what follows a product does not fit a chain");
-    const hdi_request request = { .op = HDI_OP_COPY, .attrs = p->request->attrs, .out = out, .chain = &chain, .caps = p->request->caps, .math = p->request->math };
-    return hdi_lower_elementwise(&request, lowering, error);
+    return hdi_rows_chain(p->request, &chain, &out, lowering, error);
 }
 
 /* The product in parts of K, then their sum. */
-static hd_status launch_parts(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
+static hd_status launch_parts(const product *p, const config *c, hdi_lowering *lowering, hd_error *error) {
     hdi_request request = *p->request;
     product bare = *p;
     hdi_tensor partial;
@@ -605,7 +622,7 @@ static hd_status launch_parts(const product *p, const choice *c, hdi_lowering *l
 }
 
 /* One call of the device's library, with memory for it to work in, and the chain behind it. */
-static hd_status launch_library(const product *p, const choice *c, hdi_lowering *lowering, hd_error *error) {
+static hd_status launch_library(const product *p, const config *c, hdi_lowering *lowering, hd_error *error) {
     enum { WORKSPACE_BYTES = 32 << 20 }; /* what the makers of cuBLASLt advise for their newest devices */
     hdi_tensor out = p->request->out, workspace;
     hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE(WORKSPACE_BYTES), &workspace, error);
@@ -639,7 +656,7 @@ static hd_status launch_library(const product *p, const choice *c, hdi_lowering 
     launch->flops = 2 * p->batch * p->m * p->n * p->k;
     launch->bytes = side_bytes(p, &p->a, p->m) + side_bytes(p, &p->b, p->n) + hd_tensor_bytes(out.dtype, out.shape);
     launch->because = c->because;
-    memcpy(launch->option, c->option, sizeof launch->option);
+    launch->option = c->measured ? c->option->id : 0;
     return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
 }
 
@@ -650,8 +667,7 @@ static hd_status floats_as_halves(const hdi_request *request, const hdi_tensor *
                               .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
     const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
     if (status) return status;
-    const hdi_request clip = { .op = HDI_OP_COPY, .attrs = request->attrs, .out = *out_halves, .chain = &chain, .caps = request->caps, .math = request->math };
-    return hdi_lower_elementwise(&clip, lowering, error);
+    return hdi_rows_chain(request, &chain, out_halves, lowering, error);
 }
 
 /* A quantised tensor without gaps as f16, in the order in which it lies. */
@@ -678,32 +694,35 @@ static hd_status codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering,
     return HD_OK;
 }
 
-/* `option`: the one to take, or NULL: choose. */
-static hd_status lower_product(const hdi_request *request, hd_dtype type, const uint32_t *option, hdi_lowering *lowering, hd_error *error) {
-    product p;
-    choice c;
-    hd_status status = hdi_product_read(request, &p, error);
-    if (!status) status = check(&p, error);
-    if (status) return status;
-    p.type = type;
-    if (option ? !take_option(&p, *option, &c) : !choose(&p, lowering->menus, &c))
+static hd_status lower_product(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering, hd_error *error) {
+    const hdi_request *request = p->request;
+    config c;
+    hd_status status = HD_OK;
+    if (!take_option(p, option, &c))
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
     if (c.packs) {
         hdi_tensor packed;
-        status = launch_packing(&p, lowering, &packed, error);
-        return status ? status : launch_product(&p, &c, &packed, lowering, error);
+        status = launch_packing(p, lowering, &packed, error);
+        return status ? status : launch_product(p, &c, &packed, lowering, error);
     }
-    if (!c.halves[0] && !c.halves[1] && c.module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(&p, &c, lowering, error);
-    if (!c.halves[0] && !c.halves[1]) return c.parts > 1 ? launch_parts(&p, &c, lowering, error) : launch_product(&p, &c, p.a.tensor, lowering, error);
+    if (!c.halves[0] && !c.halves[1]) {
+        if (c.module == HDI_MODULE_MATMUL_LIBRARY) return launch_library(p, &c, lowering, error);
+        return c.parts > 1 ? launch_parts(p, &c, lowering, error) : launch_product(p, &c, p->a.tensor, lowering, error);
+    }
     hdi_tensor inputs[] = { request->inputs[0], request->inputs[1] };
-    hdi_request prepared = *request;
-    prepared.inputs = inputs;
+    hdi_request request_of_halves = *request;
+    product halves;
+    request_of_halves.inputs = inputs;
     if (c.halves[0]) status = floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
     if (c.halves[1] && !status) status = codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
-    return status ? status : lower_product(&prepared, type, &c.nth, lowering, error); /* both are f16 now */
+    if (!status) status = read_product(&request_of_halves, &halves, error);
+    halves.type = p->type;
+    return status ? status : lower_product(&halves, c.measured ? c.option : NULL, lowering, error); /* both are f16 now */
 }
 
 hd_status hdi_lower_matmul(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
-    return lower_product(request, request->inputs[0].dtype, NULL, lowering, error);
+    product p;
+    const hd_status status = read_product(request, &p, error);
+    return status ? status : lower_product(&p, measured_option(&p, lowering->offer), lowering, error);
 }

@@ -38,7 +38,7 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     if (inner != 1) {
         launch.groups = hdi_divide_up(outer * inner, hdi_rows_workgroup(request->caps));
         launch.because = "neighbouring columns are read together: an invocation for each";
-    } else if (n <= part) hdi_rows_choose(request, HDI_CLASS_REDUCE, x, outer, n, lowering->menus, &launch);
+    } else if (n <= part) hdi_rows_choose(request, HDI_CLASS_REDUCE, x, outer, n, lowering->offer, &launch);
     if (inner != 1 || n <= part) return hdi_rows_add(request, &launch, lowering, error);
 
     /* A long row: its parts first, then what they came to. */

@@ -23,7 +23,7 @@ static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const 
                                      .spec = { op, (uint32_t)x->dtype }, .spec_count = 2,
                                      .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2, .groups = elements / n,
                                      .flops = 8 * elements, .because = "a workgroup for each row" };
-    hdi_rows_choose(request, HDI_CLASS_SOFTMAX, x, elements / n, n, lowering->menus, &launch);
+    hdi_rows_choose(request, HDI_CLASS_SOFTMAX, x, elements / n, n, lowering->offer, &launch);
     return hdi_rows_add(request, &launch, lowering, error);
 }
 

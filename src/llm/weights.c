@@ -1,0 +1,136 @@
+/* weights.c: finds the tensors that the model's family lists, and checks each against the figures. */
+#include "llm/arch/arch.h"
+#include "llm/i2s.h"
+#include <math.h>
+#include <stdio.h>
+
+static int64_t length_of(const hdl_figures *f, char letter) {
+    const int64_t queries = (int64_t)f->heads * f->head_size, keys = (int64_t)f->kv_heads * f->head_size;
+    switch (letter) {
+    case 'H': return f->hidden;
+    case 'Q': return queries;
+    case 'K': return keys;
+    case 'A': return queries + 2 * keys;
+    case 'D': return f->head_size;
+    case 'F': return f->feed_forward;
+    case 'G': return 2 * (int64_t)f->feed_forward;
+    default: return f->vocabulary;
+    }
+}
+
+/* A factor beside a weight: a tensor of one f32 called "<weight>.scale", as files of ternary models have. */
+static hd_status read_scale(const hd_model *model, const char *weight_name, float *out_scale, hd_error *error) {
+    char name[HDL_WEIGHT_NAME];
+    hdl_gguf_tensor tensor;
+    const size_t stem = strlen(weight_name) - strlen("weight");
+    snprintf(name, sizeof name, "%.*sscale", (int)stem, weight_name);
+    if (!hdl_gguf_find_tensor(model->gguf, name, &tensor)) return HD_OK;
+    if (tensor.type != HDL_GGUF_TYPE_F32 || tensor.bytes != sizeof *out_scale)
+        return hdl_fail(error, HD_STATUS_SHAPE, "%s is not one f32", name);
+    hd_status status = hdl_gguf_read(model->gguf, &tensor, 0, sizeof *out_scale, out_scale, error);
+    if (!status && !isfinite(*out_scale)) status = hdl_fail(error, HD_STATUS_PARSE, "%s is no number", name);
+    return status;
+}
+
+/* The factor that an i2_s tensor carries behind its codes. */
+static hd_status read_own_scale(const hd_model *model, hdl_weight *w, hd_error *error) {
+    const uint64_t tail = hdl_gguf_type_info(HDL_GGUF_TYPE_I2_S).tail_bytes;
+    hd_status status = hdl_gguf_read(model->gguf, &w->tensor, w->tensor.bytes - tail, sizeof w->scale, &w->scale,
+                                     error);
+    char quoted[HDL_QUOTE];
+    if (!status && !isfinite(w->scale))
+        status = hdl_fail(error, HD_STATUS_PARSE, "the scale of %s is no number", hdl_quote(w->tensor.name, quoted));
+    return status;
+}
+
+static hd_status find_weight(hd_model *model, uint32_t layer, hdl_weight *w, hd_error *error) {
+    const hdl_tensor_row *row = w->row;
+    const bool matrix = row->columns != 0, is_table = row->where == HDL_EMBED;
+    const hdl_figures *f = &model->figures;
+    char name[HDL_WEIGHT_NAME];
+    hdl_gguf_tensor tensor;
+    hdl_weight_name(layer, row, name);
+    if (row->optional && !hdl_gguf_find_tensor(model->gguf, name, &tensor)) return HD_OK;
+    const int64_t rows = length_of(f, row->rows);
+    w->shape = matrix ? HD_SHAPE(rows, length_of(f, row->columns)) : HD_SHAPE(rows);
+    const hd_status status = hdl_gguf_need_tensor(model->gguf, name, w->shape, &w->tensor, error);
+    if (status) return status;
+    const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
+    w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
+    const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
+    if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain) ||
+        (is_i2s && is_table))
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
+                        hdl_gguf_type_info(w->tensor.type).name);
+    w->present = true;
+    w->scale = 1;
+    if (!matrix || is_table) return HD_OK;
+    return is_i2s ? read_own_scale(model, w, error) : read_scale(model, name, &w->scale, error);
+}
+
+hd_status hdl_weights_find(hd_model *model, hd_error *error) {
+    const hdl_tensor_row *rows = model->arch->tensors;
+    const uint32_t layers = model->figures.layers;
+    uint32_t outside = 0;
+    while (rows[model->layer_weights].where == HDL_LAYER) model->layer_weights++;
+    while (rows[model->layer_weights + outside].name) outside++;
+    model->weight_count = layers * model->layer_weights + outside;
+    model->weights = hdl_alloc(&model->allocator, model->weight_count * sizeof *model->weights);
+    if (!model->weights)
+        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u weights", model->weight_count);
+    hd_status status = HD_OK;
+    const uint32_t each = model->layer_weights;
+    for (uint32_t i = 0; i < model->weight_count && !status; i++) {
+        const uint32_t layer = i / each, within = i % each;
+        model->weights[i].row = &rows[layer < layers ? within : i - layers * each + each];
+        status = find_weight(model, layer, &model->weights[i], error);
+    }
+    return status;
+}
+
+void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]) {
+    if (row->where != HDL_LAYER) snprintf(out, HDL_WEIGHT_NAME, "%s", row->name);
+    else if (layer == HDL_NO_LAYER) snprintf(out, HDL_WEIGHT_NAME, "blk.%s", row->name);
+    else snprintf(out, HDL_WEIGHT_NAME, "blk.%u.%s", layer, row->name);
+}
+
+void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]) {
+    const char *what = values ? "values" : "keys";
+    if (layer == HDL_NO_LAYER) snprintf(out, HDL_CACHE_NAME, "%s", what);
+    else snprintf(out, HDL_CACHE_NAME, "%s.%u", what, layer);
+}
+
+const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const char *name) {
+    static const hdl_tensor_row no_row = { .name = "?" };
+    static const hdl_weight none = { .row = &no_row };
+    const uint32_t outside = model->figures.layers * model->layer_weights;
+    for (uint32_t i = 0; i < model->layer_weights; i++)
+        if (strcmp(model->weights[i].row->name, name) == 0) return &model->weights[layer * model->layer_weights + i];
+    for (uint32_t i = outside; i < model->weight_count; i++)
+        if (strcmp(model->weights[i].row->name, name) == 0) return &model->weights[i];
+    return &none;
+}
+
+uint64_t hdl_weight_bytes(const hdl_weight *weight) {
+    return weight->present ? hd_tensor_bytes(weight->dtype, weight->shape) : 0;
+}
+
+bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
+    const hdl_weight *w = &model->weights[index];
+    if (!w->present) return false;
+    const uint32_t layer = index / model->layer_weights;
+    if (w->row->where == HDL_LAYER) return layer >= part.first_layer && layer < part.first_layer + part.layer_count;
+    if (w->row->where == HDL_HEAD) return part.heads;
+    if (part.embeds) return true;
+    const bool tied = !hdl_weight_of(model, 0, "output.weight")->present;
+    return part.heads && tied && strcmp(w->row->name, "token_embd.weight") == 0;
+}
+
+bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b) {
+    for (uint32_t i = 0; i < model->layer_weights; i++) {
+        const hdl_weight *x = &model->weights[a * model->layer_weights + i],
+                         *y = &model->weights[b * model->layer_weights + i];
+        if (x->present != y->present || x->dtype != y->dtype || x->scale != y->scale) return false;
+    }
+    return true;
+}
