@@ -1,8 +1,8 @@
-/* test_route.c: figures are found again from invented samples, with noise and outliers; tuning files keep them, and refuse what
+/* test_facts.c: figures are found again from invented samples, with noise and outliers; tuning files keep them, and refuse what
  * is not well formed line by line. */
 #define _POSIX_C_SOURCE 200809L
 #include "program_cases.h"
-#include "route/route.h"
+#include "facts/facts.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void assert_near(double got, double wanted, double share) {
 static size_t invent(const hdi_figure *truth, double submit_ns, double share, hdi_sample *out, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const double n = 16 * exp2((double)i / 3), kernels = i % 4 == 0 ? 8 : 1;
-        out[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
+        out[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_MATMUL, HDI_WIDTH_HALF, kernels, kernels * 2 * n * n * n, kernels * 6 * n * n, 0 };
         out[i].ns = (submit_ns + kernels * truth->fixed_ns + out[i].flops * truth->ns_per_flop + out[i].bytes * truth->ns_per_byte) * noise(share);
     }
     return count;
@@ -74,7 +74,7 @@ static void parts_are_never_negative(void **state) {
     double none = 0;
     for (size_t i = 0; i < 12; i++) {
         const double n = exp2((double)(10 + i));
-        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_ELEMENTWISE, HDI_WIDTH_WORD, 1, n, 12 * n, 0.5 * n };
     }
     assert_true(hdi_fit(samples, 12, &none, &found));
     assert_true(found.fixed_ns >= 0 && found.ns_per_flop >= 0 && found.ns_per_byte >= 0);
@@ -134,7 +134,7 @@ static void a_curve_tells_short_sizes_apart(void **state) {
     double none = 0;
     for (size_t i = 0; i < 12; i++) {
         const double bytes = exp2(12 + (double)i);
-        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 10000 + 1e-4 * bytes + (i > 4 && i < 8 ? 9000 : 0) };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 10000 + 1e-4 * bytes + (i > 4 && i < 8 ? 9000 : 0) };
     }
     assert_true(hdi_fit(samples, 12, &none, &found));
     hdi_fit_curve(samples, 12, none, &found);
@@ -149,7 +149,7 @@ static void a_curve_shows_what_the_line_misses(void **state) {
     double none = 3000, worst_line = 0, worst = 0;
     for (size_t i = 0; i < 60; i++) {
         const double bytes = exp2(10 + (double)(i / 4)), ns = bytes < 40000 ? 200 + 0.02 * bytes : bytes < 3e6 ? 9000 + 0.05 * bytes : 0.2 * bytes;
-        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 3000 + ns * noise(0.05) };
+        samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 3000 + ns * noise(0.05) };
     }
     samples[17].ns *= 10; /* a disturbed one moves no knot */
     assert_true(hdi_fit(samples, 60, &none, &line));
@@ -171,11 +171,18 @@ static void large_sizes_are_not_free(void **state) {
     hdi_sample samples[6];
     hdi_figure found;
     double none = 0;
-    for (size_t i = 0; i < 6; i++) samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_MATMUL, HDI_WIDTH_HALF, 1, 0, exp2(8.0 + 2 * (double)i), 5000 + (i == 5 ? 100 : 0) };
+    for (size_t i = 0; i < 6; i++) samples[i] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_MATMUL, HDI_WIDTH_HALF, 1, 0, exp2(8.0 + 2 * (double)i), 5000 + (i == 5 ? 100 : 0) };
     assert_true(hdi_fit(samples, 6, &none, &found));
     assert_true(found.ns_per_byte > 0);
     hdi_fit_curve(samples, 6, 0, &found);
     assert_true(hdi_figure_ns(&found, 0, 1e9) > 20000);
+}
+
+/* The work as one run. */
+static double alone_ns(const hdi_tuning *t, const hdi_work *work, uint32_t count) {
+    double ns = t->submit.fixed_ns;
+    for (uint32_t i = 0; i < count; i++) ns += hdi_cost_work(t, &work[i]);
+    return ns;
 }
 
 static void submissions_take_less_than_any_run(void **state) {
@@ -184,11 +191,11 @@ static void submissions_take_less_than_any_run(void **state) {
     hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" };
     hdi_tuning_assume(&(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, true, &t);
     size_t count = invent(&truth, 50000, 0.01, samples, 24);
-    for (size_t i = 0; i < 6; i++) samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, 1024, 1000 };
+    for (size_t i = 0; i < 6; i++) samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, 1024, 1000 };
     assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
     assert_true(t.submit.fixed_ns <= 950);
-    const hdi_work copy = { .family = HDI_FAMILY_COPY, .bytes = 1024, .launch = true };
-    assert_near(hdi_cost_alone(&t, &copy, 1), 1000, 0.05);
+    const hdi_work copy = { .kind = HDI_KIND_COPY, .bytes = 1024, .kernels = 1 };
+    assert_near(alone_ns(&t, &copy, 1), 1000, 0.05);
 }
 
 static void a_device_is_fitted(void **state) {
@@ -202,27 +209,27 @@ static void a_device_is_fitted(void **state) {
         const double bytes = exp2((double)(10 + i));
         samples[count++] = (hdi_sample){ .kind = HDI_SAMPLE_UPLOAD, .kernels = 1, .bytes = bytes, .ns = 9000 + 0.1 * bytes };
         samples[count++] = (hdi_sample){ .kind = HDI_SAMPLE_DOWNLOAD, .kernels = 1, .bytes = bytes, .ns = 7000 + 0.2 * bytes };
-        samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
-        samples[count++] = (hdi_sample){ HDI_SAMPLE_UPLOAD, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1.5, 0, 1.5 * bytes, 1.5 * (4000 + 0.3 * bytes) };
-        samples[count++] = (hdi_sample){ HDI_SAMPLE_DOWNLOAD, HDI_FAMILY_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 50000 + 0.2 * bytes };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 30000 + 2000 + 0.01 * bytes };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_UPLOAD, HDI_KIND_COPY, HDI_WIDTH_WORD, 1.5, 0, 1.5 * bytes, 1.5 * (4000 + 0.3 * bytes) };
+        samples[count++] = (hdi_sample){ HDI_SAMPLE_DOWNLOAD, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, bytes, 50000 + 0.2 * bytes };
     }
     assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
     assert_near(t.submit.fixed_ns, 30000, 0.05);
     assert_near(t.upload.fixed_ns, 9000, 0.01);
     assert_near(t.download.ns_per_byte, 0.2, 0.01);
-    assert_near(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_WORD].ns_per_byte, 0.01, 0.3);
-    assert_int_equal(t.ops[HDI_FAMILY_ROPE][HDI_WIDTH_WORD].samples, 0);
-    const hdi_work product = { .family = HDI_FAMILY_MATMUL, .width = HDI_WIDTH_QUANTISED, .flops = 1000000, .bytes = 100000, .launch = true };
-    assert_near(hdi_cost_node(&t, &product), 5000 + 1000 + 5000, 0.05); /* by the type that was measured */
+    assert_near(t.ops[HDI_KIND_COPY][HDI_WIDTH_WORD].ns_per_byte, 0.01, 0.3);
+    assert_int_equal(t.ops[HDI_KIND_ROPE][HDI_WIDTH_WORD].samples, 0);
+    const hdi_work product = { .kind = HDI_KIND_MATMUL, .width = HDI_WIDTH_QUANTISED, .flops = 1000000, .bytes = 100000, .kernels = 1 };
+    assert_near(hdi_cost_work(&t, &product), 5000 + 1000 + 5000, 0.05); /* by the type that was measured */
     assert_near(hdi_cost_transfer(&t.upload, 100000), 19000, 0.01);
     assert_true(hdi_cost_transfer(&t.upload, 0) == 0);
-    const hdi_work copy = { .family = HDI_FAMILY_COPY, .bytes = 100000, .launch = true };
+    const hdi_work copy = { .kind = HDI_KIND_COPY, .bytes = 100000, .kernels = 1 };
     assert_near(hdi_cost_write(&t, &copy, 100000), 34000, 0.01); /* measured for such work; else as values travel */
     assert_near(hdi_cost_read(&t, &copy, 100000), 70000, 0.01);
     assert_near(hdi_cost_write(&t, &product, 100000), 19000, 0.01);
-    assert_near(hdi_cost_write(&t, NULL, 100000), 19000, 0.01);
+    assert_near(hdi_cost_write(&t, &(hdi_work){ 0 }, 100000), 19000, 0.01);
     assert_near(hdi_cost_read(&t, &product, 100000), 27000, 0.01);
-    assert_near(hdi_cost_alone(&t, &product, 1), 41000, 0.05);
+    assert_near(alone_ns(&t, &product, 1), 41000, 0.05);
 }
 
 /* ---- assumptions ---- */
@@ -233,10 +240,10 @@ static double batch_us(const hdi_caps *caps, bool discrete, uint32_t count, uint
     double ns = 0;
     hdi_tuning_assume(caps, discrete, &t);
     for (uint32_t i = 0; i < count; i++) {
-        sums[i] = (hdi_work){ .family = HDI_FAMILY_ELEMENTWISE, .flops = elements, .bytes = 12 * elements, .launch = true };
+        sums[i] = (hdi_work){ .kind = HDI_KIND_ELEMENTWISE, .flops = elements, .bytes = 12 * elements, .kernels = 1 };
         ns += 2 * hdi_cost_write(&t, &sums[i], 4 * elements) + hdi_cost_read(&t, &sums[i], 4 * elements);
     }
-    return (ns + hdi_cost_alone(&t, sums, count)) / 1000;
+    return (ns + alone_ns(&t, sums, count)) / 1000;
 }
 
 static void assert_within(double is, double times, double of) {
@@ -283,9 +290,9 @@ static void text_reads_back(void **state) {
     again = t;
     t.submit = (hdi_figure){ .fixed_ns = 12345.5, .samples = 7, .error = 0.25 };
     t.upload = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = 0.125, .samples = 3 };
-    for (int family = 1; family < HDI_FAMILY_COUNT; family++)
+    for (int kind = 1; kind < HDI_KIND_COUNT; kind++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            t.reads[family][width] = t.writes[family][width] = t.ops[family][width] = (hdi_figure){ .fixed_ns = family, .ns_per_flop = family % 2 ? 0 : 0.25, .ns_per_byte = width % 2 ? 0 : 0.5, .error = 0.125, .samples = (uint32_t)(family % 5) };
+            t.reads[kind][width] = t.writes[kind][width] = t.ops[kind][width] = (hdi_figure){ .fixed_ns = kind, .ns_per_flop = kind % 2 ? 0 : 0.25, .ns_per_byte = width % 2 ? 0 : 0.5, .error = 0.125, .samples = (uint32_t)(kind % 5) };
     for (uint32_t i = 0; i < HDI_CURVE_KNOTS; i++) {
         t.ops[1][0].line_ns[i] = 16 << i;
         t.ops[1][0].factor[i] = 1 / (double)(1 << i % 6);
@@ -326,7 +333,7 @@ static void lines_are_refused_one_by_one(void **state) {
         if (parse(text, &t) != 1 || memcmp(&t, &before, sizeof t) != 0) fail_msg("\"%s\" was taken", bad[i]);
     }
     assert_int_equal(parse(HEAD "junk\ncopy half fixed_ns 8 gbytes_s 4 samples 2\r\n\nmore junk\nsubmit fixed_ns 3 samples 1", &t), 2);
-    assert_true(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
+    assert_true(t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
     static const char *const bad_curves[] = {
         "", "1", "1 1 2", "0 1", "-1 1", "nan 1", "inf 1", "1 0", "1 65", "1 0.01", "1 nan", "2 1 2 1", "2 1 1 1", "1 1 x", "1e19 1",
         "1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1 9 1 10 1 11 1 12 1 13 1 14 1 15 1 16 1 17 1",
@@ -334,10 +341,10 @@ static void lines_are_refused_one_by_one(void **state) {
     for (size_t i = 0; i < HDI_COUNT(bad_curves); i++) {
         char text[512];
         snprintf(text, sizeof text, HEAD "copy half fixed_ns 8 samples 2\ncurve copy half %s\n", bad_curves[i]);
-        if (parse(text, &t) != 1 || t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].knots != 0) fail_msg("curve \"%s\" was taken", bad_curves[i]);
+        if (parse(text, &t) != 1 || t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots != 0) fail_msg("curve \"%s\" was taken", bad_curves[i]);
     }
     assert_int_equal(parse(HEAD "copy half fixed_ns 8 samples 2\ncurve copy half 1 1 2 64\ncurve copy half 1 2\n", &t), 1); /* one for each figure */
-    assert_true(t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].knots == 2 && t.ops[HDI_FAMILY_COPY][HDI_WIDTH_HALF].factor[1] == 64);
+    assert_true(t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots == 2 && t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].factor[1] == 64);
     t = before;
     assert_int_equal(parse("heddle tuning 2\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 5);
     assert_int_equal(parse("heddle tuning 1\nmachine another\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 4);
