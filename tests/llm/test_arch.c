@@ -121,8 +121,10 @@ static fixture fused(const fixture *whole, uint32_t window) {
     return out;
 }
 
+/* One model at a time: its file stays until the next one. */
 static hd_status open_fixture(const fixture *f, hd_model **out) {
-    memory_files memory = { .files = { { "m.gguf", f->bytes, f->count } }, .file_count = 1 };
+    static memory_files memory;
+    memory = (memory_files){ .files = { { "m.gguf", f->bytes, f->count } }, .file_count = 1 };
     const hdl_files files = memory_table(&memory);
     return hdl_model_open(context, "m.gguf", NULL, &files, out);
 }
