@@ -94,36 +94,35 @@ static void product(const hdcpu_sgemm *job, uint32_t threads) {
 typedef struct row {
     const char *name;
     int64_t     m, n, k;
-    int         b_transposed, half, packed;
+    int         b_transposed, half;
 } row;
 
 static const row rows[] = {
-    { "512", 512, 512, 512, 0, 0, 0 },
-    { "1024", 1024, 1024, 1024, 0, 0, 0 },
-    { "2048", 2048, 2048, 2048, 0, 0, 0 },
-    { "2048t", 2048, 2048, 2048, 1, 0, 0 },
-    { "2048p", 2048, 2048, 2048, 1, 0, 1 },
-    { "2048h", 2048, 2048, 2048, 1, 1, 0 },
-    { "2047", 2047, 2049, 2051, 0, 0, 0 },
-    { "4096x512x14336", 4096, 512, 14336, 0, 0, 0 },
-    { "512x4096x14336t", 512, 4096, 14336, 1, 0, 0 },
-    { "64x4096x4096t", 64, 4096, 4096, 1, 0, 0 },
-    { "16x4096x4096t", 16, 4096, 4096, 1, 0, 0 },
-    { "4x4096x4096t", 4, 4096, 4096, 1, 0, 0 },
-    { "1x4096x4096t", 1, 4096, 4096, 1, 0, 0 },
-    { "1x4096x4096th", 1, 4096, 4096, 1, 1, 0 },
-    { "1x4096x4096", 1, 4096, 4096, 0, 0, 0 },
-    { "4096x1x4096", 4096, 1, 4096, 0, 0, 0 },
-    { "4x4096x4096", 4, 4096, 4096, 0, 0, 0 },
-    { "4096x8x512", 4096, 8, 512, 0, 0, 0 },
-    { "128", 128, 128, 128, 0, 0, 0 },
-    { "64", 64, 64, 64, 0, 0, 0 },
-    { "33", 33, 33, 33, 0, 0, 0 },
-    { "17", 17, 17, 17, 0, 0, 0 },
-    { "8", 8, 8, 8, 0, 0, 0 },
-    { "4", 4, 4, 4, 0, 0, 0 },
-    { "1x64x64", 1, 64, 64, 0, 0, 0 },
-    { "100x3x50", 100, 3, 50, 0, 0, 0 },
+    { "512", 512, 512, 512, 0, 0 },
+    { "1024", 1024, 1024, 1024, 0, 0 },
+    { "2048", 2048, 2048, 2048, 0, 0 },
+    { "2048t", 2048, 2048, 2048, 1, 0 },
+    { "2048h", 2048, 2048, 2048, 1, 1 },
+    { "2047", 2047, 2049, 2051, 0, 0 },
+    { "4096x512x14336", 4096, 512, 14336, 0, 0 },
+    { "512x4096x14336t", 512, 4096, 14336, 1, 0 },
+    { "64x4096x4096t", 64, 4096, 4096, 1, 0 },
+    { "16x4096x4096t", 16, 4096, 4096, 1, 0 },
+    { "4x4096x4096t", 4, 4096, 4096, 1, 0 },
+    { "1x4096x4096t", 1, 4096, 4096, 1, 0 },
+    { "1x4096x4096th", 1, 4096, 4096, 1, 1 },
+    { "1x4096x4096", 1, 4096, 4096, 0, 0 },
+    { "4096x1x4096", 4096, 1, 4096, 0, 0 },
+    { "4x4096x4096", 4, 4096, 4096, 0, 0 },
+    { "4096x8x512", 4096, 8, 512, 0, 0 },
+    { "128", 128, 128, 128, 0, 0 },
+    { "64", 64, 64, 64, 0, 0 },
+    { "33", 33, 33, 33, 0, 0 },
+    { "17", 17, 17, 17, 0, 0 },
+    { "8", 8, 8, 8, 0, 0 },
+    { "4", 4, 4, 4, 0, 0 },
+    { "1x64x64", 1, 64, 64, 0, 0 },
+    { "100x3x50", 100, 3, 50, 0, 0 },
 };
 
 static int ascending(const void *x, const void *y) {
@@ -207,13 +206,6 @@ static void measure(const row *r, uint32_t threads, int rounds, cblas_sgemm_func
         job.b.data = half, job.b.type = HD_F16;
     for (int i = 0; i < WORKERS_MAX; i++)
         scratch[i] = floats((int64_t)(job.blocking.scratch_bytes / sizeof(float)));
-    float *packed = NULL;
-    if (r->packed) {
-        packed = floats((int64_t)(hdcpu_sgemm_packed_b_bytes(job.blocking.kernels, r->n, r->k) / sizeof(float)));
-        for (int64_t p = 0; p < hdcpu_sgemm_packed_b_panels(job.blocking.kernels, r->n); p++)
-            hdcpu_sgemm_pack_b(&job, p, packed);
-        job.packed_b = packed;
-    }
 
     double flops = 2.0 * (double)r->m * (double)r->n * (double)r->k, rate[3][ROUNDS_MAX] = { { 0 } };
     int    repeat = flops < 2e7 ? (int)(2e7 / flops) + 1 : 1, small = flops < 2e8;
@@ -259,7 +251,7 @@ static void measure(const row *r, uint32_t threads, int rounds, cblas_sgemm_func
     fflush(stdout);
     for (int i = 0; i < WORKERS_MAX; i++)
         free(scratch[i]);
-    free(packed), free(half), free(a), free(b), free(c), free(other);
+    free(half), free(a), free(b), free(c), free(other);
 }
 
 int main(int argc, char **argv) {

@@ -408,7 +408,8 @@ typedef struct hd_kernel_choice {
  *  than 3 % in two measurements, each taken in turn with the default. Existing plans do not change. `heddle tune` calls this.
  *  @param programs borrowed; 1 to 4 programs of operations of one kind that do not depend on each other, such as eight matrix
  *  products. The first program decides the class. Each operation waits for the one before, unless both have the same
- *  first operand; then they run at the same time. Inputs hold random numbers in the range that a name such as "x -1 1" states, else -4 to 4.
+ *  first operand; then they run at the same time. Inputs hold random numbers in the range that a name such as "x -1 1" states,
+ *  else -4 to 4.
  *  @param rounds of the first measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (programs of several classes), LIMIT (too many choices),
  *  OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (it could not be kept), those of hd_plan_create. Any thread. */

@@ -81,7 +81,6 @@ uint32_t hdi_flavour_atomic(hdi_flavour *w, uint32_t inst, uint32_t opcode);
 void hdi_flavour_barrier(hdi_flavour *w, uint32_t inst, uint32_t opcode);
 void hdi_flavour_close_loop(hdi_flavour *w); /* a barrier of the workgroup */
 void hdi_flavour_adders(hdi_flavour *w); /* the functions that `adders` counts on */
-uint32_t hdi_flavour_word(hdi_flavour *w, uint32_t index_id); /* of the words that the kernel is given */
 
 /* ---- flavour_ops.c, flavour_glsl.c ---- */
 bool hdi_flavour_is_alias(const hdi_flavour *w, uint32_t inst); /* gives its operand's very value, types being alike here */

@@ -64,7 +64,7 @@ static void store_as(hdi_flavour *w, const place *at, uint64_t more, uint32_t ty
 
 /* ---- the words that the kernel is given ---- */
 
-uint32_t hdi_flavour_word(hdi_flavour *w, uint32_t index_id) {
+static uint32_t launch_word(hdi_flavour *w, uint32_t index_id) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32), pointer = hdi_flavour_pointer(w, SpvStorageClassFunction, u32);
     const uint32_t to = HDI_FLAVOUR_MAKE(w, SpvOpInBoundsAccessChain, pointer, w->launch, hdi_flavour_u32(w, 0), index_id);
     return HDI_FLAVOUR_MAKE(w, SpvOpLoad, u32, to, SpvMemoryAccessAlignedMask, 4);
@@ -87,9 +87,9 @@ static uint32_t push_number(hdi_flavour *w, const place *at, const hdi_spirv_typ
             w->stop = !hdi_spirv_unsupported(w->m, w->m->defs[at->root].inst,
                                              "an index into push constants of 8 or 16 bits");
     const uint32_t shift = (uint32_t)((at->bytes + more) % 4 * 8), index = offset(w, at, more + 12, 4, 32); /* three words stand in front */
-    uint32_t value = hdi_flavour_word(w, index);
+    uint32_t value = launch_word(w, index);
     if (type->width == 64) {
-        value = join(w, value, hdi_flavour_word(w, HDI_FLAVOUR_MAKE(w, SpvOpIAdd, plain, index, hdi_flavour_u32(w, 1))));
+        value = join(w, value, launch_word(w, HDI_FLAVOUR_MAKE(w, SpvOpIAdd, plain, index, hdi_flavour_u32(w, 1))));
     } else if (type->width < 32) {
         if (shift) value = HDI_FLAVOUR_MAKE(w, SpvOpShiftRightLogical, plain, value, hdi_flavour_u32(w, shift));
         value = hdi_flavour_widen(w, &u32, value, type->width);
@@ -164,7 +164,7 @@ static uint32_t input_axis(hdi_flavour *w, uint32_t builtin, uint32_t axis) {
     const uint32_t u32 = hdi_flavour_scalar(w, 'i', 32);
     if (builtin == SpvBuiltInNumWorkgroups || builtin == SpvBuiltInLocalInvocationId) return input_number(w, builtin, axis);
     const uint32_t group = HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, input_number(w, SpvBuiltInWorkgroupId, axis),
-                                            hdi_flavour_word(w, hdi_flavour_u32(w, axis)));
+                                            launch_word(w, hdi_flavour_u32(w, axis)));
     if (builtin == SpvBuiltInWorkgroupId) return group;
     const uint32_t before = HDI_FLAVOUR_MAKE(w, SpvOpIMul, u32, group, hdi_flavour_u32(w, w->p->printed->info.workgroup[axis]));
     return HDI_FLAVOUR_MAKE(w, SpvOpIAdd, u32, before, input_number(w, SpvBuiltInLocalInvocationId, axis));
@@ -249,8 +249,8 @@ uint32_t hdi_flavour_array_length(hdi_flavour *w, uint32_t inst) {
     if (!find_place(w, def_at(w, words, 3), &at)) return 0;
     uint32_t word = 3 + printed->push_words, array = hdi_spirv_part_type(w->m, at.type, words[4]);
     for (uint32_t i = 0; printed->lengths[i] != hdi_spirv_decor_of(w->m, at.root)->binding; i++) word += 2;
-    const uint32_t low = hdi_flavour_word(w, hdi_flavour_u32(w, word));
-    const uint32_t bytes = join(w, low, hdi_flavour_word(w, hdi_flavour_u32(w, word + 1)));
+    const uint32_t low = launch_word(w, hdi_flavour_u32(w, word));
+    const uint32_t bytes = join(w, low, launch_word(w, hdi_flavour_u32(w, word + 1)));
     const uint32_t rest = HDI_FLAVOUR_MAKE(w, SpvOpISub, u64, bytes,
                                            u64_of(w, hdi_spirv_decor_of(w->m, at.type)->members[words[4]].offset));
     return hdi_flavour_widen(w, &wide,

@@ -19,7 +19,7 @@ bool hdi_spirv_scope_fits(const hdi_spirv_module *m, uint32_t id, bool execution
     return scope >= SpvScopeDevice && scope <= SpvScopeInvocation;
 }
 
-bool hdi_spirv_semantics_fit(const hdi_spirv_module *m, uint32_t id) {
+static bool semantics_fit(const hdi_spirv_module *m, uint32_t id) {
     uint32_t def = hdi_spirv_find(m, id);
     uint64_t bits;
     if (!is_fixed(m, def) || !is_int32(hdi_spirv_type_of(m, def)) || !hdi_spirv_known(m, def, &bits)) return false;
@@ -154,8 +154,8 @@ static bool atomic(hdi_spirv_module *m, uint32_t inst, uint32_t def) {
     if (!fits || (!is_buffer(storage) && storage != SpvStorageClassWorkgroup))
         return hdi_spirv_bad(m, inst, "its pointer does not lead to a number of 32 (or 64) bits in a buffer or shared memory");
     if (opcode != SpvOpAtomicLoad && !hdi_spirv_may_write(m, pointer)) return hdi_spirv_bad(m, inst, "it writes what is read-only");
-    if (!hdi_spirv_scope_fits(m, words[at + 1], false) || !hdi_spirv_semantics_fit(m, words[at + 2]) ||
-        (exchange && !hdi_spirv_semantics_fit(m, words[at + 3])))
+    if (!hdi_spirv_scope_fits(m, words[at + 1], false) || !semantics_fit(m, words[at + 2]) ||
+        (exchange && !semantics_fit(m, words[at + 3])))
         return hdi_spirv_bad(m, inst, "its scope or memory semantics are no constants that fit");
     uint64_t order = 0, unequal = 0;
     hdi_spirv_known(m, hdi_spirv_find(m, words[at + 2]), &order);
@@ -176,7 +176,7 @@ static bool barrier(hdi_spirv_module *m, uint32_t inst) {
     uint32_t at = control ? 2 : 1;
     uint64_t bits = 0, scope = 0;
     bool fits = (!control || hdi_spirv_scope_fits(m, words[1], true)) && hdi_spirv_scope_fits(m, words[at], false) &&
-                hdi_spirv_semantics_fit(m, words[at + 1]) && hdi_spirv_known(m, hdi_spirv_find(m, words[at + 1]), &bits);
+                semantics_fit(m, words[at + 1]) && hdi_spirv_known(m, hdi_spirv_find(m, words[at + 1]), &bits);
     bool order = bits & 0x1E, memory = bits & 0xFC0;
     bool alone = hdi_spirv_known(m, hdi_spirv_find(m, words[at]), &scope) && scope == SpvScopeInvocation;
     if (fits && (order != memory || (alone && order) || (!control && !order))) fits = false;

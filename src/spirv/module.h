@@ -263,12 +263,8 @@ static inline bool hdi_spirv_next(hdi_spirv_operands *o) {
 }
 /* The flag of a decoration that has no value; 0 for any other. */
 uint32_t hdi_spirv_flag_of(uint32_t decoration);
-/* Operand letters of a decoration or execution mode; NULL: outside of the subset. */
-const char *hdi_spirv_decoration_operands(uint32_t decoration);
-const char *hdi_spirv_mode_operands(uint32_t mode);
 
 /* ---- the steps; false: refused, m->status says how ---- */
-bool hdi_spirv_read(hdi_spirv_module *m);
 bool hdi_spirv_read_checked(hdi_spirv_module *m); /* all steps, of a module that was checked before (variant.c) */
 bool hdi_spirv_header(hdi_spirv_module *m); /* read's parts: the words themselves */
 bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end); /* and results, more at each call */
@@ -282,9 +278,8 @@ bool hdi_spirv_typing(hdi_spirv_module *m);
 bool hdi_spirv_typing_rule(hdi_spirv_module *m, uint32_t inst, uint32_t opcode, uint32_t first_word);
 /* The rules of instructions that go through pointers (memory.c); `*out_known` false: it is none of those. */
 bool hdi_spirv_typing_memory(hdi_spirv_module *m, uint32_t inst, uint32_t def, bool *out_known);
-/* A scope or a set of memory semantics; `execution`: the scope of who waits. */
+/* Is it a scope that is taken? `execution`: the scope of a barrier, else of memory. */
 bool hdi_spirv_scope_fits(const hdi_spirv_module *m, uint32_t id, bool execution);
-bool hdi_spirv_semantics_fit(const hdi_spirv_module *m, uint32_t id);
 /* May the pointer be written through? */
 bool hdi_spirv_may_write(const hdi_spirv_module *m, uint32_t pointer);
 /* The constant's value, in declare.c's order (constant.c). */

@@ -147,7 +147,6 @@ uint64_t hdi_spirv_part_offset(const hdi_spirv_module *m, hdi_spirv_place *at, u
 void hdi_spirv_put(hdi_spirv_printer *p, const char *format, ...);
 void hdi_spirv_add(hdi_spirv_printer *p, const char *bytes, size_t count); /* as they are */
 void hdi_spirv_line(hdi_spirv_printer *p); /* begins one: indentation */
-bool hdi_spirv_stop(hdi_spirv_printer *p); /* false, and nothing more is printed */
 /* "u32 v12", "var v12: u32": a variable's name is a letter and a number. */
 void hdi_spirv_put_declared(hdi_spirv_printer *p, uint32_t type, char letter, uint32_t number);
 /* A value of the type, from its parts that stand in between with commas. */
@@ -157,7 +156,6 @@ void hdi_spirv_close_value(hdi_spirv_printer *p, uint32_t type);
 void hdi_spirv_put_component(hdi_spirv_printer *p, uint32_t def, uint32_t i);
 void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type, bool as_signed); /* u32, i32, f32 ... */
 void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type);
-void hdi_spirv_put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uint64_t bits);
 void hdi_spirv_find_types(hdi_spirv_printer *p); /* the types that declared types are made of; then they can be printed */
 void hdi_spirv_put_types(hdi_spirv_printer *p);
 static inline void hdi_spirv_use_part(hdi_spirv_printer *p, hdi_spirv_part part) { p->parts |= 1u << part; }

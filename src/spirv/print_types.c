@@ -3,7 +3,7 @@
 
 /* ---- text ---- */
 
-bool hdi_spirv_stop(hdi_spirv_printer *p) {
+static bool stop(hdi_spirv_printer *p) {
     p->stop = true;
     return false;
 }
@@ -19,7 +19,7 @@ static bool make_room(hdi_spirv_printer *p, size_t count) {
     } else {
         return true;
     }
-    return hdi_spirv_stop(p);
+    return stop(p);
 }
 
 void hdi_spirv_add(hdi_spirv_printer *p, const char *bytes, size_t count) {
@@ -99,7 +99,7 @@ void hdi_spirv_put_scalar_name(hdi_spirv_printer *p, const hdi_spirv_type *type,
     if (type->kind == 'f' && type->width == 16) hdi_spirv_use_part(p, HDI_SPIRV_PART_HALF);
     if (hdi_spirv_is_wgsl(p)) { /* narrow numbers are words; halves among them */
         if (type->width == 64)
-            hdi_spirv_stop(p),
+            stop(p),
                 hdi_spirv_unsupported(p->m, HDI_SPIRV_NONE, "numbers of 64 bits, which WGSL does not have");
         hdi_spirv_put(p, as_signed ? "i32" : type->kind == 'f' && type->width == 32 ? "f32" : "u32");
         return;
@@ -163,7 +163,7 @@ static void put_float(hdi_spirv_printer *p, uint64_t bits, uint32_t width) {
     if (negative) hdi_spirv_put(p, ")");
 }
 
-void hdi_spirv_put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uint64_t bits) {
+static void put_literal(hdi_spirv_printer *p, const hdi_spirv_type *type, uint64_t bits) {
     if (type->kind == 'b') {
         hdi_spirv_put(p, bits ? "true" : "false");
     } else if (type->kind == 'f' && type->width != 16) {
@@ -193,11 +193,11 @@ void hdi_spirv_put_zero(hdi_spirv_printer *p, uint32_t type_def) {
         hdi_spirv_put(p, "%n(", type_def);
         for (uint32_t i = 0; i < type->count; i++) {
             if (i) hdi_spirv_put(p, ", ");
-            hdi_spirv_put_literal(p, hdi_spirv_type_at(p->m, type->element), 0);
+            put_literal(p, hdi_spirv_type_at(p->m, type->element), 0);
         }
         hdi_spirv_put(p, ")");
     } else if (hdi_spirv_is_plain(type)) {
-        hdi_spirv_put_literal(p, type, 0);
+        put_literal(p, type, 0);
     } else {
         hdi_spirv_put(p, hdi_spirv_is_wgsl(p) ? "%t()" : "ZERO(%t)", type_def);
     }
@@ -219,7 +219,7 @@ static void put_value(hdi_spirv_printer *p, uint32_t def) {
     uint32_t opcode = hdi_spirv_def_opcode(p->m, def);
     bool scalar = hdi_spirv_is_plain(type) && type->count == 1;
     if (p->facts[def] & HDI_SPIRV_KNOWN) {
-        hdi_spirv_put_literal(p, type, p->bits[def]);
+        put_literal(p, type, p->bits[def]);
     } else if (is_zero(opcode) && (scalar || hdi_spirv_is_vector(type))) {
         hdi_spirv_put_zero(p, p->m->defs[def].type);
     } else if (is_composite(opcode) && hdi_spirv_is_vector(type)) {

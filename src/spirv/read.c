@@ -46,7 +46,8 @@ const char *hdi_spirv_quote(const uint32_t *text, char *out, size_t room) {
 
 /* ---- operands ---- */
 
-const char *hdi_spirv_decoration_operands(uint32_t decoration) {
+/* Operand letters of a decoration or execution mode; NULL: outside of the subset. */
+static const char *decoration_operands(uint32_t decoration) {
     switch (decoration) {
     case SpvDecorationSpecId: case SpvDecorationArrayStride: case SpvDecorationMatrixStride: case SpvDecorationBuiltIn:
     case SpvDecorationBinding: case SpvDecorationDescriptorSet: case SpvDecorationOffset: case SpvDecorationFPRoundingMode:
@@ -55,7 +56,7 @@ const char *hdi_spirv_decoration_operands(uint32_t decoration) {
     }
 }
 
-const char *hdi_spirv_mode_operands(uint32_t mode) {
+static const char *mode_operands(uint32_t mode) {
     switch (mode) {
     case SpvExecutionModeLocalSize: return "nnn";
     case SpvExecutionModeLocalSizeId: return "aaa";
@@ -88,9 +89,9 @@ static void expect_more(hdi_spirv_operands *o) {
         uint32_t aligned = word >> 1 & 1, available = word >> 3 & 1, visible = word >> 4 & 1;
         more = word < 64 ? memory[aligned | available << 1 | visible << 2] : NULL;
     } else if (letter == 'd') {
-        more = hdi_spirv_decoration_operands(word);
+        more = decoration_operands(word);
     } else if (letter == 'x') {
-        more = hdi_spirv_mode_operands(word);
+        more = mode_operands(word);
     } else if (letter == 'o') {
         const hdi_spirv_op *row = hdi_spirv_op_row(word);
         more = row && row->operands[0] == 't' && row->operands[1] == 'r' && word != SpvOpSpecConstantOp ? row->operands + 2 : NULL;
@@ -254,10 +255,10 @@ static bool refuse_form(hdi_spirv_module *m, uint32_t inst) {
     uint32_t opcode = hdi_spirv_opcode(m, inst), length = hdi_spirv_length(m, inst);
     const uint32_t *words = hdi_spirv_words(m, inst);
     uint32_t decoration_at = opcode == SpvOpDecorate ? 2 : opcode == SpvOpMemberDecorate ? 3 : length;
-    if (decoration_at < length && !hdi_spirv_decoration_operands(words[decoration_at]))
+    if (decoration_at < length && !decoration_operands(words[decoration_at]))
         return hdi_spirv_bad(m, inst, "decoration %u is outside of the supported subset", words[decoration_at]);
     bool mode = opcode == SpvOpExecutionMode || opcode == SpvOpExecutionModeId;
-    if (mode && length > 2 && !hdi_spirv_mode_operands(words[2]))
+    if (mode && length > 2 && !mode_operands(words[2]))
         return hdi_spirv_bad(m, inst, "execution mode %u is outside of the supported subset", words[2]);
     return hdi_spirv_bad(m, inst, "its %u words do not fit its form", length);
 }
@@ -280,17 +281,14 @@ static bool check_operands(hdi_spirv_module *m) {
     return true;
 }
 
-bool hdi_spirv_read(hdi_spirv_module *m) {
-    return hdi_spirv_header(m) && index_instructions(m) && hdi_spirv_define(m, 0, m->inst_count) && check_operands(m);
-}
-
 hd_status hdi_spirv_module_read(const hd_allocator *allocator, const hdi_spirv_input *input,
                                 hdi_spirv_module *out_module, hd_error *error) {
     hdi_spirv_module *m = out_module;
     *m = (hdi_spirv_module){ .arena = { .allocator = allocator }, .error = error, .input = input };
     const bool sound = input->checked ? hdi_spirv_read_checked(m)
-                                      : hdi_spirv_read(m) && hdi_spirv_check(m) && hdi_spirv_declare(m) && hdi_spirv_blocks(m) &&
-                                            hdi_spirv_flow(m) && hdi_spirv_typing(m);
+                     : hdi_spirv_header(m) && index_instructions(m) && hdi_spirv_define(m, 0, m->inst_count) &&
+                       check_operands(m) && hdi_spirv_check(m) && hdi_spirv_declare(m) && hdi_spirv_blocks(m) &&
+                       hdi_spirv_flow(m) && hdi_spirv_typing(m);
     return sound ? HD_OK : m->status;
 }
 

@@ -197,36 +197,6 @@ static void same_bits_for_every_number_of_threads(void **state) {
             }
 }
 
-static void packed_b_changes_no_bit(void **state) {
-    (void)state;
-    for (uint32_t set = 0; hdcpu_sgemm_kernels_at(set); set++) {
-        const hdcpu_sgemm_kernels *kernels = hdcpu_sgemm_kernels_at(set);
-        for (int at = 0; at < LONG_SIZES; at++) {
-            int64_t m = long_sizes[at][0], n = long_sizes[at][1], k = long_sizes[at][2];
-            trial   t = make_trial(m, n, k, HD_F32, 0, HD_BF16, 1);
-            run_trial(&t, kernels, 1);
-            float *plain = room(t.room_count * sizeof(float));
-            memcpy(plain, t.room, t.room_count * sizeof(float));
-            uint64_t bytes = hdcpu_sgemm_packed_b_bytes(kernels, n, k);
-            uint8_t *packed = room(bytes + GUARD);
-            memset(packed, 0xff, bytes + GUARD);
-            for (int64_t panel = hdcpu_sgemm_packed_b_panels(kernels, n); panel-- > 0;)
-                hdcpu_sgemm_pack_b(&t.job, panel, (float *)(void *)packed);
-            for (int i = 0; i < GUARD; i++)
-                assert_int_equal(packed[bytes + (uint64_t)i], 0xff);
-            t.job.packed_b = (const float *)(const void *)packed;
-            t.job.b.data = NULL;
-            run_trial(&t, kernels, 3);
-            check_trial(&t);
-            if (m > 8 && n > 1) /* fewer rows are summed in another order without packing */
-                assert_memory_equal(plain, t.room, t.room_count * sizeof(float));
-            free(plain);
-            free(packed);
-            free_trial(&t);
-        }
-    }
-}
-
 static void count_and_double(void *user, float *row, int64_t row_index, int64_t column, int64_t count) {
     trial *t = user;
     assert_ptr_equal(row, t->c + row_index * t->job.c_row_stride + column);
@@ -292,7 +262,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size_layout_and_type),
         cmocka_unit_test(same_bits_for_every_number_of_threads),
-        cmocka_unit_test(packed_b_changes_no_bit),
         cmocka_unit_test(finish_sees_every_element_once),
         cmocka_unit_test(conversions_agree),
     };

@@ -168,29 +168,6 @@ static void pack_strip(const lines *from, int64_t first, int64_t count, int64_t 
     }
 }
 
-uint64_t hdcpu_sgemm_packed_b_bytes(const hdcpu_sgemm_kernels *kernels, int64_t n, int64_t k) {
-    return (uint64_t)round_up(n, kernels->columns) * (uint64_t)k * sizeof(float);
-}
-
-int64_t hdcpu_sgemm_packed_b_panels(const hdcpu_sgemm_kernels *kernels, int64_t n) {
-    return pieces(n, kernels->columns);
-}
-
-/* The panels of one block of k lie together: panel p of the block that begins at d is at d * padded n + p * columns *
- * the block's depth. */
-void hdcpu_sgemm_pack_b(const hdcpu_sgemm *job, int64_t panel, float *packed) {
-    const hdcpu_sgemm_kernels *kernels = job->blocking.kernels;
-    const lines b = columns_of_b(job);
-    int64_t     columns = kernels->columns, padded = round_up(job->n, columns), first = panel * columns;
-    for (int64_t d = 0; d < job->k; d += job->blocking.k_block) {
-        int64_t depth = min_of(job->blocking.k_block, job->k - d);
-        float  *out = packed + d * padded + first * depth;
-        if (job->n - first < columns) /* equal weights, equal bytes */
-            memset(out, 0, (size_t)(columns * depth) * sizeof(float));
-        pack_strip(&b, first, min_of(columns, job->n - first), d, depth, columns, out);
-    }
-}
-
 /* ---------------------------------------------------------------------------------------------------------- tasks */
 
 /* The part of C that a task computes. */
@@ -238,7 +215,7 @@ static void block_task(const hdcpu_sgemm *job, part p, float *scratch) {
     const hdcpu_sgemm_blocking *plan = &job->blocking;
     const hdcpu_sgemm_kernels  *kernels = plan->kernels;
     const lines a = rows_of_a(job), b = columns_of_b(job);
-    int64_t     columns = kernels->columns, padded = round_up(job->n, columns);
+    int64_t     columns = kernels->columns;
     int         direct = !b.load && b.type == HD_F32 && b.line_stride == 1 && p.m_count <= DIRECT_ROWS;
     float      *a_block = scratch, *b_block = scratch + round_up(plan->m_block * plan->k_block, ALIGN_FLOATS);
 
@@ -255,9 +232,7 @@ static void block_task(const hdcpu_sgemm *job, part p, float *scratch) {
                 strip s = { .a = a_block, .b = b_block + j * depth, .b_stride = columns,
                             .c = job->c + (p.m0 + i) * job->c_row_stride + p.n0 + j, .c_stride = job->c_row_stride,
                             .rows = m_count, .columns = count, .depth = depth, .accumulate = d > 0 };
-                if (job->packed_b) {
-                    s.b = job->packed_b + d * padded + (p.n0 + j) * depth;
-                } else if (direct && count % (columns / 2) == 0) {
+                if (direct && count % (columns / 2) == 0) {
                     s.b = (const float *)b.data + p.n0 + j + d * b.depth_stride;
                     s.b_stride = b.depth_stride;
                 } else if (i == 0) {
@@ -363,7 +338,7 @@ static void vector_task(const hdcpu_sgemm *job, part p, float *scratch) {
 
 static int is_tiny(const hdcpu_sgemm *job) {
     return job->m <= TINY && job->n <= TINY && job->k <= TINY && job->m * job->n * job->k <= TINY && !job->load_b &&
-           !job->packed_b && job->a.type == HD_F32 && job->b.type == HD_F32;
+           job->a.type == HD_F32 && job->b.type == HD_F32;
 }
 
 static void tiny_task(const hdcpu_sgemm *job) {
@@ -391,7 +366,7 @@ void hdcpu_sgemm_task(const hdcpu_sgemm *job, uint32_t task, void *scratch) {
     p.m_count = min_of(plan->m_task, job->m - p.m0);
     p.n_count = min_of(plan->n_task, job->n - p.n0);
     int few = job->m == 1 || job->n == 1 || (job->m <= FEW_ROWS && in_runs(&b, job->k));
-    if (few && !job->packed_b)
+    if (few)
         vector_task(job, p, scratch);
     else
         block_task(job, p, scratch);

@@ -43,13 +43,12 @@ typedef struct hdcpu_sgemm_blocking {
 typedef struct hdcpu_sgemm {
     int64_t      m, n, k; /* each at least 1 */
     hdcpu_matrix a;       /* m x k */
-    hdcpu_matrix b;       /* k x n; unused where load_b or packed_b is set */
+    hdcpu_matrix b;       /* k x n; unused where load_b is set */
     float       *c;       /* m x n, unit column stride; no overlap with a or b */
     int64_t      c_row_stride;
 
     hdcpu_sgemm_load   load_b; /* NULL for none */
     void              *load_user;
-    const float       *packed_b; /* NULL, or what hdcpu_sgemm_pack_b wrote for this n, k and kernel set */
     hdcpu_sgemm_finish finish;   /* NULL for none */
     void              *finish_user;
 
@@ -66,11 +65,5 @@ hdcpu_sgemm_blocking hdcpu_sgemm_plan(const hdcpu_sgemm_kernels *kernels, int64_
 
 /* Computes one task's part of C completely. scratch: the worker's own, scratch_bytes long. */
 void hdcpu_sgemm_task(const hdcpu_sgemm *job, uint32_t task, void *scratch);
-
-/* B prepared ahead, for weights that stay. The panels of job's B (columns of C, a few at a time) may be packed in any
- * order on any thread; together they fill hdcpu_sgemm_packed_b_bytes bytes, 64-byte aligned. */
-uint64_t hdcpu_sgemm_packed_b_bytes(const hdcpu_sgemm_kernels *kernels, int64_t n, int64_t k);
-int64_t  hdcpu_sgemm_packed_b_panels(const hdcpu_sgemm_kernels *kernels, int64_t n);
-void     hdcpu_sgemm_pack_b(const hdcpu_sgemm *job, int64_t panel, float *packed);
 
 #endif
