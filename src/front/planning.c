@@ -282,7 +282,7 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *
     plan->loaded = plan->alternatives[0];
     plan->outputs = NULL;
     plan->follow.count = plan->alternative_count;
-    plan->follow.at = plan->follow.home = plan->follow.next = 0;
+    plan->follow.at = plan->follow.home = 0;
     return HD_OK;
 }
 

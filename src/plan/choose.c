@@ -421,9 +421,8 @@ static hd_status search(choosing *c) {
     if (status) return status;
     if (choice->time.total_ns == HUGE_VAL)
         return hdi_fail(c->error, HD_STATUS_UNSUPPORTED, "none of the %u devices computes every operation that stays together", c->devices);
-    if (!all_possible) return HD_OK;
     find_strands(c);
-    for (uint32_t d = 0; d < c->devices && !status; d++)
+    for (uint32_t d = 0; d < c->devices && all_possible && !status; d++)
         if (d != alone) status = deal(c, alone, d);
     if (status) return status;
     move_one_by_one(c, &choice->best, choice->time.total_ns);

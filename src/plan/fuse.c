@@ -26,7 +26,7 @@ typedef struct fusion {
     value_state      *values; /* by id */
     hdi_task         *tasks;  /* pending ones; freed places are reused */
     bool             *task_used;
-    uint32_t          task_capacity;
+    uint32_t          task_capacity, used_capacity;
     hd_error         *error;
 } fusion;
 
@@ -138,11 +138,9 @@ static void join_heads(fusion *f) {
 static uint32_t hold(fusion *f, const hdi_task *task) {
     uint32_t at = 0;
     while (at < f->task_capacity && f->task_used[at]) at++;
-    if (at == f->task_capacity) {
-        uint32_t flags_capacity = f->task_capacity;
-        if (!hdi_grow(f->plan->arena.allocator, &f->task_used, &flags_capacity, (size_t)at + 1, sizeof *f->task_used) ||
-            !hdi_grow(f->plan->arena.allocator, &f->tasks, &f->task_capacity, (size_t)at + 1, sizeof *f->tasks)) return NO_TASK;
-    }
+    const hd_allocator *allocator = f->plan->arena.allocator;
+    if (!hdi_grow(allocator, &f->task_used, &f->used_capacity, (size_t)at + 1, sizeof *f->task_used) ||
+        !hdi_grow(allocator, &f->tasks, &f->task_capacity, (size_t)at + 1, sizeof *f->tasks)) return NO_TASK;
     f->task_used[at] = true;
     f->tasks[at] = *task;
     return at;
@@ -669,7 +667,7 @@ hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *err
         }
     for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
     hdi_free(allocator, f.tasks, f.task_capacity * sizeof *f.tasks);
-    hdi_free(allocator, f.task_used, f.task_capacity * sizeof *f.task_used);
+    hdi_free(allocator, f.task_used, f.used_capacity * sizeof *f.task_used);
     hdi_free(allocator, f.values, value_bytes);
     return status;
 }

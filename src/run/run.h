@@ -180,15 +180,13 @@ enum { HDI_MOST_ALTERNATIVES = HDI_MOST_DEVICES + 1 };
 /* What is known of them; times are of a run, as its caller waits for it. */
 typedef struct hdi_follow {
     uint32_t count, at;
-    uint32_t next;       /* that was looked at last */
-    uint32_t home;       /* where the plan goes back to after a look at another one */
-    uint32_t looking;    /* runs that are left of such a look; 0: none */
-    uint32_t slower;     /* runs in a row that took clearly longer than another alternative is known to take */
-    uint64_t looked_ns;  /* when the last look ended, */
-    uint64_t look_took_ns; /* and what it took */
+    uint32_t home;         /* where the plan goes back to after a look at another one */
+    uint32_t looking;      /* runs that are left of such a look; 0: none */
+    uint32_t slower;       /* runs in a row that took clearly longer than another alternative is known to take */
+    double   look_took_ns, least_ns; /* of the look: all runs, and the fastest */
     uint64_t runs[HDI_MOST_ALTERNATIVES];   /* that were measured there */
     double   run_ns[HDI_MOST_ALTERNATIVES]; /* what they take; at first as predicted */
-    double   least_ns[HDI_MOST_ALTERNATIVES]; /* of the runs of a look */
+    uint64_t due_ns[HDI_MOST_ALTERNATIVES]; /* when each is looked at next; 0: not known yet */
 } hdi_follow;
 /* A run took so long, and it is now so late; returns the alternative for the next run. */
 uint32_t hdi_follow_next(hdi_follow *follow, uint64_t took_ns, uint64_t now_ns);
