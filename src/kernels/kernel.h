@@ -109,7 +109,8 @@ typedef struct hdi_menus {
 /* Names option `nth` of a request, 0 being what the rules choose. False: there is none, or it does not fit. */
 typedef bool (*hdi_option_fn)(const void *user, uint32_t nth, char out_name[HDI_OPTION_NAME]);
 /* Which of `count` options to take: the one that is chosen for the class, or 0. Adds all of them to `menus` (NULL: nobody asks). */
-uint32_t hdi_option_choose(const hdi_request *request, hdi_menus *menus, hdi_class of, uint32_t count, hdi_option_fn name_of, const void *user);
+uint32_t hdi_option_choose(const hdi_request *request, hdi_menus *menus, hdi_class of, uint32_t count,
+                           hdi_option_fn name_of, const void *user);
 extern const char hdi_because_measured[]; /* of a launch whose option was chosen; it has its name then */
 
 /* ---- what comes back ---- */

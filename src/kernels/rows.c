@@ -29,7 +29,8 @@ static bool bind_offset(const hdi_request *request, const hdi_tensor *tensor, ui
     return *out_offset % HDI_MAX(request->caps->binding_align, 4) == 0;
 }
 
-hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_tensor, hd_error *error) {
+hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
+                         hdi_tensor *out_tensor, hd_error *error) {
     uint64_t offset;
     *out_tensor = *from;
     if (hdi_tensor_is_dense(from) && bind_offset(request, from, &offset)) return HD_OK;
@@ -54,10 +55,12 @@ static bool name_width(const void *user, uint32_t nth, char out[HDI_OPTION_NAME]
     return false;
 }
 
-void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch) {
+void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows,
+                     uint64_t n, hdi_menus *menus, hdi_rows_launch *launch) {
     launch->workgroup = hdi_rows_workgroup(request->caps);
     if (request->caps->native_kernels) return;
-    const uint32_t nth = hdi_option_choose(request, menus, hdi_class_of(family, x->dtype, rows, n), HDI_COUNT(width_names), name_width, request->caps);
+    const uint32_t nth = hdi_option_choose(request, menus, hdi_class_of(family, x->dtype, rows, n),
+                                           HDI_COUNT(width_names), name_width, request->caps);
     if (nth == 0) return;
     launch->workgroup = 32u << nth;
     launch->option = width_names[nth];
@@ -83,7 +86,8 @@ static uint64_t operand_bytes(const hdi_rows_launch *launch) {
     for (uint32_t i = 0; i < launch->input_count; i++) {
         const hdi_tensor *tensor = launch->inputs[i];
         bool seen = false;
-        for (uint32_t k = 0; k < i; k++) seen = seen || (launch->inputs[k]->storage == tensor->storage && launch->inputs[k]->first == tensor->first);
+        for (uint32_t k = 0; k < i; k++)
+            seen = seen || (launch->inputs[k]->storage == tensor->storage && launch->inputs[k]->first == tensor->first);
         if (!seen) bytes += hd_tensor_bytes(tensor->dtype, tensor->shape);
     }
     return bytes;
@@ -105,8 +109,10 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *from, 
     kernel->scratch_bytes = from->scratch_bytes;
     kernel->subgroup = from->subgroup;
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) 
-        status = bind(request, launch, from->inputs[i], from->written_from != 0 && i >= from->written_from ? HDI_READ | HDI_WRITE : HDI_READ, error);
+    for (uint32_t i = 0; i < from->input_count && status == HD_OK; i++) {
+        const bool written = from->written_from != 0 && i >= from->written_from;
+        status = bind(request, launch, from->inputs[i], written ? HDI_READ | HDI_WRITE : HDI_READ, error);
+    }
     if (status == HD_OK) status = bind(request, launch, from->out, from->out_access != 0 ? from->out_access : HDI_WRITE, error);
     hdi_launch_grid(launch, from->groups);
     launch->flops = from->flops;

@@ -11,7 +11,8 @@ hd_status hdi_rows_copy(const hdi_request *request, const hdi_tensor *from, cons
 /* A dense tensor in a temporary storage of its own. */
 hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape shape, hdi_tensor *out_tensor, hd_error *error);
 /* `from` itself where a kernel can be given it as it is (dense, at an offset that the device can bind), else a copy. */
-hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_tensor, hd_error *error);
+hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
+                         hdi_tensor *out_tensor, hd_error *error);
 
 /* A launch of `module` over `groups` groups with workgroups of `workgroup`, 0 for the usual 256; operands are bound in
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
@@ -33,7 +34,8 @@ hd_status hdi_rows_add(const hdi_request *request, const hdi_rows_launch *launch
 uint32_t hdi_rows_workgroup(const hdi_caps *caps);
 /* Chooses among the widths of a workgroup of a GPU's row kernel, none of which changes a bit of the result: sets the launch's
  * workgroup, and its option and `because` where one was chosen by what was measured. */
-void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows, uint64_t n, hdi_menus *menus, hdi_rows_launch *launch);
+void hdi_rows_choose(const hdi_request *request, hdi_class_family family, const hdi_tensor *x, uint64_t rows,
+                     uint64_t n, hdi_menus *menus, hdi_rows_launch *launch);
 
 /* The PAGE constant (abi.h) of a pool [N,R,...]; R is a power of two. */
 static inline uint32_t hdi_rows_page(const hdi_tensor *pool) {

@@ -80,7 +80,9 @@ static void find_pieces(splitting *s) {
 /* Adds a node that stands for a value's rows from origin.begin on. */
 static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, const hdi_attrs *attrs, hd_shape shape, hdi_origin origin, uint8_t place) {
     hd_program *to = s->out->program;
-    const hd_value value = hdi_program_add(to, as->op, operands, as->operand_count, as->name ? NULL : attrs, as->dtype, shape, as->name);
+    hdi_node made = { .op = as->op, .dtype = as->dtype, .shape = shape, .name = as->name };
+    if (!as->name) made.attrs = *attrs, made.operands = operands, made.operand_count = as->operand_count;
+    const hd_value value = hdi_program_add(to, &made);
     if (!value) return 0;
     to->nodes[value - 1].origin = origin;
     if (hdi_grow(s->program->allocator, &s->out->places, &s->out->place_capacity, value, sizeof *s->out->places)) s->out->places[value - 1] = place;

@@ -59,7 +59,8 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
         .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
         .scratch_bytes = 4 * (2 * rows * width + 3 * HDI_ATTENTION_TILE * width + rows * HDI_ATTENTION_TILE + 3 * rows),
         .option = a->option,
-        .because = a->because ? a->because : rows > 1 ? "one pass over the keys, read once for several query rows" : "one pass over the keys for each query row" };
+        .because = a->because ? a->because : rows > 1 ? "one pass over the keys, read once for several query rows"
+            : "one pass over the keys for each query row" };
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
 
@@ -99,7 +100,8 @@ static bool choose_parted(const attention *a, parted *out) {
     if (SHARED_FIXED + a_subgroup > shared_room(caps)) return false;
     p.keys = a->keys ? a->keys : caps->software ? 1 : KEYS_AT_ONCE;
     const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
-    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows), wanted = (a->groups_a_unit ? a->groups_a_unit : GROUPS_A_UNIT) * compute_units(caps) / units;
+    const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows);
+    const uint64_t wanted = (a->groups_a_unit ? a->groups_a_unit : GROUPS_A_UNIT) * compute_units(caps) / units;
     p.part_keys = round_up((uint32_t)hdi_divide_up(a->S, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
     p.parts = (uint32_t)hdi_divide_up(a->S, p.part_keys);
     *out = p;
@@ -119,9 +121,12 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
         arrivals = hdi_tensor_dense(storage, HD_I32, HD_SHAPE((int64_t)units));
     }
     const hdi_rows_launch launch = {
-        .module = HDI_MODULE_ATTENTION_SUBGROUP, .workgroup = p->workgroup, .subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0,
-        .inputs = { a->q, a->k, a->v, a->past, a->pages, &partial, &arrivals }, .input_count = 7, .written_from = p->parts > 1 ? 5 : 0, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, a->page, (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 11,
+        .module = HDI_MODULE_ATTENTION_SUBGROUP, .workgroup = p->workgroup,
+        .subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0,
+        .inputs = { a->q, a->k, a->v, a->past, a->pages, &partial, &arrivals }, .input_count = 7,
+        .written_from = p->parts > 1 ? 5 : 0, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, p->rows, p->width, a->page,
+                  (uint32_t)caps->subgroup, p->key_lanes, p->wide, p->keys }, .spec_count = 11,
         .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N, p->parts, p->part_keys }, .push_count = 10,
         .groups = units * p->parts, .flops = 4 * a->row_count * a->pairs * a->S * a->D,
         .option = a->option,
@@ -152,7 +157,8 @@ static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_err
     const hdi_rows_launch launch = {
         .module = HDI_MODULE_ATTENTION_MATRIX, .workgroup = 128, .subgroup = 32,
         .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16), a->page, 32, 0, wide },
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, HDI_ATTENTION_MATRIX_ROWS,
+                  round_up(a->D, 16), a->page, 32, 0, wide },
         .spec_count = 10,
         .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
         .groups = a->pairs * hdi_divide_up(a->row_count, HDI_ATTENTION_MATRIX_ROWS), .flops = 4 * a->row_count * a->pairs * a->S * a->D,
@@ -178,7 +184,8 @@ static form choose_form(const attention *a, parted *out_parted) {
 }
 
 static const struct { uint32_t groups_a_unit, keys, rows; } options[] = {
-    { 1, 1, 0 }, { 1, 2, 0 }, { 2, 1, 0 }, { 2, 2, 0 }, { 4, 1, 0 }, { 4, 2, 0 }, { 8, 2, 0 }, { 0, 0, 1 }, { 0, 0, 2 }, { 0, 0, 4 }, { 0, 0, 8 }, { 0, 0, 16 }, { 0, 0, 32 } };
+    { 1, 1, 0 }, { 1, 2, 0 }, { 2, 1, 0 }, { 2, 2, 0 }, { 4, 1, 0 }, { 4, 2, 0 }, { 8, 2, 0 }, { 0, 0, 1 },
+    { 0, 0, 2 }, { 0, 0, 4 }, { 0, 0, 8 }, { 0, 0, 16 }, { 0, 0, 32 } };
 enum { OPTIONS = HDI_COUNT(options) + 1 };
 
 /* Sets the constants of option `nth`, 0 for the rules' own. NO_FORM: it does not fit. */
@@ -190,7 +197,8 @@ static form set_option(attention *a, uint32_t nth, parted *out_parted) {
         a->rows = options[nth - 1].rows;
         if (a->rows > (caps->native_kernels ? MOST_NATIVE_ROWS : MOST_ROWS) || (a->rows > 1 && a->rows / 2 >= a->row_count)) return NO_FORM;
         a->rows = (uint32_t)HDI_MIN(a->rows, a->row_count);
-        if (a->rows > 0 && !caps->native_kernels && plain_shared_bytes(a->rows, round_up(a->D, HDI_MM_BLOCK)) > shared_room(caps)) return NO_FORM;
+        if (a->rows > 0 && !caps->native_kernels &&
+            plain_shared_bytes(a->rows, round_up(a->D, HDI_MM_BLOCK)) > shared_room(caps)) return NO_FORM;
     }
     return choose_form(a, out_parted);
 }
@@ -201,7 +209,9 @@ static bool name_option(const void *user, uint32_t nth, char out[HDI_OPTION_NAME
     switch (set_option(&a, nth, &p)) {
     case MATRIX: snprintf(out, HDI_OPTION_NAME, "matrix"); return true;
     case PARTED: snprintf(out, HDI_OPTION_NAME, "parts_g%u_k%u", a.groups_a_unit ? a.groups_a_unit : GROUPS_A_UNIT, p.keys); return true;
-    case PLAIN: snprintf(out, HDI_OPTION_NAME, "rows_%u", nth ? options[nth - 1].rows : plain_rows(&a, round_up(a.D, HDI_MM_BLOCK))); return true;
+    case PLAIN:
+        snprintf(out, HDI_OPTION_NAME, "rows_%u", nth ? options[nth - 1].rows : plain_rows(&a, round_up(a.D, HDI_MM_BLOCK)));
+        return true;
     default: return false;
     }
 }
@@ -216,10 +226,13 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
         if (status != HD_OK) return status;
     }
     const hdi_tensor *q = &operands[0], *k = &operands[1], *pages = &operands[4];
-    const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3, kv_axis = paged ? 1 : batch_axis, B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
+    const uint32_t page = paged ? hdi_rows_page(k) : 0, batch_axis = q->shape.rank - 3, kv_axis = paged ? 1 : batch_axis,
+                   B = batch_axis == 0 ? 1 : hdi_rows_dim(q, 0), T = hdi_rows_dim(q, batch_axis),
                    Hq = hdi_rows_dim(q, batch_axis + 1), D = hdi_rows_dim(q, batch_axis + 2), Hkv = hdi_rows_dim(k, kv_axis + 1),
                    S = paged ? hdi_rows_dim(pages, pages->shape.rank - 1) << page : hdi_rows_dim(k, kv_axis);
-    if (D > HDI_ATTENTION_MOST_D) return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D, HDI_ATTENTION_MOST_D);
+    if (D > HDI_ATTENTION_MOST_D)
+        return hdi_fail(error, HD_STATUS_LIMIT, "attention over heads of %u elements; at most %u", D,
+                        HDI_ATTENTION_MOST_D);
     if (Hkv == 0 || Hq % Hkv != 0 || T > INT32_MAX / 2 || S > INT32_MAX / 2)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
     if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);

@@ -1,6 +1,7 @@
-/* elementwise.c: from an element-wise chain to launches of the elementwise kernel, or of the one that turns tiles where the chain
- * is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands that follow the output's own order need no index arithmetic, and what is too large for one launch
- * is halved until it fits. Also packs chains for every kernel that ends in one. Pure. */
+/* elementwise.c: from an element-wise chain to launches of the elementwise kernel, or of the one that turns tiles where
+ * the chain is a copy across memory (transpose.c). Axes that all operands walk alike become one (space.c), operands
+ * that follow the output's own order need no index arithmetic, and what is too large for one launch is halved until it
+ * fits. Also packs chains for every kernel that ends in one. Pure. */
 #include "kernels/cpu/chain.h"
 #include "kernels/space.h"
 #include "kernels/steps.h"

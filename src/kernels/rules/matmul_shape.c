@@ -85,13 +85,16 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
     *p = (product){
         .request = request, .type = a->dtype, .m = (uint64_t)a->shape.dims[a_row], .n = (uint64_t)b->shape.dims[b_column],
         .k = (uint64_t)a->shape.dims[a_column], .batch = 1, .lengths = { 1, 1, 1 }, .free_axis = BATCH_AXES,
-        .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row), .depth = stride_along(a, a->shape.rank, a_column) },
-        .b = { .tensor = b, .first = b->first, .line = stride_along(b, b->shape.rank, b_column), .depth = stride_along(b, b->shape.rank, b_row) },
+        .a = { .tensor = a, .first = a->first, .line = stride_along(a, a->shape.rank, a_row),
+               .depth = stride_along(a, a->shape.rank, a_column) },
+        .b = { .tensor = b, .first = b->first, .line = stride_along(b, b->shape.rank, b_column),
+               .depth = stride_along(b, b->shape.rank, b_row) },
         .source_count = request->chain ? request->chain->input_count - 1 : 0,
     };
     for (uint32_t i = 0; i < p->source_count; i++) {
         const hdi_tensor *tensor = &request->chain->inputs[i + 1];
-        p->sources[i] = (source){ tensor, 0, stride_along(tensor, shape->rank, shape->rank - 2), stride_along(tensor, shape->rank, shape->rank - 1) };
+        p->sources[i] = (source){ tensor, 0, stride_along(tensor, shape->rank, shape->rank - 2),
+                                  stride_along(tensor, shape->rank, shape->rank - 1) };
     }
     bool rows = true;
     for (uint32_t axis = shape->rank - 2; axis-- > 0;) {
@@ -99,7 +102,8 @@ hd_status hdi_product_read(const hdi_request *request, product *p, hd_error *err
         if (length == 1) continue;
         rows = rows && join_rows(p, axis, length);
         if (!rows && !join_batch(p, axis, length))
-            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "the batch axes of a matrix product repeat in too many ways: more than %d", BATCH_AXES);
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                            "the batch axes of a matrix product repeat in too many ways: more than %d", BATCH_AXES);
     }
     finish_side(&p->a, p->m, p->k);
     finish_side(&p->b, p->n, p->k);
