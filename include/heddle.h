@@ -550,6 +550,7 @@ HD_API hd_value hd_tanh(hd_program *p, hd_value x);    /**< hyperbolic tangent *
 HD_API hd_value hd_silu(hd_program *p, hd_value x);    /**< x / (1 + e^-x), also called swish */
 HD_API hd_value hd_gelu(hd_program *p, hd_value x);    /**< x/2 * (1 + erf(x / sqrt 2)) */
 HD_API hd_value hd_gelu_tanh(hd_program *p, hd_value x); /**< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+HD_API hd_value hd_erf(hd_program *p, hd_value x);     /**< 2/sqrt(pi) * integral of e^(-t^2), t from 0 to x */
 HD_API hd_value hd_clip(hd_program *p, hd_value x, float low, float high); /**< min(max(x, low), high); NaN stays NaN */
 HD_API hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b); /**< condition (u8) != 0 ? a : b */
 /** Converts to another type: to f16 and bf16 to nearest even; to i32 and u8 towards zero, held at the type's ends,

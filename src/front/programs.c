@@ -167,7 +167,9 @@ hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_d
     if (desc->push_bytes) memcpy(custom.push_words, desc->push, desc->push_bytes);
     memcpy(custom.groups, desc->groups, sizeof custom.groups);
     hdi_attrs attrs = { .custom = &custom };
-    hd_value value = hdi_program_add(program, HDI_OP_DISPATCH, desc->inputs, desc->input_count, &attrs, desc->out_dtype, desc->out_shape, NULL);
+    hd_value value = hdi_program_add(program, &(hdi_node){
+        .op = HDI_OP_DISPATCH, .dtype = desc->out_dtype, .shape = desc->out_shape, .attrs = attrs, .operands = desc->inputs,
+        .operand_count = desc->input_count });
     if (value) hdi_user_kernel_hold(kernel->user);
     return value;
 }

@@ -99,6 +99,7 @@
 #define HDI_STEP_CLIP      23  /* attributes: low, high */
 #define HDI_STEP_WHERE     24  /* a: condition, b, c */
 #define HDI_STEP_CAST      25
+#define HDI_STEP_ERF       26
 
 /* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
  * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes 4 neighbouring elements. */
@@ -261,21 +262,22 @@
  * Bindings: x, positions, frequencies, the norm's weight, the rows' position and pages (x again where absent), y. Frequencies:
  * dims/2 pairs of words (high, low), the turns a position makes as a 64-bit fraction of 2^64. Push words: [0] tokens of
  * all sequences, [1] T, [2] H, [3] D, [4] dims, [5] magnitude's bits, [6] eps' bits, and for rows of a state [7] tokens
- * and [8] rows of a sequence, [9] pages of the pool. With sine and cosine of bits 32..63 of position * frequency (exact_sincos_turns), each times
- * magnitude, a pair (a, b) becomes (a * cosine + b * -sine, b * cosine + a * sine). What the norm gives, and what turns,
- * is rounded to x's type, so that joined operations give the bits of separate ones. ---- */
+ * and [8] rows of a sequence, [9] pages of the pool. With sine and cosine of bits 32..63 of position * frequency
+ * (exact_sincos_turns), each times magnitude, a pair (a, b) becomes (a * cosine + b * -sine, b * cosine + a * sine). What
+ * the norm gives, and what turns, is rounded to x's type, so that joined operations give the bits of separate ones. ---- */
 #define HDI_ROPE_TYPE    16
 #define HDI_ROPE_PAIRING 17 /* 0 halves, 1 neighbours */
 #define HDI_ROPE_NORM    18 /* 0 none, 1 without and 2 with a weight, of x's type */
 #define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
 #define HDI_ROPE_PAGE    20 /* as write_rows' */
 
-/* ---- attention. Bindings: q, k, v, past, pages (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq, [4] Hkv,
- * [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read. Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled
- * once a tile; scores in matmul's order over D, then times scale; values and weights added key by key within a tile from
- * zero, then the tile's sum to the rescaled running sum: sum + running * exp(old maximum - new). Weights are exp(score -
- * maximum), with 0 for a maximum of -inf. Result: running values * exact_div(1, running sum). A query that sees no key
- * gives NaN. ---- */
+/* ---- attention. Bindings: q, k, v, past, pages (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq,
+ * [4] Hkv, [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read.
+ * Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled once a tile; scores in
+ * matmul's order over D, then times scale; values and weights added key by key within a tile from zero, then the
+ * tile's sum to the rescaled running sum: sum + running * exp(old maximum - new). Weights are exp(score - maximum),
+ * with 0 for a maximum of -inf. Result: running values * exact_div(1, running sum). A query that sees no key gives
+ * NaN. ---- */
 #define HDI_ATTENTION_TYPE    16 /* of q and y */
 #define HDI_ATTENTION_KV_TYPE 17
 #define HDI_ATTENTION_CAUSAL  18

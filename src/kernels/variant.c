@@ -19,12 +19,14 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
     hdi_variant variant = { .module = kernel->module, .exact = spec[HDI_SPEC_EXACT] != 0 };
     switch (kernel->module) {
     case HDI_MODULE_ELEMENTWISE:
-        for (uint32_t i = 0; i < spec[HDI_SPEC_CHAIN] && i < HDI_CHAIN_STEPS; i++) variant.forms |= UINT64_C(1) << (spec[HDI_SPEC_STEP + i] & 63u);
+        for (uint32_t i = 0; i < spec[HDI_SPEC_CHAIN] && i < HDI_CHAIN_STEPS; i++)
+            variant.forms |= UINT64_C(1) << (spec[HDI_SPEC_STEP + i] & 63u);
         break;
     case HDI_MODULE_REDUCE: case HDI_MODULE_SOFTMAX: case HDI_MODULE_NORM:
         variant.forms = UINT64_C(1) << ((spec[HDI_ROW_OP] * OPERATION + spec[HDI_ROW_TYPE]) & 63u);
         break;
-    case HDI_MODULE_GATHER: case HDI_MODULE_SCATTER_ADD: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE: case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE:
+    case HDI_MODULE_GATHER: case HDI_MODULE_SCATTER_ADD: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE:
+    case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE:
         variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
         break;
     default: variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY + 1] & 63u); /* of B, of keys and values */
@@ -71,8 +73,10 @@ char *hdi_variant_text(hdi_variant variant, char *out) {
     const hdi_module *module = hdi_module_get(variant.module);
     const uint32_t form = first_form(variant);
     const bool step = variant.module == HDI_MODULE_ELEMENTWISE;
-    const char *name = form_name(variant), *type = !step ? hd_dtype_name(hdi_variant_type(variant)) : form >= HDI_FORM_I32 ? "integers" : "floats";
-    snprintf(out, HDI_VARIANT_TEXT, "%s %s%s%s, %s", module ? module->name : "?", name, name[0] ? " " : "", type, variant.exact ? "exact" : "fast");
+    const char *name = form_name(variant), *kind = form >= HDI_FORM_I32 ? "integers" : "floats";
+    const char *type = step ? kind : hd_dtype_name(hdi_variant_type(variant));
+    snprintf(out, HDI_VARIANT_TEXT, "%s %s%s%s, %s", module ? module->name : "?", name, name[0] ? " " : "", type,
+             variant.exact ? "exact" : "fast");
     return out;
 }
 

@@ -35,8 +35,7 @@ hdi_op hdi_op_find(const char *name, size_t bytes);
 bool hdi_op_may_lack(hdi_op op, uint32_t index);
 
 /* hdi_program_add and hdi_program_add_output without stickiness: the reason goes to `error` only. */
-hd_value hdi_program_try(hd_program *program, hdi_op op, const hd_value *operands, uint32_t operand_count,
-                         const hdi_attrs *attrs, hd_dtype dtype, hd_shape shape, const char *name, hd_error *error);
+hd_value hdi_program_try(hd_program *program, const hdi_node *node, hd_error *error);
 void hdi_program_fail(hd_program *program, const hd_error *error);
 hd_status hdi_program_try_output(hd_program *program, const char *name, hd_value value, hd_error *error);
 #endif

@@ -56,7 +56,8 @@ static hd_status check_name(const hd_program *program, const char *op, const cha
     while (bytes <= MAX_NAME_BYTES && name[bytes]) {
         size_t step = name[bytes] == '"' ? 0 : character_bytes((const unsigned char *)name + bytes);
         if (step == 0)
-            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%s: byte %zu of the name is a quote, a control character or "
+            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                            "%s: byte %zu of the name is a quote, a control character or "
                             "no UTF-8", op, bytes + 1);
         bytes += step;
     }
@@ -69,9 +70,11 @@ static hd_status check_name(const hd_program *program, const char *op, const cha
 }
 
 static bool add_port(hd_program *program, hd_port port) {
-    if (!hdi_grow(program->allocator, &program->ports, &program->port_capacity, program->port_count + 1, sizeof port)) return false;
+    if (!hdi_grow(program->allocator, &program->ports, &program->port_capacity, program->port_count + 1, sizeof port))
+        return false;
     const size_t bytes = strlen(port.name);
-    if (!hdi_names_find(&program->names, port.name, bytes) && !hdi_names_add(&program->names, port.name, bytes, program->port_count + 1)) return false;
+    if (!hdi_names_find(&program->names, port.name, bytes) &&
+        !hdi_names_add(&program->names, port.name, bytes, program->port_count + 1)) return false;
     program->ports[program->port_count++] = port;
     return true;
 }
@@ -86,23 +89,26 @@ static const char *writer_of(const hd_program *program, hd_value state) {
     return "?";
 }
 
-static hd_status check_operands(const hd_program *program, hdi_op op, const hd_value *operands, uint32_t count, hd_error *error) {
+static hd_status check_operands(const hd_program *program, hdi_op op, const hd_value *operands, uint32_t count,
+                                hd_error *error) {
     hdi_op_facts facts = hdi_op_get(op);
     if (!facts.name) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%d is no operation", (int)op);
     if (error->status == HD_OK) snprintf(error->op, sizeof error->op, "%s", facts.name);
     if (count > facts.most_operands)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u operands, at most %u", facts.name, count, facts.most_operands);
     if (count < facts.least_operands)
-        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%s: %u operands, at least %u", facts.name, count, facts.least_operands);
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%s: %u operands, at least %u", facts.name, count,
+                        facts.least_operands);
     if (count > 0 && !operands) return hdi_fail(error, HD_STATUS_NULL_POINTER, "%s: the operands are NULL", facts.name);
     for (uint32_t i = 0; i < count; i++) {
         const hdi_node *node = hdi_program_node(program, operands[i]);
         if (operands[i] == 0 && hdi_op_may_lack(op, i)) continue;
         if (!node)
-            return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "%s: operand %u is value %u, the program has 1 to %u", facts.name,
-                            i + 1, operands[i], program->node_count);
+            return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "%s: operand %u is value %u, the program has 1 to %u",
+                            facts.name, i + 1, operands[i], program->node_count);
         if (node->overwritten)
-            return hdi_fail(error, HD_STATUS_WRONG_STATE, "%s: operand %u is value %u, which %s has overwritten: use the "
+            return hdi_fail(error, HD_STATUS_WRONG_STATE,
+                            "%s: operand %u is value %u, which %s has overwritten: use the "
                             "result of %s", facts.name, i + 1, operands[i], writer_of(program, operands[i]),
                             writer_of(program, operands[i]));
     }
@@ -135,15 +141,15 @@ static bool own(hd_program *program, hdi_node *node) {
     return true;
 }
 
-hd_value hdi_program_try(hd_program *program, hdi_op op, const hd_value *operands, uint32_t operand_count,
-                         const hdi_attrs *attrs, hd_dtype dtype, hd_shape shape, const char *name, hd_error *error) {
-    hdi_node node = { .op = op, .dtype = dtype, .shape = shape, .operand_count = operand_count, .operands = operands };
-    bool named = hdi_op_is_source(op);
-    if (check_operands(program, op, operands, operand_count, error)) return 0;
-    while (node.operand_count > 0 && operands[node.operand_count - 1] == 0) node.operand_count--;
-    if (attrs) node.attrs = *attrs;
-    if (named) node.name = name;
-    if (named && check_name(program, hdi_op_get(op).name, name, error)) return 0;
+hd_value hdi_program_try(hd_program *program, const hdi_node *from, hd_error *error) {
+    const hdi_op op = from->op;
+    const bool named = hdi_op_is_source(op);
+    hdi_node node = { .op = op, .dtype = from->dtype, .shape = from->shape, .attrs = from->attrs,
+                      .operand_count = from->operand_count, .operands = from->operands };
+    if (named) node.name = from->name;
+    if (check_operands(program, op, node.operands, node.operand_count, error)) return 0;
+    while (node.operand_count > 0 && node.operands[node.operand_count - 1] == 0) node.operand_count--;
+    if (named && check_name(program, hdi_op_get(op).name, node.name, error)) return 0;
     if (hdi_program_infer(program, &node, error)) return 0;
     if (!own(program, &node) || !hdi_grow(program->allocator, &program->nodes, &program->node_capacity,
                                           program->node_count + 1, sizeof node)) goto no_memory;
@@ -159,11 +165,10 @@ no_memory:
     return 0;
 }
 
-hd_value hdi_program_add(hd_program *program, hdi_op op, const hd_value *operands, uint32_t operand_count,
-                         const hdi_attrs *attrs, hd_dtype dtype, hd_shape shape, const char *name) {
+hd_value hdi_program_add(hd_program *program, const hdi_node *node) {
     if (!program || program->error.status != HD_OK) return 0;
     hd_error error = { 0 };
-    hd_value value = hdi_program_try(program, op, operands, operand_count, attrs, dtype, shape, name, &error);
+    hd_value value = hdi_program_try(program, node, &error);
     if (value == 0) hdi_program_fail(program, &error);
     return value;
 }
@@ -171,7 +176,8 @@ hd_value hdi_program_add(hd_program *program, hdi_op op, const hd_value *operand
 void hdi_program_fail(hd_program *program, const hd_error *error) {
     if (program->error.status != HD_OK) return;
     program->error = *error;
-    snprintf(program->error.text, sizeof program->error.text, "operation %u: %.340s", program->node_count + 1, error->text);
+    snprintf(program->error.text, sizeof program->error.text, "operation %u: %.340s", program->node_count + 1,
+             error->text);
 }
 
 /* ---- outputs and ports ---- */
@@ -182,18 +188,20 @@ hd_status hdi_program_try_output(hd_program *program, const char *name, hd_value
     hd_status status = check_name(program, "output", name, error);
     if (status) return status;
     if (!node)
-        return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "output: \"%s\" is value %u, the program has 1 to %u", name, value,
-                        program->node_count);
+        return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "output: \"%s\" is value %u, the program has 1 to %u", name,
+                        value, program->node_count);
     if (node->overwritten)
-        return hdi_fail(error, HD_STATUS_WRONG_STATE, "output: \"%s\" is value %u, which %s has overwritten", name, value,
-                        writer_of(program, value));
+        return hdi_fail(error, HD_STATUS_WRONG_STATE, "output: \"%s\" is value %u, which %s has overwritten", name,
+                        value, writer_of(program, value));
     if (hdi_dtype_is_quantised(node->dtype))
-        return hdi_fail(error, HD_STATUS_TYPE, "output: \"%s\" is %s: cast it to f32", name, hd_dtype_name(node->dtype));
+        return hdi_fail(error, HD_STATUS_TYPE, "output: \"%s\" is %s: cast it to f32", name,
+                        hd_dtype_name(node->dtype));
     if (program->output_count == MAX_NODES)
         return hdi_fail(error, HD_STATUS_LIMIT, "output: a program has at most %u outputs", MAX_NODES);
-    hd_port port = { HD_PORT_OUTPUT, hdi_arena_text(&program->arena, name, strlen(name)), value, node->dtype, node->shape };
-    if (!port.name || !hdi_grow(program->allocator, &program->outputs, &program->output_capacity, program->output_count + 1,
-                                sizeof *program->outputs) || !add_port(program, port))
+    hd_port port = { HD_PORT_OUTPUT, hdi_arena_text(&program->arena, name, strlen(name)), value, node->dtype,
+                     node->shape };
+    if (!port.name || !hdi_grow(program->allocator, &program->outputs, &program->output_capacity,
+                                program->output_count + 1, sizeof *program->outputs) || !add_port(program, port))
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "output: no memory for another name");
     program->outputs[program->output_count++] = (hdi_output){ port.name, value };
     node->is_output = true;

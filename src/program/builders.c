@@ -2,10 +2,10 @@
  * attributes; what is right and wrong is said in infer.c. */
 #include "program/attrs.h"
 
-static const hd_shape no_shape;
-
 static hd_value add(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, const hdi_attrs *attrs) {
-    return hdi_program_add(p, op, operands, count, attrs, HD_DTYPE_NONE, no_shape, NULL);
+    hdi_node node = { .op = op, .operands = operands, .operand_count = count };
+    if (attrs) node.attrs = *attrs;
+    return hdi_program_add(p, &node);
 }
 
 /* For failures that show before there is an operation to infer. */
@@ -25,10 +25,10 @@ static hd_value with_floats(hd_program *p, hdi_op op, hd_value x, float first, f
 /* ---- named values ---- */
 
 hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape) {
-    return hdi_program_add(program, HDI_OP_INPUT, NULL, 0, NULL, dtype, shape, name);
+    return hdi_program_add(program, &(hdi_node){ .op = HDI_OP_INPUT, .dtype = dtype, .shape = shape, .name = name });
 }
 hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape) {
-    return hdi_program_add(program, HDI_OP_STATE, NULL, 0, NULL, dtype, shape, name);
+    return hdi_program_add(program, &(hdi_node){ .op = HDI_OP_STATE, .dtype = dtype, .shape = shape, .name = name });
 }
 void hd_output(hd_program *program, const char *name, hd_value value) { hdi_program_add_output(program, name, value); }
 
@@ -38,21 +38,25 @@ static hd_value along(hd_program *p, hdi_op op, const hd_value *operands, uint32
     return add(p, op, operands, count, &(hdi_attrs){ .ints = { axis } });
 }
 
-/* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by name. */
+/* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by
+ * name. */
 static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t count, int axis) {
     const hdi_node *x = hdi_program_node(p, operands[0]), *last = hdi_program_node(p, operands[count - 1]);
-    bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype && hdi_shape_equal(x->shape, last->shape);
+    bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype &&
+                hdi_shape_equal(x->shape, last->shape);
     if (axis != HD_ALL_AXES || !fits) return along(p, op, operands, count, axis);
     hd_shape row = { 1, { (int64_t)hd_shape_elements(x->shape) } };
     for (uint32_t i = 0; i < count; i++) operands[i] = hd_reshape(p, operands[i], row);
-    return hd_reshape(p, along(p, op, operands, count, 0), no_shape);
+    return hd_reshape(p, along(p, op, operands, count, 0), (hd_shape){ 0 });
 }
 
 #define BUILD_own(code, name)
 #define BUILD_unary(code, name) \
     hd_value hd_##name(hd_program *p, hd_value x) { return add(p, HDI_OP_##code, &x, 1, NULL); }
 #define BUILD_binary(code, name) \
-    hd_value hd_##name(hd_program *p, hd_value a, hd_value b) { return add(p, HDI_OP_##code, (hd_value[]){ a, b }, 2, NULL); }
+    hd_value hd_##name(hd_program *p, hd_value a, hd_value b) { \
+        return add(p, HDI_OP_##code, (hd_value[]){ a, b }, 2, NULL); \
+    }
 #define BUILD_along(code, name) \
     hd_value hd_##name(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_##code, &x, 1, axis); }
 #define BUILD_reduce(code, name) \
@@ -63,16 +67,22 @@ static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t co
 
 /* ---- element by element ---- */
 
-hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias) { return with_floats(p, HDI_OP_SCALE, x, factor, bias); }
-hd_value hd_leaky_relu(hd_program *p, hd_value x, float slope) { return with_floats(p, HDI_OP_LEAKY_RELU, x, slope, 0); }
+hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias) {
+    return with_floats(p, HDI_OP_SCALE, x, factor, bias);
+}
+hd_value hd_leaky_relu(hd_program *p, hd_value x, float slope) {
+    return with_floats(p, HDI_OP_LEAKY_RELU, x, slope, 0);
+}
 hd_value hd_elu(hd_program *p, hd_value x, float alpha) { return with_floats(p, HDI_OP_ELU, x, alpha, 0); }
-hd_value hd_clip(hd_program *p, hd_value x, float low, float high) { return with_floats(p, HDI_OP_CLIP, x, low, high); }
+hd_value hd_clip(hd_program *p, hd_value x, float low, float high) {
+    return with_floats(p, HDI_OP_CLIP, x, low, high);
+}
 
 hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b) {
     return add(p, HDI_OP_WHERE, (hd_value[]){ condition, a, b }, 3, NULL);
 }
 hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype) {
-    return hdi_program_add(p, HDI_OP_CAST, &x, 1, NULL, dtype, no_shape, NULL);
+    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_CAST, .dtype = dtype, .operands = &x, .operand_count = 1 });
 }
 
 /* ---- form ---- */
@@ -88,7 +98,8 @@ hd_value hd_transpose(hd_program *p, hd_value x) {
     const hdi_node *node = hdi_program_node(p, x);
     uint32_t axes[HD_MAX_RANK] = { 0, 1, 2, 3, 4, 5 }, rank = node ? node->shape.rank : 0;
     if (node && rank < 2)
-        return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has 1 axis only" : "the operand has no axis");
+        return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has 1 axis only"
+                      : "the operand has no axis");
     if (node) {
         axes[rank - 2] = rank - 1;
         axes[rank - 1] = rank - 2;
@@ -97,7 +108,7 @@ hd_value hd_transpose(hd_program *p, hd_value x) {
 }
 
 hd_value hd_reshape(hd_program *p, hd_value x, hd_shape shape) {
-    return hdi_program_add(p, HDI_OP_RESHAPE, &x, 1, NULL, HD_DTYPE_NONE, shape, NULL);
+    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_RESHAPE, .shape = shape, .operands = &x, .operand_count = 1 });
 }
 
 hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int axis) {
@@ -105,10 +116,12 @@ hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int ax
 }
 
 /* slice and pad: two lists of one length. */
-static hd_value with_lists(hd_program *p, hdi_op op, hd_value x, const int64_t *first, const int64_t *second, uint32_t count,
+static hd_value with_lists(hd_program *p, hdi_op op, hd_value x, const int64_t *first, const int64_t *second,
+                           uint32_t count,
                            float value) {
     hdi_attrs attrs = { .list_count = count, .floats = { value } };
-    if (count > 0 && (!first || !second)) return refuse(p, hdi_op_get(op).name, HD_STATUS_NULL_POINTER, "a list is NULL");
+    if (count > 0 && (!first || !second))
+        return refuse(p, hdi_op_get(op).name, HD_STATUS_NULL_POINTER, "a list is NULL");
     for (uint32_t i = 0; i < count && i < HD_MAX_RANK; i++) {
         attrs.ints[i] = first[i];
         attrs.ints[HD_MAX_RANK + i] = second[i];
@@ -125,7 +138,9 @@ hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t 
 
 /* ---- along an axis ---- */
 
-hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k) { return add(p, HDI_OP_TOP_K, &x, 1, &(hdi_attrs){ .ints = { k } }); }
+hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k) {
+    return add(p, HDI_OP_TOP_K, &x, 1, &(hdi_attrs){ .ints = { k } });
+}
 hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis) {
     return reduce(p, HDI_OP_DOT, (hd_value[]){ a, b }, 2, axis);
 }

@@ -282,7 +282,8 @@ static hd_status top_k(inference *in) {
     if (k < 1 || k > HD_MAX_TOP_K)
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "k is %lld, it must be 1 to %d", (long long)k, HD_MAX_TOP_K);
     if (k > *length)
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "k is %lld, but the last axis of %s has fewer elements", (long long)k, TEXT(in->x[0]->shape));
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "k is %lld, but the last axis of %s has fewer elements",
+                    (long long)k, TEXT(in->x[0]->shape));
     *length = k;
     return give(in, HD_I32, shape);
 }
@@ -378,13 +379,15 @@ static hd_status has_pages(const inference *in, uint32_t pool, uint32_t pages, i
     const hd_status status = takes(in, pages, I32);
     if (status) return status;
     if (shape.dims[1] < HDI_LEAST_PAGE_ROWS || (shape.dims[1] & (shape.dims[1] - 1)) != 0)
-        return fail(in, HD_STATUS_SHAPE, "pages of %lld rows in %s: a page has a power of two of rows, at least %d", (long long)shape.dims[1],
+        return fail(in, HD_STATUS_SHAPE, "pages of %lld rows in %s: a page has a power of two of rows, at least %d",
+                    (long long)shape.dims[1],
                     TEXT(shape), HDI_LEAST_PAGE_ROWS);
     if (table.rank != (batch > 0 ? 2 : 1) || (batch > 0 && table.dims[0] != batch))
         return batch > 0 ? fail(in, HD_STATUS_SHAPE, "pages is %s, it must be [%lld,P]", TEXT(table), (long long)batch)
                          : fail(in, HD_STATUS_SHAPE, "pages is %s, it must be [P]", TEXT(table));
     if (table.dims[batch > 0] > INT32_MAX / 2 / shape.dims[1])
-        return fail(in, HD_STATUS_LIMIT, "%lld pages of %lld rows are more than a sequence can have", (long long)table.dims[batch > 0], (long long)shape.dims[1]);
+        return fail(in, HD_STATUS_LIMIT, "%lld pages of %lld rows are more than a sequence can have",
+                    (long long)table.dims[batch > 0], (long long)shape.dims[1]);
     return HD_OK;
 }
 
@@ -399,7 +402,8 @@ bool hdi_write_rows_is_batched(hd_shape state, hd_shape rows, hd_shape position,
 hdi_rows_place hdi_write_rows_place(hd_shape state, hd_shape rows, hd_shape position, const hd_shape *pages) {
     const bool batched = hdi_write_rows_is_batched(state, rows, position, pages);
     if (pages) {
-        hdi_rows_place paged = { batched ? (uint64_t)rows.dims[0] : 1, (uint64_t)rows.dims[batched], 0, 1, (uint64_t)state.dims[0], (uint64_t)state.dims[1] };
+        hdi_rows_place paged = { batched ? (uint64_t)rows.dims[0] : 1, (uint64_t)rows.dims[batched], 0, 1,
+                                 (uint64_t)state.dims[0], (uint64_t)state.dims[1] };
         paged.S = (uint64_t)pages->dims[pages->rank - 1] * paged.R;
         for (uint32_t i = 2; i < state.rank; i++) paged.n *= (uint64_t)state.dims[i];
         return paged;
@@ -418,7 +422,8 @@ static hd_status write_pages(inference *in) {
     if (!status) status = has_pages(in, 0, 3, batched ? rows.dims[0] : 0);
     if (status) return status;
     hd_shape fitting = { state.rank - 1 + batched, { 0 } };
-    for (uint32_t i = 0; i < fitting.rank && i < HD_MAX_RANK; i++) fitting.dims[i] = i <= batched ? rows.dims[i] : state.dims[i + 1 - batched];
+    for (uint32_t i = 0; i < fitting.rank && i < HD_MAX_RANK; i++)
+        fitting.dims[i] = i <= batched ? rows.dims[i] : state.dims[i + 1 - batched];
     status = has_shape(in, 1, "rows", fitting);
     if (!status) status = has_shape(in, 2, "position", HD_SHAPE(batched ? rows.dims[0] : 1));
     return status ? status : same_as_x(in);

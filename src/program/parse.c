@@ -48,7 +48,8 @@ static hd_status fail(parser *p, hd_status status, const char *where, const char
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return hdi_fail(p->error, status, "line %lu, column %lu: %s", p->line, (unsigned long)(where - p->line_start) + 1, text);
+    return hdi_fail(p->error, status, "line %lu, column %lu: %s", p->line, (unsigned long)(where - p->line_start) + 1,
+                    text);
 }
 
 /* Passes on the reason why the program refused what stands at `where`. */
@@ -87,7 +88,8 @@ static hd_status read_word(parser *p, const char *what, span *out) {
     while (p->at < p->end && is_word(*p->at)) p->at++;
     out->bytes = (size_t)(p->at - out->text);
     if (out->bytes == 0) return fail(p, HD_STATUS_PARSE, out->text, "expected %s", what);
-    if (out->bytes > MAX_WORD_BYTES) return fail(p, HD_STATUS_LIMIT, out->text, "a word has more than %d bytes", MAX_WORD_BYTES);
+    if (out->bytes > MAX_WORD_BYTES)
+        return fail(p, HD_STATUS_LIMIT, out->text, "a word has more than %d bytes", MAX_WORD_BYTES);
     return HD_OK;
 }
 
@@ -103,7 +105,8 @@ static hd_status read_name(parser *p, char out[MAX_WORD_BYTES + 1]) {
     while (p->at < p->end && *p->at != '"' && *p->at != '\n' && *p->at != 0) p->at++;
     if (p->at == p->end || *p->at != '"') return fail(p, HD_STATUS_PARSE, p->at, "the name has no closing quote");
     size_t bytes = (size_t)(p->at++ - text);
-    if (bytes > MAX_WORD_BYTES) return fail(p, HD_STATUS_LIMIT, text, "the name has more than %d bytes", MAX_WORD_BYTES);
+    if (bytes > MAX_WORD_BYTES)
+        return fail(p, HD_STATUS_LIMIT, text, "the name has more than %d bytes", MAX_WORD_BYTES);
     memcpy(out, text, bytes);
     out[bytes] = 0;
     return HD_OK;
@@ -129,7 +132,8 @@ static hd_status read_int(parser *p, int64_t *out) {
         good = digit >= 0 && digit <= 9 && !__builtin_mul_overflow(value, (int64_t)10, &value) &&
                !__builtin_sub_overflow(value, (int64_t)digit, &value); /* downwards, which has room for the least one */
     }
-    if (!good || (!negative && value == INT64_MIN)) return fail(p, HD_STATUS_PARSE, number.text, "expected a whole number");
+    if (!good || (!negative && value == INT64_MIN))
+        return fail(p, HD_STATUS_PARSE, number.text, "expected a whole number");
     *out = negative ? value : -value;
     return HD_OK;
 }
@@ -235,7 +239,8 @@ static hd_status read_groups(parser *p, hdi_custom *custom) {
     hd_status status = read_ints(p, 3, groups, &count);
     if (status) return status;
     for (uint32_t i = 0; i < count; i++) {
-        if (groups[i] < 0 || groups[i] > UINT32_MAX) return fail(p, HD_STATUS_LIMIT, where, "a group count is not of 32 bits");
+        if (groups[i] < 0 || groups[i] > UINT32_MAX)
+            return fail(p, HD_STATUS_LIMIT, where, "a group count is not of 32 bits");
         custom->groups[i] = (uint32_t)groups[i];
     }
     return count == 3 ? HD_OK : fail(p, HD_STATUS_PARSE, where, "expected 3 group counts");
@@ -246,7 +251,8 @@ static hd_status read_pairing(parser *p, int64_t *out) {
     hd_status status = read_word(p, "halves or neighbours", &word);
     if (status) return status;
     *out = equals(word, "neighbours") ? HD_ROPE_NEIGHBOURS : HD_ROPE_HALVES;
-    return *out || equals(word, "halves") ? HD_OK : fail(p, HD_STATUS_PARSE, word.text, "expected halves or neighbours");
+    if (*out || equals(word, "halves")) return HD_OK;
+    return fail(p, HD_STATUS_PARSE, word.text, "expected halves or neighbours");
 }
 
 static hd_status read_attr(parser *p, statement *s, const hdi_attr *attr) {
@@ -282,7 +288,8 @@ static hd_status find_attr(parser *p, statement *s, span word, const hdi_attr **
 /* ---- statements ---- */
 
 static hd_status add_operand(parser *p, statement *s, const char *where, hd_value value) {
-    if (s->operand_count == HDI_MAX_OPERANDS) return fail(p, HD_STATUS_LIMIT, where, "more than %d operands", HDI_MAX_OPERANDS);
+    if (s->operand_count == HDI_MAX_OPERANDS)
+        return fail(p, HD_STATUS_LIMIT, where, "more than %d operands", HDI_MAX_OPERANDS);
     s->operands[s->operand_count++] = value;
     return HD_OK;
 }
@@ -310,7 +317,8 @@ static hd_status read_part(parser *p, statement *s) {
     }
     if (!attr) return fail(p, HD_STATUS_PARSE, where, "%s has no attribute %.*s", hdi_op_get(s->op).name, SHOW(word));
     if (has_value == (attr->kind == HDI_ATTR_FLAG))
-        return fail(p, HD_STATUS_PARSE, where, "%s is written %s", attr->name, has_value ? "without =" : "with = and a value");
+        return fail(p, HD_STATUS_PARSE, where, "%s is written %s", attr->name,
+                    has_value ? "without =" : "with = and a value");
     if (has_value) return read_attr(p, s, attr);
     s->values.ints[0] |= (int64_t)1 << attr->at;
     return HD_OK;
@@ -330,7 +338,8 @@ static hd_status read_parts(parser *p, statement *s, const char *where) {
         two_lists = two_lists || (s->attrs[i]->kind == HDI_ATTR_LIST && s->attrs[i]->at != 0);
     }
     if (two_lists && s->list_lengths[0] != s->list_lengths[1])
-        return fail(p, HD_STATUS_PARSE, where, "the lists have %u and %u numbers", s->list_lengths[0], s->list_lengths[1]);
+        return fail(p, HD_STATUS_PARSE, where, "the lists have %u and %u numbers", s->list_lengths[0],
+                    s->list_lengths[1]);
     s->values.list_count = s->list_lengths[0];
     if (s->op == HDI_OP_DISPATCH) s->values.custom = &s->custom;
     return HD_OK;
@@ -357,8 +366,9 @@ static hd_status read_operation(parser *p, span id) {
     }
     if (status) return status;
     hd_error reason = { 0 };
-    hd_value value = hdi_program_try(p->program, s.op, s.operands, s.operand_count, &s.values, s.dtype, s.shape,
-                                     named ? name : NULL, &reason);
+    hdi_node node = { .op = s.op, .dtype = s.dtype, .shape = s.shape, .attrs = s.values, .operands = s.operands,
+                      .operand_count = s.operand_count, .name = named ? name : NULL };
+    hd_value value = hdi_program_try(p->program, &node, &reason);
     if (value == 0) return refuse(p, word.text, &reason);
     if (!hdi_names_add(&p->values, id.text, id.bytes, value))
         return fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, id.text, "no memory for another name");
@@ -383,7 +393,8 @@ static hd_status read_head(parser *p, span word) {
     if (!equals(word, "heddle")) return fail(p, HD_STATUS_PARSE, word.text, "the first line must be: heddle 1");
     hd_status status = read_int(p, &version);
     if (status || version == 1) return status;
-    return fail(p, HD_STATUS_UNSUPPORTED_VERSION, where, "version %lld of the text form is not known, only 1", (long long)version);
+    return fail(p, HD_STATUS_UNSUPPORTED_VERSION, where, "version %lld of the text form is not known, only 1",
+                (long long)version);
 }
 
 static hd_status read_line(parser *p, bool *has_head) {
@@ -406,13 +417,14 @@ static hd_status read_line(parser *p, bool *has_head) {
     return HD_OK;
 }
 
-hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel, void *user,
-                            hd_error *error) {
+hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel,
+                            void *user, hd_error *error) {
     hd_error reason = { 0 };
     bool has_head = false;
     if (!text) bytes = 0, text = "";
     parser p = { .at = text, .end = text + bytes, .line_start = text, .line = 1, .program = program,
-                 .values = { .allocator = program->allocator }, .find_kernel = find_kernel, .user = user, .error = &reason };
+                 .values = { .allocator = program->allocator }, .find_kernel = find_kernel, .user = user,
+                 .error = &reason };
     hd_status status = read_line(&p, &has_head);
     while (!status && p.at < p.end) { /* at the end of a line */
         p.line_start = ++p.at;

@@ -150,7 +150,7 @@ struct hd_program {
     hdi_names   names;   /* of the ports */
     hd_error    error;   /* the first failure of a build call; status HD_OK: well formed so far */
     bool        foreign_kernels; /* holds dispatch nodes */
-    bool        split;           /* by rows (segments.h): two inputs, or two outputs, may have one name, each a piece of a port */
+    bool        split;           /* by rows (segments.h): two inputs, or two outputs, may be pieces of one port */
 };
 
 /* The node of a value, or NULL for an id that the program never gave out. */
@@ -158,10 +158,10 @@ const hdi_node *hdi_program_node(const hd_program *program, hd_value value);
 /* An empty program over an allocator; NULL without memory. hdi_program_free ends it. */
 hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context);
 void hdi_program_free(hd_program *program);
-/* Adds a node after checking operands and attributes against the operation's rule, which also gives type and shape
- * (for input, state, cast, reshape and dispatch they are given in `dtype` and `shape`). 0 on failure, which sticks. */
-hd_value hdi_program_add(hd_program *program, hdi_op op, const hd_value *operands, uint32_t operand_count,
-                         const hdi_attrs *attrs, hd_dtype dtype, hd_shape shape, const char *name);
+/* Adds a node after checking operands and attributes against the operation's rule, which also gives type and shape: of
+ * `node` only the operation, operands and attributes are read, of input, state, cast, reshape and dispatch type and
+ * shape too, and of the first two the name. 0 on failure, which sticks. */
+hd_value hdi_program_add(hd_program *program, const hdi_node *node);
 /* Names a value as an output. False on failure, which sticks. */
 bool hdi_program_add_output(hd_program *program, const char *name, hd_value value);
 /* Type and shape of a result (infer.c); fails with the reason. The nodes' attrs may be normalised (axis, bounds). */
@@ -180,8 +180,8 @@ void hdi_program_print(const hd_program *program, hdi_text *out_text);
 /* "v12", or "v12 rows 0-383": the value as the caller knows it. */
 void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_text);
 /* `program` is empty at first; after a failure it stays failed. `find_kernel` NULL: there are none. */
-hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel, void *user,
-                            hd_error *error);
+hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel,
+                            void *user, hd_error *error);
 /* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);
 #endif

@@ -144,7 +144,9 @@ static void name_crossing(const hd_program *program, hd_value value, char out[32
 static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, const hd_value *operands, const char *name) {
     const hdi_node *node = node_of(c, whole);
     const bool source = op == HDI_OP_INPUT || op == HDI_OP_STATE;
-    hd_value value = hdi_program_add(part, op, operands, source ? 0 : node->operand_count, source ? NULL : &node->attrs, node->dtype, node->shape, name);
+    hdi_node made = { .op = op, .dtype = node->dtype, .shape = node->shape, .name = name };
+    if (!source) made.attrs = node->attrs, made.operands = operands, made.operand_count = node->operand_count;
+    hd_value value = hdi_program_add(part, &made);
     if (!value) return 0;
     part->nodes[value - 1].whole = whole;
     part->nodes[value - 1].origin = node->origin.value ? node->origin : (hdi_origin){ .value = whole };

@@ -139,7 +139,9 @@ static void find_pieces(splitting *s) {
 static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, const hdi_attrs *attrs, hdi_origin origin, uint32_t device) {
     hd_program *to = s->out->program;
     hdi_placement *placement = &s->out->placement;
-    const hd_value value = hdi_program_add(to, as->op, operands, as->operand_count, as->name ? NULL : attrs, as->dtype, as->shape, as->name);
+    hdi_node made = { .op = as->op, .dtype = as->dtype, .shape = as->shape, .name = as->name };
+    if (!as->name) made.attrs = *attrs, made.operands = operands, made.operand_count = as->operand_count;
+    const hd_value value = hdi_program_add(to, &made);
     if (!value) return 0;
     to->nodes[value - 1].origin = origin;
     if (hdi_grow(s->program->allocator, &placement->of, &placement->node_count, value, sizeof *placement->of)) placement->of[value - 1] = (hdi_place){ .device = device };

@@ -182,6 +182,7 @@ static double formula(const hdi_node *node, double x, double y) {
     case HDI_OP_SILU: return x == -INFINITY ? 0 : x / (1 + exp(-x));
     case HDI_OP_GELU: return x == -INFINITY ? 0 : x * erf_part(x);
     case HDI_OP_GELU_TANH: return x == -INFINITY ? 0 : x / (1 + exp(-2 * sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case HDI_OP_ERF: return erf(x);
     case HDI_OP_CLIP: return x < k ? k : x > l ? l : x;
     default: return x; /* copy, and cast before it is rounded */
     }
@@ -210,6 +211,7 @@ static bool bounds(const hdi_node *node, double x, double w, double *fast, doubl
     case HDI_OP_SILU: *fast = wide * fabs(w); *exact = 1.6 * ulp; return true;
     case HDI_OP_GELU: *fast = wide * fabs(x); *exact = 2.1 * ulp; return true;
     case HDI_OP_GELU_TANH: *fast = wide * fabs(x); *exact = 1.6 * ulp; return true;
+    case HDI_OP_ERF: *fast = 4 * ulp; *exact = 1.5 * ulp; return true;
     default: return false;
     }
 }

@@ -74,6 +74,7 @@ static void unary_ranges(void) {
         { hd_sqrt, 1, 0 }, { hd_log, 1, 0 }, { hd_exp, 14, 0 }, { hd_exp, 0.001f, 0 }, { hd_log, 0.01f, 1 }, { hd_sigmoid, 14, 0 }, { hd_sigmoid, 0.01f, 0 },
         { hd_tanh, 3, 0 }, { hd_tanh, 0.01f, 0 }, { hd_silu, 14, 0 }, { hd_silu, 0.01f, 0 }, { hd_gelu, 2, 0 }, { hd_gelu, 0.01f, 0 }, { hd_gelu_tanh, 2, 0 },
         { hd_gelu_tanh, 0.01f, 0 }, { elu, 4, 0 }, { elu, 0.01f, 0 }, { hd_sin, 0.5f, 0 }, { hd_cos, 0.5f, 0 },
+        { hd_erf, 0.5f, 0 }, { hd_erf, 0.01f, 0 },
     };
     for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
         ops_begin(hd_dtype_name(floats[t]), 0);

@@ -48,8 +48,8 @@ static inline bool test_find_kernel(void *user, uint64_t hash, hdi_custom *out_c
 static inline hd_value test_dispatch(hd_program *p, hd_value a, hd_value b) {
     hdi_custom custom = { .push_words = { 7, 0xDEADBEEF }, .push_bytes = 8, .groups = { 4, 2, 1 } };
     test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
-    return hdi_program_add(p, HDI_OP_DISPATCH, (hd_value[]){ a, b }, 2, &(hdi_attrs){ .custom = &custom }, HD_F32,
-                           HD_SHAPE(4, 6), NULL);
+    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = (hd_value[]){ a, b }, .operand_count = 2,
+                                           .attrs.custom = &custom, .dtype = HD_F32, .shape = HD_SHAPE(4, 6) });
 }
 
 /* Adds every operation at least once; ends with three outputs, one of them before the last input. */

@@ -316,17 +316,17 @@ static void what_no_text_says(void **state) {
     { WITH_X; hd_softmax(p, x, HD_ALL_AXES); refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 2: softmax: axis 127 is outside of [2,3]"); }
     { WITH_X; hd_rope(p, hd_reshape(p, x, HD_SHAPE(1, 1, 6)), hd_input(p, "i", HD_I32, HD_SHAPE(1)), &(hd_rope_desc){ .pairing = (hd_rope_pairing)7 });
       refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 4: rope: pairing 7 is not of hd_rope_pairing"); }
-    { WITH_X; x = hd_reshape(p, x, HD_SHAPE(1, 1, 6)); hdi_program_add(p, HDI_OP_ATTENTION, (hd_value[]){ x, x, x }, 3, &(hdi_attrs){ .ints = { 2 } }, HD_DTYPE_NONE, HD_SHAPE(1), NULL);
+    { WITH_X; x = hd_reshape(p, x, HD_SHAPE(1, 1, 6)); hdi_program_add(p, &(hdi_node){ .op = HDI_OP_ATTENTION, .operands = (hd_value[]){ x, x, x }, .operand_count = 3, .attrs.ints = { 2 } });
       refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 3: attention: not_causal is 2, it must be 0 or 1"); }
-    { WITH_X; hdi_program_add(p, HDI_OP_DISPATCH, &x, 1, NULL, HD_F32, HD_SHAPE(1), NULL); refused(p, HD_STATUS_NULL_POINTER, "operation 2: dispatch: there is no kernel"); }
+    { WITH_X; hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = &x, .operand_count = 1, .dtype = HD_F32, .shape = HD_SHAPE(1) }); refused(p, HD_STATUS_NULL_POINTER, "operation 2: dispatch: there is no kernel"); }
     for (uint32_t bytes = 6; bytes <= 132; bytes += 126) {
         WITH_X;
         hdi_custom custom = { .push_bytes = bytes, .groups = { 1, 1, 1 } };
         test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
-        hdi_program_add(p, HDI_OP_DISPATCH, (hd_value[]){ x, x }, 2, &(hdi_attrs){ .custom = &custom }, HD_F32, HD_SHAPE(1), NULL);
+        hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = (hd_value[]){ x, x }, .operand_count = 2, .attrs.custom = &custom, .dtype = HD_F32, .shape = HD_SHAPE(1) });
         refused(p, HD_STATUS_LIMIT, NULL);
     }
-    { WITH_X; (void)x; hdi_program_add(p, HDI_OP_COUNT, NULL, 0, NULL, HD_F32, HD_SHAPE(1), NULL); refused(p, HD_STATUS_INVALID_ARGUMENT, NULL); }
+    { WITH_X; (void)x; hdi_program_add(p, &(hdi_node){ .op = HDI_OP_COUNT, .dtype = HD_F32, .shape = HD_SHAPE(1) }); refused(p, HD_STATUS_INVALID_ARGUMENT, NULL); }
     { WITH_X; (void)x; hdi_node node = { .op = (hdi_op)-1 }; assert_int_equal(hdi_program_infer(p, &node, NULL), HD_STATUS_INVALID_ARGUMENT); hdi_program_free(p); }
 }
 

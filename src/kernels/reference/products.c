@@ -93,7 +93,8 @@ void reference_rope(const reference *r) {
 static uint64_t key_at(const reference *r, uint64_t batch, uint64_t head, uint64_t key) {
     const hd_shape k = r->operands[1].shape;
     const bool paged = r->data[4] != NULL;
-    const uint64_t first = paged || k.rank == 4, S = (uint64_t)k.dims[first], Hkv = (uint64_t)k.dims[first + 1], D = (uint64_t)k.dims[first + 2];
+    const uint64_t first = paged || k.rank == 4, S = (uint64_t)k.dims[first];
+    const uint64_t Hkv = (uint64_t)k.dims[first + 1], D = (uint64_t)k.dims[first + 2];
     uint64_t run = batch; /* of S rows, or of a page's */
     if (paged) {
         const hd_shape table = r->operands[4].shape;

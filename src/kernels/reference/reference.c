@@ -82,6 +82,7 @@ static float of_floats(hdi_op op, float x, float y, const float *k) {
     case HDI_OP_SILU:       return exact_silu(x);
     case HDI_OP_GELU:       return exact_gelu(x);
     case HDI_OP_GELU_TANH:  return exact_gelu_tanh(x);
+    case HDI_OP_ERF:        return exact_erf(x);
     case HDI_OP_CLIP:       return clip(x, k[0], k[1]);
     default:                return x; /* copy, and cast between floats */
     }
@@ -149,7 +150,8 @@ void reference_cast(const reference *r) {
             const int32_t value = integer_at(from, r->data[0], i);
             const uint32_t size = value < 0 ? 0u - (uint32_t)value : (uint32_t)value;
             /* For the narrow types f32 is not to round before they do: bits below the 16 highest become one sticky bit. */
-            const uint32_t sticky = (size & 0xffu) != 0 ? 0x80u : 0, kept = to == HD_F32 || size < 1u << 24 ? size : (size & ~0xffu) | sticky;
+            const uint32_t sticky = (size & 0xffu) != 0 ? 0x80u : 0;
+            const uint32_t kept = to == HD_F32 || size < 1u << 24 ? size : (size & ~0xffu) | sticky;
             r->y[i] = value < 0 ? -(float)kept : (float)kept;
         } else {
             int32_t value = r->x[0] ? exact_f32_to_i32(r->x[0][i]) : integer_at(from, r->data[0], i);
@@ -235,7 +237,8 @@ void reference_pad(const reference *r) {
 
 void reference_write_rows(const reference *r) {
     const bool paged = r->node->operand_count > 3;
-    const hdi_rows_place place = hdi_write_rows_place(r->node->shape, r->operands[1].shape, r->operands[2].shape, paged ? &r->operands[3].shape : NULL);
+    const hdi_rows_place place = hdi_write_rows_place(r->node->shape, r->operands[1].shape, r->operands[2].shape,
+                                                      paged ? &r->operands[3].shape : NULL);
     const uint32_t size = hdi_dtype(r->out->dtype).block_bytes;
     memcpy(r->out->data, r->operands[0].data, hd_tensor_bytes(r->out->dtype, r->node->shape));
     for (uint64_t row = 0; row < place.B * place.T; row++) {

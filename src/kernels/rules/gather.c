@@ -7,7 +7,8 @@ static uint32_t type_bytes(hd_dtype dtype) { return (uint32_t)hd_dtype_bytes(dty
 /* Elements in a row: all axes but the first. */
 static uint64_t row_elements(const hdi_tensor *tensor) { return hd_shape_elements(tensor->shape) / (uint64_t)tensor->shape.dims[0]; }
 
-static hd_status lower_gather(const hdi_request *request, const hdi_tensor *table, const hdi_tensor *indices, hdi_lowering *lowering, hd_error *error) {
+static hd_status lower_gather(const hdi_request *request, const hdi_tensor *table, const hdi_tensor *indices,
+                              hdi_lowering *lowering, hd_error *error) {
     const bool all = indices == NULL, along = request->op == HDI_OP_TAKE_ALONG;
     const uint32_t form = all ? HDI_GATHER_ALL : along ? HDI_GATHER_ALONG : HDI_GATHER_ROWS;
     const hd_shape shape = table->shape;
@@ -15,7 +16,8 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
     const uint64_t count = hd_shape_elements(request->out.shape), rows = hd_shape_elements(shape) / n;
     /* On a CPU a group is a call: more words for each make fewer of them. */
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
-    const uint64_t asked_bytes = all ? 0 : hd_tensor_bytes(indices->dtype, indices->shape) + hd_dtype_bytes(table->dtype, count) + hd_tensor_bytes(request->out.dtype, request->out.shape);
+    const uint64_t asked_bytes = all ? 0 : hd_tensor_bytes(indices->dtype, indices->shape) +
+        hd_dtype_bytes(table->dtype, count) + hd_tensor_bytes(request->out.dtype, request->out.shape);
     const hdi_rows_launch launch = { .module = HDI_MODULE_GATHER, .workgroup = workgroup, .inputs = { table, all ? table : indices },
                                      .input_count = 2, .out = &request->out, .spec = { (uint32_t)table->dtype, form }, .spec_count = 2,
                                      .push = { (uint32_t)rows, (uint32_t)n, (uint32_t)(count / (along ? rows : n)) }, .push_count = 3,
@@ -27,7 +29,8 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
 static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
     const uint32_t rows = hdi_rows_dim(&operands[0], 0), workgroup = hdi_rows_workgroup(request->caps);
     const uint64_t n = row_elements(&operands[0]), count = hd_shape_elements(operands[1].shape);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER_ADD, .inputs = { &operands[0], &operands[1], &operands[2] }, .input_count = 3,
+    const hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER_ADD,
+                                     .inputs = { &operands[0], &operands[1], &operands[2] }, .input_count = 3,
                                      .out = &request->out, .spec = { (uint32_t)operands[0].dtype }, .spec_count = 1,
                                      .push = { rows, (uint32_t)n, (uint32_t)count }, .push_count = 3,
                                      .groups = rows * hdi_divide_up(n, workgroup), .flops = count * (n + rows),
@@ -40,15 +43,21 @@ static hd_status lower_write(const hdi_request *request, const hdi_tensor *opera
     const hdi_tensor *rows = &operands[0], *state = &request->out;
     const bool paged = hdi_rows_has(request, 2);
     const hdi_rows_place place = hdi_write_rows_place(state->shape, rows->shape, operands[1].shape, paged ? &operands[2].shape : NULL);
-    if (paged && place.S * place.n > UINT32_MAX) return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
+    if (paged && place.S * place.n > UINT32_MAX)
+        return hdi_fail(error, HD_STATUS_LIMIT, "a sequence of more than 2^32 - 1 elements in pages");
     const uint64_t words = hdi_divide_up(place.T * place.n * type_bytes(state->dtype), 4) + 1; /* of a sequence: both edges may be shared */
     const uint32_t workgroup = request->caps->native_kernels ? 4096 : hdi_rows_workgroup(request->caps);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup, .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
-                                     .out = state, .out_access = HDI_READ | HDI_WRITE, .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, paged ? hdi_rows_page(state) : 0 }, .spec_count = 3,
-                                     .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S, (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
+    const uint32_t page = paged ? hdi_rows_page(state) : 0;
+    const uint64_t table_bytes = paged ? hd_tensor_bytes(operands[2].dtype, operands[2].shape) : 0;
+    const uint64_t moved = hd_tensor_bytes(rows->dtype, rows->shape) + place.B * place.T * place.n * type_bytes(state->dtype);
+    const hdi_rows_launch launch = { .module = HDI_MODULE_WRITE_ROWS, .workgroup = workgroup,
+                                     .inputs = { rows, &operands[1], paged ? &operands[2] : rows }, .input_count = 3,
+                                     .out = state, .out_access = HDI_READ | HDI_WRITE,
+                                     .spec = { (uint32_t)state->dtype, (uint32_t)rows->dtype, page }, .spec_count = 3,
+                                     .push = { (uint32_t)place.B, (uint32_t)place.T, (uint32_t)place.S,
+                                               (uint32_t)place.n, (uint32_t)place.N }, .push_count = 5,
                                      .groups = place.B * hdi_divide_up(words, workgroup),
-                                     .bytes = hd_tensor_bytes(operands[1].dtype, operands[1].shape) + (paged ? hd_tensor_bytes(operands[2].dtype, operands[2].shape) : 0) +
-                                              hd_tensor_bytes(rows->dtype, rows->shape) + place.B * place.T * place.n * type_bytes(state->dtype),
+                                     .bytes = hd_tensor_bytes(operands[1].dtype, operands[1].shape) + table_bytes + moved,
                                      .because = "an invocation for each word written" };
     return hdi_rows_add(request, &launch, lowering, error);
 }

@@ -105,7 +105,8 @@ static hd_status frequency_table(const hdi_attrs *attrs, uint32_t dims, hdi_lowe
 /* On a GPU a workgroup has a head; on a CPU a token, whose sines and cosines serve all of its heads. */
 hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const hdi_attrs *attrs = request->attrs;
-    const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4), native = request->caps->native_kernels;
+    const bool has_weight = hdi_rows_has(request, 2), to_rows = hdi_rows_has(request, 3),
+        paged = hdi_rows_has(request, 4), native = request->caps->native_kernels;
     hdi_tensor operands[5], table;
     for (uint32_t i = 0; i < 5; i++) {
         operands[i] = operands[0];
@@ -131,8 +132,10 @@ hd_status hdi_lower_rope(const hdi_request *request, hdi_lowering *lowering, hd_
         .module = HDI_MODULE_ROPE, .workgroup = workgroup,
         .inputs = { x, &operands[1], &table, &operands[2], &operands[3], &operands[4] }, .input_count = 6, .out = &request->out,
         .out_access = to_rows ? HDI_READ | HDI_WRITE : HDI_WRITE,
-        .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u, to_rows, page }, .spec_count = 5,
-        .push = { (uint32_t)tokens, T, H, D, dims, hdi_rows_float_bits(magnitude), hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
+        .spec = { (uint32_t)x->dtype, attrs->ints[1] == HD_ROPE_NEIGHBOURS, request->norm ? 1u + has_weight : 0u,
+                  to_rows, page }, .spec_count = 5,
+        .push = { (uint32_t)tokens, T, H, D, dims, hdi_rows_float_bits(magnitude),
+                  hdi_rows_float_bits(request->norm ? request->norm->floats[0] : 0),
                   (uint32_t)(tokens / sequences), (uint32_t)rows, paged ? hdi_rows_dim(&request->out, 0) : 0 }, .push_count = 10,
         .groups = native ? tokens : tokens * H, .flops = (request->norm ? 10 : 6) * elements, .scratch_bytes = 4 * (dims + 2 * D),
         .because = native ? "a group for each token, whose angles serve all heads" : "a workgroup for each head of each token" };

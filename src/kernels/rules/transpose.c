@@ -15,7 +15,8 @@ typedef struct turn {
 } turn;
 
 static bool is_copy(const hdi_chain *chain) {
-    return chain->step_count == 1 && chain->input_count == 1 && chain->steps[0].code == HDI_STEP_COPY && chain->inputs[0].dtype == chain->steps[0].type;
+    return chain->step_count == 1 && chain->input_count == 1 && chain->steps[0].code == HDI_STEP_COPY &&
+        chain->inputs[0].dtype == chain->steps[0].type;
 }
 
 /* All that is counted in elements is of whole words. */
@@ -81,14 +82,16 @@ static void fill_push(const hdi_space *s, const turn *t, uint32_t *push) {
     for (; at < HDI_TR_OUTER; at++) push[HDI_TR_PUSH_LENGTHS + at] = 1;
 }
 
-hd_status hdi_lower_transpose(const hdi_request *request, const hdi_chain *chain, const hdi_space *s, hdi_lowering *lowering, bool *out_taken,
+hd_status hdi_lower_transpose(const hdi_request *request, const hdi_chain *chain, const hdi_space *s,
+                              hdi_lowering *lowering, bool *out_taken,
                               hd_error *error) {
     const hdi_caps *caps = request->caps;
     turn t;
     *out_taken = is_copy(chain) && finds_turn(s, caps, &t);
     if (!*out_taken) return HD_OK;
     const uint32_t bytes = (uint32_t)s->operands[0].element_bytes;
-    hdi_kernel kernel = { .module = HDI_MODULE_TRANSPOSE, .binding_count = 2, .push_bytes = HDI_TR_PUSH_WORDS * 4, .spec_count = HDI_TR_TILE + 1 };
+    hdi_kernel kernel = { .module = HDI_MODULE_TRANSPOSE, .binding_count = 2, .push_bytes = HDI_TR_PUSH_WORDS * 4,
+                          .spec_count = HDI_TR_TILE + 1 };
     kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
     kernel.spec[HDI_SPEC_EXACT] = request->math == HD_MATH_EXACT;
     kernel.spec[HDI_TR_TYPE] = (uint32_t)chain->inputs[0].dtype;
