@@ -9,7 +9,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 

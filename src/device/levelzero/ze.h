@@ -8,7 +8,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 
@@ -35,14 +35,7 @@ typedef enum hdze_function {
 #include "device/levelzero/functions.inc"
     HDZE_FN_COUNT
 } hdze_function;
-typedef struct hdze_function_facts {
-    const char *name; /* with "ze" in front */
-    bool        required;
-    hd_status   status;
-    uint32_t    results; /* a bit for each hdze_result_row */
-    size_t      offset;  /* in hdze_ze */
-} hdze_function_facts;
-const hdze_function_facts *hdze_function_get(hdze_function function);
+const hdi_function *hdze_function_get(hdze_function function);
 
 typedef struct hdze_ze {
 #define HDZE_FUNCTION(need, name, status, results) __typeof__(ze##name) *name;

@@ -10,7 +10,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 
@@ -55,14 +55,9 @@ typedef enum hdcl_function {
 #include "device/opencl/functions.inc"
     HDCL_FN_COUNT
 } hdcl_function;
-typedef struct hdcl_function_facts {
-    const char *name; /* with "cl" in front */
-    bool        required;
-    hd_status   status;
-    uint32_t    results; /* a bit for each hdcl_result_row */
-    size_t      offset;  /* in hdcl_cl */
-} hdcl_function_facts;
-const hdcl_function_facts *hdcl_function_get(hdcl_function function);
+const hdi_function *hdcl_function_get(hdcl_function function);
+enum { HDCL_LIBRARY, HDCL_PLATFORM }; /* hdi_function.group */
+extern const hdi_api hdcl_api;
 
 typedef struct hdcl_cl {
 #define HDCL_FUNCTION(need, name, status, results) __typeof__(cl##name) *name;

@@ -1,15 +1,23 @@
 /* load.c: opens the OpenCL loader at run time, so that neither an SDK nor a driver is needed to build or to start; and what
  * a device is asked for: facts, caps, texts of errors. */
-#define _GNU_SOURCE
 #include "device/opencl/cl.h"
-#include <dlfcn.h>
 #include <stdio.h>
 
-static const hdcl_function_facts functions[] = {
-#define HDCL_FUNCTION(need, name, status, results) { "cl" #name, need, HD_STATUS_##status, results, offsetof(hdcl_cl, name) },
+static const hdi_function functions[] = {
+#define HDCL_FUNCTION(need, name, status, results) \
+    { "cl" #name, offsetof(hdcl_cl, name), HDCL_LIBRARY, need, HD_STATUS_##status, results },
+#define HDCL_EXTENSION(name, type, status, results) \
+    { "cl" #name, offsetof(hdcl_cl, name), HDCL_PLATFORM, true, HD_STATUS_##status, results },
 #include "device/opencl/functions.inc"
 };
-const hdcl_function_facts *hdcl_function_get(hdcl_function function) { return &functions[function]; }
+static const hdi_result results[] = {
+#define RESULT_ROW(code, status, text) { CL_##code, HD_STATUS_##status, text },
+    HDCL_RESULT_LIST(RESULT_ROW)
+#undef RESULT_ROW
+};
+const hdi_api hdcl_api = { "opencl", functions, HDI_COUNT(functions), results, HDI_COUNT(results) };
+const hdi_function *hdcl_function_get(hdcl_function function) { return &functions[function]; }
+cl_int hdcl_result_of(hdcl_result_row row) { return (cl_int)results[row].code; }
 
 static hdcl_fault_fn fault_now;
 void hdcl_fault_set(hdcl_fault_fn fault) { fault_now = fault; }
@@ -18,28 +26,16 @@ void hdcl_hide_set(uint32_t parts) { hidden_now = parts; }
 cl_int hdcl_fault(hdcl_function function) { return fault_now ? fault_now(function) : CL_SUCCESS; }
 
 const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
-    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL" };
-    void *library = NULL;
+    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL };
+    const void *library = hdi_library_open(names);
     *out_mend = "install an OpenCL loader (Debian: ocl-icd-libopencl1) and a driver";
-    for (size_t i = 0; i < HDI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) return "there is no OpenCL loader";
-    for (size_t i = 0; i < HDI_COUNT(functions); i++) {
-        void *symbol = dlsym(library, functions[i].name);
-        memcpy((char *)cl + functions[i].offset, &symbol, sizeof symbol);
-        if (!symbol && functions[i].required) return "the OpenCL loader is older than version 1.2";
-    }
+    if (hdi_functions_load(&hdcl_api, HDCL_LIBRARY, hdi_library_look_up, library, cl)) return "the OpenCL loader is older than version 1.2";
     if (hidden_now & HDCL_HIDE_SHARED) cl->SVMAlloc = NULL;
     return NULL;
 }
 
 /* ---- failures ---- */
-
-static const struct { cl_int code; hd_status status; const char *text; } rows[] = {
-#define RESULT_ROW(code, status, text) { CL_##code, HD_STATUS_##status, text },
-    HDCL_RESULT_LIST(RESULT_ROW)
-#undef RESULT_ROW
-};
-cl_int hdcl_result_of(hdcl_result_row row) { return rows[row].code; }
 
 _Thread_local hdcl_outcome hdcl_last;
 
@@ -50,25 +46,12 @@ hd_status hdcl_no_memory(hd_error *error, const char *what) {
 }
 
 hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) {
-    const hdcl_function_facts *facts = &functions[hdcl_last.function];
-    char what[128];
+    const hdi_failed_call call = { &hdcl_api, hdcl_last.function, hdcl_last.result, "", &device->loss };
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    const hd_status status = hdi_call_fail(&call, error, format, args);
     va_end(args);
-    hd_status status = HD_STATUS_API;
-    const char *text = "it failed";
-    for (size_t i = 0; i < HDI_COUNT(rows); i++)
-        if (rows[i].code == hdcl_last.result) {
-            status = rows[i].status;
-            text = rows[i].text;
-        }
-    if (status == HD_STATUS_API) status = facts->status;
-    if (status == HD_STATUS_DEVICE_LOST) {
-        hdi_loss_note(&device->loss, hdcl_last.result, "in %s, %s", facts->name, what);
-        return hdcl_lost(device, error);
-    }
-    return hdi_fail_native(error, status, "opencl", hdcl_last.result, "%s: %s: %s (%d)", what, facts->name, text, (int)hdcl_last.result);
+    return status;
 }
 
 /* ---- devices ---- */

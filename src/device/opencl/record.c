@@ -3,17 +3,16 @@
  * as ever. */
 #include "device/opencl/cl.h"
 
+static hdi_any_function look_up(const void *from, const char *name) {
+    const hdi_backend_device *device = from;
+    void *symbol = device->cl.GetExtensionFunctionAddressForPlatform(device->facts.platform, name);
+    hdi_any_function function;
+    memcpy(&function, &symbol, sizeof function);
+    return function;
+}
+
 void hdcl_load_recording(hdi_backend_device *device) {
-    static const struct { const char *name; size_t offset; } functions[] = {
-#define HDCL_FUNCTION(need, name, status, results)
-#define HDCL_EXTENSION(name, type, status, results) { "cl" #name, offsetof(hdcl_cl, name) },
-#include "device/opencl/functions.inc"
-    };
-    for (size_t i = 0; i < HDI_COUNT(functions) && device->facts.records; i++) {
-        void *symbol = device->cl.GetExtensionFunctionAddressForPlatform(device->facts.platform, functions[i].name);
-        memcpy((char *)&device->cl + functions[i].offset, &symbol, sizeof symbol);
-        device->facts.records = symbol != NULL;
-    }
+    if (device->facts.records) device->facts.records = !hdi_functions_load(&hdcl_api, HDCL_PLATFORM, look_up, device, &device->cl);
 }
 
 bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *submission) {

@@ -7,7 +7,7 @@
 #define HDWG_WG_H
 
 #include "device/backend.h"
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "device/webgpu/api.h"
 #include "spirv/spirv.h"
@@ -33,13 +33,7 @@ typedef enum hdwg_function {
 #include "device/webgpu/functions.inc"
     HDWG_FN_COUNT
 } hdwg_function;
-typedef struct hdwg_function_facts {
-    const char *name; /* with "wgpu" in front */
-    hd_status   status;
-    uint32_t    results; /* a bit for each hdwg_row */
-    size_t      offset;  /* in hdwg_wg */
-} hdwg_function_facts;
-const hdwg_function_facts *hdwg_function_get(hdwg_function function);
+const hdi_function *hdwg_function_get(hdwg_function function);
 
 typedef struct hdwg_wg {
 #define HDWG_FUNCTION(name, gives, arguments, status, results) gives (*name) arguments;
