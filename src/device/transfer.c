@@ -20,7 +20,8 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     if (!device->stage) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
     hdi_stage *stage = device->stage;
     if (stage->memory[direction]) return HD_OK;
-    hdi_alloc_desc desc = { UNITS * UNIT_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up", NULL };
+    hdi_alloc_desc desc = { UNITS * UNIT_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD,
+                            direction ? "staging, down" : "staging, up", NULL };
     hd_status status = device->backend->alloc(device->handle, &desc, &stage->memory[direction], error);
     if (status) return status;
     stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);
@@ -165,7 +166,8 @@ static const char *readable(hd_device *device, hdi_memory *memory) {
     return device->backend->reads_slowly && device->backend->reads_slowly(device->handle, memory) ? NULL : hdi_device_map(device, memory);
 }
 
-hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes, uint64_t after, hd_error *error) {
+hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes,
+                          uint64_t after, hd_error *error) {
     const char *pointer = readable(device, memory);
     hd_status status;
     if (pointer) {

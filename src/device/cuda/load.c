@@ -47,7 +47,8 @@ static bool find_products(hdcu_api *api) {
     if (!dladdr(symbol, &compiler) || !compiler.dli_fname) return false;
     const char *slash = strrchr(compiler.dli_fname, '/');
     for (const char *const *name = api->flavour->products; *name; name++) {
-        const int used = snprintf(api->products, sizeof api->products, "%.*s%s", slash ? (int)(slash + 1 - compiler.dli_fname) : 0, compiler.dli_fname, *name);
+        const int used = snprintf(api->products, sizeof api->products, "%.*s%s",
+                                  slash ? (int)(slash + 1 - compiler.dli_fname) : 0, compiler.dli_fname, *name);
         if (used > 0 && (size_t)used < sizeof api->products && access(api->products, R_OK) == 0) return true;
     }
     return false;

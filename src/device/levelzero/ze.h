@@ -139,7 +139,8 @@ void hdze_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* encode.c: commands become command lists. */
 bool hdze_list_new(hdi_backend_device *device, ze_command_list_handle_t *out_list);
 /* Appends the commands and closes the list; marks write into `ticks`, where that is not NULL: `*out_marks` of them. */
-bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list, uint64_t *ticks, uint32_t *out_marks);
+bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list,
+                 uint64_t *ticks, uint32_t *out_marks);
 /* Makes a closed list, and ends it (recordings.h). */
 hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error);
 void hdze_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);

@@ -64,7 +64,8 @@ typedef struct question {
 } question;
 
 static void ask(question *q, cl_device_info what, size_t bytes, void *out) {
-    q->failed = q->failed || hdcl_fault(HDCL_FN_GetDeviceInfo) != CL_SUCCESS || q->cl->GetDeviceInfo(q->id, what, bytes, out, NULL) != CL_SUCCESS;
+    q->failed = q->failed || hdcl_fault(HDCL_FN_GetDeviceInfo) != CL_SUCCESS ||
+                q->cl->GetDeviceInfo(q->id, what, bytes, out, NULL) != CL_SUCCESS;
     if (q->failed) memset(out, 0, bytes);
 }
 
@@ -157,7 +158,8 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
     question q = { cl, facts->id, false };
     hd_device_info *info = &out_found->info;
     uint64_t type = number(&q, CL_DEVICE_TYPE, sizeof(cl_device_type)), memory = number(&q, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
-    uint64_t units = number(&q, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)), mhz = number(&q, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
+    uint64_t units = number(&q, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)),
+             mhz = number(&q, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
     bool software = type & CL_DEVICE_TYPE_CPU, unified = number(&q, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool));
     size_t sizes[3];
     ask(&q, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes);
@@ -165,15 +167,20 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
     text(&q, CL_DEVICE_VERSION, info->driver, sizeof info->driver);
     snprintf(info->backend, sizeof info->backend, "opencl");
     snprintf(info->pci, sizeof info->pci, "%s", facts->pci);
-    info->kind = software ? HD_DEVICE_SOFTWARE : type & CL_DEVICE_TYPE_GPU ? unified ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU : HD_DEVICE_OTHER;
+    info->kind = software                    ? HD_DEVICE_SOFTWARE
+                 : type & CL_DEVICE_TYPE_GPU ? unified ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU
+                                             : HD_DEVICE_OTHER;
     info->memory_bytes = memory;
     out_found->caps = (hdi_caps){
-        .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0, .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
+        .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0,
+        .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
         .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
         .max_workgroup = number(&q, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0], .max_groups_x = INT32_MAX,
         .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8), .f16_storage = 1,
-        .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .host_visible = facts->shares, .timestamps = 1, .dispatch_base = 1, .compute_units = units,
-        .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)), .gbytes_s = software ? 10 : 100, .software = software };
+        .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .host_visible = facts->shares,
+        .timestamps = 1, .dispatch_base = 1, .compute_units = units,
+        .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)),
+        .gbytes_s = software ? 10 : 100, .software = software };
     out_found->caps.max_binding_bytes = out_found->caps.max_allocation_bytes;
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);
     return !q.failed;
@@ -183,7 +190,9 @@ uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_foun
     cl_platform_id platforms[16];
     cl_uint platform_count = 0, device_count = 0;
     uint32_t count = 0;
-    if (hdcl_fault(HDCL_FN_GetPlatformIDs) != CL_SUCCESS || cl->GetPlatformIDs(HDI_COUNT(platforms), platforms, &platform_count) != CL_SUCCESS) return 0;
+    if (hdcl_fault(HDCL_FN_GetPlatformIDs) != CL_SUCCESS ||
+        cl->GetPlatformIDs(HDI_COUNT(platforms), platforms, &platform_count) != CL_SUCCESS)
+        return 0;
     for (cl_uint i = 0; i < platform_count && i < HDI_COUNT(platforms); i++) {
         cl_device_id devices[16];
         if (hdcl_fault(HDCL_FN_GetDeviceIDs) != CL_SUCCESS ||
@@ -194,7 +203,8 @@ uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_foun
             memset(found, 0, sizeof *found);
             if (!read_facts(cl, &facts) || !describe(cl, &facts, found)) continue;
             found->index = count;
-            snprintf(found->info.id, sizeof found->info.id, "opencl:%08x", (unsigned)(hdi_hash(HDI_HASH_START, facts.identity, strlen(facts.identity)) + count));
+            snprintf(found->info.id, sizeof found->info.id, "opencl:%08x",
+                     (unsigned)(hdi_hash(HDI_HASH_START, facts.identity, strlen(facts.identity)) + count));
             out_facts[count++] = facts;
         }
     }

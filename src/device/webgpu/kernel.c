@@ -36,7 +36,9 @@ bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text
         fine = HDWG_MAKE(device, &layout, DeviceCreatePipelineLayout, device->device, &layout_desc);
     }
     if (fine) {
-        const WGPUComputePipelineDescriptor desc = { .layout = layout, .compute = { .module = module, .entry = { entry, sizeof entry - 1 } } };
+        const WGPUComputePipelineDescriptor desc = { .layout = layout,
+                                                     .compute = { .module = module,
+                                                                  .entry = { entry, sizeof entry - 1 } } };
         fine = HDWG_MAKE(device, &loaded->pipeline, DeviceCreateComputePipeline, device->device, &desc);
     }
     HDWG_END(device, PipelineLayout, layout);
@@ -60,7 +62,9 @@ hd_status hdwg_kernel_load(hdi_backend_device *device, const hdi_module *module,
     hdi_text text = { .allocator = device->host->allocator };
     *out_from_cache = false;
     if (hdi_loss_known(&device->loss)) return hdwg_lost(device, error);
-    if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "webgpu", 0, "kernel %s has no form for a GPU", module->name);
+    if (!module->spirv)
+        return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "webgpu", 0, "kernel %s has no form for a GPU",
+                               module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdwg_no_memory(error, "a kernel");
     hd_status status = print(device, module, kernel, &text, &loaded->printed, error);

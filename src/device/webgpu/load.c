@@ -48,7 +48,9 @@ void hdwg_on_error(const WGPUDevice *of, uint32_t type, WGPUStringView message, 
     const hdi_backend_device *device = user;
     (void)of;
     (void)unused;
-    hdwg_last.row = type == WGPU_ERROR_OUT_OF_MEMORY ? HDWG_ROW_OUT_OF_MEMORY : type == WGPU_ERROR_VALIDATION ? HDWG_ROW_VALIDATION : HDWG_ROW_INTERNAL;
+    hdwg_last.row = type == WGPU_ERROR_OUT_OF_MEMORY ? HDWG_ROW_OUT_OF_MEMORY
+                    : type == WGPU_ERROR_VALIDATION  ? HDWG_ROW_VALIDATION
+                                                     : HDWG_ROW_INTERNAL;
     const int length = (int)HDI_MIN(message.length, (size_t)2000);
     snprintf(hdwg_last.text, sizeof hdwg_last.text, "%.*s", length, message.data ? message.data : "");
     for (char *at = hdwg_last.text; *at; at++)
@@ -61,7 +63,8 @@ void hdwg_on_loss(const WGPUDevice *of, uint32_t reason, WGPUStringView message,
     (void)of;
     (void)unused;
     if (reason == WGPU_LOST_DESTROYED || reason == WGPU_LOST_CANCELLED) return; /* it was closed */
-    hdi_loss_note(&device->loss, (int64_t)reason, "as the driver says: %.*s", (int)HDI_MIN(message.length, (size_t)160), message.data ? message.data : "");
+    hdi_loss_note(&device->loss, (int64_t)reason, "as the driver says: %.*s", (int)HDI_MIN(message.length, (size_t)160),
+                  message.data ? message.data : "");
 }
 
 hd_status hdwg_lost(const hdi_backend_device *device, hd_error *error) { return hdi_loss_tell(&device->loss, "webgpu", error); }
