@@ -1,6 +1,7 @@
 /* backend.h: the seam. A back end sees commands, slots and bytes; never an op, a shape or a plan.
- * Kernels are loaded by several threads at once, beside the other calls; those come on one device from one thread at a time
- * (device.c holds its lock). Calls on different devices may run at once. The front has checked all arguments: back ends do not check again. Sizes are above zero. */
+ * Kernels are loaded by several threads at once, beside the other calls; those come on one device from one thread at a
+ * time (device.c holds its lock). Calls on different devices may run at once. The front has checked all arguments: back
+ * ends do not check again. Sizes are above zero. */
 #ifndef HDI_BACKEND_H
 #define HDI_BACKEND_H
 

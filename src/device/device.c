@@ -15,7 +15,10 @@ static hd_status note(hd_device *device, hd_status status, hd_error *error) {
 
 static hd_status refuse_lost(hd_device *device, hd_error *error) {
     if (!device->lost) return HD_OK;
-    return note(device, hdi_fail_native(error, HD_STATUS_DEVICE_LOST, device->backend->name, 0, "%s was lost earlier and has to be opened anew", device->found.info.id), error);
+    return note(device,
+                hdi_fail_native(error, HD_STATUS_DEVICE_LOST, device->backend->name, 0,
+                                "%s was lost earlier and has to be opened anew", device->found.info.id),
+                error);
 }
 
 hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, const hdi_found *found, const hdi_foreign *foreign,
@@ -66,7 +69,8 @@ static void end_freed(hd_device *device, bool any) {
 void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object) {
     hdi_mutex_lock(&device->lock);
     bool done = ticket <= device->done_ticket || device->lost;
-    bool kept = !done && hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity, (size_t)device->deferred_count + 1, sizeof *device->deferred_frees);
+    bool kept = !done && hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity,
+                                  (size_t)device->deferred_count + 1, sizeof *device->deferred_frees);
     if (kept) device->deferred_frees[device->deferred_count++] = (hdi_deferred_free){ ticket, end, object };
     hdi_mutex_unlock(&device->lock);
     if (kept) return;
@@ -148,7 +152,8 @@ static uint64_t hash_of(const hdi_module *module) { return module->spirv ? modul
 
 static bool same_kernel(const hdi_cached_kernel *cached, uint64_t hash, const hdi_module *module, const hdi_kernel *kernel) {
     bool same_module = hash ? cached->module_hash == hash : cached->module == module;
-    return same_module && cached->kernel.spec_count == kernel->spec_count && cached->kernel.subgroup == kernel->subgroup && cached->kernel.keep_subnormals == kernel->keep_subnormals &&
+    return same_module && cached->kernel.spec_count == kernel->spec_count &&
+           cached->kernel.subgroup == kernel->subgroup && cached->kernel.keep_subnormals == kernel->keep_subnormals &&
            cached->kernel.binding_count == kernel->binding_count && cached->kernel.push_bytes == kernel->push_bytes &&
            cached->kernel.scratch_bytes == kernel->scratch_bytes &&
            memcmp(cached->kernel.spec, kernel->spec, kernel->spec_count * sizeof kernel->spec[0]) == 0;
@@ -193,7 +198,8 @@ static bool compile(void *user, uint32_t index) {
     hd_device *device = all->device;
     hd_error error = { 0 };
     if (!wanted->missing) return true;
-    const hd_status status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel, &wanted->loaded, &wanted->from_cache, &error);
+    const hd_status status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel,
+                                                          &wanted->loaded, &wanted->from_cache, &error);
     if (!status) return true;
     wanted->loaded = NULL;
     wanted->failed = true;
@@ -213,8 +219,11 @@ static hd_status keep_kernel(hd_device *device, hdi_wanted_kernel *wanted, hd_er
     const bool native = device->found.caps.native_kernels != 0; /* compiled with heddle itself: counts as neither */
     device->stats.kernels_from_cache += wanted->from_cache && !native;
     device->stats.kernels_compiled += !wanted->from_cache && !native;
-    const bool kept = !same && hdi_grow(device->host->allocator, &device->kernels, &device->kernel_capacity, (size_t)device->kernel_count + 1, sizeof *device->kernels);
-    if (kept) device->kernels[device->kernel_count++] = (hdi_cached_kernel){ wanted->module, hash_of(wanted->module), *wanted->kernel, wanted->loaded };
+    const bool kept = !same && hdi_grow(device->host->allocator, &device->kernels, &device->kernel_capacity,
+                                        (size_t)device->kernel_count + 1, sizeof *device->kernels);
+    if (kept)
+        device->kernels[device->kernel_count++] = (hdi_cached_kernel){ wanted->module, hash_of(wanted->module),
+                                                                        *wanted->kernel, wanted->loaded };
     else {
         device->backend->kernel_free(device->handle, wanted->loaded);
         wanted->loaded = same;
@@ -229,7 +238,9 @@ hd_status hdi_device_kernels(hd_device *device, hdi_wanted_kernel *wanted, uint3
     const uint32_t missing = status ? 0 : find_kernels(device, wanted, count);
     hdi_mutex_unlock(&device->lock);
     if (status) return status;
-    if (missing) hdi_side_by_side(device->found.caps.native_kernels ? 1 : HDI_MIN(device->host->cpu_threads, missing), compile, &all, count);
+    if (missing)
+        hdi_side_by_side(device->found.caps.native_kernels ? 1 : HDI_MIN(device->host->cpu_threads, missing), compile,
+                         &all, count);
     hdi_mutex_lock(&device->lock);
     for (uint32_t i = 0; i < count; i++)
         if (wanted[i].missing && wanted[i].loaded) {
@@ -298,7 +309,8 @@ hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_n
         hdi_mutex_unlock(&device->lock);
         if (status && (status != HD_STATUS_TIMEOUT || left == 0)) {
             if (status == HD_STATUS_TIMEOUT)
-                snprintf(look.text, sizeof look.text, "%s: the work is not done after %llu ms and goes on", device->found.info.id, (unsigned long long)(limit / 1000000));
+                snprintf(look.text, sizeof look.text, "%s: the work is not done after %llu ms and goes on",
+                         device->found.info.id, (unsigned long long)(limit / 1000000));
             if (error && error->status == HD_OK) *error = look;
             break;
         }

@@ -16,5 +16,6 @@ bool hdi_loss_note(hdi_loss *loss, int64_t code, const char *format, ...) {
 
 hd_status hdi_loss_tell(const hdi_loss *loss, const char *backend, hd_error *error) {
     const bool known = hdi_loss_known(loss); /* another thread may be writing */
-    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, backend, known ? loss->code : 0, "the device was lost %s", known ? loss->text : "");
+    return hdi_fail_native(error, HD_STATUS_DEVICE_LOST, backend, known ? loss->code : 0, "the device was lost %s",
+                           known ? loss->text : "");
 }

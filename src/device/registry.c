@@ -50,7 +50,8 @@ static void swap(hdi_registry *registry, uint32_t a, uint32_t b) {
 
 /* Are both routes to one GPU, with times to compare? */
 static bool comparable(const hdi_found *a, const hdi_found *b) {
-    return a->info.pci[0] && strcmp(a->info.pci, b->info.pci) == 0 && a->info.kind == b->info.kind && a->info.measured_ns && b->info.measured_ns;
+    return a->info.pci[0] && strcmp(a->info.pci, b->info.pci) == 0 && a->info.kind == b->info.kind &&
+           a->info.measured_ns && b->info.measured_ns;
 }
 
 void hdi_registry_rank(hdi_registry *registry) {
@@ -83,7 +84,10 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
             found->info.measured_ns = hdi_measured_read(host, &found->info);
         }
     }
-    if (!known) return hdi_fail(error, HD_STATUS_NO_DEVICE, "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null", only);
+    if (!known)
+        return hdi_fail(
+            error, HD_STATUS_NO_DEVICE,
+            "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null", only);
     hdi_registry_rank(registry);
     return HD_OK;
 }

@@ -83,22 +83,27 @@ void hdi_trace_note(hd_device *device, const hdi_submission *submission, hdi_que
     static const char *const labels[HDI_QUEUE_COUNT] = { "run", "upload", "download" };
     hdi_trace *trace = device->trace;
     const uint64_t now_ns = hdi_now_ns();
-    report(device, (hd_trace_event){ .queue = "host", .label = "hand over", .begin_ns = began_ns, .end_ns = now_ns, .run = submission->run });
+    report(device, (hd_trace_event){ .queue = "host", .label = "hand over", .begin_ns = began_ns, .end_ns = now_ns,
+        .run = submission->run });
     if (trace->count == MOST_PENDING) return; /* the device does not get on, and the submission is left out */
-    trace->pending[trace->count++] = (pending){ ticket, began_ns, asked == HDI_QUEUE_COMPUTE ? 0 : bytes_of(submission), submission->run, labels[asked], submission->queue, submission->timed };
+    trace->pending[trace->count++] = (pending){ ticket, began_ns,
+        asked == HDI_QUEUE_COMPUTE ? 0 : bytes_of(submission), submission->run, labels[asked], submission->queue,
+        submission->timed };
 }
 
 void hdi_trace_host(hd_device *device, const char *label, uint64_t began_ns, uint64_t bytes, uint64_t run) {
     hdi_mutex_lock(&device->lock);
     if (device->trace)
-        report(device, (hd_trace_event){ .queue = "host", .label = label, .begin_ns = began_ns, .end_ns = hdi_now_ns(), .bytes = bytes, .run = run });
+        report(device, (hd_trace_event){ .queue = "host", .label = label, .begin_ns = began_ns,
+            .end_ns = hdi_now_ns(), .bytes = bytes, .run = run });
     hdi_mutex_unlock(&device->lock);
 }
 
 /* ---- the clocks ---- */
 
 /* One small submission, and when the host and the device saw it: its middle is taken for the same moment. */
-static hd_status look(hd_device *device, const hdi_cmds *cmds, const hdi_slot *slot, uint64_t *inout_least_ns, int64_t *inout_offset_ns, hd_error *error) {
+static hd_status look(hd_device *device, const hdi_cmds *cmds, const hdi_slot *slot, uint64_t *inout_least_ns,
+                      int64_t *inout_offset_ns, hd_error *error) {
     hdi_submission submission = { .cmds = cmds, .slots = slot, .timed = true };
     uint64_t ticket, ns[2];
     const uint64_t began_ns = hdi_now_ns();
@@ -130,7 +135,8 @@ static hd_status set_clock(hd_device *device, hdi_trace *trace, hd_error *error)
     status = hdi_cmds_slot(&cmds, desc.bytes, &slot);
     if (!status) status = hdi_cmds_fill(&cmds, (hdi_range){ slot, 0, desc.bytes }, 0);
     if (status) hdi_fail(error, status, "no memory for a trace");
-    for (int i = 0; i < LOOKS && !status; i++) status = look(device, &cmds, &(hdi_slot){ memory, 0, desc.bytes }, &least_ns, &trace->offset_ns, error);
+    for (int i = 0; i < LOOKS && !status; i++)
+        status = look(device, &cmds, &(hdi_slot){ memory, 0, desc.bytes }, &least_ns, &trace->offset_ns, error);
     hdi_cmds_free(&cmds);
     hdi_device_free(device, memory, desc.bytes);
     return status;

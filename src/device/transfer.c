@@ -20,7 +20,8 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     if (!device->stage) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
     hdi_stage *stage = device->stage;
     if (stage->memory[direction]) return HD_OK;
-    hdi_alloc_desc desc = { UNITS * UNIT_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD, direction ? "staging, down" : "staging, up", NULL };
+    hdi_alloc_desc desc = { UNITS * UNIT_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD,
+                            direction ? "staging, down" : "staging, up", NULL };
     hd_status status = device->backend->alloc(device->handle, &desc, &stage->memory[direction], error);
     if (status) return status;
     stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);
@@ -46,20 +47,26 @@ static void end_cmds(void *object) {
     hdi_free(allocator, cmds, sizeof *cmds);
 }
 
-/* Submits one copy from `from` to `to`, both of `bytes`. */
-static hd_status submit_copy(hd_device *device, hdi_queue queue, hdi_slot from, hdi_slot to, uint64_t from_offset, uint64_t to_offset,
-                             uint64_t bytes, uint64_t *out_ticket, hd_error *error) {
+typedef struct copy_desc {
+    hdi_queue queue;
+    hdi_slot  from, to;
+    uint64_t  from_offset, to_offset, bytes;
+} copy_desc;
+
+static hd_status submit_copy(hd_device *device, const copy_desc *copy, uint64_t *out_ticket, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
     hdi_cmds *cmds = hdi_alloc(allocator, sizeof *cmds);
     if (!cmds) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a transfer");
     hdi_cmds_init(cmds, allocator);
     uint32_t source, target;
-    hd_status status = hdi_cmds_slot(cmds, from.bytes, &source);
-    if (!status) status = hdi_cmds_slot(cmds, to.bytes, &target);
-    if (!status) status = hdi_cmds_copy(cmds, (hdi_range){ source, from_offset, bytes }, (hdi_range){ target, to_offset, bytes });
+    hd_status status = hdi_cmds_slot(cmds, copy->from.bytes, &source);
+    if (!status) status = hdi_cmds_slot(cmds, copy->to.bytes, &target);
+    if (!status)
+        status = hdi_cmds_copy(cmds, (hdi_range){ source, copy->from_offset, copy->bytes },
+                               (hdi_range){ target, copy->to_offset, copy->bytes });
     if (status) hdi_fail(error, status, "no memory for a transfer");
-    hdi_slot slots[2] = { from, to };
-    hdi_submission submission = { .cmds = cmds, .slots = slots, .queue = queue };
+    hdi_slot slots[2] = { copy->from, copy->to };
+    hdi_submission submission = { .cmds = cmds, .slots = slots, .queue = copy->queue };
     if (!status) status = hdi_device_submit(device, &submission, out_ticket, error);
     if (status) end_cmds(cmds);
     else hdi_device_free_later(device, *out_ticket, end_cmds, cmds);
@@ -106,7 +113,8 @@ static hd_status write_staged(hd_device *device, hdi_memory *memory, uint64_t of
         hdi_stage *stage = device->stage;
         hdi_thread_pool_stage(device->host->thread_pool, stage->pointer[0] + unit * UNIT_BYTES, data + done, piece);
         hdi_slot from = { stage->memory[0], 0, UNITS * UNIT_BYTES }, to = { memory, 0, offset + bytes };
-        status = submit_copy(device, HDI_QUEUE_UPLOAD, from, to, unit * UNIT_BYTES, offset + done, piece, inout_ticket, error);
+        status = submit_copy(device, &(copy_desc){ HDI_QUEUE_UPLOAD, from, to, unit * UNIT_BYTES, offset + done, piece },
+                             inout_ticket, error);
         note_ticket(stage, 0, unit, units, *inout_ticket);
         done += piece;
     }
@@ -145,7 +153,8 @@ static hd_status read_staged(hd_device *device, hdi_memory *memory, uint64_t off
             if (status) return status;
             uint64_t piece = HDI_MIN(bytes - asked, units * UNIT_BYTES), ticket = 0;
             hdi_slot from = { memory, 0, offset + bytes }, to = { device->stage->memory[1], 0, UNITS * UNIT_BYTES };
-            status = submit_copy(device, HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *unit * UNIT_BYTES, piece, &ticket, error);
+            status = submit_copy(device, &(copy_desc){ HDI_QUEUE_DOWNLOAD, from, to, offset + asked, *unit * UNIT_BYTES, piece },
+                                 &ticket, error);
             if (status) return status;
             note_ticket(device->stage, 1, *unit, units, ticket);
             asked += piece;
@@ -165,7 +174,8 @@ static const char *readable(hd_device *device, hdi_memory *memory) {
     return device->backend->reads_slowly && device->backend->reads_slowly(device->handle, memory) ? NULL : hdi_device_map(device, memory);
 }
 
-hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes, uint64_t after, hd_error *error) {
+hd_status hdi_device_read(hd_device *device, hdi_memory *memory, uint64_t offset, void *out_data, uint64_t bytes,
+                          uint64_t after, hd_error *error) {
     const char *pointer = readable(device, memory);
     hd_status status;
     if (pointer) {

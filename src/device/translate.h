@@ -5,10 +5,16 @@
 #include "device/backend.h"
 #include "spirv/spirv.h"
 
-/* Prints the kernel as text of the target's. Errors name the kernel, and are `backend`'s. */
-hd_status hdi_translate_to_text(const hdi_host *host, const char *backend, const hdi_module *module, const hdi_kernel *kernel, const hdi_spirv_print_target *target,
-                                hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
-/* Turns it into SPIR-V of OpenCL's flavour, for what the device offers (hdi_spirv_offer) and subgroups of `lanes`. */
-hd_status hdi_translate_to_module(const hdi_host *host, const char *backend, const hdi_module *module, const hdi_kernel *kernel, uint32_t offers, uint32_t lanes,
-                                  hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
+/* What is translated, and for what. */
+typedef struct hdi_translation {
+    const hdi_host   *host;
+    const char       *backend; /* errors are its */
+    const hdi_module *module;
+    const hdi_kernel *kernel;
+    const hdi_spirv_print_target *target;
+} hdi_translation;
+/* Prints the kernel as text of the target's. Errors name the kernel. */
+hd_status hdi_translate_to_text(const hdi_translation *translation, hdi_text *out_text, hdi_spirv_printed *out_printed, hd_error *error);
+/* Turns it into SPIR-V of OpenCL's flavour, for what the target offers and its subgroups. */
+hd_status hdi_translate_to_module(const hdi_translation *translation, hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
 #endif

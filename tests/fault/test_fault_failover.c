@@ -11,7 +11,7 @@ enum { ROWS = 6, WIDTH = 33, RUNS = 5 };
 static int calls_left; /* calls until the loss; negative: never */
 
 static VkResult lose(hdvk_function function) {
-    const hdvk_function_facts *facts = hdvk_function_get(function);
+    const hdi_function *facts = hdvk_function_get(function);
     if (!(facts->results >> HDVK_ROW_ERROR_DEVICE_LOST & 1u) || calls_left < 0) return VK_SUCCESS;
     if (calls_left > 0) {
         calls_left--;

@@ -1,7 +1,8 @@
-/* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the queue's thread,
- * or, where it is known to be short and nothing runs before it, by the thread that hands it over or waits for it, since to wake
- * another would take longer than the work. A dispatch is a loop over workgroups, shared with the context's thread_pool. Memory is the process' own, so
- * everything is mapped and nothing is staged. Relies on kernels that touch only their bindings. */
+/* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the
+ * queue's thread, or, where it is known to be short and nothing runs before it, by the thread that hands it over or
+ * waits for it, since to wake another would take longer than the work. A dispatch is a loop over workgroups, shared
+ * with the context's thread_pool. Memory is the process' own, so everything is mapped and nothing is staged. Relies on
+ * kernels that touch only their bindings. */
 #define _GNU_SOURCE
 #include "device/backend.h"
 #if defined(__x86_64__)
@@ -121,7 +122,9 @@ static bool has_tiles(void) {
 #if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     uint32_t a, b, c, d;
-    if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 24 & 1) == 0 || (d >> 22 & 1) == 0) return false;
+    if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 24 & 1) == 0 ||
+        (d >> 22 & 1) == 0)
+        return false;
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 #else
     return false;
@@ -146,7 +149,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
         .max_binding_bytes = memory, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
         .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = UINT32_MAX, .max_workgroup_x = UINT32_MAX,
         .max_groups_x = UINT32_MAX, .max_groups_y = UINT32_MAX, .max_groups_z = UINT32_MAX, .f16_storage = 1,
-        .u8_storage = 1, .matrix_bf16 = has_tiles(), .unified_memory = 1, .host_visible = 1, .timestamps = 1, .dispatch_base = 1, .compute_units = threads,
+        .u8_storage = 1, .matrix_bf16 = has_tiles(), .unified_memory = 1, .host_visible = 1, .timestamps = 1,
+        .dispatch_base = 1, .compute_units = threads,
         .threads = threads, .simd_bytes = simd_bytes(), .gflops = 20 * threads, .gbytes_s = 10 };
     snprintf(found->caps.name, sizeof found->caps.name, "%s", found->info.name);
 }
@@ -204,7 +208,8 @@ static void run_groups(void *user, uint32_t worker, uint64_t first, uint64_t cou
     const uint32_t *base = loop->cmd->as.dispatch.first, *groups = loop->cmd->as.dispatch.groups;
     for (uint64_t i = first; i < first + count; i++) {
         uint64_t plane = i / groups[0];
-        loop->run(&call, base[0] + (uint32_t)(i % groups[0]), base[1] + (uint32_t)(plane % groups[1]), base[2] + (uint32_t)(plane / groups[1]));
+        loop->run(&call, base[0] + (uint32_t)(i % groups[0]), base[1] + (uint32_t)(plane % groups[1]),
+                  base[2] + (uint32_t)(plane / groups[1]));
     }
 }
 
@@ -226,7 +231,8 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
     hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
     cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches };
     const uint32_t *groups = cmd->as.dispatch.groups;
-    hdi_thread_pool_run(device->host->thread_pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2], all_bytes / BYTES_PER_NS);
+    hdi_thread_pool_run(device->host->thread_pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2],
+                        all_bytes / BYTES_PER_NS);
 }
 
 static void run_fill(void *pointer, uint64_t bytes, uint32_t value) {
@@ -248,7 +254,10 @@ static void run_job(hdi_backend_device *device, const cpu_job *job, cpu_profile 
         const hdi_cmd *cmd = &job->cmds->cmds[i];
         switch (cmd->kind) {
         case HDI_CMD_DISPATCH: run_dispatch(device, job, cmd); break;
-        case HDI_CMD_COPY: hdi_thread_pool_copy(device->host->thread_pool, slot_pointer(job, cmd->as.copy.to), slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes); break;
+        case HDI_CMD_COPY:
+            hdi_thread_pool_copy(device->host->thread_pool, slot_pointer(job, cmd->as.copy.to),
+                                 slot_pointer(job, cmd->as.copy.from), cmd->as.copy.to.bytes);
+            break;
         case HDI_CMD_FILL: run_fill(slot_pointer(job, cmd->as.fill.to), cmd->as.fill.to.bytes, cmd->as.fill.value); break;
         case HDI_CMD_BARRIER: break;
         case HDI_CMD_MARK:
@@ -296,13 +305,17 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
     memory->bytes = desc->bytes;
     memory->borrowed = desc->host != NULL;
     memory->pointer = desc->host;
-    if (!memory->borrowed) memory->pointer = desc->bytes <= SIZE_MAX / 2 ? mmap(NULL, desc->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    if (!memory->borrowed)
+        memory->pointer = desc->bytes <= SIZE_MAX / 2
+                              ? mmap(NULL, desc->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                              : MAP_FAILED;
     if (memory->pointer == MAP_FAILED) {
         hdi_free(device->host->allocator, memory, sizeof *memory);
         return no_memory(error, desc->bytes);
     }
 #ifdef MADV_HUGEPAGE
-    if (!memory->borrowed && desc->bytes >= HUGE_BYTES) madvise(memory->pointer, desc->bytes, MADV_HUGEPAGE); /* a hint: fewer walks through page tables */
+    if (!memory->borrowed && desc->bytes >= HUGE_BYTES)
+        madvise(memory->pointer, desc->bytes, MADV_HUGEPAGE); /* a hint: fewer walks through page tables */
 #endif
     pthread_mutex_lock(&device->mutex);
     hdi_list_add(&device->memories, &memory->link);
@@ -479,11 +492,14 @@ static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64
                                           (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
 }
 
-static hd_status device_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+static hd_status device_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                                uint32_t *out_count, hd_error *error) {
     hd_status status = HD_OK;
     pthread_mutex_lock(&device->mutex);
     const cpu_profile *profile = &device->profiles[ticket % PROFILES];
-    if (profile->ticket != ticket) status = hdi_fail_native(error, HD_STATUS_WRONG_STATE, "cpu", 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+    if (profile->ticket != ticket)
+        status = hdi_fail_native(error, HD_STATUS_WRONG_STATE, "cpu", 0, "the times of submission %llu are gone",
+                                 (unsigned long long)ticket);
     else {
         *out_count = HDI_MIN(room, profile->count);
         memcpy(out_ns, profile->ns, *out_count * sizeof *out_ns);
@@ -512,7 +528,8 @@ static void device_close(hdi_backend_device *device) {
     while (!hdi_list_empty(&device->kernels)) end_kernel(device, HDI_OBJECT(device->kernels.next, hdi_loaded_kernel, link));
     hdi_free(device->host->allocator, device->words, device->threads * sizeof *device->words);
     if (device->scratch) munmap(device->scratch, device->scratch_bytes * device->threads);
-    for (int i = 0; i < PROFILES; i++) hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
+    for (int i = 0; i < PROFILES; i++)
+        hdi_free(device->host->allocator, device->profiles[i].ns, device->profiles[i].capacity * sizeof(uint64_t));
     while (!hdi_list_empty(&device->recordings)) end_recording(device, HDI_OBJECT(device->recordings.next, hdi_recording, link));
     while (!hdi_list_empty(&device->forgotten)) end_recording(device, HDI_OBJECT(device->forgotten.next, hdi_recording, link));
     pthread_cond_destroy(&device->queued);
@@ -521,7 +538,8 @@ static void device_close(hdi_backend_device *device) {
     hdi_free(device->host->allocator, device, sizeof *device);
 }
 
-static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                             hdi_backend_device **out_device, hd_error *error) {
     (void)found;
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
@@ -554,7 +572,8 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     return HD_OK;
 }
 
-static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                             hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     if (!module->cpu) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "cpu", 0, "kernel %s has no CPU form", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);

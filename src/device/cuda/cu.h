@@ -9,7 +9,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 
@@ -224,7 +224,8 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
 void hdcu_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* product.c */
 /* What cmds/library.h asks for; on failure too the caller ends it. */
-hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdcu_product **out_product, hd_error *error);
+hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                            hdcu_product **out_product, hd_error *error);
 void hdcu_product_end(hdi_backend_device *device, hdcu_product *product);
 /* One call on the compute stream; addresses of A, B, C and of memory to work in. */
 bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *product, const uint64_t addresses[4], uint64_t workspace_bytes);

@@ -22,8 +22,11 @@ static const char *const exact_options[] = { "--std=c++17", "--fmad=false", "--f
 static const char *const fast_options[] = { "--std=c++17", "--ftz=true", "--prec-div=false", "--prec-sqrt=false", NULL };
 
 const hdcu_flavour hdcu_cuda = {
-    .backend = "cuda", .compiler_name = "NVRTC", .is_hip = false, .dialect = HDI_SPIRV_CUDA, .drivers = drivers, .compilers = compilers, .products = products,
+    .backend = "cuda", .compiler_name = "NVRTC", .is_hip = false, .dialect = HDI_SPIRV_CUDA, .drivers = drivers,
+    .compilers = compilers, .products = products,
     .no_driver = "there is no CUDA driver (libcuda.so.1)", .driver_mend = "install NVIDIA's driver (Debian: nvidia-driver, libcuda1)",
-    .device_mend = "see whether nvidia-smi names the GPU", .compiler_mend = "install NVRTC (Debian: libnvrtc12) where the loader finds it", .arch_option = "--gpu-architecture=",
+    .device_mend = "see whether nvidia-smi names the GPU",
+    .compiler_mend = "install NVRTC (Debian: libnvrtc12) where the loader finds it",
+    .arch_option = "--gpu-architecture=",
     .exact_options = exact_options, .fast_options = fast_options, .refine = refine,
 };

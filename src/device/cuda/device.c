@@ -24,7 +24,8 @@ static void device_close(hdi_backend_device *device) {
     hd_error ignored = { 0 };
     enter(device);
     const bool open = device->streams[HDI_QUEUE_COMPUTE] != NULL;
-    if (open && device->inflight.submitted > device->inflight.done && hdcu_wait(device, device->inflight.submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
+    if (open && device->inflight.submitted > device->inflight.done &&
+        hdcu_wait(device, device->inflight.submitted, device->host->wait_ns, &ignored) == HD_STATUS_TIMEOUT)
         device->abandoned = true;
     if (open && !device->abandoned) device->abandoned = !hdcu_drain(device, device->host->wait_ns); /* zeroing has no ticket */
     end_objects(device);
@@ -71,7 +72,8 @@ static const hdi_inflight_functions inflight_functions = {
     .command_buffer_bytes = sizeof(hdcu_command_buffer), .encode = hdcu_record, .end_commands = hdcu_record_end,
 };
 
-static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, const hdi_found *found, hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, const hdi_found *found,
+                             hdi_backend_device **out_device, hd_error *error) {
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, flavour->backend)) {
         hdi_free(host->allocator, device, sizeof *device);
@@ -94,7 +96,8 @@ static hd_status device_open(const hdcu_flavour *flavour, const hdi_host *host, 
     }
     device->cache = (hdi_cache){ host, flavour->backend, hdi_hash(HDI_HASH_START, device->facts.code, strlen(device->facts.code)) };
     if (!api->compiles)
-        hdi_log_line(host->log, HD_LOG_WARNING, flavour->backend, "there is no %s, so only kernels in the cache can be used: %s", flavour->compiler_name,
+        hdi_log_line(host->log, HD_LOG_WARNING, flavour->backend,
+                     "there is no %s, so only kernels in the cache can be used: %s", flavour->compiler_name,
                      flavour->compiler_mend);
     *out_device = device;
     return HD_OK;
@@ -143,7 +146,8 @@ static hd_status poll(hdi_backend_device *device, uint64_t ticket, bool *out_don
 static hd_status await(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
     WITHIN(device, status, hdcu_wait(device, ticket, timeout_ns, error));
 }
-static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                         uint32_t *out_count, hd_error *error) {
     WITHIN(device, status, hdcu_profile(device, ticket, out_ns, room, out_count, error));
 }
 static hd_status span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error) {
@@ -158,7 +162,8 @@ static void trim(hdi_backend_device *device) {
 
 #define TABLE(backend, probe_function, open_function) \
     { .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = backend, .probe = probe_function, .open = open_function, \
-      .close = device_close, .alloc = alloc_memory, .free = free_memory, .map = map, .kernel_load = kernel_load, .kernel_free = kernel_free, \
+      .close = device_close, .alloc = alloc_memory, .free = free_memory, .map = map, .kernel_load = kernel_load, \
+      .kernel_free = kernel_free, \
       .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, .trim = trim, \
       .span = span }
 
@@ -170,11 +175,13 @@ static void probe_hip(const hdi_host *host, hdi_probe *out_probe) {
     (void)host;
     hdcu_probe(&hdcu_hip, out_probe);
 }
-static hd_status open_cuda(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status open_cuda(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                           hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     return device_open(&hdcu_cuda, host, found, out_device, error);
 }
-static hd_status open_hip(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status open_hip(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                          hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     return device_open(&hdcu_hip, host, found, out_device, error);
 }

@@ -70,7 +70,8 @@ static bool dispatch(encoder *e, const hdi_cmd *cmd) {
     const hdi_loaded_kernel *kernel = e->submission->kernels[cmd->as.dispatch.kernel];
     const hdi_spirv_printed *printed = &kernel->printed;
     const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
-    const uint32_t given = HDI_MIN(cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4, printed->push_words), *groups = cmd->as.dispatch.groups;
+    const uint32_t given = HDI_MIN(cmds->kernels[cmd->as.dispatch.kernel].push_bytes / 4, printed->push_words),
+                   *groups = cmd->as.dispatch.groups;
     if (kernel->product) return multiply(e, cmd, kernel->product);
     uint64_t addresses[HDI_SPIRV_MAX_BINDINGS];
     uint32_t words[3 + HDI_MAX_PUSH_WORDS + 2 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
@@ -127,7 +128,10 @@ static bool encode(encoder *e) {
 }
 
 hd_status hdcu_enqueue(hdi_backend_device *device, const hdi_submission *submission, hdcu_job *job, hd_error *error) {
-    encoder e = { .device = device, .submission = submission, .stream = device->streams[submission->queue], .job = submission->timestamps ? job : NULL };
+    encoder e = { .device = device,
+                  .submission = submission,
+                  .stream = device->streams[submission->queue],
+                  .job = submission->timestamps ? job : NULL };
     return encode(&e) ? HD_OK : hdcu_fail(&device->api, error, "handing %u commands over", submission->cmds->cmd_count);
 }
 

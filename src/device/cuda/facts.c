@@ -29,7 +29,8 @@ static void fill_caps(const hdcu_facts *facts, uint64_t memory, hdi_caps *caps) 
         .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = value(facts, HDCU_MOST_THREADS),
         .max_workgroup_x = value(facts, HDCU_MOST_BLOCK_X), .max_groups_x = value(facts, HDCU_MOST_GRID_X),
         .max_groups_y = value(facts, HDCU_MOST_GRID_Y), .max_groups_z = value(facts, HDCU_MOST_GRID_Z),
-        .shared_bytes = value(facts, HDCU_SHARED_BYTES), .subgroup = value(facts, HDCU_WARP), .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
+        .shared_bytes = value(facts, HDCU_SHARED_BYTES), .subgroup = value(facts, HDCU_WARP),
+        .subgroup_arithmetic = 1, .subgroup_shuffle = 1,
         .f16_storage = 1, .u8_storage = 1, .f16_arithmetic = 1, .i8_arithmetic = 1, .memory_model = 1, .timestamps = 1, .dispatch_base = 1,
         .host_visible = facts->values[HDCU_INTEGRATED] != 0, .compute_units = value(facts, HDCU_UNITS) };
     /* Kilohertz; a lane adds and multiplies at once, memory moves twice a clock. */
@@ -56,8 +57,10 @@ bool hdcu_describe(hdcu_api *api, int ordinal, hdcu_facts *out_facts, hdi_found 
     hdcu_uuid uuid = { { 0 } };
     *facts = (hdcu_facts){ 0 };
     *out_found = (hdi_found){ .index = (uint32_t)ordinal };
-    if (!HDCU_CALL(api, DeviceGet, &facts->device, ordinal) || !HDCU_CALL(api, DeviceTotalMem, &memory, facts->device) ||
-        !HDCU_CALL(api, DeviceGetName, info->name, sizeof info->name, facts->device) || !HDCU_CALL(api, DeviceGetUuid, &uuid, facts->device))
+    if (!HDCU_CALL(api, DeviceGet, &facts->device, ordinal) ||
+        !HDCU_CALL(api, DeviceTotalMem, &memory, facts->device) ||
+        !HDCU_CALL(api, DeviceGetName, info->name, sizeof info->name, facts->device) ||
+        !HDCU_CALL(api, DeviceGetUuid, &uuid, facts->device))
         return false;
     if (!read_values(api, facts) || facts->values[HDCU_MODE] == HDCU_MODE_PROHIBITED) return false;
     fill_caps(facts, memory, &out_found->caps);

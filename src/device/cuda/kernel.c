@@ -12,7 +12,7 @@ static hd_status print(hdi_backend_device *device, const hdi_module *module, con
     if (kernel->subgroup && kernel->subgroup != warp)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, backend, 0, "kernel %s wants subgroups of %u, the device has %u", module->name,
                                kernel->subgroup, warp);
-    return hdi_translate_to_text(device->host, backend, module, kernel, &target, out_text, out_printed, error);
+    return hdi_translate_to_text(&(hdi_translation){ device->host, backend, module, kernel, &target }, out_text, out_printed, error);
 }
 
 /* ---- compiling ---- */
@@ -26,12 +26,15 @@ static hd_status choose_arch(hdi_backend_device *device, char *out, size_t room,
     int archs[ROOM], count = 0, best = 0;
     *out_text = false;
     snprintf(out, room, "%s%s", api->flavour->arch_option, device->facts.code);
-    if (!api->GetArchs || !api->GetArchCount || !HDCU_CALL(api, GetArchCount, &count) || count > ROOM || !HDCU_CALL(api, GetArchs, archs)) return HD_OK;
+    if (!api->GetArchs || !api->GetArchCount || !HDCU_CALL(api, GetArchCount, &count) || count > ROOM ||
+        !HDCU_CALL(api, GetArchs, archs))
+        return HD_OK;
     for (int i = 0; i < count; i++)
         if (archs[i] <= arch) best = HDI_MAX(best, archs[i]);
     if (!best)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, device->found.info.backend, 0, "this %s no longer compiles for %s: install an older one",
-                               api->flavour->compiler_name, device->facts.code);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, device->found.info.backend, 0,
+                               "this %s no longer compiles for %s: install an older one", api->flavour->compiler_name,
+                               device->facts.code);
     *out_text = best / FAMILY != arch / FAMILY && api->GetText && api->GetTextSize;
     snprintf(out, room, "%s%s%d", api->flavour->arch_option, *out_text ? "compute_" : "sm_", best);
     return HD_OK;
@@ -78,14 +81,16 @@ static bool get_code(hdi_backend_device *device, hdcu_program program, bool as_t
 }
 
 /* `*out_code` is yours, of `*out_bytes`. */
-static hd_status compile(hdi_backend_device *device, const char *name, const char *text, bool exact, void **out_code, size_t *out_bytes, hd_error *error) {
+static hd_status compile(hdi_backend_device *device, const char *name, const char *text, bool exact, void **out_code,
+                         size_t *out_bytes, hd_error *error) {
     hdcu_api *api = &device->api;
     hdcu_program program = NULL;
     char arch[128];
     bool as_text;
     *out_code = NULL;
     if (!api->compiles)
-        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0, "kernel %s is not in the cache and there is no %s: %s", name,
+        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0,
+                               "kernel %s is not in the cache and there is no %s: %s", name,
                                api->flavour->compiler_name, api->flavour->compiler_mend);
     hd_status status = choose_arch(device, arch, sizeof arch, &as_text, error);
     if (status) return status;
@@ -112,7 +117,8 @@ static bool load_code(hdi_backend_device *device, const void *code, hdi_loaded_k
 
 static uint64_t key_of(const hdcu_flavour *flavour, const hdi_text *text, bool exact) {
     uint64_t key = hdi_hash(HDI_HASH_START, text->bytes, text->count);
-    for (const char *const *option = exact ? flavour->exact_options : flavour->fast_options; *option; option++) key = hdi_hash(key, *option, strlen(*option));
+    for (const char *const *option = exact ? flavour->exact_options : flavour->fast_options; *option; option++)
+        key = hdi_hash(key, *option, strlen(*option));
     return key;
 }
 
@@ -151,10 +157,13 @@ hd_status hdcu_kernel_load(hdi_backend_device *device, const hdi_module *module,
     const char *backend = device->found.info.backend;
     *out_from_cache = false;
     if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
-    if (!module->spirv && !module->library) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU", module->name);
+    if (!module->spirv && !module->library)
+        return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, backend, 0, "kernel %s has no form for a GPU",
+                               module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, backend, 0, "no memory for kernel %s", module->name);
-    hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error) : load(device, module, kernel, loaded, out_from_cache, error);
+    hd_status status = module->library ? hdcu_product_load(device, module, kernel, &loaded->product, error)
+                                       : load(device, module, kernel, loaded, out_from_cache, error);
     if (status) {
         hdcu_kernel_end(device, &loaded->used);
         return status;

@@ -5,46 +5,35 @@
 #include <stdio.h>
 #include <unistd.h>
 
-typedef enum owner { DRIVER, COMPILER, PRODUCTS } owner;
-typedef struct function_row {
-    const char *cuda, *hip;
-    size_t      offset; /* in hdcu_api */
-    owner       owner;
-    hd_status   status;
-    bool        required;
-} function_row;
-static const function_row functions[HDCU_FN_COUNT] = {
-#define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) { cuda, hip, offsetof(hdcu_api, name), library, HD_STATUS_##status, need },
+enum { DRIVER, COMPILER, PRODUCTS }; /* hdi_function.group */
+static const hdi_function cuda_functions[] = {
+#define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) \
+    { cuda, offsetof(hdcu_api, name), library, need, HD_STATUS_##status, 0 },
+#include "device/cuda/functions.inc"
+};
+static const hdi_function hip_functions[] = {
+#define HDCU_FUNCTION(library, need, name, status, cuda, hip, parameters) \
+    { hip, offsetof(hdcu_api, name), library, need, HD_STATUS_##status, 0 },
 #include "device/cuda/functions.inc"
 };
 
+static const hdi_function *functions_of(const hdcu_flavour *flavour) { return flavour->is_hip ? hip_functions : cuda_functions; }
+
 const char *hdcu_function_name(const hdcu_flavour *flavour, hdcu_function function) {
-    const char *name = flavour->is_hip ? functions[function].hip : functions[function].cuda;
+    const char *name = functions_of(flavour)[function].name;
     return name ? name : "a function that is not there";
 }
 
-static void *open_first(const char *const *names) {
-    void *library = NULL;
-    for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    return library;
-}
-
-/* All functions of one library; false where a required one is missing. */
-static bool fill(hdcu_api *api, owner which, void *handle) {
-    for (size_t i = 0; i < HDI_COUNT(functions); i++) {
-        const char *name = api->flavour->is_hip ? functions[i].hip : functions[i].cuda;
-        if (functions[i].owner != which) continue;
-        void *symbol = name ? dlsym(handle, name) : NULL;
-        memcpy((char *)api + functions[i].offset, &symbol, sizeof symbol);
-        if (!symbol && functions[i].required) return false;
-    }
-    return true;
+/* All functions of one library; false where it or a required one is missing. */
+static bool fill(hdcu_api *api, uint32_t group, const void *library) {
+    const hdi_api list = { .functions = functions_of(api->flavour), .function_count = HDCU_FN_COUNT };
+    return library && !hdi_functions_load(&list, group, hdi_library_look_up, library, api);
 }
 
 const char *hdcu_load(const hdcu_flavour *flavour, hdcu_api *out_api, const char **out_mend) {
     *out_api = (hdcu_api){ .flavour = flavour };
     *out_mend = flavour->driver_mend;
-    void *driver = open_first(flavour->drivers);
+    const void *driver = hdi_library_open(flavour->drivers);
     if (!driver) return flavour->no_driver;
     if (!fill(out_api, DRIVER, driver)) return "the driver is too old: a function is missing";
     return NULL;
@@ -58,21 +47,21 @@ static bool find_products(hdcu_api *api) {
     if (!dladdr(symbol, &compiler) || !compiler.dli_fname) return false;
     const char *slash = strrchr(compiler.dli_fname, '/');
     for (const char *const *name = api->flavour->products; *name; name++) {
-        const int used = snprintf(api->products, sizeof api->products, "%.*s%s", slash ? (int)(slash + 1 - compiler.dli_fname) : 0, compiler.dli_fname, *name);
+        const int used = snprintf(api->products, sizeof api->products, "%.*s%s",
+                                  slash ? (int)(slash + 1 - compiler.dli_fname) : 0, compiler.dli_fname, *name);
         if (used > 0 && (size_t)used < sizeof api->products && access(api->products, R_OK) == 0) return true;
     }
     return false;
 }
 
 void hdcu_load_compiler(hdcu_api *api) {
-    void *compiler = open_first(api->flavour->compilers);
-    api->compiles = compiler && fill(api, COMPILER, compiler);
+    api->compiles = fill(api, COMPILER, hdi_library_open(api->flavour->compilers));
     api->multiplies = api->compiles && api->flavour->products && find_products(api);
 }
 
 bool hdcu_load_products(hdcu_api *api) {
-    void *products = dlopen(api->products, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    return products && fill(api, PRODUCTS, products);
+    const char *const names[] = { api->products, NULL };
+    return fill(api, PRODUCTS, hdi_library_open(names));
 }
 
 /* ---- faults of tests ---- */
@@ -91,7 +80,7 @@ static const struct result_row { int result; hd_status status; const char *text;
 
 /* The row of the last call's result; NULL: the function's own status says more. */
 static const struct result_row *row_of(void) {
-    for (size_t i = 0; i < HDI_COUNT(results) && functions[hdcu_last.function].owner == DRIVER; i++)
+    for (size_t i = 0; i < HDI_COUNT(results) && cuda_functions[hdcu_last.function].group == DRIVER; i++)
         if (results[i].result == hdcu_last.result) return &results[i];
     return NULL;
 }
@@ -115,7 +104,7 @@ hd_status hdcu_fail(hdcu_api *api, hd_error *error, const char *format, ...) {
     va_end(args);
     const struct result_row *row = row_of();
     const char *text = row ? row->text : "it failed", *name = hdcu_function_name(api->flavour, hdcu_last.function);
-    const hd_status status = row && row->status != HD_STATUS_API ? row->status : functions[hdcu_last.function].status;
+    const hd_status status = row && row->status != HD_STATUS_API ? row->status : cuda_functions[hdcu_last.function].status;
     if (status == HD_STATUS_DEVICE_LOST) hdi_loss_note(&api->loss, hdcu_last.result, "in %s, %.60s: %s", name, doing, text);
     return hdi_fail_native(error, status, api->flavour->backend, hdcu_last.result, "%s: %s: %s (%d)", doing, name, text, hdcu_last.result);
 }

@@ -38,8 +38,10 @@ static bool describe(hdcu_api *api, const uint32_t *spec, hdcu_product *p) {
     const uint64_t m = spec[HDI_PRODUCT_M], n = spec[HDI_PRODUCT_N], k = spec[HDI_PRODUCT_K];
     const bool a_along = spec[HDI_PRODUCT_A_ALONG_K], b_along = spec[HDI_PRODUCT_B_ALONG_K];
     const int32_t batch = (int32_t)spec[HDI_PRODUCT_BATCH], transposed = TRANSPOSED;
-    const matrix a = { type_of(spec[HDI_PRODUCT_A_TYPE]), a_along ? k : m, a_along ? m : k, spec[HDI_PRODUCT_A_LINE], spec[HDI_PRODUCT_A_BATCH] };
-    const matrix b = { type_of(spec[HDI_PRODUCT_B_TYPE]), b_along ? k : n, b_along ? n : k, spec[HDI_PRODUCT_B_LINE], spec[HDI_PRODUCT_B_BATCH] };
+    const matrix a = { type_of(spec[HDI_PRODUCT_A_TYPE]), a_along ? k : m, a_along ? m : k, spec[HDI_PRODUCT_A_LINE],
+                       spec[HDI_PRODUCT_A_BATCH] };
+    const matrix b = { type_of(spec[HDI_PRODUCT_B_TYPE]), b_along ? k : n, b_along ? n : k, spec[HDI_PRODUCT_B_LINE],
+                       spec[HDI_PRODUCT_B_BATCH] };
     const matrix c = { type_of(spec[HDI_PRODUCT_OUT_TYPE]), n, m, (int64_t)n, (int64_t)(m * n) };
     if (!HDCU_CALL(api, BlasDescCreate, &p->desc, COMPUTE_F32, REAL_F32)) {
         p->desc = NULL;
@@ -60,7 +62,8 @@ static bool choose(hdcu_api *api, hdcu_blas library, uint64_t workspace_bytes, h
     if (!HDCU_CALL(api, BlasSearchCreate, &search)) return false;
     bool fine = HDCU_CALL(api, BlasSearchSet, search, SEARCH_WORKSPACE, &most, sizeof most) &&
                 HDCU_CALL(api, BlasSearchSet, search, SEARCH_SUMS, &sums, sizeof sums);
-    for (int attribute = SEARCH_ALIGN_A; attribute <= SEARCH_ALIGN_D && fine; attribute++) fine = HDCU_CALL(api, BlasSearchSet, search, attribute, &align, sizeof align);
+    for (int attribute = SEARCH_ALIGN_A; attribute <= SEARCH_ALIGN_D && fine; attribute++)
+        fine = HDCU_CALL(api, BlasSearchSet, search, attribute, &align, sizeof align);
     fine = fine && HDCU_CALL(api, BlasFind, library, p->desc, p->first, p->second, p->result, p->result, search, 1, &found, &count);
     const hdcu_function function = hdcu_last.function;
     const int result = hdcu_last.result;
@@ -76,28 +79,34 @@ static bool choose(hdcu_api *api, hdcu_blas library, uint64_t workspace_bytes, h
 static hd_status open_library(hdi_backend_device *device, const hdi_module *module, hd_error *error) {
     hdcu_api *api = &device->api;
     if (!api->BlasCreate && (!api->multiplies || !hdcu_load_products(api)))
-        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0, "kernel %s: the library of matrix products cannot be opened: %s", module->name,
+        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, device->found.info.backend, 0,
+                               "kernel %s: the library of matrix products cannot be opened: %s", module->name,
                                api->products[0] ? api->products : "there is none");
     if (device->blas || HDCU_CALL(api, BlasCreate, &device->blas)) return HD_OK;
     device->blas = NULL;
     return hdcu_fail(api, error, "opening the library of matrix products");
 }
 
-hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdcu_product **out_product, hd_error *error) {
+hd_status hdcu_product_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                            hdcu_product **out_product, hd_error *error) {
     hdcu_api *api = &device->api;
     const uint32_t *spec = kernel->spec;
     bool found = false;
     hdcu_product *p = *out_product = hdi_alloc(device->host->allocator, sizeof *p);
-    if (!p) return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0, "no memory for kernel %s", module->name);
+    if (!p)
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_HOST_MEMORY, device->found.info.backend, 0,
+                               "no memory for kernel %s", module->name);
     p->first_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_B_TYPE], spec[HDI_PRODUCT_B_FIRST]);
     p->second_bytes = hd_dtype_bytes((hd_dtype)spec[HDI_PRODUCT_A_TYPE], spec[HDI_PRODUCT_A_FIRST]);
     hdi_mutex_lock(&device->inflight.kernels_lock);
     const hd_status opened = open_library(device, module, error);
     hdi_mutex_unlock(&device->inflight.kernels_lock);
     if (opened) return opened;
-    if (!describe(api, spec, p) || !choose(api, device->blas, spec[HDI_PRODUCT_WORKSPACE], p, &found)) return hdcu_fail(api, error, "kernel %s", module->name);
+    if (!describe(api, spec, p) || !choose(api, device->blas, spec[HDI_PRODUCT_WORKSPACE], p, &found))
+        return hdcu_fail(api, error, "kernel %s", module->name);
     if (!found)
-        return hdi_fail_native(error, HD_STATUS_PIPELINE_CREATION, device->found.info.backend, 0, "kernel %s: the library knows no way for a product of %u x %u x %u", module->name,
+        return hdi_fail_native(error, HD_STATUS_PIPELINE_CREATION, device->found.info.backend, 0,
+                               "kernel %s: the library knows no way for a product of %u x %u x %u", module->name,
                                spec[HDI_PRODUCT_M], spec[HDI_PRODUCT_N], spec[HDI_PRODUCT_K]);
     return HD_OK;
 }
@@ -113,6 +122,7 @@ void hdcu_product_end(hdi_backend_device *device, hdcu_product *p) {
 
 bool hdcu_product_run(hdi_backend_device *device, const hdcu_product *p, const uint64_t addresses[4], uint64_t workspace_bytes) {
     const float one = 1, zero = 0;
-    return HDCU_CALL(&device->api, BlasMultiply, device->blas, p->desc, &one, addresses[1] + p->first_bytes, p->first, addresses[0] + p->second_bytes,
-                     p->second, &zero, addresses[2], p->result, addresses[2], p->result, &p->algo, addresses[3], (size_t)workspace_bytes, device->streams[HDI_QUEUE_COMPUTE]);
+    return HDCU_CALL(&device->api, BlasMultiply, device->blas, p->desc, &one, addresses[1] + p->first_bytes, p->first,
+                     addresses[0] + p->second_bytes, p->second, &zero, addresses[2], p->result, addresses[2], p->result,
+                     &p->algo, addresses[3], (size_t)workspace_bytes, device->streams[HDI_QUEUE_COMPUTE]);
 }

@@ -17,7 +17,8 @@ hd_status hdcu_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->api.loss)) return hdcu_lost(&device->api, error);
     if (device->jobs[ticket % HDCU_JOBS].ticket != ticket)
-        return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0, "ticket %llu was never given out", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_INTERNAL, device->found.info.backend, 0,
+                               "ticket %llu was never given out", (unsigned long long)ticket);
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
         const uint64_t last = last_on(device, i, ticket);
         if (!last || HDCU_CALL(&device->api, EventQuery, device->jobs[last % HDCU_JOBS].done)) continue;
@@ -38,7 +39,8 @@ bool hdcu_drain(hdi_backend_device *device, uint64_t timeout_ns) {
     uint32_t empty = 0;
     for (;;) {
         const uint64_t spent = hdi_now_ns() - begun;
-        while (empty < HDI_QUEUE_COUNT && device->api.StreamQuery(device->streams[empty]) != HDCU_NOT_READY) empty++; /* a device that failed runs nothing more */
+        while (empty < HDI_QUEUE_COUNT && device->api.StreamQuery(device->streams[empty]) != HDCU_NOT_READY)
+            empty++; /* a device that failed runs nothing more */
         if (empty == HDI_QUEUE_COUNT) return true;
         if (spent >= timeout_ns) return false;
         hdi_nap(&device->found, spent, timeout_ns - spent);
@@ -126,7 +128,8 @@ static bool note_end(hdi_backend_device *device, const hdi_submission *submissio
     hdcu_api *api = &device->api;
     job->timed = submission->timed;
     if (!job->timed) return true;
-    return begin_clock(device) && make_timed(device, &job->ends[end]) && HDCU_CALL(api, EventRecord, job->ends[end], device->streams[submission->queue]);
+    return begin_clock(device) && make_timed(device, &job->ends[end]) &&
+           HDCU_CALL(api, EventRecord, job->ends[end], device->streams[submission->queue]);
 }
 
 hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -146,7 +149,8 @@ hd_status hdcu_submit(hdi_backend_device *device, hdi_submission *submission, ui
     else if (!buffer) status = hdcu_enqueue(device, submission, job, error);
     else if (!HDCU_CALL(api, GraphLaunch, HDI_OBJECT(buffer, hdcu_command_buffer, base)->exec, stream))
         status = hdcu_fail(api, error, "replaying %u commands", submission->cmds->cmd_count);
-    if (!status && !(note_end(device, submission, job, 1) && HDCU_CALL(api, EventRecord, job->done, stream))) status = hdcu_fail(api, error, "the end of a submission");
+    if (!status && !(note_end(device, submission, job, 1) && HDCU_CALL(api, EventRecord, job->done, stream)))
+        status = hdcu_fail(api, error, "the end of a submission");
     if (status) {
         come_to_rest(device);
         end_marks(device, job);
@@ -164,7 +168,8 @@ hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
     const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
     *out_count = 0;
     if (job->ticket != ticket)
-        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, device->found.info.backend, 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, device->found.info.backend, 0,
+                               "the times of submission %llu are gone", (unsigned long long)ticket);
     for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++) {
         float ms = 0;
         if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, job->marks[i - 1], job->marks[i]))
@@ -177,7 +182,8 @@ hd_status hdcu_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
 hd_status hdcu_span(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error) {
     const hdcu_job *job = &device->jobs[ticket % HDCU_JOBS];
     if (job->ticket != ticket || !job->timed)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, device->found.info.backend, 0, "submission %llu has no times", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, device->found.info.backend, 0,
+                               "submission %llu has no times", (unsigned long long)ticket);
     for (int i = 0; i < 2; i++) {
         float ms = 0;
         if (!HDCU_CALL(&device->api, EventElapsedTime, &ms, device->epoch, job->ends[i]))

@@ -34,6 +34,7 @@ static const char *const fast_options[] = { "-O3", NULL };
 const hdcu_flavour hdcu_hip = {
     .backend = "hip", .compiler_name = "hipRTC", .is_hip = true, .dialect = HDI_SPIRV_HIP, .drivers = drivers, .compilers = compilers,
     .no_driver = "there is no HIP runtime (libamdhip64.so)", .driver_mend = "install AMD's ROCm runtime (Debian: libamdhip64-5)",
-    .device_mend = "see whether /dev/kfd is there and this user may open it", .compiler_mend = "install hipRTC (Debian: libamdhip64-5, libhiprtc-builtins5)", .arch_option = "--offload-arch=",
+    .device_mend = "see whether /dev/kfd is there and this user may open it",
+    .compiler_mend = "install hipRTC (Debian: libamdhip64-5, libhiprtc-builtins5)", .arch_option = "--offload-arch=",
     .exact_options = exact_options, .fast_options = fast_options, .refine = refine,
 };

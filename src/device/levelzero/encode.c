@@ -1,4 +1,5 @@
-/* encode.c: commands to a command list; and lists that are kept, closed, to be executed again with the same slots. Within a list commands may overlap but for barriers, as heddle's own commands may. */
+/* encode.c: commands to a command list; and lists that are kept, closed, to be executed again with the same slots.
+ * Within a list commands may overlap but for barriers, as heddle's own commands may. */
 #include "device/levelzero/ze.h"
 
 typedef struct encoder {
@@ -10,7 +11,8 @@ typedef struct encoder {
 } encoder;
 
 bool hdze_list_new(hdi_backend_device *device, ze_command_list_handle_t *out_list) {
-    const ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, .commandQueueGroupOrdinal = device->facts.compute_ordinal };
+    const ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
+                                          .commandQueueGroupOrdinal = device->facts.compute_ordinal };
     if (HDZE_CALL(device, CommandListCreate, device->context, device->facts.device, &desc, out_list)) return true;
     *out_list = NULL;
     return false;
@@ -45,27 +47,34 @@ static bool dispatch(const encoder *e, const hdi_cmd *cmd) {
         words[at++] = (uint32_t)(bytes >> 32);
     }
     const ze_group_count_t groups = { cmd->as.dispatch.groups[0], cmd->as.dispatch.groups[1], cmd->as.dispatch.groups[2] };
-    return HDZE_CALL(e->device, KernelSetArgumentValue, kernel->kernel, printed->buffer_count, printed->argument_words * sizeof *words, words) &&
+    return HDZE_CALL(e->device, KernelSetArgumentValue, kernel->kernel, printed->buffer_count,
+                     printed->argument_words * sizeof *words, words) &&
            HDZE_CALL(e->device, CommandListAppendLaunchKernel, e->list, kernel->kernel, &groups, NULL, 0, NULL);
 }
 
 static bool copy(const encoder *e, const hdi_cmd *cmd) {
     const hdi_range *from = &cmd->as.copy.from, *to = &cmd->as.copy.to;
-    return HDZE_CALL(e->device, CommandListAppendMemoryCopy, e->list, address_of(e, to), address_of(e, from), (size_t)to->bytes, NULL, 0, NULL);
+    return HDZE_CALL(e->device, CommandListAppendMemoryCopy, e->list, address_of(e, to), address_of(e, from),
+                     (size_t)to->bytes, NULL, 0, NULL);
 }
 
 static bool fill(const encoder *e, const hdi_cmd *cmd) {
     const hdi_range *to = &cmd->as.fill.to;
-    return HDZE_CALL(e->device, CommandListAppendMemoryFill, e->list, address_of(e, to), &cmd->as.fill.value, sizeof cmd->as.fill.value, (size_t)to->bytes, NULL, 0, NULL);
+    return HDZE_CALL(e->device, CommandListAppendMemoryFill, e->list, address_of(e, to), &cmd->as.fill.value,
+                     sizeof cmd->as.fill.value, (size_t)to->bytes, NULL, 0, NULL);
 }
 
 /* The time once all before has ended. */
 static bool mark(encoder *e) {
     if (!e->ticks) return true;
-    return barrier(e) && HDZE_CALL(e->device, CommandListAppendWriteGlobalTimestamp, e->list, &e->ticks[e->mark_count++], NULL, 0, NULL) && barrier(e);
+    return barrier(e) &&
+           HDZE_CALL(e->device, CommandListAppendWriteGlobalTimestamp, e->list, &e->ticks[e->mark_count++], NULL, 0,
+                     NULL) &&
+           barrier(e);
 }
 
-bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list, uint64_t *ticks, uint32_t *out_marks) {
+bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list,
+                 uint64_t *ticks, uint32_t *out_marks) {
     encoder e = { .device = device, .submission = submission, .list = list, .ticks = ticks };
     bool fine = barrier(&e);
     for (uint32_t i = 0; i < submission->cmds->cmd_count && fine; i++) {

@@ -24,18 +24,22 @@ static bool ask_parts(const hdze_ze *ze, hdze_facts *facts, answers *a) {
     for (uint32_t i = 0; i < HDI_COUNT(groups); i++) groups[i].stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES;
     if (!ASK(ze, DeviceGetMemoryProperties, facts->device, &memory_count, memories)) return false;
     if (!ASK(ze, DeviceGetCommandQueueGroupProperties, facts->device, &group_count, groups)) return false;
-    for (uint32_t i = 0; i < HDI_MIN(memory_count, (uint32_t)HDI_COUNT(memories)); i++) a->memory_bytes = HDI_MAX(a->memory_bytes, memories[i].totalSize);
+    for (uint32_t i = 0; i < HDI_MIN(memory_count, (uint32_t)HDI_COUNT(memories)); i++)
+        a->memory_bytes = HDI_MAX(a->memory_bytes, memories[i].totalSize);
     for (facts->compute_ordinal = 0; facts->compute_ordinal < HDI_MIN(group_count, (uint32_t)HDI_COUNT(groups)); facts->compute_ordinal++)
         if (groups[facts->compute_ordinal].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE) return true;
     return false;
 }
 
 static bool ask(const hdze_ze *ze, hdze_facts *facts, answers *out) {
-    *out = (answers){ .driver = { .stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES }, .device = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 },
-                      .compute = { .stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES }, .module = { .stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES } };
-    return ASK(ze, DriverGetProperties, facts->driver, &out->driver) && ASK(ze, DeviceGetProperties, facts->device, &out->device) &&
-           ASK(ze, DeviceGetComputeProperties, facts->device, &out->compute) && ASK(ze, DeviceGetModuleProperties, facts->device, &out->module) &&
-           ask_parts(ze, facts, out);
+    *out = (answers){ .driver = { .stype = ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES },
+                       .device = { .stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES_1_2 },
+                       .compute = { .stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES },
+                       .module = { .stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES } };
+    return ASK(ze, DriverGetProperties, facts->driver, &out->driver) &&
+           ASK(ze, DeviceGetProperties, facts->device, &out->device) &&
+           ASK(ze, DeviceGetComputeProperties, facts->device, &out->compute) &&
+           ASK(ze, DeviceGetModuleProperties, facts->device, &out->module) && ask_parts(ze, facts, out);
 }
 
 /* Subgroups of 32 lanes where there are some, else the widest there are; kernels with them are SPIR-V of version 1.3. */
@@ -47,18 +51,27 @@ static uint32_t subgroup_of(const answers *a) {
 }
 
 static void fill_caps(const hdze_facts *facts, const answers *a, hdi_caps *caps) {
-    const uint64_t lanes = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice * a->device.numEUsPerSubslice * a->device.physicalEUSimdWidth;
+    const uint64_t lanes = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice *
+                           a->device.numEUsPerSubslice * a->device.physicalEUSimdWidth;
     const uint32_t subgroup = subgroup_of(a);
     const bool halves = facts->offers & HDI_SPIRV_OFFERS_FP16;
     *caps = (hdi_caps){
-        .memory_bytes = a->memory_bytes, .host_bytes = facts->shares ? a->memory_bytes : 0, .max_allocation_bytes = a->device.maxMemAllocSize,
-        .max_binding_bytes = a->device.maxMemAllocSize, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
+        .memory_bytes = a->memory_bytes, .host_bytes = facts->shares ? a->memory_bytes : 0,
+        .max_allocation_bytes = a->device.maxMemAllocSize,
+        .max_binding_bytes = a->device.maxMemAllocSize, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
+        .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
         .max_workgroup = a->compute.maxTotalGroupSize, .max_workgroup_x = a->compute.maxGroupSizeX,
-        .max_groups_x = HDI_MIN(a->compute.maxGroupCountX, (uint32_t)INT32_MAX), .max_groups_y = HDI_MIN(a->compute.maxGroupCountY, (uint32_t)UINT16_MAX),
-        .max_groups_z = HDI_MIN(a->compute.maxGroupCountZ, (uint32_t)UINT16_MAX), .shared_bytes = a->compute.maxSharedLocalMemory, .subgroup = subgroup,
-        .subgroup_arithmetic = subgroup != 0, .subgroup_shuffle = subgroup != 0, .subgroup_control = subgroup != 0, .f16_storage = halves, .u8_storage = 1,
-        .f16_arithmetic = halves, .i8_arithmetic = 1, .integer_dot = (facts->offers & HDI_SPIRV_OFFERS_INTEGER_DOT) != 0, .unified_memory = facts->shares, .host_visible = facts->shares,
-        .timestamps = facts->ticks_a_second != 0, .dispatch_base = 1, .compute_units = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice,
+        .max_groups_x = HDI_MIN(a->compute.maxGroupCountX, (uint32_t)INT32_MAX),
+        .max_groups_y = HDI_MIN(a->compute.maxGroupCountY, (uint32_t)UINT16_MAX),
+        .max_groups_z = HDI_MIN(a->compute.maxGroupCountZ, (uint32_t)UINT16_MAX),
+        .shared_bytes = a->compute.maxSharedLocalMemory, .subgroup = subgroup,
+        .subgroup_arithmetic = subgroup != 0, .subgroup_shuffle = subgroup != 0, .subgroup_control = subgroup != 0,
+        .f16_storage = halves, .u8_storage = 1,
+        .f16_arithmetic = halves, .i8_arithmetic = 1,
+        .integer_dot = (facts->offers & HDI_SPIRV_OFFERS_INTEGER_DOT) != 0, .unified_memory = facts->shares,
+        .host_visible = facts->shares,
+        .timestamps = facts->ticks_a_second != 0, .dispatch_base = 1,
+        .compute_units = (uint64_t)a->device.numSlices * a->device.numSubslicesPerSlice,
         .gflops = HDI_MAX(lanes * 2 * a->device.coreClockRate / 1000, UINT64_C(100)), .gbytes_s = facts->shares ? 50 : 400,
         .software = a->device.type == ZE_DEVICE_TYPE_CPU, .unproven = 1 };
     snprintf(caps->name, sizeof caps->name, "%.127s", a->device.name);
@@ -74,8 +87,8 @@ static void fill_info(const hdze_ze *ze, const hdze_facts *facts, const answers 
     info->kind = a->device.type == ZE_DEVICE_TYPE_CPU ? HD_DEVICE_SOFTWARE : integrated ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU;
     info->memory_bytes = a->memory_bytes;
     if (ze->DevicePciGetPropertiesExt && ze->DevicePciGetPropertiesExt(facts->device, &pci) == ZE_RESULT_SUCCESS)
-        snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", pci.address.domain & 0xFFFF, pci.address.bus & 0xFF, pci.address.device & 0xFF,
-                 pci.address.function & 0xF);
+        snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", pci.address.domain & 0xFFFF, pci.address.bus & 0xFF,
+                 pci.address.device & 0xFF, pci.address.function & 0xF);
 }
 
 static bool describe(const hdze_ze *ze, hdze_facts *facts, hdi_found *out_found) {
@@ -94,8 +107,10 @@ static bool describe(const hdze_ze *ze, hdze_facts *facts, hdi_found *out_found)
     fill_caps(facts, &a, &out_found->caps);
     fill_info(ze, facts, &a, &out_found->info);
     const uint64_t uuid = hdi_hash(HDI_HASH_START, a.device.uuid.id, sizeof a.device.uuid.id);
-    snprintf(facts->identity, sizeof facts->identity, "%.127s, %016llx, %08x", a.device.name, (unsigned long long)uuid, a.driver.driverVersion);
-    snprintf(out_found->info.id, sizeof out_found->info.id, "levelzero:%04x-%04x-%08x", a.device.vendorId & 0xFFFF, a.device.deviceId & 0xFFFF, (unsigned)uuid);
+    snprintf(facts->identity, sizeof facts->identity, "%.127s, %016llx, %08x", a.device.name, (unsigned long long)uuid,
+             a.driver.driverVersion);
+    snprintf(out_found->info.id, sizeof out_found->info.id, "levelzero:%04x-%04x-%08x", a.device.vendorId & 0xFFFF,
+             a.device.deviceId & 0xFFFF, (unsigned)uuid);
     return true;
 }
 

@@ -41,7 +41,8 @@ static const hdi_inflight_functions inflight_functions = {
     .command_buffer_bytes = sizeof(hdze_command_buffer), .encode = hdze_record, .end_commands = hdze_record_end,
 };
 
-static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                             hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "levelzero")) {

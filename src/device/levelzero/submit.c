@@ -9,7 +9,9 @@ hd_status hdze_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     *out_done = ticket <= device->inflight.done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
-    if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_INTERNAL, "levelzero", 0, "ticket %llu was never given out", (unsigned long long)ticket);
+    if (job->ticket != ticket)
+        return hdi_fail_native(error, HD_STATUS_INTERNAL, "levelzero", 0, "ticket %llu was never given out",
+                               (unsigned long long)ticket);
     *out_done = HDZE_CALL(device, FenceQueryStatus, job->fence);
     if (*out_done) hdi_inflight_done(&device->inflight, ticket);
     else if (hdze_last.result != ZE_RESULT_NOT_READY) return hdze_fail(device, error, "submission %llu", (unsigned long long)ticket);
@@ -83,11 +85,13 @@ hd_status hdze_submit(hdi_backend_device *device, hdi_submission *submission, ui
     bool encoded = true;
     if (hdi_loss_known(&device->loss)) return hdze_lost(device, error);
     hd_status status = next_job(device, submission, &job, error);
-    if (!status && submission->recording && !submission->timestamps) status = hdi_recording_get(&device->inflight, submission, &buffer, &encoded, error);
+    if (!status && submission->recording && !submission->timestamps)
+        status = hdi_recording_get(&device->inflight, submission, &buffer, &encoded, error);
     if (status) return status;
     if (!buffer && !encode_once(device, submission, job)) return hdze_fail(device, error, "%u commands", submission->cmds->cmd_count);
     job->begun_ns = hdi_now_ns();
-    if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1, buffer ? &HDI_OBJECT(buffer, hdze_command_buffer, base)->list : &job->list, job->fence))
+    if (!HDZE_CALL(device, CommandQueueExecuteCommandLists, device->queue, 1,
+                   buffer ? &HDI_OBJECT(buffer, hdze_command_buffer, base)->list : &job->list, job->fence))
         return hdze_fail(device, error, "handing %u commands over", submission->cmds->cmd_count);
     job->ticket = *out_ticket = ++device->inflight.submitted;
     if (buffer) buffer->used.last_ticket = job->ticket;
@@ -101,7 +105,8 @@ hd_status hdze_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
     const hdze_job *job = &device->jobs[ticket % HDZE_JOBS];
     *out_count = 0;
     if (job->ticket != ticket)
-        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "levelzero", 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "levelzero", 0, "the times of submission %llu are gone",
+                               (unsigned long long)ticket);
     for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++) {
         const uint64_t ticks = (job->ticks[i] - job->ticks[i - 1]) & device->facts.tick_mask;
         out_ns[(*out_count)++] = (uint64_t)((double)ticks * 1e9 / (double)device->facts.ticks_a_second);

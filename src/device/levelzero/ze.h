@@ -8,7 +8,7 @@
 
 #include "device/backend.h"
 #include "device/cache.h"
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 
@@ -35,14 +35,7 @@ typedef enum hdze_function {
 #include "device/levelzero/functions.inc"
     HDZE_FN_COUNT
 } hdze_function;
-typedef struct hdze_function_facts {
-    const char *name; /* with "ze" in front */
-    bool        required;
-    hd_status   status;
-    uint32_t    results; /* a bit for each hdze_result_row */
-    size_t      offset;  /* in hdze_ze */
-} hdze_function_facts;
-const hdze_function_facts *hdze_function_get(hdze_function function);
+const hdi_function *hdze_function_get(hdze_function function);
 
 typedef struct hdze_ze {
 #define HDZE_FUNCTION(need, name, status, results) __typeof__(ze##name) *name;
@@ -146,7 +139,8 @@ void hdze_kernel_end(hdi_backend_device *device, hdi_used *kernel);
 /* encode.c: commands become command lists. */
 bool hdze_list_new(hdi_backend_device *device, ze_command_list_handle_t *out_list);
 /* Appends the commands and closes the list; marks write into `ticks`, where that is not NULL: `*out_marks` of them. */
-bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list, uint64_t *ticks, uint32_t *out_marks);
+bool hdze_encode(hdi_backend_device *device, const hdi_submission *submission, ze_command_list_handle_t list,
+                 uint64_t *ticks, uint32_t *out_marks);
 /* Makes a closed list, and ends it (recordings.h). */
 hd_status hdze_record(hdi_backend_device *device, const hdi_submission *submission, hdi_command_buffer *out_buffer, hd_error *error);
 void hdze_record_end(hdi_backend_device *device, hdi_command_buffer *buffer);

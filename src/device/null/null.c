@@ -42,7 +42,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     snprintf(found->caps.name, sizeof found->caps.name, "null");
 }
 
-static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                             hdi_backend_device **out_device, hd_error *error) {
     (void)found;
     (void)foreign;
     *out_device = hdi_alloc(host->allocator, sizeof **out_device);
@@ -60,7 +61,9 @@ static hd_status device_alloc(hdi_backend_device *device, const hdi_alloc_desc *
     uint64_t bytes;
     hdi_memory *memory = NULL;
     if (hdi_add_u64(desc->bytes, sizeof *memory, &bytes) && bytes <= SIZE_MAX) memory = hdi_alloc(device->host->allocator, (size_t)bytes);
-    if (!memory) return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "null", 0, "the system has no %llu bytes left", (unsigned long long)desc->bytes);
+    if (!memory)
+        return hdi_fail_native(error, HD_STATUS_OUT_OF_DEVICE_MEMORY, "null", 0, "the system has no %llu bytes left",
+                               (unsigned long long)desc->bytes);
     memory->bytes = desc->bytes;
     hdi_list_add(&device->memories, &memory->link);
     *out_memory = memory;
@@ -77,7 +80,8 @@ static void *device_map(hdi_backend_device *device, hdi_memory *memory) {
     return memory->data;
 }
 
-static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
+static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                             hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     (void)kernel;
     *out_from_cache = false;
     *out_kernel = hdi_alloc(device->host->allocator, sizeof **out_kernel);
@@ -112,9 +116,12 @@ static hd_status submit(hdi_backend_device *device, hdi_submission *submission, 
     const hdi_cmds *cmds = submission->cmds;
     for (uint32_t i = 0; i < cmds->cmd_count; i++) {
         const hdi_cmd *cmd = &cmds->cmds[i];
-        if (cmd->kind == HDI_CMD_COPY) memcpy(slot_pointer(submission, cmd->as.copy.to), slot_pointer(submission, cmd->as.copy.from), (size_t)cmd->as.copy.to.bytes);
+        if (cmd->kind == HDI_CMD_COPY)
+            memcpy(slot_pointer(submission, cmd->as.copy.to), slot_pointer(submission, cmd->as.copy.from),
+                   (size_t)cmd->as.copy.to.bytes);
         if (cmd->kind == HDI_CMD_FILL)
-            for (uint64_t at = 0; at < cmd->as.fill.to.bytes; at += 4) memcpy(slot_pointer(submission, cmd->as.fill.to) + at, &cmd->as.fill.value, 4);
+            for (uint64_t at = 0; at < cmd->as.fill.to.bytes; at += 4)
+                memcpy(slot_pointer(submission, cmd->as.fill.to) + at, &cmd->as.fill.value, 4);
     }
     submission->recorded_out = 0;
     submission->pieces_out = 1;
@@ -147,7 +154,8 @@ static hd_status wait_done(hdi_backend_device *device, uint64_t ticket, uint64_t
     return HD_OK;
 }
 
-static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
+static hd_status profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room,
+                         uint32_t *out_count, hd_error *error) {
     (void)device;
     (void)ticket;
     (void)out_ns;

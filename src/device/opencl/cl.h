@@ -10,7 +10,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "spirv/spirv.h"
 
@@ -40,11 +40,15 @@ cl_int hdcl_result_of(hdcl_result_row row);
 typedef struct hdcl_command_buffer_object *hdcl_command_buffer_khr;
 typedef hdcl_command_buffer_khr (CL_API_CALL *hdcl_create_command_buffer)(cl_uint, const cl_command_queue *, const cl_ulong *, cl_int *);
 typedef cl_int (CL_API_CALL *hdcl_end_command_buffer)(hdcl_command_buffer_khr);
-typedef cl_int (CL_API_CALL *hdcl_enqueue_command_buffer)(cl_uint, cl_command_queue *, hdcl_command_buffer_khr, cl_uint, const cl_event *, cl_event *);
-typedef cl_int (CL_API_CALL *hdcl_command_kernel)(hdcl_command_buffer_khr, cl_command_queue, const void *, cl_kernel, cl_uint, const size_t *, const size_t *,
+typedef cl_int (CL_API_CALL *hdcl_enqueue_command_buffer)(cl_uint, cl_command_queue *, hdcl_command_buffer_khr,
+    cl_uint, const cl_event *, cl_event *);
+typedef cl_int (CL_API_CALL *hdcl_command_kernel)(hdcl_command_buffer_khr, cl_command_queue, const void *, cl_kernel,
+    cl_uint, const size_t *, const size_t *,
                                                   const size_t *, cl_uint, const cl_uint *, cl_uint *, void *);
-typedef cl_int (CL_API_CALL *hdcl_command_copy)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
-typedef cl_int (CL_API_CALL *hdcl_command_fill)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
+typedef cl_int (CL_API_CALL *hdcl_command_copy)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, cl_mem, size_t,
+    size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
+typedef cl_int (CL_API_CALL *hdcl_command_fill)(hdcl_command_buffer_khr, cl_command_queue, cl_mem, const void *,
+    size_t, size_t, size_t, cl_uint, const cl_uint *, cl_uint *, void *);
 enum { /* of their header, which may be older */
     HDCL_DEVICE_COMMAND_BUFFER_CAPABILITIES = 0x12A9, HDCL_DEVICE_COMMAND_BUFFER_QUEUE = 0x12AA, HDCL_COMMAND_BUFFER_FLAGS = 0x1293,
     HDCL_COMMAND_BUFFER_SIMULTANEOUS = 1, HDCL_CAPABILITY_SIMULTANEOUS = 4
@@ -55,14 +59,9 @@ typedef enum hdcl_function {
 #include "device/opencl/functions.inc"
     HDCL_FN_COUNT
 } hdcl_function;
-typedef struct hdcl_function_facts {
-    const char *name; /* with "cl" in front */
-    bool        required;
-    hd_status   status;
-    uint32_t    results; /* a bit for each hdcl_result_row */
-    size_t      offset;  /* in hdcl_cl */
-} hdcl_function_facts;
-const hdcl_function_facts *hdcl_function_get(hdcl_function function);
+const hdi_function *hdcl_function_get(hdcl_function function);
+enum { HDCL_LIBRARY, HDCL_PLATFORM }; /* hdi_function.group */
+extern const hdi_api hdcl_api;
 
 typedef struct hdcl_cl {
 #define HDCL_FUNCTION(need, name, status, results) __typeof__(cl##name) *name;
@@ -189,7 +188,8 @@ typedef struct hdcl_range {
 } hdcl_range;
 hdcl_range hdcl_range_of(const hdi_submission *submission, hdi_range at);
 void hdcl_grid(const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, size_t *out_global, size_t *out_local);
-bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, cl_kernel kernel);
+bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd,
+                        const hdi_loaded_kernel *loaded, cl_kernel kernel);
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error);
 hd_status hdcl_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error);
 hd_status hdcl_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error);

@@ -13,7 +13,7 @@ static const char *options_for(const hdi_backend_device *device, const hdi_kerne
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
                        hdi_spirv_printed *out_printed, hd_error *error) {
     const hdi_spirv_print_target target = { HDI_SPIRV_OPENCL_C, device->facts.offers, kernel->subgroup, true, device->facts.is_pocl };
-    return hdi_translate_to_text(device->host, "opencl", module, kernel, &target, out_text, out_printed, error);
+    return hdi_translate_to_text(&(hdi_translation){ device->host, "opencl", module, kernel, &target }, out_text, out_printed, error);
 }
 
 /* The compiler's own words, in the log. */
@@ -51,9 +51,12 @@ static uint64_t cache_key(const hdi_text *source, const char *options) {
 static void keep(hdi_backend_device *device, uint64_t key, cl_program program) {
     const hdi_cache cache = cache_of(device);
     size_t bytes = 0;
-    if (!device->host->cache_dir || !HDCL_CALL(device, GetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL)) return;
+    if (!device->host->cache_dir ||
+        !HDCL_CALL(device, GetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL))
+        return;
     unsigned char *binary = bytes ? hdi_alloc(device->host->allocator, bytes) : NULL;
-    if (binary && HDCL_CALL(device, GetProgramInfo, program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL)) hdi_cache_write(&cache, key, binary, bytes);
+    if (binary && HDCL_CALL(device, GetProgramInfo, program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL))
+        hdi_cache_write(&cache, key, binary, bytes);
     hdi_free(device->host->allocator, binary, bytes);
 }
 
@@ -111,7 +114,9 @@ static hd_status load(hdi_backend_device *device, const hdi_module *module, cons
 hd_status hdcl_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
     if (hdi_loss_known(&device->loss)) return hdcl_lost(device, error);
-    if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU", module->name);
+    if (!module->spirv)
+        return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "opencl", 0, "kernel %s has no form for a GPU",
+                               module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdcl_no_memory(error, "a kernel");
     *out_from_cache = false;

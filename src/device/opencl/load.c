@@ -1,15 +1,23 @@
 /* load.c: opens the OpenCL loader at run time, so that neither an SDK nor a driver is needed to build or to start; and what
  * a device is asked for: facts, caps, texts of errors. */
-#define _GNU_SOURCE
 #include "device/opencl/cl.h"
-#include <dlfcn.h>
 #include <stdio.h>
 
-static const hdcl_function_facts functions[] = {
-#define HDCL_FUNCTION(need, name, status, results) { "cl" #name, need, HD_STATUS_##status, results, offsetof(hdcl_cl, name) },
+static const hdi_function functions[] = {
+#define HDCL_FUNCTION(need, name, status, results) \
+    { "cl" #name, offsetof(hdcl_cl, name), HDCL_LIBRARY, need, HD_STATUS_##status, results },
+#define HDCL_EXTENSION(name, type, status, results) \
+    { "cl" #name, offsetof(hdcl_cl, name), HDCL_PLATFORM, true, HD_STATUS_##status, results },
 #include "device/opencl/functions.inc"
 };
-const hdcl_function_facts *hdcl_function_get(hdcl_function function) { return &functions[function]; }
+static const hdi_result results[] = {
+#define RESULT_ROW(code, status, text) { CL_##code, HD_STATUS_##status, text },
+    HDCL_RESULT_LIST(RESULT_ROW)
+#undef RESULT_ROW
+};
+const hdi_api hdcl_api = { "opencl", functions, HDI_COUNT(functions), results, HDI_COUNT(results) };
+const hdi_function *hdcl_function_get(hdcl_function function) { return &functions[function]; }
+cl_int hdcl_result_of(hdcl_result_row row) { return (cl_int)results[row].code; }
 
 static hdcl_fault_fn fault_now;
 void hdcl_fault_set(hdcl_fault_fn fault) { fault_now = fault; }
@@ -18,28 +26,16 @@ void hdcl_hide_set(uint32_t parts) { hidden_now = parts; }
 cl_int hdcl_fault(hdcl_function function) { return fault_now ? fault_now(function) : CL_SUCCESS; }
 
 const char *hdcl_load(hdcl_cl *cl, const char **out_mend) {
-    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL" };
-    void *library = NULL;
+    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL };
+    const void *library = hdi_library_open(names);
     *out_mend = "install an OpenCL loader (Debian: ocl-icd-libopencl1) and a driver";
-    for (size_t i = 0; i < HDI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) return "there is no OpenCL loader";
-    for (size_t i = 0; i < HDI_COUNT(functions); i++) {
-        void *symbol = dlsym(library, functions[i].name);
-        memcpy((char *)cl + functions[i].offset, &symbol, sizeof symbol);
-        if (!symbol && functions[i].required) return "the OpenCL loader is older than version 1.2";
-    }
+    if (hdi_functions_load(&hdcl_api, HDCL_LIBRARY, hdi_library_look_up, library, cl)) return "the OpenCL loader is older than version 1.2";
     if (hidden_now & HDCL_HIDE_SHARED) cl->SVMAlloc = NULL;
     return NULL;
 }
 
 /* ---- failures ---- */
-
-static const struct { cl_int code; hd_status status; const char *text; } rows[] = {
-#define RESULT_ROW(code, status, text) { CL_##code, HD_STATUS_##status, text },
-    HDCL_RESULT_LIST(RESULT_ROW)
-#undef RESULT_ROW
-};
-cl_int hdcl_result_of(hdcl_result_row row) { return rows[row].code; }
 
 _Thread_local hdcl_outcome hdcl_last;
 
@@ -50,25 +46,12 @@ hd_status hdcl_no_memory(hd_error *error, const char *what) {
 }
 
 hd_status hdcl_fail(hdi_backend_device *device, hd_error *error, const char *format, ...) {
-    const hdcl_function_facts *facts = &functions[hdcl_last.function];
-    char what[128];
+    const hdi_failed_call call = { &hdcl_api, hdcl_last.function, hdcl_last.result, "", &device->loss };
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    const hd_status status = hdi_call_fail(&call, error, format, args);
     va_end(args);
-    hd_status status = HD_STATUS_API;
-    const char *text = "it failed";
-    for (size_t i = 0; i < HDI_COUNT(rows); i++)
-        if (rows[i].code == hdcl_last.result) {
-            status = rows[i].status;
-            text = rows[i].text;
-        }
-    if (status == HD_STATUS_API) status = facts->status;
-    if (status == HD_STATUS_DEVICE_LOST) {
-        hdi_loss_note(&device->loss, hdcl_last.result, "in %s, %s", facts->name, what);
-        return hdcl_lost(device, error);
-    }
-    return hdi_fail_native(error, status, "opencl", hdcl_last.result, "%s: %s: %s (%d)", what, facts->name, text, (int)hdcl_last.result);
+    return status;
 }
 
 /* ---- devices ---- */
@@ -81,7 +64,8 @@ typedef struct question {
 } question;
 
 static void ask(question *q, cl_device_info what, size_t bytes, void *out) {
-    q->failed = q->failed || hdcl_fault(HDCL_FN_GetDeviceInfo) != CL_SUCCESS || q->cl->GetDeviceInfo(q->id, what, bytes, out, NULL) != CL_SUCCESS;
+    q->failed = q->failed || hdcl_fault(HDCL_FN_GetDeviceInfo) != CL_SUCCESS ||
+                q->cl->GetDeviceInfo(q->id, what, bytes, out, NULL) != CL_SUCCESS;
     if (q->failed) memset(out, 0, bytes);
 }
 
@@ -174,7 +158,8 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
     question q = { cl, facts->id, false };
     hd_device_info *info = &out_found->info;
     uint64_t type = number(&q, CL_DEVICE_TYPE, sizeof(cl_device_type)), memory = number(&q, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
-    uint64_t units = number(&q, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)), mhz = number(&q, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
+    uint64_t units = number(&q, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint)),
+             mhz = number(&q, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint));
     bool software = type & CL_DEVICE_TYPE_CPU, unified = number(&q, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(cl_bool));
     size_t sizes[3];
     ask(&q, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes);
@@ -182,15 +167,20 @@ static bool describe(const hdcl_cl *cl, const hdcl_facts *facts, hdi_found *out_
     text(&q, CL_DEVICE_VERSION, info->driver, sizeof info->driver);
     snprintf(info->backend, sizeof info->backend, "opencl");
     snprintf(info->pci, sizeof info->pci, "%s", facts->pci);
-    info->kind = software ? HD_DEVICE_SOFTWARE : type & CL_DEVICE_TYPE_GPU ? unified ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU : HD_DEVICE_OTHER;
+    info->kind = software                    ? HD_DEVICE_SOFTWARE
+                 : type & CL_DEVICE_TYPE_GPU ? unified ? HD_DEVICE_INTEGRATED_GPU : HD_DEVICE_DISCRETE_GPU
+                                             : HD_DEVICE_OTHER;
     info->memory_bytes = memory;
     out_found->caps = (hdi_caps){
-        .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0, .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
+        .memory_bytes = memory, .host_bytes = facts->shares ? memory : 0,
+        .max_allocation_bytes = number(&q, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
         .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS, .max_push_bytes = HDI_MAX_PUSH_WORDS * 4,
         .max_workgroup = number(&q, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)), .max_workgroup_x = sizes[0], .max_groups_x = INT32_MAX,
         .max_groups_y = UINT16_MAX, .max_groups_z = UINT16_MAX, .shared_bytes = number(&q, CL_DEVICE_LOCAL_MEM_SIZE, 8), .f16_storage = 1,
-        .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .host_visible = facts->shares, .timestamps = 1, .dispatch_base = 1, .compute_units = units,
-        .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)), .gbytes_s = software ? 10 : 100, .software = software };
+        .u8_storage = 1, .i8_arithmetic = 1, .unified_memory = facts->shares, .host_visible = facts->shares,
+        .timestamps = 1, .dispatch_base = 1, .compute_units = units,
+        .gflops = software ? 8 * units : HDI_MAX(units * mhz * 128 / 1000, UINT64_C(100)),
+        .gbytes_s = software ? 10 : 100, .software = software };
     out_found->caps.max_binding_bytes = out_found->caps.max_allocation_bytes;
     snprintf(out_found->caps.name, sizeof out_found->caps.name, "%s", info->name);
     return !q.failed;
@@ -200,7 +190,9 @@ uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_foun
     cl_platform_id platforms[16];
     cl_uint platform_count = 0, device_count = 0;
     uint32_t count = 0;
-    if (hdcl_fault(HDCL_FN_GetPlatformIDs) != CL_SUCCESS || cl->GetPlatformIDs(HDI_COUNT(platforms), platforms, &platform_count) != CL_SUCCESS) return 0;
+    if (hdcl_fault(HDCL_FN_GetPlatformIDs) != CL_SUCCESS ||
+        cl->GetPlatformIDs(HDI_COUNT(platforms), platforms, &platform_count) != CL_SUCCESS)
+        return 0;
     for (cl_uint i = 0; i < platform_count && i < HDI_COUNT(platforms); i++) {
         cl_device_id devices[16];
         if (hdcl_fault(HDCL_FN_GetDeviceIDs) != CL_SUCCESS ||
@@ -211,7 +203,8 @@ uint32_t hdcl_list(const hdcl_cl *cl, hdcl_facts *out_facts, hdi_found *out_foun
             memset(found, 0, sizeof *found);
             if (!read_facts(cl, &facts) || !describe(cl, &facts, found)) continue;
             found->index = count;
-            snprintf(found->info.id, sizeof found->info.id, "opencl:%08x", (unsigned)(hdi_hash(HDI_HASH_START, facts.identity, strlen(facts.identity)) + count));
+            snprintf(found->info.id, sizeof found->info.id, "opencl:%08x",
+                     (unsigned)(hdi_hash(HDI_HASH_START, facts.identity, strlen(facts.identity)) + count));
             out_facts[count++] = facts;
         }
     }

@@ -26,7 +26,9 @@ static bool clear(hdi_backend_device *device, hdi_memory *memory) {
 static void *new_shared(hdi_backend_device *device, size_t bytes) {
     hdcl_last.function = HDCL_FN_SVMAlloc;
     hdcl_last.result = hdcl_fault(HDCL_FN_SVMAlloc);
-    void *shared = hdcl_last.result ? NULL : device->cl.SVMAlloc(device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, 64);
+    void *shared = hdcl_last.result ? NULL
+                                    : device->cl.SVMAlloc(device->context,
+                                                          CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, 64);
     if (!shared) hdcl_last.result = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     return shared;
 }

@@ -28,7 +28,8 @@ static const hdi_inflight_functions inflight_functions = {
     .command_buffer_bytes = sizeof(hdcl_command_buffer), .encode = hdcl_record, .end_commands = hdcl_record_end,
 };
 
-static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                             hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "opencl")) {
@@ -40,7 +41,9 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
     hd_status status = find_again(device, found, error);
     if (!status) {
         device->context = HDCL_MAKE(device, CreateContext, NULL, 1, &device->facts.id, NULL, NULL);
-        if (device->context) device->queue = HDCL_MAKE(device, CreateCommandQueue, device->context, device->facts.id, CL_QUEUE_PROFILING_ENABLE);
+        if (device->context)
+            device->queue = HDCL_MAKE(device, CreateCommandQueue, device->context, device->facts.id,
+                                      CL_QUEUE_PROFILING_ENABLE);
         if (device->queue) hdcl_load_recording(device);
         else status = hdcl_fail(device, error, "opening %s", found->info.id);
     }

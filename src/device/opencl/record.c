@@ -3,17 +3,16 @@
  * as ever. */
 #include "device/opencl/cl.h"
 
+static hdi_any_function look_up(const void *from, const char *name) {
+    const hdi_backend_device *device = from;
+    void *symbol = device->cl.GetExtensionFunctionAddressForPlatform(device->facts.platform, name);
+    hdi_any_function function;
+    memcpy(&function, &symbol, sizeof function);
+    return function;
+}
+
 void hdcl_load_recording(hdi_backend_device *device) {
-    static const struct { const char *name; size_t offset; } functions[] = {
-#define HDCL_FUNCTION(need, name, status, results)
-#define HDCL_EXTENSION(name, type, status, results) { "cl" #name, offsetof(hdcl_cl, name) },
-#include "device/opencl/functions.inc"
-    };
-    for (size_t i = 0; i < HDI_COUNT(functions) && device->facts.records; i++) {
-        void *symbol = device->cl.GetExtensionFunctionAddressForPlatform(device->facts.platform, functions[i].name);
-        memcpy((char *)&device->cl + functions[i].offset, &symbol, sizeof symbol);
-        device->facts.records = symbol != NULL;
-    }
+    if (device->facts.records) device->facts.records = !hdi_functions_load(&hdcl_api, HDCL_PLATFORM, look_up, device, &device->cl);
 }
 
 bool hdcl_can_record(const hdi_backend_device *device, const hdi_submission *submission) {
@@ -29,7 +28,8 @@ enum { NO_POINT = UINT16_MAX }; /* fewer commands are recorded */
 
 /* Each command waits for the one before it, as on the queue; each dispatch has a kernel object of its own, as PoCL 3.1 forgets
  * a recorded kernel's arguments once others are set. */
-static bool record_command(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, hdcl_command_buffer *buffer, cl_uint *point) {
+static bool record_command(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd,
+                           hdcl_command_buffer *buffer, cl_uint *point) {
     hdcl_command_buffer_khr commands = buffer->commands;
     const cl_uint before = *point, waits = before != NO_POINT;
     switch (cmd->kind) {
@@ -41,15 +41,18 @@ static bool record_command(hdi_backend_device *device, const hdi_submission *sub
         buffer->kernels[buffer->kernel_count++] = kernel;
         hdcl_grid(cmd, loaded, global, local);
         return hdcl_set_arguments(device, submission, cmd, loaded, kernel) &&
-               HDCL_CALL(device, CommandNDRangeKernelKHR, commands, NULL, NULL, kernel, 3, NULL, global, local, waits, waits ? &before : NULL, point, NULL);
+               HDCL_CALL(device, CommandNDRangeKernelKHR, commands, NULL, NULL, kernel, 3, NULL, global, local, waits,
+                         waits ? &before : NULL, point, NULL);
     }
     case HDI_CMD_COPY: {
         const hdcl_range from = hdcl_range_of(submission, cmd->as.copy.from), to = hdcl_range_of(submission, cmd->as.copy.to);
-        return HDCL_CALL(device, CommandCopyBufferKHR, commands, NULL, from.memory->buffer, to.memory->buffer, from.offset, to.offset, to.bytes, waits, waits ? &before : NULL, point, NULL);
+        return HDCL_CALL(device, CommandCopyBufferKHR, commands, NULL, from.memory->buffer, to.memory->buffer,
+                         from.offset, to.offset, to.bytes, waits, waits ? &before : NULL, point, NULL);
     }
     case HDI_CMD_FILL: {
         const hdcl_range to = hdcl_range_of(submission, cmd->as.fill.to);
-        return HDCL_CALL(device, CommandFillBufferKHR, commands, NULL, to.memory->buffer, &cmd->as.fill.value, 4, to.offset, to.bytes, waits, waits ? &before : NULL, point, NULL);
+        return HDCL_CALL(device, CommandFillBufferKHR, commands, NULL, to.memory->buffer, &cmd->as.fill.value, 4,
+                         to.offset, to.bytes, waits, waits ? &before : NULL, point, NULL);
     }
     default: return true; /* the queue is in order, and nothing is measured */
     }

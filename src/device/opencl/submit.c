@@ -29,11 +29,14 @@ static bool carry(hdi_backend_device *device, const hdi_submission *submission, 
     const hdcl_range r = hdcl_range_of(submission, at);
     hdi_memory *memory = r.memory;
     if (!memory->host || memory->shared) return true;
-    if (way == TO_DEVICE && memory->written_ticket > device->inflight.done) return true; /* work under way makes it: the copy is the older one */
+    if (way == TO_DEVICE && memory->written_ticket > device->inflight.done)
+        return true; /* work under way makes it: the copy is the older one */
     if (way == TO_HOST) memory->written_ticket = ticket;
     if (was_carried(device, memory, &r)) return true;
     char *host = (char *)memory->host + r.offset;
-    if (way == TO_DEVICE) return HDCL_CALL(device, EnqueueWriteBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host, 0, NULL, NULL);
+    if (way == TO_DEVICE)
+        return HDCL_CALL(device, EnqueueWriteBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host,
+                         0, NULL, NULL);
     return HDCL_CALL(device, EnqueueReadBuffer, device->queue, memory->buffer, CL_FALSE, r.offset, r.bytes, host, 0, NULL, NULL);
 }
 
@@ -44,7 +47,8 @@ static bool carry_all(hdi_backend_device *device, const hdi_submission *submissi
     device->passes++;
     for (uint32_t i = 0; i < cmds->cmd_count && fine; i++) {
         const hdi_cmd *cmd = &cmds->cmds[i];
-        if (cmd->kind == HDI_CMD_COPY) fine = carry(device, submission, way == TO_DEVICE ? cmd->as.copy.from : cmd->as.copy.to, way, ticket);
+        if (cmd->kind == HDI_CMD_COPY)
+            fine = carry(device, submission, way == TO_DEVICE ? cmd->as.copy.from : cmd->as.copy.to, way, ticket);
         if (cmd->kind == HDI_CMD_FILL && way == TO_HOST) fine = carry(device, submission, cmd->as.fill.to, way, ticket);
         if (cmd->kind != HDI_CMD_DISPATCH) continue;
         const hdi_binding *bindings = &cmds->bindings[cmd->as.dispatch.binding_first];
@@ -57,15 +61,18 @@ static bool carry_all(hdi_backend_device *device, const hdi_submission *submissi
 /* ---- commands ---- */
 
 static bool copy(hdi_backend_device *device, const hdcl_range *from, const hdcl_range *to) {
-    return HDCL_CALL(device, EnqueueCopyBuffer, device->queue, from->memory->buffer, to->memory->buffer, from->offset, to->offset, to->bytes, 0, NULL, NULL);
+    return HDCL_CALL(device, EnqueueCopyBuffer, device->queue, from->memory->buffer, to->memory->buffer, from->offset,
+                     to->offset, to->bytes, 0, NULL, NULL);
 }
 
 static bool fill(hdi_backend_device *device, const hdcl_range *to, uint32_t value) {
-    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, to->memory->buffer, &value, sizeof value, to->offset, to->bytes, 0, NULL, NULL);
+    return HDCL_CALL(device, EnqueueFillBuffer, device->queue, to->memory->buffer, &value, sizeof value, to->offset,
+                     to->bytes, 0, NULL, NULL);
 }
 
 /* All arguments, as spirv.h describes them. */
-bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd, const hdi_loaded_kernel *loaded, cl_kernel kernel) {
+bool hdcl_set_arguments(hdi_backend_device *device, const hdi_submission *submission, const hdi_cmd *cmd,
+                        const hdi_loaded_kernel *loaded, cl_kernel kernel) {
     const hdi_spirv_printed *printed = &loaded->printed;
     const hdi_binding *bindings = &submission->cmds->bindings[cmd->as.dispatch.binding_first];
     uint32_t words[3 + HDI_MAX_PUSH_WORDS + 4 * HDI_SPIRV_MAX_BINDINGS] = { 0 }, at = 3 + printed->push_words;
@@ -120,7 +127,8 @@ void hdcl_end_jobs(hdi_backend_device *device) {
 }
 
 /* The place for a new ticket's job; the one that was there is waited for. */
-static hd_status next_job(hdi_backend_device *device, uint64_t ticket, const hdi_submission *submission, hdcl_job **out_job, hd_error *error) {
+static hd_status next_job(hdi_backend_device *device, uint64_t ticket, const hdi_submission *submission,
+                          hdcl_job **out_job, hd_error *error) {
     hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
     if (job->ticket > device->inflight.done) {
         hd_status status = hdcl_wait(device, job->ticket, device->host->wait_ns, error);
@@ -161,7 +169,8 @@ static bool enqueue(hdi_backend_device *device, const hdi_submission *submission
             break;
         }
     }
-    return fine && (!marked || mark(device, job)) && carry_all(device, submission, TO_HOST, job->ticket) && HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done) &&
+    return fine && (!marked || mark(device, job)) && carry_all(device, submission, TO_HOST, job->ticket) &&
+           HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done) &&
            HDCL_CALL(device, Flush, device->queue);
 }
 
@@ -172,14 +181,16 @@ static void settle(hdi_backend_device *device, hdcl_job *job) {
     bool marked = job->done || HDCL_CALL(device, EnqueueMarkerWithWaitList, device->queue, 0, NULL, &job->done);
     if (!marked || !HDCL_CALL(device, Flush, device->queue) || hdcl_wait(device, job->ticket, device->host->wait_ns, &ignored)) {
         device->abandoned = true;
-        hdi_loss_note(&device->loss, hdcl_last.result, "in %s, when a submission that had failed was waited for", hdcl_function_get(hdcl_last.function)->name);
+        hdi_loss_note(&device->loss, hdcl_last.result, "in %s, when a submission that had failed was waited for",
+                      hdcl_function_get(hdcl_last.function)->name);
     }
     device->inflight.done = job->ticket;
     end_job(device, job);
 }
 
 static bool replay(hdi_backend_device *device, const hdcl_command_buffer *buffer, hdcl_job *job) {
-    return HDCL_CALL(device, EnqueueCommandBufferKHR, 0, NULL, buffer->commands, 0, NULL, &job->done) && HDCL_CALL(device, Flush, device->queue);
+    return HDCL_CALL(device, EnqueueCommandBufferKHR, 0, NULL, buffer->commands, 0, NULL, &job->done) &&
+           HDCL_CALL(device, Flush, device->queue);
 }
 
 hd_status hdcl_submit(hdi_backend_device *device, hdi_submission *submission, uint64_t *out_ticket, hd_error *error) {
@@ -234,7 +245,10 @@ bool hdcl_rest(hdi_backend_device *device) {
     if (device->inflight.submitted <= device->inflight.done) return true;
     for (;;) { /* on a lost device too: what fails has ended, and the queue is in order */
         cl_int state = CL_QUEUED;
-        if (HDCL_CALL(device, GetEventInfo, last->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) && state <= CL_COMPLETE) return true;
+        if (HDCL_CALL(device, GetEventInfo, last->done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+                      NULL) &&
+            state <= CL_COMPLETE)
+            return true;
         const uint64_t spent = hdi_now_ns() - begun;
         if (spent >= device->host->wait_ns) return false;
         hdi_nap(&device->found, spent, device->host->wait_ns - spent);
@@ -243,7 +257,9 @@ bool hdcl_rest(hdi_backend_device *device) {
 
 hd_status hdcl_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
     const hdcl_job *job = &device->jobs[ticket % HDCL_JOBS];
-    if (job->ticket != ticket) return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "opencl", 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+    if (job->ticket != ticket)
+        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "opencl", 0, "the times of submission %llu are gone",
+                               (unsigned long long)ticket);
     cl_ulong before = 0, now = 0;
     *out_count = 0;
     for (uint32_t i = 0; i < job->mark_count && *out_count < room; i++) {

@@ -84,7 +84,9 @@ static needs count_needs(const hdi_cmds *cmds) {
 static hd_status need_buffers(hdi_backend_device *device, hdvk_commands *commands, uint32_t count, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     if (count <= commands->buffer_count) return HD_OK;
-    if (!hdi_grow(device->host->allocator, &commands->buffers, &commands->buffer_capacity, count, sizeof *commands->buffers)) return hdvk_no_memory(error);
+    if (!hdi_grow(device->host->allocator, &commands->buffers, &commands->buffer_capacity, count,
+                  sizeof *commands->buffers))
+        return hdvk_no_memory(error);
     const VkCommandBufferAllocateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = device->queues[commands->queue].pool,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = count - commands->buffer_count,
@@ -182,7 +184,8 @@ static void compute_barrier(const encoder *e) {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER, .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
     };
-    vk->CmdPipelineBarrier(e->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &memory, 0, NULL, 0, NULL);
+    vk->CmdPipelineBarrier(e->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
+                           &memory, 0, NULL, 0, NULL);
 }
 
 static void open_label(const encoder *e) {

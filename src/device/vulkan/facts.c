@@ -130,7 +130,8 @@ static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *fa
     const bool feigned = (hdvk_hidden() & HDVK_FEIGN_QUEUES) != 0;
     if (transfer == HDI_NO_INDEX && compute != HDI_NO_INDEX && (feigned || families[compute].queueCount > 1)) transfer = compute;
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT; i++) {
-        const uint32_t family = i == HDI_QUEUE_COMPUTE ? compute : transfer, before = i == HDI_QUEUE_COMPUTE ? 0 : i - (transfer != compute);
+        const uint32_t family = i == HDI_QUEUE_COMPUTE ? compute : transfer,
+                       before = i == HDI_QUEUE_COMPUTE ? 0 : i - (transfer != compute);
         facts->places[i] = (hdvk_queue_place){ family, 0, 0 };
         if (family == HDI_NO_INDEX) continue;
         facts->places[i].number = HDI_MIN(before, families[family].queueCount - 1);
@@ -179,8 +180,9 @@ static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhys
     enum { MATRIX_F16 = 0, MATRIX_F32 = 1, SCOPE_WORKGROUP = 2, INVOCATIONS = 256, STEP = 64 };
     for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++) {
         const hdvk_matrix2_properties *m = &list[i];
-        if (divides(m->MGranularity, STEP) && divides(m->NGranularity, STEP) && divides(m->KGranularity, STEP) && m->AType == MATRIX_F16 &&
-            m->BType == MATRIX_F16 && m->CType == MATRIX_F32 && m->ResultType == MATRIX_F32 && m->scope == SCOPE_WORKGROUP && m->workgroupInvocations == INVOCATIONS)
+        if (divides(m->MGranularity, STEP) && divides(m->NGranularity, STEP) && divides(m->KGranularity, STEP) &&
+            m->AType == MATRIX_F16 && m->BType == MATRIX_F16 && m->CType == MATRIX_F32 && m->ResultType == MATRIX_F32 &&
+            m->scope == SCOPE_WORKGROUP && m->workgroupInvocations == INVOCATIONS)
             facts->found.caps.matrix_workgroup = 1;
     }
     hdi_free(host->allocator, list, (size_t)capacity * sizeof *list);
@@ -229,11 +231,13 @@ static void fill_limits(const hdvk_facts *facts, const properties *p, hdi_caps *
     caps->dispatch_base = 1; /* part of Vulkan 1.1 */
 }
 
-/* Rates are estimates by kind of device, refined by the number of units; the cutting of long work rests on them, and what is assumed where nothing was measured. */
+/* Rates are estimates by kind of device, refined by the number of units; the cutting of long work rests on them, and
+ * what is assumed where nothing was measured. */
 static void fill_units(const hdvk_facts *facts, const properties *p, hdi_caps *caps) {
     if (HDVK_HAS(facts, SM_COUNT)) caps->compute_units = p->sm.shaderSMCount;
     if (HDVK_HAS(facts, CORE_COUNT))
-        caps->compute_units = (uint64_t)p->cores.shaderEngineCount * p->cores.shaderArraysPerEngineCount * p->cores.computeUnitsPerShaderArray;
+        caps->compute_units = (uint64_t)p->cores.shaderEngineCount * p->cores.shaderArraysPerEngineCount *
+                              p->cores.computeUnitsPerShaderArray;
     switch (facts->properties.deviceType) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:   caps->gflops = 5000; caps->gbytes_s = 250; break;
     case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: caps->gflops = 500;  caps->gbytes_s = 40;  break;
@@ -324,7 +328,8 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     facts->memory = memory.memoryProperties;
     read_families(vk, physical, facts);
     if (facts->places[HDI_QUEUE_COMPUTE].family == HDI_NO_INDEX)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes", facts->properties.deviceName);
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes",
+                               facts->properties.deviceName);
     /* NVIDIA's driver keeps them when told to, and flushes them when not, though it offers neither (seen with 580.159). */
     facts->keeps_subnormals = HDVK_HAS(facts, FLOAT_CONTROLS) &&
                               (p.floats.shaderDenormPreserveFloat32 || facts->properties.vendorID == 0x10DE);

@@ -57,15 +57,17 @@ static hd_status check(const hdi_backend_device *device, const hdi_module *modul
     const uint32_t api = HDI_MIN(device->facts.properties.apiVersion, device->vk.api_version);
     const uint32_t most = api >= VK_API_VERSION_1_3 ? 0x10600u : api >= VK_API_VERSION_1_2 ? 0x10500u : 0x10300u;
     if (blob->words[1] > most)
-        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "kernel %s is SPIR-V %u.%u; the device takes up to %u.%u", module->name,
+        return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0,
+                               "kernel %s is SPIR-V %u.%u; the device takes up to %u.%u", module->name,
                                blob->words[1] >> 16 & 0xff, blob->words[1] >> 8 & 0xff, most >> 16, most >> 8 & 0xff);
     const bool any = !kernel->subgroup || kernel->subgroup == device->facts.subgroup_least;
     const bool fixed = device->facts.subgroup_least == device->facts.subgroup_most;
     const bool inside = kernel->subgroup >= device->facts.subgroup_least && kernel->subgroup <= device->facts.subgroup_most &&
                         (kernel->subgroup & (kernel->subgroup - 1)) == 0;
     if ((any && (fixed || !kernel->subgroup)) || (inside && device->facts.found.caps.subgroup_control)) return HD_OK;
-    return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "kernel %s wants subgroups of %u; the device has %u to %u", module->name,
-                           kernel->subgroup, device->facts.subgroup_least, device->facts.subgroup_most);
+    return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0,
+                           "kernel %s wants subgroups of %u; the device has %u to %u", module->name, kernel->subgroup,
+                           device->facts.subgroup_least, device->facts.subgroup_most);
 }
 
 static hd_status create_pipeline(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
@@ -162,7 +164,8 @@ static hd_status compile(hdi_backend_device *device, const hdi_module *module, c
 }
 
 /* The driver's module. Where the kernel keeps subnormals and the device flushes unless told, a changed copy is handed in. */
-static hd_status create_module(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, VkShaderModule *out_shader, hd_error *error) {
+static hd_status create_module(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
+                               VkShaderModule *out_shader, hd_error *error) {
     hdvk_vk *vk = &device->vk;
     const hdi_blob *blob = module->spirv;
     const hd_allocator *allocator = device->host->allocator;

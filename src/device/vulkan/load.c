@@ -11,13 +11,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-static const hdvk_function_facts functions[] = {
+static const hdi_function functions[] = {
 #define HDVK_FUNCTION(level, need, name, type, status, results) \
-    { "vk" #name, HDVK_##level, need, HD_STATUS_##status, results, offsetof(hdvk_vk, name) },
+    { "vk" #name, offsetof(hdvk_vk, name), HDVK_##level, need, HD_STATUS_##status, results },
 #include "device/vulkan/functions.inc"
 };
-
-const hdvk_function_facts *hdvk_function_get(hdvk_function function) { return &functions[function]; }
+static const hdi_api api = { .backend = "vulkan", .functions = functions, .function_count = HDI_COUNT(functions) };
+const hdi_function *hdvk_function_get(hdvk_function function) { return &functions[function]; }
 
 static hdvk_fault_fn fault_now;
 static uint32_t      hidden_now;
@@ -28,34 +28,41 @@ void hdvk_hide_set(uint32_t parts) { hidden_now = parts; }
 uint32_t hdvk_hidden(void) { return hidden_now; }
 
 bool hdvk_load_library(hdvk_vk *vk) {
-    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib" };
-    for (size_t i = 0; i < HDI_COUNT(names) && !vk->library; i++)
-        vk->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    static const char *const names[] = { "libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib", NULL };
+    vk->library = hdi_library_open(names);
     if (!vk->library) return false;
-    void *symbol = dlsym(vk->library, "vkGetInstanceProcAddr");
-    memcpy(&vk->GetInstanceProcAddr, &symbol, sizeof symbol);
-    return symbol != NULL;
+    const hdi_any_function function = hdi_library_look_up(vk->library, "vkGetInstanceProcAddr");
+    memcpy(&vk->GetInstanceProcAddr, &function, sizeof function);
+    return function != NULL;
 }
 
-static PFN_vkVoidFunction look_up(const hdvk_vk *vk, hdvk_level level, const char *name) {
-    if (level == HDVK_DEVICE) return vk->GetDeviceProcAddr(vk->device, name);
-    return vk->GetInstanceProcAddr(level == HDVK_GLOBAL ? NULL : vk->instance, name);
+static hdi_any_function ask_global(const void *from, const char *name) {
+    const hdvk_vk *vk = from;
+    return vk->GetInstanceProcAddr(NULL, name);
 }
+static hdi_any_function ask_instance(const void *from, const char *name) {
+    const hdvk_vk *vk = from;
+    return vk->GetInstanceProcAddr(vk->instance, name);
+}
+static hdi_any_function ask_device(const void *from, const char *name) {
+    const hdvk_vk *vk = from;
+    return vk->GetDeviceProcAddr(vk->device, name);
+}
+
+/* What became part of Vulkan after its version 1.1 has an older name too. */
+static hdi_any_function ask_both(hdi_look_up ask, const void *vk, const char *name) {
+    char older[80];
+    const hdi_any_function function = ask(vk, name);
+    if (function) return function;
+    snprintf(older, sizeof older, "%sKHR", name);
+    return ask(vk, older);
+}
+static hdi_any_function look_up_instance(const void *vk, const char *name) { return ask_both(ask_instance, vk, name); }
+static hdi_any_function look_up_device(const void *vk, const char *name) { return ask_both(ask_device, vk, name); }
 
 const char *hdvk_load_level(hdvk_vk *vk, hdvk_level level) {
-    for (size_t i = 0; i < HDI_COUNT(functions); i++) {
-        const hdvk_function_facts *row = &functions[i];
-        if (row->level != level) continue;
-        PFN_vkVoidFunction function = look_up(vk, level, row->name);
-        if (!function && !row->required) { /* what became part of Vulkan later has an older name */
-            char older[64];
-            snprintf(older, sizeof older, "%sKHR", row->name);
-            function = look_up(vk, level, older);
-        }
-        if (!function && row->required) return row->name;
-        memcpy((char *)vk + row->offset, &function, sizeof function);
-    }
-    return NULL;
+    static const hdi_look_up look_ups[] = { ask_global, look_up_instance, look_up_device };
+    return hdi_functions_load(&api, level, look_ups[level], vk, vk);
 }
 
 #ifdef __linux__

@@ -80,7 +80,8 @@ static hd_status open_foreign(hdi_backend_device *device, const hdi_foreign *for
     vk->instance = foreign->instance;
     memcpy(&vk->GetInstanceProcAddr, &foreign->get_instance_proc_addr, sizeof foreign->get_instance_proc_addr);
     if (!vk->GetInstanceProcAddr && !hdvk_load_library(vk))
-        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, "vulkan", 0, "libvulkan.so.1 not found, and no vulkan_get_instance_proc_addr given");
+        return hdi_fail_native(error, HD_STATUS_RUNTIME_NOT_FOUND, "vulkan", 0,
+                               "libvulkan.so.1 not found, and no vulkan_get_instance_proc_addr given");
     const char *missing = hdvk_load_level(vk, HDVK_INSTANCE);
     if (missing) return hdi_fail_native(error, HD_STATUS_UNSUPPORTED_VERSION, "vulkan", 0, "the caller's instance has no %s", missing);
     vk->physical = foreign->physical_device;

@@ -56,7 +56,7 @@ hd_status hdvk_fail(hdvk_vk *vk, hd_error *error, const char *format, ...) {
     }
     if (result == VK_ERROR_DEVICE_LOST && vk->device) return hdvk_lost(vk, error);
     const result_row *row = find(result);
-    const hdvk_function_facts *facts = hdvk_function_get(function);
+    const hdi_function *facts = hdvk_function_get(function);
     const hd_status status = row->status == HD_STATUS_API ? facts->status : row->status;
     return hdi_fail_native(error, status, "vulkan", result, "%s gave %s (%d, %s): %s", facts->name, row->name, (int)result,
                            row->text, doing);

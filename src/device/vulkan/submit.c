@@ -101,7 +101,10 @@ void hdvk_drain(hdi_backend_device *device, uint64_t timeout_ns) {
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT && device->timeline; i++) {
         const hdvk_queue *queue = &device->queues[i];
         const VkSemaphoreWaitInfo info = {
-            .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1, .pSemaphores = &queue->timeline, .pValues = &queue->submitted,
+            .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+            .semaphoreCount = 1,
+            .pSemaphores = &queue->timeline,
+            .pValues = &queue->submitted,
         };
         if (queue->timeline && queue->submitted) vk->WaitSemaphores(vk->device, &info, timeout_ns);
     }
@@ -126,7 +129,8 @@ hd_status hdvk_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
         return hdvk_fail(vk, error, "waiting %llu us for ticket %llu", (unsigned long long)(timeout_ns / 1000), (unsigned long long)ticket);
     uint64_t value;
     for (uint32_t i = 0; i < HDI_QUEUE_COUNT && device->timeline; i++) /* an end that a loss feigned? Else it is one. */
-        if (device->queues[i].submitted > device->inflight.done && queue_value(device, &device->queues[i], &value, NULL) == HD_STATUS_DEVICE_LOST)
+        if (device->queues[i].submitted > device->inflight.done &&
+            queue_value(device, &device->queues[i], &value, NULL) == HD_STATUS_DEVICE_LOST)
             return hdvk_lost(vk, error);
     note_done(device, ticket);
     return HD_OK;
@@ -365,8 +369,8 @@ hd_status hdvk_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *ou
     const double period = (double)device->facts.properties.limits.timestampPeriod;
     while (*out_count < wanted) { /* each round reads the stamps at both ends of its marks */
         const uint32_t marks = HDI_MIN(wanted - *out_count, (uint32_t)HDI_COUNT(stamps) - 1);
-        if (HDVK_CALL(vk, GetQueryPoolResults, vk->device, timestamps->queries, *out_count, marks + 1, sizeof stamps, stamps, sizeof *stamps,
-                      VK_QUERY_RESULT_64_BIT))
+        if (HDVK_CALL(vk, GetQueryPoolResults, vk->device, timestamps->queries, *out_count, marks + 1, sizeof stamps,
+                      stamps, sizeof *stamps, VK_QUERY_RESULT_64_BIT))
             return hdvk_fail(vk, error, "reading the times of ticket %llu", (unsigned long long)ticket);
         for (uint32_t i = 0; i < marks; i++) out_ns[(*out_count)++] = (uint64_t)((double)((stamps[i + 1] - stamps[i]) & mask) * period);
     }

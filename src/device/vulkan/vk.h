@@ -7,7 +7,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 
 /* ---- VK_KHR_cooperative_matrix, which older headers lack ---- */
@@ -73,22 +73,13 @@ typedef enum hdvk_result_row {
     HDVK_ROW_COUNT
 } hdvk_result_row;
 
-typedef enum hdvk_level { HDVK_GLOBAL, HDVK_INSTANCE, HDVK_DEVICE } hdvk_level;
+typedef enum hdvk_level { HDVK_GLOBAL, HDVK_INSTANCE, HDVK_DEVICE } hdvk_level; /* hdi_function.group */
 typedef enum hdvk_function {
 #define HDVK_FUNCTION(level, need, name, type, status, results) HDVK_FN_##name,
 #include "device/vulkan/functions.inc"
     HDVK_FN_COUNT
 } hdvk_function;
-/* A function of the list: its name, and which rows of HDVK_RESULT_LIST it may return, as bits. */
-typedef struct hdvk_function_facts {
-    const char *name;
-    hdvk_level  level;
-    bool        required;
-    hd_status   status; /* of a failure whose VkResult says little */
-    uint32_t    results;
-    size_t      offset; /* in hdvk_vk */
-} hdvk_function_facts;
-const hdvk_function_facts *hdvk_function_get(hdvk_function function);
+const hdi_function *hdvk_function_get(hdvk_function function);
 VkResult hdvk_result_of(hdvk_result_row row);
 
 /* The driver: its functions and the objects they hang on. */

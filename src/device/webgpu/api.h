@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #define HDWG_OBJECTS(X) \
-    X(Instance) X(Adapter) X(Device) X(Queue) X(Buffer) X(BindGroupLayout) X(PipelineLayout) X(ShaderModule) X(ComputePipeline) X(BindGroup) \
+    X(Instance) X(Adapter) X(Device) X(Queue) X(Buffer) X(BindGroupLayout) X(PipelineLayout) X(ShaderModule) \
+    X(ComputePipeline) X(BindGroup) \
     X(QuerySet) X(CommandEncoder) X(ComputePassEncoder) X(CommandBuffer)
 #define HDWG_OBJECT(name) typedef struct WGPU##name##Impl *WGPU##name;
 HDWG_OBJECTS(HDWG_OBJECT)
@@ -24,13 +25,16 @@ enum {
     WGPU_LOST_DESTROYED = 2, WGPU_LOST_CANCELLED = 3,
     WGPU_ERROR_VALIDATION = 2, WGPU_ERROR_OUT_OF_MEMORY = 3, WGPU_ERROR_INTERNAL = 4,
     WGPU_FEATURE_TIMESTAMP_QUERY = 9, WGPU_FEATURE_TIMESTAMPS_IN_ENCODERS = 0x30024,
-    WGPU_CHAINED_WGSL = 2, WGPU_CHAINED_INSTANCE = 0x30004, WGPU_BINDING_UNIFORM = 2, WGPU_BINDING_STORAGE = 3, WGPU_QUERY_TIMESTAMP = 2, WGPU_STAGE_COMPUTE = 4, WGPU_MAP_READ = 1,
+    WGPU_CHAINED_WGSL = 2, WGPU_CHAINED_INSTANCE = 0x30004, WGPU_BINDING_UNIFORM = 2, WGPU_BINDING_STORAGE = 3,
+    WGPU_QUERY_TIMESTAMP = 2, WGPU_STAGE_COMPUTE = 4, WGPU_MAP_READ = 1,
     WGPU_USAGE_MAP_READ = 1, WGPU_USAGE_COPY_FROM = 4, WGPU_USAGE_COPY_TO = 8, WGPU_USAGE_UNIFORM = 0x40, WGPU_USAGE_STORAGE = 0x80,
     WGPU_USAGE_QUERY_RESOLVE = 0x200,
-    WGPU_OVER_VULKAN = 1, WGPU_OVER_METAL = 4, WGPU_OVER_DX12 = 8, WGPU_OVER_ALL = WGPU_OVER_VULKAN | WGPU_OVER_METAL | WGPU_OVER_DX12 /* but GL */
+    WGPU_OVER_VULKAN = 1, WGPU_OVER_METAL = 4, WGPU_OVER_DX12 = 8,
+    WGPU_OVER_ALL = WGPU_OVER_VULKAN | WGPU_OVER_METAL | WGPU_OVER_DX12 /* but GL */
 };
 
-typedef struct { const WGPUChainedStruct *next; size_t feature_count; const uint32_t *features; const void *limits; } WGPUInstanceDescriptor;
+typedef struct { const WGPUChainedStruct *next; size_t feature_count; const uint32_t *features; const void *limits;
+    } WGPUInstanceDescriptor;
 typedef struct { /* wgpu-native's own */
     WGPUChainedStruct chain;
     uint64_t backends, flags;
@@ -48,7 +52,8 @@ typedef struct {
 } WGPUAdapterInfo;
 typedef struct {
     WGPUChainedStruct *next;
-    uint32_t texture[4], bind_groups, bind_groups_and_vertex_buffers, bindings_in_group, dynamic_uniforms, dynamic_storage, sampled_textures,
+    uint32_t texture[4], bind_groups, bind_groups_and_vertex_buffers, bindings_in_group, dynamic_uniforms,
+        dynamic_storage, sampled_textures,
              samplers, storage_buffers, storage_textures, uniform_buffers;
     uint64_t uniform_binding_bytes, storage_binding_bytes;
     uint32_t uniform_align, storage_align, vertex_buffers;
@@ -58,7 +63,8 @@ typedef struct {
 } WGPULimits;
 
 typedef void (*WGPURequestDeviceCallback)(uint32_t status, WGPUDevice device, WGPUStringView message, void *user, void *user2);
-typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPURequestDeviceCallback callback; void *user, *user2; } WGPURequestDeviceCallbackInfo;
+typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPURequestDeviceCallback callback; void *user, *user2;
+    } WGPURequestDeviceCallbackInfo;
 typedef void (*WGPUDeviceLostCallback)(const WGPUDevice *device, uint32_t reason, WGPUStringView message, void *user, void *user2);
 typedef struct { WGPUChainedStruct *next; uint32_t mode; WGPUDeviceLostCallback callback; void *user, *user2; } WGPUDeviceLostCallbackInfo;
 typedef void (*WGPUErrorCallback)(const WGPUDevice *device, uint32_t type, WGPUStringView message, void *user, void *user2);
@@ -92,7 +98,8 @@ typedef struct {
     struct { WGPUChainedStruct *next; uint32_t type; } sampler;
     WGPUTextureBindingLayout texture, storage_texture;
 } WGPUBindGroupLayoutEntry;
-typedef struct { WGPUChainedStruct *next; WGPUStringView label; size_t count; const WGPUBindGroupLayoutEntry *entries; } WGPUBindGroupLayoutDescriptor;
+typedef struct { WGPUChainedStruct *next; WGPUStringView label; size_t count; const WGPUBindGroupLayoutEntry *entries;
+    } WGPUBindGroupLayoutDescriptor;
 typedef struct {
     WGPUChainedStruct *next;
     WGPUStringView label;
@@ -100,7 +107,8 @@ typedef struct {
     const WGPUBindGroupLayout *layouts;
     uint32_t immediate_bytes;
 } WGPUPipelineLayoutDescriptor;
-typedef struct { WGPUChainedStruct *next; uint32_t binding; WGPUBuffer buffer; uint64_t offset, size; void *sampler, *texture; } WGPUBindGroupEntry;
+typedef struct { WGPUChainedStruct *next; uint32_t binding; WGPUBuffer buffer; uint64_t offset, size; void *sampler,
+    *texture; } WGPUBindGroupEntry;
 typedef struct {
     WGPUChainedStruct *next;
     WGPUStringView label;
@@ -114,7 +122,8 @@ typedef struct {
     WGPUChainedStruct *next;
     WGPUStringView label;
     WGPUPipelineLayout layout;
-    struct { WGPUChainedStruct *next; WGPUShaderModule module; WGPUStringView entry; size_t constant_count; const void *constants; } compute;
+    struct { WGPUChainedStruct *next; WGPUShaderModule module; WGPUStringView entry; size_t constant_count;
+        const void *constants; } compute;
 } WGPUComputePipelineDescriptor;
 typedef struct { WGPUChainedStruct *next; WGPUStringView label; uint32_t type, count; } WGPUQuerySetDescriptor;
 typedef struct { WGPUChainedStruct *next; WGPUStringView label; } WGPUCommandEncoderDescriptor, WGPUCommandBufferDescriptor;

@@ -49,7 +49,9 @@ bool hdwg_carry_up(hdi_backend_device *device, const hdi_submission *submission)
     for (uint32_t i = 0; i < submission->cmds->cmd_count && fine && is_seen(submission); i++)
         for (uint32_t n = 0; fine && next_range(submission, &submission->cmds->cmds[i], n, &range, &written); n++) {
             const stretch s = stretch_of(submission, range);
-            if (s.memory->host) fine = HDWG_CALL(device, QueueWriteBuffer, device->queue, s.memory->buffer, s.offset, s.memory->host + s.offset, (size_t)s.bytes);
+            if (s.memory->host)
+                fine = HDWG_CALL(device, QueueWriteBuffer, device->queue, s.memory->buffer, s.offset,
+                                 s.memory->host + s.offset, (size_t)s.bytes);
         }
     return fine;
 }
@@ -89,8 +91,10 @@ bool hdwg_carry_plan(hdi_backend_device *device, const hdi_submission *submissio
 
 bool hdwg_carry_encode(hdi_backend_device *device, const hdwg_job *job, WGPUCommandEncoder encoder) {
     const uint64_t tick_bytes = job->mark_count * sizeof *job->ticks;
-    bool fine = job->mark_count == 0 || (HDWG_CALL(device, CommandEncoderResolveQuerySet, encoder, job->queries, 0, job->mark_count, job->resolved, 0) &&
-                                         HDWG_CALL(device, CommandEncoderCopyBufferToBuffer, encoder, job->resolved, 0, job->reader, 0, tick_bytes));
+    bool fine = job->mark_count == 0 || (HDWG_CALL(device, CommandEncoderResolveQuerySet, encoder, job->queries, 0,
+                                                   job->mark_count, job->resolved, 0) &&
+                                         HDWG_CALL(device, CommandEncoderCopyBufferToBuffer, encoder, job->resolved, 0,
+                                                   job->reader, 0, tick_bytes));
     for (uint32_t i = 0; i < job->carry_count && fine; i++) {
         const hdwg_carry *c = &job->carries[i];
         fine = HDWG_CALL(device, CommandEncoderCopyBufferToBuffer, encoder, c->memory->buffer, c->offset, job->reader, c->at, c->bytes);

@@ -47,8 +47,8 @@ static bool copy(encoder *e, const hdi_cmd *cmd) {
     const hdi_slot *a = &e->submission->slots[from->slot], *b = &e->submission->slots[to->slot];
     const uint32_t pieces = hdwg_piece_count(e->submission, cmd);
     if (pieces) return launch_pieces(e, to->bytes, pieces);
-    return end_pass(e) && HDWG_CALL(e->device, CommandEncoderCopyBufferToBuffer, e->commands, a->memory->buffer, a->offset + from->offset, b->memory->buffer,
-                                    b->offset + to->offset, to->bytes);
+    return end_pass(e) && HDWG_CALL(e->device, CommandEncoderCopyBufferToBuffer, e->commands, a->memory->buffer,
+                                    a->offset + from->offset, b->memory->buffer, b->offset + to->offset, to->bytes);
 }
 
 static bool fill(encoder *e, const hdi_cmd *cmd) {
@@ -56,7 +56,8 @@ static bool fill(encoder *e, const hdi_cmd *cmd) {
     const hdi_slot *slot = &e->submission->slots[to->slot];
     const uint32_t pieces = hdwg_piece_count(e->submission, cmd);
     if (pieces) return launch_pieces(e, to->bytes, pieces);
-    return end_pass(e) && HDWG_CALL(e->device, CommandEncoderClearBuffer, e->commands, slot->memory->buffer, slot->offset + to->offset, to->bytes);
+    return end_pass(e) && HDWG_CALL(e->device, CommandEncoderClearBuffer, e->commands, slot->memory->buffer,
+                                    slot->offset + to->offset, to->bytes);
 }
 
 static bool mark(encoder *e) {
@@ -81,7 +82,8 @@ static bool encode_all(encoder *e) {
     return fine && hdwg_carry_encode(e->device, e->job, e->commands);
 }
 
-bool hdwg_encode(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script, hdwg_job *job, WGPUCommandBuffer *out_commands) {
+bool hdwg_encode(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script, hdwg_job *job,
+                 WGPUCommandBuffer *out_commands) {
     encoder e = { .device = device, .submission = submission, .script = script, .job = job };
     const WGPUCommandEncoderDescriptor desc = { .next = NULL };
     const WGPUCommandBufferDescriptor finished = { .next = NULL };

@@ -9,12 +9,14 @@ static void fill_caps(const hdwg_facts *facts, const WGPUAdapterInfo *info, hdi_
     const WGPULimits *l = &facts->limits;
     const bool software = info->adapter_type == WGPU_ADAPTER_CPU;
     *caps = (hdi_caps){
-        .memory_bytes = l->buffer_bytes, .max_allocation_bytes = l->buffer_bytes, .max_binding_bytes = HDI_MIN(l->storage_binding_bytes, UINT64_C(0xFFFFFF00)),
+        .memory_bytes = l->buffer_bytes, .max_allocation_bytes = l->buffer_bytes,
+        .max_binding_bytes = HDI_MIN(l->storage_binding_bytes, UINT64_C(0xFFFFFF00)),
         .binding_align = HDI_MAX(l->storage_align, 256u), .max_bindings = HDI_MIN(l->storage_buffers, (uint32_t)HDI_MAX_BINDINGS),
         .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = l->workgroup_invocations, .max_workgroup_x = l->workgroup_x,
         .max_groups_x = l->groups, .max_groups_y = l->groups, .max_groups_z = l->groups, .shared_bytes = l->workgroup_bytes,
         .timestamps = facts->has_timestamps, .dispatch_base = 1, .gflops = software ? 100 : 2000, .gbytes_s = software ? 10 : 100,
-        .software = software, .unproven = 1 }; /* known answers tell whether subnormals are kept and f32 is rounded to nearest: WGSL does not */
+        .software = software, .unproven = 1 };
+        /* known answers tell whether subnormals are kept and f32 is rounded to nearest: WGSL does not */
 }
 
 static void put_text(char *out, size_t room, WGPUStringView text) {
@@ -31,7 +33,8 @@ static bool describe(const hdwg_wg *wg, WGPUAdapter adapter, uint32_t number, hd
     if (!hdwg_before(HDWG_FN_AdapterGetLimits) || wg->AdapterGetLimits(adapter, &facts->limits) != WGPU_SUCCESS) return false;
     if (!hdwg_before(HDWG_FN_AdapterGetInfo) || wg->AdapterGetInfo(adapter, &info) != WGPU_SUCCESS) return false;
     facts->limits.next = NULL;
-    facts->has_timestamps = is_there(wg, adapter, WGPU_FEATURE_TIMESTAMP_QUERY) && is_there(wg, adapter, WGPU_FEATURE_TIMESTAMPS_IN_ENCODERS);
+    facts->has_timestamps = is_there(wg, adapter, WGPU_FEATURE_TIMESTAMP_QUERY) &&
+                            is_there(wg, adapter, WGPU_FEATURE_TIMESTAMPS_IN_ENCODERS);
     fill_caps(facts, &info, &out_found->caps);
     put_text(out->name, sizeof out->name, info.device);
     put_text(driver, sizeof driver, info.description);
@@ -40,8 +43,10 @@ static bool describe(const hdwg_wg *wg, WGPUAdapter adapter, uint32_t number, hd
     snprintf(out->backend, sizeof out->backend, "webgpu");
     snprintf(out->driver, sizeof out->driver, "wgpu-native %u.%u.%u, %s", version >> 24, version >> 16 & 0xFF, version >> 8 & 0xFF, driver);
     snprintf(out->id, sizeof out->id, "webgpu:%04x-%04x-%u", info.vendor_id & 0xFFFF, info.device_id & 0xFFFF, number);
-    out->kind = info.adapter_type == WGPU_ADAPTER_CPU ? HD_DEVICE_SOFTWARE : info.adapter_type == WGPU_ADAPTER_INTEGRATED ? HD_DEVICE_INTEGRATED_GPU
-              : info.adapter_type == WGPU_ADAPTER_DISCRETE ? HD_DEVICE_DISCRETE_GPU : HD_DEVICE_OTHER;
+    out->kind = info.adapter_type == WGPU_ADAPTER_CPU          ? HD_DEVICE_SOFTWARE
+                : info.adapter_type == WGPU_ADAPTER_INTEGRATED ? HD_DEVICE_INTEGRATED_GPU
+                : info.adapter_type == WGPU_ADAPTER_DISCRETE   ? HD_DEVICE_DISCRETE_GPU
+                                                               : HD_DEVICE_OTHER;
     out->memory_bytes = out_found->caps.memory_bytes;
     wg->AdapterInfoFreeMembers(info);
     return out_found->caps.max_bindings >= 8 && facts->limits.uniform_align <= HDWG_LAUNCH_BYTES;
@@ -56,7 +61,8 @@ WGPUInstance hdwg_instance_new(const hdwg_wg *wg) {
     return instance;
 }
 
-uint32_t hdwg_list(const hdwg_wg *wg, WGPUInstance instance, hdwg_facts *out_facts, WGPUAdapter *out_adapters, hdi_found *out_found, uint32_t room) {
+uint32_t hdwg_list(const hdwg_wg *wg, WGPUInstance instance, hdwg_facts *out_facts, WGPUAdapter *out_adapters,
+                   hdi_found *out_found, uint32_t room) {
     const WGPUInstanceEnumerateAdapterOptions options = { .backends = WGPU_OVER_ALL };
     WGPUAdapter adapters[HDI_MAX_FOUND] = { NULL };
     if (!hdwg_before(HDWG_FN_InstanceEnumerateAdapters)) return 0;

@@ -7,7 +7,7 @@
 static hd_status print(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel, hdi_text *out_text,
                        hdi_spirv_printed *out_printed, hd_error *error) {
     const hdi_spirv_print_target target = { .dialect = HDI_SPIRV_WGSL };
-    return hdi_translate_to_text(device->host, "webgpu", module, kernel, &target, out_text, out_printed, error);
+    return hdi_translate_to_text(&(hdi_translation){ device->host, "webgpu", module, kernel, &target }, out_text, out_printed, error);
 }
 
 static bool make_layout(hdi_backend_device *device, hdi_loaded_kernel *loaded) {
@@ -36,7 +36,9 @@ bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text
         fine = HDWG_MAKE(device, &layout, DeviceCreatePipelineLayout, device->device, &layout_desc);
     }
     if (fine) {
-        const WGPUComputePipelineDescriptor desc = { .layout = layout, .compute = { .module = module, .entry = { entry, sizeof entry - 1 } } };
+        const WGPUComputePipelineDescriptor desc = { .layout = layout,
+                                                     .compute = { .module = module,
+                                                                  .entry = { entry, sizeof entry - 1 } } };
         fine = HDWG_MAKE(device, &loaded->pipeline, DeviceCreateComputePipeline, device->device, &desc);
     }
     HDWG_END(device, PipelineLayout, layout);
@@ -60,7 +62,9 @@ hd_status hdwg_kernel_load(hdi_backend_device *device, const hdi_module *module,
     hdi_text text = { .allocator = device->host->allocator };
     *out_from_cache = false;
     if (hdi_loss_known(&device->loss)) return hdwg_lost(device, error);
-    if (!module->spirv) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "webgpu", 0, "kernel %s has no form for a GPU", module->name);
+    if (!module->spirv)
+        return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "webgpu", 0, "kernel %s has no form for a GPU",
+                               module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdwg_no_memory(error, "a kernel");
     hd_status status = print(device, module, kernel, &text, &loaded->printed, error);

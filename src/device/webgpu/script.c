@@ -125,13 +125,15 @@ static uint32_t count_groups(const hdi_submission *submission) {
 }
 
 static bool fill_script(maker *m, uint32_t count) {
-    bool fine = hdwg_buffer_new(m->device, (uint64_t)count * HDWG_LAUNCH_BYTES, WGPU_USAGE_UNIFORM | WGPU_USAGE_COPY_TO, &m->script->launches);
+    bool fine = hdwg_buffer_new(m->device, (uint64_t)count * HDWG_LAUNCH_BYTES, WGPU_USAGE_UNIFORM | WGPU_USAGE_COPY_TO,
+                                &m->script->launches);
     for (uint32_t i = 0; i < m->submission->cmds->cmd_count && fine; i++) {
         const hdi_cmd *cmd = &m->submission->cmds->cmds[i];
         if (cmd->kind == HDI_CMD_DISPATCH) fine = add_dispatch(m, cmd);
         else if (cmd->kind == HDI_CMD_COPY || cmd->kind == HDI_CMD_FILL) fine = add_pieces(m, cmd);
     }
-    return fine && HDWG_CALL(m->device, QueueWriteBuffer, m->device->queue, m->script->launches, 0, m->words, (size_t)count * HDWG_LAUNCH_BYTES);
+    return fine && HDWG_CALL(m->device, QueueWriteBuffer, m->device->queue, m->script->launches, 0, m->words,
+                             (size_t)count * HDWG_LAUNCH_BYTES);
 }
 
 hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script, hd_error *error) {

@@ -15,7 +15,8 @@ static void on_done(uint32_t status, WGPUStringView message, void *user, void *u
 static bool watch(hdi_backend_device *device, hdwg_job *job) {
     const WGPUBufferMapCallbackInfo mapped = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_done, .user = job };
     const WGPUQueueWorkDoneCallbackInfo done = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_done, .user = job };
-    job->watched = job->watched || (job->read_bytes ? HDWG_CALL(device, BufferMapAsync, job->reader, WGPU_MAP_READ, 0, (size_t)job->read_bytes, mapped)
+    job->watched = job->watched || (job->read_bytes ? HDWG_CALL(device, BufferMapAsync, job->reader, WGPU_MAP_READ, 0,
+                                                                (size_t)job->read_bytes, mapped)
                                                     : HDWG_CALL(device, QueueOnSubmittedWorkDone, device->queue, done));
     return job->watched;
 }
@@ -43,7 +44,9 @@ hd_status hdwg_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done,
     *out_done = ticket <= device->inflight.done;
     if (*out_done) return HD_OK;
     if (hdi_loss_known(&device->loss)) return hdwg_lost(device, error);
-    if (ticket > device->inflight.submitted) return hdi_fail_native(error, HD_STATUS_INTERNAL, "webgpu", 0, "ticket %llu was never given out", (unsigned long long)ticket);
+    if (ticket > device->inflight.submitted)
+        return hdi_fail_native(error, HD_STATUS_INTERNAL, "webgpu", 0, "ticket %llu was never given out",
+                               (unsigned long long)ticket);
     if (!HDWG_CALL(device, DevicePoll, device->device, 0, NULL) || !advance(device) || hdi_loss_known(&device->loss))
         return hdwg_fail(device, error, "submission %llu", (unsigned long long)ticket);
     *out_done = ticket <= device->inflight.done;
@@ -56,7 +59,9 @@ hd_status hdwg_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeou
 
 bool hdwg_rest(hdi_backend_device *device) {
     const uint64_t begun = hdi_now_ns();
-    while (device->device && device->inflight.done < device->inflight.submitted) { /* on a lost device too: callbacks come there at once, or are refused */
+    while (device->device &&
+           device->inflight.done <
+               device->inflight.submitted) { /* on a lost device too: callbacks come there at once, or are refused */
         device->wg.DevicePoll(device->device, 0, NULL);
         if (!advance(device) && hdi_loss_known(&device->loss)) return true;
         const uint64_t spent = hdi_now_ns() - begun;
@@ -109,15 +114,19 @@ static hd_status next_job(hdi_backend_device *device, const hdi_submission *subm
     job->ticket = 0;
     job->mark_count = 0;
     *out_job = job;
-    return submission->timestamps ? make_times(device, job, HDI_MIN(submission->cmds->cmd_count + 1, (uint32_t)HDWG_MOST_MARKS), error) : HD_OK;
+    return submission->timestamps
+               ? make_times(device, job, HDI_MIN(submission->cmds->cmd_count + 1, (uint32_t)HDWG_MOST_MARKS), error)
+               : HD_OK;
 }
 
 /* ---- handing over ---- */
 
-static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script, hdwg_job *job, hd_error *error) {
+static hd_status hand_over(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script,
+                           hdwg_job *job, hd_error *error) {
     WGPUCommandBuffer commands = NULL;
     if (!hdwg_carry_plan(device, submission, job))
-        return hdwg_last.row == HDWG_ROW_FINE ? hdwg_no_memory(error, "a submission") : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);
+        return hdwg_last.row == HDWG_ROW_FINE ? hdwg_no_memory(error, "a submission")
+                                              : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);
     const bool fine = hdwg_carry_up(device, submission) && hdwg_encode(device, submission, script, job, &commands) &&
                       HDWG_CALL(device, QueueSubmit, device->queue, 1, &commands);
     hd_status status = fine ? HD_OK : hdwg_fail(device, error, "handing %u commands over", submission->cmds->cmd_count);
@@ -132,7 +141,8 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
     if (hdi_loss_known(&device->loss)) return hdwg_lost(device, error);
     hd_status status = next_job(device, submission, &job, error);
     if (status) return status;
-    if (submission->recording && !submission->timestamps) status = hdi_recording_get(&device->inflight, submission, &buffer, &recorded, error);
+    if (submission->recording && !submission->timestamps)
+        status = hdi_recording_get(&device->inflight, submission, &buffer, &recorded, error);
     else status = hdwg_script_make(device, submission, &job->script, error);
     const hdwg_script *script = buffer ? &HDI_OBJECT(buffer, hdwg_command_buffer, base)->script : &job->script;
     if (!status) status = hand_over(device, submission, script, job, error);
@@ -149,14 +159,17 @@ hd_status hdwg_submit(hdi_backend_device *device, hdi_submission *submission, ui
     submission->recorded_out = submission->cmds->cmd_count; /* command buffers are for one submission */
     submission->pieces_out = 1;
     /* It is handed over: what else cannot be asked for now is when somebody looks at it. */
-    return watch(device, job) || hdwg_last.row != HDWG_ROW_LOST ? HD_OK : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);
+    return watch(device, job) || hdwg_last.row != HDWG_ROW_LOST
+               ? HD_OK
+               : hdwg_fail(device, error, "%u commands", submission->cmds->cmd_count);
 }
 
 hd_status hdwg_profile(hdi_backend_device *device, uint64_t ticket, uint64_t *out_ns, uint32_t room, uint32_t *out_count, hd_error *error) {
     const hdwg_job *job = &device->jobs[ticket % HDWG_JOBS];
     *out_count = 0;
     if (job->ticket != ticket)
-        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "webgpu", 0, "the times of submission %llu are gone", (unsigned long long)ticket);
+        return hdi_fail_native(error, HD_STATUS_WRONG_STATE, "webgpu", 0, "the times of submission %llu are gone",
+                               (unsigned long long)ticket);
     const double period = (double)device->wg.QueueGetTimestampPeriod(device->queue);
     for (uint32_t i = 1; i < job->mark_count && *out_count < room; i++) {
         const uint64_t ticks = job->ticks[i] > job->ticks[i - 1] ? job->ticks[i] - job->ticks[i - 1] : 0;

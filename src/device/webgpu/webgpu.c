@@ -50,12 +50,14 @@ static bool request_device(hdi_backend_device *device) {
     answer given = { NULL, false };
     const WGPUDeviceDescriptor desc = {
         .feature_count = device->facts.has_timestamps ? HDI_COUNT(features) : 0, .features = features, .limits = &device->facts.limits,
-        .lost = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = hdwg_on_loss, .user = device }, .error = { .callback = hdwg_on_error, .user = device } };
+        .lost = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = hdwg_on_loss, .user = device },
+        .error = { .callback = hdwg_on_error, .user = device } };
     const WGPURequestDeviceCallbackInfo info = { .mode = WGPU_CALLBACK_SPONTANEOUS, .callback = on_device, .user = &given };
     const bool asked = HDWG_CALL(device, AdapterRequestDevice, device->adapter, &desc, info);
     if (asked && !given.came) device->wg.InstanceProcessEvents(device->instance);
     device->device = given.device;
-    return hdwg_after_making(given.device) && HDWG_MAKE(device, &device->queue, DeviceGetQueue, device->device) && hdwg_bytes_kernel_make(device);
+    return hdwg_after_making(given.device) && HDWG_MAKE(device, &device->queue, DeviceGetQueue, device->device) &&
+           hdwg_bytes_kernel_make(device);
 }
 
 static const hdi_inflight_functions inflight_functions = {
@@ -63,7 +65,8 @@ static const hdi_inflight_functions inflight_functions = {
     .command_buffer_bytes = sizeof(hdwg_command_buffer), .encode = hdwg_record, .end_commands = hdwg_record_end,
 };
 
-static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign, hdi_backend_device **out_device, hd_error *error) {
+static hd_status device_open(const hdi_host *host, const hdi_found *found, const hdi_foreign *foreign,
+                             hdi_backend_device **out_device, hd_error *error) {
     (void)foreign;
     hdi_backend_device *device = hdi_alloc(host->allocator, sizeof *device);
     if (!device || !hdi_inflight_init(&device->inflight, &inflight_functions, device, host, "webgpu")) {

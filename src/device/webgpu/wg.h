@@ -7,7 +7,7 @@
 #define HDWG_WG_H
 
 #include "device/backend.h"
-#include "device/loss.h"
+#include "device/loader.h"
 #include "device/recordings.h"
 #include "device/webgpu/api.h"
 #include "spirv/spirv.h"
@@ -33,13 +33,7 @@ typedef enum hdwg_function {
 #include "device/webgpu/functions.inc"
     HDWG_FN_COUNT
 } hdwg_function;
-typedef struct hdwg_function_facts {
-    const char *name; /* with "wgpu" in front */
-    hd_status   status;
-    uint32_t    results; /* a bit for each hdwg_row */
-    size_t      offset;  /* in hdwg_wg */
-} hdwg_function_facts;
-const hdwg_function_facts *hdwg_function_get(hdwg_function function);
+const hdi_function *hdwg_function_get(hdwg_function function);
 
 typedef struct hdwg_wg {
 #define HDWG_FUNCTION(name, gives, arguments, status, results) gives (*name) arguments;
@@ -84,7 +78,8 @@ typedef struct hdwg_facts {
 } hdwg_facts;
 WGPUInstance hdwg_instance_new(const hdwg_wg *wg); /* NULL: hdwg_fail can explain */
 /* Adapters that can be used, at most `room`; those with an entry in `out_adapters` (NULL: none is wanted) are to be released. */
-uint32_t hdwg_list(const hdwg_wg *wg, WGPUInstance instance, hdwg_facts *out_facts, WGPUAdapter *out_adapters, hdi_found *out_found, uint32_t room);
+uint32_t hdwg_list(const hdwg_wg *wg, WGPUInstance instance, hdwg_facts *out_facts, WGPUAdapter *out_adapters,
+                   hdi_found *out_found, uint32_t room);
 void hdwg_probe(const hdi_host *host, hdi_probe *out_probe);
 
 struct hdi_memory {
@@ -171,7 +166,8 @@ void hdwg_memory_end(hdi_backend_device *device, hdi_used *memory);
 hd_status hdwg_kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                            hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error);
 void hdwg_kernel_end(hdi_backend_device *device, hdi_used *kernel);
-bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text_bytes, hdi_loaded_kernel *loaded); /* of what was printed */
+bool hdwg_kernel_build(hdi_backend_device *device, const char *text, size_t text_bytes,
+                       hdi_loaded_kernel *loaded);                            /* of what was printed */
 void hdwg_kernel_drop(hdi_backend_device *device, hdi_loaded_kernel *kernel); /* its objects */
 /* script.c */
 hd_status hdwg_script_make(hdi_backend_device *device, const hdi_submission *submission, hdwg_script *script, hd_error *error);
@@ -185,10 +181,12 @@ uint32_t hdwg_piece_count(const hdi_submission *submission, const hdi_cmd *cmd);
 void hdwg_piece_groups(uint64_t bytes, uint32_t out_groups[2]); /* workgroups of one that long */
 bool hdwg_bytes_kernel_make(hdi_backend_device *device);
 /* encode.c: commands become a command buffer. */
-bool hdwg_encode(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script, hdwg_job *job, WGPUCommandBuffer *out_commands);
+bool hdwg_encode(hdi_backend_device *device, const hdi_submission *submission, const hdwg_script *script, hdwg_job *job,
+                 WGPUCommandBuffer *out_commands);
 /* carry.c: between memory and its copy in the host's sight. */
 bool hdwg_carry_up(hdi_backend_device *device, const hdi_submission *submission);
-bool hdwg_carry_plan(hdi_backend_device *device, const hdi_submission *submission, hdwg_job *job); /* what comes back: carries, and the reader */
+bool hdwg_carry_plan(hdi_backend_device *device, const hdi_submission *submission,
+                     hdwg_job *job); /* what comes back: carries, and the reader */
 bool hdwg_carry_encode(hdi_backend_device *device, const hdwg_job *job, WGPUCommandEncoder encoder);
 bool hdwg_carry_down(hdi_backend_device *device, hdwg_job *job); /* out of the mapped reader, times too */
 /* submit.c */
