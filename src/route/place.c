@@ -163,11 +163,7 @@ static void together(placing *p, uint32_t a, uint32_t b) {
     p->group[HDI_MAX(a, b)] = HDI_MIN(a, b);
 }
 
-/* Does the value show a state's memory? */
-static bool is_of_state(const hd_program *program, hd_value value) {
-    const hdi_op op = program->nodes[value - 1].op;
-    return op == HDI_OP_STATE || op == HDI_OP_WRITE_ROWS;
-}
+static bool is_of_state(const hd_program *program, hd_value value) { return hdi_op_shows_state(program->nodes[value - 1].op); }
 
 static void find_groups(placing *p) {
     const hdi_routing *r = p->r;
