@@ -100,6 +100,10 @@ static void states_stay_on_one_device(void **state) {
                                  "v7 = write_rows v1 v3 v2\noutput v6 \"y\"\n", "abs=1"),
                         "segment 0 on A: v4 neg\nsegment 1 on B: v5 abs\n  takes v4 f32[4,2] of segment 0: 32 bytes cross\n"
                         "segment 2 on A: v6 add, v7 write_rows\n  takes v5 f32[4,2] of segment 1: 32 bytes cross\n");
+    assert_string_equal(cut_text("heddle 1\nv1 = state f32[4,2] \"s\"\nv2 = input f32[4,2] \"x\"\nv3 = neg v2\nv4 = abs v3\n"
+                                 "v5 = add v1 v4\nv6 = assign v1 v2\noutput v5 \"y\"\n", "abs=beside"),
+                        "segment 0 on A: v3 neg\nsegment 1 on B: v4 abs\n  takes v3 f32[4,2] of segment 0: 32 bytes cross\n"
+                        "segment 2 on A: v5 add, v6 assign\n  takes v4 f32[4,2] of segment 1: 32 bytes cross\n");
     /* Written twice, with a way around over the other device. */
     assert_string_equal(cut_text("heddle 1\nv1 = state f32[4,2] \"s\"\nv2 = input i32[1] \"p\"\nv3 = input f32[1,2] \"x\"\nv4 = write_rows v1 v3 v2\nv5 = neg v4\nv6 = abs v5\n"
                                  "v7 = slice v6 begin=[0,0] end=[1,2]\nv8 = write_rows v4 v7 v2\nv9 = neg v8\noutput v9 \"y\"\noutput v8 \"all\"\n", "abs=1"),
