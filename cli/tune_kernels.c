@@ -1,5 +1,5 @@
 /* tune_kernels.c: `heddle tune`, its first half: programs of one kind of kernel in the types and sizes of language models, from which the
- * library finds the fastest of the kernel's options on each device (hd_device_tune_kernels). */
+ * library finds the fastest of the kernel's options on each device (hd_device_calibrate). */
 #include "cli/tune.h"
 #include <stdlib.h>
 #include <string.h>
@@ -168,11 +168,13 @@ static int keep(const measure *m, choices *all, const hd_kernel_choice *choice) 
     return CLI_OK;
 }
 
+static void take_choice(void *user, const hd_fact *fact) { *(hd_kernel_choice *)user = fact->choice; }
+
 /* One class. What the device cannot compute, or has no memory for, is passed over. */
 static int measure_class(measure *m, const measure_device *device, const group *g, hd_dtype type, int64_t rows, size_t size, bool quick, choices *all) {
     hd_program *programs[SHAPES];
     size_t count = 0;
-    hd_kernel_choice choice;
+    hd_kernel_choice choice = { .options = 0 };
     for (size_t i = 0; i < SHAPES; i++) {
         const size_t nth = quick ? 0 : i;
         const bool company = i > 0 && g->beside && rows <= FEW_ROWS;
@@ -181,7 +183,9 @@ static int measure_class(measure *m, const measure_device *device, const group *
         programs[count] = make_program(m, device, company ? g->beside : g->build, type, s, quick ? QUICK_NS : LONG_NS);
         if (programs[count]) count++;
     }
-    const hd_status status = count ? hd_device_tune_kernels(device->device, (const hd_program *const *)programs, count, (uint32_t)m->samples, &choice) : HD_OK;
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_CHOICE, .programs = (const hd_program *const *)programs, .program_count = count,
+                                     .rounds = (uint32_t)m->samples, .report = take_choice, .user = &choice };
+    const hd_status status = count ? hd_device_calibrate(device->device, &desc) : HD_OK;
     for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);
     if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE) {
         cli_session_forget(m->session);

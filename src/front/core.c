@@ -133,7 +133,7 @@ static hd_status clear_states(hdi_core *core, hd_error *error) {
 }
 
 static uint64_t key_of(hd_device *device, const hd_plan_desc *desc, uint64_t program_hash) {
-    const uint64_t facts[] = { hdi_tuned_choices(device, NULL), program_hash, (uint64_t)(uintptr_t)device, desc->math == HD_MATH_EXACT, desc->budget_bytes, (uint64_t)(desc->no_fusion != 0), desc->slice_us };
+    const uint64_t facts[] = { hdi_store_choices(device->facts, NULL), program_hash, (uint64_t)(uintptr_t)device, desc->math == HD_MATH_EXACT, desc->budget_bytes, (uint64_t)(desc->no_fusion != 0), desc->slice_us };
     return hdi_hash(HDI_HASH_START, facts, sizeof facts);
 }
 
@@ -170,7 +170,7 @@ hd_status hdi_core_make(hd_device *device, const hd_program *program, const hd_p
     }
     const hdi_plan_options options = hdi_plan_options_of(desc);
     hdi_plan *plan = NULL;
-    status = hdi_verdicts_plan(device, program, &options, &plan, error);
+    status = hdi_calibrate_plan(device, program, &options, &plan, error);
     if (!status) status = hdi_core_of_plan(device, plan, out_core, error);
     if (!status) (*out_core)->key = key;
     return status;

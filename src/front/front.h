@@ -145,6 +145,11 @@ void hdi_context_remove(hd_context *context, hdi_link *link);
 hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error);
+/* ---- facts.c ---- */
+/* What is known of a device before anything was found out. */
+void hdi_front_assume(const hd_context *context, const hdi_found *found, hdi_facts *out_facts);
+/* Orders the devices that were found by what was measured of them in earlier processes, too. */
+void hdi_front_rank(hd_context *context);
 /* ---- core.c ---- */
 /* A plan made real; it belongs to the core from then on, or is ended. */
 hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error);

@@ -118,7 +118,7 @@ static hd_status estimate_segments(hd_device *const devices[2], const hd_program
     if (status) return status;
     hdi_plan **plans = hdi_alloc(program->allocator, segments->count * sizeof(hdi_plan *));
     if (!plans) status = no_memory(error);
-    for (uint32_t d = 0; d < 2; d++) hdi_verdicts_caps(devices[d], &caps[d]);
+    for (uint32_t d = 0; d < 2; d++) hdi_store_caps(devices[d]->facts, &caps[d]);
     for (uint32_t s = 0; s < segments->count && !status; s++)
         status = hdi_plan_make(program->allocator, segments->items[s].program, &caps[segments->items[s].device], &options, &plans[s], error);
     if (!status) status = sum_memory(program, segments, (const hdi_plan *const *)plans, desc->budget_bytes, out_memory, error);
@@ -135,7 +135,7 @@ hd_status hdi_parts_estimate(hd_device *device, const hd_program *program, const
     hd_status status = check_desc(device, desc, error);
     if (status) return status;
     if (!is_whole(desc)) return estimate_segments((hd_device *const[2]){ device, desc->beside }, program, desc, out_memory, error);
-    hdi_verdicts_caps(desc->route && desc->route[0] == 'b' ? desc->beside : device, &caps);
+    hdi_store_caps((desc->route && desc->route[0] == 'b' ? desc->beside : device)->facts, &caps);
     status = hdi_plan_make(device->host->allocator, program, &caps, &options, &plan, error);
     if (!status) *out_memory = plan->memory;
     hdi_plan_free(plan);

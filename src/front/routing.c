@@ -3,7 +3,7 @@
 
 typedef struct choice {
     hd_device *const *devices;
-    hdi_tuning  tuning[2];
+    hdi_figures tuning[2];
     hdi_work   *work;
     uint8_t    *can;
     bool       *resident;
@@ -38,7 +38,7 @@ static hd_status prepare(choice *c, const hd_program *program, const hd_plan_des
                                 .fusion = !desc->no_fusion };
     for (uint32_t d = 0; d < 2; d++) {
         hd_device *device = c->devices[d];
-        hdi_tuned_get(device, &c->tuning[d]);
+        hdi_store_figures(device->facts, &c->tuning[d]);
         c->routing.tuning[d] = &c->tuning[d];
         c->routing.host[d] = device->found.caps.native_kernels;
         c->routing.overlap = c->routing.overlap && device->found.info.kind != HD_DEVICE_SOFTWARE; /* it computes on the same processor */
@@ -66,7 +66,7 @@ static const char *because(const choice *c, const hdi_split_routing *s, uint32_t
 }
 
 static bool is_assumed(const hdi_routing *r, uint32_t i, uint32_t device) {
-    return hdi_tuning_figure(r->tuning[device], r->work[i].family, r->work[i].width)->samples == 0;
+    return hdi_figures_find(r->tuning[device], r->work[i].family, r->work[i].width)->samples == 0;
 }
 
 static void print_choice(const choice *c, const hdi_split_routing *s, hdi_text *out) {

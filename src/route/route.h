@@ -18,7 +18,7 @@ hd_status hdi_work_of(const hd_program *program, bool fusion, hdi_work *out_work
 typedef struct hdi_routing {
     const hd_program  *program;
     const hdi_work    *work;       /* of each node, by hdi_work_of */
-    const hdi_tuning  *tuning[2];
+    const hdi_figures  *tuning[2];
     bool               host[2];    /* it computes in the host's memory: what crosses is read and written in place */
     bool               overlap;    /* the two compute at the same time */
     bool               fusion;     /* the work was counted with it */

@@ -15,7 +15,7 @@ static uint32_t below(uint32_t n) {
 typedef struct setting {
     hd_program *program;
     hdi_work    work[MOST];
-    hdi_tuning  tuning[2];
+    hdi_figures tuning[2];
     uint8_t     can[MOST];
     bool        resident[MOST];
     hdi_routing routing;
