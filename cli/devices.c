@@ -197,6 +197,8 @@ static bool is_gpu(const hd_device_info *device) {
     return device->kind == HD_DEVICE_DISCRETE_GPU || device->kind == HD_DEVICE_INTEGRATED_GPU || device->kind == HD_DEVICE_OTHER;
 }
 
+static void take_rank(void *user, const hd_fact *fact) { *(uint64_t *)user = fact->rank_ns; }
+
 /* Each route to each GPU; where one fails the others are measured still. */
 static int measure(cli_session *session) {
     inventory all;
@@ -210,7 +212,7 @@ static int measure(cli_session *session) {
         cli_cell time;
         if (!is_gpu(&all.devices[i])) continue;
         hd_status status = hd_device_open(session->context, &desc, &device);
-        if (!status) status = hd_device_measure(device, &ns);
+        if (!status) status = hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_RANK, .report = take_rank, .user = &ns });
         hd_device_close(device);
         gpus++;
         if (status) code = cli_session_fail(session, desc.id);

@@ -199,39 +199,42 @@ static int measure_chains(measure *m, uint64_t most_ns, samples *all) {
 /* ---- learning, and what came of it ---- */
 
 /* What a value takes on its way, whatever it is for: sums of vectors, of which two are written and one is read. */
-static size_t add_transfers(const sample *s, hd_tune_sample *out) {
+static size_t add_transfers(const sample *s, hd_sample *out) {
     const uint64_t bytes = hd_dtype_bytes(HD_F32, s->size);
-    out[0] = (hd_tune_sample){ .part = HD_TUNE_WRITE, .transfer_bytes = bytes, .ns = s->write_ns / 2 };
-    out[1] = (hd_tune_sample){ .part = HD_TUNE_READ, .transfer_bytes = bytes, .ns = s->read_ns };
+    out[0] = (hd_sample){ .part = HD_SAMPLE_WRITE, .transfer_bytes = bytes, .ns = s->write_ns / 2 };
+    out[1] = (hd_sample){ .part = HD_SAMPLE_READ, .transfer_bytes = bytes, .ns = s->read_ns };
     return 2;
 }
 
 static int learn(const measure *m, size_t device, const samples *all) {
     enum { MOST_OF_ONE = 5 };
-    hd_tune_sample *list = calloc(all->counts[device] * MOST_OF_ONE + 1, sizeof *list);
+    hd_sample *list = calloc(all->counts[device] * MOST_OF_ONE + 1, sizeof *list);
     size_t count = 0;
     if (!list) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < all->counts[device]; i++) {
         const sample *s = &all->items[device][i];
-        list[count++] = (hd_tune_sample){ .program = s->program, .ns = s->run_ns };
+        list[count++] = (hd_sample){ .program = s->program, .ns = s->run_ns };
         if (s->read_ns == 0) continue;
-        list[count++] = (hd_tune_sample){ .program = s->program, .part = HD_TUNE_WRITE, .ns = s->write_ns };
-        list[count++] = (hd_tune_sample){ .program = s->program, .part = HD_TUNE_READ, .ns = s->read_ns };
+        list[count++] = (hd_sample){ .program = s->program, .part = HD_SAMPLE_WRITE, .ns = s->write_ns };
+        list[count++] = (hd_sample){ .program = s->program, .part = HD_SAMPLE_READ, .ns = s->read_ns };
         if (strcmp(s->op->name, "vecadd") == 0 && hd_program_port(s->program, 0).dtype == HD_F32) count += add_transfers(s, list + count);
     }
-    const hd_status status = hd_device_tune(m->devices[device].device, list, count);
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_FIGURE, .samples = list, .sample_count = count };
+    const hd_status status = hd_device_calibrate(m->devices[device].device, &desc);
     free(list);
     return status ? cli_session_fail(m->session, m->devices[device].info.id) : CLI_OK;
 }
 
 static int print_figures(const measure *m, size_t device) {
-    hd_device_figure figures[FIGURES];
-    size_t count = FIGURES, rows = 1;
+    size_t count = 0, rows = 1;
     cli_cell cells[FIGURES + 1][COLUMNS] = { { "WORK", "TYPE", "FIXED", "GFLOP/s", "GB/s", "SAMPLES", "ERROR" } };
-    if (hd_device_figures(m->devices[device].device, figures, &count)) return cli_session_fail(m->session, NULL);
+    if (hd_device_facts(m->devices[device].device, NULL, &count)) return cli_session_fail(m->session, NULL);
+    hd_fact *facts = calloc(count + 1, sizeof *facts);
+    if (!facts) return cli_fail(m->command, "no memory is left");
+    if (hd_device_facts(m->devices[device].device, facts, &count)) count = 0;
     for (size_t i = 0; i < count; i++) {
-        const hd_device_figure *f = &figures[i];
-        if (f->samples == 0) continue;
+        const hd_device_figure *f = &facts[i].figure;
+        if (facts[i].kind != HD_FACT_FIGURE || f->samples == 0 || rows > FIGURES) continue;
         snprintf(cells[rows][0], CLI_CELL, "%s", f->work);
         snprintf(cells[rows][1], CLI_CELL, "%s", f->type[0] ? f->type : "-");
         cli_time((uint64_t)f->fixed_ns, cells[rows][2]);
@@ -244,6 +247,7 @@ static int print_figures(const measure *m, size_t device) {
     }
     printf("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x7Cu);
+    free(facts);
     return CLI_OK;
 }
 
@@ -312,7 +316,7 @@ static int run(const cli_args *args) {
     if (quick && !cli_get(args, "--samples")) m.samples = 5;
     if (!code) code = open_devices(args, &m);
     for (size_t i = 0; i < m.device_count && !code && cli_get(args, "--fresh"); i++)
-        if (hd_device_untune(m.devices[i].device)) code = cli_session_fail(m.session, m.devices[i].info.id);
+        if (hd_device_calibrate(m.devices[i].device, &(hd_calibrate_desc){ .kinds = HD_FACT_FIGURE | HD_FACT_CHOICE, .forget = 1 })) code = cli_session_fail(m.session, m.devices[i].info.id);
     const char *kernels = cli_get(args, "--kernels");
     const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL;
     const bool figures = cli_get(args, "--figures") != NULL;

@@ -1,5 +1,5 @@
 /* tune_kernels.c: `heddle tune`, its first half: programs of one kind of kernel in the types and sizes of language models, from which the
- * library finds the fastest of the kernel's options on each device (hd_device_tune_kernels). */
+ * library finds the fastest of the kernel's options on each device (hd_device_calibrate). */
 #include "cli/tune.h"
 #include <stdlib.h>
 #include <string.h>
@@ -185,11 +185,13 @@ static bool is_passed_over(hd_status status) {
            status == HD_STATUS_INVALID_ARGUMENT || status == HD_STATUS_MODULE;
 }
 
+static void take_choice(void *user, const hd_fact *fact) { *(hd_kernel_choice *)user = fact->choice; }
+
 /* One class. What the device cannot compute, or has no memory for, is passed over. */
 static int measure_class(findings *f, const group *g, hd_dtype type, int64_t rows, size_t size) {
     hd_program *programs[SHAPES];
     size_t count = 0;
-    hd_kernel_choice choice;
+    hd_kernel_choice choice = { .options = 0 };
     for (size_t i = 0; i < SHAPES; i++) {
         const size_t nth = f->quick ? 0 : i;
         const bool company = i > 0 && g->beside && rows <= FEW_ROWS;
@@ -199,9 +201,9 @@ static int measure_class(findings *f, const group *g, hd_dtype type, int64_t row
                                        f->quick ? QUICK_NS : LONG_NS);
         if (programs[count]) count++;
     }
-    if (count == 0) return CLI_OK;
-    const hd_status status = hd_device_tune_kernels(f->device->device, (const hd_program *const *)programs, count,
-                                                    (uint32_t)f->m->samples, &choice);
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_CHOICE, .programs = (const hd_program *const *)programs, .program_count = count,
+                                     .rounds = (uint32_t)f->m->samples, .report = take_choice, .user = &choice };
+    const hd_status status = count ? hd_device_calibrate(f->device->device, &desc) : HD_OK;
     for (size_t i = 0; i < count; i++) hd_program_destroy(programs[i]);
     if (is_passed_over(status)) {
         cli_session_forget(f->m->session);

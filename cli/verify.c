@@ -8,10 +8,12 @@
 typedef struct verdicts {
     hd_verdict *items;
     size_t      count, room;
+    uint32_t    wrong;
     bool        failed, shows; /* shows: how far it is, on a terminal */
 } verdicts;
 
-static void keep(void *user, const hd_verdict *verdict) {
+static void keep(void *user, const hd_fact *fact) {
+    const hd_verdict *verdict = &fact->verdict;
     verdicts *all = user;
     if (all->count == all->room) {
         const size_t room = all->room ? 2 * all->room : 256;
@@ -24,10 +26,11 @@ static void keep(void *user, const hd_verdict *verdict) {
         all->room = room;
     }
     all->items[all->count++] = *verdict;
+    all->wrong += verdict->wrong;
     if (all->shows) fprintf(stderr, "\rheddle verify: %zu variants, %s\033[K", all->count, verdict->kernel);
 }
 
-static int print_text(cli_session *session, const verdicts *all, uint32_t wrong, double seconds) {
+static int print_text(cli_session *session, const verdicts *all, double seconds) {
     static const char *const heads[] = { "KERNEL", "FORM", "MATH", "ANSWERS", "ERROR/BOUND", "VERDICT" };
     cli_cell *cells = calloc((all->count + 1) * CLI_COUNT(heads), sizeof *cells);
     uint64_t answers = 0;
@@ -49,18 +52,18 @@ static int print_text(cli_session *session, const verdicts *all, uint32_t wrong,
     free(cells);
     hd_device_get_stats(session->device, &stats);
     printf("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count,
-           (unsigned long long)answers, (unsigned)wrong,
+           (unsigned long long)answers, (unsigned)all->wrong,
            seconds, (unsigned long long)stats.kernels_compiled, (unsigned long long)stats.kernels_from_cache);
-    return wrong ? CLI_FAILED : CLI_OK;
+    return all->wrong ? CLI_FAILED : CLI_OK;
 }
 
-static int print_json(cli_session *session, const verdicts *all, uint32_t wrong) {
+static int print_json(cli_session *session, const verdicts *all) {
     const hd_device_info *info = hd_device_get_info(session->device);
     bool ok = true;
     json_t *root = json_object(), *rows = json_array();
     cli_put(root, "device", cli_json_text(info->id), &ok);
     cli_put(root, "driver", cli_json_text(info->driver), &ok);
-    cli_put(root, "wrong", json_integer(wrong), &ok);
+    cli_put(root, "wrong", json_integer(all->wrong), &ok);
     for (size_t i = 0; i < all->count; i++) {
         const hd_verdict *verdict = &all->items[i];
         json_t *row = json_object();
@@ -74,23 +77,23 @@ static int print_json(cli_session *session, const verdicts *all, uint32_t wrong)
     }
     cli_put(root, "verdicts", rows, &ok);
     const int code = cli_print_json(session->command, root, ok);
-    return code ? code : wrong ? CLI_FAILED : CLI_OK;
+    return code ? code : all->wrong ? CLI_FAILED : CLI_OK;
 }
 
 static int verify(const cli_args *args) {
     cli_session session;
     verdicts all = { .shows = isatty(STDERR_FILENO) != 0 };
-    uint32_t wrong = 0;
     int code = cli_session_open(args->command, &session);
     if (!code) code = cli_session_device(&session, cli_get(args, "--device"));
     const uint64_t began = cli_now_ns();
     if (!code && all.shows) fprintf(stderr, "\rheddle verify: kernels are compiled\033[K");
-    const hd_status status = code ? HD_OK : hd_device_verify(session.device, keep, &all, &wrong);
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_VERDICT, .report = keep, .user = &all };
+    const hd_status status = code ? HD_OK : hd_device_calibrate(session.device, &desc);
     if (all.shows) fprintf(stderr, "\r\033[K");
     if (status) code = cli_session_fail(&session, NULL);
     if (!code && all.failed) code = cli_fail(args->command, "no memory is left");
-    if (!code && cli_get(args, "--json")) code = print_json(&session, &all, wrong);
-    else if (!code) code = print_text(&session, &all, wrong, (double)(cli_now_ns() - began) * 1e-9);
+    if (!code && cli_get(args, "--json")) code = print_json(&session, &all);
+    else if (!code) code = print_text(&session, &all, (double)(cli_now_ns() - began) * 1e-9);
     free(all.items);
     cli_session_close(&session);
     return code;

@@ -296,8 +296,8 @@ typedef struct hd_device_info {
     hd_device_kind kind;
     uint64_t       memory_bytes; /* of the device's largest heap */
     uint32_t       rank;         /* 0 is the best */
-    uint32_t       queues;       /* that work at the same time: 3 (uploads, runs, downloads), or 1 for all of them */
-    uint64_t       measured_ns;  /* result of hd_device_measure, also of an earlier process; 0: not measured with this driver */
+    uint32_t       queues;       /* that work side by side: 3 for uploads, runs and downloads, or 1 for all of them */
+    uint64_t       measured_ns;  /* the time of HD_FACT_RANK, measured in an earlier context; 0: never measured with this driver */
 } hd_device_info;
 
 /** A back end: whether it was compiled in, whether it can work here, and if not why, and what would mend it. */
@@ -341,14 +341,7 @@ HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
 /** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
 HD_API const char *hd_device_selection(const hd_device *device);
 
-/** Measures the device with a fixed workload: 1,024 small kernels, each waiting for the one before, and an upload of 64 MiB.
- *  Keeps the time on disk for the device and its driver. One GPU may be reached through several back ends
- *  (hd_device_info.pci is the same). Contexts made later rank the faster one first. Those that were not measured keep their
- *  places, in the order of hd_backends. Takes a second or two. @param out_ns the time of both parts, may be NULL.
- *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, those of hd_plan_create. Any thread. */
-HD_API hd_status hd_device_measure(hd_device *device, uint64_t *out_ns);
-
-/** The result of testing a kernel variant: one kernel for one data type or operation, in fast or exact mode. */
+/** What the known answers of a kernel variant came to: of one kernel over one data type or operation, in fast or exact mode. */
 typedef struct hd_verdict {
     const char *kernel;  /* "matvec_dot"; static storage. "arithmetic": f32 as exact mode needs it */
     char        form[32];/* "q4_0", "sum f32", "exp floats" */
@@ -357,30 +350,19 @@ typedef struct hd_verdict {
     uint32_t    answers; /* small programs that were run and compared */
     double      worst;   /* largest error as a share of what docs/ops.md allows; infinite where it gave no result */
 } hd_verdict;
-/** Receives one verdict; must not call heddle. */
-typedef void (*hd_verdict_fn)(void *user, const hd_verdict *verdict);
-/** Runs every kernel variant that plans for the device may use on small inputs, and compares the results with the reference.
- *  Later plans on the device do not use variants that are wrong; they take the next best. Where none is left the plan fails
- *  (UNSUPPORTED, naming the kernel). Verdicts are kept on disk for the device, its driver and this version of the kernels.
- *  Where hd_context_desc.verify asks for it, plans test variants before their first use. Existing plans do not change.
- *  Takes a second on a CPU and, the first time, 10 to 50 seconds on a GPU whose host has 16 cores for compiling.
- *  @param report called for each variant, may be NULL. @param out_wrong how many are wrong, may be NULL.
- *  Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST. Any thread. */
-HD_API hd_status hd_device_verify(hd_device *device, hd_verdict_fn report, void *user, uint32_t *out_wrong);
-
-/** What was measured. RUN: a run whose inputs and outputs stay on the device. WRITE: writing all inputs, and by how much that
- *  makes the next run slower. READ: reading all outputs. */
-typedef enum hd_tune_part { HD_TUNE_RUN = 0, HD_TUNE_WRITE, HD_TUNE_READ } hd_tune_part;
-/** A measurement for hd_device_tune. */
-typedef struct hd_tune_sample {
-    const hd_program *program;   /* what ran in one submission: operations of one kind and type, such as eight softmaxes.
-                                    NULL: a transfer of one value */
-    hd_tune_part part;
+/** What of a program was measured: a run with its inputs there already and its outputs left there, writing all of its inputs with what the
+ *  run behind that takes longer, or reading all of its outputs. */
+typedef enum hd_sample_part { HD_SAMPLE_RUN = 0, HD_SAMPLE_WRITE, HD_SAMPLE_READ } hd_sample_part;
+/** A measurement, from which figures are found. */
+typedef struct hd_sample {
+    const hd_program *program;   /* what ran in one submission: operations of one kind and type, such as eight softmaxes. NULL: a transfer
+                                    of one value, whatever it is for */
+    hd_sample_part part;
     uint64_t transfer_bytes;     /* of a transfer without a program */
     uint64_t ns;                 /* how long it took: the median of several */
-} hd_tune_sample;
-/** Cost model of one kind of work on a device: a fixed time, and rates of arithmetic and of memory traffic. docs/route.md says
- *  how it is fitted. */
+} hd_sample;
+/** What a device takes for one kind of work, about: fixed_ns, and arithmetic and bytes at these rates. docs/route.md tells how it is found,
+ *  and of the curve beside it. */
 typedef struct hd_device_figure {
     const char *work;            /* "matmul", ...; "submit", "upload", "download". Static storage */
     const char *type;            /* "word", "half", "quantised"; "" where there is none. Static storage */
@@ -389,12 +371,7 @@ typedef struct hd_device_figure {
     double      error;           /* median of |predicted - measured| / measured over its samples, each predicted by the others */
     uint32_t    samples;         /* 0: assumed from the device's facts, not measured */
 } hd_device_figure;
-/** Fits the cost model to measurements. Routes are chosen by it (hd_plan_desc.route). Earlier measurements still count. The
- *  result is kept on disk for the machine, the device and its driver. `heddle tune` calls this.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a program of several kinds of work), OUT_OF_HOST_MEMORY, IO (it could not be
- *  kept). Any thread. */
-HD_API hd_status hd_device_tune(hd_device *device, const hd_tune_sample *samples, size_t count);
-/** Which kernel was chosen for work of one kind, type and size. */
+/** What was chosen for kernels of one kind, type and size, among the ways that they have of computing their work. */
 typedef struct hd_kernel_choice {
     char     work[128];    /* "matvec q4_0, rows 1, size 2^22-2^24": docs/route.md tells what rows and size are */
     char     standard[24]; /* the default of plans, without measurements: "dot_s8_c2" */
@@ -402,25 +379,67 @@ typedef struct hd_kernel_choice {
     uint32_t options;      /* kernels compared, the default included; below 2: there is nothing to choose */
     double   gain;         /* time of the default divided by time of the chosen one; 1 where the default stays */
 } hd_kernel_choice;
-/** Measures every kernel that can compute the programs, and keeps the fastest one for later plans in fast mode. All programs
- *  are of the same kind of work, type and class of size. The choice is kept on disk for the machine, the device and its driver.
- *  Another kernel replaces the default only if it passes its tests on the device, and if it is faster on each program by more
- *  than 3 % in two measurements, each taken in turn with the default. Existing plans do not change. `heddle tune` calls this.
- *  @param programs borrowed; 1 to 4 programs of operations of one kind that do not depend on each other, such as eight matrix
- *  products. The first program decides the class. Each operation waits for the one before, unless both have the same
- *  first operand; then they run at the same time. Inputs hold random numbers in the range that a name such as "x -1 1" states,
- *  else -4 to 4.
- *  @param rounds of the first measurement, 0: 7; the second one has three times as many. @param out_choice may be NULL.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (programs of several classes), LIMIT (too many choices),
- *  OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (it could not be kept), those of hd_plan_create. Any thread. */
-HD_API hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count,
-                                        uint32_t rounds, hd_kernel_choice *out_choice);
-/** Deletes measurements and choices of kernels, on disk too. Statuses: NULL_POINTER, IO. Any thread. */
-HD_API hd_status hd_device_untune(hd_device *device);
-/** Lists the cost model of the device, measured or assumed; parameters as hd_devices. Any thread. */
-HD_API hd_status hd_device_figures(hd_device *device, hd_device_figure *out_figures, size_t *count);
-/** Predicts the time of the program on the device. @param out_run_ns of one submission. @param out_transfers_ns of writing all
- *  inputs and reading all outputs. Either may be NULL. Statuses: those of hd_program_check, OUT_OF_HOST_MEMORY. */
+
+/** Kinds of what is known of a device; sums of them name several. */
+typedef enum hd_fact_kind {
+    HD_FACT_RANK = 1,    /* the time of 1,024 small steps that wait for each other and of 64 MiB on their way to the device */
+    HD_FACT_VERDICT = 2, /* which kernels are right there */
+    HD_FACT_FIGURE = 4,  /* what its work takes, by which routes are found (hd_plan_desc.route) */
+    HD_FACT_CHOICE = 8   /* which ways of computing are the fastest there */
+} hd_fact_kind;
+/** One thing that is known of a device. */
+typedef struct hd_fact {
+    hd_fact_kind kind;
+    union {
+        uint64_t         rank_ns;
+        hd_verdict       verdict;
+        hd_device_figure figure;
+        hd_kernel_choice choice;
+    };
+} hd_fact;
+/** Receives one fact; must not call heddle. */
+typedef void (*hd_fact_fn)(void *user, const hd_fact *fact);
+
+/** What hd_device_calibrate is to find out. */
+typedef struct hd_calibrate_desc {
+    uint32_t kinds;            /* a sum of hd_fact_kind; 0: rank and verdicts, which need nothing else, or, to forget, all */
+    int      forget;           /* 1: nothing is found out; what was, of these kinds, is removed, on disk too, and assumptions take its place */
+    const hd_sample *samples;  /* for figures; borrowed. What was known before counts on */
+    size_t   sample_count;
+    const hd_program *const *programs; /* for a choice; borrowed: 1 to 4 programs of operations of one kind that do not depend on each other, such
+                                  as eight matrix products. They run one after the other, but side by side where one begins with the
+                                  tensor that the one before began with. The first is of the class that counts. Inputs hold
+                                  numbers at random in the range that a name such as "x -1 1" states, else -4 to 4 */
+    size_t   program_count;
+    uint32_t rounds;           /* of the first measurement for a choice, 0: 7; the second one has three times as many */
+    hd_fact_fn report;         /* called for each thing that is found out, may be NULL */
+    void    *user;             /* given to report */
+} hd_calibrate_desc;
+
+/** Finds out what is not known of a device by running on it, and keeps it on disk for the machine, the device and its driver; plans that are
+ *  made later follow it, those that exist are not changed.
+ *  - Rank: of several routes to one GPU (hd_device_info.pci is the same) contexts made later rank the faster one first; routes that were
+ *    not measured keep their places, which are in the order of hd_backends. Takes a second or two.
+ *  - Verdicts: every kernel variant that plans for the device may hold runs on small known answers and is compared with the reference.
+ *    Those that are wrong are avoided by every later plan, which takes the next best; where none is left such a plan fails
+ *    (UNSUPPORTED, naming the kernel). They are kept for this version of the kernels. Where hd_context_desc.verify asks for it, plans do
+ *    the same by themselves for what they use first. Takes a second on a CPU and, the first time, some 10 to 50 on a GPU whose host has
+ *    16 cores to compile on.
+ *  - Figures: from `samples`. `heddle tune` takes them.
+ *  - Choice: every right way of computing `programs`, all of the same kind, type and class of size, is measured, and the fastest one is taken
+ *    for what plans of that class hold from then on, in fast mode. One takes the place of the standard one only if known answers show it
+ *    to be right there and if it is faster on each program by more than 3 % in two measurements, each in turn with the standard one.
+ *  @param desc NULL for rank and verdicts. Statuses: NULL_POINTER, INVALID_ARGUMENT (a sample of several kinds of work, programs of several
+ *  classes), LIMIT (too many choices), OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (figures or choices could not be
+ *  kept), those of hd_plan_create. Any thread. */
+HD_API hd_status hd_device_calibrate(hd_device *device, const hd_calibrate_desc *desc);
+/** What is known of the device: its rank where it was measured, the kernels that are wrong (without their answers), all figures, those that
+ *  are assumed too (samples is 0), and the choices that were made (without what they were compared with). @param out_facts NULL to ask
+ *  the number only. @param count in: room in out_facts; out: number of facts. Statuses: NULL_POINTER, LIMIT (more facts than room; the
+ *  first ones are filled in). Any thread. */
+HD_API hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count);
+/** How long the program is thought to take on the device. @param out_run_ns in one submission. @param out_transfers_ns writing all inputs
+ *  and reading all outputs; NULL is fine for either. Statuses: those of hd_program_check, OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns);
 
 /** Counters of a device since it was opened. */

@@ -65,6 +65,8 @@ typedef struct hdi_span { const char *at, *end; } hdi_span;
 /* Takes the next word, up to a space, off the rest of a line; empty at its end. */
 hdi_span hdi_word_next(hdi_span *rest);
 bool hdi_word_is(hdi_span word, const char *text);
+/* The word as a whole number, decimal and at most `most`. */
+bool hdi_whole_read(hdi_span word, uint64_t most, uint64_t *out);
 
 /* ---- hashing (hash.c): FNV-1a, 64 bits ---- */
 #define HDI_HASH_START UINT64_C(0xcbf29ce484222325)
@@ -122,6 +124,7 @@ void hdi_mutex_free(hdi_mutex *mutex);
 void hdi_mutex_lock(hdi_mutex *mutex);
 void hdi_mutex_unlock(hdi_mutex *mutex);
 uint64_t hdi_now_ns(void); /* monotonic */
+void hdi_processor_name(char *out, size_t room); /* "CPU" where the system does not tell */
 uint32_t hdi_processor_count(void); /* that this process may use: by its affinity, and by its share */
 /* Processors that control groups allow (quota.c); UINT32_MAX: no limit. `groups`: /proc/self/cgroup, `root`: /sys/fs/cgroup. */
 uint32_t hdi_quota_processors(const char *groups, const char *root);

@@ -101,6 +101,15 @@ hdi_span hdi_word_next(hdi_span *rest) {
     return word;
 }
 
-bool hdi_word_is(hdi_span word, const char *text) {
-    return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0;
+bool hdi_word_is(hdi_span word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }
+
+bool hdi_whole_read(hdi_span word, uint64_t most, uint64_t *out) {
+    uint64_t value = 0;
+    for (const char *at = word.at; at < word.end; at++) {
+        const uint64_t digit = (uint64_t)(unsigned char)*at - '0';
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10) return false;
+        value = 10 * value + digit;
+    }
+    *out = value;
+    return word.at < word.end && value <= most;
 }

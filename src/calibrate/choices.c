@@ -73,10 +73,10 @@ static hd_status learn_facts(contest *c, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t p = 0; p < c->program_count && !status; p++) {
         hdi_plan *plan = NULL;
-        status = hdi_verdicts_plan(c->device, c->programs[p], &options, &plan, error);
+        status = hdi_calibrate_plan(c->device, c->programs[p], &options, &plan, error);
         hdi_plan_free(plan);
     }
-    hdi_verdicts_caps(c->device, &c->caps);
+    hdi_store_caps(c->device->facts, &c->caps);
     c->caps.choices.count = 0;
     return status;
 }
@@ -355,38 +355,35 @@ static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_e
     return status;
 }
 
-hd_status hd_device_tune_kernels(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds,
-                                 hd_kernel_choice *out_choice) {
-    hd_error error = { 0 };
+hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc, hd_kernel_choice *out_choice, hd_error *error) {
     uint32_t option = 0;
     double gain = 1;
-    if (!device || !programs) return HD_STATUS_NULL_POINTER;
-    if (count == 0 || count > PROGRAMS)
-        return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", count, PROGRAMS);
-    for (size_t i = 0; i < count; i++)
-        if (!programs[i]) return HD_STATUS_NULL_POINTER;
+    if (!desc->programs) return HD_STATUS_NULL_POINTER;
+    if (desc->program_count == 0 || desc->program_count > PROGRAMS)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", desc->program_count, PROGRAMS);
+    for (size_t i = 0; i < desc->program_count; i++)
+        if (!desc->programs[i]) return HD_STATUS_NULL_POINTER;
     contest *c = hdi_alloc(device->host->allocator, sizeof *c);
-    if (!c) return hdi_context_fail(device->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for measuring kernels");
+    if (!c) return no_memory(error);
     c->device = device;
-    c->programs = programs;
-    c->program_count = (uint32_t)count;
-    c->rounds = rounds == 0 ? ROUNDS : HDI_MIN(rounds, MOST_ROUNDS);
+    c->programs = desc->programs;
+    c->program_count = (uint32_t)desc->program_count;
+    c->rounds = desc->rounds == 0 ? ROUNDS : HDI_MIN(desc->rounds, MOST_ROUNDS);
     c->arena.allocator = device->host->allocator;
-    hd_status status = learn_facts(c, &error);
-    if (!status) status = read_options(c, &error);
-    if (!status && c->offered.count > 1) status = choose(c, &option, &gain, &error);
-    if (!status && out_choice) *out_choice = (hd_kernel_choice){ .options = c->offered.count, .gain = gain };
+    hd_status status = learn_facts(c, error);
+    if (!status) status = read_options(c, error);
+    if (!status && c->offered.count > 1) status = choose(c, &option, &gain, error);
+    *out_choice = (hd_kernel_choice){ .options = c->offered.count, .gain = gain };
     if (!status && c->offered.count > 0) {
         const hdi_choice choice = { .of = c->offered.of, .option = id_of(c, option), .gain = (float)gain };
-        status = hdi_tuned_choose(device, choice.of, option ? &choice : NULL, &error);
-        if (!status && out_choice) {
-            hdi_class_text(choice.of, out_choice->work);
-            option_text(c, 0, out_choice->standard);
-            option_text(c, option, out_choice->chosen);
-        }
+        status = hdi_store_choose(device->facts, choice.of, option ? &choice : NULL, error);
+        atomic_fetch_add(&device->facts_version, 1); /* plans of before may hold another choice */
+        hdi_class_text(choice.of, out_choice->work);
+        option_text(c, 0, out_choice->standard);
+        option_text(c, option, out_choice->chosen);
     }
     for (uint32_t p = 0; p < c->program_count; p++) hdi_core_end(c->standard[p]);
     hdi_arena_free(&c->arena);
     hdi_free(device->host->allocator, c, sizeof *c);
-    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+    return status;
 }

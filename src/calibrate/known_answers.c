@@ -1,6 +1,6 @@
-/* known_answers.c: small programs, run on a device and in plain C (hdi_reference), and compared element by element: bit by
- * bit in exact mode, within a bound in fast mode. A plan is steered to the kernel that is judged by telling the planner
- * that all others of its kind are wrong. Inputs are the same in every run. */
+/* known_answers.c: small programs, run on a device and in plain C (hdi_reference), and compared element by element: bit
+ * by bit in exact mode, within a bound in fast mode. A plan is steered to the kernel that is judged by telling the
+ * planner that all others of its kind are wrong. Inputs are the same in every run. */
 #include "front/front.h"
 #include "kernels/exact.h"
 #include <math.h>
@@ -9,7 +9,8 @@
 #define K(module) (1u << HDI_MODULE_##module)
 #define T(type)   (1u << HD_##type)
 #define FLOATS    (T(F32) | T(F16) | T(BF16))
-#define QUANTISED (T(Q4_0) | T(Q8_0) | T(Q4_K) | T(Q6_K) | T(TQ2_0) | T(Q4_1) | T(Q5_0) | T(Q5_1) | T(Q2_K) | T(Q3_K) | T(Q5_K) | T(TQ1_0))
+#define QUANTISED (T(Q4_0) | T(Q8_0) | T(Q4_K) | T(Q6_K) | T(TQ2_0) | T(Q4_1) | \
+                    T(Q5_0) | T(Q5_1) | T(Q2_K) | T(Q3_K) | T(Q5_K) | T(TQ1_0))
 #define WEIGHTS   (FLOATS | QUANTISED)
 
 typedef enum data { REAL, WHOLE, SPECIAL, TINY } data; /* SPECIAL: infinities and NaN too; TINY: subnormals */
@@ -29,7 +30,8 @@ static const answer answers[] = {
 
 /* Sums and products at and below the smallest normal numbers, and halves that round to even. */
 static const answer arithmetic = { K(ELEMENTWISE), T(F32), TINY, 0, 0,
-    "v1 = input $[3,67] \"a\"\nv2 = input $[67] \"b\"\nv3 = mul v1 v2\nv4 = add v3 v1\nv5 = scale v4 factor=0.3 bias=1e-42\nv6 = sub v5 v2\noutput v3 \"m\"\noutput v4 \"s\"\noutput v6 \"y\"\n" };
+    "v1 = input $[3,67] \"a\"\nv2 = input $[67] \"b\"\nv3 = mul v1 v2\nv4 = add v3 v1\nv5 = scale v4 factor=0.3 bias=1e-42\n"
+    "v6 = sub v5 v2\noutput v3 \"m\"\noutput v4 \"s\"\noutput v6 \"y\"\n" };
 
 uint64_t hdi_known_answers_hash(void) {
     uint64_t hash = hdi_hash(HDI_HASH_START, hd_version(), strlen(hd_version()));
@@ -53,12 +55,18 @@ static uint32_t random_below(generator *g, uint32_t below) {
     g->state ^= g->state << 17;
     return (uint32_t)((g->state >> 32) * below >> 32);
 }
-static double between(generator *g, double low, double high) { return low + (high - low) * random_below(g, 0xffffffu) / 0xfffffe; }
+static double between(generator *g, double low, double high) {
+    return low + (high - low) * random_below(g, 0xffffffu) / 0xfffffe;
+}
 
 static double number(generator *g, uint64_t index) {
-    static const float specials[] = { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0x1.fffffep127f, -0x1p-126f, 65504.0f, 0x1p-14f, 88.0f };
-    if (g->data == SPECIAL && random_below(g, 8) == 0) return (double)specials[random_below(g, (uint32_t)HDI_COUNT(specials))];
-    if (g->data == TINY) return ldexp(between(g, -1, 1), random_below(g, 4) ? -(int)(120 + random_below(g, 28)) : -(int)random_below(g, 24));
+    static const float specials[] =
+        { 0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0x1.fffffep127f, -0x1p-126f, 65504.0f, 0x1p-14f, 88.0f };
+    if (g->data == SPECIAL && random_below(g, 8) == 0)
+        return (double)specials[random_below(g, (uint32_t)HDI_COUNT(specials))];
+    if (g->data == TINY)
+        return ldexp(between(g, -1, 1),
+            random_below(g, 4) ? -(int)(120 + random_below(g, 28)) : -(int)random_below(g, 24));
     const double size = g->sized ? ldexp(1 + 0.37 * (double)(index / 67 % 3), (int)(index / 67 % 9) - 6) : 1;
     if (g->data != WHOLE) return between(g, g->low, g->high) * size;
     if (index % 16 == 7 && g->marked) return index % 32 == 7 ? 127 : -127;
@@ -79,7 +87,8 @@ static void pack_pairs(const uint8_t *scales, const uint8_t *mins, uint8_t *out)
     }
 }
 
-/* Scales of parts that are powers of two, and mins that are 0 or as large, so that an element has as few bits as its code. */
+/* Scales of parts that are powers of two, and mins that are 0 or as large, so that an element has as few bits as its
+ * code. */
 static void pack_parts(generator *g, hd_dtype dtype, uint8_t *block) {
     uint8_t scales[16], mins[16];
     for (uint32_t i = 0; i < 16; i++) {
@@ -108,15 +117,20 @@ static void pack_parts(generator *g, hd_dtype dtype, uint8_t *block) {
 
 static void fill_block(generator *g, hd_dtype dtype, uint8_t *block) {
     static const struct { uint8_t scale, less; bool has_less; } places[HD_DTYPE_COUNT] = {
-        [HD_Q4_0] = { 0, 0, false }, [HD_Q8_0] = { 0, 0, false }, [HD_Q4_K] = { 0, 2, true }, [HD_Q6_K] = { 208, 0, false }, [HD_TQ2_0] = { 64, 0, false }, [HD_Q4_1] = { 0, 2, true },
-        [HD_Q5_0] = { 0, 0, false }, [HD_Q5_1] = { 0, 2, true }, [HD_Q2_K] = { 80, 82, true }, [HD_Q3_K] = { 108, 0, false }, [HD_Q5_K] = { 0, 2, true }, [HD_TQ1_0] = { 52, 0, false } };
+        [HD_Q4_0] = { 0, 0, false }, [HD_Q8_0] = { 0, 0, false }, [HD_Q4_K] = { 0, 2, true },
+        [HD_Q6_K] = { 208, 0, false }, [HD_TQ2_0] = { 64, 0, false }, [HD_Q4_1] = { 0, 2, true },
+        [HD_Q5_0] = { 0, 0, false }, [HD_Q5_1] = { 0, 2, true }, [HD_Q2_K] = { 80, 82, true },
+        [HD_Q3_K] = { 108, 0, false }, [HD_Q5_K] = { 0, 2, true }, [HD_TQ1_0] = { 52, 0, false } };
     const bool whole = g->data == WHOLE;
     for (uint32_t i = 0; i < hdi_dtype(dtype).block_bytes; i++) block[i] = (uint8_t)random_below(g, 256);
     if (whole) pack_parts(g, dtype, block);
-    const double scale = whole ? ldexp(random_below(g, 2) ? 1 : -1, (int)random_below(g, 3) - 1) : between(g, -0.0625, 0.0625);
+    const double scale = whole ? ldexp(random_below(g, 2) ? 1 : -1, (int)random_below(g, 3) - 1)
+        : between(g, -0.0625, 0.0625);
     const bool parts = hdi_dtype(dtype).block_elements == 256;
     store_f16(scale, block + places[dtype].scale);
-    if (places[dtype].has_less) store_f16(!whole ? between(g, -0.0625, 0.0625) : parts ? scale : scale * random_below(g, 4), block + places[dtype].less);
+    if (places[dtype].has_less)
+        store_f16(!whole ? between(g, -0.0625, 0.0625) : parts ? scale : scale * random_below(g, 4),
+            block + places[dtype].less);
 }
 
 static void fill(generator *g, hd_dtype dtype, uint64_t elements, uint8_t *out) {
@@ -146,11 +160,14 @@ typedef struct run {
     data                  data;
 } run;
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for known answers"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for known answers");
+}
 
 static void fill_input(run *r, const hdi_node *node, uint64_t seed, uint8_t *out) {
     const bool integer = node->dtype == HD_I32 || node->dtype == HD_U8, whole = r->data == WHOLE;
-    generator g = { (seed + 1) * UINT64_C(0x9E3779B97F4A7C15), r->data, whole ? -127 : -4, whole ? 127 : 4, node->name[0] == 'n', node->name[0] == 'a' };
+    generator g = { (seed + 1) * UINT64_C(0x9E3779B97F4A7C15), r->data, whole ? -127 : -4, whole ? 127 : 4,
+        node->name[0] == 'n', node->name[0] == 'a' };
     if (integer) { g.low = node->dtype == HD_U8 ? 0 : -100; g.high = node->dtype == HD_U8 ? 255 : 100; }
     const char *range = strchr(node->name, ' ');
     float low, high;
@@ -171,7 +188,8 @@ static hd_status compute(run *r, hd_error *error) {
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const hdi_node *node = &r->program->nodes[i];
         hdi_reference_tensor *value = &r->values[i], operands[HDI_MAX_OPERANDS] = { 0 };
-        *value = (hdi_reference_tensor){ node->dtype, node->shape, hdi_arena_alloc(&r->arena, (size_t)hd_tensor_bytes(node->dtype, node->shape) + 4) };
+        *value = (hdi_reference_tensor){ node->dtype, node->shape,
+            hdi_arena_alloc(&r->arena, (size_t)hd_tensor_bytes(node->dtype, node->shape) + 4) };
         if (!value->data) return no_memory(error);
         for (uint32_t o = 0; o < node->operand_count; o++)
             if (node->operands[o]) operands[o] = r->values[node->operands[o] - 1];
@@ -191,7 +209,9 @@ static hd_status write_inputs(run *r, hd_error *error) {
         uint32_t slot;
         if (!node->name || !hdi_core_find(r->core, node->name, HDI_KIND(INPUT) | HDI_KIND(STATE), &slot)) continue;
         status = hdi_core_memory(r->core, slot, error);
-        if (!status) status = hdi_device_write(r->core->device, r->core->slots[slot].memory, 0, r->values[i].data, r->core->plan->slots[slot].tensor_bytes, &r->core->last_ticket, error);
+        if (!status)
+            status = hdi_device_write(r->core->device, r->core->slots[slot].memory, 0, r->values[i].data,
+                r->core->plan->slots[slot].tensor_bytes, &r->core->last_ticket, error);
         r->core->slots[slot].written = true;
     }
     return status;
@@ -217,8 +237,10 @@ static bool is_finite(double x) { return x - x == 0; }
 /* The largest error as a share of its bound. */
 static double worst_error(const hdi_reference_tensor *right, const uint8_t *given, bool exact, float share) {
     const uint64_t count = hd_shape_elements(right->shape);
-    const double unit = right->dtype == HD_F32 ? 0x1p-22 : right->dtype == HD_F16 ? 0x1p-9 : right->dtype == HD_BF16 ? 0x1p-6 : 0;
-    if (exact || unit == 0) return memcmp(right->data, given, hd_tensor_bytes(right->dtype, right->shape)) == 0 ? 0 : INFINITY;
+    const hd_dtype type = right->dtype;
+    const double unit = type == HD_F32 ? 0x1p-22 : type == HD_F16 ? 0x1p-9 : type == HD_BF16 ? 0x1p-6 : 0;
+    if (exact || unit == 0)
+        return memcmp(right->data, given, hd_tensor_bytes(right->dtype, right->shape)) == 0 ? 0 : INFINITY;
     double largest = 0, worst = 0;
     for (uint64_t i = 0; i < count; i++) {
         const double x = fabs(value_at(right, right->data, i));
@@ -233,10 +255,13 @@ static double worst_error(const hdi_reference_tensor *right, const uint8_t *give
     return worst;
 }
 
-double hdi_known_error(const hdi_reference_tensor *right, const void *given, float share) { return worst_error(right, given, false, share); }
+double hdi_known_error(const hdi_reference_tensor *right, const void *given, float share) {
+    return worst_error(right, given, false, share);
+}
 
 /* Runs the plan, which then is the core's, and compares all outputs. */
-static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float share, double *out_worst, hd_error *error) {
+static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float share, double *out_worst,
+    hd_error *error) {
     const bool exact = plan->options.math == HD_MATH_EXACT;
     uint64_t records;
     hd_status status = hdi_core_of_plan(device, plan, &r->core, error);
@@ -250,7 +275,8 @@ static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float sha
         uint8_t *given = hdi_arena_alloc(&r->arena, (size_t)bytes);
         uint32_t slot;
         if (!given) return no_memory(error);
-        if (!hdi_core_find(r->core, output->name, HDI_KIND(OUTPUT) | HDI_KIND(STATE), &slot)) return hdi_fail(error, HD_STATUS_INTERNAL, "a known answer has no output");
+        if (!hdi_core_find(r->core, output->name, HDI_KIND(OUTPUT) | HDI_KIND(STATE), &slot))
+            return hdi_fail(error, HD_STATUS_INTERNAL, "a known answer has no output");
         status = hdi_device_read(device, r->core->slots[slot].memory, 0, given, bytes, r->core->last_ticket, error);
         if (!status) *out_worst = HDI_MAX(*out_worst, worst_error(right, given, exact, share));
     }
@@ -269,7 +295,8 @@ static uint64_t held(const hdi_plan *plan, hdi_variant variant) {
 
 /* Did the device fail to answer, rather than the kernel to be right? */
 static bool is_of_device(hd_status status) {
-    return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_OUT_OF_DEVICE_MEMORY || status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST;
+    return status == HD_STATUS_OUT_OF_HOST_MEMORY || status == HD_STATUS_OUT_OF_DEVICE_MEMORY ||
+        status == HD_STATUS_TIMEOUT || status == HD_STATUS_DEVICE_LOST;
 }
 
 /* An answer planned for a device, with at least one of the forms that are judged. */
@@ -280,9 +307,16 @@ typedef struct trial {
     hdi_variant       variant; /* its forms: those that the plan holds */
 } trial;
 typedef hd_status (*visitor)(void *user, const trial *tried, hd_error *error);
+typedef struct visiting {
+    hd_device *device;
+    visitor    visit;
+    void      *user;
+} visiting;
 
 /* Plans the text for the caps; where the plan holds the variant, visits it. */
-static hd_status visit_text(hd_device *device, const hdi_caps *caps, const answer *from, const char *text, hdi_variant variant, visitor visit, void *user, hd_error *error) {
+static hd_status visit_text(const visiting *v, const hdi_caps *caps, const answer *from, const char *text,
+    hdi_variant variant, hd_error *error) {
+    hd_device *device = v->device;
     const hd_allocator *allocator = device->host->allocator;
     const hdi_plan_options options = { .math = variant.exact ? HD_MATH_EXACT : HD_MATH_FAST };
     hd_error inside = { 0 };
@@ -291,7 +325,8 @@ static hd_status visit_text(hd_device *device, const hdi_caps *caps, const answe
     if (!program) return no_memory(error);
     hd_status status = hdi_program_parse(program, text, strlen(text), NULL, NULL, &inside);
     if (!status) status = hdi_plan_make(allocator, program, caps, &options, &plan, &inside);
-    if (!status && (variant.forms = held(plan, variant)) != 0) status = visit(user, &(trial){ from, program, plan, variant }, &inside);
+    if (!status && (variant.forms = held(plan, variant)) != 0)
+        status = v->visit(v->user, &(trial){ from, program, plan, variant }, &inside);
     else hdi_plan_free(plan);
     hdi_program_free(program);
     if (!is_of_device(status)) return HD_OK; /* no plan of this kind for the device, or no result */
@@ -313,7 +348,9 @@ static bool text_of(const answer *from, hd_dtype type, hdi_text *out) {
 
 /* The device's facts, with every other kernel of the same kind out of the way. */
 static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t units) {
-    static const uint32_t kinds[] = { K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) | K(MATMUL_AMX),
+    static const uint32_t kinds[] =
+        { K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) |
+              K(MATMUL_AMX),
                                       K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) };
     hdi_caps steered = *caps;
     for (size_t kind = 0; kind < HDI_COUNT(kinds); kind++)
@@ -330,15 +367,16 @@ static uint64_t forms_of(hdi_variant variant, uint32_t type) {
     uint64_t forms = 0;
     for (uint32_t form = 0; form < 64; form++) {
         const hd_dtype of_form = hdi_variant_type((hdi_variant){ variant.module, variant.exact, UINT64_C(1) << form });
-        const bool fits = of_form == HD_DTYPE_NONE || type == (uint32_t)of_form || variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_REDUCE;
+        const bool fits = of_form == HD_DTYPE_NONE || type == (uint32_t)of_form ||
+            variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_REDUCE;
         if (fits) forms |= variant.forms & UINT64_C(1) << form;
     }
     return forms;
 }
 
 /* Visits every answer that has forms of the variant on a device with these facts. */
-static hd_status visit_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, visitor visit, void *user, hd_error *error) {
-    hdi_text text = { .allocator = device->host->allocator };
+static hd_status visit_answers(const visiting *v, const hdi_caps *caps, hdi_variant variant, hd_error *error) {
+    hdi_text text = { .allocator = v->device->host->allocator };
     hd_status status = HD_OK;
     uint64_t forms[HD_DTYPE_COUNT];
     for (uint32_t t = 0; t < HD_DTYPE_COUNT; t++) forms[t] = forms_of(variant, t);
@@ -350,7 +388,7 @@ static hd_status visit_answers(hd_device *device, const hdi_caps *caps, hdi_vari
             const hdi_variant fitting = { variant.module, variant.exact, forms[t] };
             if (!(from->types >> t & 1) || !forms[t]) continue;
             if (!text_of(from, (hd_dtype)t, &text)) status = no_memory(error);
-            else status = visit_text(device, &facts, from, text.bytes, fitting, visit, user, error);
+            else status = visit_text(v, &facts, from, text.bytes, fitting, error);
         }
     }
     hdi_text_free(&text);
@@ -368,7 +406,8 @@ static hd_status judge(void *user, const trial *tried, hd_error *error) {
     const judging *j = user;
     const bool exact = tried->variant.exact;
     const answer *from = tried->from;
-    const data wanted = exact && from->data == WHOLE ? REAL : exact && from->kernels == K(ELEMENTWISE) && from->data == REAL ? SPECIAL : from->data;
+    const bool special = exact && from->kernels == K(ELEMENTWISE) && from->data == REAL;
+    const data wanted = special ? SPECIAL : exact && from->data == WHOLE ? REAL : from->data;
     run r = { .program = tried->program, .arena = { .allocator = j->device->host->allocator }, .data = wanted };
     double worst = 0;
     hd_status status = compute(&r, error);
@@ -385,10 +424,11 @@ static hd_status judge(void *user, const trial *tried, hd_error *error) {
     return status;
 }
 
-hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement out[64], hd_error *error) {
+hd_status hdi_known_answers(hd_device *device, const hdi_caps *caps, hdi_variant variant, hdi_judgement out[64],
+    hd_error *error) {
     judging j = { device, out };
     memset(out, 0, 64 * sizeof *out);
-    return visit_answers(device, caps, variant, judge, &j, error);
+    return visit_answers(&(visiting){ device, judge, &j }, caps, variant, error);
 }
 
 hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judgement *out, hd_error *error) {
@@ -397,7 +437,9 @@ hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judg
     hdi_judgement forms[64] = { 0 };
     judging j = { device, forms };
     hdi_text text = { .allocator = device->host->allocator };
-    const hd_status status = text_of(&arithmetic, HD_F32, &text) ? visit_text(device, &facts, &arithmetic, text.bytes, variant, judge, &j, error) : no_memory(error);
+    const hd_status status = text_of(&arithmetic, HD_F32, &text)
+        ? visit_text(&(visiting){ device, judge, &j }, &facts, &arithmetic, text.bytes, variant, error)
+        : no_memory(error);
     hdi_text_free(&text);
     *out = (hdi_judgement){ 0 };
     for (uint32_t form = 0; form < 64; form++)
@@ -440,10 +482,12 @@ hd_status hdi_known_load(hd_device *device, hdi_wanted_kernel *wanted, uint32_t 
     }
 }
 
-hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_variant *variants, uint32_t variant_count, hd_error *error) {
+hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_variant *variants,
+    uint32_t variant_count, hd_error *error) {
     gathering g = { .allocator = device->host->allocator };
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < variant_count && !status; i++) status = visit_answers(device, caps, variants[i], gather, &g, error);
+    for (uint32_t i = 0; i < variant_count && !status; i++)
+        status = visit_answers(&(visiting){ device, gather, &g }, caps, variants[i], error);
     hdi_wanted_kernel *wanted = hdi_alloc(g.allocator, g.kernel_count * sizeof *wanted);
     if (!status && !wanted) status = no_memory(error);
     uint32_t count = 0;

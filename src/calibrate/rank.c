@@ -1,12 +1,13 @@
-/* rank.c: a fixed piece of work by which the routes to one GPU are compared: many small steps that wait for each other, as a
- * decoder's do, and bytes on their way to the device. */
+/* rank.c: a fixed piece of work by which the routes to one GPU are compared: many small steps that wait for each other,
+ * as a decoder's do, and bytes on their way to the device. */
 #include "front/front.h"
 
 enum { STEPS = 1024, ELEMENTS = 256, TIMES = 3 };
 #define COPIED_BYTES (UINT64_C(64) << 20)
 
 /* The best of a few runs, behind one that prepares what is kept. */
-static hd_status best_of(hd_status (*run)(void *job, hd_device *device), void *job, hd_device *device, uint64_t *inout_ns) {
+static hd_status best_of(hd_status (*run)(void *job, hd_device *device), void *job, hd_device *device,
+    uint64_t *inout_ns) {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i <= TIMES; i++) {
         const uint64_t begun = hdi_now_ns();
@@ -54,20 +55,21 @@ static hd_status measure_copy(hd_device *device, uint64_t *inout_ns) {
     const hd_allocator *allocator = device->host->allocator;
     copying c = { .bytes = hdi_alloc(allocator, (size_t)COPIED_BYTES) };
     if (!c.bytes) return hdi_context_fail(device->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for bytes to copy");
-    hd_status status = hd_buffer_create(device, &(hd_buffer_desc){ .bytes = COPIED_BYTES, .label = "measured copy" }, &c.buffer);
+    hd_status status = hd_buffer_create(device, &(hd_buffer_desc){ .bytes = COPIED_BYTES, .label = "measured copy" },
+        &c.buffer);
     if (!status) status = best_of(run_copy, &c, device, inout_ns);
     hd_buffer_destroy(c.buffer);
     hdi_free(allocator, c.bytes, (size_t)COPIED_BYTES);
     return status;
 }
 
-hd_status hd_device_measure(hd_device *device, uint64_t *out_ns) {
-    uint64_t ns = 0;
-    if (!device) return HD_STATUS_NULL_POINTER;
-    hd_status status = measure_steps(device, &ns);
-    if (!status) status = measure_copy(device, &ns);
+hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns) {
+    *out_ns = 0;
+    hd_status status = measure_steps(device, out_ns);
+    if (!status) status = measure_copy(device, out_ns);
     if (status) return status;
-    hdi_measured_keep(device->host, &device->found.info, ns);
-    if (out_ns) *out_ns = ns;
+    hdi_store_lock(device->facts)->rank_ns = *out_ns;
+    (void)hdi_store_keep(device->facts, HD_FACT_RANK, NULL); /* else it is measured another time */
+    hdi_store_unlock(device->facts);
     return HD_OK;
 }

@@ -22,12 +22,6 @@ static bool path_of(const hdi_cache *cache, uint64_t key, const char *ending, ch
     return used > 0 && (size_t)used < room;
 }
 
-hdi_cache hdi_cache_of_device(const hdi_host *host, const char *part, const hd_device_info *info) {
-    uint64_t identity = hdi_hash(HDI_HASH_START, info->id, strlen(info->id));
-    identity = hdi_hash(identity, info->name, strlen(info->name));
-    return (hdi_cache){ host, part, hdi_hash(identity, info->driver, strlen(info->driver)) };
-}
-
 static cache_head head_of(const hdi_cache *cache, uint64_t key, const void *bytes, size_t count) {
     return (cache_head){ CACHE_MAGIC, CACHE_VERSION, key, cache->identity, count, hdi_hash(HDI_HASH_START, bytes, count) };
 }

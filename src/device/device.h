@@ -35,10 +35,6 @@ const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_
 hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
                               char *out_why, size_t why_room, hd_error *error);
 
-/* ---- measured.c: the time of a device for the work of hd_device_measure, on disk; 0: none is kept ---- */
-uint64_t hdi_measured_read(const hdi_host *host, const hd_device_info *info);
-void hdi_measured_keep(const hdi_host *host, const hd_device_info *info, uint64_t ns);
-
 /* ---- device.c ---- */
 
 typedef struct hdi_cached_kernel {
@@ -57,8 +53,7 @@ typedef struct hdi_deferred_free {
 
 typedef struct hdi_stage hdi_stage; /* transfer.c */
 typedef struct hdi_trace hdi_trace; /* trace.c */
-typedef struct hdi_verdicts hdi_verdicts; /* calibrate/verify.c */
-typedef struct hdi_tuned hdi_tuned; /* calibrate/samples.c */
+struct hdi_store; /* facts/store.c */
 
 struct hd_device {
     hd_context         *context;   /* opaque here */
@@ -67,9 +62,9 @@ struct hd_device {
     const hdi_backend  *backend;
     hdi_found           found;
     char                selection[512];
-    hdi_verdicts       *verdicts;  /* the front's: which kernels are right on it */
-    hdi_tuned          *tuned;     /* the front's: what it takes for its work */
-    _Atomic uint64_t    facts_version; /* another one whenever what is known of the device changes */
+    struct hdi_store   *facts;     /* all that is known of it */
+    _Atomic uint64_t    facts_version; /* another one whenever what is known changes */
+    hdi_mutex           calibrating; /* one thread finds something out at a time; taken before all other locks */
     hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */
     hdi_mutex           lock;      /* guards the back end's device and everything below */
     hdi_backend_device *handle;

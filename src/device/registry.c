@@ -81,7 +81,6 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
         for (uint32_t d = 0; d < row->probe->found_count; d++) {
             hdi_found *found = registry->ranked[registry->ranked_count++] = &row->probe->found[d];
             if (found->info.queues == 0 || host->one_queue) found->info.queues = 1;
-            found->info.measured_ns = hdi_measured_read(host, &found->info);
         }
     }
     if (!known)

@@ -31,7 +31,7 @@
     X(i8_arithmetic,         "1: 8-bit integers in registers") \
     X(integer_dot,           "1: 4 x 8-bit dot products in hardware") \
     X(matrix_f16,            "1: cooperative matrix f16 x f16 + f32, 16x16x16, subgroup scope") \
-    X(matrix_workgroup,      "1: the same of a whole workgroup of 256 invocations, in steps of 64 rows and columns at most, read through tensor layouts") \
+    X(matrix_workgroup,      "1: the same of a whole workgroup of 256 invocations, in steps of 64 at most, through tensor layouts") \
     X(matrix_bf16,           "1: tiles of bf16 x bf16 + f32 for CPU kernels (AMX)") \
     X(product_library,       "1: the device's API has a library of matrix products (cmds/library.h)") \
     X(memory_model,          "1: the Vulkan memory model") \
@@ -49,7 +49,8 @@
     X(inexact,               "1: a known answer showed that f32 is not rounded, or subnormals not kept, as exact mode needs") \
     X(unproven,              "1: a back end that was never run on hardware: known answers come before a kernel's first use")
 
-/* Kernel variants that a known answer showed to be wrong: for each module of the kernels room, in fast [0] and exact [1]
+/* Kernel variants that a known answer showed to be wrong: for each module of the kernels room, in fast [0] and exact
+ * [1]
  * arithmetic, a bit for each of its forms. They are never chosen. */
 #define HDI_CAPS_MODULES 32
 /* Shapes that the library of matrix products refused (hdi_product_shape); 0: none. They are made by other kernels. */

@@ -1,21 +1,24 @@
 /* fit.c: figures from measured runs. The time of a run is linear in what is looked for, so each fit is a least-squares
- * problem of at most four unknowns, none of which may be negative: every set of unknowns that may be above zero is tried,
- * which are 16, and the best one without a negative part wins. Errors are relative: a run of 10 us counts as much as one of
- * 10 ms, and half the time is as far off as twice the time. Samples far off the others lose their weight in a few rounds. What a
- * line cannot show is kept beside it as a curve: the median share of the line that samples of about one length took. */
+ * problem of at most four unknowns, none of which may be negative: every set of unknowns that may be above zero is
+ * tried, which are 16, and the best one without a negative part wins. Errors are relative: a run of 10 us counts as
+ * much as one of 10 ms, and half the time is as far off as twice the time. Samples far off the others lose their weight
+ * in a few rounds. What a line cannot show is kept beside it as a curve: the median share of the line that samples of
+ * about one length took. */
 #include "facts/facts.h"
 #include <math.h>
 #include <stdlib.h>
 
 enum { SUBMIT = 0, FIXED, FLOPS, BYTES, UNKNOWNS, ROUNDS = 8, LEAST_SAMPLES = 2 };
 
-/* A sample as a row: its parts as shares of its time, in the unknowns' own units; they add up to 1 where it is predicted right. */
+/* A sample as a row: its parts as shares of its time, in the unknowns' own units; they add up to 1 where it is
+ * predicted right. */
 typedef struct row {
     double of[UNKNOWNS], known, weight;
 } row;
 
 static bool is_usable(const hdi_sample *s) {
-    return isfinite(s->ns) && s->ns >= 1 && isfinite(s->flops) && s->flops >= 0 && isfinite(s->bytes) && s->bytes >= 0 && isfinite(s->kernels) && s->kernels >= 0;
+    return isfinite(s->ns) && s->ns >= 1 && isfinite(s->flops) && s->flops >= 0 && isfinite(s->bytes) &&
+        s->bytes >= 0 && isfinite(s->kernels) && s->kernels >= 0;
 }
 
 static double predict(const row *r, const double x[UNKNOWNS]) {
@@ -105,7 +108,8 @@ static double median_error(const row *rows, size_t count, const double x[UNKNOWN
     return (errors[(count - 1) / 2] + errors[count / 2]) / 2;
 }
 
-/* The next round's weights: less for what is far off, and as much for what is predicted too short as for what is too long. */
+/* The next round's weights: less for what is far off, and as much for what is predicted too short as for what is too
+ * long. */
 static void weigh(row *rows, size_t count, const double x[UNKNOWNS], double median) {
     const double near = HDI_MAX(2 * median, 0.01);
     for (size_t s = 0; s < count; s++) {
@@ -114,7 +118,8 @@ static void weigh(row *rows, size_t count, const double x[UNKNOWNS], double medi
     }
 }
 
-/* Are there small and large samples? Then what follows the size is not taken for a constant: beyond them it would be far off. */
+/* Are there small and large samples? Then what follows the size is not taken for a constant: beyond them it would be
+ * far off. */
 static bool grows(const hdi_sample *samples, size_t count) {
     double least = INFINITY, most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -126,17 +131,20 @@ static bool grows(const hdi_sample *samples, size_t count) {
     return most >= 64 * least;
 }
 
-/* The best line that grows with the size. Where the one that fits best does not, it is made to by a little over the samples: a line through
- * nothing would be far off for all of them. */
+/* The best line that grows with the size. Where the one that fits best does not, it is made to by a little over the
+ * samples: a line through nothing would be far off for all of them. */
 static void solve_growing(const row *rows, size_t count, unsigned allowed, double out[UNKNOWNS]) {
     const double little = 0.02;
     const unsigned rates = 1u << FLOPS | 1u << BYTES;
     double flat[UNKNOWNS], largest = 0;
     const bool grown = solve_best(rows, count, allowed, rates, out);
     if (!solve_best(rows, count, allowed, 0, flat) || flat[FLOPS] > 0 || flat[BYTES] > 0) return;
-    for (size_t s = 0; s < count; s++) largest = HDI_MAX(largest, rows[s].of[BYTES] / HDI_MAX(rows[s].of[FIXED], 1e-12)); /* bytes of a kernel */
+    /* bytes of a kernel */
+    for (size_t s = 0; s < count; s++)
+        largest = HDI_MAX(largest, rows[s].of[BYTES] / HDI_MAX(rows[s].of[FIXED], 1e-12));
     flat[BYTES] = largest > 0 ? little * flat[FIXED] / largest : 0;
-    if (!grown || (flat[BYTES] > 0 && squares(rows, count, flat) < squares(rows, count, out))) memcpy(out, flat, sizeof flat);
+    if (!grown || (flat[BYTES] > 0 && squares(rows, count, flat) < squares(rows, count, out)))
+        memcpy(out, flat, sizeof flat);
 }
 
 bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, hdi_figure *out) {
@@ -148,7 +156,8 @@ bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, h
     for (size_t i = 0; i < count && used < HDI_FIT_SAMPLES; i++) {
         const hdi_sample *s = &samples[i];
         if (!is_usable(s)) continue;
-        rows[used++] = (row){ { find_submit ? 1 / s->ns : 0, s->kernels / s->ns, s->flops / s->ns, s->bytes / s->ns }, known / s->ns, 1 };
+        rows[used++] = (row){ { find_submit ? 1 / s->ns : 0, s->kernels / s->ns, s->flops / s->ns, s->bytes / s->ns },
+            known / s->ns, 1 };
     }
     if (used < LEAST_SAMPLES) return false;
     double median = 0;
@@ -159,7 +168,8 @@ bool hdi_fit(const hdi_sample *samples, size_t count, double *inout_submit_ns, h
         median = median_error(rows, used, x, errors);
         weigh(rows, used, x, median);
     }
-    *out = (hdi_figure){ .fixed_ns = x[FIXED], .ns_per_flop = x[FLOPS], .ns_per_byte = x[BYTES], .error = median, .samples = (uint32_t)used };
+    *out = (hdi_figure){ .fixed_ns = x[FIXED], .ns_per_flop = x[FLOPS], .ns_per_byte = x[BYTES], .error = median,
+        .samples = (uint32_t)used };
     if (find_submit) *inout_submit_ns = x[SUBMIT];
     return true;
 }
@@ -188,15 +198,18 @@ static void add_knot(const share_at *of, size_t first, size_t end, size_t left_o
     if (count == 0) return;
     qsort(shares, count, sizeof *shares, by_size);
     f->line_ns[f->knots] = f->fixed_ns + exp(middle / (double)count);
-    f->factor[f->knots++] = HDI_MIN(HDI_MAX((shares[(count - 1) / 2] + shares[count / 2]) / 2, 1 / HDI_CURVE_MOST), HDI_CURVE_MOST);
+    f->factor[f->knots++] = HDI_MIN(HDI_MAX((shares[(count - 1) / 2] + shares[count / 2]) / 2, 1 / HDI_CURVE_MOST),
+        HDI_CURVE_MOST);
 }
 
 /* Knots lie half an octave apart at least, and evenly where that would be too many. */
 static void add_knots(const share_at *of, size_t count, size_t left_out, hdi_figure *f) {
-    const double range = log(hdi_figure_beyond(f, of[count - 1].line_ns) / hdi_figure_beyond(f, of[0].line_ns)), step = HDI_MAX(range / (HDI_CURVE_KNOTS - 1), 0.5 * log(2));
+    const double range = log(hdi_figure_beyond(f, of[count - 1].line_ns) / hdi_figure_beyond(f, of[0].line_ns));
+    const double step = HDI_MAX(range / (HDI_CURVE_KNOTS - 1), 0.5 * log(2));
     f->knots = 0;
     for (size_t first = 0, end; first < count; first = end) {
-        for (end = first + 1; end < count && log(hdi_figure_beyond(f, of[end].line_ns) / hdi_figure_beyond(f, of[first].line_ns)) < step;) end++;
+        const double from = hdi_figure_beyond(f, of[first].line_ns);
+        for (end = first + 1; end < count && log(hdi_figure_beyond(f, of[end].line_ns) / from) < step;) end++;
         add_knot(of, first, end, left_out, f);
     }
 }
@@ -209,8 +222,10 @@ void hdi_fit_curve(const hdi_sample *samples, size_t count, double submit_ns, hd
     for (size_t i = 0; i < count && used < HDI_FIT_SAMPLES; i++) {
         const hdi_sample *s = &samples[i];
         if (!is_usable(s) || !(s->kernels > 0)) continue;
-        const double line_ns = hdi_figure_line(f, s->flops / s->kernels, s->bytes / s->kernels), kernels_ns = HDI_MAX(s->ns - submit_ns, 0.02 * s->ns);
-        if (line_ns >= 1 && isfinite(line_ns)) of[used++] = (share_at){ line_ns, kernels_ns / s->kernels / line_ns, 1 - kernels_ns / s->ns };
+        const double line_ns = hdi_figure_line(f, s->flops / s->kernels, s->bytes / s->kernels);
+        const double kernels_ns = HDI_MAX(s->ns - submit_ns, 0.02 * s->ns);
+        if (line_ns >= 1 && isfinite(line_ns))
+            of[used++] = (share_at){ line_ns, kernels_ns / s->kernels / line_ns, 1 - kernels_ns / s->ns };
     }
     if (used < LEAST_SAMPLES) return;
     qsort(of, used, sizeof *of, by_line);
@@ -226,7 +241,8 @@ void hdi_fit_curve(const hdi_sample *samples, size_t count, double submit_ns, hd
 hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
     if (old->samples == 0) return *measured;
     if (measured->samples == 0) return *old;
-    const double kept = (double)HDI_MIN(old->samples, measured->samples), fresh = (double)measured->samples, all = kept + fresh;
+    const double kept = (double)HDI_MIN(old->samples, measured->samples), fresh = (double)measured->samples;
+    const double all = kept + fresh;
     hdi_figure both = {
         .fixed_ns = (kept * old->fixed_ns + fresh * measured->fixed_ns) / all,
         .ns_per_flop = (kept * old->ns_per_flop + fresh * measured->ns_per_flop) / all,
@@ -238,7 +254,8 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
     for (uint32_t i = 0; i < both.knots; i++) {
         const double beyond = measured->line_ns[i] - measured->fixed_ns;
         both.line_ns[i] = both.fixed_ns + beyond;
-        both.factor[i] = exp((kept * log(hdi_figure_factor(old, old->fixed_ns + beyond)) + fresh * log(measured->factor[i])) / all);
+        const double before = hdi_figure_factor(old, old->fixed_ns + beyond);
+        both.factor[i] = exp((kept * log(before) + fresh * log(measured->factor[i])) / all);
     }
     return both;
 }
@@ -246,10 +263,12 @@ hdi_figure hdi_figure_merge(const hdi_figure *old, const hdi_figure *measured) {
 /* ---- a whole device ---- */
 
 /* The samples of one kind, family and type. */
-static size_t pick(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_op_kind family, hdi_width width, hdi_sample *out) {
+static size_t pick(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_op_kind family, hdi_width width,
+    hdi_sample *out) {
     size_t picked = 0;
     for (size_t i = 0; i < count && picked < HDI_FIT_SAMPLES; i++)
-        if (samples[i].kind == kind && samples[i].work == family && samples[i].width == width) out[picked++] = samples[i];
+        if (samples[i].kind == kind && samples[i].work == family && samples[i].width == width)
+            out[picked++] = samples[i];
     return picked;
 }
 
@@ -262,12 +281,20 @@ static bool shows_submit(const hdi_sample *samples, size_t count) {
 
 static void merge(hdi_figure *into, const hdi_figure *measured) { *into = hdi_figure_merge(into, measured); }
 
+/* Samples of which figures are fitted, and room for those of one figure. */
+typedef struct fitting {
+    const hdi_sample *samples;
+    size_t      count;
+    hdi_sample *picked;
+} fitting;
+
 /* The figure of one kind, family and type, where there are samples of it. */
-static void fit_one(const hdi_sample *samples, size_t count, hdi_sample_kind kind, hdi_op_kind family, hdi_width width, double submit_ns, hdi_sample *picked, hdi_figure *into) {
+static void fit_one(const fitting *f, hdi_sample_kind kind, hdi_op_kind family, hdi_width width, double submit_ns,
+    hdi_figure *into) {
     hdi_figure figure;
-    const size_t some = pick(samples, count, kind, family, width, picked);
-    if (!hdi_fit(picked, some, &submit_ns, &figure)) return;
-    hdi_fit_curve(picked, some, submit_ns, &figure);
+    const size_t some = pick(f->samples, f->count, kind, family, width, f->picked);
+    if (!hdi_fit(f->picked, some, &submit_ns, &figure)) return;
+    hdi_fit_curve(f->picked, some, submit_ns, &figure);
     merge(into, &figure);
 }
 
@@ -280,30 +307,35 @@ static double most_submit_ns(const hdi_sample *samples, size_t count) {
 }
 
 /* What a submission costs, from the samples that show it best. */
-static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *picked, hdi_tuning *tuning) {
+static void fit_submit(const hdi_sample *samples, size_t count, hdi_sample *picked, hdi_figures *figures) {
     hdi_figure best = { .error = INFINITY };
     for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
             hdi_figure figure;
             double submit_ns = -1;
             const size_t some = pick(samples, count, HDI_SAMPLE_RUN, (hdi_op_kind)family, (hdi_width)width, picked);
-            if (!shows_submit(picked, some) || !hdi_fit(picked, some, &submit_ns, &figure) || figure.error >= best.error) continue;
-            best = (hdi_figure){ .fixed_ns = HDI_MIN(submit_ns, most_submit_ns(samples, count)), .error = figure.error, .samples = figure.samples };
+            if (!shows_submit(picked, some) || !hdi_fit(picked, some, &submit_ns, &figure) ||
+                figure.error >= best.error) continue;
+            best = (hdi_figure){ .fixed_ns = HDI_MIN(submit_ns, most_submit_ns(samples, count)), .error = figure.error,
+                .samples = figure.samples };
         }
-    if (best.samples > 0) merge(&tuning->submit, &best);
+    if (best.samples > 0) merge(&figures->submit, &best);
 }
 
-hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_tuning *tuning, hd_error *error) {
+hd_status hdi_fit_device(const hd_allocator *allocator, const hdi_sample *samples, size_t count, hdi_figures *figures,
+    hd_error *error) {
     hdi_sample *picked = hdi_alloc(allocator, HDI_FIT_SAMPLES * sizeof *picked);
     if (!picked) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to fit %zu samples", count);
-    fit_one(samples, count, HDI_SAMPLE_UPLOAD, HDI_KIND_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->upload);
-    fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, HDI_KIND_NONE, HDI_WIDTH_WORD, 0, picked, &tuning->download);
-    fit_submit(samples, count, picked, tuning);
+    const fitting f = { samples, count, picked };
+    fit_one(&f, HDI_SAMPLE_UPLOAD, HDI_KIND_NONE, HDI_WIDTH_WORD, 0, &figures->upload);
+    fit_one(&f, HDI_SAMPLE_DOWNLOAD, HDI_KIND_NONE, HDI_WIDTH_WORD, 0, &figures->download);
+    fit_submit(samples, count, picked, figures);
     for (int family = HDI_KIND_NONE + 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
-            fit_one(samples, count, HDI_SAMPLE_RUN, (hdi_op_kind)family, (hdi_width)width, tuning->submit.fixed_ns, picked, &tuning->ops[family][width]);
-            fit_one(samples, count, HDI_SAMPLE_UPLOAD, (hdi_op_kind)family, (hdi_width)width, 0, picked, &tuning->writes[family][width]);
-            fit_one(samples, count, HDI_SAMPLE_DOWNLOAD, (hdi_op_kind)family, (hdi_width)width, 0, picked, &tuning->reads[family][width]);
+            fit_one(&f, HDI_SAMPLE_RUN, (hdi_op_kind)family, (hdi_width)width, figures->submit.fixed_ns,
+                &figures->ops[family][width]);
+            fit_one(&f, HDI_SAMPLE_UPLOAD, (hdi_op_kind)family, (hdi_width)width, 0, &figures->writes[family][width]);
+            fit_one(&f, HDI_SAMPLE_DOWNLOAD, (hdi_op_kind)family, (hdi_width)width, 0, &figures->reads[family][width]);
         }
     hdi_free(allocator, picked, HDI_FIT_SAMPLES * sizeof *picked);
     return HD_OK;

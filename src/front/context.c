@@ -101,6 +101,7 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error) {
         status = hdi_registry_probe(&context->registry, &context->host, context->backend[0] ? context->backend : NULL, error);
         context->probed = status == HD_OK;
         if (status) hdi_registry_free(&context->registry);
+        else hdi_front_rank(context);
     }
     hdi_mutex_unlock(&context->lock);
     return status;

@@ -74,12 +74,25 @@ static void relieve(void *user) {
     hdi_idle_drop(&device->context->idle, device);
 }
 
+static hd_status open_facts(hd_device *device, hd_error *error) {
+    const hdi_host *host = device->host;
+    hdi_facts *assumed = hdi_alloc(host->allocator, sizeof *assumed);
+    if (!assumed || !hdi_mutex_init(&device->calibrating)) {
+        hdi_free(host->allocator, assumed, sizeof *assumed);
+        return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
+    }
+    hdi_front_assume(device->context, &device->found, assumed);
+    const hd_status status = hdi_store_open(host->allocator, host->log, host->cache_dir, assumed, &device->facts, error);
+    hdi_free(host->allocator, assumed, sizeof *assumed);
+    if (status) hdi_mutex_free(&device->calibrating);
+    return status;
+}
+
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error) {
     hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign, out_device, error);
     if (status) return status;
     (*out_device)->context = context;
-    status = hdi_verdicts_open(*out_device, error);
-    if (!status && (status = hdi_tuned_open(*out_device, error))) hdi_verdicts_close(*out_device);
+    status = open_facts(*out_device, error);
     if (status) {
         hdi_device_close(*out_device);
         *out_device = NULL;
@@ -143,8 +156,8 @@ void hd_device_close(hd_device *device) {
     hdi_idle_drop(&context->idle, device);
     while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device))) hdi_buffer_end(HDI_OBJECT(found, hd_buffer, link));
     hdi_context_remove(context, &device->link);
-    hdi_verdicts_close(device);
-    hdi_tuned_close(device);
+    hdi_store_close(device->facts);
+    hdi_mutex_free(&device->calibrating);
     hdi_device_close(device);
 }
 

@@ -96,6 +96,11 @@ hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)
 hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error);
+/* ---- facts.c ---- */
+/* What is known of a device before anything was found out. */
+void hdi_front_assume(const hd_context *context, const hdi_found *found, hdi_facts *out_facts);
+/* Orders the devices that were found by what was measured of them in earlier processes, too. */
+void hdi_front_rank(hd_context *context);
 /* ---- planning.c: from a program and wishes to a loaded plan ---- */
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 /* Where a program's operations go, and the plan for that; what it chose is told in `out_text` (NULL: nobody asks). */

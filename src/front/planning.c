@@ -38,7 +38,7 @@ typedef struct facts {
 
 static void look(const hd_plan *plan, facts *f) {
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        hdi_verdicts_caps(plan->devices[d], &f->caps[d]);
+        hdi_store_caps(plan->devices[d]->facts, &f->caps[d]);
         f->ids[d] = plan->devices[d]->found.info.id;
     }
 }
@@ -62,10 +62,10 @@ static hd_status choose(const hd_plan *plan, const hd_program *program, const fa
     const hd_allocator *allocator = &plan->context->allocator;
     bool software[HDI_MOST_DEVICES], any_software = false;
     bool *resident = hdi_alloc(allocator, program->node_count * sizeof *resident);
-    hdi_tuning *figures = hdi_alloc(allocator, plan->device_count * sizeof *figures);
+    hdi_figures *figures = hdi_alloc(allocator, plan->device_count * sizeof *figures);
     hd_status status = resident && figures ? mark_resident(plan, program, resident, error) : no_memory(error);
     for (uint32_t d = 0; d < plan->device_count && !status; d++) {
-        hdi_tuned_get(plan->devices[d], &figures[d]);
+        hdi_store_figures(plan->devices[d]->facts, &figures[d]);
         software[d] = plan->devices[d]->found.info.kind == HD_DEVICE_SOFTWARE;
         any_software = any_software || software[d];
     }
@@ -92,7 +92,7 @@ static hd_status make_judged(const hd_plan *plan, const hd_program *program, con
         look(plan, f);
         hd_status status = make_whole(plan, program, placement, f, out, error);
         for (uint32_t s = 0; !status && s < (*out)->segment_count && !again; s++)
-            status = hdi_verdicts_judge(plan->devices[(*out)->segments[s].device], (*out)->segments[s].plan, &again, error);
+            status = hdi_calibrate_judge(plan->devices[(*out)->segments[s].device], (*out)->segments[s].plan, &again, error);
         if (!status && !again) return HD_OK;
         hdi_whole_free(*out);
         *out = NULL;

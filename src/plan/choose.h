@@ -19,14 +19,14 @@ typedef struct hdi_node_cost {
     bool     assumed; /* nothing like it was measured there */
     hdi_work work;    /* of that kernel */
 } hdi_node_cost;
-hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_tuning *figures, hdi_node_cost *out_costs, hd_error *error);
+hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs, hd_error *error);
 
 /* ---- time.c: what a placement takes ---- */
 
 typedef struct hdi_choose_wish {
     hdi_whole_wish    whole;    /* its placement is not looked at; caps and ids are of each device */
     uint32_t          device_count;
-    const hdi_tuning *figures;  /* of each device */
+    const hdi_figures *figures;  /* of each device */
     const bool       *software; /* of each device: it shares the host's processor with the others of which this is true */
     const bool       *resident; /* of each node: an input that is written once; quantised ones are in any case */
 } hdi_choose_wish;

@@ -37,7 +37,7 @@ if [ -e "$standin/libcuda.so.1" ]; then
     first=$(sed -E 's/^One GPU, at [^ ]+ ([^ ]+) .*/\1/' routes)
     expect 0 "^   0  $first" "" $stand_in "$heddle" devices # another process finds the times
     grep -qxF "$(cat routes)" out || fail "the times that were kept are others"
-    for file in measured/measured-*; do echo "1 ns" >"$file"; done
+    for file in measured/facts-*; do echo "1 ns" >"$file"; done
     expect 0 'in the order of the back ends' "" $stand_in "$heddle" devices # what is damaged is nothing
 fi
 expect 0 '^   0  cpu' '^heddle: there is no GPU to measure$' env HEDDLE_BACKEND=cpu "$heddle" devices --probe

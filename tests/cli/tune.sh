@@ -6,12 +6,12 @@ export HEDDLE_CACHE="$work/cache"
 expect 0 '^matvec +quantised +' '' "$heddle" tune --device cpu --figures --quick --samples 2 --seconds 0.001 --list
 matches out '^softmax +f32 +rows=2 n=512 .*[-+][0-9]+%$' tune
 matches out '^upload +- ' tune
-file=$(echo cache/tuning-*.txt)
-[ -f "$file" ] || fail "no tuning file"
-grep -q '^heddle tuning 1$' "$file" && grep -qE '^matmul word fixed_ns [0-9.e+-]+ ' "$file" && grep -q '^device cpu$' "$file" || fail "the tuning file is not well formed"
-[ "$(find cache -name 'tuning-*' | wc -l)" = 1 ] || fail "more than one tuning file"
+file=$(echo cache/facts-*.txt)
+[ -f "$file" ] || fail "no facts file"
+grep -q '^heddle facts 1$' "$file" && grep -qE '^matmul word fixed_ns [0-9.e+-]+ ' "$file" && grep -q '^device cpu$' "$file" || fail "the facts file is not well formed"
+[ "$(find cache -name 'facts-*' | wc -l)" = 1 ] || fail "more than one facts file"
 echo 'matmul word fixed_ns no' >>"$file"
-expect 0 - 'tune: cpu: 1 lines of its tuning file are not well formed' "$heddle" tune --device cpu --figures --quick --samples 2 --seconds 0.001
+expect 0 - 'facts: cpu: 1 lines of the file of what is known of it are not well formed' "$heddle" tune --device cpu --figures --quick --samples 2 --seconds 0.001
 # Options of kernels: measured, told, kept, and what a file says of an option is taken by later plans.
 expect 0 '^elementwise f32, rows 1, size .* [0-9]+ +w4096 +w[0-9]+ +[0-9.]+x$' - "$heddle" tune --device cpu --kernels elementwise,matvec --quick --samples 1 --list
 matches out '^cpu: [0-9]+ classes of kernels, in [0-9]+ of them' tune
@@ -33,7 +33,7 @@ mv kept "$file"
 if has_vulkan; then
     expect 0 '^vulkan: [1-9][0-9]* classes of kernels' - "$heddle" tune --device vulkan --kernels reduce --quick --samples 2
     expect 0 - - "$heddle" explain rows.hd --device vulkan
-    if grep -q '^choice reduce f32 rows 6 size 5 ' "$(grep -l "^device vulkan" cache/tuning-*.txt)"; then matches out 'reduce as w[0-9]+, ' explain
+    if grep -q '^choice reduce f32 rows 6 size 5 ' "$(grep -l "^device vulkan" cache/facts-*.txt)"; then matches out 'reduce as w[0-9]+, ' explain
     else matches out 'reduce "x" -> "s"  because a workgroup' explain
     fi
 fi

@@ -139,6 +139,8 @@ static hd_status scenario_of_two(failing *f, const char *backend, const char *ro
     return status;
 }
 
+static void take_choice(void *user, const hd_fact *fact) { *(hd_kernel_choice *)user = fact->choice; }
+
 /* Measuring the options of a kernel. */
 static hd_status scenario_of_tuning(failing *f, const char *backend) {
     static const char text[] = "heddle 1\nv1 = input f32[4,256] \"x -1 1\"\nv2 = input q4_0[64,256] \"w\"\nv3 = matmul v1 v2 transpose_b\noutput v3 \"y\"\n";
@@ -146,13 +148,13 @@ static hd_status scenario_of_tuning(failing *f, const char *backend) {
     hd_context *context;
     hd_device *device = NULL;
     hd_program *program = NULL;
-    hd_kernel_choice choice;
+    hd_kernel_choice choice = { 0 };
     hd_status status = hd_context_create(&desc, &context);
     if (status) return status;
     status = hd_device_open(context, &(hd_device_desc){ .id = backend }, &device);
     if (!status) status = hd_program_parse(context, text, sizeof text - 1, &program);
     const hd_program *const programs[] = { program };
-    if (!status) status = hd_device_tune_kernels(device, programs, 1, 1, &choice);
+    if (!status) status = hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_CHOICE, .programs = programs, .program_count = 1, .rounds = 1, .report = take_choice, .user = &choice });
     if (!status) assert_true(choice.options > 2);
     hd_context_destroy(context);
     return status;

@@ -365,9 +365,9 @@ static uint32_t force_options(const place *p, const hd_program *program, uint32_
     hdi_plan *plan = NULL;
     uint32_t most = 0;
     must(offer != NULL, "no memory");
-    hdi_tuned_choices(p->device, &before);
-    for (uint32_t i = 0; i < before.count; i++) must(hdi_tuned_choose(p->device, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
-    hdi_verdicts_caps(p->device, &caps);
+    hdi_store_choices(p->device->facts, &before);
+    for (uint32_t i = 0; i < before.count; i++) must(hdi_store_choose(p->device->facts, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
+    hdi_store_caps(p->device->facts, &caps);
     must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK, "no plan");
     hdi_plan_free(plan);
     for (uint32_t i = 0; i < offer->count; i++) {
@@ -375,7 +375,7 @@ static uint32_t force_options(const place *p, const hd_program *program, uint32_
         most = HDI_MAX(most, class->count);
         if (nth == 0) continue;
         const hdi_choice choice = { .of = class->of, .option = class->options[nth % class->count]->id, .gain = 1 };
-        must(hdi_tuned_choose(p->device, class->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
+        must(hdi_store_choose(p->device->facts, class->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
     }
     free(offer);
     return most;

@@ -120,20 +120,20 @@ static void text_is_read_strictly(void **state) {
     assert_int_equal(hdi_caps_parse("choice matvec", 13, &caps, &error), HD_STATUS_PARSE);
     assert_non_null(strstr(error.text, "line 1: not a choice"));
     for (uint32_t of = 0; of < 3; of++) { /* a table that is this one, another one, or not named */
-        hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v", .choices.table = 77 };
+        hdi_facts tuning = { .machine = "m", .device = "d", .driver = "v", .caps.choices.table = 77 };
         text.count = 0;
-        hdi_text_add(&text, "heddle tuning 1\nmachine m\ndevice d\ndriver v\n%s\nchoice\n"
+        hdi_text_add(&text, "heddle facts 1\nmachine m\ndevice d\ndriver v\n%s\nchoice\n"
                             "choice matvec q4_0 rows 0 size 11 option A gain 2\n"
                      "choice reduce f32 rows 6 size 5 option 501 gain 2\nsubmit fixed_ns 3 samples 1\n",
                      of == 0 ? "options 77" : of == 1 ? "options 78" : "");
-        assert_int_equal(hdi_tuning_parse(text.bytes, text.count, &tuning), of == 0 ? 2 : 3);
-        assert_int_equal(tuning.choices.count, of == 0);
-        assert_int_equal(tuning.choices.table, 77);
-        assert_int_equal(tuning.submit.samples, 1);
+        assert_int_equal(hdi_facts_parse(text.bytes, text.count, &tuning), of == 0 ? 2 : 3);
+        assert_int_equal(tuning.caps.choices.count, of == 0);
+        assert_int_equal(tuning.caps.choices.table, 77);
+        assert_int_equal(tuning.figures.submit.samples, 1);
         if (of > 0) continue;
-        assert_int_equal(tuning.choices.items[0].option, 501);
+        assert_int_equal(tuning.caps.choices.items[0].option, 501);
         text.count = 0;
-        hdi_tuning_print(&tuning, &text);
+        hdi_facts_print(&tuning, &text);
         assert_non_null(strstr(text.bytes, "\noptions 77\nchoice reduce f32 rows 6 size 5 option 501 gain 2\n"));
     }
     for (uint32_t i = 0; i < HDI_CHOICES; i++) { /* the largest file is read again whole */
@@ -142,10 +142,10 @@ static void text_is_read_strictly(void **state) {
                  i / 64);
         assert_true(reads(line, &again));
     }
-    hdi_tuning tuning = { .machine = "m", .device = "d", .driver = "v", .choices = again };
+    hdi_facts tuning = { .machine = "m", .device = "d", .driver = "v", .caps.choices = again };
     text.count = 0;
-    hdi_tuning_print(&tuning, &text);
-    assert_true(text.count + 8192 < HDI_TUNING_BYTES);
+    hdi_facts_print(&tuning, &text);
+    assert_true(text.count + 8192 < HDI_FACTS_BYTES);
     hdi_text_free(&text);
 }
 
@@ -406,6 +406,14 @@ static void slower_options_are_never_kept(void **state) {
 
 static const char adding[] = "heddle 1\nx = input f32[4096] \"x -1 1\"\ny = input f32[4096] \"y\"\nz = add x y\noutput z \"z\"\n";
 
+static void take(void *user, const hd_fact *fact) {
+    if (user) *(hd_kernel_choice *)user = fact->choice;
+}
+static hd_status choose(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out) {
+    return hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_CHOICE, .programs = programs, .program_count = count, .rounds = rounds,
+                                                             .report = take, .user = out });
+}
+
 static void choices_are_kept_and_told(void **state) {
     (void)state;
     char folder[] = "/tmp/heddle-choices-XXXXXX", command[64];
@@ -426,13 +434,13 @@ static void choices_are_kept_and_told(void **state) {
         assert_int_equal(hd_program_parse(context, text, strlen(text), &other), HD_OK);
         const hdi_class of = hdi_class_of(HDI_CLASS_ELEMENTWISE, HD_F32, 1, 4096);
         hdi_choices choices;
-        hdi_tuned_choices(device, &choices);
+        hdi_store_choices(device->facts, &choices);
         assert_int_equal(choices.count, round); /* what the first one kept */
         assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         hd_plan_destroy(plan);
         hd_device_get_stats(device, &before);
         const hdi_choice choice = choice_of(of, id_of(HDI_MODULE_ELEMENTWISE, round ? "w1024" : "w16384"));
-        assert_int_equal(hdi_tuned_choose(device, of, &choice, NULL), HD_OK);
+        assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
         assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         char *explained = calloc(1, 65536);
         assert_int_equal(hd_plan_explain(plan, explained, 65536, NULL), HD_OK);
@@ -441,25 +449,25 @@ static void choices_are_kept_and_told(void **state) {
         hd_plan_destroy(plan);
         hd_device_get_stats(device, &after);
         assert_int_equal(after.plan_hits, before.plan_hits); /* the ended plan held another choice */
-        assert_int_equal(hd_device_tune_kernels(NULL, two, 1, 1, NULL), HD_STATUS_NULL_POINTER);
-        assert_int_equal(hd_device_tune_kernels(device, two, 1, 1, NULL), HD_STATUS_NULL_POINTER);
+        assert_int_equal(choose(NULL, two, 1, 1, NULL), HD_STATUS_NULL_POINTER);
+        assert_int_equal(choose(device, two, 1, 1, NULL), HD_STATUS_NULL_POINTER);
         two[0] = program;
         two[1] = other;
-        assert_int_equal(hd_device_tune_kernels(device, two, 0, 1, NULL), HD_STATUS_INVALID_ARGUMENT);
-        assert_int_equal(hd_device_tune_kernels(device, two, 5, 1, NULL), HD_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(choose(device, two, 0, 1, NULL), HD_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(choose(device, two, 5, 1, NULL), HD_STATUS_INVALID_ARGUMENT);
         (void)hd_context_error(context);
-        assert_int_equal(hd_device_tune_kernels(device, two, 2, 1, NULL), HD_STATUS_INVALID_ARGUMENT); /* of two classes */
+        assert_int_equal(choose(device, two, 2, 1, NULL), HD_STATUS_INVALID_ARGUMENT); /* of two classes */
         assert_non_null(strstr(hd_context_error(context), "several classes"));
-        assert_int_equal(hd_device_tune_kernels(device, two, 1, 1, NULL), HD_OK);
-        assert_int_equal(hd_device_tune_kernels(device, two + 1, 1, 2, &told), HD_OK);
+        assert_int_equal(choose(device, two, 1, 1, NULL), HD_OK);
+        assert_int_equal(choose(device, two + 1, 1, 2, &told), HD_OK);
         assert_true(told.options >= 6 && told.gain >= 1 && strncmp(told.work, "matmul q4_0, rows 33-64,", 24) == 0);
         assert_true((strcmp(told.standard, told.chosen) == 0) == (told.gain == 1));
-        hdi_tuned_choices(device, &choices);
-        for (uint32_t i = 0; i < choices.count; i++) assert_int_equal(hdi_tuned_choose(device, choices.items[i].of, NULL, NULL), HD_OK);
-        if (round == 0) assert_int_equal(hdi_tuned_choose(device, of, &choice, NULL), HD_OK);
+        hdi_store_choices(device->facts, &choices);
+        for (uint32_t i = 0; i < choices.count; i++) assert_int_equal(hdi_store_choose(device->facts, choices.items[i].of, NULL, NULL), HD_OK);
+        if (round == 0) assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
         if (round == 1) {
-            assert_int_equal(hd_device_untune(device), HD_OK);
-            hdi_tuned_choices(device, &choices);
+            assert_int_equal(hd_device_calibrate(device, &(hd_calibrate_desc){ .forget = 1 }), HD_OK);
+            hdi_store_choices(device->facts, &choices);
             assert_int_equal(choices.count, 0);
         }
         hd_program_destroy(program);

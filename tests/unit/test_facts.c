@@ -1,4 +1,4 @@
-/* test_facts.c: figures are found again from invented samples, with noise and outliers; tuning files keep them, and refuse what
+/* test_facts.c: figures are found again from invented samples, with noise and outliers; the file of facts keeps them, and refuses what
  * is not well formed line by line. */
 #define _POSIX_C_SOURCE 200809L
 #include "program_cases.h"
@@ -188,8 +188,8 @@ static double alone_ns(const hdi_tuning *t, const hdi_work *work, uint32_t count
 static void submissions_take_less_than_any_run(void **state) {
     (void)state;
     hdi_sample samples[40];
-    hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" };
-    hdi_tuning_assume(&(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, true, &t);
+    hdi_figures t = { 0 };
+    hdi_figures_assume(&(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, true, &t);
     size_t count = invent(&truth, 50000, 0.01, samples, 24);
     for (size_t i = 0; i < 6; i++) samples[count++] = (hdi_sample){ HDI_SAMPLE_RUN, HDI_KIND_COPY, HDI_WIDTH_WORD, 1, 0, 1024, 1000 };
     assert_int_equal(hdi_fit_device(&hdi_default_allocator, samples, count, &t, NULL), HD_OK);
@@ -201,9 +201,9 @@ static void submissions_take_less_than_any_run(void **state) {
 static void a_device_is_fitted(void **state) {
     (void)state;
     hdi_sample samples[96];
-    hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" };
+    hdi_figures t = { 0 };
     hdi_caps caps = { .gflops = 100, .gbytes_s = 10 };
-    hdi_tuning_assume(&caps, true, &t);
+    hdi_figures_assume(&caps, true, &t);
     size_t count = invent(&truth, 30000, 0.01, samples, 24);
     for (size_t i = 0; i < 12; i++) {
         const double bytes = exp2((double)(10 + i));
@@ -235,10 +235,10 @@ static void a_device_is_fitted(void **state) {
 /* ---- assumptions ---- */
 
 static double batch_us(const hdi_caps *caps, bool discrete, uint32_t count, uint64_t elements) {
-    static hdi_tuning t;
+    static hdi_figures t;
     hdi_work sums[8];
     double ns = 0;
-    hdi_tuning_assume(caps, discrete, &t);
+    hdi_figures_assume(caps, discrete, &t);
     for (uint32_t i = 0; i < count; i++) {
         sums[i] = (hdi_work){ .kind = HDI_KIND_ELEMENTWISE, .flops = elements, .bytes = 12 * elements, .kernels = 1 };
         ns += 2 * hdi_cost_write(&t, &sums[i], 4 * elements) + hdi_cost_read(&t, &sums[i], 4 * elements);
@@ -270,46 +270,49 @@ static void assumptions_are_of_the_right_size(void **state) {
 
 /* ---- the file ---- */
 
-static void fill(hdi_tuning *t) {
-    hdi_tuning_name("a machine, 2 cores", t->machine);
-    hdi_tuning_name("vulkan:1-2", t->device);
-    hdi_tuning_name("driver\n1.0", t->driver);
-    hdi_tuning_assume(&(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, true, t);
+static void fill(hdi_facts *t) {
+    const hd_device_info info = { .id = "vulkan:1-2", .driver = "driver\n1.0", .kind = HD_DEVICE_DISCRETE_GPU };
+    hdi_facts_assume(&info, &(hdi_caps){ .gflops = 100, .gbytes_s = 10 }, 2, 77, t);
+    snprintf(t->machine, sizeof t->machine, "a machine, 2 cores");
+    memset(t->machine + strlen(t->machine), 0, sizeof t->machine - strlen(t->machine));
 }
 
-static uint32_t parse(const char *text, hdi_tuning *t) { return hdi_tuning_parse(text, strlen(text), t); }
+static uint32_t parse(const char *text, hdi_facts *t) { return hdi_facts_parse(text, strlen(text), t); }
 
-#define HEAD "heddle tuning 1\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\n"
+#define HEAD "heddle facts 1\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\n"
 
 static void text_reads_back(void **state) {
     (void)state;
-    hdi_tuning t, again;
+    hdi_facts t, again;
     hdi_text text = { .allocator = &hdi_default_allocator }, second = { .allocator = &hdi_default_allocator };
     memset(&t, 0, sizeof t);
     fill(&t);
     again = t;
-    t.submit = (hdi_figure){ .fixed_ns = 12345.5, .samples = 7, .error = 0.25 };
-    t.upload = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = 0.125, .samples = 3 };
-    for (int kind = 1; kind < HDI_KIND_COUNT; kind++)
+    t.figures.submit = (hdi_figure){ .fixed_ns = 12345.5, .samples = 7, .error = 0.25 };
+    t.figures.upload = (hdi_figure){ .fixed_ns = 1000, .ns_per_byte = 0.125, .samples = 3 };
+    for (int family = 1; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++)
-            t.reads[kind][width] = t.writes[kind][width] = t.ops[kind][width] = (hdi_figure){ .fixed_ns = kind, .ns_per_flop = kind % 2 ? 0 : 0.25, .ns_per_byte = width % 2 ? 0 : 0.5, .error = 0.125, .samples = (uint32_t)(kind % 5) };
+            t.figures.reads[family][width] = t.figures.writes[family][width] = t.figures.ops[family][width] = (hdi_figure){ .fixed_ns = family, .ns_per_flop = family % 2 ? 0 : 0.25, .ns_per_byte = width % 2 ? 0 : 0.5, .error = 0.125, .samples = (uint32_t)(family % 5) };
     for (uint32_t i = 0; i < HDI_CURVE_KNOTS; i++) {
-        t.ops[1][0].line_ns[i] = 16 << i;
-        t.ops[1][0].factor[i] = 1 / (double)(1 << i % 6);
+        t.figures.ops[1][0].line_ns[i] = 16 << i;
+        t.figures.ops[1][0].factor[i] = 1 / (double)(1 << i % 6);
     }
-    t.ops[1][0].knots = HDI_CURVE_KNOTS;
-    t.writes[1][0] = t.ops[1][0];
-    t.writes[1][0].fixed_ns = 4;
-    t.download = (hdi_figure){ .fixed_ns = 1, .samples = 1, .knots = 1, .line_ns = { 7 }, .factor = { 0.5 } };
-    hdi_tuning_print(&t, &text);
-    assert_true(text.count < HDI_TUNING_BYTES);
-    assert_int_equal(hdi_tuning_parse(text.bytes, text.count, &again), 0);
-    hdi_tuning_print(&again, &second);
+    t.figures.ops[1][0].knots = HDI_CURVE_KNOTS;
+    t.figures.writes[1][0] = t.figures.ops[1][0];
+    t.figures.writes[1][0].fixed_ns = 4;
+    t.figures.download = (hdi_figure){ .fixed_ns = 1, .samples = 1, .knots = 1, .line_ns = { 7 }, .factor = { 0.5 } };
+    for (uint32_t i = 0; i < HDI_CAPS_MODULES; i++) t.judged[i][0] = t.judged[i][1] = t.caps.wrong[i][1] = UINT64_MAX;
+    t.arithmetic = true;
+    t.rank_ns = 123;
+    hdi_facts_print(&t, &text);
+    assert_true(again.rank_ns == 0 && text.count < HDI_FACTS_BYTES);
+    assert_int_equal(hdi_facts_parse(text.bytes, text.count, &again), 0);
+    hdi_facts_print(&again, &second);
     assert_string_equal(text.bytes, second.bytes);
-    assert_true(again.ops[2][0].ns_per_flop == 0.25 && again.ops[1][1].ns_per_byte == 0);
-    assert_true(again.ops[1][0].knots == HDI_CURVE_KNOTS && again.ops[1][0].factor[3] == 0.125 && again.download.line_ns[0] == 7);
-    assert_true(again.writes[1][0].fixed_ns == 4 && again.writes[1][0].factor[3] == 0.125 && again.reads[1][0].fixed_ns == 1 && again.reads[1][0].knots == 0);
-    assert_true(again.ops[5][0].samples == 0 && again.ops[5][0].fixed_ns > 0); /* assumed still */
+    assert_true(again.figures.ops[2][0].ns_per_flop == 0.25 && again.figures.ops[1][1].ns_per_byte == 0);
+    assert_true(again.figures.ops[1][0].knots == HDI_CURVE_KNOTS && again.figures.ops[1][0].factor[3] == 0.125 && again.figures.download.line_ns[0] == 7);
+    assert_true(again.figures.writes[1][0].fixed_ns == 4 && again.figures.writes[1][0].factor[3] == 0.125 && again.figures.reads[1][0].fixed_ns == 1 && again.figures.reads[1][0].knots == 0);
+    assert_true(again.figures.ops[5][0].samples == 0 && again.figures.ops[5][0].fixed_ns > 0); /* assumed still */
     hdi_text_free(&text);
     hdi_text_free(&second);
 }
@@ -322,8 +325,11 @@ static void lines_are_refused_one_by_one(void **state) {
         "upload fixed_ns 1 gbytes_s 0 samples 2", "upload fixed_ns 1 gbytes_s -5 samples 2", "matmul fixed_ns 1 samples 2", "matmul wide fixed_ns 1 samples 2",
         "curve", "curve submit", "curve submit 1 1", "curve copy word 1 1", "curve nowhere 1 1", "curve matmul 1 1",
         "matmull half fixed_ns 1 samples 2", "none word fixed_ns 1 samples 2", "MATMUL half fixed_ns 1 samples 2", " ", "matmul half fixed_ns 1 samples 2\x01",
+        "rank", "rank 0", "rank x", "rank -1", "rank 1 2", "rank 1000000000001", "rank 99999999999999999999", "kernels", "kernels x", "kernels 77 1",
+        "arithmetic", "arithmetic inexact 2", "arithmetic inexact 1 1", "verdict", "verdict 32 fast judged 1 wrong 0", "verdict 3 slow judged 1 wrong 0",
+        "verdict 3 fast judged 1 wrong 2", "verdict 3 fast judged 1 wrong 1 x", "verdict 3 fast judged 18446744073709551616 wrong 0",
     };
-    hdi_tuning t, before;
+    hdi_facts t, before;
     memset(&t, 0, sizeof t);
     fill(&t);
     before = t;
@@ -333,7 +339,17 @@ static void lines_are_refused_one_by_one(void **state) {
         if (parse(text, &t) != 1 || memcmp(&t, &before, sizeof t) != 0) fail_msg("\"%s\" was taken", bad[i]);
     }
     assert_int_equal(parse(HEAD "junk\ncopy half fixed_ns 8 gbytes_s 4 samples 2\r\n\nmore junk\nsubmit fixed_ns 3 samples 1", &t), 2);
-    assert_true(t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.submit.fixed_ns == 3);
+    assert_true(t.figures.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].ns_per_byte == 0.25 && t.figures.submit.fixed_ns == 3);
+    const char *verdicts = "arithmetic inexact 1\nverdict 3 exact judged 3 wrong 2\nrank 5\n";
+    char others[256], ours[256];
+    snprintf(others, sizeof others, HEAD "kernels 78\n%s", verdicts);
+    snprintf(ours, sizeof ours, HEAD "kernels 77\n%s", verdicts);
+    assert_int_equal(parse(others, &t), 0); /* of another build */
+    assert_true(!t.arithmetic && t.judged[3][1] == 0 && t.caps.wrong[3][1] == 0 && t.rank_ns == 5);
+    assert_int_equal(parse(ours, &t), 0);
+    assert_true(t.arithmetic && t.caps.inexact == 1 && t.judged[3][1] == 3 && t.caps.wrong[3][1] == 2);
+    hdi_facts_forget(&t, HD_FACT_VERDICT | HD_FACT_RANK);
+    assert_true(!t.arithmetic && t.caps.inexact == 0 && t.judged[3][1] == 0 && t.caps.wrong[3][1] == 0 && t.rank_ns == 0);
     static const char *const bad_curves[] = {
         "", "1", "1 1 2", "0 1", "-1 1", "nan 1", "inf 1", "1 0", "1 65", "1 0.01", "1 nan", "2 1 2 1", "2 1 1 1", "1 1 x", "1e19 1",
         "1 1 2 1 3 1 4 1 5 1 6 1 7 1 8 1 9 1 10 1 11 1 12 1 13 1 14 1 15 1 16 1 17 1",
@@ -341,43 +357,43 @@ static void lines_are_refused_one_by_one(void **state) {
     for (size_t i = 0; i < HDI_COUNT(bad_curves); i++) {
         char text[512];
         snprintf(text, sizeof text, HEAD "copy half fixed_ns 8 samples 2\ncurve copy half %s\n", bad_curves[i]);
-        if (parse(text, &t) != 1 || t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots != 0) fail_msg("curve \"%s\" was taken", bad_curves[i]);
+        if (parse(text, &t) != 1 || t.figures.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots != 0) fail_msg("curve \"%s\" was taken", bad_curves[i]);
     }
     assert_int_equal(parse(HEAD "copy half fixed_ns 8 samples 2\ncurve copy half 1 1 2 64\ncurve copy half 1 2\n", &t), 1); /* one for each figure */
-    assert_true(t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots == 2 && t.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].factor[1] == 64);
+    assert_true(t.figures.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].knots == 2 && t.figures.ops[HDI_KIND_COPY][HDI_WIDTH_HALF].factor[1] == 64);
     t = before;
-    assert_int_equal(parse("heddle tuning 2\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 5);
-    assert_int_equal(parse("heddle tuning 1\nmachine another\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 4);
-    assert_int_equal(parse("heddle tuning 1\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.00\nsubmit fixed_ns 3 samples 1\n", &t), 2);
+    assert_int_equal(parse("heddle facts 2\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 5);
+    assert_int_equal(parse("heddle facts 1\nmachine another\ndevice vulkan:1-2\ndriver driver?1.0\nsubmit fixed_ns 3 samples 1\n", &t), 4);
+    assert_int_equal(parse("heddle facts 1\nmachine a machine, 2 cores\ndevice vulkan:1-2\ndriver driver?1.00\nsubmit fixed_ns 3 samples 1\n", &t), 2);
     assert_memory_equal(&t, &before, sizeof t);
-    assert_int_equal(hdi_tuning_parse("", 0, &t), 0);
+    assert_int_equal(hdi_facts_parse("", 0, &t), 0);
 }
 
 static void the_file_is_kept(void **state) {
     (void)state;
-    char folder[] = "/tmp/heddle-tuning-XXXXXX", path[1024];
-    hdi_tuning t, again;
+    char folder[] = "/tmp/heddle-facts-XXXXXX", path[1024];
+    hdi_facts t, again;
     uint32_t refused;
     memset(&t, 0, sizeof t);
     fill(&t);
     again = t;
     assert_non_null(mkdtemp(folder));
-    assert_false(hdi_tuning_load(&hdi_default_allocator, folder, &again, &refused));
-    assert_false(hdi_tuning_load(&hdi_default_allocator, NULL, &again, &refused));
-    t.submit = (hdi_figure){ .fixed_ns = 77, .samples = 7 };
-    assert_true(hdi_tuning_save(&hdi_default_allocator, folder, &t));
-    t.submit.fixed_ns = 78;
-    assert_true(hdi_tuning_save(&hdi_default_allocator, folder, &t));
-    assert_true(hdi_tuning_load(&hdi_default_allocator, folder, &again, &refused));
-    assert_true(again.submit.fixed_ns == 78 && refused == 0);
-    assert_true(hdi_tuning_path(folder, &t, path, sizeof path));
+    assert_false(hdi_facts_load(&hdi_default_allocator, folder, &again, &refused));
+    assert_false(hdi_facts_load(&hdi_default_allocator, NULL, &again, &refused));
+    t.figures.submit = (hdi_figure){ .fixed_ns = 77, .samples = 7 };
+    assert_true(hdi_facts_save(&hdi_default_allocator, folder, &t));
+    t.figures.submit.fixed_ns = 78;
+    assert_true(hdi_facts_save(&hdi_default_allocator, folder, &t));
+    assert_true(hdi_facts_load(&hdi_default_allocator, folder, &again, &refused));
+    assert_true(again.figures.submit.fixed_ns == 78 && refused == 0);
+    assert_true(hdi_facts_path(folder, &t, path, sizeof path));
     FILE *file = fopen(path, "ab");
-    for (int i = 0; i < HDI_TUNING_BYTES; i++) fputc('x', file);
+    for (int i = 0; i < HDI_FACTS_BYTES; i++) fputc('x', file);
     fclose(file);
-    assert_false(hdi_tuning_load(&hdi_default_allocator, folder, &again, &refused)); /* longer than any that was written */
+    assert_false(hdi_facts_load(&hdi_default_allocator, folder, &again, &refused)); /* longer than any that was written */
     assert_int_equal(remove(path), 0);
     assert_int_equal(rmdir(folder), 0); /* nothing else was left */
-    assert_false(hdi_tuning_save(&hdi_default_allocator, folder, &t));
+    assert_false(hdi_facts_save(&hdi_default_allocator, folder, &t));
 }
 
 int main(void) {

@@ -380,13 +380,24 @@ static void lists_tell_what_there_is(void **state) {
     assert_non_null(strstr(text, "native_kernels 1\n"));
 }
 
+static void take(void *user, const hd_fact *fact) { *(hd_fact *)user = *fact; }
+
 static void a_device_is_measured(void **state) {
     (void)state;
-    uint64_t ns = 0;
-    assert_int_equal(hd_device_measure(NULL, &ns), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hd_device_measure(device, &ns), HD_OK);
-    assert_true(ns > 0);
-    assert_int_equal(hd_device_measure(device, NULL), HD_OK);
+    hd_fact told = { 0 }, known;
+    size_t count = 1;
+    const hd_calibrate_desc desc = { .kinds = HD_FACT_RANK, .report = take, .user = &told };
+    assert_int_equal(hd_device_calibrate(NULL, &desc), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_device_calibrate(device, &desc), HD_OK);
+    assert_true(told.kind == HD_FACT_RANK && told.rank_ns > 0);
+    assert_int_equal(hd_device_facts(device, &known, &count), HD_STATUS_LIMIT); /* figures are behind it */
+    assert_true(known.kind == HD_FACT_RANK && known.rank_ns == told.rank_ns);
+    assert_int_equal(hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_RANK }), HD_OK);
+    assert_int_equal(hd_device_calibrate(device, &(hd_calibrate_desc){ .forget = 1 }), HD_OK);
+    count = 1;
+    assert_int_equal(hd_device_facts(device, &known, &count), HD_STATUS_LIMIT);
+    assert_int_equal(known.kind, HD_FACT_FIGURE);
+    hd_context_error(context);
 }
 
 int main(void) {

@@ -1,17 +1,13 @@
-/* test_registry.c: the order of invented devices, by kind and by what was measured; and the times that are kept on disk, which
- * anyone may have written. */
+/* test_registry.c: the order of invented devices, by kind and by what was measured. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include "device/cache.h"
 #include "device/device.h"
 
 /* ---- the order ---- */
@@ -75,57 +71,7 @@ static void test_order(void **state) {
     assert_order(kinds, "vulkan nowhere nowhere2 inside opencl", "\"the best real device\"");
 }
 
-/* ---- what is kept ---- */
-
-static char folder[] = "/tmp/heddle-registry-XXXXXX";
-static const hdi_log quiet = { 0 };
-static const hdi_host host = { .allocator = &hdi_default_allocator, .log = &quiet, .cache_dir = folder };
-
-static void test_kept(void **state) {
-    (void)state;
-    hd_device_info info = { .id = "cuda:1", .name = "a GPU", .driver = "version 1" }, other = info;
-    snprintf(other.driver, sizeof other.driver, "version 2");
-    assert_int_equal(hdi_measured_read(&host, &info), 0);
-    hdi_measured_keep(&host, &info, 123456);
-    assert_int_equal(hdi_measured_read(&host, &info), 123456);
-    assert_int_equal(hdi_measured_read(&host, &other), 0);
-    hdi_measured_keep(&host, &info, 777);
-    assert_int_equal(hdi_measured_read(&host, &info), 777);
-    hdi_host nowhere = host;
-    nowhere.cache_dir = NULL;
-    hdi_measured_keep(&nowhere, &info, 1);
-    assert_int_equal(hdi_measured_read(&nowhere, &info), 0);
-    /* Whole files with other contents: as if nothing were kept. */
-    static const char *const contents[] = { "0 ns\n", "12", "12 ns", " 12 ns\n", "-12 ns\n", "12 ms\n", "0x12 ns\n", "12 ns\n\n", "1000000000001 ns\n",
-                                            "999999999999999999999999 ns\n", "ns\n", "12 ns\n that goes on and on, beyond any line" };
-    const hdi_cache cache = hdi_cache_of_device(&host, "measured", &info);
-    for (size_t i = 0; i < HDI_COUNT(contents); i++) {
-        hdi_cache_write(&cache, 1, contents[i], strlen(contents[i]));
-        if (hdi_measured_read(&host, &info)) fail_msg("\"%s\" is taken for a time", contents[i]);
-    }
-    hdi_cache_write(&cache, 1, "12 ns\n", 7); /* with a zero behind it */
-    assert_int_equal(hdi_measured_read(&host, &info), 0);
-    hdi_cache_write(&cache, 1, "12 ns\n", 6);
-    assert_int_equal(hdi_measured_read(&host, &info), 12);
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-static int end_folder(void **state) {
-    (void)state;
-    DIR *files = opendir(folder);
-    for (struct dirent *entry; files && (entry = readdir(files)); ) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%.200s", folder, entry->d_name);
-        if (entry->d_name[0] != '.') remove(path);
-    }
-    if (files) closedir(files);
-    return rmdir(folder);
-}
-
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test_setup_teardown(test_kept, make_folder, end_folder) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_order) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,18 +198,20 @@ static void pieces_are_what_travels(void **state) {
 
 /* ---- route "auto" ---- */
 
+static void forget(hd_device *of) { check(hd_device_calibrate(of, &(hd_calibrate_desc){ .forget = 1 })); }
+
 /* Invented measurements of products: `ns_per_flop`, and 5 us for a submission. */
 static void invent(hd_device *of, double ns_per_flop) {
-    hd_tune_sample samples[4];
+    hd_sample samples[4];
     for (int i = 0; i < 4; i++) {
         hd_program *p = hd_program_create(context);
         const int64_t n = 32 << i;
         const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(n, n));
         hd_output(p, "y", hd_matmul(p, x, x));
-        samples[i] = (hd_tune_sample){ .program = p, .ns = 5000 + (uint64_t)(2.0 * (double)(n * n * n) * ns_per_flop) };
+        samples[i] = (hd_sample){ .program = p, .ns = 5000 + (uint64_t)(2.0 * (double)(n * n * n) * ns_per_flop) };
     }
-    check(hd_device_untune(of));
-    check(hd_device_tune(of, samples, 4));
+    forget(of);
+    check(hd_device_calibrate(of, &(hd_calibrate_desc){ .kinds = HD_FACT_FIGURE, .samples = samples, .sample_count = 4 }));
     for (int i = 0; i < 4; i++) hd_program_destroy((hd_program *)samples[i].program);
 }
 

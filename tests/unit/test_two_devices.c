@@ -321,18 +321,20 @@ static void memory_is_counted_once(void **state) {
 
 /* ---- route "auto" ---- */
 
+static void forget(hd_device *of) { check(hd_device_calibrate(of, &(hd_calibrate_desc){ .forget = 1 })); }
+
 /* Invented measurements: what a product and a softmax of any size take. */
 static void invent(hd_device *of, uint64_t product_ns, uint64_t softmax_ns) {
-    hd_tune_sample samples[8];
+    hd_sample samples[8];
     for (int i = 0; i < 8; i++) {
         hd_program *p = hd_program_create(context);
         const int64_t n = 16 + 16 * (i / 2);
         const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(n, n));
         hd_output(p, "y", i % 2 ? hd_matmul(p, x, x) : hd_softmax(p, x, -1));
-        samples[i] = (hd_tune_sample){ .program = p, .ns = 5000 + (i % 2 ? product_ns : softmax_ns) };
+        samples[i] = (hd_sample){ .program = p, .ns = 5000 + (i % 2 ? product_ns : softmax_ns) };
     }
-    check(hd_device_untune(of));
-    check(hd_device_tune(of, samples, 8));
+    forget(of);
+    check(hd_device_calibrate(of, &(hd_calibrate_desc){ .kinds = HD_FACT_FIGURE, .samples = samples, .sample_count = 8 }));
     for (int i = 0; i < 8; i++) hd_program_destroy((hd_program *)samples[i].program);
 }
 
@@ -372,8 +374,8 @@ static void auto_takes_what_is_faster(void **state) {
     invent(beside, 900000000, 900000000);
     run_auto(p, 1, "because it is faster here");
     hd_program_destroy(p);
-    check(hd_device_untune(device));
-    check(hd_device_untune(beside));
+    forget(device);
+    forget(beside);
 }
 
 static void a_closed_device_ends_plans_beside_it(void **state) {
@@ -387,12 +389,12 @@ static void a_closed_device_ends_plans_beside_it(void **state) {
     check(hd_plan_get_stats(plan_on(p, "auto"), &stats));
     assert_true(stats.segments == 1 && stats.predicted_ns == stats.predicted_alone_ns);
     assert_int_equal(hd_context_live_objects(context), live + 1);
-    check(hd_device_untune(beside));
+    forget(beside);
     hd_device_close(beside);
     beside = NULL;
     assert_int_equal(hd_context_live_objects(context), live - 1);
     hd_program_destroy(p);
-    check(hd_device_untune(device));
+    forget(device);
 }
 
 static void auto_knows_what_stays(void **state) {
@@ -422,20 +424,27 @@ static void tuning_refuses_what_it_cannot_read(void **state) {
     hd_program *p = hd_program_create(context);
     const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(64, 64));
     hd_output(p, "y", hd_matmul(p, hd_softmax(p, x, -1), x));
-    const hd_tune_sample mixed = { .program = p, .ns = 1000 };
-    hd_device_figure figures[64];
+    const hd_sample mixed = { .program = p, .ns = 1000 };
+    hd_fact facts[64];
+    hd_calibrate_desc desc = { .kinds = HD_FACT_FIGURE, .samples = &mixed, .sample_count = 1 };
     size_t count = 64;
     uint64_t run_ns = 0, transfers_ns = 0;
-    assert_int_equal(hd_device_tune(device, &mixed, 1), HD_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(hd_device_calibrate(device, &desc), HD_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(hd_context_error(context), "one kind of work at a time"));
-    assert_int_equal(hd_device_tune(NULL, &mixed, 1), HD_STATUS_NULL_POINTER);
-    assert_int_equal(hd_device_tune(device, NULL, 1), HD_STATUS_NULL_POINTER);
-    check(hd_device_tune(device, NULL, 0));
-    check(hd_device_figures(device, NULL, &count));
-    check(hd_device_figures(device, figures, &count));
-    for (size_t i = 0; i < count; i++) assert_true(figures[i].samples == 0 && figures[i].fixed_ns >= 0);
+    assert_int_equal(hd_device_calibrate(NULL, &desc), HD_STATUS_NULL_POINTER);
+    desc.samples = NULL;
+    assert_int_equal(hd_device_calibrate(device, &desc), HD_STATUS_NULL_POINTER);
+    desc.sample_count = 0;
+    check(hd_device_calibrate(device, &desc));
+    desc.kinds = 16;
+    assert_int_equal(hd_device_calibrate(device, &desc), HD_STATUS_INVALID_ARGUMENT);
+    hd_context_error(context);
+    check(hd_device_facts(device, NULL, &count));
+    check(hd_device_facts(device, facts, &count));
+    for (size_t i = 0; i < count; i++)
+        assert_true(facts[i].kind == HD_FACT_FIGURE && facts[i].figure.samples == 0 && facts[i].figure.fixed_ns >= 0);
     count = 1;
-    assert_int_equal(hd_device_figures(device, figures, &count), HD_STATUS_LIMIT);
+    assert_int_equal(hd_device_facts(device, facts, &count), HD_STATUS_LIMIT);
     hd_context_error(context);
     check(hd_device_predict(device, p, &run_ns, &transfers_ns));
     assert_true(run_ns > 0 && transfers_ns > 0);

@@ -93,21 +93,6 @@ static hd_status no_memory(hd_error *error, uint64_t bytes) {
 
 /* ---- what the machine is ---- */
 
-static void read_model_name(char *out, size_t room) {
-    snprintf(out, room, "CPU");
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    if (!file) return;
-    char line[256];
-    while (fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(out, room, "%s", colon + 2);
-        break;
-    }
-    fclose(file);
-}
-
 static uint64_t simd_bytes(void) {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) return 64;
@@ -139,7 +124,7 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
     uint64_t memory = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_C(1) << 32;
     snprintf(found->info.id, sizeof found->info.id, "cpu");
     snprintf(found->info.backend, sizeof found->info.backend, "cpu");
-    read_model_name(found->info.name, sizeof found->info.name);
+    hdi_processor_name(found->info.name, sizeof found->info.name);
     snprintf(found->info.driver, sizeof found->info.driver, "heddle %s, %u-bit vectors", hd_version(), (unsigned)simd_bytes() * 8);
     found->info.kind = HD_DEVICE_CPU;
     found->info.memory_bytes = memory;

@@ -1,7 +1,7 @@
-/* fuzz_tuning.c: any bytes as a tuning file. Every figure stays a finite number that is not negative, and what was taken
+/* fuzz_facts.c: any bytes as the file of what is known of a device. Every figure stays a finite number that is not negative, and what was taken
  * prints to a text that reads back with nothing refused.
- * options: -max_len=4096 -dict=tests/fuzz/tuning.dict */
-#include "route/route.h"
+ * options: -max_len=4096 -dict=tests/fuzz/facts.dict */
+#include "facts/facts.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,23 +15,23 @@ static void check(const hdi_figure *f) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const hdi_caps caps = { .gflops = 100, .gbytes_s = 10 };
-    hdi_tuning t = { .machine = "m", .device = "d", .driver = "v" }, again;
+    hdi_facts t = { .machine = "m", .device = "d", .driver = "v", .kernels = 7 }, again;
     hdi_text text = { .allocator = &hdi_default_allocator }, second = { .allocator = &hdi_default_allocator };
-    hdi_tuning_assume(&caps, true, &t);
+    hdi_figures_assume(&caps, true, &t.figures);
     again = t;
-    hdi_tuning_parse((const char *)data, size, &t);
-    check(&t.submit);
-    check(&t.upload);
-    check(&t.download);
+    hdi_facts_parse((const char *)data, size, &t);
+    check(&t.figures.submit);
+    check(&t.figures.upload);
+    check(&t.figures.download);
     for (int family = 0; family < HDI_KIND_COUNT; family++)
         for (int width = 0; width < HDI_WIDTH_COUNT; width++) {
-            check(&t.ops[family][width]);
-            check(&t.writes[family][width]);
-            check(&t.reads[family][width]);
+            check(&t.figures.ops[family][width]);
+            check(&t.figures.writes[family][width]);
+            check(&t.figures.reads[family][width]);
         }
-    hdi_tuning_print(&t, &text);
-    if (text.count > HDI_TUNING_BYTES || hdi_tuning_parse(text.bytes, text.count, &again)) abort();
-    hdi_tuning_print(&again, &second);
+    hdi_facts_print(&t, &text);
+    if (text.count > HDI_FACTS_BYTES || hdi_facts_parse(text.bytes, text.count, &again)) abort();
+    hdi_facts_print(&again, &second);
     if (strlen(text.bytes) != strlen(second.bytes)) abort();
     hdi_text_free(&text);
     hdi_text_free(&second);

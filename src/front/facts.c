@@ -1,0 +1,178 @@
+/* facts.c: what is known of a device, found out, forgotten and told. */
+#include "front/front.h"
+#include <math.h>
+#include <stdio.h>
+
+static const uint32_t alone = HD_FACT_RANK | HD_FACT_VERDICT; /* kinds that need nothing of the caller */
+
+void hdi_front_assume(const hd_context *context, const hdi_found *found, hdi_facts *out) {
+    hdi_facts_assume(&found->info, &found->caps, context->host.cpu_threads, hdi_verdicts_key(&found->caps), out);
+    out->caps.choices.table = hdi_kernel_options_digest();
+}
+
+void hdi_front_rank(hd_context *context) {
+    uint32_t refused;
+    hdi_facts *facts = context->host.cache_dir ? hdi_alloc(&context->allocator, sizeof *facts) : NULL;
+    for (uint32_t i = 0; i < context->registry.ranked_count && facts; i++) {
+        hdi_found *found = context->registry.ranked[i];
+        hdi_front_assume(context, found, facts);
+        if (hdi_facts_load(&context->allocator, context->host.cache_dir, facts, &refused))
+            found->info.measured_ns = facts->rank_ns;
+    }
+    hdi_free(&context->allocator, facts, sizeof *facts);
+    hdi_registry_rank(&context->registry);
+}
+
+/* ---- rows ---- */
+
+/* Where rows go: to a function, or into an array as far as there is room. */
+typedef struct rows {
+    hd_fact_fn report;
+    void      *user;
+    hd_fact   *out;
+    size_t     room, count;
+} rows;
+
+static void tell(rows *to, const hd_fact *fact) {
+    if (to->report) to->report(to->user, fact);
+    else if (to->out && to->count < to->room) to->out[to->count] = *fact;
+    to->count++;
+}
+
+static hd_device_figure figure_of(const char *work, const char *type, const hdi_figure *f) {
+    return (hd_device_figure){ work, type, f->fixed_ns, f->ns_per_flop > 0 ? 1e9 / f->ns_per_flop : 0,
+        f->ns_per_byte > 0 ? 1e9 / f->ns_per_byte : 0, f->error, f->samples };
+}
+
+static void tell_figure(rows *to, const char *work, const char *type, const hdi_figure *f) {
+    tell(to, &(hd_fact){ .kind = HD_FACT_FIGURE, .figure = figure_of(work, type, f) });
+}
+
+static void tell_figures(rows *to, const hdi_figures *f) {
+    tell_figure(to, "submit", "", &f->submit);
+    tell_figure(to, "upload", "", &f->upload);
+    tell_figure(to, "download", "", &f->download);
+    for (int kind = HDI_KIND_NONE + 1; kind < HDI_KIND_COUNT; kind++)
+        for (int width = 0; width < HDI_WIDTH_COUNT; width++)
+            tell_figure(to, hdi_op_kind_name((hdi_op_kind)kind), hdi_width_name((hdi_width)width),
+                &f->ops[kind][width]);
+}
+
+/* Those that are wrong. */
+static void tell_verdicts(rows *to, const hdi_facts *f) {
+    if (f->caps.inexact)
+        tell(to, &(hd_fact){ .kind = HD_FACT_VERDICT,
+            .verdict = { .kernel = "arithmetic", .form = "f32", .exact = true, .wrong = true } });
+    for (uint32_t i = 0; i < HDI_MODULE_COUNT * 2; i++)
+        for (uint32_t form = 0; form < 64; form++) {
+            const hdi_variant variant = { i / 2, i % 2 != 0, f->caps.wrong[i / 2][i % 2] & UINT64_C(1) << form };
+            hd_fact fact = { .kind = HD_FACT_VERDICT };
+            if (variant.forms == 0) continue;
+            fact.verdict = hdi_verdict_of(variant, &(hdi_judgement){ .worst = HUGE_VAL });
+            tell(to, &fact);
+        }
+}
+
+static void tell_choices(rows *to, const hdi_choices *choices) {
+    for (uint32_t i = 0; i < choices->count; i++) {
+        const hdi_choice *choice = &choices->items[i];
+        hd_fact fact = { .kind = HD_FACT_CHOICE, .choice = { .gain = (double)choice->gain } };
+        hdi_class_text(choice->of, fact.choice.work);
+        const hdi_kernel_option *option = hdi_kernel_option_get(choice->option);
+        if (option) hdi_kernel_option_text(option, fact.choice.chosen);
+        tell(to, &fact);
+    }
+}
+
+hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count) {
+    if (!device || !count) return HD_STATUS_NULL_POINTER;
+    rows to = { .out = out_facts, .room = *count };
+    const hdi_facts *facts = hdi_store_lock(device->facts);
+    if (facts->rank_ns) tell(&to, &(hd_fact){ .kind = HD_FACT_RANK, .rank_ns = facts->rank_ns });
+    tell_verdicts(&to, facts);
+    tell_figures(&to, &facts->figures);
+    tell_choices(&to, &facts->caps.choices);
+    hdi_store_unlock(device->facts);
+    *count = to.count;
+    if (!out_facts || to.count <= to.room) return HD_OK;
+    return hdi_context_fail(device->context, HD_STATUS_LIMIT, "%zu facts and room for %zu", to.count, to.room);
+}
+
+/* ---- finding out ---- */
+
+static hd_status forget(hd_device *device, uint32_t kinds, hd_error *error) {
+    hdi_facts_forget(hdi_store_lock(device->facts), kinds);
+    const hd_status status = hdi_store_keep(device->facts, kinds, error);
+    hdi_store_unlock(device->facts);
+    atomic_fetch_add(&device->facts_version, 1);
+    return status;
+}
+
+static hd_status find_rank(hd_device *device, rows *to) {
+    hd_fact fact = { .kind = HD_FACT_RANK };
+    const hd_status status = hdi_calibrate_rank(device, &fact.rank_ns);
+    if (!status) tell(to, &fact);
+    return status;
+}
+
+static hd_status find_figures(hd_device *device, const hd_calibrate_desc *desc, rows *to, hd_error *error) {
+    hdi_figures figures;
+    const hd_status status = hdi_calibrate_figures(device, desc->samples, desc->sample_count, error);
+    hdi_store_figures(device->facts, &figures);
+    if (!status) tell_figures(to, &figures);
+    return status;
+}
+
+static hd_status find_choice(hd_device *device, const hd_calibrate_desc *desc, rows *to, hd_error *error) {
+    hd_fact fact = { .kind = HD_FACT_CHOICE };
+    const hd_status status = hdi_calibrate_choices(device, desc, &fact.choice, error);
+    if (!status) tell(to, &fact);
+    return status;
+}
+
+static void say_nothing(void *user, const hd_fact *fact) { (void)user, (void)fact; }
+
+hd_status hd_device_calibrate(hd_device *device, const hd_calibrate_desc *desc) {
+    const hd_calibrate_desc defaults = { 0 };
+    hd_error error = { 0 };
+    hd_status status = HD_OK;
+    if (!device) return HD_STATUS_NULL_POINTER;
+    if (!desc) desc = &defaults;
+    if (desc->kinds & ~(uint32_t)HDI_FACTS_ALL)
+        return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "kinds 0x%x do not exist", desc->kinds);
+    const uint32_t kinds = desc->kinds ? desc->kinds : desc->forget ? (uint32_t)HDI_FACTS_ALL : alone;
+    rows to = { .report = desc->report ? desc->report : say_nothing, .user = desc->user };
+    if (desc->forget) status = forget(device, kinds, &error);
+    else {
+        if (kinds & HD_FACT_RANK) status = find_rank(device, &to);
+        if (!status && (kinds & HD_FACT_VERDICT)) status = hdi_calibrate_verdicts(device, to.report, to.user, &error);
+        if (!status && (kinds & HD_FACT_FIGURE)) status = find_figures(device, desc, &to, &error);
+        if (!status && (kinds & HD_FACT_CHOICE)) status = find_choice(device, desc, &to, &error);
+    }
+    return error.status ? hdi_context_keep(device->context, &error) : status;
+}
+
+hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
+    if (!device || !program) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hdi_caps caps;
+    hdi_figures figures;
+    hdi_timing timing = { 0 };
+    hdi_placement placement = { 0 };
+    const char *const id = device->found.info.id;
+    const bool software = true;
+    hdi_store_caps(device->facts, &caps);
+    hdi_store_figures(device->facts, &figures);
+    const hdi_choose_wish wish = { { .program = program, .caps = &caps, .ids = &id }, 1, &figures, &software, NULL };
+    hd_status status = hdi_program_check(program, &error);
+    if (!status) status = hdi_timing_make(&wish, program, &timing, &error);
+    if (!status) status = hdi_placement_new(program, 1, &placement, &error);
+    if (!status) {
+        const hdi_placement_time time = hdi_timing_of(&timing, &placement);
+        if (out_run_ns) *out_run_ns = (uint64_t)(time.total_ns - time.transfers_ns);
+        if (out_transfers_ns) *out_transfers_ns = (uint64_t)time.transfers_ns;
+    }
+    hdi_placement_free(&placement);
+    hdi_timing_end(&timing);
+    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}
