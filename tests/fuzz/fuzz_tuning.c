@@ -1,7 +1,7 @@
 /* fuzz_tuning.c: any bytes as a tuning file. Every figure stays a finite number that is not negative, and what was taken
  * prints to a text that reads back with nothing refused.
  * options: -max_len=4096 -dict=tests/fuzz/tuning.dict */
-#include "route/route.h"
+#include "facts/facts.h"
 #include <math.h>
 #include <stdlib.h>
 
