@@ -36,17 +36,17 @@ static counted sum(const hd_program *p, const hdi_plan_work *works) {
 }
 
 /* `moved`: elements of views that are made dense, which the kernels count as work and nodes do not. */
-static const struct { uint32_t launches; const char *lines; uint32_t moved; } fused[] = {
-    { 2, "a = input f32[8,32] \"a\"\nb = input f32[8,32] \"b\"\nc = add a b\nd = relu c\ny = mul d d\noutput y \"y\"\n" },
-    { 1, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nbias = input f32[32] \"bias\"\nm = matmul a b\nn = add m bias\n"
+static const struct { uint32_t launches, moved; const char *lines; } fused[] = {
+    { 2, 0, "a = input f32[8,32] \"a\"\nb = input f32[8,32] \"b\"\nc = add a b\nd = relu c\ny = mul d d\noutput y \"y\"\n" },
+    { 1, 0, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nbias = input f32[32] \"bias\"\nm = matmul a b\nn = add m bias\n"
          "y = gelu n\noutput y \"y\"\n" },
-    { 1, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nx = input f32[16,32] \"x\"\nm = matmul a b\ns = silu x\ny = mul s m\n"
+    { 1, 0, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nx = input f32[16,32] \"x\"\nm = matmul a b\ns = silu x\ny = mul s m\n"
          "output y \"y\"\n" },
-    { 2, "a = input f32[16,64] \"a\"\ns = silu a\ng = gelu s\ny = add g a\noutput y \"y\"\n" },
-    { 2, "a = input f32[16,64] \"a\"\ns = neg a\ny = abs s\noutput s \"s\"\noutput y \"y\"\n" },
-    { 1, "a = input f32[16,64] \"a\"\ns = neg a\nt = reshape s shape=[64,16]\nu = permute s axes=[1,0]\ny = sum a axis=1\noutput y \"y\"\n" },
-    { 2, "a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\ny = softmax t axis=1\noutput y \"y\"\n", 1024 },
-    { 1, "a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\ny = neg t\noutput y \"y\"\n" },
+    { 2, 0, "a = input f32[16,64] \"a\"\ns = silu a\ng = gelu s\ny = add g a\noutput y \"y\"\n" },
+    { 2, 0, "a = input f32[16,64] \"a\"\ns = neg a\ny = abs s\noutput s \"s\"\noutput y \"y\"\n" },
+    { 1, 0, "a = input f32[16,64] \"a\"\ns = neg a\nt = reshape s shape=[64,16]\nu = permute s axes=[1,0]\ny = sum a axis=1\noutput y \"y\"\n" },
+    { 2, 1024, "a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\ny = softmax t axis=1\noutput y \"y\"\n" },
+    { 1, 0, "a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\ny = neg t\noutput y \"y\"\n" },
 };
 
 static void what_is_fused_is_one_kernel(void **state) {
