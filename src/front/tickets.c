@@ -116,7 +116,9 @@ hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(ticket->plan, &error);
         if (!status) status = hdi_plan_run_once(ticket->plan, timeout_ns, &error);
+        hdi_mutex_lock(&ticket->context->lock); /* those who close devices look at the run's */
         if (!status) hdi_run_open(ticket->plan->loaded, &ticket->run);
+        hdi_mutex_unlock(&ticket->context->lock);
     }
     if (!status && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
     return done(ticket->context, status, &error);

@@ -47,8 +47,8 @@ void hdi_run_open(hdi_loaded *loaded, hdi_run *run) {
     hdi_list_init(&run->link);
     run->failed = HD_OK;
     run->open = loaded->begun < loaded->plan->segment_count;
+    find_last(loaded, run);
     if (run->open) hdi_list_add(&loaded->open_runs, &run->link);
-    else find_last(loaded, run);
 }
 
 /* The run is handed over, or given up. Memory that segments share is in use as long as the last of them on the device runs. */
@@ -66,8 +66,7 @@ static void end_run(hdi_loaded *loaded, hd_status status) {
         hdi_list_remove(&run->link);
         run->open = false;
         run->failed = status;
-        run->count = last.count;
-        memcpy(run->last, last.last, sizeof run->last);
+        for (uint32_t d = 0; d < run->count; d++) run->last[d].ticket = last.last[d].ticket; /* the devices stay the same ones */
     }
 }
 

@@ -93,7 +93,7 @@ typedef struct hdi_last {
 /* What a ticket waits for. */
 typedef struct hdi_run {
     hdi_link  link;   /* in the loaded plan's list while it is open */
-    bool      open;   /* segments of the run are not handed over yet; then `last` says nothing */
+    bool      open;   /* segments of the run are not handed over yet; then only the devices of `last` count */
     hd_status failed; /* why they never will be */
     uint32_t  count;
     hdi_last  last[HDI_MOST_DEVICES];

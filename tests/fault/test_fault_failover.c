@@ -1,4 +1,5 @@
-/* test_fault_failover.c: a device is lost at every driver call in turn, in the middle of a chain of runs with a state. The
+/* test_fault_failover.c: a device is lost at every driver call in turn, in the middle of a chain of runs with a state.
+ * The
  * plan goes on on the CPU, and every output has the bits of an undisturbed run: a loss costs time, not work. */
 #include "device/vulkan/vk.h"
 #include <heddle.h>
@@ -31,7 +32,8 @@ static hd_program *describe(hd_context *context) {
     return p;
 }
 
-static hd_status run_all(hd_context *context, hd_device *device, float out[RUNS][ROWS * WIDTH], uint64_t *out_failovers) {
+static hd_status run_all(hd_context *context, hd_device *device, float out[RUNS][ROWS * WIDTH],
+    uint64_t *out_failovers) {
     float x[ROWS * WIDTH], w[WIDTH * WIDTH];
     const int32_t at = 0;
     hd_plan *plan;
@@ -90,11 +92,88 @@ static void losses_cost_no_work(void **state) {
         moved += failovers;
         if (!happened || (lost_at >= 0 && failovers == 0)) break; /* beyond the last call */
     }
-    print_message("%llu losses moved to the CPU with equal bits, %llu before there was a plan\n", (unsigned long long)moved, (unsigned long long)refused);
+    print_message("%llu losses moved to the CPU with equal bits, %llu before there was a plan\n",
+        (unsigned long long)moved, (unsigned long long)refused);
     assert_true(moved > 10);
 }
 
+/* ---- several devices ---- */
+
+/* A plan over Vulkan and another device loses Vulkan at call `lost_at` (negative: never). */
+static hd_status run_on_two(const char *beside, int lost_at, const char *route, float out[RUNS][ROWS * WIDTH],
+    hd_plan_stats *out_stats, float *out_sum) {
+    hd_context *context;
+    hd_device *first, *second;
+    hd_plan *plan = NULL;
+    float x[ROWS * WIDTH], w[WIDTH * WIDTH];
+    const int32_t at = 0;
+    assert_int_equal(hd_context_create(&(hd_context_desc){ .cache_dir = "", .cpu_threads = 2 }, &context), HD_OK);
+    if (hd_device_open(context, &(hd_device_desc){ .id = "vulkan" }, &first) ||
+        hd_device_open(context, &(hd_device_desc){ .id = beside }, &second)) {
+        print_message("skipped, no Vulkan device: %s\n", hd_context_error(context));
+        hd_context_destroy(context);
+        skip();
+    }
+    for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i % 17) / 8 - 1;
+    for (int i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)(i * 7 % 23) / 16 - 0.5f;
+    hd_program *p = describe(context);
+    const hd_plan_desc desc = { .math = HD_MATH_EXACT, .failover = 1, .beside = &second, .beside_count = 1, .route =
+        route };
+    hd_status status = hd_plan_create(first, p, &desc, &plan);
+    hd_program_destroy(p);
+    calls_left = lost_at;
+    hdvk_fault_set(lose);
+    if (!status) status = hd_plan_write(plan, "w", w, sizeof w);
+    if (!status) status = hd_plan_write(plan, "at", &at, sizeof at);
+    for (int run = 0; run < RUNS && !status; run++) {
+        x[run] += 1;
+        status = hd_plan_write(plan, "x", x, sizeof x);
+        if (!status) status = hd_plan_run(plan, NULL);
+        if (!status) status = hd_plan_read(plan, "y", out[run], sizeof out[run]);
+    }
+    if (!status) status = hd_plan_read(plan, "sum", out_sum, ROWS * WIDTH * sizeof *out_sum);
+    if (plan) hd_plan_get_stats(plan, out_stats);
+    hdvk_fault_set(NULL);
+    if (status) print_message("lost at call %d: %s\n", lost_at, hd_context_error(context));
+    hd_context_destroy(context);
+    return status;
+}
+
+/* The state is on the device that is lost, or on the other one; the plan had several segments, and goes on. */
+static void lose_beside(const char *beside) {
+    static const char *const routes[] = { "matmul=1,rest=0", "matmul=0,rest=1", "matmul=rows:1:1,rest=0" };
+    static float calm[RUNS][ROWS * WIDTH], stormy[RUNS][ROWS * WIDTH], calm_sum[ROWS * WIDTH], sum[ROWS * WIDTH];
+    uint64_t moved = 0;
+    for (size_t r = 0; r < sizeof routes / sizeof *routes; r++) {
+        hd_plan_stats stats = { 0 };
+        assert_int_equal(run_on_two(beside, -1, routes[r], calm, &stats, calm_sum), HD_OK);
+        assert_true(stats.segments > 1 && stats.failovers == 0);
+        for (int lost_at = 0; lost_at < 2000; lost_at++) {
+            assert_int_equal(run_on_two(beside, lost_at, routes[r], stormy, &stats, sum), HD_OK);
+            assert_memory_equal(calm, stormy, sizeof calm);
+            assert_memory_equal(calm_sum, sum, sizeof sum);
+            moved += stats.failovers;
+            if (stats.failovers == 0) break; /* beyond the last call */
+        }
+    }
+    print_message("%llu losses beside %s\n", (unsigned long long)moved, beside);
+    assert_true(moved > 10);
+}
+
+static void one_of_two_is_lost(void **state) {
+    (void)state;
+    lose_beside("cpu");
+}
+
+/* First the one, and then what is the same driver's; the CPU, which the plan did not have, takes over. */
+static void both_are_lost(void **state) {
+    (void)state;
+    lose_beside("vulkan");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(losses_cost_no_work) };
+    const struct CMUnitTest tests[] =
+        { cmocka_unit_test(losses_cost_no_work), cmocka_unit_test(one_of_two_is_lost),
+            cmocka_unit_test(both_are_lost) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
