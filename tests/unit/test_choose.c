@@ -28,7 +28,7 @@ typedef struct setting {
     hd_program     *program;
     uint32_t        devices;
     hdi_caps        caps[MOST_TEST_DEVICES];
-    hdi_tuning      tuning[MOST_TEST_DEVICES];
+    hdi_figures      tuning[MOST_TEST_DEVICES];
     bool            software[MOST_TEST_DEVICES]; /* all of them: one processor, so nothing is done at the same time */
     bool            resident[MOST];
     hdi_choose_wish wish;
@@ -209,7 +209,7 @@ static void try_one(setting *s, uint32_t seed, tally *all) {
         }
         if (!shared && !is_allowed(s, places)) fail_msg("program %u: a placement that is not allowed", seed);
         for (uint32_t d = 0; d < s->devices; d++)
-            if (choice.time.total_ns > choice.alone_ns[d]) fail_msg("program %u: all on %u takes less", seed, d);
+            if (choice.time.total_ns > choice.alone[d].total_ns) fail_msg("program %u: all on %u takes less", seed, d);
         all->least += choice.time.total_ns <= least * 1.0001 + 1;
         all->near += choice.time.total_ns <= least * 1.1 + 1;
         all->split += choice.time.segments > 1;
@@ -429,7 +429,7 @@ static sharing share_softmax(double ns0, double ns1, double link_ns, bool overla
     finish(&s, true);
     s.software[0] = s.software[1] = !overlap;
     hdi_device_choice choice = make(&s);
-    sharing found = { choice.time, fmin(choice.alone_ns[0], choice.alone_ns[1]), 0 };
+    sharing found = { choice.time, fmin(choice.alone[0].total_ns, choice.alone[1].total_ns), 0 };
     if (choice.best.of[1].share) {
         const uint32_t *parts = choice.best.shares[choice.best.of[1].share - 1].parts;
         found.percent = 100 * parts[0] / (parts[0] + parts[1]);

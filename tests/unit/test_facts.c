@@ -179,7 +179,7 @@ static void large_sizes_are_not_free(void **state) {
 }
 
 /* The work as one run. */
-static double alone_ns(const hdi_tuning *t, const hdi_work *work, uint32_t count) {
+static double alone_ns(const hdi_figures *t, const hdi_work *work, uint32_t count) {
     double ns = t->submit.fixed_ns;
     for (uint32_t i = 0; i < count; i++) ns += hdi_cost_work(t, &work[i]);
     return ns;
