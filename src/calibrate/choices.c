@@ -377,7 +377,7 @@ hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc
     if (!status && c->offered.count > 0) {
         const hdi_choice choice = { .of = c->offered.of, .option = id_of(c, option), .gain = (float)gain };
         status = hdi_store_choose(device->facts, choice.of, option ? &choice : NULL, error);
-        atomic_fetch_add(&device->facts_version, 1); /* plans of before may hold another choice */
+        hdi_store_changed(device->facts); /* plans of before may hold another choice */
         hdi_class_text(choice.of, out_choice->work);
         option_text(c, 0, out_choice->standard);
         option_text(c, option, out_choice->chosen);

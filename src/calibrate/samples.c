@@ -76,7 +76,7 @@ hd_status hdi_calibrate_figures(hd_device *device, const hd_sample *samples, siz
     if (!status) status = hdi_fit_device(allocator, read, count, figures, error);
     if (!status) status = hdi_store_keep(device->facts, HD_FACT_FIGURE, error);
     hdi_store_unlock(device->facts);
-    atomic_fetch_add(&device->facts_version, 1);
+    hdi_store_changed(device->facts);
     hdi_free(allocator, read, count * sizeof *read);
     return status;
 }

@@ -198,7 +198,7 @@ hd_status hdi_calibrate_judge(hd_device *device, const hdi_plan *plan, bool *out
     if (!status && !refused && judges_at_once(device)) status = judge_plan(device, plan, &wrong, error);
     hdi_mutex_unlock(&device->calibrating);
     *out_again = wrong || refused;
-    if (*out_again) atomic_fetch_add(&device->facts_version, 1);
+    if (*out_again) hdi_store_changed(device->facts);
     return status;
 }
 
@@ -261,6 +261,6 @@ hd_status hdi_calibrate_verdicts(hd_device *device, hd_fact_fn report, void *use
         status = verify_module(device, variants[i], report, user, error);
     keep(device);
     hdi_mutex_unlock(&device->calibrating);
-    atomic_fetch_add(&device->facts_version, 1); /* plans of before may hold what is wrong */
+    hdi_store_changed(device->facts); /* plans of before may hold what is wrong */
     return status;
 }

@@ -63,7 +63,6 @@ struct hd_device {
     hdi_found           found;
     char                selection[512];
     struct hdi_store   *facts;     /* all that is known of it */
-    _Atomic uint64_t    facts_version; /* another one whenever what is known changes */
     hdi_mutex           calibrating; /* one thread finds something out at a time; taken before all other locks */
     hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */
     hdi_mutex           lock;      /* guards the back end's device and everything below */

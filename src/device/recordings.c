@@ -51,7 +51,8 @@ static hdi_slot_key key_of(const hdi_slot *slot) {
 }
 
 static bool fits(const hdi_command_buffer *buffer, const hdi_submission *submission) {
-    if (buffer->queue != (uint32_t)submission->queue || buffer->key_count != submission->cmds->slot_count) return false;
+    if (buffer->queue != (uint32_t)submission->queue || buffer->timestamps != submission->timestamps) return false;
+    if (buffer->key_count != submission->cmds->slot_count) return false;
     for (uint32_t i = 0; i < buffer->key_count; i++) {
         const hdi_slot_key key = key_of(&submission->slots[i]);
         if (memcmp(&key, &buffer->keys[i], sizeof key) != 0) return false;
@@ -73,6 +74,7 @@ static hd_status encode(hdi_inflight *inflight, const hdi_submission *submission
     for (uint32_t i = 0; i < count && room; i++) buffer->keys[i] = key_of(&submission->slots[i]);
     buffer->key_count = count;
     buffer->queue = submission->queue;
+    buffer->timestamps = submission->timestamps;
     const hd_status status = room ? inflight->functions->encode(inflight->device, submission, buffer, error)
                                   : no_memory(inflight, error);
     if (status) end_buffer(inflight, buffer);

@@ -14,6 +14,7 @@ typedef struct hdi_slot_key {
 struct hdi_command_buffer {
     hdi_used      used;
     uint32_t      queue; /* that they were encoded for */
+    bool          timestamps; /* they note times */
     hdi_slot_key *keys;
     uint32_t      key_count, key_capacity;
 };

@@ -148,6 +148,9 @@ void hdi_store_close(hdi_store *store);
 /* For reading and changing, until it is unlocked: for a moment only. */
 hdi_facts *hdi_store_lock(hdi_store *store);
 void hdi_store_unlock(hdi_store *store);
+/* Another version whenever what is known has changed: plans of before may hold what is wrong or slow. */
+void hdi_store_changed(hdi_store *store);
+uint64_t hdi_store_version(hdi_store *store);
 /* With it locked: puts what is known of these kinds on disk; what another process wrote of others stays. Status: IO. */
 hd_status hdi_store_keep(hdi_store *store, uint32_t kinds, hd_error *error);
 /* Parts of it as values. */

@@ -11,6 +11,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "facts/facts.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -180,6 +181,7 @@ struct hdi_store {
     const hd_allocator *allocator;
     const hdi_log      *log;
     const char         *folder;
+    _Atomic uint64_t    version;
     hdi_facts           facts;
 };
 
@@ -218,8 +220,13 @@ hdi_facts *hdi_store_lock(hdi_store *store) {
 
 void hdi_store_unlock(hdi_store *store) { hdi_mutex_unlock(&store->lock); }
 
+void hdi_store_changed(hdi_store *store) { atomic_fetch_add(&store->version, 1); }
+
+uint64_t hdi_store_version(hdi_store *store) { return atomic_load(&store->version); }
+
 hd_status hdi_store_keep(hdi_store *store, uint32_t kinds, hd_error *error) {
     uint32_t refused;
+    hdi_store_changed(store);
     if (!store->folder) return HD_OK;
     hdi_facts *both = hdi_alloc(store->allocator, sizeof *both);
     if (both) {

@@ -104,7 +104,7 @@ static hd_status forget(hd_device *device, uint32_t kinds, hd_error *error) {
     hdi_facts_forget(hdi_store_lock(device->facts), kinds);
     const hd_status status = hdi_store_keep(device->facts, kinds, error);
     hdi_store_unlock(device->facts);
-    atomic_fetch_add(&device->facts_version, 1);
+    hdi_store_changed(device->facts);
     return status;
 }
 

@@ -113,7 +113,7 @@ static uint64_t key_of(const hd_plan *plan, uint64_t placement_hash) {
 static uint64_t plan_key_of(const hd_plan *plan, uint64_t placement_hash) {
     uint64_t key = key_of(plan, placement_hash);
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        const uint64_t version = atomic_load(&plan->devices[d]->facts_version);
+        const uint64_t version = hdi_store_version(plan->devices[d]->facts);
         key = hdi_hash(key, &version, sizeof version);
     }
     return key;

@@ -10,7 +10,7 @@ sed 's/^name .*/name another machine/' cpu.caps >other.caps
 expect 0 ' because ' "" "$heddle" explain p.hd --caps other.caps
 has_vulkan && expect 0 '^device vulkan' 'warning=' "$heddle" explain p.hd --device vulkan
 if has_vulkan; then
-    expect 0 '^segment 1 on cpu \(beside\): v3 scale$' - "$heddle" explain p.hd --device vulkan --route scale=cpu
+    expect 0 '^segment 1 on cpu: v3 scale$' - "$heddle" explain p.hd --device vulkan --route scale=cpu
     matches out '^  takes v2 f32\[64\] of segment 0: 256 bytes cross$' "what crosses"
     matches out '^device cpu' "both devices"
     expect 0 '^v3 scale \(elementwise word\): on [^ ]+: .* because ' - "$heddle" explain p.hd --device vulkan --route auto

@@ -111,9 +111,9 @@ if has_vulkan; then
     rm y.npy
     expect 0 '^segments +2; ' - $run --in w=w.npy --out y=y.npy --device vulkan --route rest=25%
     python "$check"
-    expect 1 "" 'parse: route: byte 5: here stands .*the device.s share of the rows' $run --in w=w.npy --device vulkan --route add=0%
+    refuse 2 "a share is 1% to 99%" $run --in w=w.npy --device vulkan --route add=0%
     expect 0 '"segments": 2' - $run --in w=w.npy --device vulkan --route v4=gpu,rest=cpu --json
-    expect 0 '^route +predicted .* with inputs and outputs moved; all on the device ' - $run --in w=w.npy --out y=y.npy --device vulkan --route auto --repeat 3
+    expect 0 '^route +predicted .* with inputs and outputs moved; all on the better device ' - $run --in w=w.npy --out y=y.npy --device vulkan --route auto --repeat 3
     python "$check"
     expect 0 '^device +vulkan' - $run --in w=w.npy --device vulkan --route gpu
     expect 0 '^device +cpu' - $run --in w=w.npy --device vulkan --route cpu

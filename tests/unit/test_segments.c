@@ -101,7 +101,7 @@ static void states_stay_on_one_device(void **state) {
                         "segment 0 on A: v4 neg\nsegment 1 on B: v5 abs\n  takes v4 f32[4,2] of segment 0: 32 bytes cross\n"
                         "segment 2 on A: v6 add, v7 write_rows\n  takes v5 f32[4,2] of segment 1: 32 bytes cross\n");
     assert_string_equal(cut_text("heddle 1\nv1 = state f32[4,2] \"s\"\nv2 = input f32[4,2] \"x\"\nv3 = neg v2\nv4 = abs v3\n"
-                                 "v5 = add v1 v4\nv6 = assign v1 v2\noutput v5 \"y\"\n", "abs=beside"),
+                                 "v5 = add v1 v4\nv6 = assign v1 v2\noutput v5 \"y\"\n", "abs=1"),
                         "segment 0 on A: v3 neg\nsegment 1 on B: v4 abs\n  takes v3 f32[4,2] of segment 0: 32 bytes cross\n"
                         "segment 2 on A: v5 add, v6 assign\n  takes v4 f32[4,2] of segment 1: 32 bytes cross\n");
     /* Written twice, with a way around over the other device. */

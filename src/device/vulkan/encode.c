@@ -384,10 +384,12 @@ hd_status hdvk_record(hdi_backend_device *device, const hdi_submission *submissi
     hdvk_command_buffer *buffer = HDI_OBJECT(out_buffer, hdvk_command_buffer, base);
     const hd_status status = hdvk_commands_get(device, submission->queue, &buffer->commands, error);
     if (status != HD_OK) return status;
-    return encode(device, submission, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, buffer->commands, NULL, error);
+    hdvk_timestamps *timestamps = submission->timestamps && device->facts.found.caps.timestamps ? &buffer->timestamps : NULL;
+    return encode(device, submission, VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, buffer->commands, timestamps, error);
 }
 
 void hdvk_record_end(hdi_backend_device *device, hdi_command_buffer *ended) {
     hdvk_command_buffer *buffer = HDI_OBJECT(ended, hdvk_command_buffer, base);
     if (buffer->commands) hdvk_commands_put(device, &buffer->commands->used);
+    HDVK_END(&device->vk, DestroyQueryPool, buffer->timestamps.queries);
 }

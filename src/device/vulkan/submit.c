@@ -196,16 +196,18 @@ static hd_status find_recorded(hdi_backend_device *device, hdi_submission *submi
     bool encoded;
     const hd_status status = hdi_recording_get(&device->inflight, submission, &p->recorded, &encoded, error);
     if (status != HD_OK) return status;
-    p->commands = HDI_OBJECT(p->recorded, hdvk_command_buffer, base)->commands;
+    hdvk_command_buffer *buffer = HDI_OBJECT(p->recorded, hdvk_command_buffer, base);
+    p->commands = buffer->commands;
     submission->recorded_out = encoded ? submission->cmds->cmd_count : 0;
-    return HD_OK;
+    if (!submission->timestamps || !device->facts.found.caps.timestamps) return HD_OK;
+    p->mark_times = &buffer->timestamps; /* a replay notes its times in the place of those before */
+    return hdvk_wait(device, buffer->timestamps.ticket, device->host->wait_ns, error);
 }
 
 /* Finds or encodes everything. What was made on the way to a failure is in the parcel too. */
 static hd_status pack(hdi_backend_device *device, hdi_submission *submission, parcel *p, hd_error *error) {
     const uint32_t queue = submission->queue;
-    const bool replays = submission->recording && !submission->timestamps; /* times would be overwritten by a replay */
-    hd_status status = replays ? find_recorded(device, submission, p, error) : encode_once(device, submission, p, error);
+    hd_status status = submission->recording ? find_recorded(device, submission, p, error) : encode_once(device, submission, p, error);
     if (status == HD_OK && !hdi_list_empty(&device->unzeroed)) {
         status = hdvk_commands_get(device, queue, &p->zeroing, error);
         if (status == HD_OK) status = hdvk_encode_zeroing(device, p->zeroing, error);
@@ -347,6 +349,14 @@ hd_status hdvk_submit(hdi_backend_device *device, hdi_submission *submission, ui
 static const hdvk_timestamps *find_timestamps(const hdi_backend_device *device, uint64_t ticket, bool ends) {
     for (uint32_t i = 0; i < HDVK_TIMESTAMPS && ticket <= device->inflight.done; i++)
         if (device->timestamps[i].ticket == ticket && device->timestamps[i].ends == ends) return &device->timestamps[i];
+    const hdi_link *recordings = &device->inflight.recordings;
+    for (const hdi_link *at = recordings->next; at != recordings && !ends && ticket <= device->inflight.done; at = at->next) {
+        const hdi_link *buffers = &HDI_OBJECT(at, hdi_recording, link)->buffers;
+        for (const hdi_link *of = buffers->next; of != buffers; of = of->next) {
+            const hdvk_command_buffer *buffer = HDI_OBJECT(of, hdvk_command_buffer, base.used.link);
+            if (buffer->timestamps.ticket == ticket) return &buffer->timestamps;
+        }
+    }
     return NULL;
 }
 

@@ -271,12 +271,6 @@ typedef struct hdvk_commands {
     uint32_t         pool_sets, pool_bindings; /* its size */
 } hdvk_commands;
 
-/* The same as part of a recording. */
-typedef struct hdvk_command_buffer {
-    hdi_command_buffer base;
-    hdvk_commands     *commands; /* NULL: encoding failed */
-} hdvk_command_buffer;
-
 /* Where a submission notes its times. */
 typedef struct hdvk_timestamps {
     uint64_t    ticket; /* 0: of no submission yet */
@@ -284,6 +278,13 @@ typedef struct hdvk_timestamps {
     uint32_t    mark_count, capacity;
     VkQueryPool queries;
 } hdvk_timestamps;
+
+/* The same as part of a recording. */
+typedef struct hdvk_command_buffer {
+    hdi_command_buffer base;
+    hdvk_commands     *commands; /* NULL: encoding failed */
+    hdvk_timestamps    timestamps; /* of its last use, where it notes any */
+} hdvk_command_buffer;
 
 /* A submission under way. */
 typedef struct hdvk_job {
