@@ -490,7 +490,7 @@ HD_API hd_status hd_value_describe(const hd_program *program, hd_value value, hd
 
 /** Declares an input. Its bytes come from hd_plan_write and stay until they are written again. */
 HD_API hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
-/** Declares a state: zeros at first, kept on the device from run to run, changed by hd_write_rows. */
+/** Declares a state: zeros at first, kept on the device from run to run, changed by hd_write_rows and hd_assign. */
 HD_API hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape);
 /** Names `value` as an output, to be read with hd_plan_read. */
 HD_API void hd_output(hd_program *program, const char *name, hd_value value);
@@ -592,6 +592,11 @@ HD_API hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_v
  *  of 0..N-1, are left out. The batch form has rows [B,T, ...], position [B] and pages [B,P]; two of its rows must not
  *  go to the same row of a page. R is a power of two, at least 64. */
 HD_API hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value position, hd_value pages);
+
+/** Gives a state a new content: value has the state's type and shape, and may be made from the state's old content. What
+ *  reads the old content reads it before. The result is the state's new value; the old id may not be used by later
+ *  operations. Of several in one program each sees what the one before it has left. */
+HD_API hd_value hd_assign(hd_program *p, hd_value state, hd_value value);
 
 /** Which elements make a pair in rotary embedding. */
 typedef enum hd_rope_pairing { HD_ROPE_HALVES = 0 /* (i, i + n/2): Qwen, NeoX */, HD_ROPE_NEIGHBOURS /* (2i, 2i+1): Llama */ } hd_rope_pairing;

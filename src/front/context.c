@@ -162,7 +162,7 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     context->allocator = allocator;
     hd_status status = resolve(context, desc);
     if (!status) context->host.thread_pool = hdi_thread_pool_new(&context->allocator, context->host.cpu_threads);
-    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle))) status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle) || !hdi_runs_init(&context->runs))) status = HD_STATUS_OUT_OF_HOST_MEMORY;
     if (status) {
         hdi_thread_pool_free(context->host.thread_pool);
         hdi_free(&allocator, context, sizeof *context);
@@ -181,6 +181,7 @@ void hd_context_destroy(hd_context *context) {
     while (!hdi_list_empty(&context->kernels)) hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, link));
     hdi_registry_free(&context->registry);
     hdi_idle_free(&context->idle);
+    hdi_runs_free(&context->runs);
     hdi_mutex_free(&context->lock);
     hdi_thread_pool_free(context->host.thread_pool);
     hd_allocator allocator = context->allocator;

@@ -5,6 +5,7 @@
 
 #include "calibrate/calibrate.h"
 #include "device/device.h"
+#include "facts/runs.h"
 #include "plan/choose.h"
 #include "program/program.h"
 #include "run/run.h"
@@ -19,7 +20,8 @@ struct hd_context {
     uint32_t     verify;        /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
     char         backend[16], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
-    hdi_idle     idle;          /* plans that ended, for the same plan again; with a lock of its own */
+    hdi_runs     runs;          /* what earlier plans took; with a lock of its own, */
+    hdi_idle     idle;          /* and plans that ended, for the same plan again; with a lock of its own */
     hdi_mutex    lock;          /* guards everything below */
     hd_error     error;         /* the first since it was taken */
     char         error_line[1024];
@@ -53,6 +55,7 @@ struct hd_plan {
     hdi_loaded  *alternatives[HDI_MOST_ALTERNATIVES]; /* of a plan that follows the load; else one */
     uint32_t     alternative_count;
     hdi_follow   follow;
+    uint64_t     run_keys[HDI_MOST_ALTERNATIVES]; /* under which the next plan finds what runs of each took; 0: nobody asks */
     hdi_shadow  *shadows;       /* for each port, with fail-over; else NULL */
     hdi_link     streams;       /* of the plan */
     hd_plan_memory memory;

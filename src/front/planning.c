@@ -100,14 +100,21 @@ static hd_status make_judged(const hd_plan *plan, const hd_program *program, con
     }
 }
 
-/* What makes two plans the same one: the program, the wishes, the devices and what is known of them. */
+/* The program, the wishes, the devices and the placement. */
 static uint64_t key_of(const hd_plan *plan, uint64_t placement_hash) {
     const uint64_t wishes[] = { placement_hash, plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes, (uint64_t)(plan->desc.no_fusion != 0), plan->desc.slice_us };
     uint64_t key = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     key = hdi_hash(key, wishes, sizeof wishes);
+    for (uint32_t d = 0; d < plan->device_count; d++) key = hdi_hash(key, &plan->devices[d], sizeof plan->devices[d]);
+    return key;
+}
+
+/* With what is known of the devices: plans of one key are the same plan. */
+static uint64_t plan_key_of(const hd_plan *plan, uint64_t placement_hash) {
+    uint64_t key = key_of(plan, placement_hash);
     for (uint32_t d = 0; d < plan->device_count; d++) {
-        const uint64_t of[] = { (uint64_t)(uintptr_t)plan->devices[d], atomic_load(&plan->devices[d]->facts_version) };
-        key = hdi_hash(key, of, sizeof of);
+        const uint64_t version = atomic_load(&plan->devices[d]->facts_version);
+        key = hdi_hash(key, &version, sizeof version);
     }
     return key;
 }
@@ -126,7 +133,7 @@ static void count_request(const hd_plan *plan, bool hit) {
 static hd_status load(hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f, hdi_loaded **out, hd_error *error) {
     hdi_whole *made = NULL;
     const uint64_t placed = hdi_placement_hash(HDI_HASH_START, placement);
-    hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, key_of(plan, placed));
+    hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, plan_key_of(plan, placed));
     count_request(plan, loaded != NULL);
     hd_status status = HD_OK;
     if (loaded) {
@@ -135,7 +142,7 @@ static hd_status load(hd_plan *plan, const hd_program *program, const hdi_placem
     } else {
         status = make_judged(plan, program, placement, f, &made, error);
         if (!status) status = hdi_loaded_make(made, plan->devices, &plan->context->allocator, &loaded, error);
-        if (!status) loaded->key = key_of(plan, placed); /* judging may have taught something */
+        if (!status) loaded->key = plan_key_of(plan, placed); /* judging may have taught something */
     }
     if (status) return status;
     loaded->timestamps = plan->desc.timestamps != 0;
@@ -151,54 +158,93 @@ static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
     for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
 }
 
-/* One more finished plan that a plan which follows the load may run. */
-static hd_status add_alternative(hd_plan *plan, const hd_program *program, const hdi_placement *placement, double predicted_ns, facts *f, hd_error *error) {
+/* One more finished plan of which one runs; its run is known, or predicted, to take so long. */
+static hd_status add_alternative(hd_plan *plan, const hd_program *program, const hdi_placement *placement, double run_ns, facts *f, hd_error *error) {
     hdi_loaded *loaded = NULL;
     const hd_status status = load(plan, program, placement, f, &loaded, error);
     if (status) return status;
-    plan->follow.run_ns[plan->alternative_count] = predicted_ns;
+    plan->follow.run_ns[plan->alternative_count] = run_ns;
     plan->alternatives[plan->alternative_count++] = loaded;
     add_memory(&plan->memory, &loaded->plan->memory);
     return HD_OK;
 }
 
-static bool is_alone(const hdi_placement *placement, uint32_t device) {
-    bool alone = true;
-    for (uint32_t i = 0; i < placement->node_count; i++) alone = alone && placement->of[i].share == 0 && placement->of[i].device == device;
-    return alone;
+/* ---- route "auto" ---- */
+
+/* A placement that may be chosen. */
+typedef struct candidate {
+    hdi_placement placement;
+    uint64_t key;      /* under which earlier plans left what their runs took */
+    double   run_ns;   /* known from them, or predicted */
+    double   total_ns; /* with inputs written and outputs read */
+} candidate;
+
+typedef struct candidates {
+    candidate of[HDI_MOST_ALTERNATIVES];
+    uint32_t  count;
+} candidates;
+
+/* Once each; not those that cannot be. */
+static hd_status add_candidate(const hd_plan *plan, candidates *all, const hdi_placement *placement, const hdi_placement_time *time, hd_error *error) {
+    const uint64_t key = key_of(plan, hdi_placement_hash(HDI_HASH_START, placement));
+    bool there = time->total_ns == HUGE_VAL || all->count == HDI_MOST_ALTERNATIVES;
+    for (uint32_t i = 0; i < all->count; i++) there = there || all->of[i].key == key;
+    if (there) return HD_OK;
+    const double known_ns = hdi_runs_known(&plan->context->runs, key), run_ns = known_ns > 0 ? known_ns : time->total_ns - time->ports_ns;
+    candidate *one = &all->of[all->count++];
+    *one = (candidate){ .key = key, .run_ns = run_ns, .total_ns = run_ns + time->ports_ns };
+    return hdi_placement_copy(placement, &one->placement, error);
 }
 
-/* All on each device that computes all, and the best of what several compute together. The one that was chosen comes first. */
-static hd_status add_others(hd_plan *plan, const hd_program *program, const hdi_device_choice *choice, facts *f, hd_error *error) {
+/* What was predicted to be best, the best of those in which several devices compute, and all on each device; the one that
+ * is known or predicted to take the least time comes first. */
+static hd_status find_candidates(const hd_plan *plan, const hd_program *program, const hdi_device_choice *choice, candidates *all, hd_error *error) {
     hdi_placement alone = { 0 };
-    hd_status status = hdi_placement_new(program, plan->device_count, &alone, error);
+    hd_status status = add_candidate(plan, all, &choice->best, &choice->time, error);
+    if (!status) status = add_candidate(plan, all, &choice->mixed, &choice->mixed_time, error);
+    if (!status) status = hdi_placement_new(program, plan->device_count, &alone, error);
     for (uint32_t d = 0; d < plan->device_count && !status; d++) {
-        if (choice->alone_ns[d] == HUGE_VAL || is_alone(&choice->best, d)) continue;
         for (uint32_t i = 0; i < program->node_count; i++) alone.of[i] = (hdi_place){ .device = d };
-        status = add_alternative(plan, program, &alone, choice->alone_ns[d], f, error);
+        status = add_candidate(plan, all, &alone, &choice->alone[d], error);
     }
-    const bool mixed = choice->mixed_time.total_ns < HUGE_VAL && hdi_placement_hash(0, &choice->mixed) != hdi_placement_hash(0, &choice->best);
-    if (!status && mixed) status = add_alternative(plan, program, &choice->mixed, choice->mixed_time.total_ns, f, error);
     hdi_placement_free(&alone);
+    for (uint32_t i = 1; i < all->count && !status; i++)
+        if (all->of[i].total_ns < all->of[0].total_ns) {
+            const candidate first = all->of[0];
+            all->of[0] = all->of[i];
+            all->of[i] = first;
+        }
     return status;
+}
+
+/* What is told of the choice is the plan's. */
+static hd_status take_choice(hd_plan *plan, hdi_device_choice *choice, const candidates *all, hd_error *error) {
+    double alone = HUGE_VAL;
+    for (uint32_t d = 0; d < plan->device_count; d++) alone = HDI_MIN(alone, choice->alone[d].total_ns);
+    plan->stats.predicted_ns = whole_ns(choice->time.total_ns);
+    plan->stats.predicted_alone_ns = alone < HUGE_VAL ? whole_ns(alone) : 0;
+    if (hdi_placement_hash(0, &all->of[0].placement) != hdi_placement_hash(0, &choice->best))
+        hdi_text_add(&choice->text, "runs of earlier plans say otherwise: the placement below takes %.1f us\n", all->of[0].total_ns / 1000);
+    hdi_text_free(&plan->route_text);
+    plan->route_text = choice->text;
+    choice->text = (hdi_text){ .allocator = &plan->context->allocator };
+    return plan->route_text.failed ? no_memory(error) : HD_OK;
 }
 
 static hd_status make_chosen(hd_plan *plan, const hd_program *program, facts *f, hd_error *error) {
     hdi_device_choice choice = { 0 };
+    candidates *all = hdi_alloc(&plan->context->allocator, sizeof *all);
+    if (!all) return no_memory(error);
     look(plan, f);
     hd_status status = choose(plan, program, f, &choice, error);
-    if (!status) {
-        double alone = HUGE_VAL;
-        for (uint32_t d = 0; d < plan->device_count; d++) alone = HDI_MIN(alone, choice.alone_ns[d]);
-        plan->stats.predicted_ns = whole_ns(choice.time.total_ns);
-        plan->stats.predicted_alone_ns = alone < HUGE_VAL ? whole_ns(alone) : 0;
-        hdi_text_free(&plan->route_text);
-        plan->route_text = choice.text;
-        choice.text = (hdi_text){ .allocator = &plan->context->allocator };
-        if (plan->route_text.failed) status = no_memory(error);
+    if (!status) status = find_candidates(plan, program, &choice, all, error);
+    if (!status) status = take_choice(plan, &choice, all, error);
+    for (uint32_t i = 0; i < all->count && !status && (i == 0 || plan->desc.follow); i++) {
+        status = add_alternative(plan, program, &all->of[i].placement, all->of[i].run_ns, f, error);
+        plan->run_keys[i] = all->of[i].key;
     }
-    if (!status) status = add_alternative(plan, program, &choice.best, choice.time.total_ns, f, error);
-    if (!status && plan->desc.follow) status = add_others(plan, program, &choice, f, error);
+    for (uint32_t i = 0; i < all->count; i++) hdi_placement_free(&all->of[i].placement);
+    hdi_free(&plan->context->allocator, all, sizeof *all);
     hdi_device_choice_free(&choice);
     return status;
 }
@@ -224,6 +270,7 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *
     const hdi_loaded *const before = plan->loaded; /* after a loss: it is the caller's to end */
     plan->alternative_count = 0;
     plan->memory = (hd_plan_memory){ 0 };
+    memset(plan->run_keys, 0, sizeof plan->run_keys);
     const hd_status status = is_auto(plan) ? make_chosen(plan, program, f, error) : make_by_words(plan, program, f, error);
     hdi_free(&plan->context->allocator, f, sizeof *f);
     if (status && before) { /* it stays what it was */

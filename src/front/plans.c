@@ -17,8 +17,12 @@ static void wish(hd_plan *plan, hd_device *device, const hd_plan_desc *desc) {
     hdi_list_init(&plan->streams);
 }
 
+enum { TELLING_RUNS = 8 }; /* what fewer runs took says little */
+
 static void free_plan(hd_plan *plan, bool reusable) {
     const hd_allocator *allocator = &plan->context->allocator;
+    for (uint32_t i = 0; i < plan->alternative_count; i++)
+        if (plan->run_keys[i] && plan->follow.runs[i] >= TELLING_RUNS) hdi_runs_note(&plan->context->runs, plan->run_keys[i], plan->follow.run_ns[i]);
     for (uint32_t p = 0; plan->shadows && p < plan->loaded->plan->port_count; p++)
         hdi_free(allocator, plan->shadows[p].bytes, (size_t)plan->loaded->plan->ports[p].bytes);
     if (plan->shadows) hdi_free(allocator, plan->shadows, plan->loaded->plan->port_count * sizeof *plan->shadows);

@@ -21,12 +21,12 @@ static void follow(hd_plan *plan, uint64_t took_ns) {
 }
 
 static hd_status run(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
-    const bool follows = plan->alternative_count > 1;
-    const uint64_t began_ns = follows ? hdi_now_ns() : 0;
+    const bool timed = plan->run_keys[0] != 0;
+    const uint64_t began_ns = timed ? hdi_now_ns() : 0;
     hd_status status = hdi_drive_start(plan->loaded, error);
     if (!status) status = hdi_drive_wait(plan->loaded, timeout_ns, error);
     plan->outputs = NULL;
-    if (!status && follows) follow(plan, hdi_now_ns() - began_ns);
+    if (!status && timed) follow(plan, hdi_now_ns() - began_ns);
     for (uint32_t p = 0; p < plan->loaded->plan->port_count && !status && plan->shadows; p++) /* what a later move needs */
         if (plan->loaded->ports[p].kind == HD_PORT_STATE) status = hdi_plan_keep(plan, &plan->loaded->ports[p], NULL, error);
     return status;

@@ -351,7 +351,7 @@ static const char *because(const hdi_timing *t, const hdi_device_choice *choice,
     for (uint32_t d = 0; d < devices; d++) {
         others += d != place && !hdi_timing_cost(t, i, d)->cannot;
         faster += hdi_timing_cost(t, i, d)->ns < cost->ns;
-        possible += d != place && choice->alone_ns[d] < HUGE_VAL;
+        possible += d != place && choice->alone[d].total_ns < HUGE_VAL;
     }
     if (others == 0) return "only this device computes it";
     if (cost->kernel != i + 1) return "it is a part of another operation's kernel";
@@ -387,7 +387,7 @@ static hd_status tell(const choosing *c) {
     print_time(out, choice->time.total_ns);
     for (uint32_t d = 0; d < c->devices; d++) {
         hdi_text_add(out, ", all on %s", c->t->wish->whole.ids[d]);
-        if (choice->alone_ns[d] < HUGE_VAL) print_time(out, choice->alone_ns[d]);
+        if (choice->alone[d].total_ns < HUGE_VAL) print_time(out, choice->alone[d].total_ns);
         else hdi_text_add(out, " not possible");
     }
     hdi_text_add(out, "; %u segments, transfers", choice->time.segments);
@@ -412,9 +412,9 @@ static hd_status search(choosing *c) {
     for (uint32_t d = 0; d < c->devices; d++) {
         all_on(c, &c->looked, d);
         const bool possible = is_possible(c, &c->looked);
-        choice->alone_ns[d] = possible ? hdi_timing_of(c->t, &c->looked).total_ns : HUGE_VAL;
+        choice->alone[d] = possible ? hdi_timing_of(c->t, &c->looked) : (hdi_placement_time){ .total_ns = HUGE_VAL };
         all_possible = all_possible && possible;
-        if (choice->alone_ns[d] < choice->alone_ns[alone]) alone = d;
+        if (choice->alone[d].total_ns < choice->alone[alone].total_ns) alone = d;
         look(c, &least_ns);
     }
     hd_status status = cut_pairs(c);

@@ -34,6 +34,7 @@ typedef struct hdi_choose_wish {
 /* The time of a placement, and what it is made of; `total_ns` is less than the sum where devices overlap. */
 typedef struct hdi_placement_time {
     double   nodes_ns[HDI_MOST_DEVICES], submits_ns[HDI_MOST_DEVICES], transfers_ns, total_ns;
+    double   ports_ns; /* of the transfers: inputs that are written and outputs that are read, so not of a run itself */
     uint32_t segments;
 } hdi_placement_time;
 
@@ -88,7 +89,7 @@ typedef struct hdi_device_choice {
     hdi_placement_time time;
     hdi_placement      mixed;      /* the fastest of those in which several devices compute, */
     hdi_placement_time mixed_time; /* its total_ns is HUGE_VAL where there is none */
-    double             alone_ns[HDI_MOST_DEVICES]; /* all on one device; HUGE_VAL: it does not compute all */
+    hdi_placement_time alone[HDI_MOST_DEVICES]; /* all on one device; its total_ns is HUGE_VAL: it does not compute all */
     hdi_text           text;       /* what was chosen, and why */
 } hdi_device_choice;
 /* Finds a placement: minimum cuts between two devices, or all on one, or strands dealt out and moved one by one while

@@ -503,6 +503,24 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
 }
 
+/* A copy into the state's storage; by way of another one where the value is a view of the state itself. */
+static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
+    const hdi_tensor to = f->values[node->operands[0]].view;
+    hd_status status = settle(f, node->operands[1]);
+    hdi_tensor from = f->values[node->operands[1]].view;
+    if (!status && from.storage == to.storage) {
+        hdi_tensor copy;
+        status = new_tensor(f, from.dtype, from.shape, &copy);
+        hdi_task task = copy_task(&from, &copy, id);
+        if (!status) status = hdi_task_emit(f->plan, f->program, &task, f->error);
+        from = copy;
+    }
+    if (!status) status = save_old_rows(f, node->operands[0], id);
+    hdi_task task = copy_task(&from, &to, id);
+    f->values[id].view = to;
+    return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
+}
+
 /* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a write_rows. */
 static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rope = f->values[id].rope, norm = f->values[rope].norm;
@@ -603,6 +621,7 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     case HDI_OP_CONCAT: return fuse_concat(f, node, id);
     case HDI_OP_PAD: return fuse_pad(f, node, id);
     case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);
+    case HDI_OP_ASSIGN: return fuse_assign(f, node, id);
     default: break;
     }
     hdi_step step;

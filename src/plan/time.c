@@ -158,6 +158,7 @@ hdi_placement_time hdi_timing_of(const hdi_timing *timing, const hdi_placement *
     for (uint32_t d = 0; d < placement->device_count; d++) one_by_one += time.nodes_ns[d] + time.submits_ns[d];
     one_by_one += crossings_ns;
     const double overlapped = seen && time.segments <= MOST_OVERLAPPED ? overlapped_ns(&t, placement, time.segments) : one_by_one;
-    time.total_ns = HDI_MIN(one_by_one, overlapped) + time.transfers_ns - crossings_ns;
+    time.ports_ns = time.transfers_ns - crossings_ns;
+    time.total_ns = HDI_MIN(one_by_one, overlapped) + time.ports_ns;
     return time;
 }

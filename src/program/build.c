@@ -78,6 +78,14 @@ static bool add_port(hd_program *program, hd_port port) {
 
 /* ---- nodes ---- */
 
+/* Why a state's value is of no more use: the operation that wrote the state. */
+static const char *writer_of(const hd_program *program, hd_value state) {
+    for (uint32_t i = state; i < program->node_count; i++)
+        if (hdi_op_writes_state(program->nodes[i].op) && program->nodes[i].operands[0] == state)
+            return hdi_op_get(program->nodes[i].op).name;
+    return "?";
+}
+
 static hd_status check_operands(const hd_program *program, hdi_op op, const hd_value *operands, uint32_t count, hd_error *error) {
     hdi_op_facts facts = hdi_op_get(op);
     if (!facts.name) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%d is no operation", (int)op);
@@ -94,8 +102,9 @@ static hd_status check_operands(const hd_program *program, hdi_op op, const hd_v
             return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "%s: operand %u is value %u, the program has 1 to %u", facts.name,
                             i + 1, operands[i], program->node_count);
         if (node->overwritten)
-            return hdi_fail(error, HD_STATUS_WRONG_STATE, "%s: operand %u is value %u, which write_rows has overwritten: use "
-                            "the result of write_rows", facts.name, i + 1, operands[i]);
+            return hdi_fail(error, HD_STATUS_WRONG_STATE, "%s: operand %u is value %u, which %s has overwritten: use the "
+                            "result of %s", facts.name, i + 1, operands[i], writer_of(program, operands[i]),
+                            writer_of(program, operands[i]));
     }
     if (program->node_count == MAX_NODES)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: a program has at most %u operations", facts.name, MAX_NODES);
@@ -176,7 +185,8 @@ hd_status hdi_program_try_output(hd_program *program, const char *name, hd_value
         return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "output: \"%s\" is value %u, the program has 1 to %u", name, value,
                         program->node_count);
     if (node->overwritten)
-        return hdi_fail(error, HD_STATUS_WRONG_STATE, "output: \"%s\" is value %u, which write_rows has overwritten", name, value);
+        return hdi_fail(error, HD_STATUS_WRONG_STATE, "output: \"%s\" is value %u, which %s has overwritten", name, value,
+                        writer_of(program, value));
     if (hdi_dtype_is_quantised(node->dtype))
         return hdi_fail(error, HD_STATUS_TYPE, "output: \"%s\" is %s: cast it to f32", name, hd_dtype_name(node->dtype));
     if (program->output_count == MAX_NODES)

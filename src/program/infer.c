@@ -424,19 +424,27 @@ static hd_status write_pages(inference *in) {
     return status ? status : same_as_x(in);
 }
 
-static hd_status write_rows(inference *in) {
+/* Operand 1 is a state that may be written, and nothing else that is read is the same value. */
+static hd_status writes_state(const inference *in) {
     const hdi_node *state = in->x[0];
     const hd_value *operands = in->node->operands;
-    const bool rounds = in->x[1]->dtype == HD_F32 && (state->dtype == HD_F16 || state->dtype == HD_BF16);
-    hd_status status = takes(in, 2, I32);
-    if (!status && !rounds) status = same_type(in, 0, 1);
-    if (status) return status;
-    if (state->op != HDI_OP_STATE && state->op != HDI_OP_WRITE_ROWS)
+    if (!hdi_op_shows_state(state->op))
         return fail(in, HD_STATUS_INVALID_ARGUMENT, "operand 1 is the result of %s, it must be a state", hdi_op_get(state->op).name);
     if (state->is_output)
         return fail(in, HD_STATUS_WRONG_STATE, "value %u is an output and may not be overwritten: copy it first", operands[0]);
-    if (operands[1] == operands[0] || operands[2] == operands[0] || (in->x[3] && operands[3] == operands[0]))
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "value %u would be read while it is overwritten: copy it first", operands[0]);
+    for (uint32_t i = 1; i < in->node->operand_count; i++)
+        if (operands[i] == operands[0])
+            return fail(in, HD_STATUS_INVALID_ARGUMENT, "value %u would be read while it is overwritten: copy it first", operands[0]);
+    return HD_OK;
+}
+
+static hd_status write_rows(inference *in) {
+    const hdi_node *state = in->x[0];
+    const bool rounds = in->x[1]->dtype == HD_F32 && (state->dtype == HD_F16 || state->dtype == HD_BF16);
+    hd_status status = takes(in, 2, I32);
+    if (!status && !rounds) status = same_type(in, 0, 1);
+    if (!status) status = writes_state(in);
+    if (status) return status;
     if (in->x[3]) return write_pages(in);
     status = has_rank(in, 0, 1, HD_MAX_RANK);
     if (status) return status;
@@ -445,6 +453,13 @@ static hd_status write_rows(inference *in) {
     if (rows.rank > batched) fitting.dims[batched] = rows.dims[batched];
     status = has_shape(in, 1, "rows", fitting);
     if (!status) status = has_shape(in, 2, "position", HD_SHAPE(batched ? state->shape.dims[0] : 1));
+    return status ? status : same_as_x(in);
+}
+
+static hd_status assign(inference *in) {
+    hd_status status = same_type(in, 0, 1);
+    if (!status) status = writes_state(in);
+    if (!status) status = has_shape(in, 1, "the value", in->x[0]->shape);
     return status ? status : same_as_x(in);
 }
 

@@ -111,7 +111,7 @@ typedef struct hdi_node {
     const hd_value *operands; /* in the arena; absent ones are 0, and zeros follow up to the operation's most, or 5 */
     hdi_attrs attrs;
     const char *name; /* of an input or state, else NULL */
-    bool      overwritten; /* a state's value that a later write_rows replaced: may not be used any more */
+    bool      overwritten; /* a state's value that a later operation replaced: may not be used any more */
     bool      is_output;   /* named by hd_output: may not be overwritten any more */
     hd_value  whole;       /* in a segment: its value in the program that was cut (segments.h); else 0 */
     hdi_origin origin;     /* in a segment, and in a program that was split: what the caller knows of it */

@@ -80,8 +80,8 @@ static void work_lookup(counting *c) {
     c->work.bytes = plus(plus(bytes_of(c, 1), hdi_node_bytes(c->node)), found);
 }
 
-/* Of the state only the rows that are written. */
-static void work_rows(counting *c) {
+/* Of the state only what is written: as many elements as operand 2 has. */
+static void work_written(counting *c) {
     c->work.kind = HDI_KIND_TABLE;
     c->work.flops = 0;
     c->work.bytes = plus(plus(bytes_of(c, 2), bytes_of(c, 3)),

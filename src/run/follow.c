@@ -31,7 +31,6 @@ static void end_look(hdi_follow *f, uint64_t now_ns) {
 
 uint32_t hdi_follow_next(hdi_follow *f, uint64_t took_ns, uint64_t now_ns) {
     const double took = (double)took_ns;
-    if (f->count < 2) return f->at;
     if (f->looking > 0) {
         f->look_took_ns += took_ns;
         if (f->least_ns[f->at] == 0 || took < f->least_ns[f->at]) f->least_ns[f->at] = took;
@@ -41,8 +40,10 @@ uint32_t hdi_follow_next(hdi_follow *f, uint64_t took_ns, uint64_t now_ns) {
         }
         return f->at;
     }
+    f->run_ns[f->at] = f->runs[f->at] == 0 ? took : f->run_ns[f->at] + (took - f->run_ns[f->at]) * WEIGHT;
+    f->runs[f->at]++;
+    if (f->count < 2) return f->at;
     if (f->looked_ns == 0) f->looked_ns = now_ns;
-    f->run_ns[f->at] += (took - f->run_ns[f->at]) * WEIGHT;
     const uint32_t best = fastest(f);
     f->slower = took > SLOWER * f->run_ns[best] && best != f->at ? f->slower + 1 : 0;
     if (f->slower >= RUNS) {

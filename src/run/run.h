@@ -186,7 +186,8 @@ typedef struct hdi_follow {
     uint32_t slower;     /* runs in a row that took clearly longer than another alternative is known to take */
     uint64_t looked_ns;  /* when the last look ended, */
     uint64_t look_took_ns; /* and what it took */
-    double   run_ns[HDI_MOST_ALTERNATIVES]; /* measured, or at first predicted */
+    uint64_t runs[HDI_MOST_ALTERNATIVES];   /* that were measured there */
+    double   run_ns[HDI_MOST_ALTERNATIVES]; /* what they take; at first as predicted */
     double   least_ns[HDI_MOST_ALTERNATIVES]; /* of the runs of a look */
 } hdi_follow;
 /* A run took so long, and it is now so late; returns the alternative for the next run. */

@@ -485,6 +485,9 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
         if (operands[3]) write_pages(operands, out);
         else write_rows(operands, out);
         return;
+    case HDI_OP_ASSIGN:
+        for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) copy_element(out, i, operands[1], i);
+        return;
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
     case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: oracle_reduce(node, operands, out); break;
     case HDI_OP_TOP_K: oracle_top_k(operands, out); break;

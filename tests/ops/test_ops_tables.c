@@ -73,6 +73,35 @@ static void writes(void) {
     }
 }
 
+/* A state's new content from elsewhere, from its own old one by way of an operation or a view, and twice in a program; what
+ * read the old content still has it. */
+static void assigns(void) {
+    for (uint32_t t = 0; t < HDI_COUNT(plain); t++) {
+        ops_begin(hd_dtype_name(plain[t]), OPS_UNFUSED);
+        hd_program *p = ops_program();
+        for (uint32_t k = 0; k < 8; k++) {
+            const int64_t n = 1 + ops_random(70);
+            const hd_shape shape = k == 0 ? (hd_shape){ 0, { 0 } } : k == 1 ? HD_SHAPE(n) : k == 2 ? HD_SHAPE(16, 64) : HD_SHAPE(k, 3, n);
+            ops_case(hd_assign(p, ops_state(plain[t], shape, OPS_WIDE), ops_input(plain[t], shape, OPS_WIDE)));
+        }
+        const uint32_t swapped[] = { 1, 0 };
+        const hd_value state = ops_state(plain[t], HD_SHAPE(7, 7), OPS_UNIT), x = ops_input(plain[t], HD_SHAPE(7, 7), OPS_UNIT);
+        const hd_value old = hd_slice(p, state, (int64_t[]){ 1, 0 }, (int64_t[]){ 6, 4 }, 2);
+        const hd_value turned = hd_assign(p, state, hd_permute(p, state, swapped, 2)), middle = hd_copy(p, turned);
+        const hd_value where = hd_where(p, hd_less(p, turned, x), turned, x);
+        const hd_value last = hd_assign(p, turned, where);
+        ops_case_of(HDI_OP_ASSIGN, hd_assign(p, ops_state(plain[t], HD_SHAPE(5, 4), OPS_UNIT), old));
+        ops_case_of(HDI_OP_ASSIGN, old);
+        ops_case_of(HDI_OP_ASSIGN, middle);
+        ops_case_of(HDI_OP_ASSIGN, last);
+        if (plain[t] != HD_U8) { /* a running sum */
+            const hd_value sum = ops_state(plain[t], HD_SHAPE(33), OPS_UNIT);
+            ops_case(hd_assign(p, sum, hd_add(p, sum, ops_input(plain[t], HD_SHAPE(33), OPS_UNIT))));
+        }
+        ops_end();
+    }
+}
+
 /* A table of pages [P] or [B,P] of a pool of N, none twice. Hostile: some numbers are of no page. */
 static hd_value page_table(int64_t B, int64_t P, int64_t N, bool batched, bool hostile) {
     int32_t numbers[64], table[64];
@@ -196,6 +225,6 @@ static void attentions(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter_add", scatters }, { "write_rows", writes }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter_add", scatters }, { "write_rows", writes }, { "assign", assigns }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

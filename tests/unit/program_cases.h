@@ -89,6 +89,7 @@ static inline void test_every_op(hd_program *p) {
     v = hd_scatter_add(p, v, i, x);
     cache = hd_write_rows(p, cache, v, one);
     cache = hd_write_rows(p, cache, x, one);
+    cache = hd_assign(p, cache, hd_scale(p, cache, 0.5f, 1));
     const float factors[] = { 1, 2, 0.3f };
     heads = hd_rope(p, heads, i, &(hd_rope_desc){ .theta = 500000, .dims = 6, .pairing = HD_ROPE_NEIGHBOURS, .factors = factors });
     heads = hd_rope(p, heads, i, NULL);
