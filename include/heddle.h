@@ -798,6 +798,10 @@ typedef struct hd_plan_memory {
 } hd_plan_memory;
 /** The memory that hd_plan_create would take, without taking it. Statuses as hd_plan_create. */
 HD_API hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory);
+/** The same of each device by itself. @param out_memories one for each of the plan's devices, device 0 first:
+ *  desc->beside_count + 1 of them. Statuses as hd_plan_create. */
+HD_API hd_status hd_plan_estimate_each(hd_device *device, const hd_program *program, const hd_plan_desc *desc,
+                                       hd_plan_memory *out_memories);
 /** The memory the plan takes. */
 HD_API hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory);
 

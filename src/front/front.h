@@ -105,7 +105,7 @@ void hdi_front_rank(hd_context *context);
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 /* Where a program's operations go, and the plan for that; what it chose is told in `out_text` (NULL: nobody asks). */
 hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *error);
-hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_error *error);
+hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each, hd_error *error);
 /* Statuses of the wishes themselves. */
 hd_status hdi_planning_check(const hd_plan *plan, hd_error *error);
 /* ---- plans.c ---- */

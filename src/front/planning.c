@@ -286,7 +286,8 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *
     return HD_OK;
 }
 
-hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_error *error) {
+hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
+                                hd_error *error) {
     facts *f = hdi_alloc(&plan->context->allocator, sizeof *f);
     hdi_device_choice choice = { 0 };
     hdi_placement placement = { 0 };
@@ -295,7 +296,8 @@ hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_pla
     look(plan, f);
     hd_status status = is_auto(plan) ? choose(plan, program, f, &choice, error) : place_by_words(plan, program, f, &placement, error);
     if (!status) status = make_whole(plan, program, is_auto(plan) ? &choice.best : &placement, f, &made, error);
-    if (!status) *out_memory = made->memory;
+    if (!status && out_memory) *out_memory = made->memory;
+    if (!status && out_each) memcpy(out_each, made->on, plan->device_count * sizeof *out_each);
     hdi_whole_free(made);
     hdi_placement_free(&placement);
     hdi_device_choice_free(&choice);

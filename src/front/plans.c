@@ -103,17 +103,26 @@ void hd_plan_destroy(hd_plan *plan) {
     hdi_plan_end(plan);
 }
 
-hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory) {
+static hd_status estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory,
+                          hd_plan_memory *out_each) {
     const hd_plan_desc defaults = { 0 };
-    if (!device || !program || !out_memory) return HD_STATUS_NULL_POINTER;
+    if (!device || !program || (!out_memory && !out_each)) return HD_STATUS_NULL_POINTER;
     hd_plan plan = { 0 };
     hd_error error = { 0 };
     wish(&plan, device, desc ? desc : &defaults);
     hd_status status = hdi_program_check(program, &error);
     if (!status) status = hdi_planning_check(&plan, &error);
-    if (!status) status = hdi_planning_estimate(&plan, program, out_memory, &error);
+    if (!status) status = hdi_planning_estimate(&plan, program, out_memory, out_each, &error);
     hdi_text_free(&plan.route_text);
     return done(device->context, status, &error);
+}
+
+hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory) {
+    return estimate(device, program, desc, out_memory, NULL);
+}
+
+hd_status hd_plan_estimate_each(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memories) {
+    return estimate(device, program, desc, NULL, out_memories);
 }
 
 /* ---- what is known of a plan ---- */

@@ -21,7 +21,16 @@ typedef struct hdl_part {
     uint32_t first_layer, layer_count;
     bool     embeds, heads;     /* the embedding before, the logits after */
     bool     nameless;          /* one layer that stands for all like it: its weights and cache have no number */
+    uint32_t cpu_layers;        /* the first ones that run on the CPU beside the device, and the embedding with them */
 } hdl_part;
+/* What of it is on the CPU, and what is on the device. */
+static inline hdl_part hdl_part_on_cpu(hdl_part part) {
+    return (hdl_part){ .first_layer = part.first_layer, .layer_count = part.cpu_layers, .embeds = part.embeds };
+}
+static inline hdl_part hdl_part_on_device(hdl_part part) {
+    return (hdl_part){ part.first_layer + part.cpu_layers, part.layer_count - part.cpu_layers, part.embeds && part.cpu_layers == 0,
+                       part.heads, part.nameless, 0 };
+}
 enum { HDL_CANDIDATES = 128 };
 typedef struct hdl_size {
     uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */
@@ -40,8 +49,15 @@ bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b);
 /* Is the weight number `index` needed by the part? */
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index);
 
-/* The program; failures wait on the model's context. Yours; hd_program_destroy. */
-hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hd_program **out_program);
+/* A program and where it runs: on its device, or by `route` on the CPU too. */
+typedef struct hdl_placed {
+    hd_program *program; /* yours; hd_program_destroy */
+    char        route[32]; /* of hd_plan_desc, where the CPU is device 1; "" where no layer is on the CPU */
+} hdl_placed;
+/* Failures wait on the model's context. */
+hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hdl_placed *out);
+/* Wishes for its plan; `cpu` is read where a layer is on it. */
+hd_plan_desc hdl_placed_wish(const hdl_placed *placed, hd_device *const *cpu, hd_math math);
 /* The name of a layer's cache, "keys.3" or, without a number, "keys". */
 enum { HDL_CACHE_NAME = 32 };
 void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]);

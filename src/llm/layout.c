@@ -32,50 +32,68 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
 
 /* ---- bytes ---- */
 
-/* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
-static hd_status plan_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part,
-                            hdl_size size, uint64_t *inout_bytes) {
+/* Where a part of the model is: on the device, and its first layers on the CPU. */
+typedef struct where {
+    const hd_model   *model;
+    const hdl_layout *layout;
+    hd_device        *device, *cpu;
+    hdl_part          part;
+} where;
+enum { DEVICE, CPU, BOTH };
+
+/* Inputs that are written for each run: positions, tokens, past, last, and what another stage hands over. */
+static uint64_t input_bytes(const where *w, hdl_part part, hdl_size size) {
     const uint64_t rows = (uint64_t)size.sequences * size.tokens;
-    hd_program *program;
-    hd_plan_memory memory;
-    hd_status status = hdl_graph_build(model, part, size, &program);
+    const bool takes_hidden = !w->part.embeds && !part.nameless;
+    return hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1) + hdl_aligned(size.sequences * sizeof(int32_t)) +
+           hdl_aligned(size.results * sizeof(int32_t)) +
+           (takes_hidden ? hdl_aligned(rows * w->model->figures.hidden * sizeof(float)) : 0);
+}
+
+/* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
+static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[BOTH]) {
+    hdl_placed placed;
+    hd_plan_memory memory[BOTH];
+    hd_status status = hdl_graph_build(w->model, w->part, size, &placed);
     if (status) return status;
-    status = hd_plan_estimate(device, program, &(hd_plan_desc){ .math = layout->math }, &memory);
-    hd_program_destroy(program);
-    if (status) return status;
-    *inout_bytes += memory.scratch_bytes + memory.constant_bytes + memory.output_bytes;
-    *inout_bytes += hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1); /* positions, tokens */
-    *inout_bytes += hdl_aligned(size.sequences * sizeof(int32_t)) + hdl_aligned(size.results * sizeof(int32_t)); /* past, last */
-    if (!part.embeds && !part.nameless) *inout_bytes += hdl_aligned(rows * model->figures.hidden * sizeof(float));
-    return HD_OK;
+    const hd_plan_desc wish = hdl_placed_wish(&placed, &w->cpu, w->layout->math);
+    status = hd_plan_estimate_each(w->device, placed.program, &wish, memory);
+    hd_program_destroy(placed.program);
+    for (uint32_t at = 0; at <= wish.beside_count && !status; at++) {
+        const hdl_part part = at == CPU ? hdl_part_on_cpu(w->part) : hdl_part_on_device(w->part);
+        inout_bytes[at] += memory[at].scratch_bytes + memory[at].constant_bytes + memory[at].output_bytes;
+        inout_bytes[at] += input_bytes(w, part, size);
+    }
+    return status;
 }
 
 /* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
-static hd_status decode_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part,
-                              uint32_t bucket, uint64_t *inout_bytes) {
-    const uint64_t before = *inout_bytes;
-    const hd_status status = plan_bytes(model, device, layout, part, (hdl_size){ 1, 1, bucket, layout->pages, 1, 0 }, inout_bytes);
-    if (part.heads) *inout_bytes += *inout_bytes - before + 2 * hdl_aligned(hdl_candidates(model) * sizeof(float));
+static hd_status decode_bytes(const where *w, uint32_t bucket, uint64_t inout_bytes[BOTH]) {
+    uint64_t one[BOTH] = { 0 };
+    const hd_status status = plan_bytes(w, (hdl_size){ 1, 1, bucket, w->layout->pages, 1, 0 }, one);
+    for (uint32_t at = 0; at < BOTH; at++) inout_bytes[at] += w->part.heads ? 2 * one[at] : one[at];
+    if (w->part.heads) inout_bytes[DEVICE] += 2 * hdl_aligned(hdl_candidates(w->model) * sizeof(float));
     return status;
 }
 
 /* The same of all plans that a session may come to make. */
-static hd_status scratch_bytes(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, uint64_t *out_bytes) {
+static hd_status scratch_bytes(const where *w, uint64_t out_bytes[BOTH]) {
+    const hdl_layout *layout = w->layout;
     const uint32_t pages = layout->pages, most = hdl_layout_step_rows(layout);
     hd_status status = HD_OK;
-    *out_bytes = 0;
+    out_bytes[DEVICE] = out_bytes[CPU] = 0;
     for (uint32_t rows = 1; rows < most && !status;) {
         const hdl_size size = hdl_layout_step(layout, rows + 1);
-        status = plan_bytes(model, device, layout, part, size, out_bytes);
+        status = plan_bytes(w, size, out_bytes);
         rows = size.sequences;
     }
     for (uint32_t bucket = hdl_layout_bucket(layout, 0), last = 0; !status && bucket != last;) {
-        status = decode_bytes(model, device, layout, part, bucket, out_bytes);
+        status = decode_bytes(w, bucket, out_bytes);
         last = bucket;
         bucket = hdl_layout_bucket(layout, bucket);
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(model, device, layout, part, (hdl_size){ 1, tokens, layout->rows, pages, 1, 0 }, out_bytes);
+        status = plan_bytes(w, (hdl_size){ 1, tokens, layout->rows, pages, 1, 0 }, out_bytes);
     return status;
 }
 
@@ -86,62 +104,55 @@ static uint64_t table_bytes(const hdl_layout *layout) {
     return hdl_table_bytes(hdl_layout_step_rows(layout), layout->rows / HDL_PAGE_TOKENS);
 }
 
-/* What a stage takes that is not streamed. */
-static hd_status need_of(const hd_model *model, hd_device *device, const hdl_layout *layout, hdl_part part, need *out) {
-    out->weights = hdl_part_weight_bytes(model, part);
-    out->cache = hdl_cache_bytes(model, part.layer_count, layout->pages);
-    const hd_status status = scratch_bytes(model, device, layout, part, &out->scratch);
-    out->scratch += table_bytes(layout);
+/* What a stage that is not streamed takes on the device, and on the CPU where it has layers there. */
+static hd_status need_of(const where *w, need out[BOTH]) {
+    uint64_t scratch[BOTH];
+    const hd_status status = scratch_bytes(w, scratch);
+    for (uint32_t at = DEVICE; at <= (w->part.cpu_layers ? CPU : DEVICE); at++) {
+        const hdl_part part = at == CPU ? hdl_part_on_cpu(w->part) : hdl_part_on_device(w->part);
+        out[at] = (need){ hdl_part_weight_bytes(w->model, part), hdl_cache_bytes(w->model, part.layer_count, w->layout->pages),
+                          scratch[at] + table_bytes(w->layout) };
+    }
     return status;
 }
 
 /* ---- places ---- */
 
-static hdl_part first_layers(uint32_t count) { return (hdl_part){ 0, count, true, false, false }; }
-static hdl_part last_layers(const hd_model *model, uint32_t count) {
-    const uint32_t layers = model->figures.layers;
-    return (hdl_part){ layers - count, count, count == layers, true, false };
-}
-
 static bool is_cpu(hd_device *device) { return hd_device_get_info(device)->kind == HD_DEVICE_CPU; }
 
-/* Everything on one device, which has so much memory. */
-static hd_status whole(const hd_model *model, hdl_layout *layout, hd_device *device, uint64_t has) {
-    need n = { 0 };
-    const hd_status status = need_of(model, device, layout, last_layers(model, model->figures.layers), &n);
-    layout->stage_count = 1;
-    layout->devices[0] = device;
-    layout->parts[0] = last_layers(model, model->figures.layers);
+static void tell_device(hd_fit *fit, need n) {
+    fit->device_weight_bytes = n.weights, fit->device_cache_bytes = n.cache;
+    fit->device_scratch_bytes = n.scratch, fit->device_bytes = total(n);
+}
+
+static void tell_cpu(hd_fit *fit, need n) {
+    fit->cpu_weight_bytes = n.weights, fit->cpu_cache_bytes = n.cache;
+    fit->cpu_scratch_bytes = n.scratch, fit->cpu_bytes = total(n);
+}
+
+/* Everything on the device, but for the first layers, which are on the CPU; 0: all of it. The device has so much memory. */
+static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu, uint32_t cpu_layers, uint64_t has) {
+    const uint32_t layers = model->figures.layers;
     hd_fit *fit = &layout->fit;
-    fit->fits = total(n) <= has;
-    if (is_cpu(device)) {
-        fit->cpu_layers = model->figures.layers;
-        fit->cpu_weight_bytes = n.weights, fit->cpu_cache_bytes = n.cache, fit->cpu_scratch_bytes = n.scratch, fit->cpu_bytes = total(n);
-    } else {
-        fit->device_layers = model->figures.layers;
-        fit->device_weight_bytes = n.weights, fit->device_cache_bytes = n.cache, fit->device_scratch_bytes = n.scratch,
-        fit->device_bytes = total(n);
-    }
+    need n[BOTH] = { 0 };
+    layout->stage_count = 1;
+    layout->cpu = cpu_layers ? cpu : NULL;
+    layout->parts[0] = (hdl_part){ .layer_count = layers, .embeds = true, .heads = true, .cpu_layers = cpu_layers };
+    const hd_status status = need_of(&(where){ model, layout, layout->device, cpu, layout->parts[0] }, n);
+    const bool on_cpu = is_cpu(layout->device);
+    fit->device_layers = on_cpu ? 0 : layers - cpu_layers;
+    fit->cpu_layers = on_cpu ? layers : cpu_layers;
+    if (!on_cpu) tell_device(fit, n[DEVICE]);
+    tell_cpu(fit, n[on_cpu ? DEVICE : CPU]);
+    fit->fits = total(n[DEVICE]) <= has;
     return status;
 }
 
-/* The last `count` layers on the device, the first ones on the CPU. */
-static hd_status split(const hd_model *model, hdl_layout *layout, hd_device *device, hd_device *cpu, uint32_t count) {
-    need below = { 0 }, above = { 0 };
-    const uint32_t layers = model->figures.layers;
-    hd_status status = need_of(model, device, layout, last_layers(model, count), &above);
-    if (!status) status = need_of(model, cpu, layout, first_layers(layers - count), &below);
-    layout->stage_count = 2;
-    layout->devices[0] = cpu, layout->parts[0] = first_layers(layers - count);
-    layout->devices[1] = device, layout->parts[1] = last_layers(model, count);
-    hd_fit *fit = &layout->fit;
-    fit->device_layers = count, fit->cpu_layers = layers - count;
-    fit->device_weight_bytes = above.weights, fit->device_cache_bytes = above.cache,
-    fit->device_scratch_bytes = above.scratch, fit->device_bytes = total(above);
-    fit->cpu_weight_bytes = below.weights, fit->cpu_cache_bytes = below.cache, fit->cpu_scratch_bytes = below.scratch,
-    fit->cpu_bytes = total(below);
-    fit->fits = total(above) <= fit->device_memory_bytes;
-    return status;
+/* Everything on the CPU, though there is another device. */
+static hd_status move_to_cpu(const hd_model *model, hdl_layout *layout, hd_device *cpu) {
+    layout->fit = (hd_fit){ .device_memory_bytes = layout->fit.device_memory_bytes };
+    layout->device = cpu;
+    return place(model, layout, NULL, 0, hd_device_get_info(cpu)->memory_bytes);
 }
 
 /* Kinds of layers among the first `count`: each has plans of its own when it travels. */
@@ -156,57 +167,59 @@ static uint32_t kinds_of_layers(const hd_model *model, uint32_t count) {
 }
 
 /* The last `count` layers stay on the device, the first ones travel; the embedding stays, and the cache of all layers. */
-static hd_status stream_with(const hd_model *model, hdl_layout *layout, hd_device *device, uint32_t count) {
+static hd_status stream_with(const hd_model *model, hdl_layout *layout, uint32_t count) {
     const uint32_t layers = model->figures.layers;
     const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count },
-                   staying = { layers - count, count, false, true, false };
-    const hdl_part one = { 0, 1, false, false, true };
+                   staying = { .first_layer = layers - count, .layer_count = count, .heads = true }, one = { .layer_count = 1, .nameless = true };
     const uint64_t rows = hdl_layout_most(layout);
     hd_fit *fit = &layout->fit;
-    need a, c;
-    uint64_t each; /* of the plans for a kind of layers */
-    hd_status status = need_of(model, device, layout, embedding, &a);
-    if (!status) status = scratch_bytes(model, device, layout, one, &each);
-    if (!status) status = need_of(model, device, layout, staying, &c);
+    need a[BOTH] = { 0 }, c[BOTH] = { 0 };
+    uint64_t each[BOTH]; /* of the plans for a kind of layers */
+    hd_status status = need_of(&(where){ model, layout, layout->device, NULL, embedding }, a);
+    if (!status) status = scratch_bytes(&(where){ model, layout, layout->device, NULL, one }, each);
+    if (!status) status = need_of(&(where){ model, layout, layout->device, NULL, staying }, c);
     if (status) return status;
     fit->device_layers = count, fit->streamed_layers = layers - count;
-    fit->device_weight_bytes = c.weights + hdl_part_slot_bytes(model, travelling) + a.weights;
-    fit->device_cache_bytes = hdl_cache_bytes(model, layers, layout->pages);
-    fit->device_scratch_bytes = a.scratch + kinds_of_layers(model, layers - count) * each + table_bytes(layout) +
-                                c.scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float));
-    fit->device_bytes = fit->device_weight_bytes + fit->device_cache_bytes + fit->device_scratch_bytes;
+    tell_device(fit, (need){ c[DEVICE].weights + hdl_part_slot_bytes(model, travelling) + a[DEVICE].weights,
+                             hdl_cache_bytes(model, layers, layout->pages),
+                             a[DEVICE].scratch + kinds_of_layers(model, layers - count) * each[DEVICE] + table_bytes(layout) +
+                                 c[DEVICE].scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float)) });
     fit->fits = fit->device_bytes <= fit->device_memory_bytes;
     layout->stage_count = 3;
     layout->parts[0] = embedding, layout->parts[1] = travelling, layout->parts[2] = staying;
     layout->streamed[1] = true;
-    for (int i = 0; i < 3; i++) layout->devices[i] = device;
     return HD_OK;
 }
 
-/* As many of the last layers as fit stay on the device; the more stay the more it takes, so halving finds them. */
-static hd_status stream(const hd_model *model, hdl_layout *layout, hd_device *device) {
-    uint32_t fits = 0;
-    for (uint32_t above = model->figures.layers; above - fits > 1;) {
-        const uint32_t count = fits + (above - fits) / 2;
-        const hd_status status = stream_with(model, layout, device, count);
+/* As many of the last layers as fit are on the device, the others travel, or are on the CPU where that is given; `*out_fits`
+ * is how many. The more there are the more it takes, so halving finds them. */
+static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_device *cpu, uint32_t *out_fits) {
+    const uint32_t layers = model->figures.layers;
+    *out_fits = 0;
+    for (uint32_t above = layers; above - *out_fits > 1;) {
+        const uint32_t count = *out_fits + (above - *out_fits) / 2;
+        const hd_status status = cpu ? place(model, layout, cpu, layers - count, layout->fit.device_memory_bytes)
+                                     : stream_with(model, layout, count);
         if (status) return status;
-        *(layout->fit.fits ? &fits : &above) = count;
+        *(layout->fit.fits ? out_fits : &above) = count;
     }
-    return stream_with(model, layout, device, fits);
+    return HD_OK;
 }
 
-/* The same beside the CPU. */
-static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_device *device, hd_device *cpu) {
-    uint32_t fits = 0;
-    for (uint32_t above = model->figures.layers; above - fits > 1;) {
-        const uint32_t count = fits + (above - fits) / 2;
-        const hd_status status = split(model, layout, device, cpu, count);
-        if (status) return status;
-        *(layout->fit.fits ? &fits : &above) = count;
-    }
-    if (fits) return split(model, layout, device, cpu, fits);
-    layout->fit = (hd_fit){ .device_memory_bytes = layout->fit.device_memory_bytes };
-    return whole(model, layout, cpu, hd_device_get_info(cpu)->memory_bytes);
+/* The layers that do not fit travel. */
+static hd_status stream(const hd_model *model, hdl_layout *layout, int wished) {
+    uint32_t count = wished > 0 ? (uint32_t)wished : 0;
+    const hd_status status = wished ? HD_OK : as_many_as_fit(model, layout, NULL, &count);
+    return status ? status : stream_with(model, layout, count);
+}
+
+/* The layers that do not fit are on the CPU. */
+static hd_status place_beside(const hd_model *model, hdl_layout *layout, hd_device *cpu, int wished) {
+    uint32_t count = wished > 0 ? (uint32_t)wished : 0;
+    const hd_status status = wished ? HD_OK : as_many_as_fit(model, layout, cpu, &count);
+    if (status) return status;
+    return count ? place(model, layout, cpu, model->figures.layers - count, layout->fit.device_memory_bytes)
+                 : move_to_cpu(model, layout, cpu);
 }
 
 /* ---- wishes ---- */
@@ -234,18 +247,14 @@ static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_
 hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd_device *device, hd_device *cpu, hdl_layout *out) {
     hd_status status = resolve(model, desc, device, out);
     if (status) return status;
-    const uint32_t layers = model->figures.layers;
+    const int wished = desc->device_layers;
     const uint64_t has = out->fit.device_memory_bytes;
-    if (is_cpu(device)) return whole(model, out, device, has);
-    if (desc->device_layers == 0 || desc->device_layers == (int)layers) {
-        status = whole(model, out, device, has);
-        if (status || out->fit.fits || desc->device_layers) return status;
+    out->device = device;
+    if (is_cpu(device)) return place(model, out, NULL, 0, has);
+    if (wished == 0 || wished == (int)model->figures.layers) {
+        status = place(model, out, NULL, 0, has);
+        if (status || out->fit.fits || wished) return status;
     }
-    if (desc->stream && desc->device_layers)
-        return stream_with(model, out, device, desc->device_layers > 0 ? (uint32_t)desc->device_layers : 0);
-    if (desc->stream) return stream(model, out, device);
-    if (!cpu) return HD_STATUS_NO_DEVICE;
-    out->fit = (hd_fit){ .device_memory_bytes = has };
-    if (desc->device_layers == -1) return whole(model, out, cpu, hd_device_get_info(cpu)->memory_bytes);
-    return desc->device_layers ? split(model, out, device, cpu, (uint32_t)desc->device_layers) : as_many_as_fit(model, out, device, cpu);
+    if (desc->stream) return stream(model, out, wished);
+    return cpu ? place_beside(model, out, cpu, wished) : HD_STATUS_NO_DEVICE;
 }

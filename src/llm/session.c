@@ -33,16 +33,21 @@ hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out
 static hd_status load(hd_session *session, const hd_session_desc *desc) {
     const hdl_layout *l = &session->layout;
     hdl_loading loading = { desc->progress, desc->progress_user, 0, 0 };
-    for (uint32_t i = 0; i < l->stage_count; i++)
-        if (!l->streamed[i]) loading.total += hdl_part_weight_bytes(session->model, l->parts[i]);
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < l->stage_count && !status; i++) {
+    for (uint32_t i = 0; i < l->stage_count; i++) {
+        const hdl_part part = l->parts[i], here = hdl_part_on_device(part), cpu = hdl_part_on_cpu(part);
+        if (!l->streamed[i]) loading.total += hdl_part_weight_bytes(session->model, here);
+        if (part.cpu_layers) loading.total += hdl_part_weight_bytes(session->model, cpu);
         session->stages[i] = (hdl_stage){
-            .model = session->model, .device = l->devices[i], .part = l->parts[i], .math = l->math,
-            .pages = &session->pages, .streamed = l->streamed[i], .hidden_bytes = session->hidden_bytes,
+            .model = session->model, .part = part, .math = l->math, .streamed = l->streamed[i],
+            .here = { .model = session->model, .device = l->device, .part = here, .pages = &session->pages },
+            .hidden_bytes = session->hidden_bytes,
         };
-        status = hdl_stage_load(&session->stages[i], &loading);
+        if (part.cpu_layers)
+            session->stages[i].cpu =
+                (hdl_store){ .model = session->model, .device = l->cpu, .part = cpu, .pages = &session->pages };
     }
+    for (uint32_t i = 0; i < l->stage_count && !status; i++) status = hdl_stage_load(&session->stages[i], &loading);
     if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
     return status;
 }
@@ -118,8 +123,7 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
 void hd_session_destroy(hd_session *session) {
     if (!session) return;
     const hd_allocator allocator = session->model->allocator;
-    for (uint32_t i = 0; i < HDL_STAGES; i++)
-        if (session->stages[i].model) hdl_stage_end(&session->stages[i]);
+    for (uint32_t i = 0; i < HDL_STAGES; i++) hdl_stage_end(&session->stages[i]);
     const uint64_t rows = hdl_layout_most(&session->layout);
     hdl_free(&allocator, session->sequences, session->layout.sequences * sizeof *session->sequences);
     hdl_free(&allocator, session->tokens, rows * sizeof *session->tokens);
@@ -144,9 +148,8 @@ static hd_status run_stages(hd_session *session, hdl_size size, const uint32_t *
     session->run++;
     session->last_plan = NULL;
     for (uint32_t i = 0; i < session->layout.stage_count; i++) {
-        const hd_status status = hdl_stage_run(&session->stages[i], &run, &plan, &session->stats.recorded);
+        const hd_status status = hdl_stage_run(&session->stages[i], &run, &session->stats, &plan);
         if (status) return status;
-        session->stats.submissions += session->stages[i].streamed ? session->stages[i].part.layer_count : 1;
     }
     session->last_plan = plan;
     session->last_results = size.results;
@@ -416,5 +419,5 @@ hd_status hd_session_get_fit(const hd_session *session, hd_fit *out_fit) {
 }
 
 hd_device *hd_session_device(const hd_session *session) {
-    return session ? session->layout.devices[session->layout.stage_count - 1] : NULL;
+    return session ? session->layout.device : NULL;
 }

@@ -12,8 +12,8 @@ typedef struct hdl_layout {
     uint32_t    sequences, chunk;
     uint32_t    pages;               /* of the cache, for all sequences */
     hd_math     math;
-    hd_device  *devices[HDL_STAGES]; /* of each stage, in order */
-    hdl_part    parts[HDL_STAGES];
+    hd_device  *device, *cpu;        /* the CPU is NULL where no layer is there beside the device */
+    hdl_part    parts[HDL_STAGES];   /* of each stage, in order */
     bool        streamed[HDL_STAGES];
     uint32_t    stage_count;
     hd_fit      fit;

@@ -5,17 +5,18 @@
 hd_status hdl_streamed_load(hdl_stage *stage) {
     const hd_model *model = stage->model;
     const uint64_t bytes = hdl_part_slot_bytes(model, stage->part) / 2;
+    hdl_store *store = &stage->here;
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < 2 && !status; i++) {
         stage->held[i] = HDL_NO_LAYER;
-        status = hdl_stage_buffer(stage, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &stage->slots[i]);
+        status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &stage->slots[i]);
         const hd_buffer_desc hidden = { .bytes = hdl_aligned(stage->hidden_bytes), .label = "hidden" };
-        if (!status) status = hdl_stage_buffer(stage, &hidden, &stage->hidden[i]);
+        if (!status) status = hdl_store_buffer(store, &hidden, &stage->hidden[i]);
     }
     for (uint32_t layer = stage->part.first_layer; layer < stage->part.first_layer + stage->part.layer_count; layer++) {
         uint64_t used = 0;
         for (uint32_t i = layer * model->layer_weights; i < (layer + 1) * model->layer_weights; i++) {
-            stage->places[i].offset = used;
+            stage->here.places[i].offset = used;
             used += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
         }
     }
@@ -30,7 +31,7 @@ static hd_status bring(hdl_stage *stage, uint32_t layer) {
     stage->held[slot] = HDL_NO_LAYER;
     for (uint32_t i = layer * count; i < (layer + 1) * count && !status; i++) {
         const hdl_weight *w = &stage->model->weights[i];
-        if (w->present) status = hdl_stage_fill(stage, w, stage->slots[slot], stage->places[i].offset, NULL);
+        if (w->present) status = hdl_store_fill(&stage->here, w, stage->slots[slot], stage->here.places[i].offset, NULL);
     }
     if (!status) stage->held[slot] = layer;
     return status;
@@ -43,35 +44,33 @@ static hd_status bind(hdl_stage *stage, hd_plan *plan, uint32_t layer) {
         char name[HDL_WEIGHT_NAME];
         if (!stage->model->weights[i].present) continue;
         hdl_weight_name(HDL_NO_LAYER, stage->model->weights[i].row, name);
-        status = hd_plan_bind(plan, name, stage->slots[layer & 1], stage->places[i].offset);
+        status = hd_plan_bind(plan, name, stage->slots[layer & 1], stage->here.places[i].offset);
     }
-    if (!status) status = hdl_stage_bind_cache(stage, plan, layer);
+    if (!status) status = hdl_store_bind_cache(&stage->here, plan, layer, HDL_NO_LAYER);
     if (!status) status = hd_plan_bind(plan, "hidden", stage->hidden[layer & 1], 0);
     return status ? status : hd_plan_bind(plan, "next", stage->hidden[~layer & 1], 0);
 }
 
 /* Starts a layer; its weights are in place. */
-static hd_status start(hdl_stage *stage, const hdl_run *run, uint32_t layer, hd_ticket **out_ticket, uint64_t *inout_recorded) {
+static hd_status start(hdl_stage *stage, const hdl_run *run, uint32_t layer, hd_ticket **out_ticket, hd_session_stats *inout_stats) {
     hd_plan *plan;
-    hd_plan_stats before, after;
+    hd_plan_stats before;
     hd_status status = hdl_stage_plan(stage, run->size, layer, &plan);
     if (!status) status = hd_plan_get_stats(plan, &before);
     if (!status) status = hdl_stage_write(stage, run, plan);
     if (!status) status = bind(stage, plan, layer);
     if (!status) status = hd_plan_submit(plan, out_ticket);
-    if (!status) status = hd_plan_get_stats(plan, &after);
-    if (!status) *inout_recorded += after.records - before.records;
-    return status;
+    return status ? status : hdl_stage_count(plan, &before, inout_stats);
 }
 
-hd_status hdl_streamed_run(hdl_stage *stage, const hdl_run *run, uint64_t *inout_recorded) {
+hd_status hdl_streamed_run(hdl_stage *stage, const hdl_run *run, hd_session_stats *inout_stats) {
     const uint32_t first = stage->part.first_layer, end = first + stage->part.layer_count;
     const uint64_t bytes = (uint64_t)run->size.sequences * run->size.tokens * stage->model->figures.hidden * sizeof *run->hidden;
     hd_status status = hd_buffer_write(stage->hidden[first & 1], 0, run->hidden, bytes);
     if (!status) status = bring(stage, first);
     for (uint32_t layer = first; layer < end && !status; layer++) {
         hd_ticket *ticket = NULL;
-        status = start(stage, run, layer, &ticket, inout_recorded);
+        status = start(stage, run, layer, &ticket, inout_stats);
         if (!status && layer + 1 < end) status = bring(stage, layer + 1);
         if (ticket) {
             const hd_status done = hd_ticket_wait(ticket, 0);

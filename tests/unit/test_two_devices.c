@@ -187,11 +187,12 @@ static void the_same_batch_again_builds_nothing(void **state) {
 static void memory_is_counted_once(void **state) {
     (void)state;
     hd_program *p = small_program(16);
-    hd_plan_memory estimate, memory;
+    hd_plan_memory estimate, memory, each[2];
     float data[256] = { 1 };
     hd_device_stats before[2], after[2];
     hd_plan_desc desc = { .math = HD_MATH_EXACT, .beside = &beside, .beside_count = 1, .route = "relu=1" };
     check(hd_plan_estimate(device, p, &desc, &estimate));
+    check(hd_plan_estimate_each(device, p, &desc, each));
     hd_device_get_stats(device, &before[0]);
     hd_device_get_stats(beside, &before[1]);
     hd_plan *plan = plan_on(p, "relu=1");
@@ -203,7 +204,8 @@ static void memory_is_counted_once(void **state) {
     check(hd_plan_run(plan, NULL));
     hd_device_get_stats(device, &after[0]);
     hd_device_get_stats(beside, &after[1]);
-    assert_int_equal(after[0].device_bytes - before[0].device_bytes + after[1].device_bytes - before[1].device_bytes, memory.total_bytes);
+    for (int d = 0; d < 2; d++) assert_int_equal(after[d].device_bytes - before[d].device_bytes, each[d].total_bytes);
+    assert_int_equal(each[0].total_bytes + each[1].total_bytes, memory.total_bytes);
     hd_plan_destroy(plan);
     desc.budget_bytes = memory.total_bytes;
     check(hd_plan_create(device, p, &desc, &plan));

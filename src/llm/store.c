@@ -1,0 +1,204 @@
+/* store.c: weights and cache on a device. A GPU gets the weights in slabs, since a device has few allocations to give; the
+ * CPU uses them where the file is mapped, so that loading costs nothing. */
+#include "llm/i2s.h"
+#include "llm/store.h"
+
+#define SLAB_BYTES  (UINT64_C(512) << 20)
+#define LAST_WAIT_NS UINT64_C(3600000000000) /* an hour: what the CPU does ends, however slow the machine */
+#define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
+
+static bool is_cpu(const hdl_store *store) { return hd_device_get_info(store->device)->kind == HD_DEVICE_CPU; }
+/* Is the weight used where the file is mapped? */
+static bool borrows(const hdl_store *store, const hdl_weight *w) { return is_cpu(store) && w->tensor.type != HDL_GGUF_TYPE_I2_S; }
+
+/* ---- bytes ---- */
+
+uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < model->weight_count; i++)
+        if (hdl_part_needs(model, part, i)) bytes += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
+    return bytes;
+}
+
+uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < part.layer_count; i++) {
+        const uint64_t bytes = hdl_part_weight_bytes(model, (hdl_part){ .first_layer = part.first_layer + i, .layer_count = 1 });
+        if (bytes > most) most = bytes;
+    }
+    return 2 * most;
+}
+
+uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages) {
+    const uint64_t row = UINT64_C(4) * model->figures.kv_heads * model->figures.head_size; /* keys and values of 2 bytes */
+    uint64_t bytes;
+    return hdl_mul(row * layers, (uint64_t)pages * HDL_PAGE_TOKENS, &bytes) && bytes < HDL_MOST_BYTES ? bytes : HDL_MOST_BYTES;
+}
+
+uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) { return hdl_aligned((uint64_t)rows * width * sizeof(int32_t)); }
+
+/* ---- weights ---- */
+
+hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
+    const hd_allocator *allocator = &store->model->allocator;
+    if (store->buffer_count == store->buffer_capacity) {
+        const uint32_t wanted = store->buffer_capacity ? 2 * store->buffer_capacity : 64;
+        if (!hdl_resize(allocator, &store->buffers, store->buffer_capacity * sizeof *store->buffers,
+                        wanted * sizeof *store->buffers))
+            return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
+        store->buffer_capacity = wanted;
+    }
+    const hd_status status = hd_buffer_create(store->device, desc, out);
+    if (!status) store->buffers[store->buffer_count++] = *out;
+    return status;
+}
+
+static void tell(hdl_loading *loading, uint64_t bytes) {
+    if (!loading) return;
+    loading->done += bytes;
+    if (loading->progress) loading->progress(loading->user, loading->done, loading->total);
+}
+
+/* Writes a weight into a buffer: as it is, or unpacked where the device's type is another one. */
+hd_status hdl_store_fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading) {
+    const hd_model *model = store->model;
+    hd_error error = { 0 };
+    hdl_span data;
+    if (hdl_gguf_data(model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(model->context, &error);
+    if (w->tensor.type != HDL_GGUF_TYPE_I2_S) {
+        hd_status status = HD_OK;
+        for (uint64_t at = 0; at < data.count && !status;) {
+            const uint64_t piece = data.count - at < PIECE_BYTES ? data.count - at : PIECE_BYTES;
+            status = hd_buffer_write(buffer, offset + at, data.bytes + at, piece);
+            tell(loading, piece);
+            at += piece;
+        }
+        return status;
+    }
+    const uint64_t bytes = hdl_weight_bytes(w);
+    float scale; /* known since the model was opened: it is the weight's factor */
+    void *blocks = hdl_alloc(&model->allocator, bytes);
+    if (!blocks) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to unpack a weight");
+    hd_error inner = { 0 };
+    char quoted[HDL_QUOTE];
+    hd_status status = hdl_i2s_unpack(data.bytes, data.count, w->shape, blocks, bytes, &scale, &inner);
+    if (status) hdl_fail(&error, status, "tensor %s: %s", hdl_quote(w->tensor.name, quoted), inner.text);
+    status = status ? hd_context_put_error(model->context, &error) : hd_buffer_write(buffer, offset, blocks, bytes);
+    hdl_free(&model->allocator, blocks, bytes);
+    tell(loading, bytes);
+    return status;
+}
+
+/* Bytes of the slab that begins with weight `first`: of all weights up to the limit, so that no slab ends in unused room. */
+static uint64_t slab_bytes(const hdl_store *store, uint32_t first) {
+    uint64_t bytes = 0;
+    for (uint32_t i = first; i < store->model->weight_count; i++) {
+        const hdl_weight *w = &store->model->weights[i];
+        if (!hdl_part_needs(store->model, store->part, i) || borrows(store, w)) continue;
+        const uint64_t more = hdl_aligned(hdl_weight_bytes(w));
+        if (bytes && bytes + more > SLAB_BYTES) break;
+        bytes += more;
+    }
+    return bytes;
+}
+
+/* The CPU's way: every weight is a buffer over the mapped file. */
+static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) {
+    const hdl_weight *w = &store->model->weights[index];
+    hd_error error = { 0 };
+    hdl_span data;
+    if (hdl_gguf_data(store->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(store->model->context, &error);
+    void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
+    const hd_status status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
+                                              &store->places[index].buffer);
+    tell(loading, data.count);
+    return status;
+}
+
+hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
+    const hd_model *model = store->model;
+    hd_buffer *slab = NULL;
+    uint64_t used = 0, room = 0;
+    for (uint32_t i = 0; i < model->weight_count; i++) {
+        const hdl_weight *w = &model->weights[i];
+        const uint64_t bytes = hdl_aligned(hdl_weight_bytes(w));
+        hd_status status;
+        if (!hdl_part_needs(model, store->part, i)) continue;
+        if (borrows(store, w)) {
+            if ((status = borrow(store, i, loading))) return status;
+            continue;
+        }
+        if (used + bytes > room) {
+            room = slab_bytes(store, i);
+            used = 0;
+            if ((status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
+        }
+        store->places[i] = (hdl_place){ slab, used };
+        if ((status = hdl_store_fill(store, w, slab, used, loading))) return status;
+        hdl_gguf_rest(model->gguf, &w->tensor); /* the device has it: the host need not keep it too */
+        used += bytes;
+    }
+    return HD_OK;
+}
+
+/* ---- making and ending ---- */
+
+hd_status hdl_store_make(hdl_store *store) {
+    const hd_model *model = store->model;
+    store->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->places);
+    if (!store->places) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
+    const uint64_t cache = hdl_cache_bytes(model, store->part.layer_count, store->pages->count);
+    const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width), .label = "table of pages" };
+    hd_status status = hdl_store_buffer(store, &table, &store->table);
+    if (!status && cache) status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &store->cache);
+    return status;
+}
+
+void hdl_store_end(hdl_store *store) {
+    if (!store->model) return;
+    const hd_allocator *allocator = &store->model->allocator;
+    if (is_cpu(store)) (void)hd_device_wait(store->device, LAST_WAIT_NS); /* a run that timed out still reads the mapped file */
+    for (uint32_t i = 0; i < store->buffer_count; i++) hd_buffer_destroy(store->buffers[i]);
+    hdl_free(allocator, store->buffers, store->buffer_capacity * sizeof *store->buffers);
+    if (store->places) hdl_free(allocator, store->places, store->model->weight_count * sizeof *store->places);
+    memset(store, 0, sizeof *store);
+}
+
+/* ---- plans ---- */
+
+hd_status hdl_store_bind_cache(hdl_store *store, hd_plan *plan, uint32_t layer, uint32_t name) {
+    const uint64_t each = hdl_cache_bytes(store->model, 1, store->pages->count) / 2; /* keys or values */
+    hd_status status = HD_OK;
+    for (uint32_t which = 0; which < 2 && !status; which++) {
+        char called[HDL_CACHE_NAME];
+        hdl_cache_name(name, which, called);
+        status = hd_plan_bind(plan, called, store->cache, (2 * (uint64_t)(layer - store->part.first_layer) + which) * each);
+    }
+    return status;
+}
+
+hd_status hdl_store_bind(hdl_store *store, hd_plan *plan) {
+    const uint32_t first = store->part.first_layer;
+    hd_status status = hd_plan_bind(plan, "pages", store->table, 0);
+    for (uint32_t i = 0; i < store->model->weight_count && !status; i++) {
+        char name[HDL_WEIGHT_NAME];
+        if (!store->places[i].buffer) continue;
+        hdl_weight_name(i / store->model->layer_weights, store->model->weights[i].row, name);
+        status = hd_plan_bind(plan, name, store->places[i].buffer, store->places[i].offset);
+    }
+    for (uint32_t i = first; i < first + store->part.layer_count && !status; i++)
+        status = hdl_store_bind_cache(store, plan, i, i);
+    return status;
+}
+
+/* The table lies on the device, since every layer's attention begins with it, and is written anew only where pages were
+ * taken or given back, or the rows are other sequences'. */
+hd_status hdl_store_write_table(hdl_store *store) {
+    const hdl_pages *pages = store->pages;
+    if (store->table_version == pages->version) return HD_OK;
+    store->table_version = 0;
+    const uint64_t bytes = (uint64_t)pages->shown_count * pages->width * sizeof *pages->shown;
+    const hd_status status = hd_buffer_write(store->table, 0, pages->shown, bytes);
+    if (!status) store->table_version = pages->version;
+    return status;
+}

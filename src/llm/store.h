@@ -1,0 +1,65 @@
+/* store.h: what a device holds of a model: the weights of some layers, their share of the cache, and the table of pages.
+ * Plans have these bound to them by name. */
+#ifndef HDL_STORE_H
+#define HDL_STORE_H
+
+#include "llm/graph.h"
+
+/* A weight in a device's memory. */
+typedef struct hdl_place {
+    hd_buffer *buffer;   /* NULL: not in this store */
+    uint64_t   offset;
+} hdl_place;
+
+typedef struct hdl_store {
+    const hd_model *model;
+    hd_device  *device;
+    hdl_part    part;                    /* whose weights and cache */
+    const hdl_pages *pages;              /* the session's */
+    hdl_place  *places;                  /* of every weight of the model; of streamed layers: within their slot */
+    hd_buffer **buffers;                 /* all that places point into */
+    uint32_t    buffer_count, buffer_capacity;
+    hd_buffer  *cache;                   /* [layer][keys, values][page][256][Hkv][D], f16 */
+    hd_buffer  *table;                   /* the pages of each row of a run */
+    uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
+} hdl_store;
+
+/* How far the weights are. */
+typedef struct hdl_loading {
+    hd_progress_fn progress;
+    void          *user;
+    uint64_t       done, total;
+} hdl_loading;
+
+/* Makes cache and table; the fields before `places` are set. On failure the caller ends the store. */
+hd_status hdl_store_make(hdl_store *store);
+/* Puts the weights there. */
+hd_status hdl_store_load(hdl_store *store, hdl_loading *loading);
+void hdl_store_end(hdl_store *store);
+
+enum { HDL_ALIGN = 256 }; /* of what is bound to a plan */
+static inline uint64_t hdl_aligned(uint64_t bytes) { return (bytes + HDL_ALIGN - 1) & ~(uint64_t)(HDL_ALIGN - 1); }
+/* A buffer that ends with the store. */
+hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out);
+/* Writes a weight into a buffer; `loading` may be NULL. */
+hd_status hdl_store_fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading);
+/* Binds table, weights and cache to a plan of the part. */
+hd_status hdl_store_bind(hdl_store *store, hd_plan *plan);
+/* Binds the cache of `layer`, which goes by the number `name` in the plan, or by none: HDL_NO_LAYER. */
+hd_status hdl_store_bind_cache(hdl_store *store, hd_plan *plan, uint32_t layer, uint32_t name);
+/* Has the pages that a run reads in the table. */
+hd_status hdl_store_write_table(hdl_store *store);
+
+/* ---- bytes, before anything is loaded ---- */
+
+/* Of the weights of a part on a device; weights that the CPU uses in place count too. */
+uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part);
+/* Of the places that streamed layers have on the device. */
+uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part);
+/* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
+#define HDL_MOST_BYTES (UINT64_C(1) << 60)
+uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages);
+/* Of the table of pages for so many rows of a run, of which each may have `width`. */
+uint64_t hdl_table_bytes(uint32_t rows, uint32_t width);
+
+#endif
