@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 8, EXTRA = 3, LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16 };
+enum { CHOICES = 3, ALL_CPU = 0, ALL_DEVICE, AUTO, COLUMNS = 8, EXTRA = 3 };
+enum { LONG = 16 << 20, WIDE = 512, CELL = 64, STEPS = 64, WARM_ROUNDS = 96, PLANS = 16 };
 
 /* Threads and clocks often stay as they are for all of a stretch: many short ones tell more than few long ones. */
 #define STRETCH_NS UINT64_C(5000000)
@@ -162,7 +163,9 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         const size_t at = (device * r->count + batch) * CHOICES;
         const double ns[CHOICES] = { mean_ns(&r->cases[at]), mean_ns(&r->cases[at + 1]), mean_ns(&r->cases[at + 2]) };
         hd_plan_stats stats;
-        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) || hd_plan_get_stats(r->jobs[at + AUTO].jobs[0].plan, &stats)) continue;
+        if (isnan(ns[ALL_CPU]) || isnan(ns[ALL_DEVICE]) || isnan(ns[AUTO]) ||
+            hd_plan_get_stats(r->jobs[at + AUTO].jobs[0].plan, &stats))
+            continue;
         const double least = fmin(ns[ALL_CPU], ns[ALL_DEVICE]);
         chosen += ns[AUTO];
         best += fmin(least, ns[AUTO]);
@@ -176,7 +179,9 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     }
     printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0xFEu);
-    printf("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d plans in turn; OF BEST: and its standard error\n", PLANS);
+    printf("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d "
+           "plans in turn; OF BEST: and its standard error\n",
+           PLANS);
     if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;

@@ -15,9 +15,12 @@ static int translate(cli_session *session, const char *text) {
         const size_t letters = (size_t)(at + item - word);
         const bool gpu = letters == 3 && memcmp(word, "gpu", 3) == 0, cpu = letters == 3 && memcmp(word, "cpu", 3) == 0;
         const bool share = letters > 0 && word[letters - 1] == '%';
-        if (!gpu && !cpu && !share) return cli_usage(session->command, "--route is auto, cpu, gpu, or a list such as matmul=gpu,v3-v9=60%%,rest=cpu, not \"%s\"", text);
+        if (!gpu && !cpu && !share)
+            return cli_usage(session->command,
+                             "--route is auto, cpu, gpu, or a list such as matmul=gpu,v3-v9=60%%,rest=cpu, not \"%s\"", text);
         const long percent = share ? strtol(word, NULL, 10) : 0;
-        if (share && (percent < 1 || percent > 99)) return cli_usage(session->command, "--route: a share is 1%% to 99%%, not \"%.*s\"", (int)letters, word);
+        if (share && (percent < 1 || percent > 99))
+            return cli_usage(session->command, "--route: a share is 1%% to 99%%, not \"%.*s\"", (int)letters, word);
         out += snprintf(out, room - (size_t)(out - session->route), "%.*s", (int)(word - at), at);
         if (share) out += snprintf(out, room - (size_t)(out - session->route), "rows:%ld:%ld", percent, 100 - percent);
         else *out++ = gpu ? '0' : '1';

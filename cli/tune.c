@@ -316,7 +316,9 @@ static int run(const cli_args *args) {
     if (quick && !cli_get(args, "--samples")) m.samples = 5;
     if (!code) code = open_devices(args, &m);
     for (size_t i = 0; i < m.device_count && !code && cli_get(args, "--fresh"); i++)
-        if (hd_device_calibrate(m.devices[i].device, &(hd_calibrate_desc){ .kinds = HD_FACT_FIGURE | HD_FACT_CHOICE, .forget = 1 })) code = cli_session_fail(m.session, m.devices[i].info.id);
+        if (hd_device_calibrate(m.devices[i].device,
+                                &(hd_calibrate_desc){ .kinds = HD_FACT_FIGURE | HD_FACT_CHOICE, .forget = 1 }))
+            code = cli_session_fail(m.session, m.devices[i].info.id);
     const char *kernels = cli_get(args, "--kernels");
     const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL;
     const bool figures = cli_get(args, "--figures") != NULL;

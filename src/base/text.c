@@ -101,7 +101,9 @@ hdi_span hdi_word_next(hdi_span *rest) {
     return word;
 }
 
-bool hdi_word_is(hdi_span word, const char *text) { return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0; }
+bool hdi_word_is(hdi_span word, const char *text) {
+    return (size_t)(word.end - word.at) == strlen(text) && memcmp(word.at, text, strlen(text)) == 0;
+}
 
 bool hdi_whole_read(hdi_span word, uint64_t most, uint64_t *out) {
     uint64_t value = 0;

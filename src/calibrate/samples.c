@@ -24,15 +24,18 @@ static hd_status read_program(hd_device *device, const hd_program *program, hdi_
         const hdi_work *work = &works[i].work;
         if (works[i].kernel != i + 1 || work->kind == HDI_KIND_NONE) continue;
         if (out->work != HDI_KIND_NONE && (out->work != work->kind || out->width != work->width))
-            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of %s %s and %s %s at once; measure one kind of work at a time",
-                              hdi_op_kind_name(out->work), hdi_width_name(out->width), hdi_op_kind_name(work->kind), hdi_width_name(work->width));
+            status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT,
+                              "a sample of %s %s and %s %s at once; measure one kind of work at a time",
+                              hdi_op_kind_name(out->work), hdi_width_name(out->width), hdi_op_kind_name(work->kind),
+                              hdi_width_name(work->width));
         out->work = work->kind;
         out->width = work->width;
         out->kernels += work->kernels;
         out->flops += (double)work->flops;
         out->bytes += (double)work->bytes;
     }
-    if (!status && out->work == HDI_KIND_NONE) status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
+    if (!status && out->work == HDI_KIND_NONE)
+        status = hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample in which nothing is computed");
     hdi_free(program->allocator, works, program->node_count * sizeof *works);
     return status;
 }

@@ -32,8 +32,8 @@ hd_status hdi_cmds_slot(hdi_cmds *cmds, uint64_t bytes, uint32_t *out_slot) {
 
 static bool kernels_equal(const hdi_kernel *a, const hdi_kernel *b) {
     return a->module == b->module && a->spec_count == b->spec_count && a->binding_count == b->binding_count &&
-           a->push_bytes == b->push_bytes && a->subgroup == b->subgroup && a->keep_subnormals == b->keep_subnormals && a->scratch_bytes == b->scratch_bytes &&
-           memcmp(a->spec, b->spec, a->spec_count * sizeof a->spec[0]) == 0;
+           a->push_bytes == b->push_bytes && a->subgroup == b->subgroup && a->keep_subnormals == b->keep_subnormals &&
+           a->scratch_bytes == b->scratch_bytes && memcmp(a->spec, b->spec, a->spec_count * sizeof a->spec[0]) == 0;
 }
 
 hd_status hdi_cmds_kernel(hdi_cmds *cmds, const hdi_kernel *kernel, uint32_t *out_kernel) {

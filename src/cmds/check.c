@@ -4,7 +4,8 @@
 
 static hd_status check_range(const hdi_cmds *cmds, uint32_t at, hdi_range range, hd_error *error) {
     uint64_t end;
-    if (range.slot >= cmds->slot_count) return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: slot %u of %u", at, range.slot, cmds->slot_count);
+    if (range.slot >= cmds->slot_count)
+        return hdi_fail(error, HD_STATUS_INTERNAL, "command %u: slot %u of %u", at, range.slot, cmds->slot_count);
     if (range.bytes == 0) return hdi_fail(error, HD_STATUS_ZERO_SIZE, "command %u: an empty range of slot %u", at, range.slot);
     if (!hdi_add_u64(range.offset, range.bytes, &end) || end > cmds->slot_bytes[range.slot])
         return hdi_fail(error, HD_STATUS_LIMIT, "command %u: bytes %llu+%llu of slot %u, which has %llu", at,

@@ -11,7 +11,8 @@ static hdi_spirv_input input_of(const hdi_translation *t, uint32_t ids[HDI_MAX_S
 }
 
 /* Says what was refused; and what was not uses the kernel's bindings only. */
-static hd_status check(const hdi_translation *t, const hdi_spirv_printed *printed, hd_status status, const hd_error *refused, hd_error *error) {
+static hd_status check(const hdi_translation *t, const hdi_spirv_printed *printed, hd_status status, const hd_error *refused,
+                       hd_error *error) {
     const char *name = t->module->name;
     if (status) return hdi_fail_native(error, status, t->backend, 0, "kernel %s: %s", name, refused->text);
     for (uint32_t i = 0; i < printed->buffer_count; i++)

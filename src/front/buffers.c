@@ -5,8 +5,8 @@
 static hd_status check_range(const hd_buffer *buffer, uint64_t offset, uint64_t bytes) {
     uint64_t end;
     if (hdi_add_u64(offset, bytes, &end) && end <= buffer->bytes) return HD_OK;
-    return hdi_context_fail(buffer->device->context, HD_STATUS_LIMIT, "bytes %llu+%llu of a buffer that has %llu", (unsigned long long)offset,
-                            (unsigned long long)bytes, (unsigned long long)buffer->bytes);
+    return hdi_context_fail(buffer->device->context, HD_STATUS_LIMIT, "bytes %llu+%llu of a buffer that has %llu",
+                            (unsigned long long)offset, (unsigned long long)bytes, (unsigned long long)buffer->bytes);
 }
 
 hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer) {
@@ -14,14 +14,18 @@ hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buf
     *out_buffer = NULL;
     hd_context *context = device->context;
     if (desc->bytes == 0) return hdi_context_fail(context, HD_STATUS_ZERO_SIZE, "a buffer of no bytes");
-    if ((unsigned)desc->use > HD_BUFFER_READBACK) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "buffer use %d does not exist", (int)desc->use);
+    if ((unsigned)desc->use > HD_BUFFER_READBACK)
+        return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "buffer use %d does not exist", (int)desc->use);
     uint64_t limit = device->found.caps.max_allocation_bytes, padded;
     if (!hdi_pad_u64(desc->bytes, 4, &padded) || (limit && padded > limit))
-        return hdi_context_fail(context, HD_STATUS_LIMIT, "a buffer of %llu bytes; %s allocates at most %llu at once", (unsigned long long)desc->bytes,
-                                device->found.info.id, (unsigned long long)limit);
+        return hdi_context_fail(context, HD_STATUS_LIMIT, "a buffer of %llu bytes; %s allocates at most %llu at once",
+                                (unsigned long long)desc->bytes, device->found.info.id, (unsigned long long)limit);
     if (desc->memory && !device->found.caps.native_kernels)
-        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "%s cannot use the host's memory in place; write the bytes into a buffer", device->found.info.id);
-    if ((uintptr_t)desc->memory % 8 != 0) return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "memory for a buffer begins at no multiple of 8");
+        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED,
+                                "%s cannot use the host's memory in place; write the bytes into a buffer",
+                                device->found.info.id);
+    if ((uintptr_t)desc->memory % 8 != 0)
+        return hdi_context_fail(context, HD_STATUS_INVALID_ARGUMENT, "memory for a buffer begins at no multiple of 8");
     hd_error error = { 0 };
     hd_buffer *buffer = hdi_alloc(&context->allocator, sizeof *buffer);
     hd_status status = buffer ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a buffer");
@@ -75,5 +79,6 @@ hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer) {
     if (!buffer || !out_pointer) return HD_STATUS_NULL_POINTER;
     *out_pointer = hdi_device_map(buffer->device, buffer->memory);
     if (*out_pointer) return HD_OK;
-    return hdi_context_fail(buffer->device->context, HD_STATUS_UNSUPPORTED, "the host does not see this buffer's memory on %s", buffer->device->found.info.id);
+    return hdi_context_fail(buffer->device->context, HD_STATUS_UNSUPPORTED,
+                            "the host does not see this buffer's memory on %s", buffer->device->found.info.id);
 }

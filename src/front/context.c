@@ -9,7 +9,8 @@ hd_status hdi_context_keep(hd_context *context, const hd_error *error) {
     hdi_mutex_lock(&context->lock);
     if (context->error.status == HD_OK) context->error = *error;
     hdi_mutex_unlock(&context->lock);
-    hdi_log_line(&context->log, HD_LOG_ERROR, error->backend[0] ? error->backend : "heddle", "%s: %s", hd_status_name(error->status), error->text);
+    hdi_log_line(&context->log, HD_LOG_ERROR, error->backend[0] ? error->backend : "heddle", "%s: %s",
+                 hd_status_name(error->status), error->text);
     return error->status;
 }
 
@@ -50,9 +51,11 @@ const char *hd_context_error(hd_context *context) {
     /* A text that tells what to do itself needs no hint. */
     const char *hint = strchr(error.text, ';') ? "" : hd_status_hint(error.status);
     char native[48] = "";
-    if (error.native_code && error.backend[0]) snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
-    snprintf(context->error_line, sizeof context->error_line, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error.status), error.op[0] ? " in " : "", error.op,
-             error.text[0] ? error.text : hd_status_text(error.status), native, error.device[0] ? " on " : "", error.device, hint[0] ? "; " : "", hint);
+    if (error.native_code && error.backend[0])
+        snprintf(native, sizeof native, " (%s code %lld)", error.backend, (long long)error.native_code);
+    snprintf(context->error_line, sizeof context->error_line, "%s%s%s: %s%s%s%s%s%s", hd_status_name(error.status),
+             error.op[0] ? " in " : "", error.op, error.text[0] ? error.text : hd_status_text(error.status), native,
+             error.device[0] ? " on " : "", error.device, hint[0] ? "; " : "", hint);
     return context->error_line;
 }
 
@@ -72,7 +75,8 @@ void hdi_context_remove(hd_context *context, hdi_link *link) {
     hdi_mutex_unlock(&context->lock);
 }
 
-hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user), const void *user) {
+hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user),
+                            const void *user) {
     hdi_link *found = NULL;
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = list->next; at != list && !found; at = at->next)
@@ -163,7 +167,9 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     context->allocator = allocator;
     hd_status status = resolve(context, desc);
     if (!status) context->host.thread_pool = hdi_thread_pool_new(&context->allocator, context->host.cpu_threads);
-    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle) || !hdi_runs_init(&context->runs))) status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle) ||
+                    !hdi_runs_init(&context->runs)))
+        status = HD_STATUS_OUT_OF_HOST_MEMORY;
     if (status) {
         hdi_thread_pool_free(context->host.thread_pool);
         hdi_free(&allocator, context, sizeof *context);

@@ -3,11 +3,12 @@
 #include <stdio.h>
 
 /* Copies `count` items out as the public list calls do. */
-static hd_status list_out(size_t item_bytes, size_t found, const void *(*item)(const hd_context *, size_t, void *), hd_context *context, void *scratch,
-                          void *out_infos, size_t *count) {
+static hd_status list_out(size_t item_bytes, size_t found, const void *(*item)(const hd_context *, size_t, void *),
+                          hd_context *context, void *scratch, void *out_infos, size_t *count) {
     size_t room = *count;
     *count = found;
-    for (size_t i = 0; out_infos && i < HDI_MIN(room, found); i++) memcpy((char *)out_infos + i * item_bytes, item(context, i, scratch), item_bytes);
+    for (size_t i = 0; out_infos && i < HDI_MIN(room, found); i++)
+        memcpy((char *)out_infos + i * item_bytes, item(context, i, scratch), item_bytes);
     return out_infos && room < found ? HD_STATUS_LIMIT : HD_OK;
 }
 
@@ -88,7 +89,8 @@ static hd_status open_facts(hd_device *device, hd_error *error) {
     return status;
 }
 
-hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error) {
+hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
+                         hd_device **out_device, hd_error *error) {
     hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign, out_device, error);
     if (status) return status;
     (*out_device)->context = context;
@@ -124,7 +126,8 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     for (uint32_t i = 0; status && !request && !context->strict && i < context->registry.ranked_count; i++) {
         const hdi_found *next = context->registry.ranked[i];
         if (next == found || next->info.kind == HD_DEVICE_SOFTWARE || next->info.kind == HD_DEVICE_NULL) continue;
-        snprintf(why, sizeof why, "requested=best selected=%s because=\"%s could not be opened: %.200s\"", next->info.id, found->info.id, error.text);
+        snprintf(why, sizeof why, "requested=best selected=%s because=\"%s could not be opened: %.200s\"", next->info.id,
+                 found->info.id, error.text);
         status = hdi_front_open(context, next, NULL, why, out_device, NULL);
     }
     return status ? hdi_context_keep(context, &error) : HD_OK;
@@ -151,10 +154,12 @@ void hd_device_close(hd_device *device) {
     if (!device) return;
     hd_context *context = device->context;
     hdi_link *found;
-    while ((found = hdi_context_claim(context, &context->tickets, is_ticket_of, device))) hdi_ticket_end(HDI_OBJECT(found, hd_ticket, link));
+    while ((found = hdi_context_claim(context, &context->tickets, is_ticket_of, device)))
+        hdi_ticket_end(HDI_OBJECT(found, hd_ticket, link));
     while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device))) hdi_plan_end(HDI_OBJECT(found, hd_plan, link));
     hdi_idle_drop(&context->idle, device);
-    while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device))) hdi_buffer_end(HDI_OBJECT(found, hd_buffer, link));
+    while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device)))
+        hdi_buffer_end(HDI_OBJECT(found, hd_buffer, link));
     hdi_context_remove(context, &device->link);
     hdi_store_close(device->facts);
     hdi_mutex_free(&device->calibrating);

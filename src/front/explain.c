@@ -7,8 +7,8 @@ static void print_device(const hdi_caps *caps, const char *id, const char *selec
     uint32_t refused = 0;
     while (refused < HDI_CAPS_REFUSED && caps->refused[refused]) refused++;
     if (refused > 0)
-        hdi_text_add(out, "its library of matrix products refuses %u %s, made by the next best kernel%s\n", refused, refused > 1 ? "shapes" : "shape",
-                     caps->product_library ? "" : "; it is asked no more");
+        hdi_text_add(out, "its library of matrix products refuses %u %s, made by the next best kernel%s\n", refused,
+                     refused > 1 ? "shapes" : "shape", caps->product_library ? "" : "; it is asked no more");
 }
 
 static void print_plan(const hdi_plan *plan, hdi_text *out) {
@@ -31,8 +31,8 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     hdi_text_add(&text, "program\n%s", plan->program_text.bytes);
     if (plan->route_text.count > 0) hdi_text_add(&text, "\nroute\n%s", plan->route_text.bytes);
     if (plan->alternative_count > 1)
-        hdi_text_add(&text, "it follows the load: %u finished plans, number %u runs now, %llu switches so far\n", plan->alternative_count, plan->follow.at,
-                     (unsigned long long)plan->stats.switches);
+        hdi_text_add(&text, "it follows the load: %u finished plans, number %u runs now, %llu switches so far\n",
+                     plan->alternative_count, plan->follow.at, (unsigned long long)plan->stats.switches);
     if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegments\n%s", loaded->plan->text);
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         const hdi_core *core = loaded->segments[s];
@@ -43,14 +43,17 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     return give(&text, out_text, room, out_needed);
 }
 
-hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc, char *out_text, size_t room, size_t *out_needed) {
+hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc,
+                     char *out_text, size_t room, size_t *out_needed) {
     const hd_plan_desc defaults = { 0 };
     if (!context || !program || !caps_text) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdi_caps caps;
     hdi_plan *plan = NULL;
     if (!desc) desc = &defaults;
-    if (desc->beside_count || desc->route) return hdi_context_fail(context, HD_STATUS_UNSUPPORTED, "a described device runs a program alone; for a route take hd_plan_explain");
+    if (desc->beside_count || desc->route)
+        return hdi_context_fail(context, HD_STATUS_UNSUPPORTED,
+                                "a described device runs a program alone; for a route take hd_plan_explain");
     hdi_plan_options options = hdi_plan_options_of(desc);
     hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, &error);
     if (!status) status = hdi_plan_make(&context->allocator, program, &caps, &options, &plan, &error);
@@ -67,12 +70,14 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
 /* ---- times ---- */
 
 /* The times of one segment's steps, as far as there is room for them. */
-static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room, hd_error *error) {
+static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room,
+                                 hd_error *error) {
     const hdi_plan *made = core->plan;
     uint32_t got = 0;
     if (made->step_count == 0) return HD_OK;
     uint64_t *ns = hdi_alloc(allocator, made->step_count * sizeof *ns);
-    hd_status status = ns ? hdi_device_wait(core->device, core->run_ticket, 0, error) : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
+    hd_status status = ns ? hdi_device_wait(core->device, core->run_ticket, 0, error)
+                          : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
     if (!status) {
         hdi_mutex_lock(&core->device->lock);
         status = core->device->backend->profile(core->device->handle, core->run_ticket, ns, made->step_count, &got, error);
@@ -80,7 +85,9 @@ static hd_status segment_timings(const hdi_core *core, const hd_allocator *alloc
     }
     for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
         const hdi_plan_step *step = &made->steps[i];
-        const char *kernel = step->kind == HDI_CMD_COPY ? "copy" : step->kind == HDI_CMD_FILL ? "fill" : hdi_plan_module_name(NULL, step->kernel.module);
+        const char *kernel = step->kind == HDI_CMD_COPY   ? "copy"
+                             : step->kind == HDI_CMD_FILL ? "fill"
+                                                          : hdi_plan_module_name(NULL, step->kernel.module);
         out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
     }
     hdi_free(allocator, ns, made->step_count * sizeof *ns);
@@ -98,7 +105,8 @@ hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) 
     const size_t room = *count;
     size_t at = 0;
     for (uint32_t s = 0; s < ran->plan->segment_count && !status; s++) {
-        if (out_timings && at < room) status = segment_timings(ran->segments[s], &plan->context->allocator, out_timings + at, room - at, &error);
+        if (out_timings && at < room)
+            status = segment_timings(ran->segments[s], &plan->context->allocator, out_timings + at, room - at, &error);
         at += ran->segments[s]->plan->step_count;
     }
     *count = at;

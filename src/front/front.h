@@ -95,7 +95,8 @@ void hdi_context_remove(hd_context *context, hdi_link *link);
 hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user), const void *user);
 hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
-hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why, hd_device **out_device, hd_error *error);
+hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
+                         hd_device **out_device, hd_error *error);
 /* ---- facts.c ---- */
 /* What is known of a device before anything was found out. */
 void hdi_front_assume(const hd_context *context, const hdi_found *found, hdi_facts *out_facts);
@@ -105,14 +106,17 @@ void hdi_front_rank(hd_context *context);
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 /* Where a program's operations go, and the plan for that; what it chose is told in `out_text` (NULL: nobody asks). */
 hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *error);
-hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each, hd_error *error);
+hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory,
+                                hd_plan_memory *out_each, hd_error *error);
 /* Statuses of the wishes themselves. */
 hd_status hdi_planning_check(const hd_plan *plan, hd_error *error);
 /* ---- plans.c ---- */
 /* Ends a plan that is in no list any more. */
 void hdi_plan_end(hd_plan *plan);
 /* ---- lost.c: moving on when a device is lost ---- */
-static inline bool hdi_plan_may_move(const hd_plan *plan, hd_status status) { return status == HD_STATUS_DEVICE_LOST && plan->desc.failover; }
+static inline bool hdi_plan_may_move(const hd_plan *plan, hd_status status) {
+    return status == HD_STATUS_DEVICE_LOST && plan->desc.failover;
+}
 /* Plans anew without the lost devices, and brings along what was written. */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
 /* Keeps a host copy of a port's bytes; `data` NULL: reads them. */

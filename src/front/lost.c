@@ -45,7 +45,9 @@ static hd_status find_next(const hd_plan *plan, const hd_device *lost, hd_device
         *out_device = find_open(context, found->info.id, &failed);
         if (*out_device && !has(plan, *out_device)) return HD_OK;
         if (*out_device || failed) continue;
-        if (!hdi_front_open(context, found, NULL, "requested=fail-over because=\"another device was lost\"", out_device, NULL)) return HD_OK;
+        if (!hdi_front_open(context, found, NULL, "requested=fail-over because=\"another device was lost\"", out_device,
+                            NULL))
+            return HD_OK;
     }
     for (uint32_t d = 0; d < plan->device_count; d++)
         if (!plan->devices[d]->lost) {
@@ -66,7 +68,8 @@ static hd_status replace_lost(hd_plan *plan, hd_error *error) {
         hdi_mutex_lock(&plan->context->lock); /* those who close devices look at the plan's */
         plan->devices[d] = next;
         hdi_mutex_unlock(&plan->context->lock);
-        hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s", lost->found.info.id, next->found.info.id);
+        hdi_log_line(&plan->context->log, HD_LOG_WARNING, "plan", "%s was lost: the plan goes on on %s", lost->found.info.id,
+                     next->found.info.id);
     }
     return status;
 }

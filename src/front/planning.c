@@ -17,9 +17,11 @@ hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
         return hdi_fail(error, HD_STATUS_LIMIT, "a plan has at most %d devices", HDI_MOST_DEVICES);
     for (uint32_t d = 1; d < plan->device_count; d++) {
         if (!plan->devices[d] || plan->devices[d]->context != plan->context)
-            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "device %u of the plan is %s", d, plan->devices[d] ? "of another context" : "NULL");
+            return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "device %u of the plan is %s", d,
+                            plan->devices[d] ? "of another context" : "NULL");
         for (uint32_t e = 0; e < d; e++)
-            if (plan->devices[d] == plan->devices[e]) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "devices %u and %u of the plan are the same one", e, d);
+            if (plan->devices[d] == plan->devices[e])
+                return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "devices %u and %u of the plan are the same one", e, d);
     }
     if (desc->route && plan->device_count == 1 && strcmp(desc->route, "auto") != 0)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a route needs a second device to go to: hd_plan_desc.beside");
@@ -70,8 +72,13 @@ static hd_status choose(const hd_plan *plan, const hd_program *program, const fa
         any_software = any_software || software[d];
     }
     for (uint32_t d = 0; d < plan->device_count; d++) software[d] = software[d] || (any_software && f->caps[d].native_kernels);
-    const hdi_choose_wish wish = { .whole = { .program = program, .caps = f->caps, .ids = f->ids, .options = hdi_plan_options_of(&plan->desc) },
-                                   .device_count = plan->device_count, .figures = figures, .software = software, .resident = resident };
+    const hdi_choose_wish wish = {
+        .whole = { .program = program, .caps = f->caps, .ids = f->ids, .options = hdi_plan_options_of(&plan->desc) },
+        .device_count = plan->device_count,
+        .figures = figures,
+        .software = software,
+        .resident = resident
+    };
     if (!status) status = hdi_choose(&wish, out, error);
     hdi_free(allocator, resident, program->node_count * sizeof *resident);
     hdi_free(allocator, figures, plan->device_count * sizeof *figures);
@@ -80,13 +87,15 @@ static hd_status choose(const hd_plan *plan, const hd_program *program, const fa
 
 /* ---- plans ---- */
 
-static hd_status make_whole(const hd_plan *plan, const hd_program *program, const hdi_placement *placement, const facts *f, hdi_whole **out, hd_error *error) {
+static hd_status make_whole(const hd_plan *plan, const hd_program *program, const hdi_placement *placement, const facts *f,
+                            hdi_whole **out, hd_error *error) {
     const hdi_whole_wish wish = { program, placement, f->caps, f->ids, hdi_plan_options_of(&plan->desc) };
     return hdi_whole_make(&plan->context->allocator, &wish, out, error);
 }
 
 /* A plan whose kernels are known to be right: each round but the last finds one that is wrong. */
-static hd_status make_judged(const hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f, hdi_whole **out, hd_error *error) {
+static hd_status make_judged(const hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f,
+                             hdi_whole **out, hd_error *error) {
     for (;;) {
         bool again = false;
         look(plan, f);
@@ -102,7 +111,8 @@ static hd_status make_judged(const hd_plan *plan, const hd_program *program, con
 
 /* The program, the wishes, the devices and the placement. */
 static uint64_t key_of(const hd_plan *plan, uint64_t placement_hash) {
-    const uint64_t wishes[] = { placement_hash, plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes, (uint64_t)(plan->desc.no_fusion != 0), plan->desc.slice_us };
+    const uint64_t wishes[] = { placement_hash, plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes,
+                                (uint64_t)(plan->desc.no_fusion != 0), plan->desc.slice_us };
     uint64_t key = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     key = hdi_hash(key, wishes, sizeof wishes);
     for (uint32_t d = 0; d < plan->device_count; d++) key = hdi_hash(key, &plan->devices[d], sizeof plan->devices[d]);
@@ -130,7 +140,8 @@ static void count_request(const hd_plan *plan, bool hit) {
 }
 
 /* The loaded plan for a placement: one that waits for reuse, or a new one. */
-static hd_status load(hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f, hdi_loaded **out, hd_error *error) {
+static hd_status load(hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f, hdi_loaded **out,
+                      hd_error *error) {
     hdi_whole *made = NULL;
     const uint64_t placed = hdi_placement_hash(HDI_HASH_START, placement);
     hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, plan_key_of(plan, placed));
@@ -159,7 +170,8 @@ static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
 }
 
 /* One more finished plan of which one runs; its run is known, or predicted, to take so long. */
-static hd_status add_alternative(hd_plan *plan, const hd_program *program, const hdi_placement *placement, double run_ns, facts *f, hd_error *error) {
+static hd_status add_alternative(hd_plan *plan, const hd_program *program, const hdi_placement *placement, double run_ns,
+                                 facts *f, hd_error *error) {
     hdi_loaded *loaded = NULL;
     const hd_status status = load(plan, program, placement, f, &loaded, error);
     if (status) return status;
@@ -185,7 +197,8 @@ typedef struct candidates {
 } candidates;
 
 /* Once each; not those that cannot be. */
-static hd_status add_candidate(const hd_plan *plan, candidates *all, const hdi_placement *placement, const hdi_placement_time *time, hd_error *error) {
+static hd_status add_candidate(const hd_plan *plan, candidates *all, const hdi_placement *placement,
+                               const hdi_placement_time *time, hd_error *error) {
     const uint64_t key = key_of(plan, hdi_placement_hash(HDI_HASH_START, placement));
     bool there = time->total_ns == HUGE_VAL || all->count == HDI_MOST_ALTERNATIVES;
     for (uint32_t i = 0; i < all->count; i++) there = there || all->of[i].key == key;
@@ -198,7 +211,8 @@ static hd_status add_candidate(const hd_plan *plan, candidates *all, const hdi_p
 
 /* What was predicted to be best, the best of those in which several devices compute, and all on each device; the one that
  * is known or predicted to take the least time comes first. */
-static hd_status find_candidates(const hd_plan *plan, const hd_program *program, const hdi_device_choice *choice, candidates *all, hd_error *error) {
+static hd_status find_candidates(const hd_plan *plan, const hd_program *program, const hdi_device_choice *choice,
+                                 candidates *all, hd_error *error) {
     hdi_placement alone = { 0 };
     hd_status status = add_candidate(plan, all, &choice->best, &choice->time, error);
     if (!status) status = add_candidate(plan, all, &choice->mixed, &choice->mixed_time, error);

@@ -2,7 +2,9 @@
 #include "front/front.h"
 
 /* Keeps the error on the context, if there is one. */
-static hd_status done(hd_context *context, hd_status status, const hd_error *error) { return status ? hdi_context_keep(context, error) : HD_OK; }
+static hd_status done(hd_context *context, hd_status status, const hd_error *error) {
+    return status ? hdi_context_keep(context, error) : HD_OK;
+}
 
 /* ---- making and ending ---- */
 
@@ -22,7 +24,8 @@ enum { TELLING_RUNS = 8 }; /* what fewer runs took says little */
 static void free_plan(hd_plan *plan, bool reusable) {
     const hd_allocator *allocator = &plan->context->allocator;
     for (uint32_t i = 0; i < plan->alternative_count; i++)
-        if (plan->run_keys[i] && plan->follow.runs[i] >= TELLING_RUNS) hdi_runs_note(&plan->context->runs, plan->run_keys[i], plan->follow.run_ns[i]);
+        if (plan->run_keys[i] && plan->follow.runs[i] >= TELLING_RUNS)
+            hdi_runs_note(&plan->context->runs, plan->run_keys[i], plan->follow.run_ns[i]);
     for (uint32_t p = 0; plan->shadows && p < plan->loaded->plan->port_count; p++)
         hdi_free(allocator, plan->shadows[p].bytes, (size_t)plan->loaded->plan->ports[p].bytes);
     if (plan->shadows) hdi_free(allocator, plan->shadows, plan->loaded->plan->port_count * sizeof *plan->shadows);
@@ -209,12 +212,17 @@ hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint6
     const uint32_t kinds = HDI_PORTS(INPUT) | HDI_PORTS(STATE) | HDI_PORTS(OUTPUT);
     hd_error error = { 0 };
     uint32_t p = 0;
-    while (p < plan->loaded->plan->port_count && (strcmp(plan->loaded->ports[p].name, name) != 0 || !(kinds >> plan->loaded->ports[p].kind & 1))) p++;
+    while (p < plan->loaded->plan->port_count &&
+           (strcmp(plan->loaded->ports[p].name, name) != 0 || !(kinds >> plan->loaded->ports[p].kind & 1)))
+        p++;
     hd_status status = HD_OK;
-    if (p == plan->loaded->plan->port_count) status = hdi_fail(&error, HD_STATUS_NAME_NOT_FOUND, "no input, state or output is called \"%s\"", name);
+    if (p == plan->loaded->plan->port_count)
+        status = hdi_fail(&error, HD_STATUS_NAME_NOT_FOUND, "no input, state or output is called \"%s\"", name);
     else if (plan->desc.failover || plan->alternative_count > 1)
         status = hdi_fail(&error, HD_STATUS_UNSUPPORTED, "\"%s\": a plan with fail-over or alternatives keeps its own memory", name);
-    else if (offset % 256 != 0) status = hdi_fail(&error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", name, (unsigned long long)offset);
+    else if (offset % 256 != 0)
+        status = hdi_fail(&error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", name,
+                          (unsigned long long)offset);
     if (!status) status = hdi_drive(plan->loaded, true, 0, &error);
     if (!status) status = hdi_port_bind(plan->loaded, &plan->loaded->ports[p], buffer, offset, &error);
     return done(plan->context, status, &error);

@@ -91,7 +91,8 @@ static hd_status read_file(hd_context *context, const char *path, file_bytes *ou
     do {
         count += got;
         if (count > LIMIT_BYTES) status = hdi_fail(error, HD_STATUS_LIMIT, "%s is larger than 16 MiB", path);
-        else if (!hdi_grow(&context->allocator, &data, &capacity, count + 65536, 1)) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to read %s", path);
+        else if (!hdi_grow(&context->allocator, &data, &capacity, count + 65536, 1))
+            status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to read %s", path);
     } while (!status && (got = fread(data + count, 1, 65536, file)) > 0);
     if (!status && ferror(file)) status = hdi_fail(error, HD_STATUS_IO, "cannot read %s", path);
     fclose(file);
@@ -161,7 +162,8 @@ hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_d
     hdi_custom custom = { .kernel = kernel->user, .kernel_hash = kernel->user->hash, .kernel_bindings = kernel->info.binding_count,
                           .kernel_push_bytes = kernel->info.push_bytes, .push_bytes = desc->push_bytes };
     if (desc->push_bytes > sizeof custom.push_words) {
-        hdi_fail(&program->error, HD_STATUS_LIMIT, "dispatch: %u push bytes and the limit is %zu", desc->push_bytes, sizeof custom.push_words);
+        hdi_fail(&program->error, HD_STATUS_LIMIT, "dispatch: %u push bytes and the limit is %zu", desc->push_bytes,
+                 sizeof custom.push_words);
         return 0;
     }
     if (desc->push_bytes) memcpy(custom.push_words, desc->push, desc->push_bytes);

@@ -70,7 +70,8 @@ hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inputs, siz
     hdi_stream_item *items = hdi_alloc(&context->allocator, count * sizeof *items);
     hd_ticket *ticket = NULL;
     hd_status status = count && !items ? hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a run") : HD_OK;
-    for (size_t i = 0; i < count && items; i++) items[i] = i < input_count ? item_of_input(&inputs[i]) : item_of_output(&outputs[i - input_count]);
+    for (size_t i = 0; i < count && items; i++)
+        items[i] = i < input_count ? item_of_input(&inputs[i]) : item_of_output(&outputs[i - input_count]);
     if (!status) status = hdi_ticket_new(context, &ticket, &error);
     if (!status) status = hdi_stream_submit(stream->stream, items, count, &ticket->run, &ticket->number, &error);
     hdi_free(&context->allocator, items, count * sizeof *items);

@@ -1,7 +1,9 @@
 /* tickets.c: runs of a plan and the tickets that stand for them. */
 #include "front/front.h"
 
-static hd_status done(hd_context *context, hd_status status, const hd_error *error) { return status ? hdi_context_keep(context, error) : HD_OK; }
+static hd_status done(hd_context *context, hd_status status, const hd_error *error) {
+    return status ? hdi_context_keep(context, error) : HD_OK;
+}
 
 /* ---- runs ---- */
 
@@ -91,7 +93,8 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
 static hd_status carry_on(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_error *error) {
     hd_status status = ticket->run.open ? hdi_drive(ticket->plan->loaded, wait, timeout_ns, error) : HD_OK;
     if (!status && ticket->run.failed)
-        status = hdi_fail(error, ticket->run.failed, "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
+        status = hdi_fail(error, ticket->run.failed,
+                          "the run ended before its last segment or its outputs: it failed, or its plan or stream was ended");
     return status;
 }
 

@@ -26,7 +26,9 @@ typedef struct choosing {
     hd_error *error;
 } choosing;
 
-static hd_status no_memory(const choosing *c) { return hdi_fail(c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", c->count); }
+static hd_status no_memory(const choosing *c) {
+    return hdi_fail(c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", c->count);
+}
 
 static const hdi_node *node_of(const choosing *c, uint32_t i) { return &c->t->program->nodes[i]; }
 static bool is_input(const choosing *c, uint32_t i) { return node_of(c, i)->op == HDI_OP_INPUT; }
@@ -83,7 +85,8 @@ static void all_on(const choosing *c, hdi_placement *placement, uint32_t device)
 static bool is_possible(const choosing *c, const hdi_placement *placement) {
     bool possible = true;
     for (uint32_t i = 0; i < c->count && possible; i++)
-        if (is_placed(c, i)) possible = can(c, i, placement->of[i].device) && placement->of[group_of(c, i)].device == placement->of[i].device;
+        if (is_placed(c, i))
+            possible = can(c, i, placement->of[i].device) && placement->of[group_of(c, i)].device == placement->of[i].device;
     return possible;
 }
 
@@ -195,7 +198,8 @@ static void add_value(graph *g, uint32_t i) {
         if (end == 0) continue;
         const uint32_t from = moving ? g->device[1 - side] : c->best.of[i].device;
         const double ns = input ? hdi_timing_write_ns(c->t, device, i)
-                                : hdi_timing_crossing_ns(c->t, from, device, bytes_of(node)) + (g->charge_submits ? hdi_timing_submit_ns(c->t, device) : 0);
+                                : hdi_timing_crossing_ns(c->t, from, device, bytes_of(node)) +
+                                      (g->charge_submits ? hdi_timing_submit_ns(c->t, device) : 0);
         if (side == 0) hdi_cut_edge_add(&g->cut, end, moving ? maker : HDI_CUT_SINK, room_of(ns));
         else hdi_cut_edge_add(&g->cut, moving ? maker : HDI_CUT_SOURCE, end, room_of(ns));
     }
@@ -204,7 +208,10 @@ static void add_value(graph *g, uint32_t i) {
 /* Cuts from c->best into c->looked. */
 static hd_status make_cut(choosing *c, uint32_t a, uint32_t b, bool charge_submits) {
     const hd_allocator *allocator = c->t->program->allocator;
-    graph g = { .c = c, .device = { a, b }, .charge_submits = charge_submits, .read_by = hdi_alloc(allocator, c->count * sizeof *g.read_by) };
+    graph g = { .c = c,
+                .device = { a, b },
+                .charge_submits = charge_submits,
+                .read_by = hdi_alloc(allocator, c->count * sizeof *g.read_by) };
     if (!g.read_by) return no_memory(c);
     hdi_cut_begin(&g.cut, allocator);
     add_nodes(&g);
@@ -263,7 +270,8 @@ static void add_gains(const choosing *c, uint32_t from, uint32_t to, gain *gains
         if (node->is_output) *ns += hdi_timing_read_ns(c->t, to, i) - hdi_timing_read_ns(c->t, from, i);
         for (uint32_t k = 0; k < node->operand_count; k++) {
             const uint32_t x = node->operands[k] - 1;
-            if (node->operands[k] && is_input(c, x) && !c->t->resident[x]) *ns += hdi_timing_write_ns(c->t, to, x) - hdi_timing_write_ns(c->t, from, x);
+            if (node->operands[k] && is_input(c, x) && !c->t->resident[x])
+                *ns += hdi_timing_write_ns(c->t, to, x) - hdi_timing_write_ns(c->t, from, x);
         }
     }
 }
@@ -368,7 +376,8 @@ static void print_nodes(const hdi_timing *t, const hdi_placement *placement, hdi
         const hdi_node_cost *cost = hdi_timing_cost(t, i, place);
         if (cost->kernel == 0 || hdi_op_is_source(t->program->nodes[i].op)) continue;
         hdi_origin_print(t->program, i + 1, out);
-        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(t->program->nodes[i].op).name, hdi_op_kind_name(cost->work.kind), hdi_width_name(cost->work.width), ids[place]);
+        hdi_text_add(out, " %s (%s %s): on %s:", hdi_op_get(t->program->nodes[i].op).name, hdi_op_kind_name(cost->work.kind),
+                     hdi_width_name(cost->work.width), ids[place]);
         for (uint32_t d = 0; d < placement->device_count && cost->kernel == i + 1; d++) {
             hdi_text_add(out, "%s %s", d ? "," : "", ids[d]);
             print_time(out, hdi_timing_cost(t, i, d)->ns);
@@ -435,10 +444,18 @@ hd_status hdi_choose(const hdi_choose_wish *wish, hdi_device_choice *choice, hd_
     const hd_allocator *allocator = program->allocator;
     const size_t bytes = program->node_count * sizeof(uint32_t);
     hdi_timing timing;
-    *choice = (hdi_device_choice){ .time = { .total_ns = HUGE_VAL }, .mixed_time = { .total_ns = HUGE_VAL }, .text = { .allocator = allocator } };
+    *choice = (hdi_device_choice){ .time = { .total_ns = HUGE_VAL },
+                                   .mixed_time = { .total_ns = HUGE_VAL },
+                                   .text = { .allocator = allocator } };
     hd_status status = hdi_timing_make(wish, program, &timing, error);
-    choosing c = { .t = &timing, .count = program->node_count, .devices = wish->device_count, .group = hdi_alloc(allocator, bytes), .strand = hdi_alloc(allocator, bytes),
-                   .at = hdi_alloc(allocator, bytes), .choice = choice, .error = error };
+    choosing c = { .t = &timing,
+                   .count = program->node_count,
+                   .devices = wish->device_count,
+                   .group = hdi_alloc(allocator, bytes),
+                   .strand = hdi_alloc(allocator, bytes),
+                   .at = hdi_alloc(allocator, bytes),
+                   .choice = choice,
+                   .error = error };
     hdi_placement *const all[] = { &c.looked, &c.best, &choice->best, &choice->mixed };
     if (!status && (!c.group || !c.strand || !c.at)) status = no_memory(&c);
     for (size_t i = 0; i < HDI_COUNT(all) && !status; i++) status = hdi_placement_new(program, wish->device_count, all[i], error);

@@ -19,7 +19,8 @@ typedef struct hdi_node_cost {
     bool     assumed; /* nothing like it was measured there */
     hdi_work work;    /* of that kernel */
 } hdi_node_cost;
-hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs, hd_error *error);
+hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs,
+                         hd_error *error);
 
 /* ---- time.c: what a placement takes ---- */
 

@@ -12,14 +12,17 @@ hd_status hdi_plan_work_of(const hdi_whole_wish *wish, uint32_t device, hdi_plan
     return status;
 }
 
-hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs, hd_error *error) {
+hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs,
+                         hd_error *error) {
     const uint32_t count = wish->program->node_count;
     hdi_plan_work *works = hdi_alloc(wish->program->allocator, count * sizeof *works);
     if (!works) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", count);
     const hd_status status = hdi_plan_work_of(wish, device, works, error);
     for (uint32_t i = 0; i < count && !status; i++) {
         const hdi_plan_work *work = &works[i];
-        out_costs[i] = (hdi_node_cost){ .kernel = work->kernel, .cannot = work->cannot, .work = work->kernel ? works[work->kernel - 1].work : work->work };
+        out_costs[i] = (hdi_node_cost){ .kernel = work->kernel,
+                                        .cannot = work->cannot,
+                                        .work = work->kernel ? works[work->kernel - 1].work : work->work };
         if (work->kernel == i + 1) out_costs[i].ns = hdi_cost_work(figures, &work->work);
         out_costs[i].assumed = hdi_figures_find(figures, out_costs[i].work.kind, out_costs[i].work.width)->samples == 0;
     }

@@ -104,7 +104,12 @@ bool hdi_cut_make(hdi_cut *cut, uint8_t *out_side) {
     const size_t words = 5 * ((size_t)nodes + 1) + cut->edge_count;
     uint32_t *room = cut->failed ? NULL : hdi_alloc(cut->allocator, words * sizeof *room);
     if (!room) return false;
-    flow f = { .cut = cut, .first = room, .level = room + nodes + 1, .next = room + 2 * (nodes + 1), .queue = room + 3 * (nodes + 1), .path = room + 4 * (nodes + 1),
+    flow f = { .cut = cut,
+               .first = room,
+               .level = room + nodes + 1,
+               .next = room + 2 * (nodes + 1),
+               .queue = room + 3 * (nodes + 1),
+               .path = room + 4 * (nodes + 1),
                .order = room + 5 * (nodes + 1) };
     sort_edges(&f);
     while (find_levels(&f)) use_paths(&f);

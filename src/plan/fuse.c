@@ -30,7 +30,9 @@ typedef struct fusion {
     hd_error         *error;
 } fusion;
 
-static hd_status no_memory(fusion *f) { return hdi_fail(f->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan %u nodes", f->program->node_count); }
+static hd_status no_memory(fusion *f) {
+    return hdi_fail(f->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to plan %u nodes", f->program->node_count);
+}
 static const hdi_node *node_of(const fusion *f, hd_value value) { return &f->program->nodes[value - 1]; }
 
 /* ---- which nodes live: outputs and written states, and all they need ---- */
@@ -108,7 +110,9 @@ static void join_head(fusion *f, hd_value rope) {
         (last == rope || node_of(f, reader)->dtype == node_of(f, read)->dtype)) {
         const hdi_node *writer = node_of(f, reader);
         const hd_shape *pages = writer->operands[3] != 0 ? &node_of(f, writer->operands[3])->shape : NULL;
-        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape, pages).n == row) last = reader;
+        if (hdi_write_rows_place(writer->shape, node_of(f, read)->shape, node_of(f, writer->operands[2])->shape, pages).n ==
+            row)
+            last = reader;
     }
     if (first == rope && last == rope) return;
     absorb(f, first, last);
@@ -296,7 +300,8 @@ static bool pairs(const hdi_task *task, const hdi_task *other) {
     if (task->op != HDI_OP_MATMUL || other->op != HDI_OP_MATMUL || task->pair || other->pair) return false;
     if (task->chain.input_count > 1 || other->chain.step_count > 0 || task->attrs->ints[0] != other->attrs->ints[0]) return false;
     const bool same_norm = task->a_norm.present == other->a_norm.present && task->a_norm.weighted == other->a_norm.weighted &&
-                           task->a_norm.eps == other->a_norm.eps && (!task->a_norm.weighted || tensors_equal(&task->a_norm.weight, &other->a_norm.weight));
+                           task->a_norm.eps == other->a_norm.eps &&
+                           (!task->a_norm.weighted || tensors_equal(&task->a_norm.weight, &other->a_norm.weight));
     return same_norm && tensors_equal(&task->inputs[0], &other->inputs[0]);
 }
 
@@ -308,7 +313,9 @@ static uint8_t join_pair(hdi_task *task, const hdi_task *other) {
 
 /* Builds the node's task on top of `base` (0: on nothing). Operands that cannot join must be settled first by the caller
  * when `settled` is set. False where it does not fit; nothing was changed then. */
-static bool grow_task(fusion *f, const hdi_node *node, hd_value id, hd_value base, bool join_others, hdi_task *out, hd_value *joined, uint32_t *out_joined_count) {
+static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, hdi_task *out, hd_value *joined,
+                      uint32_t *out_joined_count) {
+    const hdi_node *node = node_of(f, id);
     hdi_task task = { .op = HDI_OP_COPY };
     uint32_t joined_count = 0;
     if (base) {
@@ -353,16 +360,17 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
     hd_value joined[4];
     uint32_t joined_count = 0;
     hd_value base = f->plan->options.no_fusion ? 0 : base_operand(f, node);
-    bool grown = base && grow_task(f, node, id, base, true, &task, joined, &joined_count);
-    if (base && !grown) grown = grow_task(f, node, id, base, false, &task, joined, &joined_count);
+    bool grown = base && grow_task(f, id, base, true, &task, joined, &joined_count);
+    if (base && !grown) grown = grow_task(f, id, base, false, &task, joined, &joined_count);
     for (uint32_t i = 0; i < node->operand_count; i++) {
         bool inside = false;
         for (uint32_t k = 0; grown && k < joined_count; k++) inside |= joined[k] == node->operands[i];
         hd_status status = inside ? HD_OK : settle(f, node->operands[i]);
         if (status) return status;
     }
-    if (!grown && !grow_task(f, node, id, 0, false, &task, joined, &joined_count))
-        return hdi_fail(f->error, HD_STATUS_UNSUPPORTED, "%s of shapes that need more push constants than the device has", hdi_op_get(node->op).name);
+    if (!grown && !grow_task(f, id, 0, false, &task, joined, &joined_count))
+        return hdi_fail(f->error, HD_STATUS_UNSUPPORTED, "%s of shapes that need more push constants than the device has",
+                        hdi_op_get(node->op).name);
     for (uint32_t k = 0; k < joined_count; k++) {
         f->task_used[f->values[joined[k]].pending] = false;
         f->values[joined[k]].pending = NO_TASK;
@@ -494,7 +502,8 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     const hd_value rows = f->values[id].rows != 0 ? f->values[id].rows : node->operands[1];
     hdi_task task = { .op = node->op, .attrs = &node->attrs, .input_count = node->operand_count - 1, .values = { id }, .value_count = 1 };
     hd_status status = shaped(f, rows, node_of(f, node->operands[1])->shape, &task.inputs[0]);
-    for (uint32_t i = 2; i < node->operand_count && !status; i++) status = dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
+    for (uint32_t i = 2; i < node->operand_count && !status; i++)
+        status = dense(f, node->operands[i], &task.inputs[i - 1]); /* position, pages */
     if (!status) status = save_old_rows(f, node->operands[0], id);
     task.out = f->values[node->operands[0]].view;
     f->values[id].view = task.out;
@@ -639,7 +648,8 @@ static hd_status place_output(fusion *f, const hdi_output *output) {
     if (status) return status;
     hdi_storage *storage = &f->plan->storages[view.storage];
     uint64_t bytes = hd_tensor_bytes(view.dtype, view.shape);
-    if (storage->kind == HDI_STORAGE_SCRATCH && storage->parent == HDI_NO_INDEX && hdi_tensor_is_dense(&view) && view.first == 0 && storage->bytes == bytes) {
+    if (storage->kind == HDI_STORAGE_SCRATCH && storage->parent == HDI_NO_INDEX && hdi_tensor_is_dense(&view) &&
+        view.first == 0 && storage->bytes == bytes) {
         storage->kind = HDI_STORAGE_OUTPUT;
         storage->name = name;
         return HD_OK;
@@ -663,7 +673,8 @@ hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *err
     for (hd_value id = 1; id <= program->node_count && !status; id++)
         if (f.values[id].alive) {
             status = fuse_node(&f, node_of(&f, id), id);
-            if (status && error && error->op[0] == 0) memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name, strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
+            if (status && error && error->op[0] == 0)
+                memcpy(error->op, hdi_op_get(node_of(&f, id)->op).name, strlen(hdi_op_get(node_of(&f, id)->op).name) + 1);
         }
     for (uint32_t i = 0; i < program->output_count && !status; i++) status = place_output(&f, &program->outputs[i]);
     hdi_free(allocator, f.tasks, f.task_capacity * sizeof *f.tasks);

@@ -43,7 +43,8 @@ static bool remember(hdi_plan *plan, touches *all, uint32_t step, uint32_t root,
 static bool read_the_same(const hdi_plan *plan, const hdi_plan_step *a, const hdi_plan_step *b) {
     uint64_t at = a->uses[0].offset, other = b->uses[0].offset;
     const uint32_t root = hdi_plan_root(plan, a->uses[0].storage, &at);
-    return root == hdi_plan_root(plan, b->uses[0].storage, &other) && at == other && ((a->uses[0].access | b->uses[0].access) & HDI_WRITE) == 0;
+    return root == hdi_plan_root(plan, b->uses[0].storage, &other) && at == other &&
+           ((a->uses[0].access | b->uses[0].access) & HDI_WRITE) == 0;
 }
 
 /* The level of step `s`, which has to wait until `level`. */

@@ -8,7 +8,9 @@ static hd_status new_slot(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes,
     if (!hdi_grow(plan->arena.allocator, &plan->slots, &plan->slot_capacity, (size_t)plan->slot_count + 1, sizeof *plan->slots))
         return HD_STATUS_OUT_OF_HOST_MEMORY;
     const hd_status status = hdi_cmds_slot(&plan->cmds, bytes, out_slot);
-    if (!status) plan->slots[plan->slot_count++] = (hdi_plan_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
+    if (!status)
+        plan->slots[plan->slot_count++] =
+            (hdi_plan_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
     return status;
 }
 
@@ -92,7 +94,8 @@ static bool live_together(const hdi_storage *a, const hdi_storage *b) {
 }
 
 /* The lowest offset in `slab` where `bytes` fit beside the placed storages that live at the same time. */
-static uint64_t lowest_offset(hdi_storage *const *placed, uint32_t placed_count, const hdi_storage *storage, uint32_t slab, uint64_t bytes, uint64_t align) {
+static uint64_t lowest_offset(hdi_storage *const *placed, uint32_t placed_count, const hdi_storage *storage, uint32_t slab,
+                              uint64_t bytes, uint64_t align) {
     uint64_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;

@@ -65,11 +65,14 @@ static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
 }
 
 void hdi_plan_print(const hdi_plan *plan, hdi_text *out) {
-    hdi_text_add(out, "math %s, %u steps in %u levels%s, %u kernels, %u slices\n", plan->options.math == HD_MATH_EXACT ? "exact" : "fast", plan->step_count,
-                 plan->level_count, plan->tight ? " (one step a level, to fit the budget)" : "", plan->cmds.kernel_count, plan->slices);
-    hdi_text_add(out, "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64 ", constants %" PRIu64 ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",
-                 plan->memory.total_bytes, plan->memory.input_bytes, plan->memory.state_bytes, plan->memory.output_bytes, plan->memory.constant_bytes,
-                 plan->memory.scratch_bytes, plan->memory.unshared_bytes);
+    hdi_text_add(out, "math %s, %u steps in %u levels%s, %u kernels, %u slices\n",
+                 plan->options.math == HD_MATH_EXACT ? "exact" : "fast", plan->step_count, plan->level_count,
+                 plan->tight ? " (one step a level, to fit the budget)" : "", plan->cmds.kernel_count, plan->slices);
+    hdi_text_add(out,
+                 "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64 ", constants %" PRIu64
+                 ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",
+                 plan->memory.total_bytes, plan->memory.input_bytes, plan->memory.state_bytes, plan->memory.output_bytes,
+                 plan->memory.constant_bytes, plan->memory.scratch_bytes, plan->memory.unshared_bytes);
     print_storages(plan, out);
     for (uint32_t s = 0; s < plan->step_count; s++) print_step(plan, s, out);
 }

@@ -105,7 +105,8 @@ hd_status hdi_choose_rows(const hdi_timing *timing, const hdi_placement *base, c
     bool better;
     *out_time = (hdi_placement_time){ .total_ns = HUGE_VAL };
     for (uint32_t d = 0; d < devices; d++) processors |= timing->wish->software[d] ? 1u : 2u << d;
-    if ((processors & (processors - 1)) == 0 || timing->program->node_count > MOST_NODES) return HD_OK; /* one after the other nothing is gained */
+    if ((processors & (processors - 1)) == 0 || timing->program->node_count > MOST_NODES)
+        return HD_OK; /* one after the other nothing is gained */
     begin_with(&s, devices, parts);
     hd_status status = look(&s, parts, &better);
     if (status || !better) return status;

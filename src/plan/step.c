@@ -2,7 +2,8 @@
 #include "kernels/exact.h"
 #include "plan/task.h"
 
-/* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are those of the user's program. */
+/* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are those of
+ * the user's program. */
 static const char *label_of(hdi_plan *plan, const hd_program *program, const hd_value *values, uint32_t count) {
     hdi_text text = { .allocator = plan->arena.allocator };
     for (uint32_t i = 0; i < count; i++) {
@@ -114,12 +115,14 @@ static hd_status emit_custom(hdi_plan *plan, const hdi_task *task, const char *l
     if (plan->caps.native_kernels)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s: the CPU device cannot run SPIR-V kernels; open a Vulkan device", label);
     if (custom->push_bytes > plan->caps.max_push_bytes || task->input_count + 1 > plan->caps.max_bindings)
-        return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label, custom->push_bytes,
-                        task->input_count + 1, (unsigned long long)plan->caps.max_push_bytes, (unsigned long long)plan->caps.max_bindings);
+        return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label,
+                        custom->push_bytes, task->input_count + 1, (unsigned long long)plan->caps.max_push_bytes,
+                        (unsigned long long)plan->caps.max_bindings);
     uint32_t index = 0;
     hd_status status = hold_kernel(plan, custom->kernel, &index, error);
     if (status) return status;
-    hdi_launch launch = { .kernel = { .module = HDI_USER_MODULE + index, .push_bytes = custom->push_bytes }, .because = "a kernel of your own" };
+    hdi_launch launch = { .kernel = { .module = HDI_USER_MODULE + index, .push_bytes = custom->push_bytes },
+                          .because = "a kernel of your own" };
     for (uint32_t i = 0; i < task->input_count; i++) hdi_launch_bind(&launch, &task->inputs[i], HDI_READ);
     hdi_launch_bind(&launch, &task->out, HDI_WRITE);
     memcpy(launch.push, custom->push_words, sizeof launch.push);
@@ -177,7 +180,8 @@ static hdi_task copy_of_words(const hdi_task *task) {
 }
 
 /* What the steps from `first` on do, for those who choose a device. What the device does not compute is no failure then. */
-static hd_status note_work(hdi_plan *plan, const hd_program *program, const hdi_task *task, uint32_t first, hd_status status, hd_error *error) {
+static hd_status note_work(hdi_plan *plan, const hd_program *program, const hdi_task *task, uint32_t first, hd_status status,
+                           hd_error *error) {
     hdi_plan_work *works = plan->options.works;
     const hd_value last = task->values[task->value_count - 1];
     hdi_work all = { .kind = HDI_KIND_ELEMENTWISE, .kernels = plan->step_count - first };
@@ -186,7 +190,8 @@ static hd_status note_work(hdi_plan *plan, const hd_program *program, const hdi_
     for (uint32_t i = first; i < plan->step_count; i++) all.bytes += plan->steps[i].bytes;
     for (uint32_t i = 0; i < task->value_count; i++) {
         const hdi_node_work work = hdi_work_of_node(program, hdi_program_node(program, task->values[i]));
-        const bool leads = i == 0 || (work.kind != HDI_KIND_NONE && work.kind != HDI_KIND_ELEMENTWISE && (all.kind == HDI_KIND_ELEMENTWISE || all.kind == HDI_KIND_FUNCTION));
+        const bool leads = i == 0 || (work.kind != HDI_KIND_NONE && work.kind != HDI_KIND_ELEMENTWISE &&
+                                      (all.kind == HDI_KIND_ELEMENTWISE || all.kind == HDI_KIND_FUNCTION));
         if (leads) all.kind = work.kind ? work.kind : HDI_KIND_COPY; /* a view that is made dense */
         if (leads) all.width = work.width;
         all.flops = work.flops > UINT64_MAX - all.flops ? UINT64_MAX : all.flops + work.flops;
@@ -216,7 +221,11 @@ static hd_status emit_task(hdi_plan *plan, const hd_program *program, const hdi_
         words = copy_of_words(task);
         task = &words;
     }
-    hdi_lowering lowering = { .allocator = plan->arena.allocator, .temporary = temporary, .constant = constant, .zeros = zeros, .user = plan,
+    hdi_lowering lowering = { .allocator = plan->arena.allocator,
+                              .temporary = temporary,
+                              .constant = constant,
+                              .zeros = zeros,
+                              .user = plan,
                               .offer = plan->options.offer };
     const hdi_request request = request_of(plan, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);

@@ -128,7 +128,8 @@ static double overlapped_ns(const hdi_timing *t, const hdi_placement *placement,
             for (uint32_t k = 0; k < node->operand_count; k++) {
                 const uint32_t from = node->operands[k] - 1;
                 if (node->operands[k] == 0 || t->segment[from] == HDI_NO_SEGMENT || placement->of[from].device == device) continue;
-                const double crossing_ns = hdi_timing_crossing_ns(t, placement->of[from].device, device, bytes_of(&t->program->nodes[from]));
+                const double crossing_ns =
+                    hdi_timing_crossing_ns(t, placement->of[from].device, device, bytes_of(&t->program->nodes[from]));
                 begin = HDI_MAX(begin, t->ends[t->segment[from]] + crossing_ns);
             }
         }
@@ -152,7 +153,8 @@ hdi_placement_time hdi_timing_of(const hdi_timing *timing, const hdi_placement *
         t.ends[t.segment[i]] = device; /* for the submissions */
         seen++;
     }
-    for (uint32_t s = 0; s < time.segments && seen; s++) time.submits_ns[(uint32_t)t.ends[s]] += hdi_timing_submit_ns(&t, (uint32_t)t.ends[s]);
+    for (uint32_t s = 0; s < time.segments && seen; s++)
+        time.submits_ns[(uint32_t)t.ends[s]] += hdi_timing_submit_ns(&t, (uint32_t)t.ends[s]);
     find_read_on(&t, placement);
     time.transfers_ns = transfers_ns(&t, placement, &crossings_ns);
     for (uint32_t d = 0; d < placement->device_count; d++) one_by_one += time.nodes_ns[d] + time.submits_ns[d];

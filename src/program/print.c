@@ -99,5 +99,7 @@ void hdi_program_print(const hd_program *program, hdi_text *out_text) {
 void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_text) {
     const hdi_origin origin = program->nodes[value - 1].origin;
     hdi_text_add(out_text, "v%lu", (unsigned long)(origin.value ? origin.value : value));
-    if (origin.end) hdi_text_add(out_text, " %s %llu-%llu", origin.axis ? "columns" : "rows", (unsigned long long)origin.begin, (unsigned long long)origin.end - 1);
+    if (origin.end)
+        hdi_text_add(out_text, " %s %llu-%llu", origin.axis ? "columns" : "rows", (unsigned long long)origin.begin,
+                     (unsigned long long)origin.end - 1);
 }

@@ -4,7 +4,9 @@
 
 /* ---- what can be divided ---- */
 
-static const hdi_node *operand_of(const hd_program *program, const hdi_node *node, uint32_t k) { return hdi_program_node(program, node->operands[k]); }
+static const hdi_node *operand_of(const hd_program *program, const hdi_node *node, uint32_t k) {
+    return hdi_program_node(program, node->operands[k]);
+}
 
 static bool is_by_element(const hdi_node *node) {
     const hdi_op_kind kind = hdi_op_kind_of(node->op);
@@ -47,15 +49,18 @@ const char *hdi_share_why_not(const hd_program *program, hd_value value, hdi_sha
     const hdi_node *node = &program->nodes[value - 1];
     if (node->shape.rank == 0 || (axis == HDI_SHARE_ROWS && node->shape.dims[0] < 2)) return "it has fewer than two rows";
     if (axis == HDI_SHARE_ROWS && hdi_op_row_operands(program, node) == 0) return "its rows are not computed each by itself";
-    if (axis == HDI_SHARE_COLUMNS && node->op != HDI_OP_MATMUL && !is_by_element(node)) return "its columns are not computed each by itself";
+    if (axis == HDI_SHARE_COLUMNS && node->op != HDI_OP_MATMUL && !is_by_element(node))
+        return "its columns are not computed each by itself";
     if (axis == HDI_SHARE_TERMS && node->op != HDI_OP_MATMUL) return "it is no sum of products";
-    if (axis != HDI_SHARE_ROWS && node->op == HDI_OP_MATMUL && operand_of(program, node, 1)->shape.rank != 2) return "its second operand is a batch";
+    if (axis != HDI_SHARE_ROWS && node->op == HDI_OP_MATMUL && operand_of(program, node, 1)->shape.rank != 2)
+        return "its second operand is a batch";
     if (length_of(program, node, axis) < 2) return "there is one of them";
     for (uint32_t k = 0; k < node->operand_count; k++) {
         const hdi_node *x = operand_of(program, node, k);
         const int cut = operand_axis(program, node, axis, k);
         if (x && hdi_op_shows_state(x->op)) return "it touches a state";
-        if (x && cut != WHOLE && hdi_dtype_is_quantised(x->dtype) && (cut != 0 || axis == HDI_SHARE_ROWS || !comes_in_pieces(program, node->operands[k])))
+        if (x && cut != WHOLE && hdi_dtype_is_quantised(x->dtype) &&
+            (cut != 0 || axis == HDI_SHARE_ROWS || !comes_in_pieces(program, node->operands[k])))
             return "what would be cut is quantised";
     }
     return NULL;
@@ -136,7 +141,8 @@ static void find_pieces(splitting *s) {
 }
 
 /* Adds a node that stands for a piece of a value, as `origin` says, on a device. */
-static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, const hdi_attrs *attrs, hdi_origin origin, uint32_t device) {
+static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, const hdi_attrs *attrs, hdi_origin origin,
+                    uint32_t device) {
     hd_program *to = s->out->program;
     hdi_placement *placement = &s->out->placement;
     hdi_node made = { .op = as->op, .dtype = as->dtype, .shape = as->shape, .name = as->name };
@@ -144,7 +150,8 @@ static hd_value add(splitting *s, const hdi_node *as, const hd_value *operands, 
     const hd_value value = hdi_program_add(to, &made);
     if (!value) return 0;
     to->nodes[value - 1].origin = origin;
-    if (hdi_grow(s->program->allocator, &placement->of, &placement->node_count, value, sizeof *placement->of)) placement->of[value - 1] = (hdi_place){ .device = device };
+    if (hdi_grow(s->program->allocator, &placement->of, &placement->node_count, value, sizeof *placement->of))
+        placement->of[value - 1] = (hdi_place){ .device = device };
     else hdi_fail(&to->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to split a program");
     return value;
 }
@@ -175,7 +182,9 @@ static hd_value join_pieces(splitting *s, hd_value v, uint32_t device) {
     if (count == 1) return there[0];
     if (!value->sums) return add(s, &join, there, &(hdi_attrs){ .ints = { value->axis } }, (hdi_origin){ .value = v }, device);
     join.operand_count = 2;
-    for (uint32_t i = 1; i < count; i++) there[0] = add(s, &join, (const hd_value[]){ there[0], there[i] }, &(hdi_attrs){ 0 }, (hdi_origin){ .value = v }, device);
+    for (uint32_t i = 1; i < count; i++)
+        there[0] =
+            add(s, &join, (const hd_value[]){ there[0], there[i] }, &(hdi_attrs){ 0 }, (hdi_origin){ .value = v }, device);
     return there[0];
 }
 
@@ -192,7 +201,8 @@ static hd_value piece_on(splitting *s, hd_value v, uint32_t share, piece p, uint
     split_value *value = &s->values[v];
     const hdi_node *node = &s->program->nodes[v - 1];
     const bool fits = value->share && !value->sums && value->axis == p.axis && value->length == (uint64_t)node->shape.dims[p.axis];
-    if (fits && memcmp(share_of(s, value->share)->parts, share_of(s, share)->parts, sizeof share_of(s, share)->parts) == 0) return value->pieces[device];
+    if (fits && memcmp(share_of(s, value->share)->parts, share_of(s, share)->parts, sizeof share_of(s, share)->parts) == 0)
+        return value->pieces[device];
     if (value->cut_share != share || value->cut_axis != p.axis) memset(value->cut, 0, s->placement->device_count * sizeof *value->cut);
     value->cut_share = share;
     value->cut_axis = p.axis;
@@ -240,7 +250,8 @@ static void split_value_of(splitting *s, hd_value v) {
         value->axis = result_axis(node, axis);
         value->length = length_of(s->program, node, axis);
     }
-    for (uint32_t device = 0; device < s->placement->device_count && value->share; device++) value->pieces[device] = make_piece(s, v, device);
+    for (uint32_t device = 0; device < s->placement->device_count && value->share; device++)
+        value->pieces[device] = make_piece(s, v, device);
     if (value->share) return;
     const uint32_t device = input ? 0 : s->placement->of[v - 1].device;
     hd_value operands[HDI_MAX_OPERANDS];
@@ -273,7 +284,8 @@ hd_status hdi_split_make(const hd_program *program, const hdi_placement *placeme
     if (!shared) return HD_OK;
     out_split->program = hdi_program_new(program->allocator, program->context);
     out_split->placement = (hdi_placement){ .allocator = program->allocator, .device_count = placement->device_count };
-    splitting s = { program, placement, hdi_alloc(program->allocator, count * sizeof *s.values), hdi_alloc(program->allocator, 3 * count * devices * sizeof *s.ids), out_split };
+    splitting s = { program, placement, hdi_alloc(program->allocator, count * sizeof *s.values),
+                    hdi_alloc(program->allocator, 3 * count * devices * sizeof *s.ids), out_split };
     hd_status status = out_split->program && s.values && s.ids ? HD_OK : no_memory(error);
     if (!status) {
         hd_program *made = out_split->program;

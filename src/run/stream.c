@@ -132,15 +132,22 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
         return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"; states are the plan's", noun, it->name);
     const uint64_t wanted = stream->core->plan->slots[*out_slot].tensor_bytes;
     if (it->bytes != wanted)
-        return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", it->name, (unsigned long long)wanted, (unsigned long long)it->bytes);
-    if (!it->data == !it->buffer) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\" needs data or a buffer, and not both", it->name);
+        return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", it->name, (unsigned long long)wanted,
+                        (unsigned long long)it->bytes);
+    if (!it->data == !it->buffer)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\" needs data or a buffer, and not both", it->name);
     if (!it->buffer) return HD_OK;
     uint64_t end;
-    if (it->buffer->device != stream->device) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", it->name);
-    if (it->offset % 256 != 0) return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", it->name, (unsigned long long)it->offset);
-    if (hdi_add_u64(it->offset, stream->core->plan->slots[*out_slot].bytes, &end) && end <= ((it->buffer->bytes + 3) & ~UINT64_C(3))) return HD_OK;
-    return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", it->name, (unsigned long long)it->offset,
-                    (unsigned long long)wanted, (unsigned long long)it->buffer->bytes);
+    if (it->buffer->device != stream->device)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", it->name);
+    if (it->offset % 256 != 0)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", it->name,
+                        (unsigned long long)it->offset);
+    if (hdi_add_u64(it->offset, stream->core->plan->slots[*out_slot].bytes, &end) &&
+        end <= ((it->buffer->bytes + 3) & ~UINT64_C(3)))
+        return HD_OK;
+    return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", it->name,
+                    (unsigned long long)it->offset, (unsigned long long)wanted, (unsigned long long)it->buffer->bytes);
 }
 
 /* All of them are right, and none stands twice; marks the slots in `instead`, which holds nothing else yet. */
@@ -154,7 +161,8 @@ static hd_status check(const hdi_stream *stream, const hdi_stream_item *it, hdi_
 
 /* Adds a copy. */
 static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, hd_error *error) {
-    if (!hdi_grow(stream->device->host->allocator, &m->slots, &m->slot_capacity, (size_t)m->slot_count + 2, sizeof *m->slots)) return no_memory(error);
+    if (!hdi_grow(stream->device->host->allocator, &m->slots, &m->slot_capacity, (size_t)m->slot_count + 2, sizeof *m->slots))
+        return no_memory(error);
     m->slots[m->slot_count++] = from;
     m->slots[m->slot_count++] = to;
     return HD_OK;
@@ -200,10 +208,13 @@ static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd
     }
     if (status) return status;
     if (it->in) {
-        copy_bytes(stream->device, p->stage ? hdi_thread_pool_stage : hdi_thread_pool_copy, p->pointer, it->data, it->bytes, "copy in", stream->runs + 1);
+        copy_bytes(stream->device, p->stage ? hdi_thread_pool_stage : hdi_thread_pool_copy, p->pointer, it->data, it->bytes,
+                   "copy in", stream->runs + 1);
         return HD_OK;
     }
-    if (!hdi_grow(stream->device->host->allocator, &s->deliveries, &s->delivery_capacity, (size_t)s->delivery_count + 1, sizeof *s->deliveries)) return no_memory(error);
+    if (!hdi_grow(stream->device->host->allocator, &s->deliveries, &s->delivery_capacity, (size_t)s->delivery_count + 1,
+                  sizeof *s->deliveries))
+        return no_memory(error);
     s->deliveries[s->delivery_count++] = (delivery){ p->pointer, it->data, it->bytes };
     return HD_OK;
 }
@@ -212,7 +223,8 @@ static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd
 
 static void deliver(hdi_stream *stream, set *s) {
     for (uint32_t i = 0; i < s->delivery_count; i++)
-        copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes, "copy out", s->run);
+        copy_bytes(stream->device, hdi_thread_pool_copy, s->deliveries[i].to, s->deliveries[i].from, s->deliveries[i].bytes,
+                   "copy out", s->run);
     s->delivery_count = 0;
 }
 
@@ -255,7 +267,9 @@ static hd_status shape(moves *m, hd_device *device, hd_error *error) {
 
 static hd_status hand_over_moves(hdi_stream *stream, set *s, moves *m, hdi_queue queue, hd_error *error) {
     if (!m->slot_count) return HD_OK;
-    hdi_submission submission = { .cmds = &m->cmds, .slots = m->slots, .queue = queue, .recording = &m->recording, .run = stream->runs + 1 };
+    hdi_submission submission = {
+        .cmds = &m->cmds, .slots = m->slots, .queue = queue, .recording = &m->recording, .run = stream->runs + 1
+    };
     return hdi_device_submit(stream->device, &submission, &s->ticket, error);
 }
 
@@ -297,9 +311,11 @@ static hd_status start(hdi_stream *stream, set *s, const hdi_stream_item *items,
     return status;
 }
 
-hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run, uint64_t *out_number, hd_error *error) {
+hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run,
+                            uint64_t *out_number, hd_error *error) {
     set *s = &stream->sets[(stream->runs + 1) % stream->depth];
-    if (count > 2 * (size_t)stream->slot_count) return hdi_fail(error, HD_STATUS_NAME_TAKEN, "a run with more inputs or outputs than its plan has");
+    if (count > 2 * (size_t)stream->slot_count)
+        return hdi_fail(error, HD_STATUS_NAME_TAKEN, "a run with more inputs or outputs than its plan has");
     const hd_status status = start(stream, s, items, count, error);
     if (status) return status;
     hdi_list_init(&out_run->link);

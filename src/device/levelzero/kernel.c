@@ -7,7 +7,8 @@ static hd_status translate(hdi_backend_device *device, const hdi_module *module,
                            hdi_spirv_printed *out_printed, hd_error *error) {
     const uint32_t lanes = kernel->subgroup ? kernel->subgroup : (uint32_t)device->found.caps.subgroup;
     const hdi_spirv_print_target target = { .offers = device->facts.offers, .subgroup = lanes };
-    return hdi_translate_to_module(&(hdi_translation){ device->host, "levelzero", module, kernel, &target }, out_module, out_printed, error);
+    return hdi_translate_to_module(&(hdi_translation){ device->host, "levelzero", module, kernel, &target }, out_module,
+                                   out_printed, error);
 }
 
 /* The compiler's own words, in the log. */

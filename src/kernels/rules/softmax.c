@@ -15,15 +15,15 @@ static hdi_tensor axis_last(const hdi_tensor *tensor, uint32_t axis) {
     return view;
 }
 
-/* Rows of `n` neighbouring elements. */
-static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor *x, const hdi_tensor *targets,
-                     const hdi_tensor *out, hdi_lowering *lowering, hd_error *error) {
-    const uint64_t elements = hd_shape_elements(x->shape);
-    hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { x, targets }, .input_count = 2, .out = out,
-                                     .spec = { op, (uint32_t)x->dtype }, .spec_count = 2,
-                                     .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2, .groups = elements / n,
-                                     .flops = 8 * elements, .because = "a workgroup for each row" };
-    hdi_rows_choose(request, HDI_CLASS_SOFTMAX, x, elements / n, n, lowering->offer, &launch);
+/* Rows of `n` neighbouring elements; the inputs are these and the targets. */
+static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor inputs[2], const hdi_tensor *out,
+                     hdi_lowering *lowering, hd_error *error) {
+    const uint64_t elements = hd_shape_elements(inputs->shape);
+    hdi_rows_launch launch = { .module = HDI_MODULE_SOFTMAX, .inputs = { &inputs[0], &inputs[1] }, .input_count = 2, .out = out,
+                               .spec = { op, (uint32_t)inputs->dtype }, .spec_count = 2,
+                               .push = { (uint32_t)(elements / n), (uint32_t)n }, .push_count = 2, .groups = elements / n,
+                               .flops = 8 * elements, .because = "a workgroup for each row" };
+    hdi_rows_choose(request, HDI_CLASS_SOFTMAX, inputs, elements / n, n, lowering->offer, &launch);
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
@@ -36,14 +36,14 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
     const uint64_t n = rank == 0 ? 1 : (uint64_t)input->shape.dims[axis];
     uint64_t inner = 1;
     for (uint32_t i = axis + 1; rank != 0 && i < rank; i++) inner *= (uint64_t)input->shape.dims[i];
-    hdi_tensor x, targets, y = request->out;
+    hdi_tensor inputs[2], y = request->out;
     const hdi_tensor view = inner == 1 ? *input : axis_last(input, axis);
-    hd_status status = hdi_rows_dense(request, &view, lowering, &x, error);
+    hd_status status = hdi_rows_dense(request, &view, lowering, &inputs[0], error);
     if (status != HD_OK) return status;
-    targets = x;
-    if (op == HDI_ROW_CROSS_ENTROPY) status = hdi_rows_dense(request, &request->inputs[1], lowering, &targets, error);
-    if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, x.shape, &y, error);
-    if (status == HD_OK) status = add(request, op, n, &x, &targets, &y, lowering, error);
+    inputs[1] = inputs[0];
+    if (op == HDI_ROW_CROSS_ENTROPY) status = hdi_rows_dense(request, &request->inputs[1], lowering, &inputs[1], error);
+    if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, inputs[0].shape, &y, error);
+    if (status == HD_OK) status = add(request, op, n, inputs, &y, lowering, error);
     if (status != HD_OK || inner == 1) return status;
     const hdi_tensor back = axis_last(&request->out, axis);
     return hdi_rows_copy(request, &y, &back, lowering, error);
