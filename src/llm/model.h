@@ -54,9 +54,8 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error);
 hd_status hdl_weights_find(hd_model *model, hd_error *error);
 /* The weight called so in its family's list; `layer` is for those of a layer. */
 const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const char *name);
-/* What a weight is called in the file, and as an input of a program; of a layer that goes by no number: without it. */
+/* What a weight is called in the file, and as an input of a program. */
 enum { HDL_WEIGHT_NAME = 64 };
-#define HDL_NO_LAYER UINT32_MAX
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]);
 /* Bytes that the weight takes on a device. */
 uint64_t hdl_weight_bytes(const hdl_weight *weight);
