@@ -759,6 +759,11 @@ typedef struct hd_plan_desc {
  *   - A route is a list of WHAT=WHERE. WHAT is the name of an operation, a value as hd_program_print shows it (v12), a range
  *     (v3-v9), or "rest". The first item that fits an operation counts; what none fits is on device 0. WHERE is a device's
  *     number, its id ("vulkan:0") or the name of its back end, or a share.
+ *   - Inputs lie where they are read. WHAT may also be input:v12 or input:v3-v9: these inputs lie on the device WHERE, and
+ *     cross in every run to the device that reads them. The operation that reads the first of them begins a segment, so that
+ *     they travel while the segment before computes. They take the memory of earlier ones that are no longer needed: of many
+ *     such items of equal size two are on the device at a time. hd_plan_bind may give them memory there too; buffers that
+ *     several of them arrive in are written when those who read the one before are done. Devices share no operation then.
  *   - All that touches a state is on one device: where the route names it, else where most of it is. A route that names two
  *     devices for it is refused. Kernels of your own go to a device that runs them.
  *   - Devices share an operation by rows:A:B, columns:A:B or terms:A:B, with a part for each device (0: it has none). Rows are

@@ -1,4 +1,4 @@
-/* graph.c: a run of layers as a program: its inputs, what the model's family makes of them, and its outputs. */
+/* graph.c: a run of a model as a program: its inputs, what the model's family makes of them, its outputs, its route. */
 #include "llm/arch/arch.h"
 #include <stdio.h>
 
@@ -18,35 +18,51 @@ static void give_logits(hdl_graph *g, hd_value x) {
     hd_output(p, "scores", hd_take_along(p, logits, candidates));
 }
 
-hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hdl_placed *out) {
+/* Adds where the values of a layer are. */
+static void route_layer(hdl_placed *placed, const char *what, hd_value first, hd_value last) {
+    const size_t used = strlen(placed->route);
+    snprintf(placed->route + used, placed->route_bytes - used, "%s%sv%lu-v%lu=1", used ? "," : "", what,
+             (unsigned long)first, (unsigned long)last);
+}
+
+static void build(const hd_model *model, hdl_split split, hdl_size size, hdl_placed *placed) {
     const int64_t rows = (int64_t)size.sequences * size.tokens, table = size.bucket / HDL_PAGE_TOKENS;
-    hd_program *p = hd_program_create(model->context);
-    *out = (hdl_placed){ .program = p };
-    if (!p) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
-    hdl_graph g = { .model = model, .program = p, .size = size, .nameless = part.nameless };
-    hd_value x = part.embeds ? hd_input(p, "tokens", HD_I32, HD_SHAPE(rows))
-                             : hd_input(p, "hidden", HD_F32, HD_SHAPE(rows, model->figures.hidden));
+    hd_program *p = placed->program;
+    hdl_graph g = { .model = model, .program = p, .size = size };
+    hd_value x = hd_input(p, "tokens", HD_I32, HD_SHAPE(rows));
     g.positions = hd_input(p, "positions", HD_I32, HD_SHAPE(rows));
     g.past = hd_input(p, "past", HD_I32, HD_SHAPE(size.sequences));
     g.pages = hd_input(p, "pages", HD_I32, size.sequences == 1 ? HD_SHAPE(table) : HD_SHAPE(size.sequences, table));
-    if (part.embeds) x = model->arch->embed(&g, x);
-    for (uint32_t i = 0; i < part.layer_count; i++) {
-        g.layer = part.first_layer + i;
+    x = model->arch->embed(&g, x);
+    for (g.layer = 0; g.layer < model->figures.layers; g.layer++) {
+        const hd_value before = x;
         x = model->arch->layer(&g, x);
-        if (i + 1 == part.cpu_layers) snprintf(out->route, sizeof out->route, "v1-v%lu=1,rest=0", (unsigned long)x);
+        if (g.layer < split.streamed_layers) route_layer(placed, "input:", before + 1, x);
+        if (g.layer + 1 == split.cpu_layers) route_layer(placed, "", 1, x);
     }
-    if (part.heads) give_logits(&g, x);
-    else hd_output(p, "next", x);
-    const hd_status status = hd_program_check(p);
-    if (status) hd_program_destroy(p);
+    give_logits(&g, x);
+}
+
+hd_status hdl_graph_build(const hd_model *model, hdl_split split, hdl_size size, hdl_placed *out) {
+    enum { ITEM = 48 }; /* "input:v4294967295-v4294967295=1," */
+    *out = (hdl_placed){ .program = hd_program_create(model->context),
+                         .route_bytes = ITEM * ((size_t)split.streamed_layers + 1) };
+    out->route = hdl_alloc(&model->allocator, out->route_bytes);
+    hd_status status = HD_OK;
+    if (!out->program || !out->route)
+        status = hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
+    else build(model, split, size, out);
+    if (!status) status = hd_program_check(out->program);
+    if (status) hdl_placed_end(model, out);
     return status;
 }
 
+void hdl_placed_end(const hd_model *model, hdl_placed *placed) {
+    hd_program_destroy(placed->program);
+    hdl_free(&model->allocator, placed->route, placed->route_bytes);
+}
+
 hd_plan_desc hdl_placed_wish(const hdl_placed *placed, hd_device *const *cpu, hd_math math) {
-    hd_plan_desc desc = { .math = math };
-    if (!placed->route[0]) return desc;
-    desc.beside = cpu;
-    desc.beside_count = 1;
-    desc.route = placed->route;
-    return desc;
+    if (!placed->route[0]) return (hd_plan_desc){ .math = math };
+    return (hd_plan_desc){ .math = math, .beside = cpu, .beside_count = 1, .route = placed->route };
 }

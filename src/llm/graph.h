@@ -1,36 +1,40 @@
-/* graph.h: a run of a model's layers as a program. */
+/* graph.h: a run of a model as a program, and where its layers are. */
 #ifndef HDL_GRAPH_H
 #define HDL_GRAPH_H
 
 #include "llm/model.h"
 #include "llm/pages.h"
 
-/* Which part of the model, and for how many tokens. A part that does not begin with the embedding takes "hidden" f32
- * [rows,H]; one that does not end with the logits gives "next", of the same shape. A part of no layers is the embedding
- * alone.
+/* Where layers are that are not on the device: the first ones run on the CPU, with the embedding, or their weights lie in
+ * the host's memory and travel to the device in every run. One of the two is 0. */
+typedef struct hdl_split {
+    uint32_t cpu_layers, streamed_layers;
+} hdl_split;
+
+/* Weights of a model. */
+typedef struct hdl_part {
+    uint32_t first_layer, layer_count;
+    bool     embeds, heads;     /* those of the embedding, and those of the logits */
+} hdl_part;
+/* Weights that lie on the device, and those that lie on the CPU. */
+static inline hdl_part hdl_part_on_device(const hd_model *model, hdl_split split) {
+    const uint32_t elsewhere = split.cpu_layers + split.streamed_layers;
+    return (hdl_part){ elsewhere, model->figures.layers - elsewhere, split.cpu_layers == 0, true };
+}
+static inline hdl_part hdl_part_on_cpu(hdl_split split) {
+    return (hdl_part){ 0, split.cpu_layers + split.streamed_layers, split.cpu_layers > 0, false };
+}
+
+/* How many tokens a program is for.
  *
- * Inputs   "tokens" i32 [rows] (or "hidden"); "positions" i32 [rows]; "past" i32 [sequences]: tokens that each sequence
- *          holds already; "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted;
- *          "pages" i32 [P], or [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the
- *          weights, by their names in the file
+ * Inputs   "tokens" i32 [rows]; "positions" i32 [rows]; "past" i32 [sequences]: tokens that each sequence holds already;
+ *          "last" i32 [results], where results are fewer than rows: the rows whose logits are wanted; "pages" i32 [P], or
+ *          [sequences,P] for more than one, with P = bucket / 256: where those tokens lie; and the weights, by their names
+ *          in the file
  * States   "keys.<layer>", "values.<layer>": [pages,256,Hkv,D] in f16, the same for every size
  * Outputs  "logits" f32 [results,V]; "best" i32 [results], the index of the largest; "peak" f32 [results], that
  *          largest, NaN where one is; where candidates are wanted, "candidates" i32 [results,candidates], the indices of so many
- *          largest, the largest first, and "scores" f32, what these are (or "next") */
-typedef struct hdl_part {
-    uint32_t first_layer, layer_count;
-    bool     embeds, heads;     /* the embedding before, the logits after */
-    bool     nameless;          /* one layer that stands for all like it: its weights and cache have no number */
-    uint32_t cpu_layers;        /* the first ones that run on the CPU beside the device, and the embedding with them */
-} hdl_part;
-/* What of it is on the CPU, and what is on the device. */
-static inline hdl_part hdl_part_on_cpu(hdl_part part) {
-    return (hdl_part){ .first_layer = part.first_layer, .layer_count = part.cpu_layers, .embeds = part.embeds };
-}
-static inline hdl_part hdl_part_on_device(hdl_part part) {
-    return (hdl_part){ part.first_layer + part.cpu_layers, part.layer_count - part.cpu_layers, part.embeds && part.cpu_layers == 0,
-                       part.heads, part.nameless, 0 };
-}
+ *          largest, the largest first, and "scores" f32, what these are */
 enum { HDL_CANDIDATES = 128 };
 typedef struct hdl_size {
     uint32_t sequences, tokens; /* tokens of each sequence; rows = sequences * tokens */
@@ -44,21 +48,21 @@ static inline uint32_t hdl_candidates(const hd_model *model) {
     return model->figures.vocabulary < HDL_CANDIDATES ? model->figures.vocabulary : HDL_CANDIDATES;
 }
 
-/* May a plan that was made for one layer run another one? */
-bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b);
 /* Is the weight number `index` needed by the part? */
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index);
 
-/* A program and where it runs: on its device, or by `route` on the CPU too. */
+/* A program and where it runs. */
 typedef struct hdl_placed {
-    hd_program *program; /* yours; hd_program_destroy */
-    char        route[32]; /* of hd_plan_desc, where the CPU is device 1; "" where no layer is on the CPU */
+    hd_program *program;
+    char       *route;       /* of hd_plan_desc, where the CPU is device 1; "" where all is on the device */
+    size_t      route_bytes;
 } hdl_placed;
-/* Failures wait on the model's context. */
-hd_status hdl_graph_build(const hd_model *model, hdl_part part, hdl_size size, hdl_placed *out);
-/* Wishes for its plan; `cpu` is read where a layer is on it. */
+/* Failures wait on the model's context. hdl_placed_end ends it. */
+hd_status hdl_graph_build(const hd_model *model, hdl_split split, hdl_size size, hdl_placed *out);
+void hdl_placed_end(const hd_model *model, hdl_placed *placed);
+/* Wishes for its plan; `cpu` is read where the route names it. */
 hd_plan_desc hdl_placed_wish(const hdl_placed *placed, hd_device *const *cpu, hd_math math);
-/* The name of a layer's cache, "keys.3" or, without a number, "keys". */
+/* The name of a layer's cache, such as "keys.3". */
 enum { HDL_CACHE_NAME = 32 };
 void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]);
 #endif

@@ -32,37 +32,31 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
 
 /* ---- bytes ---- */
 
-/* Where a part of the model is: on the device, and its first layers on the CPU. */
+/* Where a model is. */
 typedef struct where {
     const hd_model   *model;
     const hdl_layout *layout;
     hd_device        *device, *cpu;
-    hdl_part          part;
+    hdl_split         split;
 } where;
 enum { DEVICE, CPU, BOTH };
 
-/* Inputs that are written for each run: positions, tokens, past, last, and what another stage hands over. */
-static uint64_t input_bytes(const where *w, hdl_part part, hdl_size size) {
-    const uint64_t rows = (uint64_t)size.sequences * size.tokens;
-    const bool takes_hidden = !w->part.embeds && !part.nameless;
-    return hdl_aligned(rows * sizeof(int32_t)) * (part.embeds ? 2 : 1) + hdl_aligned(size.sequences * sizeof(int32_t)) +
-           hdl_aligned(size.results * sizeof(int32_t)) +
-           (takes_hidden ? hdl_aligned(rows * w->model->figures.hidden * sizeof(float)) : 0);
-}
-
 /* What a plan takes beside weights and cache: intermediates, tables, outputs, and inputs that are written for each run. */
 static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[BOTH]) {
+    const uint64_t rows = (uint64_t)size.sequences * size.tokens;
     hdl_placed placed;
     hd_plan_memory memory[BOTH];
-    hd_status status = hdl_graph_build(w->model, w->part, size, &placed);
+    hd_status status = hdl_graph_build(w->model, w->split, size, &placed);
     if (status) return status;
     const hd_plan_desc wish = hdl_placed_wish(&placed, &w->cpu, w->layout->math);
     status = hd_plan_estimate_each(w->device, placed.program, &wish, memory);
-    hd_program_destroy(placed.program);
+    hdl_placed_end(w->model, &placed);
     for (uint32_t at = 0; at <= wish.beside_count && !status; at++) {
-        const hdl_part part = at == CPU ? hdl_part_on_cpu(w->part) : hdl_part_on_device(w->part);
+        const bool embeds = at == (w->split.cpu_layers ? CPU : DEVICE);
         inout_bytes[at] += memory[at].scratch_bytes + memory[at].constant_bytes + memory[at].output_bytes;
-        inout_bytes[at] += input_bytes(w, part, size);
+        inout_bytes[at] += hdl_aligned(rows * sizeof(int32_t)) * (embeds ? 2 : 1); /* positions, tokens */
+        inout_bytes[at] += hdl_aligned(size.sequences * sizeof(int32_t)); /* past */
+        inout_bytes[at] += hdl_aligned(size.results * sizeof(int32_t)); /* last */
     }
     return status;
 }
@@ -71,8 +65,8 @@ static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[
 static hd_status decode_bytes(const where *w, uint32_t bucket, uint64_t inout_bytes[BOTH]) {
     uint64_t one[BOTH] = { 0 };
     const hd_status status = plan_bytes(w, (hdl_size){ 1, 1, bucket, w->layout->pages, 1, 0 }, one);
-    for (uint32_t at = 0; at < BOTH; at++) inout_bytes[at] += w->part.heads ? 2 * one[at] : one[at];
-    if (w->part.heads) inout_bytes[DEVICE] += 2 * hdl_aligned(hdl_candidates(w->model) * sizeof(float));
+    for (uint32_t at = 0; at < BOTH; at++) inout_bytes[at] += 2 * one[at];
+    inout_bytes[DEVICE] += 2 * hdl_aligned(hdl_candidates(w->model) * sizeof(float));
     return status;
 }
 
@@ -104,15 +98,19 @@ static uint64_t table_bytes(const hdl_layout *layout) {
     return hdl_table_bytes(hdl_layout_step_rows(layout), layout->rows / HDL_PAGE_TOKENS);
 }
 
-/* What a stage that is not streamed takes on the device, and on the CPU where it has layers there. */
+/* What the device takes, and the CPU where layers run there. */
 static hd_status need_of(const where *w, need out[BOTH]) {
+    const hdl_split split = w->split;
+    const uint32_t layers = w->model->figures.layers, pages = w->layout->pages;
     uint64_t scratch[BOTH];
     const hd_status status = scratch_bytes(w, scratch);
-    for (uint32_t at = DEVICE; at <= (w->part.cpu_layers ? CPU : DEVICE); at++) {
-        const hdl_part part = at == CPU ? hdl_part_on_cpu(w->part) : hdl_part_on_device(w->part);
-        out[at] = (need){ hdl_part_weight_bytes(w->model, part), hdl_cache_bytes(w->model, part.layer_count, w->layout->pages),
-                          scratch[at] + table_bytes(w->layout) };
-    }
+    const uint64_t here = hdl_part_weight_bytes(w->model, hdl_part_on_device(w->model, split)),
+                   slots = hdl_slot_bytes(w->model, split.streamed_layers);
+    out[DEVICE] = (need){ here + slots, hdl_cache_bytes(w->model, layers - split.cpu_layers, pages),
+                          scratch[DEVICE] + table_bytes(w->layout) };
+    if (split.cpu_layers)
+        out[CPU] = (need){ hdl_part_weight_bytes(w->model, hdl_part_on_cpu(split)),
+                           hdl_cache_bytes(w->model, split.cpu_layers, pages), scratch[CPU] + table_bytes(w->layout) };
     return status;
 }
 
@@ -130,18 +128,18 @@ static void tell_cpu(hd_fit *fit, need n) {
     fit->cpu_scratch_bytes = n.scratch, fit->cpu_bytes = total(n);
 }
 
-/* Everything on the device, but for the first layers, which are on the CPU; 0: all of it. The device has so much memory. */
-static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu, uint32_t cpu_layers, uint64_t has) {
+/* Everything on the device, which has so much memory, but for what the split says. */
+static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu, hdl_split split, uint64_t has) {
     const uint32_t layers = model->figures.layers;
+    const bool on_cpu = is_cpu(layout->device), beside = split.cpu_layers || split.streamed_layers;
     hd_fit *fit = &layout->fit;
     need n[BOTH] = { 0 };
-    layout->stage_count = 1;
-    layout->cpu = cpu_layers ? cpu : NULL;
-    layout->parts[0] = (hdl_part){ .layer_count = layers, .embeds = true, .heads = true, .cpu_layers = cpu_layers };
-    const hd_status status = need_of(&(where){ model, layout, layout->device, cpu, layout->parts[0] }, n);
-    const bool on_cpu = is_cpu(layout->device);
-    fit->device_layers = on_cpu ? 0 : layers - cpu_layers;
-    fit->cpu_layers = on_cpu ? layers : cpu_layers;
+    layout->cpu = beside ? cpu : NULL;
+    layout->split = split;
+    const hd_status status = need_of(&(where){ model, layout, layout->device, cpu, split }, n);
+    fit->device_layers = on_cpu ? 0 : layers - split.cpu_layers - split.streamed_layers;
+    fit->cpu_layers = on_cpu ? layers : split.cpu_layers;
+    fit->streamed_layers = split.streamed_layers;
     if (!on_cpu) tell_device(fit, n[DEVICE]);
     tell_cpu(fit, n[on_cpu ? DEVICE : CPU]);
     fit->fits = total(n[DEVICE]) <= has;
@@ -152,74 +150,27 @@ static hd_status place(const hd_model *model, hdl_layout *layout, hd_device *cpu
 static hd_status move_to_cpu(const hd_model *model, hdl_layout *layout, hd_device *cpu) {
     layout->fit = (hd_fit){ .device_memory_bytes = layout->fit.device_memory_bytes };
     layout->device = cpu;
-    return place(model, layout, NULL, 0, hd_device_get_info(cpu)->memory_bytes);
+    return place(model, layout, NULL, (hdl_split){ 0 }, hd_device_get_info(cpu)->memory_bytes);
 }
 
-/* Kinds of layers among the first `count`: each has plans of its own when it travels. */
-static uint32_t kinds_of_layers(const hd_model *model, uint32_t count) {
-    uint32_t kinds = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t k = 0;
-        while (k < i && !hdl_layers_alike(model, k, i)) k++;
-        kinds += k == i;
-    }
-    return kinds;
+/* All but the last `count` layers are on the CPU, or travel. */
+static hd_status keep(const hd_model *model, hdl_layout *layout, hd_device *cpu, bool stream, uint32_t count) {
+    const uint32_t others = model->figures.layers - count;
+    const hdl_split split = { .cpu_layers = stream ? 0 : others, .streamed_layers = stream ? others : 0 };
+    return place(model, layout, cpu, split, layout->fit.device_memory_bytes);
 }
 
-/* The last `count` layers stay on the device, the first ones travel; the embedding stays, and the cache of all layers. */
-static hd_status stream_with(const hd_model *model, hdl_layout *layout, uint32_t count) {
-    const uint32_t layers = model->figures.layers;
-    const hdl_part embedding = { .embeds = true }, travelling = { .layer_count = layers - count },
-                   staying = { .first_layer = layers - count, .layer_count = count, .heads = true }, one = { .layer_count = 1, .nameless = true };
-    const uint64_t rows = hdl_layout_most(layout);
-    hd_fit *fit = &layout->fit;
-    need a[BOTH] = { 0 }, c[BOTH] = { 0 };
-    uint64_t each[BOTH]; /* of the plans for a kind of layers */
-    hd_status status = need_of(&(where){ model, layout, layout->device, NULL, embedding }, a);
-    if (!status) status = scratch_bytes(&(where){ model, layout, layout->device, NULL, one }, each);
-    if (!status) status = need_of(&(where){ model, layout, layout->device, NULL, staying }, c);
-    if (status) return status;
-    fit->device_layers = count, fit->streamed_layers = layers - count;
-    tell_device(fit, (need){ c[DEVICE].weights + hdl_part_slot_bytes(model, travelling) + a[DEVICE].weights,
-                             hdl_cache_bytes(model, layers, layout->pages),
-                             a[DEVICE].scratch + kinds_of_layers(model, layers - count) * each[DEVICE] + table_bytes(layout) +
-                                 c[DEVICE].scratch + 2 * hdl_aligned(rows * model->figures.hidden * sizeof(float)) });
-    fit->fits = fit->device_bytes <= fit->device_memory_bytes;
-    layout->stage_count = 3;
-    layout->parts[0] = embedding, layout->parts[1] = travelling, layout->parts[2] = staying;
-    layout->streamed[1] = true;
-    return HD_OK;
-}
-
-/* As many of the last layers as fit are on the device, the others travel, or are on the CPU where that is given; `*out_fits`
- * is how many. The more there are the more it takes, so halving finds them. */
-static hd_status as_many_as_fit(const hd_model *model, hdl_layout *layout, hd_device *cpu, uint32_t *out_fits) {
-    const uint32_t layers = model->figures.layers;
-    *out_fits = 0;
-    for (uint32_t above = layers; above - *out_fits > 1;) {
-        const uint32_t count = *out_fits + (above - *out_fits) / 2;
-        const hd_status status = cpu ? place(model, layout, cpu, layers - count, layout->fit.device_memory_bytes)
-                                     : stream_with(model, layout, count);
+/* As many of the last layers as are wished for are on the device: below 0 none, and 0: as many as fit. The more there are
+ * the more it takes, so halving finds how many. */
+static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cpu, bool stream, int wished) {
+    uint32_t count = wished > 0 ? (uint32_t)wished : 0;
+    for (uint32_t above = wished ? 0 : model->figures.layers; above > count + 1;) {
+        const uint32_t middle = count + (above - count) / 2;
+        const hd_status status = keep(model, layout, cpu, stream, middle);
         if (status) return status;
-        *(layout->fit.fits ? out_fits : &above) = count;
+        *(layout->fit.fits ? &count : &above) = middle;
     }
-    return HD_OK;
-}
-
-/* The layers that do not fit travel. */
-static hd_status stream(const hd_model *model, hdl_layout *layout, int wished) {
-    uint32_t count = wished > 0 ? (uint32_t)wished : 0;
-    const hd_status status = wished ? HD_OK : as_many_as_fit(model, layout, NULL, &count);
-    return status ? status : stream_with(model, layout, count);
-}
-
-/* The layers that do not fit are on the CPU. */
-static hd_status place_beside(const hd_model *model, hdl_layout *layout, hd_device *cpu, int wished) {
-    uint32_t count = wished > 0 ? (uint32_t)wished : 0;
-    const hd_status status = wished ? HD_OK : as_many_as_fit(model, layout, cpu, &count);
-    if (status) return status;
-    return count ? place(model, layout, cpu, model->figures.layers - count, layout->fit.device_memory_bytes)
-                 : move_to_cpu(model, layout, cpu);
+    return count || stream ? keep(model, layout, cpu, stream, count) : move_to_cpu(model, layout, cpu);
 }
 
 /* ---- wishes ---- */
@@ -250,11 +201,10 @@ hd_status hdl_layout_make(const hd_model *model, const hd_session_desc *desc, hd
     const int wished = desc->device_layers;
     const uint64_t has = out->fit.device_memory_bytes;
     out->device = device;
-    if (is_cpu(device)) return place(model, out, NULL, 0, has);
+    if (is_cpu(device)) return place(model, out, NULL, (hdl_split){ 0 }, has);
     if (wished == 0 || wished == (int)model->figures.layers) {
-        status = place(model, out, NULL, 0, has);
+        status = place(model, out, NULL, (hdl_split){ 0 }, has);
         if (status || out->fit.fits || wished) return status;
     }
-    if (desc->stream) return stream(model, out, wished);
-    return cpu ? place_beside(model, out, cpu, wished) : HD_STATUS_NO_DEVICE;
+    return cpu ? divide(model, out, cpu, desc->stream, wished) : HD_STATUS_NO_DEVICE;
 }

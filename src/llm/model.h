@@ -55,9 +55,8 @@ hd_status hdl_weights_find(hd_model *model, hd_error *error);
 /* The weight by its name in the family's list; `layer` counts for weights of layers only. One that is not there has
  * `present` false. */
 const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const char *name);
-/* What a weight is called in the file, and as an input of a program. HDL_NO_LAYER leaves out the number of its layer. */
+/* What a weight is called in the file, and as an input of a program. */
 enum { HDL_WEIGHT_NAME = 64 };
-#define HDL_NO_LAYER UINT32_MAX
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]);
 /* Bytes that the weight takes on a device. */
 uint64_t hdl_weight_bytes(const hdl_weight *weight);

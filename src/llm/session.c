@@ -1,4 +1,4 @@
-/* session.c: making and ending sessions, and running tokens through their stages. */
+/* session.c: making and ending sessions, and running tokens through the model. */
 #include "llm/session.h"
 #include <math.h>
 
@@ -30,42 +30,17 @@ hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out
     return status;
 }
 
-static hd_status load(hd_session *session, const hd_session_desc *desc) {
-    const hdl_layout *l = &session->layout;
-    hdl_loading loading = { desc->progress, desc->progress_user, 0, 0 };
-    hd_status status = HD_OK;
-    for (uint32_t i = 0; i < l->stage_count; i++) {
-        const hdl_part part = l->parts[i], here = hdl_part_on_device(part), cpu = hdl_part_on_cpu(part);
-        if (!l->streamed[i]) loading.total += hdl_part_weight_bytes(session->model, here);
-        if (part.cpu_layers) loading.total += hdl_part_weight_bytes(session->model, cpu);
-        session->stages[i] = (hdl_stage){
-            .model = session->model, .part = part, .math = l->math, .streamed = l->streamed[i],
-            .here = { .model = session->model, .device = l->device, .part = here, .pages = &session->pages },
-            .hidden_bytes = session->hidden_bytes,
-        };
-        if (part.cpu_layers)
-            session->stages[i].cpu =
-                (hdl_store){ .model = session->model, .device = l->cpu, .part = cpu, .pages = &session->pages };
-    }
-    for (uint32_t i = 0; i < l->stage_count && !status; i++) status = hdl_stage_load(&session->stages[i], &loading);
-    if (!status && loading.progress) loading.progress(loading.user, loading.total, loading.total);
-    return status;
-}
-
 static hd_status make_room(hd_session *session) {
     const hdl_layout *l = &session->layout;
     const hd_allocator *allocator = &session->model->allocator;
     const uint64_t rows = hdl_layout_most(l);
-    session->hidden_bytes = l->stage_count > 1 ? rows * session->model->figures.hidden * sizeof(float) : 0;
     session->logits_bytes = (uint64_t)l->sequences * session->model->figures.vocabulary * sizeof(float);
     session->sequences = hdl_alloc(allocator, l->sequences * sizeof *session->sequences);
     session->tokens = hdl_alloc(allocator, rows * sizeof *session->tokens);
     session->positions = hdl_alloc(allocator, rows * sizeof *session->positions);
     session->rows = hdl_alloc(allocator, rows * sizeof *session->rows);
-    session->hidden = hdl_alloc(allocator, session->hidden_bytes);
     session->logits = hdl_alloc(allocator, session->logits_bytes);
-    if (!session->sequences || !session->tokens || !session->positions || !session->rows || !session->hidden ||
-        !session->logits)
+    if (!session->sequences || !session->tokens || !session->positions || !session->rows || !session->logits)
         return FAIL(session, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
     session->pages = (hdl_pages){ .sequences = l->sequences, .width = l->rows / HDL_PAGE_TOKENS, .count = l->pages,
                                   .rows = hdl_layout_step_rows(l) };
@@ -78,19 +53,16 @@ static hd_status make_room(hd_session *session) {
 /* The plan of a decode step, so that a device that cannot run the model says so now. */
 static hd_status prepare(hd_session *session) {
     const hdl_layout *l = &session->layout;
-    hd_status status = HD_OK;
-    for (uint32_t i = 0; i < l->stage_count && !status; i++) {
-        hd_plan *plan;
-        hd_plan_stats stats;
-        const hdl_size one = { 1, 1, hdl_layout_bucket(l, 0), l->pages, 1, 0 };
-        const hdl_size size = l->sequences > 1 ? hdl_layout_step(l, l->sequences) : one;
-        status = hdl_stage_plan(&session->stages[i], size, l->parts[i].first_layer, &plan);
-        if (status || hd_plan_get_stats(plan, &stats)) continue;
-        const uint32_t times = session->stages[i].streamed ? l->parts[i].layer_count : 1;
-        session->stats.decode_levels += times * stats.levels;
-        session->stats.decode_dispatches += times * stats.dispatches;
-    }
-    return status;
+    const hdl_size one = { 1, 1, hdl_layout_bucket(l, 0), l->pages, 1, 0 };
+    const hdl_size size = l->sequences > 1 ? hdl_layout_step(l, l->sequences) : one;
+    hd_plan *plan;
+    hd_plan_stats stats;
+    hd_status status = hdl_stage_plan(&session->stage, size, &plan);
+    if (!status) status = hd_plan_get_stats(plan, &stats);
+    if (status) return status;
+    session->stats.decode_levels = stats.levels;
+    session->stats.decode_dispatches = stats.dispatches;
+    return HD_OK;
 }
 
 hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session) {
@@ -112,7 +84,10 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
             (unsigned long long)(fit->device_bytes ? fit->device_bytes : fit->cpu_bytes),
             (unsigned long long)fit->device_memory_bytes);
     if (!status) status = make_room(session);
-    if (!status) status = load(session, desc);
+    const hdl_layout *l = &session->layout;
+    session->stage = (hdl_stage){ .model = model, .device = l->device, .cpu = l->cpu, .split = l->split,
+                                  .math = l->math, .pages = &session->pages };
+    if (!status) status = hdl_stage_load(&session->stage, desc->progress, desc->progress_user);
     if (!status) status = prepare(session);
     session->stats.load_ns = hdl_now_ns() - began;
     if (status) hd_session_destroy(session);
@@ -123,13 +98,12 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
 void hd_session_destroy(hd_session *session) {
     if (!session) return;
     const hd_allocator allocator = session->model->allocator;
-    for (uint32_t i = 0; i < HDL_STAGES; i++) hdl_stage_end(&session->stages[i]);
+    hdl_stage_end(&session->stage);
     const uint64_t rows = hdl_layout_most(&session->layout);
     hdl_free(&allocator, session->sequences, session->layout.sequences * sizeof *session->sequences);
     hdl_free(&allocator, session->tokens, rows * sizeof *session->tokens);
     hdl_free(&allocator, session->positions, rows * sizeof *session->positions);
     hdl_free(&allocator, session->rows, rows * sizeof *session->rows);
-    hdl_free(&allocator, session->hidden, session->hidden_bytes);
     hdl_free(&allocator, session->logits, session->logits_bytes);
     hdl_pages_end(&allocator, &session->pages);
     hd_device_close(session->own_device);
@@ -139,18 +113,16 @@ void hd_session_destroy(hd_session *session) {
 
 /* ---- running ---- */
 
-/* Runs all stages, with the pages of `sequences`; afterwards last_plan holds the outputs. */
-static hd_status run_stages(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
-                            const int32_t *last) {
-    const hdl_run run = { size, session->tokens, session->positions, past, last, session->hidden };
+/* Runs once, with the pages of `sequences`; afterwards last_plan holds the outputs. */
+static hd_status run_once(hd_session *session, hdl_size size, const uint32_t *sequences, const int32_t *past,
+                          const int32_t *last) {
+    const hdl_run run = { size, session->tokens, session->positions, past, last };
     hd_plan *plan = NULL;
     hdl_pages_show(&session->pages, sequences, size.sequences);
     session->run++;
     session->last_plan = NULL;
-    for (uint32_t i = 0; i < session->layout.stage_count; i++) {
-        const hd_status status = hdl_stage_run(&session->stages[i], &run, &session->stats, &plan);
-        if (status) return status;
-    }
+    const hd_status status = hdl_stage_run(&session->stage, &run, &session->stats, &plan);
+    if (status) return status;
     session->last_plan = plan;
     session->last_results = size.results;
     session->last_candidates = size.candidates;
@@ -212,7 +184,7 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
     const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
     const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
     const hdl_size size = { 1, padded, bucket, session->layout.pages, 1, candidates };
-    hd_status status = run_stages(session, size, &sequence, &past, &last);
+    hd_status status = run_once(session, size, &sequence, &past, &last);
     if (!status) status = read_best(session, &s->best, 1);
     if (status) return status;
     s->position += count;
@@ -306,7 +278,7 @@ static hd_status step_rows(hd_session *session, const hd_step *steps, size_t cou
     for (uint32_t s = 0; s < sequences; s++)
         hdl_pages_take(&session->pages, s, session->sequences[s].position, more[s]);
     fill_rows(session, steps, count, size, result, last);
-    hd_status status = run_stages(session, size, session->rows, session->positions, last);
+    hd_status status = run_once(session, size, session->rows, session->positions, last);
     if (!status) status = read_best(session, best, size.results);
     for (uint32_t i = 0; i < sequences; i++) {
         hdl_sequence *s = &session->sequences[i];
@@ -408,7 +380,7 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
 hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats) {
     if (!session || !out_stats) return HD_STATUS_NULL_POINTER;
     *out_stats = session->stats;
-    for (uint32_t i = 0; i < session->layout.stage_count; i++) out_stats->plans += session->stages[i].plan_count;
+    out_stats->plans = session->stage.plan_count;
     return HD_OK;
 }
 

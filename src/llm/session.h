@@ -1,10 +1,10 @@
-/* session.h: a model ready to run: its stages, and what each sequence holds. */
+/* session.h: a model ready to run, and what each sequence holds. */
 #ifndef HDL_SESSION_H
 #define HDL_SESSION_H
 
 #include "llm/stage.h"
 
-enum { HDL_STAGES = 3, HDL_MOST_SEQUENCES = 256 };
+enum { HDL_MOST_SEQUENCES = 256 };
 
 /* A session's wishes with every default filled in, and where the layers go. */
 typedef struct hdl_layout {
@@ -12,10 +12,8 @@ typedef struct hdl_layout {
     uint32_t    sequences, chunk;
     uint32_t    pages;               /* of the cache, for all sequences */
     hd_math     math;
-    hd_device  *device, *cpu;        /* the CPU is NULL where no layer is there beside the device */
-    hdl_part    parts[HDL_STAGES];   /* of each stage, in order */
-    bool        streamed[HDL_STAGES];
-    uint32_t    stage_count;
+    hd_device  *device, *cpu;        /* the CPU is NULL where nothing of the model is there beside the device */
+    hdl_split   split;
     hd_fit      fit;
 } hdl_layout;
 
@@ -33,14 +31,13 @@ struct hd_session {
     hd_model     *model;
     hdl_layout    layout;
     hd_device    *own_device, *own_cpu; /* opened for the session, or NULL */
-    hdl_stage     stages[HDL_STAGES];
+    hdl_stage     stage;
     hdl_sequence *sequences;
     hdl_pages     pages;               /* a sequence holds those that its tokens need */
     int32_t      *tokens, *positions;  /* of one run: hdl_layout_most of each */
     uint32_t     *rows;                /* of one step: whose row each is */
-    float        *hidden;              /* between two stages */
     float        *logits;              /* of the last run, when asked for */
-    uint64_t      hidden_bytes, logits_bytes;
+    uint64_t      logits_bytes;
     hd_plan      *last_plan;           /* holds the outputs of the last run */
     uint32_t      last_results, last_candidates;
     uint32_t      candidates;          /* that decode steps give, while an answer is drawn from them */

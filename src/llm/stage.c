@@ -1,42 +1,52 @@
-/* stage.c: the plans of a stage, over what its stores hold. */
+/* stage.c: the plans of a model, over what its stores hold. */
 #include "llm/stage.h"
 
-hd_status hdl_stage_load(hdl_stage *stage, hdl_loading *loading) {
-    hd_status status = hdl_store_make(&stage->here);
-    if (!status) status = stage->streamed ? hdl_streamed_load(stage) : hdl_store_load(&stage->here, loading);
-    if (stage->part.cpu_layers == 0) return status;
-    if (!status) status = hdl_store_make(&stage->cpu);
-    return status ? status : hdl_store_load(&stage->cpu, loading);
+hd_status hdl_stage_load(hdl_stage *stage, hd_progress_fn progress, void *user) {
+    const hdl_split split = stage->split;
+    const hdl_part here = hdl_part_on_device(stage->model, split), there = hdl_part_on_cpu(split);
+    const hd_model *model = stage->model;
+    const uint64_t bytes = hdl_part_weight_bytes(model, here) + hdl_part_weight_bytes(model, there);
+    hdl_loading loading = { progress, user, 0, bytes };
+    stage->here = (hdl_store){ .model = model, .device = stage->device, .part = here, .pages = stage->pages,
+                               .first_layer = split.cpu_layers, .layer_count = model->figures.layers - split.cpu_layers,
+                               .streamed_layers = split.streamed_layers };
+    hd_status status = hdl_store_load(&stage->here, &loading);
+    if (status) return status;
+    if (stage->cpu) {
+        stage->there = (hdl_store){ .model = model, .device = stage->cpu, .part = there, .pages = stage->pages,
+                                    .layer_count = split.cpu_layers };
+        status = hdl_store_load(&stage->there, &loading);
+    }
+    if (!status && progress) progress(user, loading.total, loading.total);
+    return status;
 }
 
 void hdl_stage_end(hdl_stage *stage) {
     for (uint32_t i = 0; i < stage->plan_count; i++) hd_plan_destroy(stage->plans[i].plan);
     if (stage->model) hdl_free(&stage->model->allocator, stage->plans, stage->plan_capacity * sizeof *stage->plans);
-    hdl_store_end(&stage->cpu);
+    hdl_store_end(&stage->there);
     hdl_store_end(&stage->here);
     memset(stage, 0, sizeof *stage);
 }
 
 /* ---- plans ---- */
 
-static hd_status make_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hdl_sized *sized) {
+static hd_status make_plan(hdl_stage *stage, hdl_size size, hdl_sized *sized) {
     hdl_placed placed;
-    const hdl_part part = stage->streamed ? (hdl_part){ .first_layer = layer, .layer_count = 1, .nameless = true } : stage->part;
-    hd_status status = hdl_graph_build(stage->model, part, size, &placed);
+    hd_status status = hdl_graph_build(stage->model, stage->split, size, &placed);
     if (status) return status;
-    const hd_plan_desc wish = hdl_placed_wish(&placed, &stage->cpu.device, stage->math);
-    status = hd_plan_create(stage->here.device, placed.program, &wish, &sized->plan);
-    hd_program_destroy(placed.program);
+    const hd_plan_desc wish = hdl_placed_wish(&placed, &stage->cpu, stage->math);
+    status = hd_plan_create(stage->device, placed.program, &wish, &sized->plan);
+    hdl_placed_end(stage->model, &placed);
     if (status) return status;
     sized->size = size;
-    sized->layer = layer;
-    status = stage->streamed ? hd_plan_bind(sized->plan, "pages", stage->here.table, 0) : hdl_store_bind(&stage->here, sized->plan);
-    if (!status && part.cpu_layers) status = hdl_store_bind(&stage->cpu, sized->plan);
+    status = hdl_store_bind(&stage->here, sized->plan);
+    if (!status && stage->cpu) status = hdl_store_bind(&stage->there, sized->plan);
     if (status) hd_plan_destroy(sized->plan);
     return status;
 }
 
-/* Room for one more plan. A streamed stage may need one for each layer: factors of weights are part of a plan. */
+/* Room for one more plan. */
 static hd_status reserve_plan(hdl_stage *stage) {
     if (stage->plan_count < stage->plan_capacity) return HD_OK;
     const uint32_t wanted = stage->plan_capacity ? 2 * stage->plan_capacity : 16;
@@ -47,63 +57,40 @@ static hd_status reserve_plan(hdl_stage *stage) {
     return HD_OK;
 }
 
-hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, uint32_t layer, hd_plan **out_plan) {
-    hdl_sized *sized = NULL;
-    if (!stage->part.heads) size.candidates = 0;
-    for (uint32_t i = 0; i < stage->plan_count && !sized; i++) {
-        hdl_sized *one = &stage->plans[i];
-        if (memcmp(&one->size, &size, sizeof size) == 0 &&
-            (!stage->streamed || hdl_layers_alike(stage->model, one->layer, layer)))
-            sized = one;
+hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, hd_plan **out_plan) {
+    for (uint32_t i = 0; i < stage->plan_count; i++) {
+        *out_plan = stage->plans[i].plan;
+        if (memcmp(&stage->plans[i].size, &size, sizeof size) == 0) return HD_OK;
     }
-    hd_status status = HD_OK;
-    if (!sized) {
-        if ((status = reserve_plan(stage))) return status;
-        sized = &stage->plans[stage->plan_count];
-        status = make_plan(stage, size, layer, sized);
-        stage->plan_count += status == HD_OK;
-    }
-    if (!status) *out_plan = sized->plan;
+    hd_status status = reserve_plan(stage);
+    if (!status) status = make_plan(stage, size, &stage->plans[stage->plan_count]);
+    if (!status) *out_plan = stage->plans[stage->plan_count++].plan;
     return status;
 }
 
 /* ---- running ---- */
 
-hd_status hdl_stage_write(hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
+static hd_status write_inputs(hdl_stage *stage, const hdl_run *run, hd_plan *plan) {
     const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens;
     hd_status status = hdl_store_write_table(&stage->here);
-    if (!status && stage->part.cpu_layers) status = hdl_store_write_table(&stage->cpu);
+    if (!status && stage->cpu) status = hdl_store_write_table(&stage->there);
+    if (!status) status = hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens);
     if (!status) status = hd_plan_write(plan, "positions", run->positions, rows * sizeof *run->positions);
     if (!status) status = hd_plan_write(plan, "past", run->past, run->size.sequences * sizeof *run->past);
-    if (!status && stage->part.heads && run->size.results != rows)
+    if (!status && run->size.results != rows)
         status = hd_plan_write(plan, "last", run->last, run->size.results * sizeof *run->last);
     return status;
 }
 
-hd_status hdl_stage_count(const hd_plan *plan, const hd_plan_stats *before, hd_session_stats *inout_stats) {
-    hd_plan_stats after;
-    const hd_status status = hd_plan_get_stats(plan, &after);
+hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_session_stats *inout_stats, hd_plan **out_plan) {
+    hd_plan_stats before, after;
+    hd_status status = hdl_stage_plan(stage, run->size, out_plan);
+    if (!status) status = hd_plan_get_stats(*out_plan, &before);
+    if (!status) status = write_inputs(stage, run, *out_plan);
+    if (!status) status = hd_plan_run(*out_plan, NULL);
+    if (!status) status = hd_plan_get_stats(*out_plan, &after);
     if (status) return status;
-    inout_stats->recorded += after.records - before->records;
+    inout_stats->recorded += after.records - before.records;
     inout_stats->submissions += after.segments;
     return HD_OK;
-}
-
-hd_status hdl_stage_run(hdl_stage *stage, const hdl_run *run, hd_session_stats *inout_stats, hd_plan **out_plan) {
-    const uint64_t rows = (uint64_t)run->size.sequences * run->size.tokens,
-                   bytes = rows * stage->model->figures.hidden * sizeof *run->hidden;
-    if (stage->streamed) return hdl_streamed_run(stage, run, inout_stats);
-    hd_plan *plan;
-    hd_plan_stats before;
-    hd_status status = hdl_stage_plan(stage, run->size, stage->part.first_layer, &plan);
-    if (!status) status = hd_plan_get_stats(plan, &before);
-    if (!status) status = hdl_stage_write(stage, run, plan);
-    if (!status)
-        status = stage->part.embeds ? hd_plan_write(plan, "tokens", run->tokens, rows * sizeof *run->tokens)
-                                    : hd_plan_write(plan, "hidden", run->hidden, bytes);
-    if (!status) status = hd_plan_run(plan, NULL);
-    if (!status) status = hdl_stage_count(plan, &before, inout_stats);
-    if (!status && !stage->part.heads) status = hd_plan_read(plan, "next", run->hidden, bytes);
-    if (!status) *out_plan = plan;
-    return status;
 }

@@ -20,10 +20,10 @@ uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part) {
     return bytes;
 }
 
-uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part) {
+uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers) {
     uint64_t most = 0;
-    for (uint32_t i = 0; i < part.layer_count; i++) {
-        const uint64_t bytes = hdl_part_weight_bytes(model, (hdl_part){ .first_layer = part.first_layer + i, .layer_count = 1 });
+    for (uint32_t i = 0; i < layers; i++) {
+        const uint64_t bytes = hdl_part_weight_bytes(model, (hdl_part){ .first_layer = i, .layer_count = 1 });
         if (bytes > most) most = bytes;
     }
     return 2 * most;
@@ -39,7 +39,7 @@ uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) { return hdl_aligned((ui
 
 /* ---- weights ---- */
 
-hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
+static hd_status make_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
     const hd_allocator *allocator = &store->model->allocator;
     if (store->buffer_count == store->buffer_capacity) {
         const uint32_t wanted = store->buffer_capacity ? 2 * store->buffer_capacity : 64;
@@ -54,13 +54,12 @@ hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buff
 }
 
 static void tell(hdl_loading *loading, uint64_t bytes) {
-    if (!loading) return;
     loading->done += bytes;
     if (loading->progress) loading->progress(loading->user, loading->done, loading->total);
 }
 
 /* Writes a weight into a buffer: as it is, or unpacked where the device's type is another one. */
-hd_status hdl_store_fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading) {
+static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading) {
     const hd_model *model = store->model;
     hd_error error = { 0 };
     hdl_span data;
@@ -109,13 +108,13 @@ static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) 
     hdl_span data;
     if (hdl_gguf_data(store->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(store->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
-    const hd_status status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
+    const hd_status status = make_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
                                               &store->places[index].buffer);
     tell(loading, data.count);
     return status;
 }
 
-hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
+static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
     const hd_model *model = store->model;
     hd_buffer *slab = NULL;
     uint64_t used = 0, room = 0;
@@ -131,10 +130,10 @@ hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
         if (used + bytes > room) {
             room = slab_bytes(store, i);
             used = 0;
-            if ((status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
+            if ((status = make_buffer(store, &(hd_buffer_desc){ .bytes = room, .label = "weights" }, &slab))) return status;
         }
         store->places[i] = (hdl_place){ slab, used };
-        if ((status = hdl_store_fill(store, w, slab, used, loading))) return status;
+        if ((status = fill(store, w, slab, used, loading))) return status;
         hdl_gguf_rest(model->gguf, &w->tensor); /* the device has it: the host need not keep it too */
         used += bytes;
     }
@@ -143,14 +142,36 @@ hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
 
 /* ---- making and ending ---- */
 
-hd_status hdl_store_make(hdl_store *store) {
+/* Layers that are streamed have their weights in two slots in turn. */
+static hd_status make_slots(hdl_store *store) {
+    const hd_model *model = store->model;
+    const uint64_t bytes = hdl_slot_bytes(model, store->streamed_layers) / 2;
+    hd_buffer *slots[2] = { NULL, NULL };
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < 2 && i < store->streamed_layers && !status; i++)
+        status = make_buffer(store, &(hd_buffer_desc){ .bytes = bytes, .label = "streamed weights" }, &slots[i]);
+    for (uint32_t layer = 0; layer < store->streamed_layers; layer++) {
+        uint64_t used = 0;
+        for (uint32_t i = layer * model->layer_weights; i < (layer + 1) * model->layer_weights; i++) {
+            if (!model->weights[i].present) continue;
+            store->places[i] = (hdl_place){ slots[layer & 1], used };
+            used += hdl_aligned(hdl_weight_bytes(&model->weights[i]));
+        }
+    }
+    return status;
+}
+
+hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
     const hd_model *model = store->model;
     store->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->places);
     if (!store->places) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
-    const uint64_t cache = hdl_cache_bytes(model, store->part.layer_count, store->pages->count);
+    hd_status status = load_weights(store, loading);
+    if (status || store->layer_count == 0) return status;
+    const uint64_t cache = hdl_cache_bytes(model, store->layer_count, store->pages->count);
     const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width), .label = "table of pages" };
-    hd_status status = hdl_store_buffer(store, &table, &store->table);
-    if (!status && cache) status = hdl_store_buffer(store, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &store->cache);
+    status = make_slots(store);
+    if (!status) status = make_buffer(store, &table, &store->table);
+    if (!status) status = make_buffer(store, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &store->cache);
     return status;
 }
 
@@ -166,28 +187,20 @@ void hdl_store_end(hdl_store *store) {
 
 /* ---- plans ---- */
 
-hd_status hdl_store_bind_cache(hdl_store *store, hd_plan *plan, uint32_t layer, uint32_t name) {
-    const uint64_t each = hdl_cache_bytes(store->model, 1, store->pages->count) / 2; /* keys or values */
-    hd_status status = HD_OK;
-    for (uint32_t which = 0; which < 2 && !status; which++) {
-        char called[HDL_CACHE_NAME];
-        hdl_cache_name(name, which, called);
-        status = hd_plan_bind(plan, called, store->cache, (2 * (uint64_t)(layer - store->part.first_layer) + which) * each);
-    }
-    return status;
-}
-
 hd_status hdl_store_bind(hdl_store *store, hd_plan *plan) {
-    const uint32_t first = store->part.first_layer;
-    hd_status status = hd_plan_bind(plan, "pages", store->table, 0);
+    const uint64_t each = hdl_cache_bytes(store->model, 1, store->pages->count) / 2; /* keys or values */
+    hd_status status = store->table ? hd_plan_bind(plan, "pages", store->table, 0) : HD_OK;
     for (uint32_t i = 0; i < store->model->weight_count && !status; i++) {
         char name[HDL_WEIGHT_NAME];
         if (!store->places[i].buffer) continue;
         hdl_weight_name(i / store->model->layer_weights, store->model->weights[i].row, name);
         status = hd_plan_bind(plan, name, store->places[i].buffer, store->places[i].offset);
     }
-    for (uint32_t i = first; i < first + store->part.layer_count && !status; i++)
-        status = hdl_store_bind_cache(store, plan, i, i);
+    for (uint32_t i = 0; i < 2 * store->layer_count && !status; i++) {
+        char name[HDL_CACHE_NAME];
+        hdl_cache_name(store->first_layer + i / 2, i & 1, name);
+        status = hd_plan_bind(plan, name, store->cache, i * each);
+    }
     return status;
 }
 
@@ -195,7 +208,7 @@ hd_status hdl_store_bind(hdl_store *store, hd_plan *plan) {
  * taken or given back, or the rows are other sequences'. */
 hd_status hdl_store_write_table(hdl_store *store) {
     const hdl_pages *pages = store->pages;
-    if (store->table_version == pages->version) return HD_OK;
+    if (!store->table || store->table_version == pages->version) return HD_OK;
     store->table_version = 0;
     const uint64_t bytes = (uint64_t)pages->shown_count * pages->width * sizeof *pages->shown;
     const hd_status status = hd_buffer_write(store->table, 0, pages->shown, bytes);

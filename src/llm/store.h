@@ -1,5 +1,6 @@
-/* store.h: what a device holds of a model: the weights of some layers, their share of the cache, and the table of pages.
- * Plans have these bound to them by name. */
+/* store.h: what a device holds of a model: weights, its layers' share of the cache, and the table of pages. Plans have these
+ * bound to them by name. Layers that are streamed take turns in two slots on the device: while one computes, the next one
+ * travels. */
 #ifndef HDL_STORE_H
 #define HDL_STORE_H
 
@@ -14,9 +15,11 @@ typedef struct hdl_place {
 typedef struct hdl_store {
     const hd_model *model;
     hd_device  *device;
-    hdl_part    part;                    /* whose weights and cache */
+    hdl_part    part;                    /* the weights that lie here */
+    uint32_t    first_layer, layer_count; /* that run here: those with their cache here */
+    uint32_t    streamed_layers;         /* the first ones of them, whose weights arrive in slots */
     const hdl_pages *pages;              /* the session's */
-    hdl_place  *places;                  /* of every weight of the model; of streamed layers: within their slot */
+    hdl_place  *places;                  /* of every weight of the model; of streamed layers: in their slot */
     hd_buffer **buffers;                 /* all that places point into */
     uint32_t    buffer_count, buffer_capacity;
     hd_buffer  *cache;                   /* [layer][keys, values][page][256][Hkv][D], f16 */
@@ -31,22 +34,15 @@ typedef struct hdl_loading {
     uint64_t       done, total;
 } hdl_loading;
 
-/* Makes cache and table; the fields before `places` are set. On failure the caller ends the store. */
-hd_status hdl_store_make(hdl_store *store);
-/* Puts the weights there. */
+/* Makes cache, table and slots, and puts the weights there; the fields before `places` are set. On failure the caller ends
+ * the store. */
 hd_status hdl_store_load(hdl_store *store, hdl_loading *loading);
 void hdl_store_end(hdl_store *store);
 
 enum { HDL_ALIGN = 256 }; /* of what is bound to a plan */
 static inline uint64_t hdl_aligned(uint64_t bytes) { return (bytes + HDL_ALIGN - 1) & ~(uint64_t)(HDL_ALIGN - 1); }
-/* A buffer that ends with the store. */
-hd_status hdl_store_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out);
-/* Writes a weight into a buffer; `loading` may be NULL. */
-hd_status hdl_store_fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, uint64_t offset, hdl_loading *loading);
-/* Binds table, weights and cache to a plan of the part. */
+/* Binds table, weights and cache to a plan. */
 hd_status hdl_store_bind(hdl_store *store, hd_plan *plan);
-/* Binds the cache of `layer`, which goes by the number `name` in the plan, or by none: HDL_NO_LAYER. */
-hd_status hdl_store_bind_cache(hdl_store *store, hd_plan *plan, uint32_t layer, uint32_t name);
 /* Has the pages that a run reads in the table. */
 hd_status hdl_store_write_table(hdl_store *store);
 
@@ -54,8 +50,8 @@ hd_status hdl_store_write_table(hdl_store *store);
 
 /* Of the weights of a part on a device; weights that the CPU uses in place count too. */
 uint64_t hdl_part_weight_bytes(const hd_model *model, hdl_part part);
-/* Of the places that streamed layers have on the device. */
-uint64_t hdl_part_slot_bytes(const hd_model *model, hdl_part part);
+/* Of the two slots for so many first layers that are streamed. */
+uint64_t hdl_slot_bytes(const hd_model *model, uint32_t layers);
 /* Of the cache for `layers` layers; HDL_MOST_BYTES where it is more than any device could have. */
 #define HDL_MOST_BYTES (UINT64_C(1) << 60)
 uint64_t hdl_cache_bytes(const hd_model *model, uint32_t layers, uint32_t pages);

@@ -90,14 +90,11 @@ hd_status hdl_weights_find(hd_model *model, hd_error *error) {
 
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]) {
     if (row->where != HDL_LAYER) snprintf(out, HDL_WEIGHT_NAME, "%s", row->name);
-    else if (layer == HDL_NO_LAYER) snprintf(out, HDL_WEIGHT_NAME, "blk.%s", row->name);
     else snprintf(out, HDL_WEIGHT_NAME, "blk.%u.%s", layer, row->name);
 }
 
 void hdl_cache_name(uint32_t layer, bool values, char out[HDL_CACHE_NAME]) {
-    const char *what = values ? "values" : "keys";
-    if (layer == HDL_NO_LAYER) snprintf(out, HDL_CACHE_NAME, "%s", what);
-    else snprintf(out, HDL_CACHE_NAME, "%s.%u", what, layer);
+    snprintf(out, HDL_CACHE_NAME, "%s.%u", values ? "values" : "keys", layer);
 }
 
 const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const char *name) {
@@ -124,13 +121,4 @@ bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index) {
     if (part.embeds) return true;
     const bool tied = !hdl_weight_of(model, 0, "output.weight")->present;
     return part.heads && tied && strcmp(w->row->name, "token_embd.weight") == 0;
-}
-
-bool hdl_layers_alike(const hd_model *model, uint32_t a, uint32_t b) {
-    for (uint32_t i = 0; i < model->layer_weights; i++) {
-        const hdl_weight *x = &model->weights[a * model->layer_weights + i],
-                         *y = &model->weights[b * model->layer_weights + i];
-        if (x->present != y->present || x->dtype != y->dtype || x->scale != y->scale) return false;
-    }
-    return true;
 }

@@ -84,7 +84,8 @@ static hd_status make_within(const hd_allocator *allocator, const hd_program *pr
 hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
                         const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error) {
     hd_error first = { 0 };
-    hd_status status = hdi_program_check(program, error);
+    const bool is_segment = program->node_count > 0 && program->nodes[0].whole; /* it may hold inputs alone */
+    hd_status status = is_segment ? HD_OK : hdi_program_check(program, error);
     if (!status && caps->inexact && options->math == HD_MATH_EXACT)
         status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s does not round f32 or keep subnormals as exact mode needs, as a known answer showed; plan in fast mode", caps->name);
     if (status) return status;

@@ -18,12 +18,15 @@ static hd_status take_ports(hdi_whole *plan, const hd_program *program, hd_error
     return HD_OK;
 }
 
+/* The node of a segment's port, or NULL. */
+static const hdi_node *port_node(const hd_program *segment, const char *name) {
+    const uint32_t port = hdi_names_find(&segment->names, name, strlen(name));
+    return port && segment->ports[port - 1].value ? &segment->nodes[segment->ports[port - 1].value - 1] : NULL;
+}
+
 /* Where the rows of a piece begin within the port's bytes: what the segment's node or output says that it is. */
-static uint64_t port_at(const hd_program *segment, const char *name, const hd_port *port) {
-    hd_value value = 0;
-    for (uint32_t i = 0; i < segment->port_count && value == 0; i++)
-        if (strcmp(segment->ports[i].name, name) == 0) value = segment->ports[i].value;
-    const hdi_origin origin = value ? segment->nodes[value - 1].origin : (hdi_origin){ 0 };
+static uint64_t port_at(const hdi_node *node, const hd_port *port) {
+    const hdi_origin origin = node ? node->origin : (hdi_origin){ 0 };
     if (origin.end == 0 || origin.axis != 0 || port->shape.rank == 0 || port->shape.dims[0] == 0) return 0;
     return hd_tensor_bytes(port->dtype, port->shape) / (uint64_t)port->shape.dims[0] * origin.begin;
 }
@@ -68,9 +71,11 @@ static hd_status link_slot(linking *l, home at, hd_error *error) {
     slot->home_segment = at.segment;
     slot->home_slot = at.slot;
     if (!name) return HD_OK;
-    slot->port = hdi_names_find(&l->program->names, name, strlen(name));
+    const hdi_node *node = port_node(l->segments->items[at.segment].program, name);
+    slot->arrives = node && node->arrives;
+    slot->port = slot->arrives ? 0 : hdi_names_find(&l->program->names, name, strlen(name));
     slot->inside = slot->port == 0;
-    if (slot->port) slot->port_at = port_at(l->segments->items[at.segment].program, name, &l->program->ports[slot->port - 1]);
+    if (slot->port) slot->port_at = port_at(node, &l->program->ports[slot->port - 1]);
     const uint32_t here = hdi_names_find(&l->names[segment->device], name, strlen(name));
     if (here) {
         const home first = l->homes[here - 1];
@@ -102,6 +107,80 @@ static hd_status link_segments(hdi_whole *plan, const hd_program *program, const
 
 /* ---- memory ---- */
 
+/* Memory that is a plan's own, from the first segment that needs it to the last one. */
+typedef struct lifetime {
+    home     at;
+    uint32_t device, first, last;
+    uint64_t bytes;
+} lifetime;
+
+static bool is_own(const hdi_whole *plan, home at) {
+    const hdi_whole_slot *slot = &plan->segments[at.segment].slots[at.slot];
+    const bool scratch = plan->segments[at.segment].plan->slots[at.slot].kind == HDI_STORAGE_SCRATCH;
+    return slot->home_segment == at.segment && slot->home_slot == at.slot && (scratch || slot->inside);
+}
+
+/* What arrives may travel while the segment before computes. */
+static uint32_t first_of(const hdi_whole *plan, home at) {
+    uint32_t before = at.segment;
+    if (!plan->segments[at.segment].slots[at.slot].arrives) return at.segment;
+    while (before > 0 && plan->segments[before - 1].device != plan->segments[at.segment].device) before--;
+    return before > 0 ? before - 1 : at.segment;
+}
+
+static uint32_t last_of(const hdi_whole *plan, home at) {
+    uint32_t last = at.segment;
+    for (uint32_t s = at.segment + 1; s < plan->segment_count && plan->segments[at.segment].slots[at.slot].shared; s++)
+        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++) {
+            const hdi_whole_slot *slot = &plan->segments[s].slots[i];
+            if (slot->home_segment == at.segment && slot->home_slot == at.slot) last = s;
+        }
+    for (uint32_t c = 0; c < plan->crossing_count; c++) {
+        const hdi_crossing *crossing = &plan->crossings[c];
+        if (crossing->from == at.segment && crossing->from_slot == at.slot) last = HDI_MAX(last, crossing->to);
+    }
+    return last;
+}
+
+/* The least memory of the same kind that nothing needs any more. */
+static lifetime *find_free(const hdi_whole *plan, lifetime *lives, uint32_t count, const lifetime *wanted) {
+    const hdi_plan_slot *slot = &plan->segments[wanted->at.segment].plan->slots[wanted->at.slot];
+    lifetime *best = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const hdi_plan_slot *other = &plan->segments[lives[i].at.segment].plan->slots[lives[i].at.slot];
+        if (lives[i].device != wanted->device || lives[i].last >= wanted->first) continue;
+        if (lives[i].bytes < wanted->bytes || other->kind != slot->kind || other->read != slot->read) continue;
+        if (!best || lives[i].bytes < best->bytes) best = &lives[i];
+    }
+    return best;
+}
+
+/* Scratch and values that cross take memory of earlier segments on their device. */
+static hd_status share_memory(hdi_whole *plan, hd_error *error) {
+    lifetime *lives = NULL;
+    uint32_t count = 0, capacity = 0;
+    bool grown = true;
+    for (uint32_t s = 0; s < plan->segment_count && plan->segment_count > 1 && grown; s++)
+        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count && grown; i++) {
+            const home at = { s, i };
+            if (!is_own(plan, at)) continue;
+            const lifetime life = { at, plan->segments[s].device, first_of(plan, at), last_of(plan, at),
+                                    plan->segments[s].plan->slots[i].bytes };
+            lifetime *freed = find_free(plan, lives, count, &life);
+            hdi_whole_slot *slot = &plan->segments[s].slots[i];
+            if (freed) {
+                slot->reuses = true;
+                slot->reused_segment = freed->at.segment, slot->reused_slot = freed->at.slot, slot->after = freed->last;
+                freed->last = life.last;
+                continue;
+            }
+            grown = hdi_grow(plan->arena.allocator, &lives, &capacity, (size_t)count + 1, sizeof *lives);
+            if (grown) lives[count++] = life;
+        }
+    hdi_free(plan->arena.allocator, lives, capacity * sizeof *lives);
+    return grown ? HD_OK : no_memory(error);
+}
+
 static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
     sum->input_bytes += more->input_bytes;
     sum->state_bytes += more->state_bytes;
@@ -112,7 +191,8 @@ static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
     sum->unshared_bytes += more->unshared_bytes;
 }
 
-/* The memory of one segment: slots whose home is elsewhere take none, and values that cross count as intermediates. */
+/* The memory of one segment: slots whose home is elsewhere, or that reuse memory, take none, and values that cross count as
+ * intermediates. */
 static hd_plan_memory memory_of(const hdi_whole *plan, uint32_t s) {
     const hdi_whole_segment *segment = &plan->segments[s];
     const uint64_t align = hdi_plan_alignment(segment->plan);
@@ -122,11 +202,14 @@ static hd_plan_memory memory_of(const hdi_whole *plan, uint32_t s) {
         const hdi_plan_slot *slot = &segment->plan->slots[i];
         const hdi_whole_slot *at = &segment->slots[i];
         const uint64_t bytes = (slot->bytes + align - 1) & ~(align - 1);
+        if (slot->kind == HDI_STORAGE_SCRATCH && at->reuses) memory.scratch_bytes -= slot->bytes;
         if (!slot->name || at->home_segment != s || at->home_slot != i) continue;
-        if (at->inside) {
-            memory.scratch_bytes += bytes;
-            memory.unshared_bytes += bytes;
-        } else *(slot->kind == HDI_STORAGE_INPUT ? &memory.input_bytes : slot->kind == HDI_STORAGE_STATE ? &memory.state_bytes : &memory.output_bytes) += bytes;
+        if (at->inside && !at->arrives) memory.unshared_bytes += bytes;
+        if (at->reuses) continue;
+        if (at->inside && !at->arrives) memory.scratch_bytes += bytes;
+        else if (slot->kind == HDI_STORAGE_INPUT) memory.input_bytes += bytes;
+        else if (slot->kind == HDI_STORAGE_STATE) memory.state_bytes += bytes;
+        else memory.output_bytes += bytes;
     }
     memory.total_bytes = memory.input_bytes + memory.state_bytes + memory.output_bytes + memory.scratch_bytes + memory.constant_bytes;
     return memory;
@@ -190,6 +273,7 @@ static hd_status make_segments(hdi_whole *plan, const hdi_whole_wish *wish, cons
     if (!status) status = hdi_segments_cut(program, split.program ? &split.placement : settled, &segments, error);
     if (!status) status = plan_segments(plan, wish, &segments, error);
     if (!status) status = link_segments(plan, wish->program, &segments, error);
+    if (!status) status = share_memory(plan, error);
     if (!status) status = sum_memory(plan, wish->options.budget_bytes, error);
     if (!status) status = describe(plan, program, &segments, wish->ids, error);
     if (segments.allocator) hdi_segments_free(&segments);
@@ -207,10 +291,11 @@ static hd_status make_one(hdi_whole *plan, const hdi_whole_wish *wish, uint32_t 
     return status;
 }
 
-/* The one device of all operations; device_count: there are several, or operations are shared. */
+/* The one device of all operations; device_count: there are several, or operations are shared, or inputs arrive. */
 static uint32_t only_device(const hd_program *program, const hdi_placement *placement) {
     uint32_t only = placement->device_count;
     for (uint32_t i = 0; i < program->node_count; i++) {
+        if (placement->of[i].arrives) return placement->device_count;
         if (program->nodes[i].op == HDI_OP_INPUT || program->nodes[i].op == HDI_OP_STATE) continue;
         if (placement->of[i].share || (only < placement->device_count && placement->of[i].device != only)) return placement->device_count;
         only = placement->of[i].device;

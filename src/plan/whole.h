@@ -13,6 +13,9 @@ typedef struct hdi_whole_slot {
     uint32_t home_segment, home_slot; /* whose memory it is: that of an earlier segment on the device, or its own */
     bool     shared;  /* later segments use its memory too */
     bool     inside;  /* of a value that crosses: not the caller's */
+    bool     arrives; /* of an input that lies on another device; the caller may bind memory for it here too */
+    bool     reuses;  /* memory of an earlier value of the device that nothing needs any more, */
+    uint32_t reused_segment, reused_slot, after; /* namely this slot's; the last segment that used it is `after` */
     uint32_t port;    /* of the program, + 1; 0: none */
     uint64_t port_at; /* where its bytes begin within the port's */
 } hdi_whole_slot;

@@ -50,7 +50,8 @@ hd_status hdi_placement_share(hdi_placement *placement, const hdi_share *share, 
 
 uint64_t hdi_placement_hash(uint64_t hash, const hdi_placement *placement) {
     for (uint32_t i = 0; i < placement->node_count; i++) {
-        const uint32_t place[2] = { placement->of[i].share ? 0 : placement->of[i].device, placement->of[i].share };
+        const hdi_place *of = &placement->of[i];
+        const uint32_t place[3] = { of->share ? 0 : of->device, of->share, of->arrives };
         hash = hdi_hash(hash, place, sizeof place);
     }
     return hdi_hash(hash, placement->shares, placement->share_count * sizeof *placement->shares);
@@ -62,8 +63,9 @@ uint64_t hdi_placement_hash(uint64_t hash, const hdi_placement *placement) {
 typedef struct subject {
     hdi_op   op; /* HDI_OP_NONE: any */
     hd_value first, last;
-    bool     rest;
+    bool     rest, inputs; /* inputs: those among first..last, and nothing else */
 } subject;
+static const char inputs_word[] = "input:";
 
 typedef struct parsing {
     const hd_program  *program;
@@ -97,12 +99,15 @@ static size_t read_value(const char *text, size_t bytes, hd_value *out_value) {
 static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject *out) {
     const hd_program *program = p->program;
     const char *text = p->text + at;
-    *out = (subject){ HDI_OP_NONE, 1, program->node_count, is_word("rest", text, bytes) };
+    *out = (subject){ HDI_OP_NONE, 1, program->node_count, is_word("rest", text, bytes), false };
     if (out->rest) return HD_OK;
+    const size_t word = sizeof inputs_word - 1;
+    out->inputs = bytes > word && memcmp(text, inputs_word, word) == 0;
+    if (out->inputs) text += word, at += word, bytes -= word;
     const size_t read = read_value(text, bytes, &out->first);
     if (read == 0) {
         out->op = hdi_op_find(text, bytes);
-        if (out->op == HDI_OP_NONE || out->op == HDI_OP_INPUT || out->op == HDI_OP_STATE)
+        if (out->inputs || out->op == HDI_OP_NONE || out->op == HDI_OP_INPUT || out->op == HDI_OP_STATE)
             return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: here stands an operation's name, a value such as v12, "
                                                        "a range such as v3-v9, or \"rest\"", at + 1);
         return HD_OK;
@@ -114,8 +119,9 @@ static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject
     if (out->first == 0 || out->first > out->last || out->last > program->node_count)
         return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: the program's values are v1 to v%u, the lower one first", at + 1,
                         program->node_count);
-    if (!range && is_source(&program->nodes[out->first - 1]))
-        return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: v%u is an input or a state: it lies where it is read", at + 1, out->first);
+    if (!range && !out->inputs && is_source(&program->nodes[out->first - 1]))
+        return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: v%u is an input or a state: it lies where it is read; an input that is "
+                                                   "to lie elsewhere is input:v%u", at + 1, out->first, out->first);
     return HD_OK;
 }
 
@@ -173,6 +179,7 @@ static hd_status put(const parsing *p, const subject *about, hdi_place place) {
     for (hd_value v = about->first; v <= about->last; v++) {
         const hdi_node *node = &program->nodes[v - 1];
         if (p->placed[v - 1] || (about->op != HDI_OP_NONE && node->op != about->op)) continue;
+        if ((node->op == HDI_OP_INPUT) != about->inputs) continue;
         const hdi_share_axis axis = place.share ? p->out->shares[place.share - 1].axis : HDI_SHARE_ROWS;
         const char *why_not = place.share ? hdi_share_why_not(program, v, axis) : NULL;
         if (why_not && about->op == HDI_OP_NONE && !about->rest && about->first == about->last)
@@ -188,6 +195,7 @@ static hd_status put(const parsing *p, const subject *about, hdi_place place) {
 
 static hd_status parse_items(const parsing *p) {
     const size_t length = strlen(p->text);
+    bool arrivals = false;
     size_t at = 0;
     for (uint32_t items = 0; at <= length; items++) {
         const size_t item = strcspn(p->text + at, ","), what = strcspn(p->text + at, "=,");
@@ -198,10 +206,17 @@ static hd_status parse_items(const parsing *p) {
             return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: an item is WHAT=DEVICE or WHAT=rows:60:40", at + what + 1);
         hd_status status = read_place(p, at + what + 1, item - what - 1, &place);
         if (!status) status = read_subject(p, at, what, &about);
-        if (!status) status = put(p, &about, place);
+        if (status) return status;
+        if (about.inputs && place.share)
+            return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: an input lies on one device", at + 1);
+        place.arrives = about.inputs ? items + 1 : 0;
+        arrivals = arrivals || about.inputs;
+        status = put(p, &about, place);
         if (status) return status;
         at += item + 1;
     }
+    if (arrivals && p->out->share_count)
+        return hdi_fail(p->error, HD_STATUS_UNSUPPORTED, "route: devices share no operation where inputs lie elsewhere");
     return HD_OK;
 }
 

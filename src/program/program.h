@@ -114,6 +114,7 @@ typedef struct hdi_node {
     bool      overwritten; /* a state's value that a later operation replaced: may not be used any more */
     bool      is_output;   /* named by hd_output: may not be overwritten any more */
     hd_value  whole;       /* in a segment: its value in the program that was cut (segments.h); else 0 */
+    bool      arrives;     /* in a segment: an input that lies on another device */
     hdi_origin origin;     /* in a segment, and in a program that was split: what the caller knows of it */
 } hdi_node;
 

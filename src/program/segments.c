@@ -18,10 +18,17 @@ typedef struct cutting {
     cut_value    *values;   /* by id */
     hd_value     *ordered;  /* living operations by segment */
     hdi_segments *segments;
+    uint32_t      building; /* the segment under construction */
     hd_error     *error;
 } cutting;
 
 static bool is_source(const hdi_node *node) { return node->op == HDI_OP_INPUT || node->op == HDI_OP_STATE; }
+
+/* Does an input cross to this device in every run? */
+static bool arrives_on(const hdi_placement *placement, hd_value value, uint32_t device) {
+    const hdi_place *place = &placement->of[value - 1];
+    return place->arrives && place->device != device;
+}
 
 static const hdi_node *node_of(const cutting *c, hd_value value) { return &c->program->nodes[value - 1]; }
 
@@ -43,21 +50,50 @@ static uint32_t segment_from(uint32_t least, uint32_t device, uint32_t start, ui
     return least + (device + 2 * device_count - start - least % device_count) % device_count;
 }
 
+/* What is numbered so far on a device: the segment that comes behind all others, and the inputs that arrived last. */
+typedef struct numbered {
+    uint32_t next, group, arrived;
+} numbered;
+
+/* The least segment by what a node reads; inputs that arrive begin one, behind all others on the device, unless later ones
+ * are there already. */
+static uint32_t least_segment(const hdi_node *node, const hdi_placement *placement, uint32_t device, const uint32_t *segment,
+                              numbered *on) {
+    uint32_t least = 0;
+    for (uint32_t k = 0; k < node->operand_count; k++) {
+        const hd_value id = node->operands[k];
+        if (id == 0) continue;
+        if (segment[id - 1] != HDI_NO_SEGMENT) least = HDI_MAX(least, segment[id - 1]);
+        if (!arrives_on(placement, id, device)) continue;
+        const uint32_t group = placement->of[id - 1].arrives;
+        if (group > on->group) *on = (numbered){ on->next, group, on->next };
+        if (group == on->group) least = HDI_MAX(least, on->arrived);
+    }
+    return least;
+}
+
 /* Numbers the segments where the first one is on device `start`. `last_reader`: the last segment that reads each value. */
 static uint32_t number(const hd_program *program, const hdi_placement *placement, const bool *alive, uint32_t start,
                        uint32_t *segment, uint32_t *last_reader) {
     uint32_t count = 1;
+    numbered on[HDI_MOST_DEVICES] = { 0 };
     memset(last_reader, 0, program->node_count * sizeof *last_reader);
     for (uint32_t i = 0; i < program->node_count; i++) {
         const hdi_node *node = &program->nodes[i];
-        uint32_t least = 0;
+        const uint32_t device = placement->of[i].device;
         segment[i] = HDI_NO_SEGMENT;
-        if (is_source(node) || !alive[i]) continue;
-        for (uint32_t k = 0; k < node->operand_count; k++)
-            if (node->operands[k] && segment[node->operands[k] - 1] != HDI_NO_SEGMENT) least = HDI_MAX(least, segment[node->operands[k] - 1]);
+        if (!alive[i]) continue;
+        if (is_source(node)) { /* what arrives lies in the first segment of its device */
+            if (!placement->of[i].arrives) continue;
+            segment[i] = segment_from(0, device, start, placement->device_count);
+            count = HDI_MAX(count, segment[i] + 1);
+            continue;
+        }
+        uint32_t least = least_segment(node, placement, device, segment, &on[device]);
         /* Rows are overwritten when all who read the old ones are done. */
         if (hdi_op_writes_state(node->op)) least = HDI_MAX(least, last_reader[node->operands[0] - 1]);
-        segment[i] = segment_from(least, placement->of[i].device, start, placement->device_count);
+        segment[i] = segment_from(least, device, start, placement->device_count);
+        on[device].next = HDI_MAX(on[device].next, segment[i] + 1);
         for (uint32_t k = 0; k < node->operand_count; k++)
             if (node->operands[k]) last_reader[node->operands[k] - 1] = HDI_MAX(last_reader[node->operands[k] - 1], segment[i]);
         count = HDI_MAX(count, segment[i] + 1);
@@ -149,6 +185,8 @@ static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, con
     hd_value value = hdi_program_add(part, &made);
     if (!value) return 0;
     part->nodes[value - 1].whole = whole;
+    const uint32_t device = c->segments->items[c->building].device;
+    part->nodes[value - 1].arrives = op == HDI_OP_INPUT && c->alive[whole - 1] && arrives_on(c->placement, whole, device);
     part->nodes[value - 1].origin = node->origin.value ? node->origin : (hdi_origin){ .value = whole };
     return value;
 }
@@ -187,9 +225,9 @@ static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *
     hd_program *part = hdi_program_new(c->program->allocator, c->program->context);
     if (!part) return hdi_fail(c->error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a segment");
     c->segments->items[s] = (hdi_segment){ device, part };
-    if (s == 0) /* sources that nothing reads too: the caller may write them */
-        for (hd_value v = 1; v <= c->program->node_count; v++)
-            if (is_source(node_of(c, v)) && c->segment[v - 1] == 0) here(c, s, v);
+    c->building = s;
+    for (hd_value v = 1; v <= c->program->node_count; v++) /* sources that nothing reads here too: the caller may write them */
+        if (is_source(node_of(c, v)) && c->segment[v - 1] == s && (s == 0 || c->placement->of[v - 1].arrives)) here(c, s, v);
     for (uint32_t i = 0; i < count && !part->error.status; i++) {
         const hdi_node *node = node_of(c, operations[i]);
         hd_value operands[HDI_MAX_OPERANDS];
@@ -202,8 +240,15 @@ static hd_status build(cutting *c, uint32_t s, uint32_t device, const hd_value *
     return part->error.status;
 }
 
-/* The device of a segment: that of any operation in it. */
-static uint32_t device_of(const cutting *c, uint32_t first, uint32_t count) { return count ? c->placement->of[c->ordered[first] - 1].device : 0; }
+/* The device of a segment: that of any operation in it, or of an input that lies there. */
+static uint32_t device_of(const cutting *c, uint32_t s, uint32_t first, uint32_t count) {
+    if (count) return c->placement->of[c->ordered[first] - 1].device;
+    for (hd_value v = 1; v <= c->program->node_count; v++) {
+        const hdi_place *place = &c->placement->of[v - 1];
+        if (c->alive[v - 1] && c->segment[v - 1] == s && place->arrives) return place->device;
+    }
+    return 0;
+}
 
 static hd_status cut(cutting *c, uint32_t *room, uint32_t *first) {
     hdi_segments *segments = c->segments;
@@ -216,7 +261,7 @@ static hd_status cut(cutting *c, uint32_t *room, uint32_t *first) {
     find_crossings(c);
     sort_by_segment(c, count, first);
     for (uint32_t s = 0; s < count && !status; s++)
-        status = build(c, s, device_of(c, first[s], first[s + 1] - first[s]), c->ordered + first[s], first[s + 1] - first[s]);
+        status = build(c, s, device_of(c, s, first[s], first[s + 1] - first[s]), c->ordered + first[s], first[s + 1] - first[s]);
     return status;
 }
 
@@ -226,7 +271,7 @@ hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *place
     *out_segments = (hdi_segments){ .allocator = allocator, .items = hdi_alloc(allocator, HDI_MAX_SEGMENTS * sizeof *out_segments->items) };
     uint32_t *room = hdi_alloc(allocator, numbers * sizeof *room);
     cutting c = { program, placement, hdi_alloc(allocator, count * sizeof *c.alive), hdi_alloc(allocator, count * sizeof *c.segment),
-                  hdi_alloc(allocator, count * sizeof *c.values), hdi_alloc(allocator, count * sizeof *c.ordered), out_segments, error };
+                  hdi_alloc(allocator, count * sizeof *c.values), hdi_alloc(allocator, count * sizeof *c.ordered), out_segments, 0, error };
     hd_status status = HD_OK;
     if (!room || !out_segments->items || !c.alive || !c.segment || !c.values || !c.ordered)
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for segments");
@@ -247,7 +292,7 @@ void hdi_segments_free(hdi_segments *segments) {
 }
 
 bool hdi_segments_is_crossing(const hd_program *whole, const hdi_node *node) {
-    return node->op == HDI_OP_INPUT && !is_source(&whole->nodes[node->whole - 1]);
+    return node->op == HDI_OP_INPUT && (node->arrives || !is_source(&whole->nodes[node->whole - 1]));
 }
 
 /* ---- text ---- */
@@ -264,7 +309,10 @@ static void print_segment(const hd_program *whole, const hdi_segments *segments,
     hdi_text_add(out, "segment %u on %s: ", s, device);
     for (uint32_t i = 0; i < segment->program->node_count; i++) {
         const hdi_node *node = &segment->program->nodes[i];
-        if (is_source(node)) continue;
+        if (is_source(node)) {
+            if (!node->arrives && !values[node->whole - 1].there) values[node->whole - 1] = (printed_value){ s, bit };
+            continue;
+        }
         values[node->whole - 1] = (printed_value){ s, bit };
         hdi_text_add(out, "%s", operations++ ? ", " : "");
         hdi_origin_print(segment->program, i + 1, out);

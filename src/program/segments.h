@@ -25,9 +25,11 @@ typedef struct hdi_share {
     uint32_t parts[HDI_MOST_DEVICES];
 } hdi_share;
 
-/* Where one operation runs. Those of inputs say nothing: inputs lie where they are read. */
+/* Where one operation runs. Those of inputs say nothing, since inputs lie where they are read; but for inputs that arrive:
+ * these lie on `device`, and cross in every run to the device that reads them. */
 typedef struct hdi_place {
     uint32_t device;
+    uint32_t arrives; /* of an input: above 0; those of one number arrive together, into a segment that begins there */
     uint32_t share; /* number + 1 of the share by which devices compute it together; 0: `device` alone does */
     bool     named; /* the route asked for it by name: it is not moved */
 } hdi_place;
@@ -104,14 +106,15 @@ hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *place
                            hd_error *error);
 void hdi_segments_free(hdi_segments *segments);
 /* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count. Returns
- * how many there are. `out_segment` has a number for each node, HDI_NO_SEGMENT for inputs, states and what nothing needs;
+ * how many there are. `out_segment` has a number for each node, HDI_NO_SEGMENT for what nothing needs, states, and inputs
+ * that do not arrive;
  * `room` has a number for each node and device. */
 #define HDI_NO_SEGMENT UINT32_MAX
 uint32_t hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
                              uint32_t *out_segment, uint32_t *room);
 /* Marks the nodes that an output or a written state needs. */
 void hdi_program_find_alive(const hd_program *program, bool *out_alive);
-/* Is this node of a segment a value that an earlier one made? */
+/* Is this node of a segment a value that an earlier one made, or an input that lies elsewhere? */
 bool hdi_segments_is_crossing(const hd_program *whole, const hdi_node *node);
 /* Which operations are where and what crosses, with bytes; `devices` names the devices. Statuses: OUT_OF_HOST_MEMORY
  * as out_text->failed. */

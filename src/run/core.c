@@ -57,27 +57,33 @@ hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_mem
 static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
     hdi_core_slot *own = &core->slots[at];
     if (own->memory || own->bound || own->home) return HD_OK; /* a home's was made when its segment was handed over */
+    if (own->reused && own->reused->memory) return HD_OK;     /* else the caller bound his own there */
     hd_status status = hdi_core_alloc(core, at, &own->memory, error);
     if (!status) own->memory_bytes = core->plan->slots[at].bytes;
     return status;
 }
 
-/* Scratch and constants now: after this no run allocates. Named slots are made when they are first written or run, since
- * the caller may bind his own. */
-static hd_status allocate(hdi_core *core, hd_error *error) {
+static hd_status make_constants(hdi_core *core, hd_error *error) {
     const hd_allocator *allocator = core->device->host->allocator;
     core->slots = hdi_alloc(allocator, core->plan->slot_count * sizeof *core->slots);
     core->bindings = hdi_alloc(allocator, core->plan->slot_count * sizeof *core->bindings);
     if (!core->slots || !core->bindings) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for slots");
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         const hdi_plan_slot *slot = &core->plan->slots[i];
-        if (slot->kind != HDI_STORAGE_SCRATCH && slot->kind != HDI_STORAGE_CONSTANT) continue;
+        if (slot->kind != HDI_STORAGE_CONSTANT) continue;
         hd_status status = ensure_memory(core, i, error);
-        if (!status && slot->kind == HDI_STORAGE_CONSTANT)
-            status = hdi_device_write(core->device, core->slots[i].memory, 0, slot->data, slot->bytes, &core->last_ticket, error);
+        if (!status) status = hdi_device_write(core->device, core->slots[i].memory, 0, slot->data, slot->bytes, &core->last_ticket, error);
         if (status) return status;
     }
     return HD_OK;
+}
+
+/* Named slots are made when they are first written or run, since the caller may bind his own. */
+hd_status hdi_core_allocate(hdi_core *core, hd_error *error) {
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < core->plan->slot_count && !status; i++)
+        if (core->plan->slots[i].kind == HDI_STORAGE_SCRATCH) status = ensure_memory(core, i, error);
+    return status;
 }
 
 uint64_t hdi_core_bytes(const hdi_core *core) {
@@ -115,7 +121,7 @@ hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_cor
     core->plan = plan;
     hd_status status = wrap_user_kernels(core, error);
     if (!status) status = load_kernels(core, error);
-    if (!status) status = allocate(core, error);
+    if (!status) status = make_constants(core, error);
     if (status) hdi_core_end(core);
     else *out_core = core;
     return status;
@@ -166,6 +172,13 @@ hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error) { retu
 /* The slot whose memory it is. */
 static hdi_core_slot *home_of(const hdi_core *core, uint32_t slot) { return core->slots[slot].home ? core->slots[slot].home : &core->slots[slot]; }
 
+hdi_slot hdi_core_where(const hdi_core *core, uint32_t slot) {
+    const hdi_core_slot *own = home_of(core, slot);
+    const uint64_t bytes = core->plan->slots[slot].bytes;
+    if (own->bound) return (hdi_slot){ own->bound->memory, own->bound_offset, bytes };
+    return (hdi_slot){ own->memory || !own->reused ? own->memory : own->reused->memory, 0, bytes };
+}
+
 hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
         const hdi_plan_slot *slot = &core->plan->slots[i];
@@ -178,15 +191,13 @@ hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, h
 
 static hd_status bind_all(hdi_core *core, const hdi_slot *instead, hd_error *error) {
     for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        const hdi_core_slot *own = home_of(core, i);
-        const hdi_plan_slot *slot = &core->plan->slots[i];
         if (instead && instead[i].memory) {
             core->bindings[i] = instead[i];
             continue;
         }
         hd_status status = ensure_memory(core, i, error);
         if (status) return status;
-        core->bindings[i] = own->bound ? (hdi_slot){ own->bound->memory, own->bound_offset, slot->bytes } : (hdi_slot){ own->memory, 0, slot->bytes };
+        core->bindings[i] = hdi_core_where(core, i);
     }
     return HD_OK;
 }

@@ -4,29 +4,48 @@
 
 /* ---- values that cross ---- */
 
+/* The last submission that may still use what a value is carried into: of the run before, or of the segment whose memory it
+ * takes, or of another plan that the caller's buffer is bound to. */
+static uint64_t last_use(const hdi_loaded *loaded, const hdi_crossing *crossing) {
+    const hdi_core *to = loaded->segments[crossing->to];
+    const hdi_whole_slot *at = &loaded->plan->segments[crossing->to].slots[crossing->to_slot];
+    const hdi_core_slot *slot = &to->slots[crossing->to_slot];
+    uint64_t ticket = to->last_ticket;
+    if (at->reuses) ticket = HDI_MAX(ticket, loaded->segments[at->after]->last_ticket);
+    if (slot->bound) ticket = HDI_MAX(ticket, atomic_load(&slot->bound->last_ticket));
+    return ticket;
+}
+
 /* Straight from or to memory that the host sees; else by bytes of the plan's. */
 static hd_status carry(hdi_loaded *loaded, uint32_t c, hd_error *error) {
     const hdi_crossing *crossing = &loaded->plan->crossings[c];
     hdi_core *from = loaded->segments[crossing->from], *to = loaded->segments[crossing->to];
+    hd_buffer *bound = to->slots[crossing->to_slot].bound;
     hd_status status = hdi_core_memory(to, crossing->to_slot, error);
     if (status) return status;
-    const hdi_core_slot *own = &from->slots[crossing->from_slot];
-    hdi_memory *source = own->home ? own->home->memory : own->memory, *target = to->slots[crossing->to_slot].memory;
-    void *pointer = hdi_device_map(to->device, target);
+    const hdi_slot source = hdi_core_where(from, crossing->from_slot), target = hdi_core_where(to, crossing->to_slot);
+    uint64_t ticket = last_use(loaded, crossing);
+    char *pointer = hdi_device_map(to->device, target.memory);
     if (pointer) {
-        status = hdi_device_wait(to->device, to->last_ticket, 0, error); /* the last run may still read what lies there */
-        if (!status) status = hdi_device_read(from->device, source, 0, pointer, crossing->bytes, from->run_ticket, error);
+        status = hdi_device_wait(to->device, ticket, 0, error);
+        if (!status)
+            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset, crossing->bytes, from->run_ticket, error);
         return status;
     }
-    pointer = hdi_device_map(from->device, source);
-    if (pointer) status = hdi_device_wait(from->device, from->run_ticket, 0, error);
-    else {
+    pointer = hdi_device_map(from->device, source.memory);
+    if (pointer) {
+        pointer += source.offset;
+        status = hdi_device_wait(from->device, from->run_ticket, 0, error);
+    } else {
         if (!loaded->carried[c] && crossing->bytes <= SIZE_MAX) loaded->carried[c] = hdi_alloc(loaded->allocator, (size_t)crossing->bytes);
         if (!loaded->carried[c]) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a value between two devices");
         pointer = loaded->carried[c];
-        status = hdi_device_read(from->device, source, 0, pointer, crossing->bytes, from->run_ticket, error);
+        status = hdi_device_read(from->device, source.memory, source.offset, pointer, crossing->bytes, from->run_ticket, error);
     }
-    return status ? status : hdi_device_write(to->device, target, 0, pointer, crossing->bytes, &to->last_ticket, error);
+    if (!status) status = hdi_device_write(to->device, target.memory, target.offset, pointer, crossing->bytes, &ticket, error);
+    to->last_ticket = HDI_MAX(to->last_ticket, ticket);
+    if (bound) atomic_store(&bound->last_ticket, ticket);
+    return status;
 }
 
 /* ---- tickets ---- */
@@ -76,9 +95,9 @@ void hdi_drive_stop(hdi_loaded *loaded, hd_status status) {
 
 /* ---- handing over ---- */
 
-/* Several waits share a timeout; 0: there is one wait only, and no need of the clock. */
+/* Several waits share a timeout; 0: there is one wait only, or each has the context's own. */
 static uint64_t deadline(const hdi_loaded *loaded, uint64_t timeout_ns) {
-    return loaded->plan->segment_count == 1 ? 0 : hdi_now_ns() + (timeout_ns ? timeout_ns : loaded->devices[0]->host->wait_ns);
+    return loaded->plan->segment_count == 1 || timeout_ns == 0 ? 0 : hdi_now_ns() + timeout_ns;
 }
 
 static uint64_t left_ns(uint64_t until_ns, uint64_t timeout_ns) {

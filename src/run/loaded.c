@@ -14,6 +14,7 @@ static void link_cores(hdi_loaded *loaded) {
             hdi_core_slot *slot = &core->slots[i];
             slot->shared = at->shared;
             slot->home = at->home_segment == s && at->home_slot == i ? NULL : &loaded->segments[at->home_segment]->slots[at->home_slot];
+            slot->reused = at->reuses ? &loaded->segments[at->reused_segment]->slots[at->reused_slot] : NULL;
             slot->written = at->inside;
         }
     }
@@ -65,6 +66,7 @@ hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_a
         if (status) segment->plan = NULL; /* it was ended */
     }
     if (!status) link_cores(loaded);
+    for (uint32_t s = 0; s < plan->segment_count && !status; s++) status = hdi_core_allocate(loaded->segments[s], error);
     if (!status) status = find_ports(loaded, error);
     if (status) hdi_loaded_end(loaded);
     else *out_loaded = loaded;

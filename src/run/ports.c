@@ -17,22 +17,15 @@ hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint3
     return NULL;
 }
 
-/* The memory behind a piece. */
-static hdi_memory *memory_of(const hdi_core *core, uint32_t slot, uint64_t *out_offset) {
-    const hdi_core_slot *own = &core->slots[slot];
-    *out_offset = own->bound ? own->bound_offset : 0;
-    return own->bound ? own->bound->memory : own->memory;
-}
-
 hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < port->piece_count && !status; i++) {
         const hdi_port_piece *piece = &port->pieces[i];
         hdi_core *core = loaded->segments[piece->segment];
-        uint64_t offset;
         status = hdi_core_memory(core, piece->slot, error);
-        hdi_memory *memory = memory_of(core, piece->slot, &offset);
-        if (!status) status = hdi_device_write(core->device, memory, offset, (const char *)data + piece->at, core->plan->slots[piece->slot].tensor_bytes, &core->last_ticket, error);
+        const hdi_slot to = hdi_core_where(core, piece->slot);
+        const uint64_t bytes = core->plan->slots[piece->slot].tensor_bytes;
+        if (!status) status = hdi_device_write(core->device, to.memory, to.offset, (const char *)data + piece->at, bytes, &core->last_ticket, error);
         if (!status) core->slots[piece->slot].written = true;
     }
     return status;
@@ -43,31 +36,45 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
     for (uint32_t i = 0; i < port->piece_count && !status; i++) {
         const hdi_port_piece *piece = &port->pieces[i];
         hdi_core *core = loaded->segments[piece->segment];
-        uint64_t offset;
         status = hdi_core_memory(core, piece->slot, error);
-        hdi_memory *memory = memory_of(core, piece->slot, &offset);
-        if (!status) status = hdi_device_read(core->device, memory, offset, (char *)out_data + piece->at, core->plan->slots[piece->slot].tensor_bytes, core->last_ticket, error);
+        const hdi_slot from = hdi_core_where(core, piece->slot);
+        const uint64_t bytes = core->plan->slots[piece->slot].tensor_bytes;
+        if (!status) status = hdi_device_read(core->device, from.memory, from.offset, (char *)out_data + piece->at, bytes, core->last_ticket, error);
     }
     return status;
 }
 
-hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error) {
-    for (uint32_t i = 0; i < port->piece_count; i++) {
-        const hdi_port_piece *piece = &port->pieces[i];
-        hdi_core *core = loaded->segments[piece->segment];
-        const hdi_plan_slot *slot = &core->plan->slots[piece->slot];
-        uint64_t end;
-        if (core->device != buffer->device) continue;
-        if (slot->tensor_bytes != port->bytes)
-            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead", port->name);
-        if (!hdi_add_u64(offset, slot->bytes, &end) || end > ((buffer->bytes + 3) & ~UINT64_C(3)))
-            return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", port->name, (unsigned long long)offset,
-                            (unsigned long long)slot->bytes, (unsigned long long)buffer->bytes);
-        core->slots[piece->slot].bound = buffer;
-        core->slots[piece->slot].bound_offset = offset;
-        return HD_OK;
+/* The place of a port's bytes on a device, or where they arrive. */
+static bool find_place(const hdi_loaded *loaded, const hdi_loaded_port *port, const hd_device *device, uint32_t *out_segment, uint32_t *out_slot) {
+    for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
+        const hdi_whole_segment *segment = &loaded->plan->segments[s];
+        for (uint32_t i = 0; i < segment->plan->slot_count && loaded->segments[s]->device == device; i++) {
+            const hdi_whole_slot *at = &segment->slots[i];
+            if (at->home_segment != s || at->home_slot != i || !(at->port || at->arrives)) continue;
+            if (strcmp(segment->plan->slots[i].name, port->name) != 0) continue;
+            *out_segment = s;
+            *out_slot = i;
+            return true;
+        }
     }
-    return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", port->name);
+    return false;
+}
+
+hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error) {
+    uint32_t s, i;
+    if (!find_place(loaded, port, buffer->device, &s, &i))
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", port->name);
+    hdi_core *core = loaded->segments[s];
+    const hdi_plan_slot *slot = &core->plan->slots[i];
+    uint64_t end;
+    if (slot->tensor_bytes != port->bytes)
+        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead", port->name);
+    if (!hdi_add_u64(offset, slot->bytes, &end) || end > ((buffer->bytes + 3) & ~UINT64_C(3)))
+        return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", port->name, (unsigned long long)offset,
+                        (unsigned long long)slot->bytes, (unsigned long long)buffer->bytes);
+    core->slots[i].bound = buffer;
+    core->slots[i].bound_offset = offset;
+    return HD_OK;
 }
 
 bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port) {

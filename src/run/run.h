@@ -27,7 +27,8 @@ typedef struct hdi_core_slot {
     uint64_t    bound_offset;
     bool        written;  /* an input that has its bytes */
     bool        shared;   /* other segments use its memory */
-    struct hdi_core_slot *home; /* of another segment on the device: the memory is that one's; else NULL */
+    struct hdi_core_slot *home; /* of another segment on the device: the value is that one's; else NULL */
+    struct hdi_core_slot *reused; /* the memory is that one's, whose value nothing needs any more; else NULL */
 } hdi_core_slot;
 
 typedef struct hdi_core {
@@ -42,8 +43,12 @@ typedef struct hdi_core {
     uint64_t            run_ticket;  /* of its last run, */
     uint64_t            last_ticket; /* and of the last submission that touches its memory */
 } hdi_core;
-/* A plan made real; it belongs to the core from then on, or is ended. */
+/* A plan made real, but for its scratch; it belongs to the core from then on, or is ended. */
 hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error);
+/* Allocates scratch, where it is not another core's: after this no run allocates. */
+hd_status hdi_core_allocate(hdi_core *core, hd_error *error);
+/* Where a slot's bytes are: memory that the caller bound, or that of the plan. */
+hdi_slot hdi_core_where(const hdi_core *core, uint32_t slot);
 /* Ends the core once the device is done with it. */
 void hdi_core_end(hdi_core *core);
 /* A kind of storage, as one of several. */

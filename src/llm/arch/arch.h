@@ -10,8 +10,7 @@
  *   scaled embeddings    `embed`: hd_scale of hdl_embed
  *   learned positions    `embed`: hd_gather from a row of where HDL_EMBED, by g->positions; and no hdl_turned
  *   soft cap of logits   `logits`: hd_scale, hd_tanh, hd_scale of hdl_logits
- *   layers that differ   by g->layer, and by hdl_has(g, name) of optional rows; what differs beside weights goes into
- *                        hdl_layers_alike too, since layers that are alike share a plan
+ *   layers that differ   by g->layer, and by hdl_has(g, name) of optional rows
  *   window, soft cap of  fields of hd_attention_desc, once the operation has them. Until then `read` refuses the key
  *   scores, experts      by name: hdl_key_refuse */
 #ifndef HDL_ARCH_H
@@ -72,9 +71,8 @@ typedef struct hdl_graph {
     const hd_model *model;
     hd_program     *program;
     hdl_size        size;
-    bool            nameless;
     uint32_t        layer;      /* the one that is built */
-    hd_value        positions, past, pages, embedding; /* the last: the table of tokens, 0: not in this program */
+    hd_value        positions, past, pages, embedding; /* the last: the table of tokens */
 } hdl_graph;
 
 struct hdl_arch {

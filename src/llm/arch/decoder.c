@@ -13,7 +13,7 @@ bool hdl_has(const hdl_graph *g, const char *name) { return weight(g, name)->pre
 static hd_value input(const hdl_graph *g, const char *name) {
     char full[HDL_WEIGHT_NAME];
     const hdl_weight *w = weight(g, name);
-    hdl_weight_name(g->nameless ? HDL_NO_LAYER : g->layer, w->row, full);
+    hdl_weight_name(g->layer, w->row, full);
     return hd_input(g->program, full, w->dtype, w->shape);
 }
 
@@ -87,7 +87,7 @@ static hd_value by_sequence(const hdl_graph *g, hd_value x, uint32_t heads) {
 /* Writes the new rows of keys or values into the layer's cache; the cache as it is then. */
 static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
     char name[HDL_CACHE_NAME];
-    hdl_cache_name(g->nameless ? HDL_NO_LAYER : g->layer, values, name);
+    hdl_cache_name(g->layer, values, name);
     const hdl_figures *f = &g->model->figures;
     const hd_shape shape = HD_SHAPE(g->size.pages, HDL_PAGE_TOKENS, f->kv_heads, f->head_size);
     const hd_value state = hd_state(g->program, name, HD_F16, shape);
@@ -122,5 +122,5 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
 hd_value hdl_logits(hdl_graph *g, hd_value x) {
     x = hdl_rms_norm(g, x, "output_norm");
     if (hdl_has(g, "output.weight")) return hdl_linear(g, x, "output");
-    return product(g, x, g->embedding ? g->embedding : input(g, "token_embd.weight"), 1);
+    return product(g, x, g->embedding, 1);
 }
