@@ -403,21 +403,23 @@ typedef void (*hd_fact_fn)(void *user, const hd_fact *fact);
 /** What hd_device_calibrate is to find out. */
 typedef struct hd_calibrate_desc {
     uint32_t kinds;            /* a sum of hd_fact_kind; 0: rank and verdicts, which need nothing else, or, to forget, all */
-    int      forget;           /* 1: nothing is found out; what was, of these kinds, is removed, on disk too, and assumptions take its place */
+    int      forget;           /* 1: nothing is found out; what was, of these kinds, is removed, on disk too, and assumptions take
+                                  its place */
     const hd_sample *samples;  /* for figures; borrowed. What was known before counts on */
     size_t   sample_count;
-    const hd_program *const *programs; /* for a choice; borrowed: 1 to 4 programs of operations of one kind that do not depend on each other, such
-                                  as eight matrix products. They run one after the other, but side by side where one begins with the
-                                  tensor that the one before began with. The first is of the class that counts. Inputs hold
-                                  numbers at random in the range that a name such as "x -1 1" states, else -4 to 4 */
+    const hd_program *const *programs; /* for a choice; borrowed: 1 to 4 programs of operations of one kind that do not depend on
+                                  each other, such as eight matrix products. They run one after the other, but side by side where
+                                  one begins with the tensor that the one before began with. The first is of the class that
+                                  counts. Inputs hold numbers at random in the range that a name such as "x -1 1" states, else
+                                  -4 to 4 */
     size_t   program_count;
     uint32_t rounds;           /* of the first measurement for a choice, 0: 7; the second one has three times as many */
     hd_fact_fn report;         /* called for each thing that is found out, may be NULL */
     void    *user;             /* given to report */
 } hd_calibrate_desc;
 
-/** Finds out what is not known of a device by running on it, and keeps it on disk for the machine, the device and its driver; plans that are
- *  made later follow it, those that exist are not changed.
+/** Finds out what is not known of a device by running on it, and keeps it on disk for the machine, the device and its driver;
+ *  plans that are made later follow it, those that exist are not changed.
  *  - Rank: of several routes to one GPU (hd_device_info.pci is the same) contexts made later rank the faster one first; routes that were
  *    not measured keep their places, which are in the order of hd_backends. Takes a second or two.
  *  - Verdicts: every kernel variant that plans for the device may hold runs on small known answers and is compared with the reference.
@@ -426,9 +428,10 @@ typedef struct hd_calibrate_desc {
  *    the same by themselves for what they use first. Takes a second on a CPU and, the first time, some 10 to 50 on a GPU whose host has
  *    16 cores to compile on.
  *  - Figures: from `samples`. `heddle tune` takes them.
- *  - Choice: every right way of computing `programs`, all of the same kind, type and class of size, is measured, and the fastest one is taken
- *    for what plans of that class hold from then on, in fast mode. One takes the place of the standard one only if known answers show it
- *    to be right there and if it is faster on each program by more than 3 % in two measurements, each in turn with the standard one.
+ *  - Choice: every right way of computing `programs`, all of the same kind, type and class of size, is measured, and the fastest
+ *    one is taken for what plans of that class hold from then on, in fast mode. One takes the place of the standard one only if
+ *    known answers show it to be right there and if it is faster on each program by more than 3 % in two measurements, each in
+ *    turn with the standard one.
  *  @param desc NULL for rank and verdicts. Statuses: NULL_POINTER, INVALID_ARGUMENT (a sample of several kinds of work, programs of several
  *  classes), LIMIT (too many choices), OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY, TIMEOUT, DEVICE_LOST, IO (figures or choices could not be
  *  kept), those of hd_plan_create. Any thread. */
@@ -894,8 +897,9 @@ typedef struct hd_stream_desc {
     uint32_t depth; /* runs under way at once, 1 to 8; 0: 3. With 1 each run waits for the one before */
 } hd_stream_desc;
 
-/** Makes a stream of runs of `plan`, which is on one device, without fail-over and does not follow the load. @param desc NULL for defaults. @param out_stream yours;
- *  hd_stream_destroy; it ends with its plan, too. Statuses: NULL_POINTER, LIMIT (depth), UNSUPPORTED (the plan), OUT_OF_HOST_MEMORY. */
+/** Makes a stream of runs of `plan`, which is on one device, without fail-over and does not follow the load. @param desc NULL for
+ *  defaults. @param out_stream yours; hd_stream_destroy; it ends with its plan, too. Statuses: NULL_POINTER, LIMIT (depth),
+ *  UNSUPPORTED (the plan), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_stream_create(hd_plan *plan, const hd_stream_desc *desc, hd_stream **out_stream);
 /** Ends the stream; runs under way go on, but outputs that no ticket took yet are dropped: their tickets say WRONG_STATE. Never waits.
  *  NULL is fine. */

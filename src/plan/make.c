@@ -87,10 +87,14 @@ hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program
     const bool is_segment = program->node_count > 0 && program->nodes[0].whole; /* it may hold inputs alone */
     hd_status status = is_segment ? HD_OK : hdi_program_check(program, error);
     if (!status && caps->inexact && options->math == HD_MATH_EXACT)
-        status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s does not round f32 or keep subnormals as exact mode needs, as a known answer showed; plan in fast mode", caps->name);
+        status = hdi_fail(
+            error, HD_STATUS_UNSUPPORTED,
+            "%s does not round f32 or keep subnormals as exact mode needs, as a known answer showed; plan in fast mode",
+            caps->name);
     if (status) return status;
     status = make_within(allocator, program, caps, options, out_plan, &first);
-    if (status && status != HD_STATUS_OUT_OF_HOST_MEMORY && caps->choices.count > 0) { /* a choice, which may ask for more memory, never fails a plan */
+    if (status && status != HD_STATUS_OUT_OF_HOST_MEMORY &&
+        caps->choices.count > 0) { /* a choice, which may ask for more memory, never fails a plan */
         hdi_caps usual = *caps;
         usual.choices.count = 0;
         return make_within(allocator, program, &usual, options, out_plan, error);

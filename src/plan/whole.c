@@ -2,7 +2,9 @@
  * value that was made on another device crosses. */
 #include "plan/whole.h"
 
-static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the segments of a plan"); }
+static hd_status no_memory(hd_error *error) {
+    return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the segments of a plan");
+}
 
 /* ---- ports ---- */
 
@@ -58,7 +60,9 @@ static bool keep_home(linking *l, uint32_t device, const char *name, home found)
 static bool add_crossing(linking *l, home from, home to) {
     hdi_whole *plan = l->plan;
     const uint64_t bytes = plan->segments[to.segment].plan->slots[to.slot].tensor_bytes;
-    if (!hdi_grow(plan->arena.allocator, &plan->crossings, &plan->crossing_capacity, (size_t)plan->crossing_count + 1, sizeof *plan->crossings)) return false;
+    if (!hdi_grow(plan->arena.allocator, &plan->crossings, &plan->crossing_capacity, (size_t)plan->crossing_count + 1,
+                  sizeof *plan->crossings))
+        return false;
     plan->crossings[plan->crossing_count++] = (hdi_crossing){ from.segment, from.slot, to.segment, to.slot, bytes };
     plan->crossing_bytes += bytes;
     return true;
@@ -237,7 +241,8 @@ static hd_status plan_segments(hdi_whole *plan, const hdi_whole_wish *wish, cons
     for (uint32_t s = 0; s < segments->count; s++) {
         hdi_whole_segment *segment = &plan->segments[s];
         segment->device = segments->items[s].device;
-        const hd_status status = hdi_plan_make(plan->arena.allocator, segments->items[s].program, &wish->caps[segment->device], &wish->options, &segment->plan, error);
+        const hd_status status = hdi_plan_make(plan->arena.allocator, segments->items[s].program,
+                                               &wish->caps[segment->device], &wish->options, &segment->plan, error);
         if (status) return status;
         segment->slots = hdi_arena_alloc(&plan->arena, segment->plan->slot_count * sizeof *segment->slots);
         if (!segment->slots) return no_memory(error);
@@ -249,14 +254,17 @@ static hd_status check_exact(const hdi_whole_wish *wish, hd_error *error) {
     for (uint32_t i = 0; i < wish->program->node_count && wish->options.math == HD_MATH_EXACT; i++) {
         const uint32_t share = wish->placement->of[i].share;
         if (share && !hdi_share_is_exact(wish->placement->shares[share - 1].axis))
-            return hdi_fail(error, HD_STATUS_UNSUPPORTED, "route: v%u: sums of terms on several devices are added in another order, so exact mode's "
-                                                          "bits would change; share rows or columns, or plan in fast mode", i + 1);
+            return hdi_fail(error, HD_STATUS_UNSUPPORTED,
+                            "route: v%u: sums of terms on several devices are added in another order, so exact mode's "
+                            "bits would change; share rows or columns, or plan in fast mode",
+                            i + 1);
     }
     return HD_OK;
 }
 
 /* What the segments are, for people: their programs end with planning. */
-static hd_status describe(hdi_whole *plan, const hd_program *program, const hdi_segments *segments, const char *const *ids, hd_error *error) {
+static hd_status describe(hdi_whole *plan, const hd_program *program, const hdi_segments *segments, const char *const *ids,
+                          hd_error *error) {
     hdi_text text = { .allocator = plan->arena.allocator };
     hdi_segments_print(program, segments, ids, &text);
     plan->text = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes, text.count);
@@ -359,7 +367,8 @@ void hdi_whole_print(const hdi_whole *plan, const char *const *ids, hdi_text *ou
     }
     for (uint32_t c = 0; c < plan->crossing_count; c++) {
         const hdi_crossing *crossing = &plan->crossings[c];
-        hdi_text_add(out, "%scrossing \"%s\" of segment %u into segment %u: %llu bytes\n", c ? "" : "\n", plan->segments[crossing->to].plan->slots[crossing->to_slot].name,
-                     crossing->from, crossing->to, (unsigned long long)crossing->bytes);
+        hdi_text_add(out, "%scrossing \"%s\" of segment %u into segment %u: %llu bytes\n", c ? "" : "\n",
+                     plan->segments[crossing->to].plan->slots[crossing->to_slot].name, crossing->from, crossing->to,
+                     (unsigned long long)crossing->bytes);
     }
 }

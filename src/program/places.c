@@ -120,8 +120,10 @@ static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject
         return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: the program's values are v1 to v%u, the lower one first", at + 1,
                         program->node_count);
     if (!range && !out->inputs && is_source(&program->nodes[out->first - 1]))
-        return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: v%u is an input or a state: it lies where it is read; an input that is "
-                                                   "to lie elsewhere is input:v%u", at + 1, out->first, out->first);
+        return hdi_fail(p->error, HD_STATUS_PARSE,
+                        "route: byte %zu: v%u is an input or a state: it lies where it is read; an input that is "
+                        "to lie elsewhere is input:v%u",
+                        at + 1, out->first, out->first);
     return HD_OK;
 }
 
@@ -303,7 +305,9 @@ static hd_status settle_states(const hd_program *program, state_set *sets, hdi_p
     for (hd_value v = 1; v <= program->node_count; v++) {
         const hd_value leader = sets[v].state == v ? leader_of(sets, v) : set_of(&program->nodes[v - 1], sets, false);
         if (leader && sets[v].state == v) placement->of[v - 1] = (hdi_place){ .device = home_of(&sets[leader], placement) };
-        else if (leader) placement->of[v - 1] = (hdi_place){ .device = home_of(&sets[leader], placement), .named = placement->of[v - 1].named };
+        else if (leader)
+            placement->of[v - 1] =
+                (hdi_place){ .device = home_of(&sets[leader], placement), .named = placement->of[v - 1].named };
     }
     return HD_OK;
 }

@@ -101,7 +101,8 @@ static uint32_t number(const hd_program *program, const hdi_placement *placement
     return count;
 }
 
-/* How many of the segments have operations. `room` has a number for each node, and numbers are below their count times that of the devices. */
+/* How many of the segments have operations. `room` has a number for each node, and numbers are below their count times that
+ * of the devices. */
 static uint32_t count_used(const uint32_t *segment, uint32_t node_count, uint32_t device_count, uint32_t *room) {
     uint32_t used = 0;
     memset(room, 0, node_count * sizeof *room);
@@ -174,7 +175,8 @@ static void sort_by_segment(cutting *c, uint32_t count, uint32_t *out_first) {
 /* A name for a crossing value that no port of the whole program has: "v12", else "v12.1", "v12.2", ... */
 static void name_crossing(const hd_program *program, hd_value value, char out[32]) {
     snprintf(out, 32, "v%lu", (unsigned long)value);
-    for (unsigned long k = 1; hdi_names_find(&program->names, out, strlen(out)); k++) snprintf(out, 32, "v%lu.%lu", (unsigned long)value, k);
+    for (unsigned long k = 1; hdi_names_find(&program->names, out, strlen(out)); k++)
+        snprintf(out, 32, "v%lu.%lu", (unsigned long)value, k);
 }
 
 static hd_value add(cutting *c, hd_program *part, hd_value whole, hdi_op op, const hd_value *operands, const char *name) {
@@ -302,7 +304,8 @@ typedef struct printed_value {
     uint32_t made_in, there;
 } printed_value;
 
-static void print_segment(const hd_program *whole, const hdi_segments *segments, uint32_t s, const char *device, printed_value *values, hdi_text *out) {
+static void print_segment(const hd_program *whole, const hdi_segments *segments, uint32_t s, const char *device,
+                          printed_value *values, hdi_text *out) {
     const hdi_segment *segment = &segments->items[s];
     const uint32_t bit = 1u << segment->device;
     uint32_t operations = 0;

@@ -48,9 +48,14 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
 hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_memory, hd_error *error) {
     const hdi_plan_slot *slot = &core->plan->slots[at];
     const hdi_core_slot *own = &core->slots[at];
-    bool small_input = slot->kind == HDI_STORAGE_INPUT && slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
+    bool small_input = slot->kind == HDI_STORAGE_INPUT &&
+                       slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
-    hdi_alloc_desc desc = { slot->bytes, small_input ? HD_BUFFER_UPLOAD : small_output ? HD_BUFFER_READBACK : HD_BUFFER_STORAGE, slot->name ? slot->name : "scratch", NULL };
+    hdi_alloc_desc desc = { slot->bytes,
+                            small_input    ? HD_BUFFER_UPLOAD
+                            : small_output ? HD_BUFFER_READBACK
+                                           : HD_BUFFER_STORAGE,
+                            slot->name ? slot->name : "scratch", NULL };
     return hdi_device_alloc(core->device, &desc, out_memory, error);
 }
 
@@ -170,7 +175,9 @@ hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, u
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error) { return ensure_memory(core, slot, error); }
 
 /* The slot whose memory it is. */
-static hdi_core_slot *home_of(const hdi_core *core, uint32_t slot) { return core->slots[slot].home ? core->slots[slot].home : &core->slots[slot]; }
+static hdi_core_slot *home_of(const hdi_core *core, uint32_t slot) {
+    return core->slots[slot].home ? core->slots[slot].home : &core->slots[slot];
+}
 
 hdi_slot hdi_core_where(const hdi_core *core, uint32_t slot) {
     const hdi_core_slot *own = home_of(core, slot);
@@ -205,8 +212,12 @@ static hd_status bind_all(hdi_core *core, const hdi_slot *instead, hd_error *err
 hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out_records, hd_error *error) {
     hd_status status = bind_all(core, run->instead, error);
     if (status) return status;
-    hdi_submission submission = { .cmds = &core->plan->cmds, .kernels = core->kernels, .slots = core->bindings, .timestamps = run->timestamps,
-                                  .recording = run->recording ? run->recording : &core->recording, .run = run->number };
+    hdi_submission submission = { .cmds = &core->plan->cmds,
+                                  .kernels = core->kernels,
+                                  .slots = core->bindings,
+                                  .timestamps = run->timestamps,
+                                  .recording = run->recording ? run->recording : &core->recording,
+                                  .run = run->number };
     status = hdi_device_submit(core->device, &submission, &core->last_ticket, error);
     if (status) return status;
     *out_records = submission.recorded_out;

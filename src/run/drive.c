@@ -29,7 +29,8 @@ static hd_status carry(hdi_loaded *loaded, uint32_t c, hd_error *error) {
     if (pointer) {
         status = hdi_device_wait(to->device, ticket, 0, error);
         if (!status)
-            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset, crossing->bytes, from->run_ticket, error);
+            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset, crossing->bytes,
+                                     from->run_ticket, error);
         return status;
     }
     pointer = hdi_device_map(from->device, source.memory);
@@ -166,7 +167,8 @@ hd_status hdi_drive_wait(hdi_loaded *loaded, uint64_t timeout_ns, hd_error *erro
     for (uint32_t native = 2; native-- > 0;)
         for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++) {
             const hdi_core *core = loaded->segments[s];
-            if ((core->device->found.caps.native_kernels != 0) == native) status = hdi_device_wait(core->device, core->run_ticket, left_ns(until_ns, timeout_ns), error);
+            if ((core->device->found.caps.native_kernels != 0) == native)
+                status = hdi_device_wait(core->device, core->run_ticket, left_ns(until_ns, timeout_ns), error);
         }
     return status;
 }

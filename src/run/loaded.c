@@ -36,16 +36,21 @@ static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
     uint32_t used = 0;
     for (uint32_t p = 0; p < plan->port_count; p++) {
         hdi_loaded_port *port = &loaded->ports[p];
-        *port = (hdi_loaded_port){ .name = plan->ports[p].name, .kind = plan->ports[p].kind, .bytes = plan->ports[p].bytes, .pieces = loaded->pieces + used };
+        *port = (hdi_loaded_port){ .name = plan->ports[p].name,
+                                   .kind = plan->ports[p].kind,
+                                   .bytes = plan->ports[p].bytes,
+                                   .pieces = loaded->pieces + used };
         for (uint32_t s = 0; s < plan->segment_count; s++)
             for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++)
-                if (has_piece(plan, s, i, p)) port->pieces[port->piece_count++] = (hdi_port_piece){ s, i, plan->segments[s].slots[i].port_at };
+                if (has_piece(plan, s, i, p))
+                    port->pieces[port->piece_count++] = (hdi_port_piece){ s, i, plan->segments[s].slots[i].port_at };
         used += port->piece_count;
     }
     return HD_OK;
 }
 
-hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded, hd_error *error) {
+hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
+                          hd_error *error) {
     hdi_loaded *loaded = hdi_alloc(allocator, sizeof *loaded);
     if (!loaded) {
         hdi_whole_free(plan);
@@ -77,7 +82,8 @@ void hdi_loaded_end(hdi_loaded *loaded) {
     if (!loaded) return;
     const hd_allocator *allocator = loaded->allocator;
     hdi_whole *plan = loaded->plan;
-    for (uint32_t c = 0; loaded->carried && c < plan->crossing_count; c++) hdi_free(allocator, loaded->carried[c], (size_t)plan->crossings[c].bytes);
+    for (uint32_t c = 0; loaded->carried && c < plan->crossing_count; c++)
+        hdi_free(allocator, loaded->carried[c], (size_t)plan->crossings[c].bytes);
     for (uint32_t s = 0; loaded->segments && s < plan->segment_count; s++) {
         if (!loaded->segments[s]) continue;
         hdi_core_end(loaded->segments[s]);

@@ -125,7 +125,8 @@ typedef struct hdi_loaded {
 
 /* Makes a plan real on its devices (plan->device_count of them). The plan is the loaded one's from then on, or is ended.
  * Statuses: those of the devices, OUT_OF_HOST_MEMORY. */
-hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded, hd_error *error);
+hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
+                          hd_error *error);
 /* Ends it once its devices are done with it. */
 void hdi_loaded_end(hdi_loaded *loaded);
 /* As it was after hdi_loaded_make: no inputs, nothing bound, states of zeros. */
@@ -212,7 +213,8 @@ typedef struct hdi_stream_item {
 hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_stream, hd_error *error);
 void hdi_stream_end(hdi_stream *stream);
 /* Starts a run; `out_run` is what its ticket waits for, `out_number` its number. */
-hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run, uint64_t *out_number, hd_error *error);
+hd_status hdi_stream_submit(hdi_stream *stream, const hdi_stream_item *items, size_t count, hdi_run *out_run,
+                            uint64_t *out_number, hd_error *error);
 /* Brings the outputs of a run, which is done. */
 void hdi_stream_deliver(hdi_stream *stream, uint64_t number);
 /* Does a run still owe outputs? They are lost where the stream ends. */
