@@ -29,7 +29,8 @@ static hd_status carry(hdi_loaded *loaded, uint32_t c, hd_error *error) {
     if (pointer) {
         status = hdi_device_wait(to->device, ticket, 0, error);
         if (!status)
-            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset, crossing->bytes, from->run_ticket, error);
+            status = hdi_device_read(from->device, source.memory, source.offset, pointer + target.offset, crossing->bytes,
+                                     from->run_ticket, error);
         return status;
     }
     pointer = hdi_device_map(from->device, source.memory);
