@@ -798,7 +798,8 @@ HD_API void hd_plan_destroy(hd_plan *plan);
 
 /** Memory of a plan, in bytes, known before anything is allocated. */
 typedef struct hd_plan_memory {
-    uint64_t input_bytes, state_bytes, output_bytes; /* named values, each rounded to the device's alignment */
+    uint64_t input_bytes, state_bytes, output_bytes; /* named values, each rounded to the device's alignment; inputs that
+                                                        arrive from another device count on both, there by lifetime */
     uint64_t scratch_bytes;   /* all intermediates together, sharing by lifetime */
     uint64_t constant_bytes;  /* tables made by the planner */
     uint64_t total_bytes;
@@ -823,7 +824,7 @@ HD_API hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data
 HD_API hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset);
 /** Wishes for a run. */
 typedef struct hd_run_desc {
-    uint64_t timeout_ns; /* 0: the context's wait_ns */
+    uint64_t timeout_ns; /* 0: the context's wait_ns; on several devices for each wait between their segments */
 } hd_run_desc;
 /** Runs the plan once and waits. Every input must have been written or bound (WRONG_STATE names the missing one).
  *  Statuses: WRONG_STATE, TIMEOUT, DEVICE_LOST, OUT_OF_DEVICE_MEMORY. */

@@ -120,10 +120,8 @@ static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject
         return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: the program's values are v1 to v%u, the lower one first", at + 1,
                         program->node_count);
     if (!range && !out->inputs && is_source(&program->nodes[out->first - 1]))
-        return hdi_fail(p->error, HD_STATUS_PARSE,
-                        "route: byte %zu: v%u is an input or a state: it lies where it is read; an input that is "
-                        "to lie elsewhere is input:v%u",
-                        at + 1, out->first, out->first);
+        return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: v%u is an input or a state: it lies where it is read; "
+                                                   "an input that is to lie elsewhere is input:v%u", at + 1, out->first, out->first);
     return HD_OK;
 }
 

@@ -107,8 +107,7 @@ hd_status hdi_segments_cut(const hd_program *program, const hdi_placement *place
 void hdi_segments_free(hdi_segments *segments);
 /* The segment that each living operation is in: the rule by which hdi_segments_cut cuts, for those who only count. Returns
  * how many there are. `out_segment` has a number for each node, HDI_NO_SEGMENT for what nothing needs, states, and inputs
- * that do not arrive;
- * `room` has a number for each node and device. */
+ * that do not arrive; `room` has a number for each node and device. */
 #define HDI_NO_SEGMENT UINT32_MAX
 uint32_t hdi_segments_number(const hd_program *program, const hdi_placement *placement, const bool *alive,
                              uint32_t *out_segment, uint32_t *room);

@@ -26,9 +26,8 @@ hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const 
         status = hdi_core_memory(core, piece->slot, error);
         const hdi_slot to = hdi_core_where(core, piece->slot);
         const uint64_t bytes = core->plan->slots[piece->slot].tensor_bytes;
-        if (!status)
-            status = hdi_device_write(core->device, to.memory, to.offset, (const char *)data + piece->at, bytes,
-                                      &core->last_ticket, error);
+        const char *from = (const char *)data + piece->at;
+        if (!status) status = hdi_device_write(core->device, to.memory, to.offset, from, bytes, &core->last_ticket, error);
         if (!status) core->slots[piece->slot].written = true;
     }
     return status;
@@ -42,16 +41,15 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
         status = hdi_core_memory(core, piece->slot, error);
         const hdi_slot from = hdi_core_where(core, piece->slot);
         const uint64_t bytes = core->plan->slots[piece->slot].tensor_bytes;
-        if (!status)
-            status = hdi_device_read(core->device, from.memory, from.offset, (char *)out_data + piece->at, bytes,
-                                     core->last_ticket, error);
+        char *to = (char *)out_data + piece->at;
+        if (!status) status = hdi_device_read(core->device, from.memory, from.offset, to, bytes, core->last_ticket, error);
     }
     return status;
 }
 
 /* The place of a port's bytes on a device, or where they arrive. */
-static bool find_place(const hdi_loaded *loaded, const hdi_loaded_port *port, const hd_device *device, uint32_t *out_segment,
-                       uint32_t *out_slot) {
+static bool find_place(const hdi_loaded *loaded, const hdi_loaded_port *port, const hd_device *device,
+                       uint32_t *out_segment, uint32_t *out_slot) {
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         const hdi_whole_segment *segment = &loaded->plan->segments[s];
         for (uint32_t i = 0; i < segment->plan->slot_count && loaded->segments[s]->device == device; i++) {
