@@ -1,7 +1,7 @@
 /* bench_route_load.c: a plan whose route is "auto" while somebody else computes on one of its devices: a product that runs again and
  * again, with writes and reads; after a while a load begins, and ends. With busy threads as the load it is the largest product that the
  * route leaves on the CPU; with products of 4096 rows on the device, the smallest one that the route sends there. Prints where it
- * ran, how often it tried another place, and what a round took, once in half a second. Run `heddle tune` first.
+ * ran, how often it went to another place, and what a round took, once in half a second. Run `heddle tune` first.
  *   bench_route_load DEVICE [busy threads, 0: load the device] [seconds before] [of load] [after] */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle.h>
@@ -123,7 +123,7 @@ int main(int count, char **arguments) {
     for (;; n = wanted > 0 ? n * 3 / 4 : n * 5 / 4) {
         plan = make(device, cpu, n);
         for (int i = 0; i < 200; i++) run(plan, n);
-        if (is_on_cpu(plan) == (wanted > 0) || n < LEAST || n * 5 / 4 > MOST) break;
+        if (is_on_cpu(plan) == (wanted > 0) || (wanted > 0 ? n * 3 / 4 < LEAST : n * 5 / 4 > MOST)) break;
         hd_plan_destroy(plan);
     }
     printf("a product of %lld rows and columns, on the CPU or on %s\n", (long long)n, hd_device_get_info(device)->name);

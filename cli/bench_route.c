@@ -1,5 +1,5 @@
 /* bench_route.c: `heddle bench route`: batches on the CPU, on another device, and where route "auto" places their tasks, inputs
- * handed over and outputs read in each round. A sample is the mean of the rounds of a stretch, those that are tries with them; stretches go
+ * handed over and outputs read in each round. A sample is the mean of the rounds of a stretch; stretches go
  * through several plans of the same, since where the system happens to put a plan's memory makes its rounds up to a tenth longer. What was
  * predicted stands beside what was measured; the regret is what the route takes longer than the fastest of the three. */
 #include "cli/bench_batch.h"
