@@ -20,8 +20,8 @@ hd_status hdi_calibrate_plan(hd_device *device, const hd_program *program, const
 hd_status hdi_calibrate_verdicts(hd_device *device, hd_fact_fn report, void *user, hd_error *error);
 /* ---- samples.c: figures from measurements. Statuses: NULL_POINTER, INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, IO ---- */
 hd_status hdi_calibrate_figures(hd_device *device, const hd_sample *samples, size_t count, hd_error *error);
-/* ---- rank.c: the time of a fixed piece of work; errors are on the context ---- */
-hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns);
+/* ---- rank.c: the time of a fixed piece of work ---- */
+hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns, hd_error *error);
 /* ---- choices.c: which option of a kernel is the fastest ---- */
 /* For the class of desc->programs. */
 hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc, hd_kernel_choice *out_choice,

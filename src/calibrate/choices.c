@@ -1,7 +1,8 @@
 /* choices.c: which option of a kernel is the fastest on a device. The caller's programs are planned with each option of their
  * class, over the same inputs; what an option computes has to agree with what the rules' own choice computes, and its times are
  * measured in turn with the other's. The best ones then have to be right on the known answers, and to win a second time. */
-#include "front/front.h"
+#include "calibrate/calibrate.h"
+#include "run/run.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

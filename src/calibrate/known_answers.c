@@ -1,8 +1,9 @@
 /* known_answers.c: small programs, run on a device and in plain C (hdi_reference), and compared element by element: bit
  * by bit in exact mode, within a bound in fast mode. A plan is steered to the kernel that is judged by telling the
  * planner that all others of its kind are wrong. Inputs are the same in every run. */
-#include "front/front.h"
+#include "calibrate/calibrate.h"
 #include "kernels/exact.h"
+#include "run/run.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* samples.c: what a device takes for its work, from measurements of the caller's. */
-#include "front/front.h"
+#include "calibrate/calibrate.h"
 
 /* What a program takes on the device alone, `program->node_count` of them; yours, also after a failure. */
 static hd_status work_of(hd_device *device, const hd_program *program, hdi_plan_work **out_works, hd_error *error) {

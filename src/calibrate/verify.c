@@ -2,8 +2,8 @@
  * holds it runs, or when the caller asks for all of them; what is wrong becomes a fact of the device (hdi_caps.wrong),
  * so that planning stays pure. Verdicts are kept on disk for the kernels of this build; of the CPU, whose kernels have
  * no digest, only in memory. Products that the device's library refuses become such a fact too, in memory. */
+#include "calibrate/calibrate.h"
 #include "cmds/library.h"
-#include "front/front.h"
 #include <stdio.h>
 
 uint64_t hdi_verdicts_key(const hdi_caps *caps) {
@@ -20,7 +20,7 @@ static bool judges_at_once(const hd_device *device) {
     const hd_device_kind kind = device->found.info.kind;
     const hdi_caps *caps = &device->found.caps;
     const uint32_t wanted = kind == HD_DEVICE_NULL ? 3 : kind == HD_DEVICE_SOFTWARE || caps->native_kernels ? 2 : 1;
-    return device->context->verify >= wanted || caps->unproven;
+    return device->host->verify >= wanted || caps->unproven;
 }
 
 /* What does not get to disk is judged again another time. */

@@ -26,7 +26,8 @@ typedef struct hdi_host {
     bool                one_queue;   /* everything is handed over to the compute queue */
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;
-    hdi_thread_pool           *thread_pool;        /* helps with kernels of the CPU device and with copies; NULL: nobody does */
+    uint32_t            verify;      /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
+    hdi_thread_pool    *thread_pool; /* helps with kernels of the CPU device and with copies; NULL: nobody does */
 } hdi_host;
 
 /* A device that probe found. */

@@ -146,13 +146,14 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
         hdi_log_line(&context->log, HD_LOG_ERROR, "heddle", "%s", bad);
         return HD_STATUS_INVALID_ARGUMENT;
     }
-    context->verify = desc->verify == 0 ? (uint32_t)verify : desc->verify < 0 ? 0 : (uint32_t)HDI_MIN(desc->verify, 2);
     context->strict = desc->strict ? desc->strict > 0 : strict != 0;
     bool cached = hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
     context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log, .cache_dir = cached ? context->cache_dir : NULL,
                                 .validation = desc->validation > 0 || validation != 0, .one_queue = desc->one_queue > 0 || queues == 1,
                                 .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,
-                                .wait_ns = desc->wait_ns ? desc->wait_ns : wait_ms * 1000000 };
+                                .wait_ns = desc->wait_ns ? desc->wait_ns : wait_ms * 1000000,
+                                .verify = desc->verify == 0 ? (uint32_t)verify
+                                          : desc->verify < 0 ? 0 : (uint32_t)HDI_MIN(desc->verify, 2) };
     return HD_OK;
 }
 

@@ -108,9 +108,9 @@ static hd_status forget(hd_device *device, uint32_t kinds, hd_error *error) {
     return status;
 }
 
-static hd_status find_rank(hd_device *device, rows *to) {
+static hd_status find_rank(hd_device *device, rows *to, hd_error *error) {
     hd_fact fact = { .kind = HD_FACT_RANK };
-    const hd_status status = hdi_calibrate_rank(device, &fact.rank_ns);
+    const hd_status status = hdi_calibrate_rank(device, &fact.rank_ns, error);
     if (!status) tell(to, &fact);
     return status;
 }
@@ -144,7 +144,7 @@ hd_status hd_device_calibrate(hd_device *device, const hd_calibrate_desc *desc) 
     rows to = { .report = desc->report ? desc->report : say_nothing, .user = desc->user };
     if (desc->forget) status = forget(device, kinds, &error);
     else {
-        if (kinds & HD_FACT_RANK) status = find_rank(device, &to);
+        if (kinds & HD_FACT_RANK) status = find_rank(device, &to, &error);
         if (!status && (kinds & HD_FACT_VERDICT)) status = hdi_calibrate_verdicts(device, to.report, to.user, &error);
         if (!status && (kinds & HD_FACT_FIGURE)) status = find_figures(device, desc, &to, &error);
         if (!status && (kinds & HD_FACT_CHOICE)) status = find_choice(device, desc, &to, &error);

@@ -17,7 +17,6 @@ struct hd_context {
     hdi_log      log;
     hdi_host     host;
     bool         strict;
-    uint32_t     verify;        /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
     char         backend[16], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_runs     runs;          /* what earlier plans took; with a lock of its own, */

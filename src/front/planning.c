@@ -62,7 +62,7 @@ static hd_status mark_resident(const hd_plan *plan, const hd_program *program, b
 
 static hd_status choose(const hd_plan *plan, const hd_program *program, const facts *f, hdi_device_choice *out, hd_error *error) {
     const hd_allocator *allocator = &plan->context->allocator;
-    bool software[HDI_MOST_DEVICES], any_software = false;
+    bool software[HDI_MOST_DEVICES] = { false }, any_software = false;
     bool *resident = hdi_alloc(allocator, program->node_count * sizeof *resident);
     hdi_figures *figures = hdi_alloc(allocator, plan->device_count * sizeof *figures);
     hd_status status = resident && figures ? mark_resident(plan, program, resident, error) : no_memory(error);
