@@ -1,5 +1,4 @@
-/* test_threads.c: many threads on one context, each with objects of its own: devices are opened and closed, plans
- * made, run,
+/* test_threads.c: many threads on one context, each with objects of its own: devices are opened and closed, plans made, run,
  * streamed over one and two devices, and ended, all at once. Run it with a number of seconds for each test. */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle.h>
