@@ -1,7 +1,7 @@
 /* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the
  * queue's thread, or, where it is known to be short and nothing runs before it, by the thread that hands it over or
  * waits for it, since to wake another would take longer than the work. A dispatch is a loop over workgroups, shared
- * with the context's thread_pool. Memory is the process' own, so everything is mapped and nothing is staged. Relies on
+ * with the context's thread pool. Memory is the process' own, so everything is mapped and nothing is staged. Relies on
  * kernels that touch only their bindings. */
 #define _GNU_SOURCE
 #include "device/backend.h"
