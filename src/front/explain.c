@@ -11,13 +11,6 @@ static void print_device(const hdi_caps *caps, const char *id, const char *selec
                      refused > 1 ? "shapes" : "shape", caps->product_library ? "" : "; it is asked no more");
 }
 
-static void print_plan(const hdi_plan *plan, hdi_text *out) {
-    hdi_text_add(out, "\nplan\n");
-    hdi_plan_print(plan, out);
-    hdi_text_add(out, "\ncmds\n");
-    hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, out);
-}
-
 static hd_status give(hdi_text *text, char *out_text, size_t room, size_t *out_needed) {
     const hd_status status = hdi_text_out(text, out_text, room, out_needed);
     hdi_text_free(text);
@@ -37,7 +30,7 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         const hdi_core *core = loaded->segments[s];
         if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegment %u\n", s);
-        print_plan(core->plan, &text);
+        hdi_plan_print_all(core->plan, &text);
         print_device(&core->plan->caps, core->device->found.info.id, core->device->selection, &text);
     }
     return give(&text, out_text, room, out_needed);
@@ -61,7 +54,7 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
     hdi_text text = { .allocator = &context->allocator };
     hdi_text_add(&text, "program\n");
     hdi_program_print(program, &text);
-    print_plan(plan, &text);
+    hdi_plan_print_all(plan, &text);
     print_device(&plan->caps, "described", NULL, &text);
     hdi_plan_free(plan);
     return give(&text, out_text, room, out_needed);

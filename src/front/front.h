@@ -85,6 +85,10 @@ struct hd_ticket {
 /* ---- context.c ---- */
 /* Keeps the first error, and returns its status. `error` may be of status HD_OK: then nothing happens. */
 hd_status hdi_context_keep(hd_context *context, const hd_error *error);
+/* The same where a call ends so: an error that it got over is not kept. */
+static inline hd_status hdi_context_done(hd_context *context, hd_status status, const hd_error *error) {
+    return status ? hdi_context_keep(context, error) : HD_OK;
+}
 /* hdi_fail and hdi_context_keep in one. */
 hd_status hdi_context_fail(hd_context *context, hd_status status, const char *format, ...) HDI_PRINTF(3, 4);
 void hdi_context_add(hd_context *context, hdi_link *list, hdi_link *link);

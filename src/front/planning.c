@@ -163,12 +163,6 @@ static hd_status load(hd_plan *plan, const hd_program *program, const hdi_placem
 
 static uint64_t whole_ns(double ns) { return ns < 1 ? 1 : ns > 1e18 ? UINT64_C(1000000000000000000) : (uint64_t)ns; }
 
-static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
-    uint64_t *to = &sum->input_bytes;
-    const uint64_t *from = &more->input_bytes; /* a memory is nothing but counts of bytes */
-    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
-}
-
 /* One more finished plan of which one runs; its run is known, or predicted, to take so long. */
 static hd_status add_alternative(hd_plan *plan, const hd_program *program, const hdi_placement *placement, double run_ns,
                                  facts *f, hd_error *error) {
@@ -177,7 +171,7 @@ static hd_status add_alternative(hd_plan *plan, const hd_program *program, const
     if (status) return status;
     plan->follow.run_ns[plan->alternative_count] = run_ns;
     plan->alternatives[plan->alternative_count++] = loaded;
-    add_memory(&plan->memory, &loaded->plan->memory);
+    hdi_plan_memory_add(&plan->memory, &loaded->plan->memory);
     return HD_OK;
 }
 

@@ -1,11 +1,6 @@
 /* plans.c: plans as the caller sees them: made, written, run, read, bound and ended. */
 #include "front/front.h"
 
-/* Keeps the error on the context, if there is one. */
-static hd_status done(hd_context *context, hd_status status, const hd_error *error) {
-    return status ? hdi_context_keep(context, error) : HD_OK;
-}
-
 /* ---- making and ending ---- */
 
 /* What the wishes say before anything is planned. */
@@ -117,7 +112,7 @@ static hd_status estimate(hd_device *device, const hd_program *program, const hd
     if (!status) status = hdi_planning_check(&plan, &error);
     if (!status) status = hdi_planning_estimate(&plan, program, out_memory, out_each, &error);
     hdi_text_free(&plan.route_text);
-    return done(device->context, status, &error);
+    return hdi_context_done(device->context, status, &error);
 }
 
 hd_status hd_plan_estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory) {
@@ -183,7 +178,7 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
         memset(&error, 0, sizeof error);
         status = hdi_plan_move(plan, &error); /* writes all host copies, this one too */
     }
-    return done(plan->context, status, &error);
+    return hdi_context_done(plan->context, status, &error);
 }
 
 hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes) {
@@ -204,26 +199,21 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
         if (!status && (port = hdi_port_find(plan->loaded, name, HDI_PORTS(OUTPUT) | HDI_PORTS(STATE), bytes, &error)))
             status = hdi_port_read(plan->loaded, port, out_data, &error);
     }
-    return done(plan->context, status, &error);
+    return hdi_context_done(plan->context, status, &error);
 }
 
 hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset) {
     if (!plan || !name || !buffer) return HD_STATUS_NULL_POINTER;
     const uint32_t kinds = HDI_PORTS(INPUT) | HDI_PORTS(STATE) | HDI_PORTS(OUTPUT);
     hd_error error = { 0 };
-    uint32_t p = 0;
-    while (p < plan->loaded->plan->port_count &&
-           (strcmp(plan->loaded->ports[p].name, name) != 0 || !(kinds >> plan->loaded->ports[p].kind & 1)))
-        p++;
-    hd_status status = HD_OK;
-    if (p == plan->loaded->plan->port_count)
-        status = hdi_fail(&error, HD_STATUS_NAME_NOT_FOUND, "no input, state or output is called \"%s\"", name);
-    else if (plan->desc.failover || plan->alternative_count > 1)
+    const hdi_loaded_port *port = hdi_port_named(plan->loaded, name, kinds, &error);
+    hd_status status = error.status;
+    if (!status && (plan->desc.failover || plan->alternative_count > 1))
         status = hdi_fail(&error, HD_STATUS_UNSUPPORTED, "\"%s\": a plan with fail-over or alternatives keeps its own memory", name);
-    else if (offset % 256 != 0)
+    if (!status && offset % 256 != 0)
         status = hdi_fail(&error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", name,
                           (unsigned long long)offset);
     if (!status) status = hdi_drive(plan->loaded, true, 0, &error);
-    if (!status) status = hdi_port_bind(plan->loaded, &plan->loaded->ports[p], buffer, offset, &error);
-    return done(plan->context, status, &error);
+    if (!status) status = hdi_port_bind(plan->loaded, port, buffer, offset, &error);
+    return hdi_context_done(plan->context, status, &error);
 }

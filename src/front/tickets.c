@@ -1,10 +1,6 @@
 /* tickets.c: runs of a plan and the tickets that stand for them. */
 #include "front/front.h"
 
-static hd_status done(hd_context *context, hd_status status, const hd_error *error) {
-    return status ? hdi_context_keep(context, error) : HD_OK;
-}
-
 /* ---- runs ---- */
 
 /* A plan that follows the load goes on where the rule says. Inputs and states go along before the next run; outputs stay. */
@@ -50,7 +46,7 @@ hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc) {
     if (!plan) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hd_status status = hdi_plan_run_once(plan, desc ? desc->timeout_ns : 0, &error);
-    return done(plan->context, status, &error);
+    return hdi_context_done(plan->context, status, &error);
 }
 
 /* ---- tickets ---- */
@@ -106,7 +102,7 @@ hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
     for (uint32_t d = 0; d < ticket->run.count && !status && *out_done; d++)
         status = hdi_device_poll(ticket->run.last[d].device, ticket->run.last[d].ticket, out_done, &error);
     if (!status && *out_done && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
-    return done(ticket->context, status, &error);
+    return hdi_context_done(ticket->context, status, &error);
 }
 
 hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
@@ -124,7 +120,7 @@ hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
         hdi_mutex_unlock(&ticket->context->lock);
     }
     if (!status && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
-    return done(ticket->context, status, &error);
+    return hdi_context_done(ticket->context, status, &error);
 }
 
 void hdi_ticket_end(hd_ticket *ticket) {

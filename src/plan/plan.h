@@ -95,6 +95,8 @@ hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program
                         const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
 void hdi_plan_free(hdi_plan *plan);
 void hdi_plan_print(const hdi_plan *plan, hdi_text *out_text);
+/* And its commands behind it, each under a heading. */
+void hdi_plan_print_all(const hdi_plan *plan, hdi_text *out_text);
 /* Name of a module id of this plan, for hdi_cmds_print: `plan` is an hdi_plan. */
 const char *hdi_plan_module_name(void *plan, uint32_t module);
 

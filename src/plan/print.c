@@ -76,3 +76,10 @@ void hdi_plan_print(const hdi_plan *plan, hdi_text *out) {
     print_storages(plan, out);
     for (uint32_t s = 0; s < plan->step_count; s++) print_step(plan, s, out);
 }
+
+void hdi_plan_print_all(const hdi_plan *plan, hdi_text *out) {
+    hdi_text_add(out, "\nplan\n");
+    hdi_plan_print(plan, out);
+    hdi_text_add(out, "\ncmds\n");
+    hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, out);
+}

@@ -185,7 +185,7 @@ static hd_status share_memory(hdi_whole *plan, hd_error *error) {
     return grown ? HD_OK : no_memory(error);
 }
 
-static void add_memory(hd_plan_memory *sum, const hd_plan_memory *more) {
+void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more) {
     sum->input_bytes += more->input_bytes;
     sum->state_bytes += more->state_bytes;
     sum->output_bytes += more->output_bytes;
@@ -222,8 +222,8 @@ static hd_plan_memory memory_of(const hdi_whole *plan, uint32_t s) {
 static hd_status sum_memory(hdi_whole *plan, uint64_t budget_bytes, hd_error *error) {
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const hd_plan_memory memory = memory_of(plan, s);
-        add_memory(&plan->on[plan->segments[s].device], &memory);
-        add_memory(&plan->memory, &memory);
+        hdi_plan_memory_add(&plan->on[plan->segments[s].device], &memory);
+        hdi_plan_memory_add(&plan->memory, &memory);
     }
     for (uint32_t d = 0; d < plan->device_count; d++)
         if (budget_bytes && plan->on[d].total_bytes > budget_bytes)
@@ -360,10 +360,8 @@ void hdi_whole_print(const hdi_whole *plan, const char *const *ids, hdi_text *ou
         const hdi_whole_segment *segment = &plan->segments[s];
         hdi_text_add(out, "\nsegment %u on ", s);
         print_place(ids, segment->device, out);
-        hdi_text_add(out, "\n\nplan\n");
-        hdi_plan_print(segment->plan, out);
-        hdi_text_add(out, "\ncmds\n");
-        hdi_cmds_print(&segment->plan->cmds, hdi_plan_module_name, NULL, out);
+        hdi_text_add(out, "\n");
+        hdi_plan_print_all(segment->plan, out);
     }
     for (uint32_t c = 0; c < plan->crossing_count; c++) {
         const hdi_crossing *crossing = &plan->crossings[c];

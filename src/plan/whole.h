@@ -63,6 +63,7 @@ typedef struct hdi_whole_wish {
  * hdi_whole_free ends the plan. */
 hd_status hdi_whole_make(const hd_allocator *allocator, const hdi_whole_wish *wish, hdi_whole **out_plan, hd_error *error);
 void hdi_whole_free(hdi_whole *plan);
+void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more);
 /* All segments with their steps and commands, and what crosses. `ids` are the devices' names; NULL: their numbers. */
 void hdi_whole_print(const hdi_whole *plan, const char *const *ids, hdi_text *out_text);
 #endif

@@ -5,16 +5,18 @@ static const char *what(uint32_t kinds) {
     return kinds & HDI_PORTS(OUTPUT) ? kinds & HDI_PORTS(INPUT) ? "input, state or output" : "output or state" : "input or state";
 }
 
-hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error) {
-    for (uint32_t p = 0; p < loaded->plan->port_count; p++) {
-        hdi_loaded_port *port = &loaded->ports[p];
-        if (!(kinds >> port->kind & 1) || strcmp(port->name, name) != 0) continue;
-        if (bytes == port->bytes) return port;
-        hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)port->bytes,
-                 (unsigned long long)bytes);
-        return NULL;
-    }
+hdi_loaded_port *hdi_port_named(const hdi_loaded *loaded, const char *name, uint32_t kinds, hd_error *error) {
+    for (uint32_t p = 0; p < loaded->plan->port_count; p++)
+        if (kinds >> loaded->ports[p].kind & 1 && strcmp(loaded->ports[p].name, name) == 0) return &loaded->ports[p];
     hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"", what(kinds), name);
+    return NULL;
+}
+
+hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error) {
+    hdi_loaded_port *port = hdi_port_named(loaded, name, kinds, error);
+    if (!port || port->bytes == bytes) return port;
+    hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", name, (unsigned long long)port->bytes,
+             (unsigned long long)bytes);
     return NULL;
 }
 

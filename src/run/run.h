@@ -152,8 +152,9 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device);
 
 /* ---- ports.c: values by name ---- */
 
-/* The port of one of these kinds (bits), or NULL: NAME_NOT_FOUND says what was looked for; SHAPE where it has not so
- * many bytes. */
+/* The port of one of these kinds (bits), or NULL: NAME_NOT_FOUND says what was looked for. */
+hdi_loaded_port *hdi_port_named(const hdi_loaded *loaded, const char *name, uint32_t kinds, hd_error *error);
+/* The same; NULL with SHAPE, too, where it has another number of bytes. */
 hdi_loaded_port *hdi_port_find(const hdi_loaded *loaded, const char *name, uint32_t kinds, uint64_t bytes, hd_error *error);
 #define HDI_PORTS(kind) (1u << HD_PORT_##kind)
 /* The whole port, to or from everywhere its pieces lie. */
