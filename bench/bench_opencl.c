@@ -5,7 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "device/opencl/cl.h"
 #include "kernels/kernel.h"
-#include "plan/plan.h"
+#include "plan/schedule.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +18,16 @@ typedef struct pair {
     uint32_t    push_bytes;               /* of the kernel's push constants, which the twin takes after its buffers */
 } pair;
 static const pair pairs[] = {
-    { "matmul", "a = input f32[256,2048] \"a\"\nb = input f32[512,2048] \"b\"\nc = matmul a b transpose_b\noutput c \"c\"", { 0, 1, 2 }, 3, 17 * 4 },
-    { "matvec", "a = input f32[1,4096] \"a\"\nb = input f32[4096,4096] \"b\"\nc = matmul a b transpose_b\noutput c \"c\"", { 0, 1, 2 }, 3, 17 * 4 },
+    { "matmul",
+      "a = input f32[256,2048] \"a\"\nb = input f32[512,2048] \"b\"\nc = matmul a b transpose_b\noutput c \"c\"",
+      { 0, 1, 2 },
+      3,
+      17 * 4 },
+    { "matvec",
+      "a = input f32[1,4096] \"a\"\nb = input f32[4096,4096] \"b\"\nc = matmul a b transpose_b\noutput c \"c\"",
+      { 0, 1, 2 },
+      3,
+      17 * 4 },
     { "softmax", "x = input f32[2048,1024] \"x\"\ny = softmax x axis=1\noutput y \"y\"", { 0, 1 }, 2, 2 * 4 },
 };
 enum { MAX_ROUNDS = 1000, MAX_SLOTS = 8 };
@@ -85,9 +93,13 @@ static hdi_loaded_kernel *load(const hdi_cmds *cmds, const hdi_slot *slots) {
     bool cached;
     uint64_t ticket;
     must(cmds->kernel_count == 1, "the plan has several kernels");
-    must(backend->kernel_load(device, hdi_module_get(cmds->kernels[0].module), &cmds->kernels[0], &loaded, &cached, &error) == HD_OK, error.text);
+    must(backend->kernel_load(device, hdi_module_get(cmds->kernels[0].module), &cmds->kernels[0], &loaded, &cached,
+                              &error) == HD_OK,
+         error.text);
     hdi_submission submission = { .cmds = cmds, .kernels = &loaded, .slots = slots };
-    must(backend->submit(device, &submission, &ticket, &error) == HD_OK && backend->wait(device, ticket, UINT64_C(600000000000), &error) == HD_OK, error.text);
+    must(backend->submit(device, &submission, &ticket, &error) == HD_OK &&
+             backend->wait(device, ticket, UINT64_C(600000000000), &error) == HD_OK,
+         error.text);
     return loaded;
 }
 
@@ -95,12 +107,14 @@ static void compare(const pair *p, hd_context *context, int rounds) {
     static double translated[MAX_ROUNDS], by_hand[MAX_ROUNDS], ratios[MAX_ROUNDS];
     char text[512];
     hd_program *program = NULL;
-    hdi_plan *plan = NULL;
+    hdi_schedule *plan = NULL;
     hd_error error = { 0 };
     const hdi_plan_options options = { .math = HD_MATH_FAST };
     hdi_slot slots[MAX_SLOTS];
     snprintf(text, sizeof text, "heddle 1\n%s\n", p->program);
-    must(hd_program_parse(context, text, strlen(text), &program) == HD_OK && hdi_plan_make(&hdi_default_allocator, program, &device->found.caps, &options, &plan, &error) == HD_OK, "no plan");
+    must(hd_program_parse(context, text, strlen(text), &program) == HD_OK &&
+             hdi_schedule_make(&hdi_default_allocator, program, &device->found.caps, &options, &plan, &error) == HD_OK,
+         "no plan");
     const hdi_cmds *cmds = &plan->cmds;
     for (uint32_t i = 0; i < cmds->slot_count; i++) {
         const hdi_alloc_desc desc = { cmds->slot_bytes[i], HD_BUFFER_UPLOAD, NULL, NULL };
@@ -136,13 +150,14 @@ static void compare(const pair *p, hd_context *context, int rounds) {
     qsort(translated, (size_t)rounds, sizeof *translated, by_value);
     qsort(by_hand, (size_t)rounds, sizeof *by_hand, by_value);
     qsort(ratios, (size_t)rounds, sizeof *ratios, by_value);
-    printf("%-8s %12.1f %12.1f %10.3f %10.3f %10.3f   %.1e\n", p->twin, translated[rounds / 2], by_hand[rounds / 2], by_hand[rounds / 2] / translated[rounds / 2],
-           by_hand[0] / translated[0], ratios[rounds / 2], apart / largest);
+    printf("%-8s %12.1f %12.1f %10.3f %10.3f %10.3f   %.1e\n", p->twin, translated[rounds / 2], by_hand[rounds / 2],
+           by_hand[rounds / 2] / translated[rounds / 2], by_hand[0] / translated[0], ratios[rounds / 2],
+           apart / largest);
     free(ours);
     device->cl.ReleaseKernel(twin);
     backend->kernel_free(device, loaded);
     for (uint32_t i = 0; i < cmds->slot_count; i++) backend->free(device, slots[i].memory);
-    hdi_plan_free(plan);
+    hdi_schedule_free(plan);
     hd_program_destroy(program);
 }
 

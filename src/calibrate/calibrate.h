@@ -12,10 +12,10 @@
 uint64_t hdi_verdicts_key(const hdi_caps *caps);
 /* Judges the variants of a plan that were never judged, where the context asks for it. `*out_again`: the plan holds one that
  * is wrong, or a product that the device's library refuses; that is a fact now, and another plan will be made. */
-hd_status hdi_calibrate_judge(hd_device *device, const hdi_plan *plan, bool *out_again, hd_error *error);
+hd_status hdi_calibrate_judge(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error);
 /* A plan for the device alone whose kernels are known to be right. */
 hd_status hdi_calibrate_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options,
-                             hdi_plan **out_plan, hd_error *error);
+                             hdi_schedule **out_schedule, hd_error *error);
 /* Judges all of them. */
 hd_status hdi_calibrate_verdicts(hd_device *device, hd_fact_fn report, void *user, hd_error *error);
 /* ---- samples.c: figures from measurements. Statuses: NULL_POINTER, INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, IO ---- */

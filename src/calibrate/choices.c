@@ -59,13 +59,13 @@ static char *option_text(const contest *c, uint32_t option, char out[HDI_KERNEL_
 }
 
 /* Plans a program with an option; the first one is the rules' own. */
-static hd_status plan_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer, hdi_plan **out_plan,
+static hd_status schedule_with(const contest *c, uint32_t program, uint32_t option, hdi_offer *offer, hdi_schedule **out_schedule,
                            hd_error *error) {
     const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true, .offer = offer };
     hdi_caps caps = c->caps;
     const hdi_choice choice = { .of = c->offered.of, .option = id_of(c, option), .gain = 1 };
     if (option > 0) hdi_choices_put(&caps.choices, &choice);
-    return hdi_plan_make(c->device->host->allocator, c->programs[program], &caps, &options, out_plan, error);
+    return hdi_schedule_make(c->device->host->allocator, c->programs[program], &caps, &options, out_schedule, error);
 }
 
 /* Has what the rules choose judged, as for any other plan, and learns what the device's library refuses. */
@@ -73,9 +73,9 @@ static hd_status learn_facts(contest *c, hd_error *error) {
     const hdi_plan_options options = { .math = HD_MATH_FAST, .one_by_one = true };
     hd_status status = HD_OK;
     for (uint32_t p = 0; p < c->program_count && !status; p++) {
-        hdi_plan *plan = NULL;
-        status = hdi_calibrate_plan(c->device, c->programs[p], &options, &plan, error);
-        hdi_plan_free(plan);
+        hdi_schedule *schedule = NULL;
+        status = hdi_calibrate_plan(c->device, c->programs[p], &options, &schedule, error);
+        hdi_schedule_free(schedule);
     }
     hdi_store_caps(c->device->facts, &c->caps);
     c->caps.choices.count = 0;
@@ -87,9 +87,9 @@ static hd_status learn_facts(contest *c, hd_error *error) {
 static hd_status read_options(contest *c, hd_error *error) {
     for (uint32_t p = 0; p < c->program_count; p++) {
         hdi_offer offer = { 0 };
-        hdi_plan *plan = NULL;
-        const hd_status status = plan_with(c, p, 0, &offer, &plan, error);
-        hdi_plan_free(plan);
+        hdi_schedule *schedule = NULL;
+        const hd_status status = schedule_with(c, p, 0, &offer, &schedule, error);
+        hdi_schedule_free(schedule);
         if (status) return status;
         const hdi_class_options *own = &offer.items[0];
         if (p == 0) c->offered = *own;
@@ -116,27 +116,27 @@ static hd_status read_options(contest *c, hd_error *error) {
 static hd_status compile(const contest *c, hd_error *error) {
     const hd_allocator *allocator = c->device->host->allocator;
     const uint32_t most = c->offered.count * c->program_count;
-    hdi_plan **plans = hdi_alloc(allocator, most * sizeof(hdi_plan *));
-    uint32_t plan_count = 0, count = 0, room = 0;
-    hd_status status = plans ? HD_OK : no_memory(error);
+    hdi_schedule **schedules = hdi_alloc(allocator, most * sizeof(hdi_schedule *));
+    uint32_t schedule_count = 0, count = 0, room = 0;
+    hd_status status = schedules ? HD_OK : no_memory(error);
     for (uint32_t i = 0; i < most && !status; i++) {
         hd_error inside = { 0 };
-        const hd_status planned = plan_with(c, i % c->program_count, i / c->program_count, NULL, &plans[plan_count], &inside);
-        if (!planned) room += plans[plan_count++]->cmds.kernel_count;
+        const hd_status planned = schedule_with(c, i % c->program_count, i / c->program_count, NULL, &schedules[schedule_count], &inside);
+        if (!planned) room += schedules[schedule_count++]->cmds.kernel_count;
         if (!is_of_device(planned)) continue;
         status = planned;
         if (error) *error = inside;
     }
     hdi_wanted_kernel *wanted = status ? NULL : hdi_alloc(allocator, (room + 1) * sizeof *wanted);
     if (!status && !wanted) status = no_memory(error);
-    for (uint32_t i = 0; i < plan_count && !status; i++)
-        for (uint32_t k = 0; k < plans[i]->cmds.kernel_count; k++)
-            wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(plans[i]->cmds.kernels[k].module),
-                                                   .kernel = &plans[i]->cmds.kernels[k] };
+    for (uint32_t i = 0; i < schedule_count && !status; i++)
+        for (uint32_t k = 0; k < schedules[i]->cmds.kernel_count; k++)
+            wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(schedules[i]->cmds.kernels[k].module),
+                                                   .kernel = &schedules[i]->cmds.kernels[k] };
     if (!status && count > 0) status = hdi_known_load(c->device, wanted, count, error);
-    for (uint32_t i = 0; i < plan_count; i++) hdi_plan_free(plans[i]);
+    for (uint32_t i = 0; i < schedule_count; i++) hdi_schedule_free(schedules[i]);
     hdi_free(allocator, wanted, (room + 1) * sizeof *wanted);
-    hdi_free(allocator, plans, most * sizeof(hdi_plan *));
+    hdi_free(allocator, schedules, most * sizeof(hdi_schedule *));
     return is_of_device(status) ? status : HD_OK;
 }
 
@@ -145,7 +145,7 @@ static hd_status compile(const contest *c, hd_error *error) {
 /* Memory of the device's own for a named value, where what is small would else lie across the bus. */
 static hd_status hold(hdi_core *core, uint32_t slot, hd_error *error) {
     hdi_core_slot *own = &core->slots[slot];
-    const hdi_plan_slot *planned = &core->plan->slots[slot];
+    const hdi_schedule_slot *planned = &core->schedule->slots[slot];
     if (own->memory || own->home) return HD_OK;
     const hdi_alloc_desc desc = { planned->bytes, HD_BUFFER_STORAGE, planned->name, NULL };
     const hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
@@ -160,7 +160,7 @@ static hd_status write_inputs(const contest *c, uint32_t program, hdi_core *core
         const hdi_node *node = &from->nodes[i];
         uint32_t slot;
         if (!node->name || !hdi_core_find(core, node->name, HDI_KIND(INPUT), &slot)) continue;
-        const uint64_t bytes = core->plan->slots[slot].tensor_bytes;
+        const uint64_t bytes = core->schedule->slots[slot].tensor_bytes;
         void *data = hdi_alloc(c->device->host->allocator, (size_t)bytes);
         status = data ? hold(core, slot, error) : no_memory(error);
         if (!status) {
@@ -176,11 +176,11 @@ static hd_status write_inputs(const contest *c, uint32_t program, hdi_core *core
 /* A program with an option, made real. Inputs are those of the rules' own choice, once that is there. */
 static hd_status make_core(const contest *c, uint32_t program, uint32_t option, hdi_core **out_core, hd_error *error) {
     const hd_program *from = c->programs[program];
-    hdi_plan *plan = NULL;
+    hdi_schedule *schedule = NULL;
     hdi_core *core = NULL;
     uint32_t slot, home;
-    hd_status status = plan_with(c, program, option, NULL, &plan, error);
-    if (!status) status = hdi_core_of_plan(c->device, plan, &core, error);
+    hd_status status = schedule_with(c, program, option, NULL, &schedule, error);
+    if (!status) status = hdi_core_make(c->device, schedule, &core, error);
     *out_core = core;
     for (uint32_t i = 0; i < from->node_count && !status && c->standard[program]; i++)
         if (from->nodes[i].name && hdi_core_find(core, from->nodes[i].name, HDI_KIND(INPUT), &slot) &&
@@ -211,7 +211,8 @@ static hd_status read_output(contest *c, uint32_t program, uint32_t output, hdi_
     uint32_t slot;
     if (!hdi_core_find(core, from->name, HDI_KIND(OUTPUT), &slot))
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the output \"%s\" is no operation's result", from->name);
-    return hdi_device_read(c->device, core->slots[slot].memory, 0, data, core->plan->slots[slot].tensor_bytes, core->last_ticket, error);
+    return hdi_device_read(c->device, core->slots[slot].memory, 0, data, core->schedule->slots[slot].tensor_bytes,
+                           core->last_ticket, error);
 }
 
 /* The rules' own choice: what it computes, and how often a sample runs it. */
@@ -304,19 +305,19 @@ static hd_status is_right(const contest *c, uint32_t option, bool *out_right, hd
     const hdi_choice everywhere = { .of = { c->offered.of.kind, HDI_CLASS_ANY, HDI_CLASS_ANY, HDI_CLASS_ANY },
                                     .option = id_of(c, option), .gain = 1 };
     char text[HDI_KERNEL_OPTION_TEXT];
-    hdi_plan *plan = NULL;
+    hdi_schedule *schedule = NULL;
     hdi_choices_put(&caps.choices, &everywhere);
-    hd_status status = plan_with(c, 0, option, NULL, &plan, error);
+    hd_status status = schedule_with(c, 0, option, NULL, &schedule, error);
     *out_right = true;
-    for (uint32_t k = 0; !status && k < plan->cmds.kernel_count; k++) {
+    for (uint32_t k = 0; !status && k < schedule->cmds.kernel_count; k++) {
         hdi_judgement forms[64];
-        const hdi_variant variant = hdi_variant_of(&plan->cmds.kernels[k]);
+        const hdi_variant variant = hdi_variant_of(&schedule->cmds.kernels[k]);
         status = hdi_known_kernels(c->device, &caps, &variant, 1, error);
         if (!status) status = hdi_known_answers(c->device, &caps, variant, forms, error);
         for (uint32_t form = 0; form < 64 && !status; form++)
             if (forms[form].worst > 1) *out_right = false;
     }
-    hdi_plan_free(plan);
+    hdi_schedule_free(schedule);
     if (!status && !*out_right)
         hdi_log_line(c->device->host->log, HD_LOG_WARNING, "tune",
                      "%s: option %s is wrong on a known answer and is not taken",

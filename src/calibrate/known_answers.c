@@ -212,7 +212,7 @@ static hd_status write_inputs(run *r, hd_error *error) {
         status = hdi_core_memory(r->core, slot, error);
         if (!status)
             status = hdi_device_write(r->core->device, r->core->slots[slot].memory, 0, r->values[i].data,
-                r->core->plan->slots[slot].tensor_bytes, &r->core->last_ticket, error);
+                r->core->schedule->slots[slot].tensor_bytes, &r->core->last_ticket, error);
         r->core->slots[slot].written = true;
     }
     return status;
@@ -261,11 +261,11 @@ double hdi_known_error(const hdi_reference_tensor *right, const void *given, flo
 }
 
 /* Runs the plan, which then is the core's, and compares all outputs. */
-static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float share, double *out_worst,
+static hd_status judge_schedule(run *r, hd_device *device, hdi_schedule *schedule, float share, double *out_worst,
     hd_error *error) {
-    const bool exact = plan->options.math == HD_MATH_EXACT;
+    const bool exact = schedule->options.math == HD_MATH_EXACT;
     uint64_t records;
-    hd_status status = hdi_core_of_plan(device, plan, &r->core, error);
+    hd_status status = hdi_core_make(device, schedule, &r->core, error);
     if (!status) status = write_inputs(r, error);
     if (!status) status = hdi_core_submit(r->core, &(hdi_core_run){ .timestamps = false }, &records, error);
     if (!status) status = hdi_device_wait(device, r->core->last_ticket, 0, error);
@@ -285,10 +285,10 @@ static hd_status judge_plan(run *r, hd_device *device, hdi_plan *plan, float sha
 }
 
 /* Which of the variant's forms the plan's kernels have. */
-static uint64_t held(const hdi_plan *plan, hdi_variant variant) {
+static uint64_t held(const hdi_schedule *schedule, hdi_variant variant) {
     uint64_t forms = 0;
-    for (uint32_t i = 0; i < plan->cmds.kernel_count; i++) {
-        const hdi_variant found = hdi_variant_of(&plan->cmds.kernels[i]);
+    for (uint32_t i = 0; i < schedule->cmds.kernel_count; i++) {
+        const hdi_variant found = hdi_variant_of(&schedule->cmds.kernels[i]);
         if (found.module == variant.module && found.exact == variant.exact) forms |= found.forms & variant.forms;
     }
     return forms;
@@ -304,7 +304,7 @@ static bool is_of_device(hd_status status) {
 typedef struct trial {
     const answer     *from;
     const hd_program *program;
-    hdi_plan         *plan;  /* the visitor's */
+    hdi_schedule         *schedule;  /* the visitor's */
     hdi_variant       variant; /* its forms: those that the plan holds */
 } trial;
 typedef hd_status (*visitor)(void *user, const trial *tried, hd_error *error);
@@ -321,14 +321,14 @@ static hd_status visit_text(const visiting *v, const hdi_caps *caps, const answe
     const hd_allocator *allocator = device->host->allocator;
     const hdi_plan_options options = { .math = variant.exact ? HD_MATH_EXACT : HD_MATH_FAST };
     hd_error inside = { 0 };
-    hdi_plan *plan = NULL;
+    hdi_schedule *schedule = NULL;
     hd_program *program = hdi_program_new(allocator, device->context);
     if (!program) return no_memory(error);
     hd_status status = hdi_program_parse(program, text, strlen(text), NULL, NULL, &inside);
-    if (!status) status = hdi_plan_make(allocator, program, caps, &options, &plan, &inside);
-    if (!status && (variant.forms = held(plan, variant)) != 0)
-        status = v->visit(v->user, &(trial){ from, program, plan, variant }, &inside);
-    else hdi_plan_free(plan);
+    if (!status) status = hdi_schedule_make(allocator, program, caps, &options, &schedule, &inside);
+    if (!status && (variant.forms = held(schedule, variant)) != 0)
+        status = v->visit(v->user, &(trial){ from, program, schedule, variant }, &inside);
+    else hdi_schedule_free(schedule);
     hdi_program_free(program);
     if (!is_of_device(status)) return HD_OK; /* no plan of this kind for the device, or no result */
     if (error) *error = inside;
@@ -412,8 +412,8 @@ static hd_status judge(void *user, const trial *tried, hd_error *error) {
     run r = { .program = tried->program, .arena = { .allocator = j->device->host->allocator }, .data = wanted };
     double worst = 0;
     hd_status status = compute(&r, error);
-    if (status) hdi_plan_free(tried->plan);
-    else status = judge_plan(&r, j->device, tried->plan, from->share, &worst, error);
+    if (status) hdi_schedule_free(tried->schedule);
+    else status = judge_schedule(&r, j->device, tried->schedule, from->share, &worst, error);
     hdi_core_end(r.core);
     hdi_arena_free(&r.arena);
     if (status && !is_of_device(status)) worst = INFINITY;
@@ -452,18 +452,18 @@ hd_status hdi_known_arithmetic(hd_device *device, const hdi_caps *caps, hdi_judg
 
 typedef struct gathering {
     const hd_allocator *allocator;
-    hdi_plan **plans;
+    hdi_schedule **schedules;
     uint32_t   count, capacity, kernel_count;
 } gathering;
 
 static hd_status gather(void *user, const trial *tried, hd_error *error) {
     gathering *g = user;
-    if (!hdi_grow(g->allocator, &g->plans, &g->capacity, (size_t)g->count + 1, sizeof *g->plans)) {
-        hdi_plan_free(tried->plan);
+    if (!hdi_grow(g->allocator, &g->schedules, &g->capacity, (size_t)g->count + 1, sizeof *g->schedules)) {
+        hdi_schedule_free(tried->schedule);
         return no_memory(error);
     }
-    g->plans[g->count++] = tried->plan;
-    g->kernel_count += tried->plan->cmds.kernel_count;
+    g->schedules[g->count++] = tried->schedule;
+    g->kernel_count += tried->schedule->cmds.kernel_count;
     return HD_OK;
 }
 
@@ -493,13 +493,13 @@ hd_status hdi_known_kernels(hd_device *device, const hdi_caps *caps, const hdi_v
     if (!status && !wanted) status = no_memory(error);
     uint32_t count = 0;
     for (uint32_t i = 0; i < g.count && !status; i++)
-        for (uint32_t k = 0; k < g.plans[i]->cmds.kernel_count; k++) {
-            const hdi_kernel *kernel = &g.plans[i]->cmds.kernels[k];
+        for (uint32_t k = 0; k < g.schedules[i]->cmds.kernel_count; k++) {
+            const hdi_kernel *kernel = &g.schedules[i]->cmds.kernels[k];
             wanted[count++] = (hdi_wanted_kernel){ .module = hdi_module_get(kernel->module), .kernel = kernel };
         }
     if (!status) status = hdi_known_load(device, wanted, count, error);
-    for (uint32_t i = 0; i < g.count; i++) hdi_plan_free(g.plans[i]);
-    hdi_free(g.allocator, g.plans, g.capacity * sizeof *g.plans);
+    for (uint32_t i = 0; i < g.count; i++) hdi_schedule_free(g.schedules[i]);
+    hdi_free(g.allocator, g.schedules, g.capacity * sizeof *g.schedules);
     hdi_free(g.allocator, wanted, g.kernel_count * sizeof *wanted);
     return status;
 }

@@ -39,15 +39,15 @@ static hd_status write_zeros(hdi_core *core, hd_error *error) {
 }
 
 static hd_status measure_steps(hd_device *device, uint64_t *inout_ns, hd_error *error) {
-    hdi_plan *plan = NULL;
+    hdi_schedule *schedule = NULL;
     hdi_core *core = NULL;
     hd_program *program = hdi_program_new(device->host->allocator, device->context);
     if (!program) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program to measure");
     hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(ELEMENTS));
     for (int i = 0; i < STEPS; i++) x = hd_scale(program, x, 0.5f, 1.0f);
     hd_output(program, "y", x);
-    hd_status status = hdi_calibrate_plan(device, program, &(hdi_plan_options){ .no_fusion = true }, &plan, error);
-    if (!status) status = hdi_core_of_plan(device, plan, &core, error);
+    hd_status status = hdi_calibrate_plan(device, program, &(hdi_plan_options){ .no_fusion = true }, &schedule, error);
+    if (!status) status = hdi_core_make(device, schedule, &core, error);
     if (!status) status = write_zeros(core, error);
     if (!status) status = best_of(run_steps, core, inout_ns, error);
     if (core) hdi_core_end(core);

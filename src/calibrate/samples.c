@@ -2,7 +2,7 @@
 #include "calibrate/calibrate.h"
 
 /* What a program takes on the device alone, `program->node_count` of them; yours, also after a failure. */
-static hd_status work_of(hd_device *device, const hd_program *program, hdi_plan_work **out_works, hd_error *error) {
+static hd_status work_of(hd_device *device, const hd_program *program, hdi_schedule_work **out_works, hd_error *error) {
     hdi_caps *caps = hdi_alloc(program->allocator, sizeof *caps);
     hd_status status = hdi_program_check(program, error);
     *out_works = status ? NULL : hdi_alloc(program->allocator, program->node_count * sizeof **out_works);
@@ -10,7 +10,7 @@ static hd_status work_of(hd_device *device, const hd_program *program, hdi_plan_
         status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the work of %u nodes", program->node_count);
     if (!status) {
         hdi_store_caps(device->facts, caps);
-        status = hdi_plan_work_of(&(hdi_whole_wish){ .program = program, .caps = caps }, 0, *out_works, error);
+        status = hdi_schedule_work_of(&(hdi_plan_wish){ .program = program, .caps = caps }, 0, *out_works, error);
     }
     hdi_free(program->allocator, caps, sizeof *caps);
     return status;
@@ -18,7 +18,7 @@ static hd_status work_of(hd_device *device, const hd_program *program, hdi_plan_
 
 /* Every kernel of the program is of one kind of work and type. */
 static hd_status read_program(hd_device *device, const hd_program *program, hdi_sample *out, hd_error *error) {
-    hdi_plan_work *works;
+    hdi_schedule_work *works;
     hd_status status = work_of(device, program, &works, error);
     for (uint32_t i = 0; i < program->node_count && !status; i++) {
         const hdi_work *work = &works[i].work;

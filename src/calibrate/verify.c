@@ -98,11 +98,11 @@ static hd_status judge_arithmetic(hd_device *device, hdi_judgement *out, hd_erro
 }
 
 /* What the plan holds and nobody has judged; at most `room`, which is twice the number of modules. */
-static uint32_t unjudged(const hdi_facts *facts, const hdi_plan *plan, hdi_variant *out, uint32_t room) {
+static uint32_t unjudged(const hdi_facts *facts, const hdi_schedule *schedule, hdi_variant *out, uint32_t room) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < plan->cmds.kernel_count; i++) {
-        if (plan->cmds.kernels[i].module >= HDI_USER_MODULE) continue;
-        hdi_variant variant = hdi_variant_of(&plan->cmds.kernels[i]);
+    for (uint32_t i = 0; i < schedule->cmds.kernel_count; i++) {
+        if (schedule->cmds.kernels[i].module >= HDI_USER_MODULE) continue;
+        hdi_variant variant = hdi_variant_of(&schedule->cmds.kernels[i]);
         uint32_t at = 0;
         variant.forms &= ~facts->judged[variant.module][variant.exact];
         while (at < count && (out[at].module != variant.module || out[at].exact != variant.exact)) at++;
@@ -114,22 +114,22 @@ static uint32_t unjudged(const hdi_facts *facts, const hdi_plan *plan, hdi_varia
 }
 
 /* Does the plan hold what is wrong? */
-static bool holds_wrong(const hdi_facts *facts, const hdi_plan *plan) {
-    for (uint32_t i = 0; i < plan->cmds.kernel_count; i++) {
-        if (plan->cmds.kernels[i].module >= HDI_USER_MODULE) continue;
-        const hdi_variant variant = hdi_variant_of(&plan->cmds.kernels[i]);
+static bool holds_wrong(const hdi_facts *facts, const hdi_schedule *schedule) {
+    for (uint32_t i = 0; i < schedule->cmds.kernel_count; i++) {
+        if (schedule->cmds.kernels[i].module >= HDI_USER_MODULE) continue;
+        const hdi_variant variant = hdi_variant_of(&schedule->cmds.kernels[i]);
         if (facts->caps.wrong[variant.module][variant.exact] & variant.forms) return true;
     }
     return false;
 }
 
 /* Judges what the plan holds and nobody has judged. `*out_wrong`: it holds what is wrong. */
-static hd_status judge_plan(hd_device *device, const hdi_plan *plan, bool *out_wrong, hd_error *error) {
+static hd_status judge_schedule(hd_device *device, const hdi_schedule *schedule, bool *out_wrong, hd_error *error) {
     hdi_judgement judgement = { 0 }, forms[64];
     hdi_variant variants[HDI_MODULE_COUNT * 2];
     const hdi_facts *facts = hdi_store_lock(device->facts);
-    const uint32_t count = unjudged(facts, plan, variants, HDI_COUNT(variants));
-    const bool asks_arithmetic = plan->options.math == HD_MATH_EXACT && !facts->arithmetic;
+    const uint32_t count = unjudged(facts, schedule, variants, HDI_COUNT(variants));
+    const bool asks_arithmetic = schedule->options.math == HD_MATH_EXACT && !facts->arithmetic;
     hdi_store_unlock(device->facts);
     hd_status status = asks_arithmetic ? judge_arithmetic(device, &judgement, error) : HD_OK;
     if (!status && count) {
@@ -138,7 +138,7 @@ static hd_status judge_plan(hd_device *device, const hdi_plan *plan, bool *out_w
         status = hdi_known_kernels(device, &caps, variants, count, error);
     }
     for (uint32_t i = 0; i < count && !status; i++) status = judge(device, variants[i], forms, error);
-    *out_wrong = judgement.worst > 1 || holds_wrong(hdi_store_lock(device->facts), plan);
+    *out_wrong = judgement.worst > 1 || holds_wrong(hdi_store_lock(device->facts), schedule);
     hdi_store_unlock(device->facts);
     if (count || asks_arithmetic) keep(device);
     return status;
@@ -166,8 +166,8 @@ static bool refuse(hd_device *device, const hdi_kernel *kernel, hd_status status
 }
 
 /* Loads what the plan leaves to the device's library. `*out_refused`: there are products that it refuses. */
-static hd_status load_products(hd_device *device, const hdi_plan *plan, bool *out_refused, hd_error *error) {
-    const hdi_cmds *cmds = &plan->cmds;
+static hd_status load_products(hd_device *device, const hdi_schedule *schedule, bool *out_refused, hd_error *error) {
+    const hdi_cmds *cmds = &schedule->cmds;
     uint32_t count = 0;
     const bool has_library = hdi_store_lock(device->facts)->caps.product_library != 0;
     hdi_store_unlock(device->facts);
@@ -191,11 +191,11 @@ static hd_status load_products(hd_device *device, const hdi_plan *plan, bool *ou
     return status;
 }
 
-hd_status hdi_calibrate_judge(hd_device *device, const hdi_plan *plan, bool *out_again, hd_error *error) {
+hd_status hdi_calibrate_judge(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error) {
     bool wrong = false, refused = false;
     hdi_mutex_lock(&device->calibrating);
-    hd_status status = load_products(device, plan, &refused, error);
-    if (!status && !refused && judges_at_once(device)) status = judge_plan(device, plan, &wrong, error);
+    hd_status status = load_products(device, schedule, &refused, error);
+    if (!status && !refused && judges_at_once(device)) status = judge_schedule(device, schedule, &wrong, error);
     hdi_mutex_unlock(&device->calibrating);
     *out_again = wrong || refused;
     if (*out_again) hdi_store_changed(device->facts);
@@ -203,16 +203,16 @@ hd_status hdi_calibrate_judge(hd_device *device, const hdi_plan *plan, bool *out
 }
 
 hd_status hdi_calibrate_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options,
-                             hdi_plan **out_plan, hd_error *error) {
+                             hdi_schedule **out_schedule, hd_error *error) {
     for (;;) { /* each round but the last finds a kernel that is wrong, or a product that is refused */
         hdi_caps caps;
         bool again = false;
         hdi_store_caps(device->facts, &caps);
-        hd_status status = hdi_plan_make(device->host->allocator, program, &caps, options, out_plan, error);
-        if (!status) status = hdi_calibrate_judge(device, *out_plan, &again, error);
+        hd_status status = hdi_schedule_make(device->host->allocator, program, &caps, options, out_schedule, error);
+        if (!status) status = hdi_calibrate_judge(device, *out_schedule, &again, error);
         if (!status && !again) return HD_OK;
-        hdi_plan_free(*out_plan);
-        *out_plan = NULL;
+        hdi_schedule_free(*out_schedule);
+        *out_schedule = NULL;
         if (status) return status;
     }
 }

@@ -30,8 +30,8 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         const hdi_core *core = loaded->segments[s];
         if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegment %u\n", s);
-        hdi_plan_print_all(core->plan, &text);
-        print_device(&core->plan->caps, core->device->found.info.id, core->device->selection, &text);
+        hdi_schedule_print_all(core->schedule, &text);
+        print_device(&core->schedule->caps, core->device->found.info.id, core->device->selection, &text);
     }
     return give(&text, out_text, room, out_needed);
 }
@@ -42,21 +42,21 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
     if (!context || !program || !caps_text) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdi_caps caps;
-    hdi_plan *plan = NULL;
+    hdi_schedule *plan = NULL;
     if (!desc) desc = &defaults;
     if (desc->beside_count || desc->route)
         return hdi_context_fail(context, HD_STATUS_UNSUPPORTED,
                                 "a described device runs a program alone; for a route take hd_plan_explain");
     hdi_plan_options options = hdi_plan_options_of(desc);
     hd_status status = hdi_caps_parse(caps_text, strlen(caps_text), &caps, &error);
-    if (!status) status = hdi_plan_make(&context->allocator, program, &caps, &options, &plan, &error);
+    if (!status) status = hdi_schedule_make(&context->allocator, program, &caps, &options, &plan, &error);
     if (status) return hdi_context_keep(context, &error);
     hdi_text text = { .allocator = &context->allocator };
     hdi_text_add(&text, "program\n");
     hdi_program_print(program, &text);
-    hdi_plan_print_all(plan, &text);
+    hdi_schedule_print_all(plan, &text);
     print_device(&plan->caps, "described", NULL, &text);
-    hdi_plan_free(plan);
+    hdi_schedule_free(plan);
     return give(&text, out_text, room, out_needed);
 }
 
@@ -65,7 +65,7 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
 /* The times of one segment's steps, as far as there is room for them. */
 static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room,
                                  hd_error *error) {
-    const hdi_plan *made = core->plan;
+    const hdi_schedule *made = core->schedule;
     uint32_t got = 0;
     if (made->step_count == 0) return HD_OK;
     uint64_t *ns = hdi_alloc(allocator, made->step_count * sizeof *ns);
@@ -77,10 +77,10 @@ static hd_status segment_timings(const hdi_core *core, const hd_allocator *alloc
         hdi_mutex_unlock(&core->device->lock);
     }
     for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
-        const hdi_plan_step *step = &made->steps[i];
+        const hdi_schedule_step *step = &made->steps[i];
         const char *kernel = step->kind == HDI_CMD_COPY   ? "copy"
                              : step->kind == HDI_CMD_FILL ? "fill"
-                                                          : hdi_plan_module_name(NULL, step->kernel.module);
+                                                          : hdi_schedule_module_name(NULL, step->kernel.module);
         out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
     }
     hdi_free(allocator, ns, made->step_count * sizeof *ns);
@@ -100,7 +100,7 @@ hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) 
     for (uint32_t s = 0; s < ran->plan->segment_count && !status; s++) {
         if (out_timings && at < room)
             status = segment_timings(ran->segments[s], &plan->context->allocator, out_timings + at, room - at, &error);
-        at += ran->segments[s]->plan->step_count;
+        at += ran->segments[s]->schedule->step_count;
     }
     *count = at;
     if (status) return hdi_context_keep(plan->context, &error);

@@ -73,7 +73,7 @@ static hd_status choose(const hd_plan *plan, const hd_program *program, const fa
     }
     for (uint32_t d = 0; d < plan->device_count; d++) software[d] = software[d] || (any_software && f->caps[d].native_kernels);
     const hdi_choose_wish wish = {
-        .whole = { .program = program, .caps = f->caps, .ids = f->ids, .options = hdi_plan_options_of(&plan->desc) },
+        .plan = { .program = program, .caps = f->caps, .ids = f->ids, .options = hdi_plan_options_of(&plan->desc) },
         .device_count = plan->device_count,
         .figures = figures,
         .software = software,
@@ -88,22 +88,22 @@ static hd_status choose(const hd_plan *plan, const hd_program *program, const fa
 /* ---- plans ---- */
 
 static hd_status make_whole(const hd_plan *plan, const hd_program *program, const hdi_placement *placement, const facts *f,
-                            hdi_whole **out, hd_error *error) {
-    const hdi_whole_wish wish = { program, placement, f->caps, f->ids, hdi_plan_options_of(&plan->desc) };
-    return hdi_whole_make(&plan->context->allocator, &wish, out, error);
+                            hdi_plan **out, hd_error *error) {
+    const hdi_plan_wish wish = { program, placement, f->caps, f->ids, hdi_plan_options_of(&plan->desc) };
+    return hdi_plan_make(&plan->context->allocator, &wish, out, error);
 }
 
 /* A plan whose kernels are known to be right: each round but the last finds one that is wrong. */
 static hd_status make_judged(const hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f,
-                             hdi_whole **out, hd_error *error) {
+                             hdi_plan **out, hd_error *error) {
     for (;;) {
         bool again = false;
         look(plan, f);
         hd_status status = make_whole(plan, program, placement, f, out, error);
         for (uint32_t s = 0; !status && s < (*out)->segment_count && !again; s++)
-            status = hdi_calibrate_judge(plan->devices[(*out)->segments[s].device], (*out)->segments[s].plan, &again, error);
+            status = hdi_calibrate_judge(plan->devices[(*out)->segments[s].device], (*out)->segments[s].schedule, &again, error);
         if (!status && !again) return HD_OK;
-        hdi_whole_free(*out);
+        hdi_plan_free(*out);
         *out = NULL;
         if (status) return status;
     }
@@ -142,7 +142,7 @@ static void count_request(const hd_plan *plan, bool hit) {
 /* The loaded plan for a placement: one that waits for reuse, or a new one. */
 static hd_status load(hd_plan *plan, const hd_program *program, const hdi_placement *placement, facts *f, hdi_loaded **out,
                       hd_error *error) {
-    hdi_whole *made = NULL;
+    hdi_plan *made = NULL;
     const uint64_t placed = hdi_placement_hash(HDI_HASH_START, placement);
     hdi_loaded *loaded = hdi_idle_take(&plan->context->idle, plan_key_of(plan, placed));
     count_request(plan, loaded != NULL);
@@ -299,14 +299,14 @@ hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_pla
     facts *f = hdi_alloc(&plan->context->allocator, sizeof *f);
     hdi_device_choice choice = { 0 };
     hdi_placement placement = { 0 };
-    hdi_whole *made = NULL;
+    hdi_plan *made = NULL;
     if (!f) return no_memory(error);
     look(plan, f);
     hd_status status = is_auto(plan) ? choose(plan, program, f, &choice, error) : place_by_words(plan, program, f, &placement, error);
     if (!status) status = make_whole(plan, program, is_auto(plan) ? &choice.best : &placement, f, &made, error);
     if (!status && out_memory) *out_memory = made->memory;
     if (!status && out_each) memcpy(out_each, made->on, plan->device_count * sizeof *out_each);
-    hdi_whole_free(made);
+    hdi_plan_free(made);
     hdi_placement_free(&placement);
     hdi_device_choice_free(&choice);
     hdi_free(&plan->context->allocator, f, sizeof *f);

@@ -131,7 +131,7 @@ hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory) {
     return HD_OK;
 }
 
-static void count_commands(const hdi_plan *made, hd_plan_stats *stats) {
+static void count_commands(const hdi_schedule *made, hd_plan_stats *stats) {
     for (uint32_t i = 0; i < made->cmds.cmd_count; i++) {
         const hdi_cmd_kind kind = made->cmds.cmds[i].kind;
         stats->dispatches += kind == HDI_CMD_DISPATCH;
@@ -147,7 +147,7 @@ hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats) {
     if (!plan || !out_stats) return HD_STATUS_NULL_POINTER;
     const hdi_loaded *loaded = plan->loaded;
     *out_stats = plan->stats;
-    for (uint32_t s = 0; s < loaded->plan->segment_count; s++) count_commands(loaded->segments[s]->plan, out_stats);
+    for (uint32_t s = 0; s < loaded->plan->segment_count; s++) count_commands(loaded->segments[s]->schedule, out_stats);
     out_stats->segments = loaded->plan->segment_count;
     out_stats->crossing_bytes = loaded->plan->crossing_bytes;
     out_stats->runs = plan->runs;

@@ -369,7 +369,7 @@ static const char *because(const hdi_timing *t, const hdi_device_choice *choice,
 }
 
 static void print_nodes(const hdi_timing *t, const hdi_placement *placement, hdi_device_choice *choice) {
-    const char *const *ids = t->wish->whole.ids;
+    const char *const *ids = t->wish->plan.ids;
     hdi_text *out = &choice->text;
     for (uint32_t i = 0; i < t->program->node_count; i++) {
         const uint32_t place = placement->of[i].device;
@@ -395,7 +395,7 @@ static hd_status tell(const choosing *c) {
     hdi_text_add(out, "predicted as placed");
     print_time(out, choice->time.total_ns);
     for (uint32_t d = 0; d < c->devices; d++) {
-        hdi_text_add(out, ", all on %s", c->t->wish->whole.ids[d]);
+        hdi_text_add(out, ", all on %s", c->t->wish->plan.ids[d]);
         if (choice->alone[d].total_ns < HUGE_VAL) print_time(out, choice->alone[d].total_ns);
         else hdi_text_add(out, " not possible");
     }
@@ -440,7 +440,7 @@ static hd_status search(choosing *c) {
 }
 
 hd_status hdi_choose(const hdi_choose_wish *wish, hdi_device_choice *choice, hd_error *error) {
-    const hd_program *program = wish->whole.program;
+    const hd_program *program = wish->plan.program;
     const hd_allocator *allocator = program->allocator;
     const size_t bytes = program->node_count * sizeof(uint32_t);
     hdi_timing timing;

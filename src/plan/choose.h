@@ -5,12 +5,12 @@
 #define HDI_PLAN_CHOOSE_H
 
 #include "facts/facts.h"
-#include "plan/whole.h"
+#include "plan/plan.h"
 
 /* ---- cost.c: what each node takes on one device ---- */
 
 /* What the planner's steps do for a device, for each node (hdi_plan_options.works). Sources have none. */
-hd_status hdi_plan_work_of(const hdi_whole_wish *wish, uint32_t device, hdi_plan_work *out_works, hd_error *error);
+hd_status hdi_schedule_work_of(const hdi_plan_wish *wish, uint32_t device, hdi_schedule_work *out_works, hd_error *error);
 
 typedef struct hdi_node_cost {
     double   ns;      /* of the kernel whose last node this is; 0 for the others of the kernel, for views and sources */
@@ -19,13 +19,13 @@ typedef struct hdi_node_cost {
     bool     assumed; /* nothing like it was measured there */
     hdi_work work;    /* of that kernel */
 } hdi_node_cost;
-hd_status hdi_plan_costs(const hdi_whole_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs,
+hd_status hdi_schedule_costs(const hdi_plan_wish *wish, uint32_t device, const hdi_figures *figures, hdi_node_cost *out_costs,
                          hd_error *error);
 
 /* ---- time.c: what a placement takes ---- */
 
 typedef struct hdi_choose_wish {
-    hdi_whole_wish    whole;    /* its placement is not looked at; caps and ids are of each device */
+    hdi_plan_wish    plan;     /* its placement is not looked at; caps and ids are of each device */
     uint32_t          device_count;
     const hdi_figures *figures;  /* of each device */
     const bool       *software; /* of each device: it shares the host's processor with the others of which this is true */

@@ -1,21 +1,21 @@
 /* emit.c: steps and places become commands: a mark for each step, one barrier between levels. Work whose estimated time
  * is above the slice is cut: a long dispatch inside, along its grid, and a row of short ones between levels, so that no
  * single hand-over to the device takes long enough to wake a watchdog. */
-#include "plan/plan.h"
+#include "plan/schedule.h"
 
 /* Cautious rates for devices that do not state theirs. */
 enum { DEFAULT_GFLOPS = 200, DEFAULT_GBYTES_S = 20, DISPATCH_US = 5 };
 
 /* Estimated microseconds of a step. */
-static uint64_t estimate_us(const hdi_plan *plan, const hdi_plan_step *step) {
-    uint64_t gflops = plan->caps.gflops ? plan->caps.gflops : DEFAULT_GFLOPS;
-    uint64_t gbytes = plan->caps.gbytes_s ? plan->caps.gbytes_s : DEFAULT_GBYTES_S;
+static uint64_t estimate_us(const hdi_schedule *schedule, const hdi_schedule_step *step) {
+    uint64_t gflops = schedule->caps.gflops ? schedule->caps.gflops : DEFAULT_GFLOPS;
+    uint64_t gbytes = schedule->caps.gbytes_s ? schedule->caps.gbytes_s : DEFAULT_GBYTES_S;
     return DISPATCH_US + HDI_MAX(step->flops / (gflops * 1000), step->bytes / (gbytes * 1000));
 }
 
-static hdi_range range_of(const hdi_plan *plan, const hdi_use *use) {
+static hdi_range range_of(const hdi_schedule *schedule, const hdi_use *use) {
     uint64_t offset = use->offset;
-    const hdi_storage *storage = &plan->storages[hdi_plan_root(plan, use->storage, &offset)];
+    const hdi_storage *storage = &schedule->storages[hdi_schedule_root(schedule, use->storage, &offset)];
     return (hdi_range){ storage->slot, storage->offset + offset, use->bytes };
 }
 
@@ -25,14 +25,14 @@ static int longest_axis(const uint32_t groups[3]) {
     return groups[2] > groups[axis] ? 2 : axis;
 }
 
-static hd_status emit_dispatch(hdi_plan *plan, const hdi_plan_step *step) {
+static hd_status emit_dispatch(hdi_schedule *schedule, const hdi_schedule_step *step) {
     hdi_binding bindings[HDI_MAX_BINDINGS];
     for (uint32_t u = 0; u < step->use_count; u++)
-        bindings[u] = (hdi_binding){ range_of(plan, &step->uses[u]), step->uses[u].access };
+        bindings[u] = (hdi_binding){ range_of(schedule, &step->uses[u]), step->uses[u].access };
     uint32_t kernel;
-    hd_status status = hdi_cmds_kernel(&plan->cmds, &step->kernel, &kernel);
-    uint64_t pieces = 1 + estimate_us(plan, step) / plan->options.slice_us;
-    if (!plan->caps.dispatch_base && !plan->caps.native_kernels) pieces = 1;
+    hd_status status = hdi_cmds_kernel(&schedule->cmds, &step->kernel, &kernel);
+    uint64_t pieces = 1 + estimate_us(schedule, step) / schedule->options.slice_us;
+    if (!schedule->caps.dispatch_base && !schedule->caps.native_kernels) pieces = 1;
     int axis = longest_axis(step->groups);
     uint32_t piece_groups = (uint32_t)hdi_divide_up(step->groups[axis], HDI_MIN(pieces, step->groups[axis]));
     for (uint32_t begin = 0; begin < step->groups[axis] && !status; begin += piece_groups) {
@@ -40,35 +40,36 @@ static hd_status emit_dispatch(hdi_plan *plan, const hdi_plan_step *step) {
         first[axis] = begin;
         groups[axis] = HDI_MIN(piece_groups, step->groups[axis] - begin);
         if (begin > 0) {
-            status = hdi_cmds_barrier(&plan->cmds, true);
-            plan->slices++;
+            status = hdi_cmds_barrier(&schedule->cmds, true);
+            schedule->slices++;
         }
-        if (!status) status = hdi_cmds_dispatch(&plan->cmds, kernel, bindings, step->use_count, step->push, first, groups);
+        if (!status) status = hdi_cmds_dispatch(&schedule->cmds, kernel, bindings, step->use_count, step->push, first, groups);
         if (step->groups[axis] - begin <= piece_groups) break; /* before `begin` could wrap */
     }
     return status;
 }
 
-static hd_status emit_step(hdi_plan *plan, const hdi_plan_step *step) {
-    hd_status status = hdi_cmds_mark(&plan->cmds, step->label);
+static hd_status emit_step(hdi_schedule *schedule, const hdi_schedule_step *step) {
+    hd_status status = hdi_cmds_mark(&schedule->cmds, step->label);
     if (status) return status;
-    if (step->kind == HDI_CMD_COPY) return hdi_cmds_copy(&plan->cmds, range_of(plan, &step->uses[0]), range_of(plan, &step->uses[1]));
-    if (step->kind == HDI_CMD_FILL) return hdi_cmds_fill(&plan->cmds, range_of(plan, &step->uses[0]), step->fill);
-    return emit_dispatch(plan, step);
+    if (step->kind == HDI_CMD_COPY)
+        return hdi_cmds_copy(&schedule->cmds, range_of(schedule, &step->uses[0]), range_of(schedule, &step->uses[1]));
+    if (step->kind == HDI_CMD_FILL) return hdi_cmds_fill(&schedule->cmds, range_of(schedule, &step->uses[0]), step->fill);
+    return emit_dispatch(schedule, step);
 }
 
-hd_status hdi_plan_emit(hdi_plan *plan, hd_error *error) {
+hd_status hdi_schedule_emit(hdi_schedule *schedule, hd_error *error) {
     uint64_t since_cut_us = 0;
     hd_status status = HD_OK;
-    for (uint32_t s = 0; s < plan->step_count && !status; s++) {
-        uint64_t us = estimate_us(plan, &plan->steps[s]);
-        if (s > 0 && plan->steps[s].level != plan->steps[s - 1].level) {
-            bool cut = since_cut_us + us > plan->options.slice_us;
-            status = hdi_cmds_barrier(&plan->cmds, cut);
+    for (uint32_t s = 0; s < schedule->step_count && !status; s++) {
+        uint64_t us = estimate_us(schedule, &schedule->steps[s]);
+        if (s > 0 && schedule->steps[s].level != schedule->steps[s - 1].level) {
+            bool cut = since_cut_us + us > schedule->options.slice_us;
+            status = hdi_cmds_barrier(&schedule->cmds, cut);
             if (cut) since_cut_us = 0;
         }
-        since_cut_us = us > plan->options.slice_us ? plan->options.slice_us : since_cut_us + us;
-        if (!status) status = emit_step(plan, &plan->steps[s]);
+        since_cut_us = us > schedule->options.slice_us ? schedule->options.slice_us : since_cut_us + us;
+        if (!status) status = emit_step(schedule, &schedule->steps[s]);
     }
-    return status ? hdi_fail(error, status, "no memory for the commands of %u steps", plan->step_count) : HD_OK;
+    return status ? hdi_fail(error, status, "no memory for the commands of %u steps", schedule->step_count) : HD_OK;
 }

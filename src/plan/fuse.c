@@ -21,7 +21,7 @@ typedef struct value_state {
 } value_state;
 
 typedef struct fusion {
-    hdi_plan         *plan;
+    hdi_schedule         *schedule;
     const hd_program *program;
     value_state      *values; /* by id */
     hdi_task         *tasks;  /* pending ones; freed places are reused */
@@ -131,9 +131,9 @@ static void join_cast(fusion *f, hd_value writer) {
 }
 
 static void join_heads(fusion *f) {
-    for (hd_value id = 1; id <= f->program->node_count && !f->plan->options.no_fusion; id++)
+    for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
         if (f->values[id].alive && node_of(f, id)->op == HDI_OP_ROPE) join_head(f, id);
-    for (hd_value id = 1; id <= f->program->node_count && !f->plan->options.no_fusion; id++)
+    for (hd_value id = 1; id <= f->program->node_count && !f->schedule->options.no_fusion; id++)
         if (node_of(f, id)->op == HDI_OP_WRITE_ROWS && f->values[id].rope == 0) join_cast(f, id);
 }
 
@@ -142,7 +142,7 @@ static void join_heads(fusion *f) {
 static uint32_t hold(fusion *f, const hdi_task *task) {
     uint32_t at = 0;
     while (at < f->task_capacity && f->task_used[at]) at++;
-    const hd_allocator *allocator = f->plan->arena.allocator;
+    const hd_allocator *allocator = f->schedule->arena.allocator;
     if (!hdi_grow(allocator, &f->task_used, &f->used_capacity, (size_t)at + 1, sizeof *f->task_used) ||
         !hdi_grow(allocator, &f->tasks, &f->task_capacity, (size_t)at + 1, sizeof *f->tasks)) return NO_TASK;
     f->task_used[at] = true;
@@ -156,14 +156,14 @@ static hd_status settle(fusion *f, hd_value value) {
     if (at == NO_TASK) return HD_OK;
     f->values[value].pending = NO_TASK;
     f->task_used[at] = false;
-    return hdi_task_emit(f->plan, f->program, &f->tasks[at], f->error);
+    return hdi_task_emit(f->schedule, f->program, &f->tasks[at], f->error);
 }
 
 /* Finishes a task whose result is `value`: held back when a later element-wise node may still join it. */
 static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait) {
     f->values[value].view = task->out;
-    if (!may_wait || f->plan->options.no_fusion || f->values[value].uses != 1)
-        return hdi_task_emit(f->plan, f->program, task, f->error);
+    if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1)
+        return hdi_task_emit(f->schedule, f->program, task, f->error);
     f->values[value].pending = hold(f, task);
     return f->values[value].pending == NO_TASK ? no_memory(f) : HD_OK;
 }
@@ -171,7 +171,7 @@ static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait
 /* ---- tensors ---- */
 
 static hd_status new_tensor(fusion *f, hd_dtype dtype, hd_shape shape, hdi_tensor *out) {
-    uint32_t storage = hdi_plan_storage(f->plan, HDI_STORAGE_SCRATCH, hd_tensor_bytes(dtype, shape), NULL);
+    uint32_t storage = hdi_schedule_storage(f->schedule, HDI_STORAGE_SCRATCH, hd_tensor_bytes(dtype, shape), NULL);
     if (storage == HDI_NO_INDEX) return no_memory(f);
     *out = hdi_tensor_dense(storage, dtype, shape);
     return HD_OK;
@@ -195,7 +195,7 @@ static hd_status dense(fusion *f, hd_value value, hdi_tensor *out) {
     if (status || (hdi_tensor_is_dense(view) && view->first == 0)) return status;
     if ((status = new_tensor(f, view->dtype, view->shape, out))) return status;
     hdi_task task = copy_task(view, out, value);
-    status = hdi_task_emit(f->plan, f->program, &task, f->error);
+    status = hdi_task_emit(f->schedule, f->program, &task, f->error);
     *view = *out; /* later readers take the copy too */
     return status;
 }
@@ -349,7 +349,7 @@ static bool grow_task(fusion *f, hd_value id, hd_value base, bool join_others, h
     if (task.value_count == HDI_TASK_VALUES || !append_step(&task.chain, node, sources)) return false;
     task.values[task.value_count++] = id;
     task.out = hdi_tensor_dense(task.out.storage, node->dtype, node->shape);
-    if (!hdi_task_fits(f->plan, &task)) return false;
+    if (!hdi_task_fits(f->schedule, &task)) return false;
     *out = task;
     *out_joined_count = joined_count;
     return true;
@@ -359,7 +359,7 @@ static hd_status fuse_elementwise(fusion *f, const hdi_node *node, hd_value id) 
     hdi_task task;
     hd_value joined[4];
     uint32_t joined_count = 0;
-    hd_value base = f->plan->options.no_fusion ? 0 : base_operand(f, node);
+    hd_value base = f->schedule->options.no_fusion ? 0 : base_operand(f, node);
     bool grown = base && grow_task(f, id, base, true, &task, joined, &joined_count);
     if (base && !grown) grown = grow_task(f, id, base, false, &task, joined, &joined_count);
     for (uint32_t i = 0; i < node->operand_count; i++) {
@@ -419,12 +419,12 @@ static hd_status part_of(fusion *f, const hdi_tensor *whole, const int64_t *begi
     out->shape = shape;
     for (uint32_t i = 0; i < shape.rank; i++) out->first += (uint64_t)(begin[i] * whole->strides[i]);
     uint64_t offset = hd_dtype_bytes(out->dtype, out->first);
-    uint64_t align = HDI_MAX(f->plan->caps.binding_align, UINT64_C(4));
+    uint64_t align = HDI_MAX(f->schedule->caps.binding_align, UINT64_C(4));
     if (!hdi_tensor_is_dense(out) || offset % align != 0 || hd_tensor_bytes(out->dtype, shape) % 4 != 0) return HD_OK;
-    uint32_t storage = hdi_plan_storage(f->plan, HDI_STORAGE_SCRATCH, hd_tensor_bytes(out->dtype, shape), NULL);
+    uint32_t storage = hdi_schedule_storage(f->schedule, HDI_STORAGE_SCRATCH, hd_tensor_bytes(out->dtype, shape), NULL);
     if (storage == HDI_NO_INDEX) return no_memory(f);
-    f->plan->storages[storage].parent = whole->storage;
-    f->plan->storages[storage].parent_offset = offset;
+    f->schedule->storages[storage].parent = whole->storage;
+    f->schedule->storages[storage].parent_offset = offset;
     *out = hdi_tensor_dense(storage, out->dtype, shape);
     return HD_OK;
 }
@@ -435,7 +435,7 @@ static hd_status copy_into(fusion *f, hd_value from, const hdi_tensor *whole, co
     if (!status) status = part_of(f, whole, begin, f->values[from].view.shape, &part);
     if (status) return status;
     hdi_task task = copy_task(&f->values[from].view, &part, id);
-    return hdi_task_emit(f->plan, f->program, &task, f->error);
+    return hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
 static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
@@ -453,7 +453,7 @@ static hd_status fuse_concat(fusion *f, const hdi_node *node, hd_value id) {
 static hd_status fuse_pad(fusion *f, const hdi_node *node, hd_value id) {
     hdi_tensor out;
     hd_status status = new_tensor(f, node->dtype, node->shape, &out);
-    if (!status) status = hdi_task_fill(f->plan, f->program, id, &out, node->attrs.floats[0], f->error);
+    if (!status) status = hdi_task_fill(f->schedule, f->program, id, &out, node->attrs.floats[0], f->error);
     if (!status) status = copy_into(f, node->operands[0], &out, node->attrs.ints, id);
     f->values[id].view = out;
     return status;
@@ -480,7 +480,7 @@ static hd_status save_old_rows(fusion *f, hd_value state, hd_value writer) {
             status = new_tensor(f, value->view.dtype, value->view.shape, &copy);
             if (status) break;
             hdi_task task = copy_task(&value->view, &copy, v);
-            status = hdi_task_emit(f->plan, f->program, &task, f->error);
+            status = hdi_task_emit(f->schedule, f->program, &task, f->error);
             value->view = copy;
         }
     }
@@ -507,7 +507,7 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     if (!status) status = save_old_rows(f, node->operands[0], id);
     task.out = f->values[node->operands[0]].view;
     f->values[id].view = task.out;
-    return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
+    return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
 /* A copy into the state's storage; by way of another one where the value is a view of the state itself. */
@@ -519,13 +519,13 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
         hdi_tensor copy;
         status = new_tensor(f, from.dtype, from.shape, &copy);
         hdi_task task = copy_task(&from, &copy, id);
-        if (!status) status = hdi_task_emit(f->plan, f->program, &task, f->error);
+        if (!status) status = hdi_task_emit(f->schedule, f->program, &task, f->error);
         from = copy;
     }
     if (!status) status = save_old_rows(f, node->operands[0], id);
     hdi_task task = copy_task(&from, &to, id);
     f->values[id].view = to;
-    return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
+    return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
 /* The kernel of a rope and what was joined to it, at the place of its last node: the rope itself, a cast or a write_rows. */
@@ -549,7 +549,7 @@ static hd_status fuse_head(fusion *f, const hdi_node *node, hd_value id) {
         task.out = f->values[node->operands[0]].view;
     }
     f->values[id].view = task.out;
-    return status ? status : hdi_task_emit(f->plan, f->program, &task, f->error);
+    return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
 /* ---- norms ---- */
@@ -564,7 +564,7 @@ static bool reader_takes_norm(const fusion *f, const hdi_node *reader, hd_value 
     task.inputs[0] = *x;
     task.inputs[1] = source ? hdi_tensor_dense(0, b->dtype, b->shape) : f->values[reader->operands[1]].view;
     task.out = hdi_tensor_dense(0, reader->dtype, reader->shape);
-    return hdi_task_fits(f->plan, &task);
+    return hdi_task_fits(f->schedule, &task);
 }
 
 /* Leaves an rms_norm to its readers where all of them are products that make it on the way; a state's rows may be
@@ -574,8 +574,8 @@ static bool leave_norm(fusion *f, const hdi_node *node, hd_value id, const hdi_t
     const hdi_tensor *x = &task->inputs[0];
     hdi_norm norm = { .present = true, .weighted = node->operands[1] != 0, .eps = node->attrs.floats[0] };
     if (norm.weighted) norm.weight = task->inputs[1];
-    if (f->plan->options.no_fusion || value->last_use == UINT32_MAX || f->plan->storages[x->storage].kind == HDI_STORAGE_STATE ||
-        (norm.weighted && f->plan->storages[norm.weight.storage].kind == HDI_STORAGE_STATE)) return false;
+    if (f->schedule->options.no_fusion || value->last_use == UINT32_MAX || f->schedule->storages[x->storage].kind == HDI_STORAGE_STATE ||
+        (norm.weighted && f->schedule->storages[norm.weight.storage].kind == HDI_STORAGE_STATE)) return false;
     for (hd_value reader = id + 1; reader <= value->last_use; reader++)
         if (f->values[reader].alive && times_used_by(node_of(f, reader), id) > 0 &&
             !reader_takes_norm(f, node_of(f, reader), id, x, &norm)) return false;
@@ -609,8 +609,8 @@ static hd_status fuse_other(fusion *f, const hdi_node *node, hd_value id) {
 
 static hd_status fuse_source(fusion *f, const hdi_node *node, hd_value id) {
     hdi_storage_kind kind = node->op == HDI_OP_INPUT ? HDI_STORAGE_INPUT : HDI_STORAGE_STATE;
-    const char *name = hdi_arena_text(&f->plan->arena, node->name, strlen(node->name));
-    uint32_t storage = name ? hdi_plan_storage(f->plan, kind, hd_tensor_bytes(node->dtype, node->shape), name) : HDI_NO_INDEX;
+    const char *name = hdi_arena_text(&f->schedule->arena, node->name, strlen(node->name));
+    uint32_t storage = name ? hdi_schedule_storage(f->schedule, kind, hd_tensor_bytes(node->dtype, node->shape), name) : HDI_NO_INDEX;
     if (storage == HDI_NO_INDEX) return no_memory(f);
     f->values[id].view = hdi_tensor_dense(storage, node->dtype, node->shape);
     return HD_OK;
@@ -643,10 +643,10 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
 static hd_status place_output(fusion *f, const hdi_output *output) {
     hd_status status = settle(f, output->value);
     hdi_tensor view = f->values[output->value].view;
-    const char *name = hdi_arena_text(&f->plan->arena, output->name, strlen(output->name));
+    const char *name = hdi_arena_text(&f->schedule->arena, output->name, strlen(output->name));
     if (!name) return no_memory(f);
     if (status) return status;
-    hdi_storage *storage = &f->plan->storages[view.storage];
+    hdi_storage *storage = &f->schedule->storages[view.storage];
     uint64_t bytes = hd_tensor_bytes(view.dtype, view.shape);
     if (storage->kind == HDI_STORAGE_SCRATCH && storage->parent == HDI_NO_INDEX && hdi_tensor_is_dense(&view) &&
         view.first == 0 && storage->bytes == bytes) {
@@ -654,17 +654,17 @@ static hd_status place_output(fusion *f, const hdi_output *output) {
         storage->name = name;
         return HD_OK;
     }
-    uint32_t copy = hdi_plan_storage(f->plan, HDI_STORAGE_OUTPUT, bytes, name);
+    uint32_t copy = hdi_schedule_storage(f->schedule, HDI_STORAGE_OUTPUT, bytes, name);
     if (copy == HDI_NO_INDEX) return no_memory(f);
     hdi_tensor to = hdi_tensor_dense(copy, view.dtype, view.shape);
     hdi_task task = copy_task(&view, &to, output->value);
-    return hdi_task_emit(f->plan, f->program, &task, f->error);
+    return hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
-hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *error) {
-    const hd_allocator *allocator = plan->arena.allocator;
+hd_status hdi_schedule_fuse(hdi_schedule *schedule, const hd_program *program, hd_error *error) {
+    const hd_allocator *allocator = schedule->arena.allocator;
     size_t value_bytes = ((size_t)program->node_count + 1) * sizeof(value_state);
-    fusion f = { .plan = plan, .program = program, .error = error, .values = hdi_alloc(allocator, value_bytes) };
+    fusion f = { .schedule = schedule, .program = program, .error = error, .values = hdi_alloc(allocator, value_bytes) };
     if (!f.values) return no_memory(&f);
     for (uint32_t id = 0; id <= program->node_count; id++) f.values[id].pending = NO_TASK;
     count_uses(&f);

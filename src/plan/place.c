@@ -1,77 +1,78 @@
 /* place.c: memory. Named values get a slot each, constants one slot together; intermediates share slabs: largest first,
  * each at the lowest offset where no storage that lives at the same time lies. Slabs stay under the device's limits. */
-#include "plan/plan.h"
+#include "plan/schedule.h"
 #include <stdlib.h>
 
-static hd_status new_slot(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes, uint64_t tensor_bytes, const char *name,
+static hd_status new_slot(hdi_schedule *schedule, hdi_storage_kind kind, uint64_t bytes, uint64_t tensor_bytes, const char *name,
                           uint32_t *out_slot) {
-    if (!hdi_grow(plan->arena.allocator, &plan->slots, &plan->slot_capacity, (size_t)plan->slot_count + 1, sizeof *plan->slots))
+    if (!hdi_grow(schedule->arena.allocator, &schedule->slots, &schedule->slot_capacity,
+                  (size_t)schedule->slot_count + 1, sizeof *schedule->slots))
         return HD_STATUS_OUT_OF_HOST_MEMORY;
-    const hd_status status = hdi_cmds_slot(&plan->cmds, bytes, out_slot);
+    const hd_status status = hdi_cmds_slot(&schedule->cmds, bytes, out_slot);
     if (!status)
-        plan->slots[plan->slot_count++] =
-            (hdi_plan_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
+        schedule->slots[schedule->slot_count++] =
+            (hdi_schedule_slot){ .kind = kind, .name = name, .bytes = bytes, .tensor_bytes = tensor_bytes };
     return status;
 }
 
-uint64_t hdi_plan_alignment(const hdi_plan *plan) { return HDI_MAX(plan->caps.binding_align, UINT64_C(256)); }
+uint64_t hdi_schedule_alignment(const hdi_schedule *schedule) { return HDI_MAX(schedule->caps.binding_align, UINT64_C(256)); }
 
 /* The largest single piece of memory that one binding can see whole. */
-static uint64_t slab_limit(const hdi_plan *plan) {
+static uint64_t slab_limit(const hdi_schedule *schedule) {
     uint64_t limit = UINT64_MAX;
-    if (plan->caps.max_allocation_bytes) limit = HDI_MIN(limit, plan->caps.max_allocation_bytes);
-    return limit & ~(hdi_plan_alignment(plan) - 1);
+    if (schedule->caps.max_allocation_bytes) limit = HDI_MIN(limit, schedule->caps.max_allocation_bytes);
+    return limit & ~(hdi_schedule_alignment(schedule) - 1);
 }
 
-static void find_lifetimes(hdi_plan *plan) {
-    for (uint32_t s = 0; s < plan->step_count; s++)
-        for (uint32_t u = 0; u < plan->steps[s].use_count; u++) {
+static void find_lifetimes(hdi_schedule *schedule) {
+    for (uint32_t s = 0; s < schedule->step_count; s++)
+        for (uint32_t u = 0; u < schedule->steps[s].use_count; u++) {
             uint64_t offset = 0;
-            hdi_storage *storage = &plan->storages[hdi_plan_root(plan, plan->steps[s].uses[u].storage, &offset)];
-            storage->first_level = HDI_MIN(storage->first_level, plan->steps[s].level);
-            storage->last_level = HDI_MAX(storage->last_level, plan->steps[s].level);
-            storage->read |= (plan->steps[s].uses[u].access & HDI_READ) != 0;
+            hdi_storage *storage = &schedule->storages[hdi_schedule_root(schedule, schedule->steps[s].uses[u].storage, &offset)];
+            storage->first_level = HDI_MIN(storage->first_level, schedule->steps[s].level);
+            storage->last_level = HDI_MAX(storage->last_level, schedule->steps[s].level);
+            storage->read |= (schedule->steps[s].uses[u].access & HDI_READ) != 0;
         }
 }
 
-static hd_status place_named(hdi_plan *plan, hd_error *error) {
-    for (uint32_t i = 0; i < plan->storage_count; i++) {
-        hdi_storage *storage = &plan->storages[i];
+static hd_status place_named(hdi_schedule *schedule, hd_error *error) {
+    for (uint32_t i = 0; i < schedule->storage_count; i++) {
+        hdi_storage *storage = &schedule->storages[i];
         if (!storage->name || storage->parent != HDI_NO_INDEX) continue;
         uint64_t bytes = (storage->bytes + 3) & ~UINT64_C(3);
-        if (bytes > slab_limit(plan))
+        if (bytes > slab_limit(schedule))
             return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" has %llu bytes and the device allocates at most %llu at once",
-                            storage->name, (unsigned long long)bytes, (unsigned long long)slab_limit(plan));
-        if (new_slot(plan, storage->kind, bytes, storage->bytes, storage->name, &storage->slot))
+                            storage->name, (unsigned long long)bytes, (unsigned long long)slab_limit(schedule));
+        if (new_slot(schedule, storage->kind, bytes, storage->bytes, storage->name, &storage->slot))
             return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slot");
-        plan->slots[storage->slot].read = storage->read;
-        uint64_t padded = (bytes + hdi_plan_alignment(plan) - 1) & ~(hdi_plan_alignment(plan) - 1);
-        if (storage->kind == HDI_STORAGE_INPUT) plan->memory.input_bytes += padded;
-        if (storage->kind == HDI_STORAGE_STATE) plan->memory.state_bytes += padded;
-        if (storage->kind == HDI_STORAGE_OUTPUT) plan->memory.output_bytes += padded;
+        schedule->slots[storage->slot].read = storage->read;
+        uint64_t padded = (bytes + hdi_schedule_alignment(schedule) - 1) & ~(hdi_schedule_alignment(schedule) - 1);
+        if (storage->kind == HDI_STORAGE_INPUT) schedule->memory.input_bytes += padded;
+        if (storage->kind == HDI_STORAGE_STATE) schedule->memory.state_bytes += padded;
+        if (storage->kind == HDI_STORAGE_OUTPUT) schedule->memory.output_bytes += padded;
     }
     return HD_OK;
 }
 
-static hd_status place_constants(hdi_plan *plan, hd_error *error) {
+static hd_status place_constants(hdi_schedule *schedule, hd_error *error) {
     uint64_t total = 0;
-    for (uint32_t i = 0; i < plan->storage_count; i++)
-        if (plan->storages[i].kind == HDI_STORAGE_CONSTANT) {
-            plan->storages[i].offset = total;
-            total += (plan->storages[i].bytes + hdi_plan_alignment(plan) - 1) & ~(hdi_plan_alignment(plan) - 1);
+    for (uint32_t i = 0; i < schedule->storage_count; i++)
+        if (schedule->storages[i].kind == HDI_STORAGE_CONSTANT) {
+            schedule->storages[i].offset = total;
+            total += (schedule->storages[i].bytes + hdi_schedule_alignment(schedule) - 1) & ~(hdi_schedule_alignment(schedule) - 1);
         }
-    plan->memory.constant_bytes = total;
+    schedule->memory.constant_bytes = total;
     if (total == 0) return HD_OK;
-    char *data = total <= SIZE_MAX ? hdi_arena_alloc(&plan->arena, (size_t)total) : NULL;
+    char *data = total <= SIZE_MAX ? hdi_arena_alloc(&schedule->arena, (size_t)total) : NULL;
     uint32_t slot;
-    if (!data || new_slot(plan, HDI_STORAGE_CONSTANT, total, total, NULL, &slot))
+    if (!data || new_slot(schedule, HDI_STORAGE_CONSTANT, total, total, NULL, &slot))
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %llu bytes of constants", (unsigned long long)total);
-    for (uint32_t i = 0; i < plan->storage_count; i++)
-        if (plan->storages[i].kind == HDI_STORAGE_CONSTANT) {
-            plan->storages[i].slot = slot;
-            memcpy(data + plan->storages[i].offset, plan->storages[i].data, (size_t)plan->storages[i].bytes);
+    for (uint32_t i = 0; i < schedule->storage_count; i++)
+        if (schedule->storages[i].kind == HDI_STORAGE_CONSTANT) {
+            schedule->storages[i].slot = slot;
+            memcpy(data + schedule->storages[i].offset, schedule->storages[i].data, (size_t)schedule->storages[i].bytes);
         }
-    plan->slots[slot].data = data;
+    schedule->slots[slot].data = data;
     return HD_OK;
 }
 
@@ -112,51 +113,52 @@ static uint64_t lowest_offset(hdi_storage *const *placed, uint32_t placed_count,
     return offset;
 }
 
-static hd_status place_one(hdi_plan *plan, hdi_storage **sorted, uint32_t at, uint32_t first_slab, hd_error *error) {
+static hd_status place_one(hdi_schedule *schedule, hdi_storage **sorted, uint32_t at, uint32_t first_slab, hd_error *error) {
     hdi_storage *storage = sorted[at];
-    uint64_t align = hdi_plan_alignment(plan), bytes = (storage->bytes + align - 1) & ~(align - 1);
-    if (bytes > slab_limit(plan))
+    uint64_t align = hdi_schedule_alignment(schedule), bytes = (storage->bytes + align - 1) & ~(align - 1);
+    if (bytes > slab_limit(schedule))
         return hdi_fail(error, HD_STATUS_LIMIT, "an intermediate has %llu bytes and the device allocates at most %llu at once",
-                        (unsigned long long)storage->bytes, (unsigned long long)slab_limit(plan));
-    for (uint32_t slab = first_slab; slab < plan->slot_count; slab++) {
+                        (unsigned long long)storage->bytes, (unsigned long long)slab_limit(schedule));
+    for (uint32_t slab = first_slab; slab < schedule->slot_count; slab++) {
         uint64_t offset = lowest_offset(sorted, at, storage, slab, bytes, align);
-        if (offset > slab_limit(plan) - bytes) continue;
+        if (offset > slab_limit(schedule) - bytes) continue;
         storage->slot = slab;
         storage->offset = offset;
-        plan->slots[slab].bytes = HDI_MAX(plan->slots[slab].bytes, offset + bytes);
+        schedule->slots[slab].bytes = HDI_MAX(schedule->slots[slab].bytes, offset + bytes);
         return HD_OK;
     }
-    if (new_slot(plan, HDI_STORAGE_SCRATCH, bytes, 0, NULL, &storage->slot))
+    if (new_slot(schedule, HDI_STORAGE_SCRATCH, bytes, 0, NULL, &storage->slot))
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a slab");
     return HD_OK;
 }
 
-static hd_status place_scratch(hdi_plan *plan, hd_error *error) {
-    hdi_storage **sorted = hdi_alloc(plan->arena.allocator, plan->storage_count * sizeof(hdi_storage *));
-    if (!sorted) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u storages", plan->storage_count);
-    uint32_t count = 0, first_slab = plan->slot_count;
-    for (uint32_t i = 0; i < plan->storage_count; i++)
-        if (is_scratch(&plan->storages[i])) {
-            sorted[count++] = &plan->storages[i];
-            plan->memory.unshared_bytes += (plan->storages[i].bytes + hdi_plan_alignment(plan) - 1) & ~(hdi_plan_alignment(plan) - 1);
+static hd_status place_scratch(hdi_schedule *schedule, hd_error *error) {
+    hdi_storage **sorted = hdi_alloc(schedule->arena.allocator, schedule->storage_count * sizeof(hdi_storage *));
+    if (!sorted) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u storages", schedule->storage_count);
+    uint32_t count = 0, first_slab = schedule->slot_count;
+    for (uint32_t i = 0; i < schedule->storage_count; i++)
+        if (is_scratch(&schedule->storages[i])) {
+            sorted[count++] = &schedule->storages[i];
+            schedule->memory.unshared_bytes += (schedule->storages[i].bytes + hdi_schedule_alignment(schedule) - 1) &
+                                               ~(hdi_schedule_alignment(schedule) - 1);
         }
     if (count > 0) qsort(sorted, count, sizeof *sorted, by_size);
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < count && !status; i++) status = place_one(plan, sorted, i, first_slab, error);
-    hdi_free(plan->arena.allocator, sorted, plan->storage_count * sizeof(hdi_storage *));
-    for (uint32_t slab = first_slab; slab < plan->slot_count; slab++) {
-        plan->cmds.slot_bytes[slab] = plan->slots[slab].bytes;
-        plan->memory.scratch_bytes += plan->slots[slab].bytes;
+    for (uint32_t i = 0; i < count && !status; i++) status = place_one(schedule, sorted, i, first_slab, error);
+    hdi_free(schedule->arena.allocator, sorted, schedule->storage_count * sizeof(hdi_storage *));
+    for (uint32_t slab = first_slab; slab < schedule->slot_count; slab++) {
+        schedule->cmds.slot_bytes[slab] = schedule->slots[slab].bytes;
+        schedule->memory.scratch_bytes += schedule->slots[slab].bytes;
     }
     return status;
 }
 
-hd_status hdi_plan_place(hdi_plan *plan, hd_error *error) {
-    find_lifetimes(plan);
-    hd_status status = place_named(plan, error);
-    if (!status) status = place_constants(plan, error);
-    if (!status) status = place_scratch(plan, error);
-    plan->memory.total_bytes = plan->memory.input_bytes + plan->memory.state_bytes + plan->memory.output_bytes +
-                               plan->memory.scratch_bytes + plan->memory.constant_bytes;
+hd_status hdi_schedule_place(hdi_schedule *schedule, hd_error *error) {
+    find_lifetimes(schedule);
+    hd_status status = place_named(schedule, error);
+    if (!status) status = place_constants(schedule, error);
+    if (!status) status = place_scratch(schedule, error);
+    schedule->memory.total_bytes = schedule->memory.input_bytes + schedule->memory.state_bytes + schedule->memory.output_bytes +
+                               schedule->memory.scratch_bytes + schedule->memory.constant_bytes;
     return status;
 }

@@ -1,115 +1,69 @@
-/* plan.h: HOW and WHERE. A plan is a pure function of (program, caps, options): same inputs, same bytes out; no device
- * is asked, nothing is allocated on one. The stages, in order, each reading only what the one before left:
- *   fuse.c    nodes -> steps: views resolved, element-wise chains fused, kernels picked by the kernels room
- *   order.c   steps -> levels: steps of one level do not touch each other's bytes
- *   place.c   storages -> slots and offsets: intermediates share memory by lifetime
- *   emit.c    all of it -> cmds: one barrier a level, long work cut into slices
- *   print.c   all of it as text, each choice with its "because" */
+/* plan.h: a plan for n devices: a list of segments, each planned for its device, and of the values that cross between
+ * them. Pure like the rest of this room: it reads the facts of each device and calls none. A plan on one device is one
+ * segment. Stages, in order: the placement is settled, shared operations are split (program/split.c), the program is cut
+ * (program/segments.c), each segment is planned, and what they share and exchange is linked (plan.c). */
 #ifndef HDI_PLAN_H
 #define HDI_PLAN_H
 
-#include "facts/facts.h"
-#include "cmds/cmds.h"
-#include "kernels/kernel.h"
-#include "program/program.h"
-#include "spirv/spirv.h"
+#include "plan/schedule.h"
+#include "program/segments.h"
 
-/* What the steps do that compute a node: for choosing a device (choose.h). */
-typedef struct hdi_plan_work {
-    hdi_work work;   /* of all nodes of the kernel, at its last one */
-    hd_value kernel; /* its last node; 0: no kernel computes the node */
-    bool     cannot; /* no kernel of the device does */
-} hdi_plan_work;
-
-typedef struct hdi_plan_options {
-    hd_math  math;         /* fast or exact */
-    uint64_t budget_bytes; /* 0: no limit */
-    bool     no_fusion;
-    uint32_t slice_us;     /* 0: 100,000 */
-    bool     one_by_one;   /* a step waits for the one before, but where both read the same first: for measuring */
-    hdi_offer *offer;      /* gets the options of the kernels; NULL: nobody asks */
-    hdi_plan_work *works;  /* gets the work of each node, and planning ends with the steps; NULL: nobody asks */
-} hdi_plan_options;
-
-/* A piece of memory that values are views of. */
-typedef enum hdi_storage_kind {
-    HDI_STORAGE_SCRATCH = 0, HDI_STORAGE_INPUT, HDI_STORAGE_STATE, HDI_STORAGE_OUTPUT, HDI_STORAGE_CONSTANT
-} hdi_storage_kind;
-typedef struct hdi_storage {
-    hdi_storage_kind kind;
-    uint64_t    bytes;
-    const char *name;                  /* of an input, state or output */
-    const void *data;                  /* of a constant; in the plan's arena */
-    uint32_t    parent;                /* a part of another storage, or HDI_NO_INDEX */
-    uint64_t    parent_offset;
-    uint32_t    first_level, last_level; /* of its uses; first > last: unused */
-    bool        read;                  /* by a step */
-    uint32_t    slot;                  /* where place.c put it */
-    uint64_t    offset;
-} hdi_storage;
-
-/* One thing for the device to do. */
-typedef struct hdi_plan_step {
-    hdi_cmd_kind kind;                 /* dispatch, copy (uses[0] to uses[1]) or fill (uses[0]) */
-    hdi_kernel  kernel;
-    hdi_use     uses[HDI_MAX_BINDINGS];
-    uint32_t    use_count;
-    uint32_t    push[HDI_MAX_PUSH_WORDS];
-    uint32_t    groups[3];
-    uint32_t    fill;
-    uint64_t    flops, bytes;
-    const char *label;                 /* "v5 matmul + v6 relu"; in the arena */
-    const char *because;
-    uint32_t    option;      /* id of the kernel's (kernel.h), where one was chosen by what was measured; else 0 */
-    uint32_t    level;
-} hdi_plan_step;
-
-/* What a slot of the plan's commands is to be bound to. */
+/* Where a slot of a segment stands among all segments. */
 typedef struct hdi_plan_slot {
-    hdi_storage_kind kind;
-    const char *name;
-    uint64_t    bytes;                 /* whole words */
-    uint64_t    tensor_bytes;          /* what the caller writes and reads */
-    bool        read;                  /* by a step */
-    const void *data;                  /* constants, `bytes` of them */
+    uint32_t home_segment, home_slot; /* whose memory it is: that of an earlier segment on the device, or its own */
+    bool     shared;  /* later segments use its memory too */
+    bool     inside;  /* of a value that crosses: not the caller's */
+    bool     arrives; /* of an input that lies on another device; the caller may bind memory for it here too */
+    bool     reuses;  /* memory of an earlier value of the device that nothing needs any more, */
+    uint32_t reused_segment, reused_slot, after; /* namely this slot's; the last segment that used it is `after` */
+    uint32_t port;    /* of the program, + 1; 0: none */
+    uint64_t port_at; /* where its bytes begin within the port's */
 } hdi_plan_slot;
 
+typedef struct hdi_plan_segment {
+    uint32_t        device;
+    hdi_schedule   *schedule;
+    hdi_plan_slot *slots; /* for schedule->slots */
+} hdi_plan_segment;
+
+/* A value that travels to another device, into the first segment there that reads it. */
+typedef struct hdi_crossing {
+    uint32_t from, from_slot, to, to_slot; /* segments, and slots of theirs */
+    uint64_t bytes;
+} hdi_crossing;
+
+/* A named value of the program, as the caller writes and reads it. */
+typedef struct hdi_plan_port {
+    const char  *name; /* in the arena */
+    hd_port_kind kind;
+    uint64_t     bytes;
+} hdi_plan_port;
+
 typedef struct hdi_plan {
-    hdi_arena      arena;
-    hdi_plan_options options;          /* resolved */
-    hdi_caps       caps;
-    hdi_storage   *storages;  uint32_t storage_count,  storage_capacity;
-    hdi_plan_step *steps;     uint32_t step_count,     step_capacity;
-    hdi_plan_slot *slots;     uint32_t slot_count,     slot_capacity;
-    hdi_user_kernel **kernels; uint32_t kernel_count,  kernel_capacity; /* held */
-    uint32_t       level_count;
-    uint32_t       zeros;              /* the storage of hdi_lowering's zeros + 1; 0: none yet */
-    bool           tight;              /* planned anew, one step a level, to fit a budget */
-    uint32_t       slices;             /* pieces beyond one a step */
-    hd_plan_memory memory;
-    hdi_cmds       cmds;
+    hdi_arena          arena;
+    uint32_t           device_count;
+    hdi_plan_segment *segments;  uint32_t segment_count; /* in the order in which they run */
+    hdi_crossing      *crossings; uint32_t crossing_count, crossing_capacity; /* by the segment that they go to */
+    hdi_plan_port    *ports;     uint32_t port_count;
+    uint64_t           crossing_bytes;
+    const char        *text;      /* which operations are in which segment; "" where there is one */
+    hd_plan_memory     memory;    /* of all devices */
+    hd_plan_memory     on[HDI_MOST_DEVICES];
 } hdi_plan;
 
-/* Plans. Statuses: those of the program, UNSUPPORTED, OVER_BUDGET, LIMIT, OUT_OF_HOST_MEMORY. */
-hd_status hdi_plan_make(const hd_allocator *allocator, const hd_program *program, const hdi_caps *caps,
-                        const hdi_plan_options *options, hdi_plan **out_plan, hd_error *error);
+/* What a plan is made from. `caps` and `ids` have an entry for each device. */
+typedef struct hdi_plan_wish {
+    const hd_program    *program;
+    const hdi_placement *placement;
+    const hdi_caps      *caps;
+    const char *const   *ids;
+    hdi_plan_options     options; /* the budget holds on each device */
+} hdi_plan_wish;
+/* Statuses: those of hdi_schedule_make and of the stages; UNSUPPORTED: exact mode and terms of sums on several devices.
+ * hdi_plan_free ends the plan. */
+hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish, hdi_plan **out_plan, hd_error *error);
 void hdi_plan_free(hdi_plan *plan);
-void hdi_plan_print(const hdi_plan *plan, hdi_text *out_text);
-/* And its commands behind it, each under a heading. */
-void hdi_plan_print_all(const hdi_plan *plan, hdi_text *out_text);
-/* Name of a module id of this plan, for hdi_cmds_print: `plan` is an hdi_plan. */
-const char *hdi_plan_module_name(void *plan, uint32_t module);
-
-/* The stages; each leaves its part of the plan filled in. */
-hd_status hdi_plan_fuse(hdi_plan *plan, const hd_program *program, hd_error *error);
-hd_status hdi_plan_order(hdi_plan *plan, hd_error *error);
-hd_status hdi_plan_place(hdi_plan *plan, hd_error *error);
-hd_status hdi_plan_emit(hdi_plan *plan, hd_error *error);
-
-/* A new storage; HDI_NO_INDEX without memory. */
-uint32_t hdi_plan_storage(hdi_plan *plan, hdi_storage_kind kind, uint64_t bytes, const char *name);
-/* What named values and intermediates begin at a multiple of. */
-uint64_t hdi_plan_alignment(const hdi_plan *plan);
-/* Follows parts to the whole storage; adds up their offsets. */
-uint32_t hdi_plan_root(const hdi_plan *plan, uint32_t storage, uint64_t *inout_offset);
+void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more);
+/* All segments with their steps and commands, and what crosses. `ids` are the devices' names; NULL: their numbers. */
+void hdi_plan_print(const hdi_plan *plan, const char *const *ids, hdi_text *out_text);
 #endif

@@ -1,5 +1,5 @@
 /* print.c: a plan as stable text: memory, storages, and each step with what it reads and writes and its "because". */
-#include "plan/plan.h"
+#include "plan/schedule.h"
 #include <inttypes.h>
 
 static const char *kind_name(hdi_storage_kind kind) {
@@ -14,18 +14,18 @@ static const char *kind_name(hdi_storage_kind kind) {
 }
 
 /* "x" for a named storage, "t7" for others. */
-static void print_storage_name(const hdi_plan *plan, uint32_t storage, hdi_text *out) {
-    if (plan->storages[storage].name) hdi_text_add(out, "\"%s\"", plan->storages[storage].name);
+static void print_storage_name(const hdi_schedule *schedule, uint32_t storage, hdi_text *out) {
+    if (schedule->storages[storage].name) hdi_text_add(out, "\"%s\"", schedule->storages[storage].name);
     else hdi_text_add(out, "t%u", storage);
 }
 
-static void print_storages(const hdi_plan *plan, hdi_text *out) {
-    for (uint32_t i = 0; i < plan->storage_count; i++) {
-        const hdi_storage *storage = &plan->storages[i];
+static void print_storages(const hdi_schedule *schedule, hdi_text *out) {
+    for (uint32_t i = 0; i < schedule->storage_count; i++) {
+        const hdi_storage *storage = &schedule->storages[i];
         bool unused = storage->first_level > storage->last_level;
         if (storage->parent != HDI_NO_INDEX || (unused && !storage->name)) continue;
         hdi_text_add(out, "%s ", kind_name(storage->kind));
-        print_storage_name(plan, i, out);
+        print_storage_name(schedule, i, out);
         hdi_text_add(out, " %" PRIu64 " bytes in s%u at %" PRIu64, storage->bytes, storage->slot, storage->offset);
         if (unused) hdi_text_add(out, ", not read\n");
         else hdi_text_add(out, ", levels %u to %u\n", storage->first_level, storage->last_level);
@@ -33,53 +33,53 @@ static void print_storages(const hdi_plan *plan, hdi_text *out) {
 }
 
 /* Kernels with fewer operands than bindings name one several times. */
-static bool repeated(const hdi_plan_step *step, uint32_t at) {
+static bool repeated(const hdi_schedule_step *step, uint32_t at) {
     for (uint32_t u = 0; u < at; u++)
         if (memcmp(&step->uses[u], &step->uses[at], sizeof step->uses[at]) == 0) return true;
     return false;
 }
 
 /* The operands that are only read, or those that are written. */
-static void print_uses(const hdi_plan *plan, const hdi_plan_step *step, const char *separator, bool written, hdi_text *out) {
+static void print_uses(const hdi_schedule *schedule, const hdi_schedule_step *step, const char *separator, bool written, hdi_text *out) {
     for (uint32_t u = 0; u < step->use_count; u++) {
         if (repeated(step, u) || written != ((step->uses[u].access & HDI_WRITE) != 0)) continue;
         uint64_t offset = step->uses[u].offset;
-        uint32_t root = hdi_plan_root(plan, step->uses[u].storage, &offset);
+        uint32_t root = hdi_schedule_root(schedule, step->uses[u].storage, &offset);
         hdi_text_add(out, "%s", separator);
-        print_storage_name(plan, root, out);
+        print_storage_name(schedule, root, out);
         if (offset) hdi_text_add(out, "+%" PRIu64, offset);
         separator = ", ";
     }
 }
 
-static void print_step(const hdi_plan *plan, uint32_t at, hdi_text *out) {
-    const hdi_plan_step *step = &plan->steps[at];
+static void print_step(const hdi_schedule *schedule, uint32_t at, hdi_text *out) {
+    const hdi_schedule_step *step = &schedule->steps[at];
     char option[HDI_KERNEL_OPTION_TEXT];
     hdi_text_add(out, "level %u  %s: ", step->level, step->label);
     if (step->kind != HDI_CMD_DISPATCH) hdi_text_add(out, "%s", step->kind == HDI_CMD_COPY ? "copy" : "fill");
-    else hdi_text_add(out, "%s", hdi_plan_module_name(NULL, step->kernel.module));
+    else hdi_text_add(out, "%s", hdi_schedule_module_name(NULL, step->kernel.module));
     if (step->option) hdi_text_add(out, " as %s,", hdi_kernel_option_text(hdi_kernel_option_get(step->option), option));
-    print_uses(plan, step, " ", false, out);
-    print_uses(plan, step, " -> ", true, out);
+    print_uses(schedule, step, " ", false, out);
+    print_uses(schedule, step, " -> ", true, out);
     hdi_text_add(out, "  because %s\n", step->because);
 }
 
-void hdi_plan_print(const hdi_plan *plan, hdi_text *out) {
+void hdi_schedule_print(const hdi_schedule *schedule, hdi_text *out) {
     hdi_text_add(out, "math %s, %u steps in %u levels%s, %u kernels, %u slices\n",
-                 plan->options.math == HD_MATH_EXACT ? "exact" : "fast", plan->step_count, plan->level_count,
-                 plan->tight ? " (one step a level, to fit the budget)" : "", plan->cmds.kernel_count, plan->slices);
+                 schedule->options.math == HD_MATH_EXACT ? "exact" : "fast", schedule->step_count, schedule->level_count,
+                 schedule->tight ? " (one step a level, to fit the budget)" : "", schedule->cmds.kernel_count, schedule->slices);
     hdi_text_add(out,
                  "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64 ", constants %" PRIu64
                  ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",
-                 plan->memory.total_bytes, plan->memory.input_bytes, plan->memory.state_bytes, plan->memory.output_bytes,
-                 plan->memory.constant_bytes, plan->memory.scratch_bytes, plan->memory.unshared_bytes);
-    print_storages(plan, out);
-    for (uint32_t s = 0; s < plan->step_count; s++) print_step(plan, s, out);
+                 schedule->memory.total_bytes, schedule->memory.input_bytes, schedule->memory.state_bytes, schedule->memory.output_bytes,
+                 schedule->memory.constant_bytes, schedule->memory.scratch_bytes, schedule->memory.unshared_bytes);
+    print_storages(schedule, out);
+    for (uint32_t s = 0; s < schedule->step_count; s++) print_step(schedule, s, out);
 }
 
-void hdi_plan_print_all(const hdi_plan *plan, hdi_text *out) {
+void hdi_schedule_print_all(const hdi_schedule *schedule, hdi_text *out) {
     hdi_text_add(out, "\nplan\n");
-    hdi_plan_print(plan, out);
+    hdi_schedule_print(schedule, out);
     hdi_text_add(out, "\ncmds\n");
-    hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, out);
+    hdi_cmds_print(&schedule->cmds, hdi_schedule_module_name, NULL, out);
 }

@@ -9,8 +9,8 @@ enum { MOST_NODES = 256, ALL = 100 }; /* of a program in which parts are searche
 hd_status hdi_choose_time(const hdi_choose_wish *wish, const hdi_placement *placement, hdi_placement_time *out_time, hd_error *error) {
     hdi_split split;
     hdi_timing timing = { 0 };
-    hd_status status = hdi_split_make(wish->whole.program, placement, &split, error);
-    if (!status) status = hdi_timing_make(wish, split.program ? split.program : wish->whole.program, &timing, error);
+    hd_status status = hdi_split_make(wish->plan.program, placement, &split, error);
+    if (!status) status = hdi_timing_make(wish, split.program ? split.program : wish->plan.program, &timing, error);
     if (!status) *out_time = hdi_timing_of(&timing, split.program ? &split.placement : placement);
     for (uint32_t i = 0; !status && i < timing.program->node_count; i++) { /* nothing is placed where it is not computed */
         const uint32_t device = (split.program ? &split.placement : placement)->of[i].device;

@@ -4,8 +4,8 @@
 
 /* "v5 matmul + v6 relu", or of a piece "v5 rows 0-383 matmul", in the plan's arena; NULL without memory. Values are those of
  * the user's program. */
-static const char *label_of(hdi_plan *plan, const hd_program *program, const hd_value *values, uint32_t count) {
-    hdi_text text = { .allocator = plan->arena.allocator };
+static const char *label_of(hdi_schedule *schedule, const hd_program *program, const hd_value *values, uint32_t count) {
+    hdi_text text = { .allocator = schedule->arena.allocator };
     for (uint32_t i = 0; i < count; i++) {
         const hdi_node *node = hdi_program_node(program, values[i]);
         hdi_text_add(&text, "%s", i ? " + " : "");
@@ -13,15 +13,16 @@ static const char *label_of(hdi_plan *plan, const hd_program *program, const hd_
         else hdi_text_add(&text, "v%u", values[i]);
         hdi_text_add(&text, " %s", node ? hdi_op_get(node->op).name : "copy");
     }
-    const char *label = text.failed ? NULL : hdi_arena_text(&plan->arena, text.bytes ? text.bytes : "", text.count);
+    const char *label = text.failed ? NULL : hdi_arena_text(&schedule->arena, text.bytes ? text.bytes : "", text.count);
     hdi_text_free(&text);
     return label;
 }
 
-static hdi_plan_step *new_step(hdi_plan *plan) {
-    if (!hdi_grow(plan->arena.allocator, &plan->steps, &plan->step_capacity, (size_t)plan->step_count + 1, sizeof *plan->steps))
+static hdi_schedule_step *new_step(hdi_schedule *schedule) {
+    if (!hdi_grow(schedule->arena.allocator, &schedule->steps, &schedule->step_capacity,
+                  (size_t)schedule->step_count + 1, sizeof *schedule->steps))
         return NULL;
-    hdi_plan_step *step = &plan->steps[plan->step_count++];
+    hdi_schedule_step *step = &schedule->steps[schedule->step_count++];
     memset(step, 0, sizeof *step);
     return step;
 }
@@ -30,50 +31,50 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 
 /* ---- what the kernels room asks back ---- */
 
-static uint32_t temporary(void *user, uint64_t bytes) { return hdi_plan_storage(user, HDI_STORAGE_SCRATCH, bytes, NULL); }
+static uint32_t temporary(void *user, uint64_t bytes) { return hdi_schedule_storage(user, HDI_STORAGE_SCRATCH, bytes, NULL); }
 
 static uint32_t constant(void *user, const void *data, uint64_t bytes) {
-    hdi_plan *plan = user;
-    for (uint32_t i = 0; i < plan->storage_count; i++) /* equal tables are shared: rope's is the same in every layer */
-        if (plan->storages[i].kind == HDI_STORAGE_CONSTANT && plan->storages[i].bytes == bytes &&
-            memcmp(plan->storages[i].data, data, (size_t)bytes) == 0) return i;
-    void *copy = hdi_arena_alloc(&plan->arena, (size_t)bytes);
-    uint32_t storage = copy ? hdi_plan_storage(plan, HDI_STORAGE_CONSTANT, bytes, NULL) : HDI_NO_INDEX;
+    hdi_schedule *schedule = user;
+    for (uint32_t i = 0; i < schedule->storage_count; i++) /* equal tables are shared: rope's is the same in every layer */
+        if (schedule->storages[i].kind == HDI_STORAGE_CONSTANT && schedule->storages[i].bytes == bytes &&
+            memcmp(schedule->storages[i].data, data, (size_t)bytes) == 0) return i;
+    void *copy = hdi_arena_alloc(&schedule->arena, (size_t)bytes);
+    uint32_t storage = copy ? hdi_schedule_storage(schedule, HDI_STORAGE_CONSTANT, bytes, NULL) : HDI_NO_INDEX;
     if (storage == HDI_NO_INDEX) return HDI_NO_INDEX;
     memcpy(copy, data, (size_t)bytes);
-    plan->storages[storage].data = copy;
+    schedule->storages[storage].data = copy;
     return storage;
 }
 
 /* One storage for all, as large as the largest asks for, filled before anything else: a run that was given up may have
  * left anything in it. */
 static uint32_t zeros(void *user, uint64_t bytes) {
-    hdi_plan *plan = user;
-    if (plan->zeros == 0) {
-        const uint32_t storage = hdi_plan_storage(plan, HDI_STORAGE_SCRATCH, bytes, NULL);
-        hdi_plan_step *step = storage != HDI_NO_INDEX ? new_step(plan) : NULL;
+    hdi_schedule *schedule = user;
+    if (schedule->zeros == 0) {
+        const uint32_t storage = hdi_schedule_storage(schedule, HDI_STORAGE_SCRATCH, bytes, NULL);
+        hdi_schedule_step *step = storage != HDI_NO_INDEX ? new_step(schedule) : NULL;
         if (!step) return HDI_NO_INDEX;
         step->kind = HDI_CMD_FILL;
         step->uses[0] = (hdi_use){ storage, 0, bytes, HDI_WRITE };
         step->use_count = 1;
         step->label = "counters";
         step->because = "kernels that count begin and end at zero";
-        plan->zeros = storage + 1;
+        schedule->zeros = storage + 1;
     }
-    hdi_storage *storage = &plan->storages[plan->zeros - 1];
+    hdi_storage *storage = &schedule->storages[schedule->zeros - 1];
     storage->bytes = HDI_MAX(storage->bytes, bytes);
-    for (uint32_t s = 0; s < plan->step_count; s++)
-        if (plan->steps[s].kind == HDI_CMD_FILL && plan->steps[s].uses[0].storage == plan->zeros - 1)
-            plan->steps[s].bytes = plan->steps[s].uses[0].bytes = storage->bytes;
-    return plan->zeros - 1;
+    for (uint32_t s = 0; s < schedule->step_count; s++)
+        if (schedule->steps[s].kind == HDI_CMD_FILL && schedule->steps[s].uses[0].storage == schedule->zeros - 1)
+            schedule->steps[s].bytes = schedule->steps[s].uses[0].bytes = storage->bytes;
+    return schedule->zeros - 1;
 }
 
-static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char *label, hd_error *error) {
-    hdi_plan_step *step = new_step(plan);
+static hd_status add_launch(hdi_schedule *schedule, const hdi_launch *launch, const char *label, hd_error *error) {
+    hdi_schedule_step *step = new_step(schedule);
     if (!step) return no_memory(error);
     step->kind = HDI_CMD_DISPATCH;
     step->kernel = launch->kernel;
-    step->kernel.keep_subnormals = plan->options.math == HD_MATH_EXACT && launch->kernel.module < HDI_USER_MODULE;
+    step->kernel.keep_subnormals = schedule->options.math == HD_MATH_EXACT && launch->kernel.module < HDI_USER_MODULE;
     step->use_count = launch->kernel.binding_count;
     memcpy(step->uses, launch->uses, sizeof step->uses);
     memcpy(step->push, launch->push, sizeof step->push);
@@ -83,43 +84,44 @@ static hd_status add_launch(hdi_plan *plan, const hdi_launch *launch, const char
     step->label = label;
     step->option = launch->option;
     step->because = launch->option ? "it was measured to be the fastest here" : launch->because ? launch->because : "";
-    if (launch->groups[0] > plan->caps.max_groups_x || launch->groups[1] > plan->caps.max_groups_y ||
-        launch->groups[2] > plan->caps.max_groups_z)
+    if (launch->groups[0] > schedule->caps.max_groups_x || launch->groups[1] > schedule->caps.max_groups_y ||
+        launch->groups[2] > schedule->caps.max_groups_z)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: a grid of (%u,%u,%u) groups is more than the device takes", label,
                         launch->groups[0], launch->groups[1], launch->groups[2]);
     for (uint32_t u = 0; u < step->use_count; u++)
-        if (plan->caps.max_binding_bytes && step->uses[u].bytes > plan->caps.max_binding_bytes)
+        if (schedule->caps.max_binding_bytes && step->uses[u].bytes > schedule->caps.max_binding_bytes)
             return hdi_fail(error, HD_STATUS_LIMIT, "%s: a tensor of %llu bytes and a binding of this device sees at most %llu", label,
-                            (unsigned long long)step->uses[u].bytes, (unsigned long long)plan->caps.max_binding_bytes);
+                            (unsigned long long)step->uses[u].bytes, (unsigned long long)schedule->caps.max_binding_bytes);
     return HD_OK;
 }
 
 /* ---- a user's kernel ---- */
 
-static hd_status hold_kernel(hdi_plan *plan, hdi_user_kernel *kernel, uint32_t *out_index, hd_error *error) {
-    for (uint32_t i = 0; i < plan->kernel_count; i++)
-        if (plan->kernels[i] == kernel) {
+static hd_status hold_kernel(hdi_schedule *schedule, hdi_user_kernel *kernel, uint32_t *out_index, hd_error *error) {
+    for (uint32_t i = 0; i < schedule->kernel_count; i++)
+        if (schedule->kernels[i] == kernel) {
             *out_index = i;
             return HD_OK;
         }
-    if (!hdi_grow(plan->arena.allocator, &plan->kernels, &plan->kernel_capacity, (size_t)plan->kernel_count + 1, sizeof *plan->kernels))
+    if (!hdi_grow(schedule->arena.allocator, &schedule->kernels, &schedule->kernel_capacity,
+                  (size_t)schedule->kernel_count + 1, sizeof *schedule->kernels))
         return no_memory(error);
     hdi_user_kernel_hold(kernel);
-    plan->kernels[plan->kernel_count] = kernel;
-    *out_index = plan->kernel_count++;
+    schedule->kernels[schedule->kernel_count] = kernel;
+    *out_index = schedule->kernel_count++;
     return HD_OK;
 }
 
-static hd_status emit_custom(hdi_plan *plan, const hdi_task *task, const char *label, hd_error *error) {
+static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const char *label, hd_error *error) {
     const hdi_custom *custom = task->attrs->custom;
-    if (plan->caps.native_kernels)
+    if (schedule->caps.native_kernels)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s: the CPU device cannot run SPIR-V kernels; open a Vulkan device", label);
-    if (custom->push_bytes > plan->caps.max_push_bytes || task->input_count + 1 > plan->caps.max_bindings)
+    if (custom->push_bytes > schedule->caps.max_push_bytes || task->input_count + 1 > schedule->caps.max_bindings)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label,
-                        custom->push_bytes, task->input_count + 1, (unsigned long long)plan->caps.max_push_bytes,
-                        (unsigned long long)plan->caps.max_bindings);
+                        custom->push_bytes, task->input_count + 1, (unsigned long long)schedule->caps.max_push_bytes,
+                        (unsigned long long)schedule->caps.max_bindings);
     uint32_t index = 0;
-    hd_status status = hold_kernel(plan, custom->kernel, &index, error);
+    hd_status status = hold_kernel(schedule, custom->kernel, &index, error);
     if (status) return status;
     hdi_launch launch = { .kernel = { .module = HDI_USER_MODULE + index, .push_bytes = custom->push_bytes },
                           .because = "a kernel of your own" };
@@ -128,22 +130,22 @@ static hd_status emit_custom(hdi_plan *plan, const hdi_task *task, const char *l
     memcpy(launch.push, custom->push_words, sizeof launch.push);
     memcpy(launch.groups, custom->groups, sizeof launch.groups);
     for (uint32_t u = 0; u < launch.kernel.binding_count; u++) launch.bytes += launch.uses[u].bytes;
-    return add_launch(plan, &launch, label, error);
+    return add_launch(schedule, &launch, label, error);
 }
 
 /* ---- everything else ---- */
 
-static hdi_request request_of(const hdi_plan *plan, const hdi_task *task) {
+static hdi_request request_of(const hdi_schedule *schedule, const hdi_task *task) {
     return (hdi_request){
         .op = task->op, .attrs = task->attrs, .inputs = task->inputs, .input_count = task->input_count, .out = task->out,
         .chain = task->chain.step_count > 0 ? &task->chain : NULL, .norm = task->norm, .a_norm = task->a_norm, .pair = task->pair,
-        .caps = &plan->caps, .math = plan->options.math };
+        .caps = &schedule->caps, .math = schedule->options.math };
 }
 
-bool hdi_task_fits(const hdi_plan *plan, const hdi_task *task) {
-    if (task->op == HDI_OP_COPY) return hdi_chain_fits(&task->chain, &task->out, &plan->caps);
+bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task) {
+    if (task->op == HDI_OP_COPY) return hdi_chain_fits(&task->chain, &task->out, &schedule->caps);
     if (task->chain.step_count > 0 && !hdi_kernels_take_epilogue(task->op, &task->chain)) return false;
-    const hdi_request request = request_of(plan, task);
+    const hdi_request request = request_of(schedule, task);
     return (!task->a_norm.present && !task->pair) || hdi_matmul_fits(&request);
 }
 
@@ -155,8 +157,8 @@ static bool is_plain_copy(const hdi_task *task) {
            hdi_tensor_is_dense(&task->out) && hd_tensor_bytes(from->dtype, from->shape) % 4 == 0;
 }
 
-static hd_status emit_copy(hdi_plan *plan, const hdi_task *task, const char *label, hd_error *error) {
-    hdi_plan_step *step = new_step(plan);
+static hd_status emit_copy(hdi_schedule *schedule, const hdi_task *task, const char *label, hd_error *error) {
+    hdi_schedule_step *step = new_step(schedule);
     if (!step) return no_memory(error);
     uint64_t bytes = hd_tensor_bytes(task->out.dtype, task->out.shape);
     step->kind = HDI_CMD_COPY;
@@ -180,14 +182,14 @@ static hdi_task copy_of_words(const hdi_task *task) {
 }
 
 /* What the steps from `first` on do, for those who choose a device. What the device does not compute is no failure then. */
-static hd_status note_work(hdi_plan *plan, const hd_program *program, const hdi_task *task, uint32_t first, hd_status status,
+static hd_status note_work(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, uint32_t first, hd_status status,
                            hd_error *error) {
-    hdi_plan_work *works = plan->options.works;
+    hdi_schedule_work *works = schedule->options.works;
     const hd_value last = task->values[task->value_count - 1];
-    hdi_work all = { .kind = HDI_KIND_ELEMENTWISE, .kernels = plan->step_count - first };
+    hdi_work all = { .kind = HDI_KIND_ELEMENTWISE, .kernels = schedule->step_count - first };
     const bool cannot = status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT;
     if (status && !cannot) return status;
-    for (uint32_t i = first; i < plan->step_count; i++) all.bytes += plan->steps[i].bytes;
+    for (uint32_t i = first; i < schedule->step_count; i++) all.bytes += schedule->steps[i].bytes;
     for (uint32_t i = 0; i < task->value_count; i++) {
         const hdi_node_work work = hdi_work_of_node(program, hdi_program_node(program, task->values[i]));
         const bool leads = i == 0 || (work.kind != HDI_KIND_NONE && work.kind != HDI_KIND_ELEMENTWISE &&
@@ -209,35 +211,36 @@ static hd_status note_work(hdi_plan *plan, const hd_program *program, const hdi_
     return HD_OK;
 }
 
-static hd_status emit_task(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
-    const char *label = label_of(plan, program, task->values, task->value_count);
+static hd_status emit_task(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, hd_error *error) {
+    const char *label = label_of(schedule, program, task->values, task->value_count);
     if (!label) return no_memory(error);
-    if (task->op == HDI_OP_DISPATCH) return emit_custom(plan, task, label, error);
+    if (task->op == HDI_OP_DISPATCH) return emit_custom(schedule, task, label, error);
     const bool plain = is_plain_copy(task);
-    if (plain && (plan->caps.copy_kernel_bytes == 0 || hd_tensor_bytes(task->out.dtype, task->out.shape) < plan->caps.copy_kernel_bytes))
-        return emit_copy(plan, task, label, error);
+    if (plain && (schedule->caps.copy_kernel_bytes == 0 ||
+                  hd_tensor_bytes(task->out.dtype, task->out.shape) < schedule->caps.copy_kernel_bytes))
+        return emit_copy(schedule, task, label, error);
     hdi_task words;
     if (plain) {
         words = copy_of_words(task);
         task = &words;
     }
-    hdi_lowering lowering = { .allocator = plan->arena.allocator,
+    hdi_lowering lowering = { .allocator = schedule->arena.allocator,
                               .temporary = temporary,
                               .constant = constant,
                               .zeros = zeros,
-                              .user = plan,
-                              .offer = plan->options.offer };
-    const hdi_request request = request_of(plan, task);
+                              .user = schedule,
+                              .offer = schedule->options.offer };
+    const hdi_request request = request_of(schedule, task);
     hd_status status = hdi_kernels_lower(&request, &lowering, error);
-    for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(plan, &lowering.launches[i], label, error);
+    for (uint32_t i = 0; i < lowering.count && !status; i++) status = add_launch(schedule, &lowering.launches[i], label, error);
     hdi_free(lowering.allocator, lowering.launches, lowering.capacity * sizeof *lowering.launches);
     return status;
 }
 
-hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error) {
-    const uint32_t first = plan->step_count;
-    const hd_status status = emit_task(plan, program, task, error);
-    return plan->options.works ? note_work(plan, program, task, first, status, error) : status;
+hd_status hdi_task_emit(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, hd_error *error) {
+    const uint32_t first = schedule->step_count;
+    const hd_status status = emit_task(schedule, program, task, error);
+    return schedule->options.works ? note_work(schedule, program, task, first, status, error) : status;
 }
 
 /* `value` as an element of `dtype`, repeated to fill a word. */
@@ -256,9 +259,10 @@ static uint32_t fill_pattern(hd_dtype dtype, float value) {
     }
 }
 
-hd_status hdi_task_fill(hdi_plan *plan, const hd_program *program, hd_value value, const hdi_tensor *tensor, float fill, hd_error *error) {
-    hdi_plan_step *step = new_step(plan);
-    const char *label = label_of(plan, program, &value, 1);
+hd_status hdi_task_fill(hdi_schedule *schedule, const hd_program *program, hd_value value, const hdi_tensor *tensor,
+                        float fill, hd_error *error) {
+    hdi_schedule_step *step = new_step(schedule);
+    const char *label = label_of(schedule, program, &value, 1);
     if (!step || !label) return no_memory(error);
     step->kind = HDI_CMD_FILL;
     step->uses[0] = (hdi_use){ tensor->storage, 0, (hd_tensor_bytes(tensor->dtype, tensor->shape) + 3) & ~UINT64_C(3), HDI_WRITE };

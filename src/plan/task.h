@@ -3,7 +3,7 @@
 #ifndef HDI_PLAN_TASK_H
 #define HDI_PLAN_TASK_H
 
-#include "plan/plan.h"
+#include "plan/schedule.h"
 
 #define HDI_TASK_INPUTS 15
 #define HDI_TASK_VALUES (HDI_CHAIN_STEPS + 3) /* a norm, two products and a chain */
@@ -23,9 +23,10 @@ typedef struct hdi_task {
 } hdi_task;
 
 /* Turns a task into steps of the plan through the kernels room (step.c). */
-hd_status hdi_task_emit(hdi_plan *plan, const hd_program *program, const hdi_task *task, hd_error *error);
+hd_status hdi_task_emit(hdi_schedule *schedule, const hd_program *program, const hdi_task *task, hd_error *error);
 /* A step that fills `tensor` (dense) with a value of its type, given as 32 bits of the computing type. */
-hd_status hdi_task_fill(hdi_plan *plan, const hd_program *program, hd_value value, const hdi_tensor *tensor, float fill, hd_error *error);
+hd_status hdi_task_fill(hdi_schedule *schedule, const hd_program *program, hd_value value, const hdi_tensor *tensor,
+                        float fill, hd_error *error);
 /* May the task be one kernel: its operation, the norm and the pair, and the chain behind? Asks the kernels room. */
-bool hdi_task_fits(const hdi_plan *plan, const hdi_task *task);
+bool hdi_task_fits(const hdi_schedule *schedule, const hdi_task *task);
 #endif

@@ -35,11 +35,11 @@ hd_status hdi_timing_make(const hdi_choose_wish *wish, const hd_program *program
     out->ends = hdi_alloc(allocator, count * sizeof *out->ends);
     if (!out->costs || !out->readers || !out->alive || !out->resident || !out->segment || !out->room || !out->read_on || !out->ends)
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to place %u nodes", program->node_count);
-    hdi_whole_wish whole = wish->whole;
+    hdi_plan_wish plan = wish->plan;
     hd_status status = HD_OK;
-    whole.program = program;
+    plan.program = program;
     for (uint32_t d = 0; d < wish->device_count && !status; d++)
-        status = hdi_plan_costs(&whole, d, &wish->figures[d], out->costs + d * count, error);
+        status = hdi_schedule_costs(&plan, d, &wish->figures[d], out->costs + d * count, error);
     for (uint32_t i = 0; i < count; i++) {
         const hd_value from = program->nodes[i].origin.value;
         const uint32_t whole_node = from ? from - 1 : i;
@@ -81,7 +81,7 @@ double hdi_timing_read_ns(const hdi_timing *t, uint32_t device, uint32_t node) {
 
 /* A device that computes in the host's memory has values read and written in place. */
 double hdi_timing_crossing_ns(const hdi_timing *t, uint32_t from, uint32_t to, uint64_t bytes) {
-    const hdi_caps *caps = t->wish->whole.caps;
+    const hdi_caps *caps = t->wish->plan.caps;
     return (caps[from].native_kernels ? 0 : hdi_cost_transfer(&t->wish->figures[from].download, bytes)) +
            (caps[to].native_kernels ? 0 : hdi_cost_transfer(&t->wish->figures[to].upload, bytes));
 }

@@ -10,13 +10,13 @@ static const hdi_module *module_of(const hdi_core *core, uint32_t id) {
 
 static hd_status wrap_user_kernels(hdi_core *core, hd_error *error) {
     const hd_allocator *allocator = core->device->host->allocator;
-    uint32_t count = core->plan->kernel_count;
+    uint32_t count = core->schedule->kernel_count;
     if (count == 0) return HD_OK;
     core->modules = hdi_alloc(allocator, count * sizeof *core->modules);
     core->blobs = hdi_alloc(allocator, count * sizeof *core->blobs);
     if (!core->modules || !core->blobs) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for own kernels");
     for (uint32_t i = 0; i < count; i++) {
-        const hdi_user_kernel *user = core->plan->kernels[i];
+        const hdi_user_kernel *user = core->schedule->kernels[i];
         core->blobs[i] = (hdi_blob){ user->words, user->word_count, user->hash, user->info.entry };
         core->modules[i] = (hdi_module){ .name = "user", .spirv = &core->blobs[i] };
     }
@@ -24,7 +24,7 @@ static hd_status wrap_user_kernels(hdi_core *core, hd_error *error) {
 }
 
 static hd_status load_kernels(hdi_core *core, hd_error *error) {
-    const hdi_cmds *cmds = &core->plan->cmds;
+    const hdi_cmds *cmds = &core->schedule->cmds;
     const hd_allocator *allocator = core->device->host->allocator;
     hdi_wanted_kernel *wanted = hdi_alloc(allocator, cmds->kernel_count * sizeof *wanted);
     core->kernels = hdi_alloc(allocator, cmds->kernel_count * sizeof(hdi_loaded_kernel *));
@@ -46,7 +46,7 @@ static hd_status load_kernels(hdi_core *core, hd_error *error) {
 #define ACROSS_BYTES (UINT64_C(64) << 10)
 
 hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_memory, hd_error *error) {
-    const hdi_plan_slot *slot = &core->plan->slots[at];
+    const hdi_schedule_slot *slot = &core->schedule->slots[at];
     const hdi_core_slot *own = &core->slots[at];
     bool small_input = slot->kind == HDI_STORAGE_INPUT &&
                        slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
@@ -64,17 +64,17 @@ static hd_status ensure_memory(hdi_core *core, uint32_t at, hd_error *error) {
     if (own->memory || own->bound || own->home) return HD_OK; /* a home's was made when its segment was handed over */
     if (own->reused && own->reused->memory) return HD_OK;     /* else the caller bound his own there */
     hd_status status = hdi_core_alloc(core, at, &own->memory, error);
-    if (!status) own->memory_bytes = core->plan->slots[at].bytes;
+    if (!status) own->memory_bytes = core->schedule->slots[at].bytes;
     return status;
 }
 
 static hd_status make_constants(hdi_core *core, hd_error *error) {
     const hd_allocator *allocator = core->device->host->allocator;
-    core->slots = hdi_alloc(allocator, core->plan->slot_count * sizeof *core->slots);
-    core->bindings = hdi_alloc(allocator, core->plan->slot_count * sizeof *core->bindings);
+    core->slots = hdi_alloc(allocator, core->schedule->slot_count * sizeof *core->slots);
+    core->bindings = hdi_alloc(allocator, core->schedule->slot_count * sizeof *core->bindings);
     if (!core->slots || !core->bindings) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for slots");
-    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        const hdi_plan_slot *slot = &core->plan->slots[i];
+    for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
+        const hdi_schedule_slot *slot = &core->schedule->slots[i];
         if (slot->kind != HDI_STORAGE_CONSTANT) continue;
         hd_status status = ensure_memory(core, i, error);
         if (!status) status = hdi_device_write(core->device, core->slots[i].memory, 0, slot->data, slot->bytes, &core->last_ticket, error);
@@ -86,14 +86,14 @@ static hd_status make_constants(hdi_core *core, hd_error *error) {
 /* Named slots are made when they are first written or run, since the caller may bind his own. */
 hd_status hdi_core_allocate(hdi_core *core, hd_error *error) {
     hd_status status = HD_OK;
-    for (uint32_t i = 0; i < core->plan->slot_count && !status; i++)
-        if (core->plan->slots[i].kind == HDI_STORAGE_SCRATCH) status = ensure_memory(core, i, error);
+    for (uint32_t i = 0; i < core->schedule->slot_count && !status; i++)
+        if (core->schedule->slots[i].kind == HDI_STORAGE_SCRATCH) status = ensure_memory(core, i, error);
     return status;
 }
 
 uint64_t hdi_core_bytes(const hdi_core *core) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < core->plan->slot_count; i++) bytes += core->slots[i].memory_bytes;
+    for (uint32_t i = 0; i < core->schedule->slot_count; i++) bytes += core->slots[i].memory_bytes;
     return bytes;
 }
 
@@ -102,11 +102,11 @@ hd_status hdi_core_clear_states(hdi_core *core, hd_error *error) {
     hdi_cmds_init(&cmds, core->device->host->allocator);
     hd_status status = HD_OK;
     uint32_t used = 0, slot;
-    for (uint32_t i = 0; i < core->plan->slot_count && !status; i++) {
-        if (core->plan->slots[i].kind != HDI_STORAGE_STATE || !core->slots[i].memory) continue;
-        core->bindings[used++] = (hdi_slot){ core->slots[i].memory, 0, core->plan->slots[i].bytes };
-        status = hdi_cmds_slot(&cmds, core->plan->slots[i].bytes, &slot);
-        if (!status) status = hdi_cmds_fill(&cmds, (hdi_range){ slot, 0, core->plan->slots[i].bytes }, 0);
+    for (uint32_t i = 0; i < core->schedule->slot_count && !status; i++) {
+        if (core->schedule->slots[i].kind != HDI_STORAGE_STATE || !core->slots[i].memory) continue;
+        core->bindings[used++] = (hdi_slot){ core->slots[i].memory, 0, core->schedule->slots[i].bytes };
+        status = hdi_cmds_slot(&cmds, core->schedule->slots[i].bytes, &slot);
+        if (!status) status = hdi_cmds_fill(&cmds, (hdi_range){ slot, 0, core->schedule->slots[i].bytes }, 0);
     }
     if (status) hdi_fail(error, status, "no memory to clear states");
     hdi_submission submission = { .cmds = &cmds, .slots = core->bindings, .queue = HDI_QUEUE_UPLOAD };
@@ -116,14 +116,14 @@ hd_status hdi_core_clear_states(hdi_core *core, hd_error *error) {
     return status;
 }
 
-hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error) {
+hd_status hdi_core_make(hd_device *device, hdi_schedule *schedule, hdi_core **out_core, hd_error *error) {
     hdi_core *core = hdi_alloc(device->host->allocator, sizeof *core);
     if (!core) {
-        hdi_plan_free(plan);
+        hdi_schedule_free(schedule);
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
     }
     core->device = device;
-    core->plan = plan;
+    core->schedule = schedule;
     hd_status status = wrap_user_kernels(core, error);
     if (!status) status = load_kernels(core, error);
     if (!status) status = make_constants(core, error);
@@ -138,20 +138,21 @@ static void end_now(void *object) {
     hdi_core *core = object;
     hd_device *device = core->device;
     const hd_allocator *allocator = device->host->allocator;
-    uint32_t slot_count = core->plan ? core->plan->slot_count : 0, kernel_count = core->plan ? core->plan->cmds.kernel_count : 0;
+    uint32_t slot_count = core->schedule ? core->schedule->slot_count : 0,
+             kernel_count = core->schedule ? core->schedule->cmds.kernel_count : 0;
     if (core->recording) {
         hdi_mutex_lock(&device->lock);
         device->backend->forget(device->handle, core->recording);
         hdi_mutex_unlock(&device->lock);
     }
     for (uint32_t i = 0; core->slots && i < slot_count; i++) hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
-    uint32_t user_count = core->plan ? core->plan->kernel_count : 0;
+    uint32_t user_count = core->schedule ? core->schedule->kernel_count : 0;
     hdi_free(allocator, core->slots, slot_count * sizeof *core->slots);
     hdi_free(allocator, core->bindings, slot_count * sizeof *core->bindings);
     hdi_free(allocator, core->kernels, kernel_count * sizeof(hdi_loaded_kernel *));
     hdi_free(allocator, core->modules, user_count * sizeof *core->modules);
     hdi_free(allocator, core->blobs, user_count * sizeof *core->blobs);
-    hdi_plan_free(core->plan);
+    hdi_schedule_free(core->schedule);
     hdi_free(allocator, core, sizeof *core);
 }
 
@@ -162,8 +163,8 @@ void hdi_core_end(hdi_core *core) {
 /* ---- using ---- */
 
 hdi_core_slot *hdi_core_find(hdi_core *core, const char *name, uint32_t kinds, uint32_t *out_slot) {
-    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        const hdi_plan_slot *slot = &core->plan->slots[i];
+    for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
+        const hdi_schedule_slot *slot = &core->schedule->slots[i];
         if (slot->name && (kinds >> slot->kind & 1) && strcmp(slot->name, name) == 0) {
             *out_slot = i;
             return &core->slots[i];
@@ -181,14 +182,14 @@ static hdi_core_slot *home_of(const hdi_core *core, uint32_t slot) {
 
 hdi_slot hdi_core_where(const hdi_core *core, uint32_t slot) {
     const hdi_core_slot *own = home_of(core, slot);
-    const uint64_t bytes = core->plan->slots[slot].bytes;
+    const uint64_t bytes = core->schedule->slots[slot].bytes;
     if (own->bound) return (hdi_slot){ own->bound->memory, own->bound_offset, bytes };
     return (hdi_slot){ own->memory || !own->reused ? own->memory : own->reused->memory, 0, bytes };
 }
 
 hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, hd_error *error) {
-    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-        const hdi_plan_slot *slot = &core->plan->slots[i];
+    for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
+        const hdi_schedule_slot *slot = &core->schedule->slots[i];
         const hdi_core_slot *own = home_of(core, i);
         if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound && !(instead && instead[i].memory))
             return hdi_fail(error, HD_STATUS_WRONG_STATE, "input \"%s\" was never written", slot->name);
@@ -197,7 +198,7 @@ hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, h
 }
 
 static hd_status bind_all(hdi_core *core, const hdi_slot *instead, hd_error *error) {
-    for (uint32_t i = 0; i < core->plan->slot_count; i++) {
+    for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
         if (instead && instead[i].memory) {
             core->bindings[i] = instead[i];
             continue;
@@ -212,7 +213,7 @@ static hd_status bind_all(hdi_core *core, const hdi_slot *instead, hd_error *err
 hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out_records, hd_error *error) {
     hd_status status = bind_all(core, run->instead, error);
     if (status) return status;
-    hdi_submission submission = { .cmds = &core->plan->cmds,
+    hdi_submission submission = { .cmds = &core->schedule->cmds,
                                   .kernels = core->kernels,
                                   .slots = core->bindings,
                                   .timestamps = run->timestamps,
@@ -221,7 +222,7 @@ hd_status hdi_core_submit(hdi_core *core, const hdi_core_run *run, uint64_t *out
     status = hdi_device_submit(core->device, &submission, &core->last_ticket, error);
     if (status) return status;
     *out_records = submission.recorded_out;
-    for (uint32_t i = 0; i < core->plan->slot_count; i++)
+    for (uint32_t i = 0; i < core->schedule->slot_count; i++)
         if (home_of(core, i)->bound) atomic_store(&home_of(core, i)->bound->last_ticket, core->last_ticket);
     return HD_OK;
 }

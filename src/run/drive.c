@@ -8,7 +8,7 @@
  * takes, or of another plan that the caller's buffer is bound to. */
 static uint64_t last_use(const hdi_loaded *loaded, const hdi_crossing *crossing) {
     const hdi_core *to = loaded->segments[crossing->to];
-    const hdi_whole_slot *at = &loaded->plan->segments[crossing->to].slots[crossing->to_slot];
+    const hdi_plan_slot *at = &loaded->plan->segments[crossing->to].slots[crossing->to_slot];
     const hdi_core_slot *slot = &to->slots[crossing->to_slot];
     uint64_t ticket = to->last_ticket;
     if (at->reuses) ticket = HDI_MAX(ticket, loaded->segments[at->after]->last_ticket);
@@ -108,7 +108,7 @@ static uint64_t left_ns(uint64_t until_ns, uint64_t timeout_ns) {
 
 /* Carries over what the segment needs; `*out_ready` is false where that is not made yet and `wait` is. */
 static hd_status bring(hdi_loaded *loaded, uint32_t segment, bool wait, uint64_t until_ns, bool *out_ready, hd_error *error) {
-    const hdi_whole *plan = loaded->plan;
+    const hdi_plan *plan = loaded->plan;
     *out_ready = true;
     for (; loaded->crossed < plan->crossing_count && plan->crossings[loaded->crossed].to == segment; loaded->crossed++) {
         const hdi_core *from = loaded->segments[plan->crossings[loaded->crossed].from];

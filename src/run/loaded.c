@@ -9,8 +9,8 @@ static hd_status no_memory(hd_error *error) { return hdi_fail(error, HD_STATUS_O
 static void link_cores(hdi_loaded *loaded) {
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         hdi_core *core = loaded->segments[s];
-        for (uint32_t i = 0; i < core->plan->slot_count; i++) {
-            const hdi_whole_slot *at = &loaded->plan->segments[s].slots[i];
+        for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
+            const hdi_plan_slot *at = &loaded->plan->segments[s].slots[i];
             hdi_core_slot *slot = &core->slots[i];
             slot->shared = at->shared;
             slot->home = at->home_segment == s && at->home_slot == i ? NULL : &loaded->segments[at->home_segment]->slots[at->home_slot];
@@ -20,16 +20,16 @@ static void link_cores(hdi_loaded *loaded) {
     }
 }
 
-static bool has_piece(const hdi_whole *plan, uint32_t s, uint32_t i, uint32_t port) {
-    const hdi_whole_slot *at = &plan->segments[s].slots[i];
+static bool has_piece(const hdi_plan *plan, uint32_t s, uint32_t i, uint32_t port) {
+    const hdi_plan_slot *at = &plan->segments[s].slots[i];
     return at->port == port + 1 && at->home_segment == s && at->home_slot == i;
 }
 
 /* Where each port lies, in the order of segments. */
 static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
-    const hdi_whole *plan = loaded->plan;
+    const hdi_plan *plan = loaded->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++) loaded->piece_count += plan->segments[s].slots[i].port > 0;
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count; i++) loaded->piece_count += plan->segments[s].slots[i].port > 0;
     loaded->ports = hdi_alloc(loaded->allocator, plan->port_count * sizeof *loaded->ports);
     loaded->pieces = hdi_alloc(loaded->allocator, loaded->piece_count * sizeof *loaded->pieces);
     if ((!loaded->ports && plan->port_count) || (!loaded->pieces && loaded->piece_count)) return no_memory(error);
@@ -41,7 +41,7 @@ static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
                                    .bytes = plan->ports[p].bytes,
                                    .pieces = loaded->pieces + used };
         for (uint32_t s = 0; s < plan->segment_count; s++)
-            for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++)
+            for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count; i++)
                 if (has_piece(plan, s, i, p))
                     port->pieces[port->piece_count++] = (hdi_port_piece){ s, i, plan->segments[s].slots[i].port_at };
         used += port->piece_count;
@@ -49,11 +49,11 @@ static hd_status find_ports(hdi_loaded *loaded, hd_error *error) {
     return HD_OK;
 }
 
-hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
+hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
                           hd_error *error) {
     hdi_loaded *loaded = hdi_alloc(allocator, sizeof *loaded);
     if (!loaded) {
-        hdi_whole_free(plan);
+        hdi_plan_free(plan);
         return no_memory(error);
     }
     hdi_list_init(&loaded->link);
@@ -66,9 +66,9 @@ hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_a
     loaded->carried = hdi_alloc(allocator, plan->crossing_count * sizeof(void *));
     hd_status status = loaded->segments && (loaded->carried || plan->crossing_count == 0) ? HD_OK : no_memory(error);
     for (uint32_t s = 0; s < plan->segment_count && !status; s++) {
-        hdi_whole_segment *segment = &plan->segments[s];
-        status = hdi_core_of_plan(devices[segment->device], segment->plan, &loaded->segments[s], error);
-        if (status) segment->plan = NULL; /* it was ended */
+        hdi_plan_segment *segment = &plan->segments[s];
+        status = hdi_core_make(devices[segment->device], segment->schedule, &loaded->segments[s], error);
+        if (status) segment->schedule = NULL; /* it was ended */
     }
     if (!status) link_cores(loaded);
     for (uint32_t s = 0; s < plan->segment_count && !status; s++) status = hdi_core_allocate(loaded->segments[s], error);
@@ -81,19 +81,19 @@ hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_a
 void hdi_loaded_end(hdi_loaded *loaded) {
     if (!loaded) return;
     const hd_allocator *allocator = loaded->allocator;
-    hdi_whole *plan = loaded->plan;
+    hdi_plan *plan = loaded->plan;
     for (uint32_t c = 0; loaded->carried && c < plan->crossing_count; c++)
         hdi_free(allocator, loaded->carried[c], (size_t)plan->crossings[c].bytes);
     for (uint32_t s = 0; loaded->segments && s < plan->segment_count; s++) {
         if (!loaded->segments[s]) continue;
         hdi_core_end(loaded->segments[s]);
-        plan->segments[s].plan = NULL; /* the core's */
+        plan->segments[s].schedule = NULL; /* the core's */
     }
     hdi_free(allocator, loaded->segments, plan->segment_count * sizeof(hdi_core *));
     hdi_free(allocator, loaded->carried, plan->crossing_count * sizeof(void *));
     hdi_free(allocator, loaded->ports, plan->port_count * sizeof *loaded->ports);
     hdi_free(allocator, loaded->pieces, loaded->piece_count * sizeof *loaded->pieces);
-    hdi_whole_free(plan);
+    hdi_plan_free(plan);
     hdi_free(allocator, loaded, sizeof *loaded);
 }
 
@@ -105,7 +105,7 @@ hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error) {
     loaded->runs = loaded->records = loaded->submit_ns = 0;
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
         hdi_core *core = loaded->segments[s];
-        for (uint32_t i = 0; i < core->plan->slot_count; i++)
+        for (uint32_t i = 0; i < core->schedule->slot_count; i++)
             core->slots[i] = (hdi_core_slot){ .memory = core->slots[i].memory, .memory_bytes = core->slots[i].memory_bytes };
     }
     link_cores(loaded);

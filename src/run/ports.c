@@ -27,7 +27,7 @@ hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const 
         hdi_core *core = loaded->segments[piece->segment];
         status = hdi_core_memory(core, piece->slot, error);
         const hdi_slot to = hdi_core_where(core, piece->slot);
-        const uint64_t bytes = core->plan->slots[piece->slot].tensor_bytes;
+        const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
         const char *from = (const char *)data + piece->at;
         if (!status) status = hdi_device_write(core->device, to.memory, to.offset, from, bytes, &core->last_ticket, error);
         if (!status) core->slots[piece->slot].written = true;
@@ -42,7 +42,7 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
         hdi_core *core = loaded->segments[piece->segment];
         status = hdi_core_memory(core, piece->slot, error);
         const hdi_slot from = hdi_core_where(core, piece->slot);
-        const uint64_t bytes = core->plan->slots[piece->slot].tensor_bytes;
+        const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
         char *to = (char *)out_data + piece->at;
         if (!status) status = hdi_device_read(core->device, from.memory, from.offset, to, bytes, core->last_ticket, error);
     }
@@ -53,11 +53,11 @@ hd_status hdi_port_read(hdi_loaded *loaded, const hdi_loaded_port *port, void *o
 static bool find_place(const hdi_loaded *loaded, const hdi_loaded_port *port, const hd_device *device,
                        uint32_t *out_segment, uint32_t *out_slot) {
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
-        const hdi_whole_segment *segment = &loaded->plan->segments[s];
-        for (uint32_t i = 0; i < segment->plan->slot_count && loaded->segments[s]->device == device; i++) {
-            const hdi_whole_slot *at = &segment->slots[i];
+        const hdi_plan_segment *segment = &loaded->plan->segments[s];
+        for (uint32_t i = 0; i < segment->schedule->slot_count && loaded->segments[s]->device == device; i++) {
+            const hdi_plan_slot *at = &segment->slots[i];
             if (at->home_segment != s || at->home_slot != i || !(at->port || at->arrives)) continue;
-            if (strcmp(segment->plan->slots[i].name, port->name) != 0) continue;
+            if (strcmp(segment->schedule->slots[i].name, port->name) != 0) continue;
             *out_segment = s;
             *out_slot = i;
             return true;
@@ -71,7 +71,7 @@ hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buff
     if (!find_place(loaded, port, buffer->device, &s, &i))
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", port->name);
     hdi_core *core = loaded->segments[s];
-    const hdi_plan_slot *slot = &core->plan->slots[i];
+    const hdi_schedule_slot *slot = &core->schedule->slots[i];
     uint64_t end;
     if (slot->tensor_bytes != port->bytes)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead", port->name);

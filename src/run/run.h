@@ -6,7 +6,7 @@
 #define HDI_RUN_H
 
 #include "device/device.h"
-#include "plan/whole.h"
+#include "plan/plan.h"
 #include <stdatomic.h>
 
 /* The caller's own memory on a device. */
@@ -33,10 +33,10 @@ typedef struct hdi_core_slot {
 
 typedef struct hdi_core {
     hd_device          *device;
-    hdi_plan           *plan;
+    hdi_schedule       *schedule;
     hdi_module         *modules;  /* of the user's kernels */
     hdi_blob           *blobs;
-    hdi_loaded_kernel **kernels;  /* for plan->cmds.kernels */
+    hdi_loaded_kernel **kernels;  /* for schedule->cmds.kernels */
     hdi_core_slot      *slots;
     hdi_slot           *bindings; /* what the last submission used */
     hdi_recording      *recording;
@@ -44,7 +44,7 @@ typedef struct hdi_core {
     uint64_t            last_ticket; /* and of the last submission that touches its memory */
 } hdi_core;
 /* A plan made real, but for its scratch; it belongs to the core from then on, or is ended. */
-hd_status hdi_core_of_plan(hd_device *device, hdi_plan *plan, hdi_core **out_core, hd_error *error);
+hd_status hdi_core_make(hd_device *device, hdi_schedule *schedule, hdi_core **out_core, hd_error *error);
 /* Allocates scratch, where it is not another core's: after this no run allocates. */
 hd_status hdi_core_allocate(hdi_core *core, hd_error *error);
 /* Where a slot's bytes are: memory that the caller bound, or that of the plan. */
@@ -108,7 +108,7 @@ typedef struct hdi_loaded {
     hdi_link         link;      /* in a list of idle ones */
     uint64_t         key;       /* plans of one key are the same plan */
     const hd_allocator *allocator;
-    hdi_whole       *plan;
+    hdi_plan       *plan;
     hd_device       *devices[HDI_MOST_DEVICES];
     hdi_core       **segments;  /* in the order in which they run */
     hdi_loaded_port *ports;
@@ -125,7 +125,7 @@ typedef struct hdi_loaded {
 
 /* Makes a plan real on its devices (plan->device_count of them). The plan is the loaded one's from then on, or is ended.
  * Statuses: those of the devices, OUT_OF_HOST_MEMORY. */
-hd_status hdi_loaded_make(hdi_whole *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
+hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_allocator *allocator, hdi_loaded **out_loaded,
                           hd_error *error);
 /* Ends it once its devices are done with it. */
 void hdi_loaded_end(hdi_loaded *loaded);

@@ -104,7 +104,7 @@ hd_status hdi_stream_make(hdi_loaded *loaded, uint32_t depth, hdi_stream **out_s
     stream->loaded = loaded;
     stream->core = loaded->segments[0];
     stream->device = stream->core->device;
-    stream->slot_count = stream->core->plan->slot_count;
+    stream->slot_count = stream->core->schedule->slot_count;
     stream->depth = depth;
     bool room = true;
     for (uint32_t i = 0; i < depth; i++) {
@@ -130,7 +130,7 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
     if (!it->name) return hdi_fail(error, HD_STATUS_NULL_POINTER, "an %s of a stream has no name", noun);
     if (!hdi_core_find(stream->core, it->name, it->in ? HDI_KIND(INPUT) : HDI_KIND(OUTPUT), out_slot))
         return hdi_fail(error, HD_STATUS_NAME_NOT_FOUND, "no %s is called \"%s\"; states are the plan's", noun, it->name);
-    const uint64_t wanted = stream->core->plan->slots[*out_slot].tensor_bytes;
+    const uint64_t wanted = stream->core->schedule->slots[*out_slot].tensor_bytes;
     if (it->bytes != wanted)
         return hdi_fail(error, HD_STATUS_SHAPE, "\"%s\" has %llu bytes, not %llu", it->name, (unsigned long long)wanted,
                         (unsigned long long)it->bytes);
@@ -143,7 +143,7 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
     if (it->offset % 256 != 0)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", it->name,
                         (unsigned long long)it->offset);
-    if (hdi_add_u64(it->offset, stream->core->plan->slots[*out_slot].bytes, &end) &&
+    if (hdi_add_u64(it->offset, stream->core->schedule->slots[*out_slot].bytes, &end) &&
         end <= ((it->buffer->bytes + 3) & ~UINT64_C(3)))
         return HD_OK;
     return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", it->name,
@@ -155,7 +155,7 @@ static hd_status check(const hdi_stream *stream, const hdi_stream_item *it, hdi_
     uint32_t slot;
     hd_status status = find(stream, it, &slot, error);
     if (!status && instead[slot].bytes) status = hdi_fail(error, HD_STATUS_NAME_TAKEN, "\"%s\" is named twice", it->name);
-    if (!status) instead[slot].bytes = stream->core->plan->slots[slot].bytes;
+    if (!status) instead[slot].bytes = stream->core->schedule->slots[slot].bytes;
     return status;
 }
 
@@ -170,7 +170,7 @@ static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, 
 
 /* Memory that the host sees, for a slot whose own it does not see. */
 static hd_status stage(hdi_stream *stream, port *p, uint32_t slot, bool in, hd_error *error) {
-    const hdi_alloc_desc desc = { stream->core->plan->slots[slot].bytes, in ? HD_BUFFER_UPLOAD : HD_BUFFER_READBACK, "stream", NULL };
+    const hdi_alloc_desc desc = { stream->core->schedule->slots[slot].bytes, in ? HD_BUFFER_UPLOAD : HD_BUFFER_READBACK, "stream", NULL };
     if (p->pointer) return HD_OK;
     hd_status status = p->stage ? HD_OK : hdi_device_alloc(stream->device, &desc, &p->stage, error);
     if (!status && !(p->pointer = hdi_device_map(stream->device, p->stage)))
@@ -186,7 +186,7 @@ static hd_status place(hdi_stream *stream, set *s, const hdi_stream_item *it, hd
     hd_status status = find(stream, it, &at, error);
     if (status) return status;
     port *p = &s->ports[at];
-    const uint64_t bytes = stream->core->plan->slots[at].bytes;
+    const uint64_t bytes = stream->core->schedule->slots[at].bytes;
     const hdi_slot outside = { it->buffer ? it->buffer->memory : NULL, it->offset, bytes };
     if (it->buffer && (caps->unified_memory || caps->native_kernels)) { /* kernels reach it as fast as any other */
         s->instead[at] = outside;

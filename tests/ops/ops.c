@@ -80,7 +80,10 @@ static const char *label_of(hd_value value, char *out, size_t room) {
     for (uint32_t i = 0; i < node->operand_count && i < 4 && at < room; i++) {
         const hdi_node *operand = hdi_program_node(suite.program, node->operands[i]);
         char shape[HDI_SHAPE_TEXT];
-        if (operand) at += (size_t)snprintf(out + at, room - at, " %s%s", operand->dtype != node->dtype ? hd_dtype_name(operand->dtype) : "", hdi_shape_text(operand->shape, shape));
+        if (operand)
+            at += (size_t)snprintf(out + at, room - at, " %s%s",
+                                   operand->dtype != node->dtype ? hd_dtype_name(operand->dtype) : "",
+                                   hdi_shape_text(operand->shape, shape));
     }
     return out;
 }
@@ -129,7 +132,9 @@ void ops_case_of(hdi_op op, hd_value value) {
     suite.group_cases++;
     if (suite.case_count++ % suite.every) return;
     suite.run_count++;
-    must(hdi_grow(&hdi_default_allocator, &suite.outputs, &suite.output_capacity, suite.output_count + 1, sizeof *suite.outputs), "no memory");
+    must(hdi_grow(&hdi_default_allocator, &suite.outputs, &suite.output_capacity, suite.output_count + 1,
+                  sizeof *suite.outputs),
+         "no memory");
     output *out = &suite.outputs[suite.output_count++];
     snprintf(out->name, sizeof out->name, "o%u", suite.output_count);
     *out = (output){ .value = value, .op = op, .size = node_bytes(node) };
@@ -192,7 +197,10 @@ static void compute_node(uint32_t index) {
 static double judged(hd_dtype dtype, double got, double want, double bound) {
     if (isinf(bound) || got == want) return 0;
     if (isnan(want)) return isnan(got) ? 0 : (double)INFINITY;
-    if (isinf(got)) return !isnan(got) && signbit(got) == signbit(want) && fabs(want) + bound >= oracle_overflow(dtype) ? 0 : (double)INFINITY;
+    if (isinf(got))
+        return !isnan(got) && signbit(got) == signbit(want) && fabs(want) + bound >= oracle_overflow(dtype)
+                   ? 0
+                   : (double)INFINITY;
     if (isinf(want) || isnan(got)) return INFINITY;
     return bound == 0 ? (double)INFINITY : fabs(got - want) / bound;
 }
@@ -224,7 +232,8 @@ static void judge(const char *where, hd_value value, const void *got, int mode) 
     if (beyond)
         report("%s %s: %s: %llu of %llu elements beyond the bound, the worst at %llu: %.9g, not %.9g +- %.3g", where,
                mode == ORACLE_FAST ? "fast" : "exact", label, (unsigned long long)beyond, (unsigned long long)count,
-               (unsigned long long)worst_at, oracle_load(node->dtype, (const uint8_t *)got + worst_at * size), right->value[worst_at], right->error[mode][worst_at]);
+               (unsigned long long)worst_at, oracle_load(node->dtype, (const uint8_t *)got + worst_at * size),
+               right->value[worst_at], right->error[mode][worst_at]);
 }
 
 static void judge_bits(const char *where, hd_value value, const void *got) {
@@ -334,7 +343,8 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
     if (mode == ORACLE_EXACT && done) {
         all = malloc(bytes);
         must(all != NULL, "no memory");
-        done = write_inputs(p, plan, true) && fine(p, hd_plan_run(plan, NULL), "replay") && fine(p, hd_buffer_read(buffer, 0, all, bytes), "read");
+        done = write_inputs(p, plan, true) && fine(p, hd_plan_run(plan, NULL), "replay") &&
+               fine(p, hd_buffer_read(buffer, 0, all, bytes), "read");
         if (done) check_guards(p->name, all, bytes);
         for (uint32_t i = 0; i < suite.output_count && done; i++) {
             const uint64_t before = suite.failures;
@@ -347,7 +357,8 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
         const uint64_t before = suite.failures;
         void *got = malloc(suite.outputs[i].size);
         must(got != NULL, "no memory");
-        if (fine(p, hd_plan_read(plan, suite.outputs[i].name, got, suite.outputs[i].size), "read")) judge(p->name, suite.outputs[i].value, got, mode);
+        if (fine(p, hd_plan_read(plan, suite.outputs[i].name, got, suite.outputs[i].size), "read"))
+            judge(p->name, suite.outputs[i].value, got, mode);
         count_case(p, &suite.outputs[i], before);
         free(got);
     }
@@ -357,19 +368,23 @@ static void run_plan(place *p, const hd_program *program, int mode, bool unfused
     hd_buffer_destroy(buffer);
 }
 
-/* Makes option `nth` of every class of kernels in the program the one to be chosen; the most options of one. Classes with fewer begin again. */
+/* Makes option `nth` of every class of kernels in the program the one to be chosen; the most options of one. Classes
+ * with fewer begin again. */
 static uint32_t force_options(const place *p, const hd_program *program, uint32_t nth) {
     hdi_offer *offer = calloc(1, sizeof *offer);
     hdi_choices before;
     hdi_caps caps;
-    hdi_plan *plan = NULL;
+    hdi_schedule *plan = NULL;
     uint32_t most = 0;
     must(offer != NULL, "no memory");
     hdi_store_choices(p->device->facts, &before);
-    for (uint32_t i = 0; i < before.count; i++) must(hdi_store_choose(p->device->facts, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
+    for (uint32_t i = 0; i < before.count; i++)
+        must(hdi_store_choose(p->device->facts, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
     hdi_store_caps(p->device->facts, &caps);
-    must(hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK, "no plan");
-    hdi_plan_free(plan);
+    must(hdi_schedule_make(&hdi_default_allocator, program, &caps,
+                           &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK,
+         "no plan");
+    hdi_schedule_free(plan);
     for (uint32_t i = 0; i < offer->count; i++) {
         const hdi_class_options *class = &offer->items[i];
         most = HDI_MAX(most, class->count);
@@ -399,7 +414,8 @@ static void run_everywhere(void) {
     size_t needed = 0;
     hd_program_print(suite.program, NULL, 0, &needed);
     char *text = malloc(needed + 1);
-    must(text != NULL && needed > 0 && hd_program_print(suite.program, text, needed + 1, &needed) == HD_OK, "the program cannot be printed: ");
+    must(text != NULL && needed > 0 && hd_program_print(suite.program, text, needed + 1, &needed) == HD_OK,
+         "the program cannot be printed: ");
     for (uint32_t i = 0; i < suite.place_count; i++) {
         place *p = &suite.places[i];
         hd_program *program = NULL;
@@ -423,7 +439,8 @@ static void judge_group(void) {
     find_needed();
     for (uint32_t i = 0; i < nodes; i++)
         if (suite.needed[i]) compute_node(i);
-    for (uint32_t i = 0; i < suite.output_count; i++) judge("reference", suite.outputs[i].value, suite.bits[suite.outputs[i].value - 1], ORACLE_EXACT);
+    for (uint32_t i = 0; i < suite.output_count; i++)
+        judge("reference", suite.outputs[i].value, suite.bits[suite.outputs[i].value - 1], ORACLE_EXACT);
     run_everywhere();
     for (uint32_t i = 0; i < nodes; i++) {
         free(suite.bits[i]);
@@ -532,7 +549,9 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
         const uint64_t failures = suite.failures;
         suite.reports = 0;
         tests[i].run();
-        if (suite.failures != failures) fprintf(stderr, "%s: %s: %llu failures\n", family, tests[i].name, (unsigned long long)(suite.failures - failures));
+        if (suite.failures != failures)
+            fprintf(stderr, "%s: %s: %llu failures\n", family, tests[i].name,
+                    (unsigned long long)(suite.failures - failures));
     }
     suite.reports = 0;
     if (suite.update) update_counts();
@@ -546,7 +565,8 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
            (unsigned long long)suite.broken_guards, (double)(hdi_now_ns() - start) / 1e9);
     for (uint32_t i = 0; i < suite.place_count; i++) {
         const place *p = &suite.places[i];
-        if (suite.results_path && !ops_results_write(suite.results_path, hd_device_get_info(p->device), &p->results)) report("%s cannot be written", suite.results_path);
+        if (suite.results_path && !ops_results_write(suite.results_path, hd_device_get_info(p->device), &p->results))
+            report("%s cannot be written", suite.results_path);
         hd_context_destroy(p->context);
     }
     hdi_free(&hdi_default_allocator, suite.inputs, suite.input_capacity * sizeof *suite.inputs);

@@ -3,7 +3,7 @@
 #ifndef TESTS_SPIRV_LANGUAGES_H
 #define TESTS_SPIRV_LANGUAGES_H
 
-#include "plan/plan.h"
+#include "plan/schedule.h"
 #include "spirv/spirv.h"
 
 enum { MAX_KERNELS = 512 };

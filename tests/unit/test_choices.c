@@ -198,14 +198,14 @@ static hd_program *read_program(const char *text) {
 /* The plan as text; yours. */
 static char *plan_text(const hd_program *program, const hdi_caps *caps, hd_math math, hdi_offer *offer) {
     hd_error error = { 0 };
-    hdi_plan *plan = NULL;
+    hdi_schedule *schedule = NULL;
     hdi_text text = { .allocator = &hdi_default_allocator };
-    if (hdi_plan_make(&hdi_default_allocator, program, caps, &(hdi_plan_options){ .math = math, .offer = offer }, &plan,
+    if (hdi_schedule_make(&hdi_default_allocator, program, caps, &(hdi_plan_options){ .math = math, .offer = offer }, &schedule,
                       &error))
         fail_msg("%s", error.text);
-    hdi_plan_print(plan, &text);
-    hdi_cmds_print(&plan->cmds, hdi_plan_module_name, NULL, &text);
-    hdi_plan_free(plan);
+    hdi_schedule_print(schedule, &text);
+    hdi_cmds_print(&schedule->cmds, hdi_schedule_module_name, NULL, &text);
+    hdi_schedule_free(schedule);
     char *out = strdup(text.bytes);
     hdi_text_free(&text);
     return out;
@@ -291,7 +291,7 @@ static void choices_never_fail_a_plan(void **state) {
 static void choices_keep_to_the_budget(void **state) {
     (void)state;
     hdi_caps caps;
-    hdi_plan *plan;
+    hdi_schedule *schedule;
     hd_error error = { 0 };
     hd_program *program = read_program("heddle 1\nx = input f32[64,4096] \"x\"\nw = input f16[4096,4096] \"w\"\n"
                                        "a = matmul x w transpose_b\noutput a \"o\"\n");
@@ -303,23 +303,23 @@ static void choices_keep_to_the_budget(void **state) {
     read_caps("big-gpu", &caps);
     for (int i = 0; i < 2; i++) {
         put(&caps, of, ids[i]);
-        assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
-        bytes[i] = plan->memory.total_bytes;
-        assert_int_equal(plan->steps[i == 0 ? plan->step_count - 1 : plan->step_count - 2].option, ids[i]);
-        hdi_plan_free(plan);
+        assert_int_equal(hdi_schedule_make(&hdi_default_allocator, program, &caps, &options, &schedule, &error), HD_OK);
+        bytes[i] = schedule->memory.total_bytes;
+        assert_int_equal(schedule->steps[i == 0 ? schedule->step_count - 1 : schedule->step_count - 2].option, ids[i]);
+        hdi_schedule_free(schedule);
     }
     assert_true(bytes[1] > bytes[0]);
     caps.choices.count = 0;
-    assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
-    options.budget_bytes = plan->memory.total_bytes;
-    hdi_plan_free(plan);
+    assert_int_equal(hdi_schedule_make(&hdi_default_allocator, program, &caps, &options, &schedule, &error), HD_OK);
+    options.budget_bytes = schedule->memory.total_bytes;
+    hdi_schedule_free(schedule);
     assert_true(options.budget_bytes < bytes[1]);
     put(&caps, of, ids[1]);
-    assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_OK);
-    for (uint32_t i = 0; i < plan->step_count; i++) assert_int_equal(plan->steps[i].option, 0);
-    hdi_plan_free(plan);
+    assert_int_equal(hdi_schedule_make(&hdi_default_allocator, program, &caps, &options, &schedule, &error), HD_OK);
+    for (uint32_t i = 0; i < schedule->step_count; i++) assert_int_equal(schedule->steps[i].option, 0);
+    hdi_schedule_free(schedule);
     options.budget_bytes = 1000;
-    assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps, &options, &plan, &error), HD_STATUS_OVER_BUDGET);
+    assert_int_equal(hdi_schedule_make(&hdi_default_allocator, program, &caps, &options, &schedule, &error), HD_STATUS_OVER_BUDGET);
     assert_non_null(strstr(error.text, "its budget is 1000"));
     hdi_program_free(program);
 }
@@ -337,13 +337,13 @@ static void company_runs_side_by_side(void **state) {
                                        "output a \"oa\"\noutput b \"ob\"\noutput c \"oc\"\noutput d \"od\"\noutput e \"oe\"\n");
     read_caps("big-gpu", &caps);
     for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
-        hdi_plan *plan = NULL;
-        assert_int_equal(hdi_plan_make(&hdi_default_allocator, program, &caps,
+        hdi_schedule *schedule = NULL;
+        assert_int_equal(hdi_schedule_make(&hdi_default_allocator, program, &caps,
                                        &(hdi_plan_options){ .math = HD_MATH_FAST, .one_by_one = one_by_one },
-                                       &plan, &error), HD_OK);
-        assert_int_equal(plan->step_count, 5);
-        for (uint32_t s = 0; s < 5; s++) assert_int_equal(plan->steps[s].level, (one_by_one ? measured : usual)[s]);
-        hdi_plan_free(plan);
+                                       &schedule, &error), HD_OK);
+        assert_int_equal(schedule->step_count, 5);
+        for (uint32_t s = 0; s < 5; s++) assert_int_equal(schedule->steps[s].level, (one_by_one ? measured : usual)[s]);
+        hdi_schedule_free(schedule);
     }
     hdi_program_free(program);
 }
@@ -410,8 +410,12 @@ static void take(void *user, const hd_fact *fact) {
     if (user) *(hd_kernel_choice *)user = fact->choice;
 }
 static hd_status choose(hd_device *device, const hd_program *const *programs, size_t count, uint32_t rounds, hd_kernel_choice *out) {
-    return hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_CHOICE, .programs = programs, .program_count = count, .rounds = rounds,
-                                                             .report = take, .user = out });
+    return hd_device_calibrate(device, &(hd_calibrate_desc){ .kinds = HD_FACT_CHOICE,
+                                                             .programs = programs,
+                                                             .program_count = count,
+                                                             .rounds = rounds,
+                                                             .report = take,
+                                                             .user = out });
 }
 
 static void choices_are_kept_and_told(void **state) {
@@ -419,7 +423,7 @@ static void choices_are_kept_and_told(void **state) {
     char folder[] = "/tmp/heddle-choices-XXXXXX", command[64];
     hd_context *context;
     hd_device *device;
-    hd_plan *plan;
+    hd_plan *schedule;
     hd_kernel_choice told;
     hd_device_stats before, after;
     assert_non_null(mkdtemp(folder));
@@ -436,17 +440,17 @@ static void choices_are_kept_and_told(void **state) {
         hdi_choices choices;
         hdi_store_choices(device->facts, &choices);
         assert_int_equal(choices.count, round); /* what the first one kept */
-        assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
-        hd_plan_destroy(plan);
+        assert_int_equal(hd_plan_create(device, program, NULL, &schedule), HD_OK);
+        hd_plan_destroy(schedule);
         hd_device_get_stats(device, &before);
         const hdi_choice choice = choice_of(of, id_of(HDI_MODULE_ELEMENTWISE, round ? "w1024" : "w16384"));
         assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
-        assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
+        assert_int_equal(hd_plan_create(device, program, NULL, &schedule), HD_OK);
         char *explained = calloc(1, 65536);
-        assert_int_equal(hd_plan_explain(plan, explained, 65536, NULL), HD_OK);
+        assert_int_equal(hd_plan_explain(schedule, explained, 65536, NULL), HD_OK);
         assert_non_null(strstr(explained, round ? "elementwise as w1024, " : "elementwise as w16384, "));
         free(explained);
-        hd_plan_destroy(plan);
+        hd_plan_destroy(schedule);
         hd_device_get_stats(device, &after);
         assert_int_equal(after.plan_hits, before.plan_hits); /* the ended plan held another choice */
         assert_int_equal(choose(NULL, two, 1, 1, NULL), HD_STATUS_NULL_POINTER);
@@ -463,7 +467,8 @@ static void choices_are_kept_and_told(void **state) {
         assert_true(told.options >= 6 && told.gain >= 1 && strncmp(told.work, "matmul q4_0, rows 33-64,", 24) == 0);
         assert_true((strcmp(told.standard, told.chosen) == 0) == (told.gain == 1));
         hdi_store_choices(device->facts, &choices);
-        for (uint32_t i = 0; i < choices.count; i++) assert_int_equal(hdi_store_choose(device->facts, choices.items[i].of, NULL, NULL), HD_OK);
+        for (uint32_t i = 0; i < choices.count; i++)
+            assert_int_equal(hdi_store_choose(device->facts, choices.items[i].of, NULL, NULL), HD_OK);
         if (round == 0) assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
         if (round == 1) {
             assert_int_equal(hd_device_calibrate(device, &(hd_calibrate_desc){ .forget = 1 }), HD_OK);

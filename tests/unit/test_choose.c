@@ -55,7 +55,7 @@ static void finish(setting *s, bool fusion) {
                         .samples = 1 };
     assert_int_equal(hdi_program_check(s->program, NULL), HD_OK);
     assert_true(s->program->node_count <= MOST);
-    s->wish = (hdi_choose_wish){ .whole = { .program = s->program, .caps = s->caps, .ids = ids,
+    s->wish = (hdi_choose_wish){ .plan = { .program = s->program, .caps = s->caps, .ids = ids,
         .options = { .math = HD_MATH_EXACT, .no_fusion = !fusion } },
                                  .device_count = s->devices, .figures = s->tuning, .software = s->software,
                                      .resident = s->resident };

@@ -1,35 +1,49 @@
 /* Whole tensors that are copied: by the device's command, or, where it says that it is the slower one for so many bytes, by a kernel. */
-#include "plan/plan.h"
+#include "plan/schedule.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
-static hdi_plan *plan_of(const char *tensor, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes) {
-    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34, .max_allocation_bytes = UINT64_C(1) << 32, .max_binding_bytes = max_binding_bytes,
-                            .binding_align = 16, .max_bindings = 8, .max_push_bytes = 128, .max_workgroup = 1024, .max_workgroup_x = 1024,
-                            .max_groups_x = 65535, .max_groups_y = 65535, .max_groups_z = 65535, .copy_kernel_bytes = copy_kernel_bytes };
+static hdi_schedule *plan_of(const char *tensor, uint64_t copy_kernel_bytes, uint64_t max_binding_bytes) {
+    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
+                            .max_allocation_bytes = UINT64_C(1) << 32,
+                            .max_binding_bytes = max_binding_bytes,
+                            .binding_align = 16,
+                            .max_bindings = 8,
+                            .max_push_bytes = 128,
+                            .max_workgroup = 1024,
+                            .max_workgroup_x = 1024,
+                            .max_groups_x = 65535,
+                            .max_groups_y = 65535,
+                            .max_groups_z = 65535,
+                            .copy_kernel_bytes = copy_kernel_bytes };
     char text[128];
-    hdi_plan *plan = NULL;
+    hdi_schedule *schedule = NULL;
     hd_error error = { 0 };
     hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
     snprintf(text, sizeof text, "heddle 1\nv1 = input %s \"x\"\nv2 = copy v1\noutput v2 \"y\"\n", tensor);
     if (hdi_program_parse(program, text, strlen(text), NULL, NULL, &error) ||
-        hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT }, &plan, &error)) fail_msg("%s", error.text);
+        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT },
+                          &schedule, &error))
+        fail_msg("%s", error.text);
     hdi_program_free(program);
-    return plan;
+    return schedule;
 }
 
 static void large_ones_are_a_kernels_where_that_is_faster(void **state) {
     (void)state;
-    static const struct { const char *tensor; uint64_t from, elements; } cases[] = { /* elements 0: a command */
-        { "f32[1024]", 0, 0 }, { "f32[1024]", 4097, 0 }, { "f32[1024]", 4096, 1024 }, { "f16[32,64]", 4096, 1024 }, { "u8[4096]", 1, 1024 }, { "i32[5,7]", 1, 35 },
+    static const struct { const char *tensor; uint64_t from, elements;
+    } cases[] = {
+        /* elements 0: a command */
+        { "f32[1024]", 0, 0 },        { "f32[1024]", 4097, 0 }, { "f32[1024]", 4096, 1024 },
+        { "f16[32,64]", 4096, 1024 }, { "u8[4096]", 1, 1024 },  { "i32[5,7]", 1, 35 },
     };
     for (size_t i = 0; i < HDI_COUNT(cases); i++) {
-        hdi_plan *plan = plan_of(cases[i].tensor, cases[i].from, 0);
-        const hdi_plan_step *step = &plan->steps[0];
-        assert_int_equal(plan->step_count, 1);
+        hdi_schedule *schedule = plan_of(cases[i].tensor, cases[i].from, 0);
+        const hdi_schedule_step *step = &schedule->steps[0];
+        assert_int_equal(schedule->step_count, 1);
         assert_int_equal(step->kind, cases[i].elements ? HDI_CMD_DISPATCH : HDI_CMD_COPY);
         if (cases[i].elements) {
             assert_int_equal(step->kernel.module, HDI_MODULE_ELEMENTWISE);
@@ -37,13 +51,13 @@ static void large_ones_are_a_kernels_where_that_is_faster(void **state) {
             assert_int_equal(step->push[0], cases[i].elements);
         }
         assert_int_equal(step->bytes, cases[i].elements ? 8 * cases[i].elements : 8192);
-        hdi_plan_free(plan);
+        hdi_schedule_free(schedule);
     }
-    hdi_plan *plan = plan_of("u8[65536]", 4096, 20000); /* more than a binding sees: in parts */
+    hdi_schedule *schedule = plan_of("u8[65536]", 4096, 20000); /* more than a binding sees: in parts */
     uint64_t bytes = 0;
-    for (uint32_t s = 0; s < plan->step_count; s++) bytes += plan->steps[s].bytes;
-    assert_true(plan->step_count > 3 && bytes == 2 * 65536);
-    hdi_plan_free(plan);
+    for (uint32_t s = 0; s < schedule->step_count; s++) bytes += schedule->steps[s].bytes;
+    assert_true(schedule->step_count > 3 && bytes == 2 * 65536);
+    hdi_schedule_free(schedule);
 }
 
 int main(void) {

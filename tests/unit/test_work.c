@@ -15,14 +15,14 @@ static const hdi_caps native = {
         .simd_bytes = 64,
 };
 
-static hd_status work_on(const hd_program *p, const hdi_caps *caps, bool fusion, hdi_plan_work *works) {
+static hd_status work_on(const hd_program *p, const hdi_caps *caps, bool fusion, hdi_schedule_work *works) {
     assert_true(p->node_count <= MOST);
-    const hdi_whole_wish wish = { .program = p, .caps = caps, .options =
+    const hdi_plan_wish wish = { .program = p, .caps = caps, .options =
         { .math = HD_MATH_EXACT, .no_fusion = !fusion } };
-    return hdi_plan_work_of(&wish, 0, works, NULL);
+    return hdi_schedule_work_of(&wish, 0, works, NULL);
 }
 
-static counted sum(const hd_program *p, const hdi_plan_work *works) {
+static counted sum(const hd_program *p, const hdi_schedule_work *works) {
     counted all = { 0 };
     for (uint32_t i = 0; i < p->node_count; i++) {
         all.flops += works[i].work.flops;
@@ -36,15 +36,23 @@ static counted sum(const hd_program *p, const hdi_plan_work *works) {
 }
 
 /* `moved`: elements of views that are made dense, which the kernels count as work and nodes do not. */
-static const struct { uint32_t launches, moved; const char *lines; } fused[] = {
-    { 2, 0, "a = input f32[8,32] \"a\"\nb = input f32[8,32] \"b\"\nc = add a b\nd = relu c\ny = mul d d\noutput y \"y\"\n" },
-    { 1, 0, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nbias = input f32[32] \"bias\"\nm = matmul a b\nn = add m bias\n"
-         "y = gelu n\noutput y \"y\"\n" },
-    { 1, 0, "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nx = input f32[16,32] \"x\"\nm = matmul a b\ns = silu x\ny = mul s m\n"
-         "output y \"y\"\n" },
+static const struct { uint32_t launches, moved; const char *lines;
+} fused[] = {
+    { 2, 0,
+      "a = input f32[8,32] \"a\"\nb = input f32[8,32] \"b\"\nc = add a b\nd = relu c\ny = mul d d\noutput y \"y\"\n" },
+    { 1, 0,
+      "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nbias = input f32[32] \"bias\"\nm = matmul a b\nn = add "
+      "m bias\n"
+      "y = gelu n\noutput y \"y\"\n" },
+    { 1, 0,
+      "a = input f32[16,64] \"a\"\nb = input f32[64,32] \"b\"\nx = input f32[16,32] \"x\"\nm = matmul a b\ns = silu "
+      "x\ny = mul s m\n"
+      "output y \"y\"\n" },
     { 2, 0, "a = input f32[16,64] \"a\"\ns = silu a\ng = gelu s\ny = add g a\noutput y \"y\"\n" },
     { 2, 0, "a = input f32[16,64] \"a\"\ns = neg a\ny = abs s\noutput s \"s\"\noutput y \"y\"\n" },
-    { 1, 0, "a = input f32[16,64] \"a\"\ns = neg a\nt = reshape s shape=[64,16]\nu = permute s axes=[1,0]\ny = sum a axis=1\noutput y \"y\"\n" },
+    { 1, 0,
+      "a = input f32[16,64] \"a\"\ns = neg a\nt = reshape s shape=[64,16]\nu = permute s axes=[1,0]\ny = sum a "
+      "axis=1\noutput y \"y\"\n" },
     { 2, 1024, "a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\ny = softmax t axis=1\noutput y \"y\"\n" },
     { 1, 0, "a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\ny = neg t\noutput y \"y\"\n" },
 };
@@ -53,7 +61,7 @@ static void what_is_fused_is_one_kernel(void **state) {
     (void)state;
     for (size_t i = 0; i < HDI_COUNT(fused); i++) {
         hd_program *p = parse(fused[i].lines);
-        hdi_plan_work works[MOST];
+        hdi_schedule_work works[MOST];
         assert_int_equal(work_on(p, &gpu, true, works), HD_OK);
         const counted ours = sum(p, works), theirs = planned(p, true);
         if (ours.launches != fused[i].launches || theirs.launches != ours.launches || ours.bytes != theirs.bytes ||
@@ -68,8 +76,9 @@ static void what_is_fused_is_one_kernel(void **state) {
 
 static void views_take_nothing(void **state) {
     (void)state;
-    hd_program *p = parse("a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\nr = reshape a shape=[64,16]\ny = add t r\noutput y \"y\"\n");
-    hdi_plan_work works[MOST];
+    hd_program *p = parse("a = input f32[16,64] \"a\"\nt = permute a axes=[1,0]\nr = reshape a shape=[64,16]\ny = add "
+                          "t r\noutput y \"y\"\n");
+    hdi_schedule_work works[MOST];
     assert_int_equal(work_on(p, &gpu, true, works), HD_OK);
     for (uint32_t i = 0; i < 3; i++) assert_true(works[i].kernel == 0 && works[i].work.kernels == 0 &&
         works[i].work.kind == HDI_KIND_NONE);
@@ -81,8 +90,9 @@ static void views_take_nothing(void **state) {
 /* Three parts are copied into one value. */
 static void a_joined_value_takes_all_its_copies(void **state) {
     (void)state;
-    hd_program *p = parse("a = input f32[4,8] \"a\"\nb = input f32[5,8] \"b\"\nj = concat a b a axis=0\ny = softmax j axis=1\noutput y \"y\"\n");
-    hdi_plan_work works[MOST];
+    hd_program *p = parse("a = input f32[4,8] \"a\"\nb = input f32[5,8] \"b\"\nj = concat a b a axis=0\ny = softmax j "
+                          "axis=1\noutput y \"y\"\n");
+    hdi_schedule_work works[MOST];
     assert_int_equal(work_on(p, &gpu, true, works), HD_OK);
     assert_true(works[2].kernel == 3 && works[2].work.kernels == 3 && works[2].work.kind == HDI_KIND_COPY);
     assert_int_equal(works[2].work.bytes, 2 * 13 * 8 * sizeof(float));
@@ -92,7 +102,7 @@ static void a_joined_value_takes_all_its_copies(void **state) {
 
 static void what_a_device_refuses_is_marked(void **state) {
     (void)state;
-    hdi_plan_work works[MOST];
+    hdi_schedule_work works[MOST];
     hd_program *p = hdi_program_new(&hdi_default_allocator, NULL);
     const hd_value a = hd_input(p, "a", HD_F32, HD_SHAPE(4, 6)), b = hd_input(p, "b", HD_F32, HD_SHAPE(4, 6));
     const hd_value made = test_dispatch(p, hd_exp(p, a), b), after = hd_softmax(p, made, -1);
@@ -112,7 +122,7 @@ static void without_memory(void **state) {
     (void)state;
     for (size_t fail_at = 1; fail_at < 1000; fail_at++) {
         test_memory memory;
-        hdi_plan_work works[MOST];
+        hdi_schedule_work works[MOST];
         hd_program *p = hdi_program_new(&test_memory_start(&memory, 0)->allocator, NULL);
         hd_output(p, "y", hd_relu(p, hd_softmax(p, hd_input(p, "x", HD_F32, HD_SHAPE(4)), -1)));
         const size_t before = memory.bytes_alive;

@@ -1,8 +1,8 @@
-/* test_whole.c: plans for several devices from facts alone: the same bytes each time; what crosses, which memory
+/* test_plan_segments.c: plans for several devices from facts alone: the same bytes each time; what crosses, which memory
  * segments share
  * and what each device needs; pieces of ports; and that nothing is lost in programs by chance. No device is opened. */
 #include "chance_programs.h"
-#include "plan/whole.h"
+#include "plan/plan.h"
 #include "work_cases.h"
 
 enum { DEVICES = 4 };
@@ -10,19 +10,19 @@ static const char *const ids[DEVICES] = { "d0", "d1", "d2", "d3" };
 static hdi_caps caps[DEVICES];
 
 static hd_status make_with(const hd_program *p, uint32_t devices, const char *route, hdi_plan_options options,
-    hdi_whole **out, hd_error *error) {
+    hdi_plan **out, hd_error *error) {
     hdi_placement placement = { 0 };
     for (int d = 0; d < DEVICES; d++) caps[d] = gpu;
     *out = NULL;
     hd_status status = hdi_placement_parse(p, route, ids, devices, &placement, error);
-    const hdi_whole_wish wish = { p, &placement, caps, ids, options };
-    if (!status) status = hdi_whole_make(p->allocator, &wish, out, error);
+    const hdi_plan_wish wish = { p, &placement, caps, ids, options };
+    if (!status) status = hdi_plan_make(p->allocator, &wish, out, error);
     hdi_placement_free(&placement);
     return status;
 }
 
-static hdi_whole *make(const hd_program *p, uint32_t devices, const char *route) {
-    hdi_whole *plan;
+static hdi_plan *make(const hd_program *p, uint32_t devices, const char *route) {
+    hdi_plan *plan;
     hd_error error = { 0 };
     if (make_with(p, devices, route, (hdi_plan_options){ .math = HD_MATH_EXACT }, &plan, &error))
         fail_msg("%s: %s", route, error.text);
@@ -31,47 +31,47 @@ static hdi_whole *make(const hd_program *p, uint32_t devices, const char *route)
 
 /* ---- what holds for every plan ---- */
 
-static void check_slots(const hdi_whole *plan) {
+static void check_slots(const hdi_plan *plan) {
     for (uint32_t s = 0; s < plan->segment_count; s++) {
-        const hdi_whole_segment *segment = &plan->segments[s];
+        const hdi_plan_segment *segment = &plan->segments[s];
         assert_true(segment->device < plan->device_count);
-        for (uint32_t i = 0; i < segment->plan->slot_count; i++) {
-            const hdi_whole_slot *slot = &segment->slots[i];
-            if (!segment->plan->slots[i].name) continue;
+        for (uint32_t i = 0; i < segment->schedule->slot_count; i++) {
+            const hdi_plan_slot *slot = &segment->slots[i];
+            if (!segment->schedule->slots[i].name) continue;
             assert_true(slot->home_segment <= s); /* its own, or an earlier one of the device */
-            const hdi_whole_segment *home = &plan->segments[slot->home_segment];
+            const hdi_plan_segment *home = &plan->segments[slot->home_segment];
             assert_int_equal(home->device, segment->device);
-            assert_true(slot->home_slot < home->plan->slot_count);
-            assert_string_equal(home->plan->slots[slot->home_slot].name, segment->plan->slots[i].name);
+            assert_true(slot->home_slot < home->schedule->slot_count);
+            assert_string_equal(home->schedule->slots[slot->home_slot].name, segment->schedule->slots[i].name);
             if (slot->home_segment < s) assert_true(home->slots[slot->home_slot].shared);
             assert_true(slot->inside == (slot->port == 0) && slot->port <= plan->port_count);
             if (slot->port)
-                assert_true(slot->port_at + segment->plan->slots[i].tensor_bytes <= plan->ports[slot->port - 1].bytes);
+                assert_true(slot->port_at + segment->schedule->slots[i].tensor_bytes <= plan->ports[slot->port - 1].bytes);
         }
     }
 }
 
-static void check_crossings(const hdi_whole *plan) {
+static void check_crossings(const hdi_plan *plan) {
     uint64_t bytes = 0;
     for (uint32_t c = 0; c < plan->crossing_count; c++) {
         const hdi_crossing *x = &plan->crossings[c];
         assert_true(x->from < x->to && x->to < plan->segment_count);
         assert_true(plan->segments[x->from].device != plan->segments[x->to].device);
-        assert_string_equal(plan->segments[x->from].plan->slots[x->from_slot].name,
-            plan->segments[x->to].plan->slots[x->to_slot].name);
+        assert_string_equal(plan->segments[x->from].schedule->slots[x->from_slot].name,
+            plan->segments[x->to].schedule->slots[x->to_slot].name);
         if (c) assert_true(plan->crossings[c - 1].to <= x->to);
         bytes += x->bytes;
     }
     assert_int_equal(bytes, plan->crossing_bytes);
 }
 
-static void check_memory(const hdi_whole *plan) {
+static void check_memory(const hdi_plan *plan) {
     uint64_t total = 0;
     for (uint32_t d = 0; d < plan->device_count; d++) total += plan->on[d].total_bytes;
     assert_int_equal(total, plan->memory.total_bytes);
 }
 
-static void check_whole(const hdi_whole *plan) {
+static void check_whole(const hdi_plan *plan) {
     check_slots(plan);
     check_crossings(plan);
     check_memory(plan);
@@ -81,9 +81,9 @@ static void check_whole(const hdi_whole *plan) {
 static void check_pure(const hd_program *p, uint32_t devices, const char *route) {
     hdi_text text[2] = { { .allocator = &hdi_default_allocator }, { .allocator = &hdi_default_allocator } };
     for (int k = 0; k < 2; k++) {
-        hdi_whole *plan = make(p, devices, route);
-        hdi_whole_print(plan, ids, &text[k]);
-        hdi_whole_free(plan);
+        hdi_plan *plan = make(p, devices, route);
+        hdi_plan_print(plan, ids, &text[k]);
+        hdi_plan_free(plan);
     }
     assert_string_equal(text[0].bytes, text[1].bytes);
     for (int k = 0; k < 2; k++) hdi_text_free(&text[k]);
@@ -121,11 +121,11 @@ static void nothing_is_lost(void **state) {
         char route[8192];
         hd_program *p = any_program();
         any_route(p, 3, route, sizeof route);
-        hdi_whole *plan = make(p, 3, route);
+        hdi_plan *plan = make(p, 3, route);
         check_whole(plan);
         check_segments(p, route);
         if (k % 10 == 0) check_pure(p, 3, route);
-        hdi_whole_free(plan);
+        hdi_plan_free(plan);
         hd_program_destroy(p);
     }
     hd_context_destroy(context);
@@ -133,7 +133,8 @@ static void nothing_is_lost(void **state) {
 
 /* ---- by hand ---- */
 
-static const char chain[] = "x = input f32[96,64] \"x\"\nw = input f32[64,128] \"w\"\nm = matmul x w\ns = softmax m axis=1\nt = tanh s\noutput t \"y\"\n";
+static const char chain[] = "x = input f32[96,64] \"x\"\nw = input f32[64,128] \"w\"\nm = matmul x w\ns = softmax m "
+                            "axis=1\nt = tanh s\noutput t \"y\"\n";
 
 static void one_to_four_devices(void **state) {
     (void)state;
@@ -144,12 +145,12 @@ static void one_to_four_devices(void **state) {
     };
     hd_program *p = parse(chain);
     for (size_t i = 0; i < HDI_COUNT(cases); i++) {
-        hdi_whole *plan = make(p, cases[i].devices, cases[i].route);
+        hdi_plan *plan = make(p, cases[i].devices, cases[i].route);
         check_whole(plan);
         if (plan->segment_count != cases[i].segments || plan->crossing_count != cases[i].crossings)
             fail_msg("%s: %u segments, %u crossings", cases[i].route, plan->segment_count, plan->crossing_count);
         check_pure(p, cases[i].devices, cases[i].route);
-        hdi_whole_free(plan);
+        hdi_plan_free(plan);
     }
     hdi_program_free(p);
 }
@@ -158,13 +159,13 @@ static void one_to_four_devices(void **state) {
 static void ports_have_pieces(void **state) {
     (void)state;
     hd_program *p = parse(chain);
-    hdi_whole *plan = make(p, 3, "rest=rows:1:1:1");
+    hdi_plan *plan = make(p, 3, "rest=rows:1:1:1");
     uint64_t at[2] = { 0, 0 };
     uint32_t whole = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++) {
-            const hdi_whole_slot *slot = &plan->segments[s].slots[i];
-            const hdi_plan_slot *of = &plan->segments[s].plan->slots[i];
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count; i++) {
+            const hdi_plan_slot *slot = &plan->segments[s].slots[i];
+            const hdi_schedule_slot *of = &plan->segments[s].schedule->slots[i];
             if (!slot->port) continue;
             const char name = plan->ports[slot->port - 1].name[0];
             if (name == 'w') {
@@ -176,7 +177,7 @@ static void ports_have_pieces(void **state) {
             at[name == 'y'] += of->tensor_bytes;
         }
     assert_true(at[0] == 96 * 64 * 4 && at[1] == 96 * 128 * 4 && whole == 3);
-    hdi_whole_free(plan);
+    hdi_plan_free(plan);
     hdi_program_free(p);
 }
 
@@ -184,17 +185,17 @@ static void exact_mode_refuses_terms(void **state) {
     (void)state;
     hd_program *p = parse(chain);
     hd_error error = { 0 };
-    hdi_whole *plan;
+    hdi_plan *plan;
     assert_int_equal(make_with(p, 2, "matmul=terms:1:1", (hdi_plan_options){ .math = HD_MATH_EXACT }, &plan, &error),
         HD_STATUS_UNSUPPORTED);
     assert_true(plan == NULL && strstr(error.text, "v3: sums of terms") != NULL);
     assert_int_equal(make_with(p, 2, "matmul=terms:1:1", (hdi_plan_options){ .math = HD_MATH_FAST }, &plan, NULL),
         HD_OK);
     check_whole(plan);
-    hdi_whole_free(plan);
+    hdi_plan_free(plan);
     plan = make(p, 2, "matmul=columns:1:1");
     check_whole(plan);
-    hdi_whole_free(plan);
+    hdi_plan_free(plan);
     hdi_program_free(p);
 }
 
@@ -204,13 +205,13 @@ static void a_budget_is_each_devices(void **state) {
     hd_program *p = parse(chain);
     hdi_plan_options options = { .math = HD_MATH_EXACT };
     hd_error error = { 0 };
-    hdi_whole *plan = make(p, 2, "softmax=1");
+    hdi_plan *plan = make(p, 2, "softmax=1");
     const uint64_t most = HDI_MAX(plan->on[0].total_bytes, plan->on[1].total_bytes);
     assert_true(plan->memory.total_bytes > most);
-    hdi_whole_free(plan);
+    hdi_plan_free(plan);
     options.budget_bytes = most;
     assert_int_equal(make_with(p, 2, "softmax=1", options, &plan, NULL), HD_OK);
-    hdi_whole_free(plan);
+    hdi_plan_free(plan);
     options.budget_bytes = most - 1;
     assert_int_equal(make_with(p, 2, "softmax=1", options, &plan, &error), HD_STATUS_OVER_BUDGET);
     hdi_program_free(p);
@@ -220,7 +221,7 @@ static void without_memory(void **state) {
     (void)state;
     for (size_t fail_at = 1; fail_at < 4000; fail_at++) {
         test_memory memory;
-        hdi_whole *plan;
+        hdi_plan *plan;
         hd_program *p = hdi_program_new(&test_memory_start(&memory, 0)->allocator, NULL);
         const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(96, 16));
         hd_output(p, "y", hd_tanh(p, hd_softmax(p, hd_matmul(p, x, hd_transpose(p, x)), -1)));
@@ -228,7 +229,7 @@ static void without_memory(void **state) {
         memory.fail_at = memory.calls + fail_at;
         const hd_status status = make_with(p, 3, "softmax=rows:1:2:1,tanh=1",
             (hdi_plan_options){ .math = HD_MATH_EXACT }, &plan, NULL);
-        if (!status) hdi_whole_free(plan);
+        if (!status) hdi_plan_free(plan);
         memory.fail_at = 0;
         assert_int_equal(memory.bytes_alive, before);
         hdi_program_free(p);

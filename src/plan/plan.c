@@ -1,6 +1,6 @@
-/* whole.c: segments planned each for its device, and linked: slots of one name on one device share their memory, and a
+/* plan.c: segments planned each for its device, and linked: slots of one name on one device share their memory, and a
  * value that was made on another device crosses. */
-#include "plan/whole.h"
+#include "plan/plan.h"
 
 static hd_status no_memory(hd_error *error) {
     return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the segments of a plan");
@@ -8,14 +8,14 @@ static hd_status no_memory(hd_error *error) {
 
 /* ---- ports ---- */
 
-static hd_status take_ports(hdi_whole *plan, const hd_program *program, hd_error *error) {
+static hd_status take_ports(hdi_plan *plan, const hd_program *program, hd_error *error) {
     plan->ports = hdi_arena_alloc(&plan->arena, program->port_count * sizeof *plan->ports);
     if (!plan->ports) return no_memory(error);
     for (uint32_t i = 0; i < program->port_count; i++) {
         const hd_port *port = &program->ports[i];
         const char *name = hdi_arena_text(&plan->arena, port->name, strlen(port->name));
         if (!name) return no_memory(error);
-        plan->ports[plan->port_count++] = (hdi_whole_port){ name, port->kind, hd_tensor_bytes(port->dtype, port->shape) };
+        plan->ports[plan->port_count++] = (hdi_plan_port){ name, port->kind, hd_tensor_bytes(port->dtype, port->shape) };
     }
     return HD_OK;
 }
@@ -41,7 +41,7 @@ typedef struct home {
 } home;
 
 typedef struct linking {
-    hdi_whole           *plan;
+    hdi_plan           *plan;
     const hd_program    *program;
     const hdi_segments  *segments;
     hdi_names names[HDI_MOST_DEVICES]; /* to places in homes, + 1 */
@@ -49,7 +49,7 @@ typedef struct linking {
     uint32_t  count, capacity;
 } linking;
 
-static hdi_whole_slot *slot_at(const linking *l, home at) { return &l->plan->segments[at.segment].slots[at.slot]; }
+static hdi_plan_slot *slot_at(const linking *l, home at) { return &l->plan->segments[at.segment].slots[at.slot]; }
 
 static bool keep_home(linking *l, uint32_t device, const char *name, home found) {
     if (!hdi_grow(l->plan->arena.allocator, &l->homes, &l->capacity, (size_t)l->count + 1, sizeof *l->homes)) return false;
@@ -58,8 +58,8 @@ static bool keep_home(linking *l, uint32_t device, const char *name, home found)
 }
 
 static bool add_crossing(linking *l, home from, home to) {
-    hdi_whole *plan = l->plan;
-    const uint64_t bytes = plan->segments[to.segment].plan->slots[to.slot].tensor_bytes;
+    hdi_plan *plan = l->plan;
+    const uint64_t bytes = plan->segments[to.segment].schedule->slots[to.slot].tensor_bytes;
     if (!hdi_grow(plan->arena.allocator, &plan->crossings, &plan->crossing_capacity, (size_t)plan->crossing_count + 1,
                   sizeof *plan->crossings))
         return false;
@@ -69,9 +69,9 @@ static bool add_crossing(linking *l, home from, home to) {
 }
 
 static hd_status link_slot(linking *l, home at, hd_error *error) {
-    const hdi_whole_segment *segment = &l->plan->segments[at.segment];
-    const char *name = segment->plan->slots[at.slot].name;
-    hdi_whole_slot *slot = slot_at(l, at);
+    const hdi_plan_segment *segment = &l->plan->segments[at.segment];
+    const char *name = segment->schedule->slots[at.slot].name;
+    hdi_plan_slot *slot = slot_at(l, at);
     slot->home_segment = at.segment;
     slot->home_slot = at.slot;
     if (!name) return HD_OK;
@@ -98,12 +98,12 @@ static hd_status link_slot(linking *l, home at, hd_error *error) {
     return kept ? HD_OK : no_memory(error);
 }
 
-static hd_status link_segments(hdi_whole *plan, const hd_program *program, const hdi_segments *segments, hd_error *error) {
+static hd_status link_segments(hdi_plan *plan, const hd_program *program, const hdi_segments *segments, hd_error *error) {
     linking l = { .plan = plan, .program = program, .segments = segments };
     hd_status status = HD_OK;
     for (uint32_t d = 0; d < HDI_MOST_DEVICES; d++) l.names[d].allocator = plan->arena.allocator;
     for (uint32_t s = 0; s < plan->segment_count && !status; s++)
-        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count && !status; i++) status = link_slot(&l, (home){ s, i }, error);
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count && !status; i++) status = link_slot(&l, (home){ s, i }, error);
     hdi_free(plan->arena.allocator, l.homes, l.capacity * sizeof *l.homes);
     for (uint32_t d = 0; d < HDI_MOST_DEVICES; d++) hdi_names_free(&l.names[d]);
     return status;
@@ -118,25 +118,25 @@ typedef struct lifetime {
     uint64_t bytes;
 } lifetime;
 
-static bool is_own(const hdi_whole *plan, home at) {
-    const hdi_whole_slot *slot = &plan->segments[at.segment].slots[at.slot];
-    const bool scratch = plan->segments[at.segment].plan->slots[at.slot].kind == HDI_STORAGE_SCRATCH;
+static bool is_own(const hdi_plan *plan, home at) {
+    const hdi_plan_slot *slot = &plan->segments[at.segment].slots[at.slot];
+    const bool scratch = plan->segments[at.segment].schedule->slots[at.slot].kind == HDI_STORAGE_SCRATCH;
     return slot->home_segment == at.segment && slot->home_slot == at.slot && (scratch || slot->inside);
 }
 
 /* What arrives may travel while the segment before computes. */
-static uint32_t first_of(const hdi_whole *plan, home at) {
+static uint32_t first_of(const hdi_plan *plan, home at) {
     uint32_t before = at.segment;
     if (!plan->segments[at.segment].slots[at.slot].arrives) return at.segment;
     while (before > 0 && plan->segments[before - 1].device != plan->segments[at.segment].device) before--;
     return before > 0 ? before - 1 : at.segment;
 }
 
-static uint32_t last_of(const hdi_whole *plan, home at) {
+static uint32_t last_of(const hdi_plan *plan, home at) {
     uint32_t last = at.segment;
     for (uint32_t s = at.segment + 1; s < plan->segment_count && plan->segments[at.segment].slots[at.slot].shared; s++)
-        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count; i++) {
-            const hdi_whole_slot *slot = &plan->segments[s].slots[i];
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count; i++) {
+            const hdi_plan_slot *slot = &plan->segments[s].slots[i];
             if (slot->home_segment == at.segment && slot->home_slot == at.slot) last = s;
         }
     for (uint32_t c = 0; c < plan->crossing_count; c++) {
@@ -147,11 +147,11 @@ static uint32_t last_of(const hdi_whole *plan, home at) {
 }
 
 /* The least memory of the same kind that nothing needs any more. */
-static lifetime *find_free(const hdi_whole *plan, lifetime *lives, uint32_t count, const lifetime *wanted) {
-    const hdi_plan_slot *slot = &plan->segments[wanted->at.segment].plan->slots[wanted->at.slot];
+static lifetime *find_free(const hdi_plan *plan, lifetime *lives, uint32_t count, const lifetime *wanted) {
+    const hdi_schedule_slot *slot = &plan->segments[wanted->at.segment].schedule->slots[wanted->at.slot];
     lifetime *best = NULL;
     for (uint32_t i = 0; i < count; i++) {
-        const hdi_plan_slot *other = &plan->segments[lives[i].at.segment].plan->slots[lives[i].at.slot];
+        const hdi_schedule_slot *other = &plan->segments[lives[i].at.segment].schedule->slots[lives[i].at.slot];
         if (lives[i].device != wanted->device || lives[i].last >= wanted->first) continue;
         if (lives[i].bytes < wanted->bytes || other->kind != slot->kind || other->read != slot->read) continue;
         if (!best || lives[i].bytes < best->bytes) best = &lives[i];
@@ -160,18 +160,18 @@ static lifetime *find_free(const hdi_whole *plan, lifetime *lives, uint32_t coun
 }
 
 /* Scratch and values that cross take memory of earlier segments on their device. */
-static hd_status share_memory(hdi_whole *plan, hd_error *error) {
+static hd_status share_memory(hdi_plan *plan, hd_error *error) {
     lifetime *lives = NULL;
     uint32_t count = 0, capacity = 0;
     bool grown = true;
     for (uint32_t s = 0; s < plan->segment_count && plan->segment_count > 1 && grown; s++)
-        for (uint32_t i = 0; i < plan->segments[s].plan->slot_count && grown; i++) {
+        for (uint32_t i = 0; i < plan->segments[s].schedule->slot_count && grown; i++) {
             const home at = { s, i };
             if (!is_own(plan, at)) continue;
             const lifetime life = { at, plan->segments[s].device, first_of(plan, at), last_of(plan, at),
-                                    plan->segments[s].plan->slots[i].bytes };
+                                    plan->segments[s].schedule->slots[i].bytes };
             lifetime *freed = find_free(plan, lives, count, &life);
-            hdi_whole_slot *slot = &plan->segments[s].slots[i];
+            hdi_plan_slot *slot = &plan->segments[s].slots[i];
             if (freed) {
                 slot->reuses = true;
                 slot->reused_segment = freed->at.segment, slot->reused_slot = freed->at.slot, slot->after = freed->last;
@@ -197,14 +197,15 @@ void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more) {
 
 /* The memory of one segment: slots whose home is elsewhere, or that reuse memory, take none, and values that cross count as
  * intermediates. */
-static hd_plan_memory memory_of(const hdi_whole *plan, uint32_t s) {
-    const hdi_whole_segment *segment = &plan->segments[s];
-    const uint64_t align = hdi_plan_alignment(segment->plan);
-    hd_plan_memory memory = { .scratch_bytes = segment->plan->memory.scratch_bytes, .unshared_bytes = segment->plan->memory.unshared_bytes,
-                              .constant_bytes = segment->plan->memory.constant_bytes };
-    for (uint32_t i = 0; i < segment->plan->slot_count; i++) {
-        const hdi_plan_slot *slot = &segment->plan->slots[i];
-        const hdi_whole_slot *at = &segment->slots[i];
+static hd_plan_memory memory_of(const hdi_plan *plan, uint32_t s) {
+    const hdi_plan_segment *segment = &plan->segments[s];
+    const uint64_t align = hdi_schedule_alignment(segment->schedule);
+    hd_plan_memory memory = { .scratch_bytes = segment->schedule->memory.scratch_bytes,
+                              .unshared_bytes = segment->schedule->memory.unshared_bytes,
+                              .constant_bytes = segment->schedule->memory.constant_bytes };
+    for (uint32_t i = 0; i < segment->schedule->slot_count; i++) {
+        const hdi_schedule_slot *slot = &segment->schedule->slots[i];
+        const hdi_plan_slot *at = &segment->slots[i];
         const uint64_t bytes = (slot->bytes + align - 1) & ~(align - 1);
         if (slot->kind == HDI_STORAGE_SCRATCH && at->reuses) memory.scratch_bytes -= slot->bytes;
         if (!slot->name || at->home_segment != s || at->home_slot != i) continue;
@@ -219,7 +220,7 @@ static hd_plan_memory memory_of(const hdi_whole *plan, uint32_t s) {
     return memory;
 }
 
-static hd_status sum_memory(hdi_whole *plan, uint64_t budget_bytes, hd_error *error) {
+static hd_status sum_memory(hdi_plan *plan, uint64_t budget_bytes, hd_error *error) {
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const hd_plan_memory memory = memory_of(plan, s);
         hdi_plan_memory_add(&plan->on[plan->segments[s].device], &memory);
@@ -234,23 +235,23 @@ static hd_status sum_memory(hdi_whole *plan, uint64_t budget_bytes, hd_error *er
 
 /* ---- making ---- */
 
-static hd_status plan_segments(hdi_whole *plan, const hdi_whole_wish *wish, const hdi_segments *segments, hd_error *error) {
+static hd_status plan_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_segments *segments, hd_error *error) {
     plan->segments = hdi_arena_alloc(&plan->arena, segments->count * sizeof *plan->segments);
     if (!plan->segments) return no_memory(error);
     plan->segment_count = segments->count;
     for (uint32_t s = 0; s < segments->count; s++) {
-        hdi_whole_segment *segment = &plan->segments[s];
+        hdi_plan_segment *segment = &plan->segments[s];
         segment->device = segments->items[s].device;
-        const hd_status status = hdi_plan_make(plan->arena.allocator, segments->items[s].program,
-                                               &wish->caps[segment->device], &wish->options, &segment->plan, error);
+        const hd_status status = hdi_schedule_make(plan->arena.allocator, segments->items[s].program,
+                                               &wish->caps[segment->device], &wish->options, &segment->schedule, error);
         if (status) return status;
-        segment->slots = hdi_arena_alloc(&plan->arena, segment->plan->slot_count * sizeof *segment->slots);
+        segment->slots = hdi_arena_alloc(&plan->arena, segment->schedule->slot_count * sizeof *segment->slots);
         if (!segment->slots) return no_memory(error);
     }
     return HD_OK;
 }
 
-static hd_status check_exact(const hdi_whole_wish *wish, hd_error *error) {
+static hd_status check_exact(const hdi_plan_wish *wish, hd_error *error) {
     for (uint32_t i = 0; i < wish->program->node_count && wish->options.math == HD_MATH_EXACT; i++) {
         const uint32_t share = wish->placement->of[i].share;
         if (share && !hdi_share_is_exact(wish->placement->shares[share - 1].axis))
@@ -263,7 +264,7 @@ static hd_status check_exact(const hdi_whole_wish *wish, hd_error *error) {
 }
 
 /* What the segments are, for people: their programs end with planning. */
-static hd_status describe(hdi_whole *plan, const hd_program *program, const hdi_segments *segments, const char *const *ids,
+static hd_status describe(hdi_plan *plan, const hd_program *program, const hdi_segments *segments, const char *const *ids,
                           hd_error *error) {
     hdi_text text = { .allocator = plan->arena.allocator };
     hdi_segments_print(program, segments, ids, &text);
@@ -273,7 +274,7 @@ static hd_status describe(hdi_whole *plan, const hd_program *program, const hdi_
 }
 
 /* The segments of a settled placement, planned and linked. */
-static hd_status make_segments(hdi_whole *plan, const hdi_whole_wish *wish, const hdi_placement *settled, hd_error *error) {
+static hd_status make_segments(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_placement *settled, hd_error *error) {
     hdi_split split;
     hdi_segments segments = { 0 };
     hd_status status = hdi_split_make(wish->program, settled, &split, error);
@@ -290,7 +291,7 @@ static hd_status make_segments(hdi_whole *plan, const hdi_whole_wish *wish, cons
 }
 
 /* On one device nothing is cut: the program is the segment, under its own values' numbers. */
-static hd_status make_one(hdi_whole *plan, const hdi_whole_wish *wish, uint32_t device, hd_error *error) {
+static hd_status make_one(hdi_plan *plan, const hdi_plan_wish *wish, uint32_t device, hd_error *error) {
     hdi_segment item = { device, (hd_program *)(uintptr_t)wish->program }; /* it is only read */
     const hdi_segments segments = { plan->arena.allocator, &item, 1 };
     hd_status status = plan_segments(plan, wish, &segments, error);
@@ -311,7 +312,7 @@ static uint32_t only_device(const hd_program *program, const hdi_placement *plac
     return only < placement->device_count ? only : 0;
 }
 
-static hd_status make(hdi_whole *plan, const hdi_whole_wish *wish, hd_error *error) {
+static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error) {
     bool runs_user_kernels[HDI_MOST_DEVICES];
     hdi_placement settled = { 0 };
     for (uint32_t d = 0; d < plan->device_count; d++) runs_user_kernels[d] = !wish->caps[d].native_kernels;
@@ -325,23 +326,23 @@ static hd_status make(hdi_whole *plan, const hdi_whole_wish *wish, hd_error *err
     return status;
 }
 
-hd_status hdi_whole_make(const hd_allocator *allocator, const hdi_whole_wish *wish, hdi_whole **out_plan, hd_error *error) {
-    hdi_whole *plan = hdi_alloc(allocator, sizeof *plan);
+hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish, hdi_plan **out_plan, hd_error *error) {
+    hdi_plan *plan = hdi_alloc(allocator, sizeof *plan);
     *out_plan = NULL;
     if (!plan) return no_memory(error);
     plan->arena.allocator = allocator;
     plan->device_count = wish->placement->device_count;
     plan->text = "";
     const hd_status status = make(plan, wish, error);
-    if (status) hdi_whole_free(plan);
+    if (status) hdi_plan_free(plan);
     else *out_plan = plan;
     return status;
 }
 
-void hdi_whole_free(hdi_whole *plan) {
+void hdi_plan_free(hdi_plan *plan) {
     if (!plan) return;
     const hd_allocator *allocator = plan->arena.allocator;
-    for (uint32_t s = 0; s < plan->segment_count; s++) hdi_plan_free(plan->segments[s].plan);
+    for (uint32_t s = 0; s < plan->segment_count; s++) hdi_schedule_free(plan->segments[s].schedule);
     hdi_free(allocator, plan->crossings, plan->crossing_capacity * sizeof *plan->crossings);
     hdi_arena_free(&plan->arena);
     hdi_free(allocator, plan, sizeof *plan);
@@ -354,19 +355,19 @@ static void print_place(const char *const *ids, uint32_t device, hdi_text *out) 
     else hdi_text_add(out, "device %u", device);
 }
 
-void hdi_whole_print(const hdi_whole *plan, const char *const *ids, hdi_text *out) {
+void hdi_plan_print(const hdi_plan *plan, const char *const *ids, hdi_text *out) {
     if (plan->text[0]) hdi_text_add(out, "segments\n%s", plan->text);
     for (uint32_t s = 0; s < plan->segment_count; s++) {
-        const hdi_whole_segment *segment = &plan->segments[s];
+        const hdi_plan_segment *segment = &plan->segments[s];
         hdi_text_add(out, "\nsegment %u on ", s);
         print_place(ids, segment->device, out);
         hdi_text_add(out, "\n");
-        hdi_plan_print_all(segment->plan, out);
+        hdi_schedule_print_all(segment->schedule, out);
     }
     for (uint32_t c = 0; c < plan->crossing_count; c++) {
         const hdi_crossing *crossing = &plan->crossings[c];
         hdi_text_add(out, "%scrossing \"%s\" of segment %u into segment %u: %llu bytes\n", c ? "" : "\n",
-                     plan->segments[crossing->to].plan->slots[crossing->to_slot].name, crossing->from, crossing->to,
+                     plan->segments[crossing->to].schedule->slots[crossing->to_slot].name, crossing->from, crossing->to,
                      (unsigned long long)crossing->bytes);
     }
 }
