@@ -103,11 +103,12 @@ int cli_print_json(const cli_command *command, json_t *root, bool ok);
 
 /* ---- a context and its device (session.c) ---- */
 
+enum { CLI_MOST_BESIDE = 15 };
 typedef struct cli_session {
     const cli_command *command;
     hd_context *context;
     hd_device  *device;
-    hd_device  *beside;        /* the CPU beside it, or NULL */
+    hd_device  *beside[CLI_MOST_BESIDE]; /* other devices of its plan, as many as there are */
     char       *route;         /* in the library's words */
     char        held[1024];    /* an error that was logged and may yet be reported */
     char        last[1024];    /* the last line that was logged */
@@ -147,6 +148,7 @@ typedef struct cli_job {
     cli_port    *ports;
     size_t       port_count;
     uint64_t     repeat;
+    const char  *saved;       /* the text of a saved plan to run, or NULL */
     bool         json, timings;
     const char  *trace_path;  /* of --trace, or NULL */
     uint64_t     plan_ns;
@@ -171,6 +173,14 @@ int cli_job_run(cli_job *job, const cli_args *args, hd_math math);
 void cli_job_end(cli_job *job);
 /* The report (report.c). */
 int cli_job_report(cli_job *job);
+
+/* ---- saved plans (plan.c) ---- */
+
+/* The program in the text of a saved plan; NULL: it is none. */
+const char *cli_plan_program(const char *text);
+int cli_plan_save(cli_session *session, const hd_plan *plan, const char *path);
+/* Opens the devices that a saved plan names, for hd_plan_load. */
+int cli_plan_devices(cli_session *session, const char *text, hd_plan_desc *out_desc);
 
 /* ---- the commands ---- */
 extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops,

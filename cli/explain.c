@@ -49,6 +49,7 @@ static int explain_program(cli_session *session, const cli_args *args, hd_math m
         code = cli_route(session, args, &q.desc);
         if (!code && hd_plan_create(session->device, q.program, &q.desc, &q.plan)) code = cli_session_fail(session, NULL);
     }
+    if (!code && cli_get(args, "--save")) code = cli_plan_save(session, q.plan, cli_get(args, "--save"));
     if (!code) code = answer(&q);
     hd_plan_destroy(q.plan);
     hd_program_destroy(q.program);
@@ -61,6 +62,8 @@ static int explain(const cli_args *args) {
     hd_math math;
     if (cli_get(args, "--caps") && cli_get(args, "--device"))
         return cli_usage(args->command, "--caps and --device exclude each other; give one of them");
+    if (cli_get(args, "--caps") && cli_get(args, "--save"))
+        return cli_usage(args->command, "--caps and --save exclude each other; a plan is saved where its device is");
     if (cli_get(args, "--caps") && cli_get(args, "--route"))
         return cli_usage(args->command, "--caps and --route exclude each other; a described device is alone");
     if (!cli_get_math(args, &math)) return CLI_USAGE;
@@ -75,6 +78,7 @@ static const cli_option options[] = {
     { "--caps", "FILE", "plan for the device whose facts FILE holds; it need not be here" },
     CLI_OPTION_MATH,
     CLI_OPTION_ROUTE,
+    { "--save", "FILE", "write the plan, too, for `heddle run FILE`" },
 };
 
 const cli_command cli_explain = {

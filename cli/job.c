@@ -140,22 +140,28 @@ static int run_plan(cli_job *job) {
 static int run_watched(cli_job *job) {
     trace watched = { 0 };
     hd_status status = job->trace_path ? trace_watch(&watched, job->session->device) : HD_OK;
-    if (!status && job->trace_path && job->session->beside) status = trace_watch(&watched, job->session->beside);
+    for (size_t i = 0; i < CLI_MOST_BESIDE && !status && job->trace_path && job->session->beside[i]; i++)
+        status = trace_watch(&watched, job->session->beside[i]);
     int code = status ? cli_session_fail(job->session, "--trace") : run_plan(job);
     if (!code && job->trace_path) code = trace_write(&watched, job->session->command, job->trace_path);
     trace_free(&watched);
     return code;
 }
 
-int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
-    cli_session *session = job->session;
+static int make_plan(cli_job *job, const cli_args *args, hd_math math) {
     hd_plan_desc desc = { .math = math, .timestamps = job->timings };
-    int code = cli_route(session, args, &desc);
+    int code = job->saved ? cli_plan_devices(job->session, job->saved, &desc) : cli_route(job->session, args, &desc);
     if (code) return code;
     const uint64_t begin = cli_now_ns();
-    if (hd_plan_create(session->device, job->program, &desc, &job->plan)) return cli_session_fail(session, NULL);
+    const hd_status status = job->saved ? hd_plan_load(job->session->device, job->saved, strlen(job->saved), &desc, &job->plan)
+                                        : hd_plan_create(job->session->device, job->program, &desc, &job->plan);
     job->plan_ns = cli_now_ns() - begin;
-    code = run_watched(job);
+    return status ? cli_session_fail(job->session, NULL) : CLI_OK;
+}
+
+int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
+    int code = make_plan(job, args, math);
+    if (!code) code = run_watched(job);
     if (!code) code = save_ports(job);
     return code ? code : cli_job_report(job);
 }

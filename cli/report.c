@@ -92,6 +92,15 @@ static hd_timing *timings_of(cli_job *job, size_t *out_count, int *out_code) {
 
 static const char *s_of(uint64_t count) { return count == 1 ? "" : "s"; }
 
+/* "cpu, opencl" */
+static const char *names_beside(const cli_session *session, cli_cell out) {
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < CLI_MOST_BESIDE && session->beside[i] && at < CLI_CELL; i++)
+        at += (size_t)snprintf(out + at, CLI_CELL - at, "%s%s", i ? ", " : "", hd_device_get_info(session->beside[i])->id);
+    return out;
+}
+
 static void print_figures(const cli_job *job, const figures *f) {
     cli_cell cells[24], a, b, c;
     const hd_device_info *device = hd_device_get_info(job->session->device);
@@ -99,8 +108,8 @@ static void print_figures(const cli_job *job, const figures *f) {
     size_t row = 0;
 #define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
     ROW("device", "%s: %s (%s)", device->id, device->name, cli_kind_name(device->kind));
-    if (job->session->beside) {
-        ROW("beside", "%s", hd_device_get_info(job->session->beside)->id);
+    if (job->session->beside[0]) {
+        ROW("beside", "%s", names_beside(job->session, a));
         ROW("segments", "%u; %s cross between the devices in a run", f->plan.segments, cli_bytes(f->plan.crossing_bytes, a));
     }
     if (f->plan.predicted_ns > 0) {
@@ -229,6 +238,7 @@ static json_t *json_counters(const cli_job *job, const figures *f, bool *ok) {
 }
 
 static int report_json(cli_job *job, const figures *f, const hd_timing *timings, size_t timing_count) {
+    cli_cell beside;
     bool ok = true;
     json_t *root = json_object(), *device = json_object(), *outputs = json_array(), *list = json_array();
     const hd_device_info *info = hd_device_get_info(job->session->device);
@@ -249,7 +259,7 @@ static int report_json(cli_job *job, const figures *f, const hd_timing *timings,
     }
     cli_put(root, "heddle", cli_json_text(hd_version()), &ok);
     cli_put(root, "device", device, &ok);
-    cli_put(root, "beside", job->session->beside ? cli_json_text(hd_device_get_info(job->session->beside)->id) : json_null(), &ok);
+    cli_put(root, "beside", job->session->beside[0] ? cli_json_text(names_beside(job->session, beside)) : json_null(), &ok);
     cli_put(root, "counters", json_counters(job, f, &ok), &ok);
     cli_put(root, "times_ms", json_times(job, f, &ok), &ok);
     cli_put(root, "outputs", outputs, &ok);

@@ -47,8 +47,9 @@ int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_de
         return CLI_OK;
     }
     if (all_gpu) return CLI_OK;
-    if (hd_device_open(session->context, &(hd_device_desc){ .id = "cpu" }, &session->beside)) return cli_session_fail(session, "--route");
-    inout_desc->beside = &session->beside;
+    if (hd_device_open(session->context, &(hd_device_desc){ .id = "cpu" }, &session->beside[0]))
+        return cli_session_fail(session, "--route");
+    inout_desc->beside = session->beside;
     inout_desc->beside_count = 1;
     inout_desc->route = automatic ? "auto" : session->route;
     return CLI_OK;
@@ -58,11 +59,12 @@ hd_status cli_session_stats(const cli_session *session, hd_device_stats *out) {
     uint64_t sum[sizeof *out / sizeof(uint64_t)], more[sizeof *out / sizeof(uint64_t)]; /* all of its fields are counters */
     hd_device_stats of = { 0 };
     hd_status status = hd_device_get_stats(session->device, out);
-    if (status || !session->beside) return status;
-    status = hd_device_get_stats(session->beside, &of);
-    memcpy(sum, out, sizeof sum);
-    memcpy(more, &of, sizeof more);
-    for (size_t i = 0; i < CLI_COUNT(sum); i++) sum[i] += more[i];
-    memcpy(out, sum, sizeof sum);
+    for (size_t d = 0; d < CLI_MOST_BESIDE && session->beside[d] && !status; d++) {
+        status = hd_device_get_stats(session->beside[d], &of);
+        memcpy(sum, out, sizeof sum);
+        memcpy(more, &of, sizeof more);
+        for (size_t i = 0; i < CLI_COUNT(sum); i++) sum[i] += more[i];
+        memcpy(out, sum, sizeof sum);
+    }
     return status;
 }

@@ -87,16 +87,22 @@ static int run_program(cli_session *session, const cli_args *args, hd_math math)
     cli_job job = { 0 };
     char *text = cli_read_text(session->command, args->operand, PROGRAM_LIMIT, &bytes);
     if (!text) return CLI_FAILED;
-    hd_status status = hd_program_parse(session->context, text, bytes, &program);
-    free(text);
-    if (status) return cli_session_fail(session, args->operand);
-    int code = cli_job_begin(session, args, program, &job);
+    const char *saved = cli_plan_program(text), *source = saved ? saved : text;
+    int code = saved && (cli_get(args, "--device") || cli_get(args, "--route") || cli_get(args, "--math"))
+                   ? cli_usage(session->command, "a saved plan has its own devices, route and arithmetic; leave --device, "
+                                                 "--route and --math out")
+                   : CLI_OK;
+    if (!code && hd_program_parse(session->context, source, bytes - (size_t)(source - text), &program))
+        code = cli_session_fail(session, args->operand);
+    if (!code) code = cli_job_begin(session, args, program, &job);
+    job.saved = saved ? text : NULL;
     if (!code) code = assign(&job, args, "--in", true);
     if (!code) code = assign(&job, args, "--out", false);
     if (!code) code = check_inputs(&job);
     if (!code) code = load_inputs(&job);
     if (!code) code = cli_job_run(&job, args, math);
     cli_job_end(&job);
+    free(text);
     return code;
 }
 
@@ -124,6 +130,7 @@ const cli_command cli_run = {
     options, CLI_COUNT(options),
     "Types in files: f32 is <f4, f16 is <f2, i32 is <i4, u8 is |u1 or |b1, in the program's shape.\n"
     "bf16 and the quantised types, which .npy does not have, are their raw bytes: |u1 or <u2 of\n"
-    "the right size, in any shape. Big-endian files are refused, Fortran order is turned.\n",
+    "the right size, in any shape. Big-endian files are refused, Fortran order is turned.\n"
+    "FILE.hd may be a plan that `heddle explain --save` wrote: it runs on its devices as it was planned.\n",
     "  heddle run ffn.hd --in x=x.npy --in w=w.npy --out y=y.npy --repeat 10\n", run
 };

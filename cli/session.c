@@ -60,7 +60,8 @@ void cli_session_close(cli_session *session) {
     flush_held(session);
     free(session->route);
     session->context = NULL;
-    session->device = session->beside = NULL;
+    session->device = NULL;
+    memset(session->beside, 0, sizeof session->beside);
     session->route = NULL;
 }
 

@@ -837,6 +837,17 @@ HD_API hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, u
 /** Explains program, plan, commands and device as text, each choice with its "because". Parameters as
  *  hd_device_caps_text. */
 HD_API hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed);
+/** Writes a plan as text, so that it can be kept and compared: what it was made from (wishes, facts of each device, where
+ *  operations run, the program) and a digest of all segments. A plan that follows the load is saved as the one of its
+ *  alternatives that runs now. Copied out as hd_program_print does. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, LIMIT. */
+HD_API hd_status hd_plan_save(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed);
+/** Makes a saved plan again: the same segments, kernels, memory and commands, to the byte, whatever was measured since.
+ *  The devices are given in the order in which they were saved, `device` first, then `desc->beside`; they must be of the same
+ *  kind with the same driver. Besides them only `timestamps` is taken from `desc` (NULL: defaults). Kernels of your own that
+ *  the program uses are created before. The text may come from anywhere: nothing in it but a checked program, a placement
+ *  and facts is used. Statuses: those of hd_plan_create, PARSE (with the line), INVALID_ARGUMENT (another number of devices,
+ *  or a wish that is in the text), UNSUPPORTED (another device, driver or version of heddle: plan anew). */
+HD_API hd_status hd_plan_load(hd_device *device, const char *text, size_t bytes, const hd_plan_desc *desc, hd_plan **out_plan);
 /** Explains what hd_plan_create would do on a device described by text (as hd_device_caps_text prints it), with no such
  *  device present. Statuses as hd_plan_create, and PARSE for the caps. */
 HD_API hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc,

@@ -91,3 +91,11 @@ hd_status hdi_caps_parse(const char *text, size_t bytes, hdi_caps *out_caps, hd_
     }
     return HD_OK;
 }
+
+const char *hdi_caps_difference(const hdi_caps *a, const hdi_caps *b) {
+    if (strcmp(a->name, b->name) != 0) return "name";
+    for (size_t i = 0; i < HDI_COUNT(fields); i++)
+        if (memcmp((const char *)a + fields[i].offset, (const char *)b + fields[i].offset, sizeof(uint64_t)) != 0)
+            return fields[i].name;
+    return NULL;
+}

@@ -69,4 +69,6 @@ typedef struct hdi_caps {
 void hdi_caps_print(const hdi_caps *caps, hdi_text *out_text);
 /* Unknown names and values that are no numbers are refused with their line; absent names keep zero. */
 hd_status hdi_caps_parse(const char *text, size_t bytes, hdi_caps *out_caps, hd_error *error);
+/* The first fact, but for what was judged and chosen, in which two devices differ; NULL: none. */
+const char *hdi_caps_difference(const hdi_caps *a, const hdi_caps *b);
 #endif

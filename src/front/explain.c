@@ -26,13 +26,10 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
     if (plan->alternative_count > 1)
         hdi_text_add(&text, "it follows the load: %u finished plans, number %u runs now, %llu switches so far\n",
                      plan->alternative_count, plan->follow.at, (unsigned long long)plan->stats.switches);
-    if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegments\n%s", loaded->plan->text);
-    for (uint32_t s = 0; s < loaded->plan->segment_count; s++) {
-        const hdi_core *core = loaded->segments[s];
-        if (loaded->plan->text[0]) hdi_text_add(&text, "\nsegment %u\n", s);
-        hdi_schedule_print_all(core->schedule, &text);
-        print_device(&core->schedule->caps, core->device->found.info.id, core->device->selection, &text);
-    }
+    hdi_plan_print(loaded->plan, &text);
+    for (uint32_t d = 0; d < plan->device_count; d++)
+        if (loaded->plan->on[d].total_bytes > 0 || plan->device_count == 1)
+            print_device(&loaded->plan->caps[d], plan->devices[d]->found.info.id, plan->devices[d]->selection, &text);
     return give(&text, out_text, room, out_needed);
 }
 

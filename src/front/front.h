@@ -113,7 +113,12 @@ hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_pla
                                 hd_plan_memory *out_each, hd_error *error);
 /* Statuses of the wishes themselves. */
 hd_status hdi_planning_check(const hd_plan *plan, hd_error *error);
+/* A plan that was saved, made again. */
+hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error);
 /* ---- plans.c ---- */
+/* As hd_plan_create; `saved`: it is that plan, and `desc` says what is not in it. */
+hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
+                       hd_plan **out_plan);
 /* Ends a plan that is in no list any more. */
 void hdi_plan_end(hd_plan *plan);
 /* ---- lost.c: moving on when a device is lost ---- */

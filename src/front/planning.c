@@ -294,6 +294,31 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *
     return HD_OK;
 }
 
+hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
+    facts *f = hdi_alloc(&plan->context->allocator, sizeof *f);
+    hdi_plan *made = NULL;
+    bool wrong = false;
+    if (!f) return no_memory(error);
+    look(plan, f);
+    hd_status status = hdi_saved_plan_make(saved, program, f->caps, f->ids, &made, error);
+    hdi_free(&plan->context->allocator, f, sizeof *f);
+    for (uint32_t s = 0; !status && s < made->segment_count && !wrong; s++)
+        status = hdi_calibrate_judge(plan->devices[made->segments[s].device], made->segments[s].schedule, &wrong, error);
+    if (!status && wrong)
+        status = hdi_fail(error, HD_STATUS_UNSUPPORTED, "the saved plan has a kernel that is wrong on its device; plan anew");
+    if (status) {
+        hdi_plan_free(made);
+        return status;
+    }
+    status = hdi_loaded_make(made, plan->devices, &plan->context->allocator, &plan->loaded, error);
+    if (status) return status;
+    plan->loaded->timestamps = plan->desc.timestamps != 0;
+    plan->alternatives[plan->alternative_count++] = plan->loaded;
+    plan->memory = plan->loaded->plan->memory;
+    plan->follow.count = 1;
+    return HD_OK;
+}
+
 hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
                                 hd_error *error) {
     facts *f = hdi_alloc(&plan->context->allocator, sizeof *f);

@@ -50,20 +50,20 @@ static hd_status make_shadows(hd_plan *plan, hd_error *error) {
     return plan->shadows ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for fail-over");
 }
 
-static hd_status make(hd_plan *plan, const hd_program *program, hd_error *error) {
+static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
     hd_status status = hdi_planning_check(plan, error);
     if (status) return status;
     hdi_program_print(program, &plan->program_text);
     if (plan->program_text.failed) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the program's text");
     status = keep_route(plan, error);
-    if (!status) status = hdi_planning_make(plan, program, error);
+    if (!status && saved) status = hdi_planning_load(plan, program, saved, error);
+    else if (!status) status = hdi_planning_make(plan, program, error);
     return status ? status : make_shadows(plan, error);
 }
 
-hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan) {
+hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
+                       hd_plan **out_plan) {
     const hd_plan_desc defaults = { 0 };
-    if (!device || !program || !out_plan) return HD_STATUS_NULL_POINTER;
-    *out_plan = NULL;
     hd_context *context = device->context;
     hd_error error = { 0 };
     hd_status status = hdi_program_check(program, &error);
@@ -71,7 +71,7 @@ hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_
     if (!status && !plan) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
     if (status) return hdi_context_keep(context, &error);
     wish(plan, device, desc ? desc : &defaults);
-    status = make(plan, program, &error);
+    status = make(plan, program, saved, &error);
     plan->desc.route = NULL; /* borrowed for the call */
     plan->desc.resident = NULL;
     plan->desc.beside = NULL;
@@ -82,6 +82,12 @@ hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_
     hdi_context_add(context, &context->plans, &plan->link);
     *out_plan = plan;
     return HD_OK;
+}
+
+hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan) {
+    if (!device || !program || !out_plan) return HD_STATUS_NULL_POINTER;
+    *out_plan = NULL;
+    return hdi_plan_new(device, program, desc, NULL, out_plan);
 }
 
 void hdi_plan_end(hd_plan *plan) {

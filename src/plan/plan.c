@@ -312,6 +312,18 @@ static uint32_t only_device(const hd_program *program, const hdi_placement *plac
     return only < placement->device_count ? only : 0;
 }
 
+/* What the plan is made from. */
+static hd_status keep_wish(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_placement *settled, hd_error *error) {
+    hdi_text route = { .allocator = plan->arena.allocator };
+    hdi_placement_print(wish->program, settled, &route);
+    plan->options = wish->options;
+    plan->route = route.failed ? NULL : hdi_arena_text(&plan->arena, route.bytes, route.count);
+    plan->caps = hdi_arena_alloc(&plan->arena, plan->device_count * sizeof *plan->caps);
+    if (plan->caps) memcpy(plan->caps, wish->caps, plan->device_count * sizeof *plan->caps);
+    hdi_text_free(&route);
+    return plan->route && plan->caps ? HD_OK : no_memory(error);
+}
+
 static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error) {
     bool runs_user_kernels[HDI_MOST_DEVICES];
     hdi_placement settled = { 0 };
@@ -319,9 +331,12 @@ static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error
     hd_status status = check_exact(wish, error);
     if (!status) status = take_ports(plan, wish->program, error);
     if (!status) status = hdi_placement_copy(wish->placement, &settled, error);
-    if (!status && plan->device_count > 1) status = hdi_placement_settle(wish->program, runs_user_kernels, &settled, error);
+    if (!status && plan->device_count > 1)
+        status = hdi_placement_settle(wish->program, runs_user_kernels, &settled, error);
+    if (!status) status = keep_wish(plan, wish, &settled, error);
     const uint32_t only = status ? 0 : only_device(wish->program, &settled);
-    if (!status) status = only < plan->device_count ? make_one(plan, wish, only, error) : make_segments(plan, wish, &settled, error);
+    if (!status)
+        status = only < plan->device_count ? make_one(plan, wish, only, error) : make_segments(plan, wish, &settled, error);
     hdi_placement_free(&settled);
     return status;
 }
@@ -346,28 +361,4 @@ void hdi_plan_free(hdi_plan *plan) {
     hdi_free(allocator, plan->crossings, plan->crossing_capacity * sizeof *plan->crossings);
     hdi_arena_free(&plan->arena);
     hdi_free(allocator, plan, sizeof *plan);
-}
-
-/* ---- text ---- */
-
-static void print_place(const char *const *ids, uint32_t device, hdi_text *out) {
-    if (ids) hdi_text_add(out, "%s", ids[device]);
-    else hdi_text_add(out, "device %u", device);
-}
-
-void hdi_plan_print(const hdi_plan *plan, const char *const *ids, hdi_text *out) {
-    if (plan->text[0]) hdi_text_add(out, "segments\n%s", plan->text);
-    for (uint32_t s = 0; s < plan->segment_count; s++) {
-        const hdi_plan_segment *segment = &plan->segments[s];
-        hdi_text_add(out, "\nsegment %u on ", s);
-        print_place(ids, segment->device, out);
-        hdi_text_add(out, "\n");
-        hdi_schedule_print_all(segment->schedule, out);
-    }
-    for (uint32_t c = 0; c < plan->crossing_count; c++) {
-        const hdi_crossing *crossing = &plan->crossings[c];
-        hdi_text_add(out, "%scrossing \"%s\" of segment %u into segment %u: %llu bytes\n", c ? "" : "\n",
-                     plan->segments[crossing->to].schedule->slots[crossing->to_slot].name, crossing->from, crossing->to,
-                     (unsigned long long)crossing->bytes);
-    }
 }

@@ -42,6 +42,9 @@ typedef struct hdi_plan_port {
 typedef struct hdi_plan {
     hdi_arena          arena;
     uint32_t           device_count;
+    hdi_plan_options   options; /* what it was made from: these, */
+    const char        *route;   /* the settled placement as text, */
+    hdi_caps          *caps;    /* and the facts of each device */
     hdi_plan_segment *segments;  uint32_t segment_count; /* in the order in which they run */
     hdi_crossing      *crossings; uint32_t crossing_count, crossing_capacity; /* by the segment that they go to */
     hdi_plan_port    *ports;     uint32_t port_count;
@@ -64,6 +67,29 @@ typedef struct hdi_plan_wish {
 hd_status hdi_plan_make(const hd_allocator *allocator, const hdi_plan_wish *wish, hdi_plan **out_plan, hd_error *error);
 void hdi_plan_free(hdi_plan *plan);
 void hdi_plan_memory_add(hd_plan_memory *sum, const hd_plan_memory *more);
-/* All segments with their steps and commands, and what crosses. `ids` are the devices' names; NULL: their numbers. */
-void hdi_plan_print(const hdi_plan *plan, const char *const *ids, hdi_text *out_text);
+/* All segments with their steps and commands, which memory they share, and what crosses. */
+void hdi_plan_print(const hdi_plan *plan, hdi_text *out_text);
+/* The same without words about them: the same text whatever the devices are called. */
+void hdi_plan_print_segments(const hdi_plan *plan, hdi_text *out_text);
+
+/* ---- plans as files (save.c) ---- */
+
+/* What a plan was made from, and a digest of what came out. Planning is pure, so a plan that is read back is made again,
+ * to the byte; and nothing in a file but a checked program, placement and facts ever reaches a device. `ids`
+ * are the devices' names, and `program` is the program's text. */
+void hdi_plan_save(const hdi_plan *plan, const char *const *ids, const hdi_text *program, hdi_text *out_text);
+/* The parts of such a file; they lie in its text. */
+typedef struct hdi_saved_plan {
+    hdi_plan_options options;
+    uint32_t device_count;
+    hdi_span route, caps[HDI_MOST_DEVICES], program;
+    uint64_t digest;
+} hdi_saved_plan;
+/* Statuses: PARSE with the line. */
+hd_status hdi_saved_plan_read(const char *text, size_t bytes, hdi_saved_plan *out_saved, hd_error *error);
+/* Makes the plan again. `program` is that of the file, and `caps` and `ids` are those of the devices now: they must be
+ * able to do what the file's could; what was chosen and judged on them is the file's. Statuses: PARSE, UNSUPPORTED (other
+ * devices, or another version of heddle), those of hdi_plan_make. */
+hd_status hdi_saved_plan_make(const hdi_saved_plan *saved, const hd_program *program, const hdi_caps *caps,
+                              const char *const *ids, hdi_plan **out_plan, hd_error *error);
 #endif

@@ -1,5 +1,6 @@
-/* print.c: a plan as stable text: memory, storages, and each step with what it reads and writes and its "because". */
-#include "plan/schedule.h"
+/* print.c: plans as stable text: memory, storages, and each step with what it reads and writes and its "because"; which
+ * memory segments share, and what crosses between them. */
+#include "plan/plan.h"
 #include <inttypes.h>
 
 static const char *kind_name(hdi_storage_kind kind) {
@@ -82,4 +83,39 @@ void hdi_schedule_print_all(const hdi_schedule *schedule, hdi_text *out) {
     hdi_schedule_print(schedule, out);
     hdi_text_add(out, "\ncmds\n");
     hdi_cmds_print(&schedule->cmds, hdi_schedule_module_name, NULL, out);
+}
+
+/* ---- segments ---- */
+
+/* Slots of a segment that have no memory of their own. */
+static void print_shared(const hdi_plan *plan, uint32_t segment, hdi_text *out) {
+    const hdi_plan_segment *at = &plan->segments[segment];
+    for (uint32_t i = 0; i < at->schedule->slot_count; i++) {
+        const hdi_plan_slot *slot = &at->slots[i];
+        if (slot->home_segment != segment || slot->home_slot != i)
+            hdi_text_add(out, "s%u is s%u of segment %u\n", i, slot->home_slot, slot->home_segment);
+        else if (slot->reuses)
+            hdi_text_add(out, "s%u lies in s%u of segment %u, once segment %u is done\n", i, slot->reused_slot,
+                         slot->reused_segment, slot->after);
+    }
+}
+
+void hdi_plan_print_segments(const hdi_plan *plan, hdi_text *out) {
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        if (plan->text[0]) hdi_text_add(out, "\nsegment %u on device %u\n", s, plan->segments[s].device);
+        hdi_schedule_print_all(plan->segments[s].schedule, out);
+        print_shared(plan, s, out);
+    }
+    if (plan->crossing_count) hdi_text_add(out, "\ncrossings\n");
+    for (uint32_t c = 0; c < plan->crossing_count; c++) {
+        const hdi_crossing *crossing = &plan->crossings[c];
+        hdi_text_add(out, "s%u of segment %u into s%u of segment %u: %s, %" PRIu64 " bytes\n", crossing->from_slot,
+                     crossing->from, crossing->to_slot, crossing->to,
+                     plan->segments[crossing->to].schedule->slots[crossing->to_slot].name, crossing->bytes);
+    }
+}
+
+void hdi_plan_print(const hdi_plan *plan, hdi_text *out) {
+    if (plan->text[0]) hdi_text_add(out, "\nsegments\n%s", plan->text);
+    hdi_plan_print_segments(plan, out);
 }

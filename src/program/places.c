@@ -230,6 +230,50 @@ hd_status hdi_placement_parse(const hd_program *program, const char *text, const
     return status;
 }
 
+static void print_place(const hdi_placement *placement, const hdi_place *place, hdi_text *out) {
+    if (!place->share) {
+        hdi_text_add(out, "=%u,", place->device);
+        return;
+    }
+    const hdi_share *share = &placement->shares[place->share - 1];
+    hdi_text_add(out, "=%s", hdi_share_axis_name(share->axis));
+    for (uint32_t d = 0; d < placement->device_count; d++) hdi_text_add(out, ":%u", share->parts[d]);
+    hdi_text_add(out, ",");
+}
+
+/* Inputs that arrive together: an item of the text, whose number is theirs. */
+static void print_arrivals(const hd_program *program, const hdi_placement *placement, hdi_text *out) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < program->node_count; i++) most = HDI_MAX(most, placement->of[i].arrives);
+    for (uint32_t number = 1; number <= most; number++) {
+        hd_value first = 0, last = 0;
+        for (hd_value v = 1; v <= program->node_count; v++)
+            if (placement->of[v - 1].arrives == number) first = first ? first : v, last = v;
+        if (first == 0) continue;
+        hdi_text_add(out, "%sv%u-v%u", inputs_word, first, last);
+        print_place(placement, &placement->of[first - 1], out);
+    }
+}
+
+void hdi_placement_print(const hd_program *program, const hdi_placement *placement, hdi_text *out) {
+    print_arrivals(program, placement, out);
+    for (hd_value v = 1; v <= program->node_count; v++) {
+        const hdi_place *place = &placement->of[v - 1];
+        hd_value last = v;
+        if (is_source(&program->nodes[v - 1]) || (place->device == 0 && !place->share)) continue;
+        for (hd_value next = v + 1; next <= program->node_count; next++) {
+            const hdi_place *other = &placement->of[next - 1];
+            if (is_source(&program->nodes[next - 1])) continue;
+            if (other->share != place->share || (!place->share && other->device != place->device)) break;
+            last = next;
+        }
+        hdi_text_add(out, "v%u-v%u", v, last);
+        print_place(placement, place, out);
+        v = last;
+    }
+    hdi_text_add(out, "rest=0");
+}
+
 /* ---- what is possible ---- */
 
 /* States that one operation touches lie together: sets of them, each with what was asked for. All but `state` and

@@ -53,6 +53,8 @@ hd_status hdi_placement_share(hdi_placement *placement, const hdi_share *share, 
  * Statuses: PARSE (with the byte), LIMIT, UNSUPPORTED (one value that cannot be shared), OUT_OF_HOST_MEMORY. */
 hd_status hdi_placement_parse(const hd_program *program, const char *text, const char *const *ids, uint32_t device_count,
                               hdi_placement *out, hd_error *error);
+/* As such a text, with devices by number. What is on device 0 is left out. */
+void hdi_placement_print(const hd_program *program, const hdi_placement *placement, hdi_text *out_text);
 /* Moves what cannot stay. All that touches a state goes to one device: where it was asked for by name, else where most
  * of it is. A user's kernel goes to a device that runs such. No place is named any more after it. Statuses: UNSUPPORTED
  * (what was asked for by name contradicts that), OUT_OF_HOST_MEMORY. */

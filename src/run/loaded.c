@@ -176,7 +176,7 @@ static hdi_loaded *take_excess(hdi_idle *idle) {
 }
 
 void hdi_idle_put(hdi_idle *idle, hdi_loaded *loaded) {
-    if (hdi_loaded_is_lost(loaded)) {
+    if (loaded->key == 0 || hdi_loaded_is_lost(loaded)) {
         hdi_loaded_end(loaded);
         return;
     }

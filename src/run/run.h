@@ -106,7 +106,7 @@ typedef struct hdi_run {
 
 typedef struct hdi_loaded {
     hdi_link         link;      /* in a list of idle ones */
-    uint64_t         key;       /* plans of one key are the same plan */
+    uint64_t         key;       /* plans of one key are the same plan; 0: none is */
     const hd_allocator *allocator;
     hdi_plan       *plan;
     hd_device       *devices[HDI_MOST_DEVICES];

@@ -16,6 +16,8 @@ if has_vulkan; then
     expect 0 '^v3 scale \(elementwise word\): on [^ ]+: .* because ' - "$heddle" explain p.hd --device vulkan --route auto
 fi
 
+refuse 2 '--caps and --save exclude each other' "$heddle" explain p.hd --caps cpu.caps --save p.plan
+refuse 1 '/nosuch/p.plan cannot be written' "$heddle" explain p.hd --save /nosuch/p.plan
 refuse 2 '--caps and --device exclude each other' "$heddle" explain p.hd --caps cpu.caps --device cpu
 refuse 2 '--caps and --route exclude each other' "$heddle" explain p.hd --caps cpu.caps --route cpu
 refuse 1 'nosuch.caps cannot be read' "$heddle" explain p.hd --caps nosuch.caps

@@ -44,6 +44,20 @@ r = json.load(open("out"))
 assert r["device"]["id"] == "cpu" and r["counters"]["submissions"] == 3 and r["times_ms"]["later_runs"] == 2 and r["times_ms"]["min"] <= r["times_ms"]["max"]
 assert r["outputs"][0]["shape"] == [4, 8] and len(r["outputs"][0]["first_values"]) == 8 and r["outputs"][0]["file"] is None and r["timings"]'
 
+"$heddle" explain p.hd --math exact --save p.plan >/dev/null 2>&1
+expect 0 '^y +f32\[4,8\] .* -> y.npy$' 'selected=cpu' "$heddle" run p.plan --in x=x.npy --in b=c=b.npy --in w=w.npy --out y=y.npy --timings
+python "$check"
+refuse 2 'a saved plan has its own devices, route and arithmetic' "$heddle" run p.plan --math exact
+sed 's/relu/silu/' p.plan >changed.plan
+refuse 1 'its text was changed' "$heddle" run changed.plan --in x=x.npy --in b=c=b.npy --in w=w.npy
+sed '/^device/,$d' p.plan >cut.plan
+refuse 1 'cut.plan: parse' "$heddle" run cut.plan
+if has_vulkan; then
+    "$heddle" explain p.hd --device vulkan --route matmul=cpu --save two.plan >/dev/null 2>&1
+    expect 0 '^y +f32' - "$heddle" run two.plan --in x=x.npy --in b=c=b.npy --in w=w.npy --out y=y.npy
+    python "$check"
+fi
+
 refuse 1 'input "w" is missing: f32\[256,8\], 8192 bytes; add --in w=FILE.npy' $run
 refuse 1 'input "w" is f32\[256,8\], and x.npy has the shape \[4,256\]; ' $run --in w=x.npy
 refuse 1 "input \"w\" is f32\[256,8\], and w_f8.npy holds f8\[256,8\]; convert it with .astype\('<f4'\)" $run --in w=w_f8.npy

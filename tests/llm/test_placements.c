@@ -1,6 +1,7 @@
 /* test_placements.c: the demo model's program on the CPU, Vulkan and OpenCL at once: wherever its operations are, exact mode
  * gives the logits of the CPU alone, bit by bit, for a prompt and the token after it. */
 #include "llm/graph.h"
+#include "unit/saved.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,6 +105,10 @@ static void places_do_not_change_bits(uint32_t tokens) {
                                                                          .beside_count = 2, .route = route }, &plan));
         run(plan, tokens, placed);
         if (memcmp(alone, placed, bytes) != 0) fail_msg("route \"%s\" gives other bits", route);
+        hd_plan *again = saved_and_loaded(context, plan, devices, 3);
+        run(again, tokens, placed);
+        if (memcmp(alone, placed, bytes) != 0) fail_msg("route \"%s\", saved and read back, gives other bits", route);
+        hd_plan_destroy(again);
         check(hd_plan_get_stats(plan, &stats));
         print_message("%u tokens, %s: %u segments, %llu bytes crossing\n", tokens, route, stats.segments,
                       (unsigned long long)stats.crossing_bytes);

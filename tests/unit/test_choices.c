@@ -423,7 +423,7 @@ static void choices_are_kept_and_told(void **state) {
     char folder[] = "/tmp/heddle-choices-XXXXXX", command[64];
     hd_context *context;
     hd_device *device;
-    hd_plan *schedule;
+    hd_plan *plan;
     hd_kernel_choice told;
     hd_device_stats before, after;
     assert_non_null(mkdtemp(folder));
@@ -440,17 +440,17 @@ static void choices_are_kept_and_told(void **state) {
         hdi_choices choices;
         hdi_store_choices(device->facts, &choices);
         assert_int_equal(choices.count, round); /* what the first one kept */
-        assert_int_equal(hd_plan_create(device, program, NULL, &schedule), HD_OK);
-        hd_plan_destroy(schedule);
+        assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
+        hd_plan_destroy(plan);
         hd_device_get_stats(device, &before);
         const hdi_choice choice = choice_of(of, id_of(HDI_MODULE_ELEMENTWISE, round ? "w1024" : "w16384"));
         assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
-        assert_int_equal(hd_plan_create(device, program, NULL, &schedule), HD_OK);
+        assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         char *explained = calloc(1, 65536);
-        assert_int_equal(hd_plan_explain(schedule, explained, 65536, NULL), HD_OK);
+        assert_int_equal(hd_plan_explain(plan, explained, 65536, NULL), HD_OK);
         assert_non_null(strstr(explained, round ? "elementwise as w1024, " : "elementwise as w16384, "));
         free(explained);
-        hd_plan_destroy(schedule);
+        hd_plan_destroy(plan);
         hd_device_get_stats(device, &after);
         assert_int_equal(after.plan_hits, before.plan_hits); /* the ended plan held another choice */
         assert_int_equal(choose(NULL, two, 1, 1, NULL), HD_STATUS_NULL_POINTER);

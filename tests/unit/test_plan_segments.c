@@ -82,7 +82,7 @@ static void check_pure(const hd_program *p, uint32_t devices, const char *route)
     hdi_text text[2] = { { .allocator = &hdi_default_allocator }, { .allocator = &hdi_default_allocator } };
     for (int k = 0; k < 2; k++) {
         hdi_plan *plan = make(p, devices, route);
-        hdi_plan_print(plan, ids, &text[k]);
+        hdi_plan_print(plan, &text[k]);
         hdi_plan_free(plan);
     }
     assert_string_equal(text[0].bytes, text[1].bytes);

@@ -1,6 +1,7 @@
 /* test_three_devices.c: programs by chance on the CPU, Vulkan and OpenCL at once: whatever the places, exact mode gives the
- * bits of the CPU alone. */
+ * bits of the CPU alone, also from a plan that was saved and read back. */
 #include "chance_programs.h"
+#include "unit/saved.h"
 #include <stdlib.h>
 
 enum { PROGRAMS = 200 };
@@ -43,6 +44,11 @@ static void places_do_not_change_bits(void **state) {
                                                               .route = route }, &plan));
         run_twice(plan, placed);
         if (memcmp(alone, placed, sizeof *alone) != 0) fail_msg("route \"%s\" gives other bits", route);
+        hd_plan *again = saved_and_loaded(context, plan, devices, 3);
+        memset(placed, 0, sizeof *placed);
+        run_twice(again, placed);
+        if (memcmp(alone, placed, sizeof *alone) != 0) fail_msg("route \"%s\", saved and read back, gives other bits", route);
+        hd_plan_destroy(again);
         check(hd_plan_get_stats(plan, &stats));
         segments += stats.segments;
         crossed += stats.crossing_bytes;
