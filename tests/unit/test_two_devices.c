@@ -529,8 +529,9 @@ static void explain_tells_the_segments(void **state) {
     check(hd_plan_create(device, p, &(hd_plan_desc){ .beside = &beside, .beside_count = 1, .route = "relu=1", .timestamps = 1 }, &plan));
     check(hd_plan_explain(plan, text, sizeof text, NULL));
     assert_non_null(strstr(text, "\nsegments\nsegment 0 on cpu: v3 matmul, v6 scale\nsegment 1 on cpu: v4 relu\n  takes v3 f32[8,8] of segment 0: 256 bytes cross\n"));
-    assert_non_null(strstr(text, "\nsegment 2\n\nplan\n"));
+    assert_non_null(strstr(text, "\nsegment 2 on device 0\n\nplan\n"));
     assert_non_null(strstr(text, " v5 matmul: ")); /* as the whole program counts */
+    assert_non_null(strstr(text, " of segment 1: v3, 256 bytes\n"));
     check(hd_plan_write(plan, "x", data, sizeof data));
     check(hd_plan_write(plan, "w", data, sizeof data));
     check(hd_plan_run(plan, NULL));
