@@ -1,5 +1,6 @@
 /* generate.c: `heddle generate`: continues a text, streaming. Ctrl-C ends the answer, not the report. */
 #include "cli/llm.h"
+#include "cli/receipt.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ typedef struct job {
     cli_llm     llm;
     cli_answer  answer;
     bool        json, quiet;
+    cli_receipt receipt;
     char       *text;          /* the prompt's, from a file; else NULL */
     const char *prompt;
     size_t      prompt_bytes;
@@ -72,6 +74,32 @@ static int report_json(job *j) {
     return cli_print_json(j->llm.cli.command, root, ok);
 }
 
+/* ---- receipts ---- */
+
+/* A model in several files is named by the first of them. */
+static bool tell_model(cli_receipt *receipt, const char *path) {
+    char part[4096];
+    const size_t length = strlen(path), tail = strlen("-00001-of-00001.gguf");
+    unsigned number, count;
+    if (length < tail || length >= sizeof part || sscanf(path + length - tail, "-%5u-of-%5u.gguf", &number, &count) != 2)
+        return cli_receipt_file(receipt, "model", path);
+    for (unsigned i = 1; i <= count; i++) {
+        snprintf(part, sizeof part, "%.*s-%05u-of-%05u.gguf", (int)(length - tail), path, i, count);
+        if (!cli_receipt_file(receipt, i > 1 ? part + length - tail + 1 : "model", part)) return false;
+    }
+    return true;
+}
+
+static int tell(const cli_args *args, job *j) {
+    const cli_answer *a = &j->answer;
+    if (!tell_model(&j->receipt, cli_llm_path(args))) return CLI_FAILED;
+    cli_receipt_input(&j->receipt, "prompt", j->prompt, j->prompt_bytes);
+    cli_receipt_device(&j->receipt, j->llm.desc.device);
+    cli_receipt_numbers(&j->receipt, "tokens", a->tokens + a->prompt_count, a->made.token_count);
+    cli_receipt_output(&j->receipt, "text", a->text, a->text_bytes);
+    return cli_receipt_end(&j->receipt);
+}
+
 /* ---- the command ---- */
 
 static int generate(const cli_args *args, job *j) {
@@ -92,6 +120,7 @@ static int generate(const cli_args *args, job *j) {
         fflush(stdout);
     }
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
+    if (j->receipt.root && (code = tell(args, j))) return code;
     if (j->json) return report_json(j);
     if (j->quiet) return CLI_OK;
     fputc('\n', stderr);
@@ -105,7 +134,11 @@ static int run(const cli_args *args) {
     j.answer.desc.ignore_end = cli_get(args, "--ignore-end") != NULL;
     j.answer.silent = j.json;
     if (!code) code = read_prompt(args, &j);
+    hd_math math = HD_MATH_DEFAULT;
+    if (!code && !cli_get_math(args, &math)) code = CLI_USAGE;
+    cli_receipt_begin(args, math, &j.receipt);
     if (!code) code = generate(args, &j);
+    cli_receipt_drop(&j.receipt);
     cli_llm_close(&j.llm);
     cli_answer_free(&j.answer);
     free(j.text);
@@ -120,6 +153,7 @@ static const cli_option options[] = {
     { "--ignore-end", NULL, "go on where the model would end" },
     { "--quiet", NULL, "print the answer only" },
     CLI_SESSION_OPTIONS,
+    CLI_OPTION_RECEIPT,
     CLI_OPTION_JSON,
 };
 

@@ -1,5 +1,6 @@
 /* job.c: carries a program out: its files are checked first, then the device is opened, and everything that goes up,
  * runs and comes back passes here once. What was measured is printed by report.c. */
+#include "cli/receipt.h"
 #include "cli/trace.h"
 #include <stdlib.h>
 #include <string.h>
@@ -148,8 +149,8 @@ static int run_watched(cli_job *job) {
     return code;
 }
 
-static int make_plan(cli_job *job, const cli_args *args, hd_math math) {
-    hd_plan_desc desc = { .math = math, .timestamps = job->timings };
+static int make_plan(cli_job *job, const cli_args *args, hd_math math, bool timestamps) {
+    hd_plan_desc desc = { .math = math, .timestamps = job->timings || timestamps };
     int code = job->saved ? cli_plan_devices(job->session, job->saved, &desc) : cli_route(job->session, args, &desc);
     if (code) return code;
     const uint64_t begin = cli_now_ns();
@@ -159,9 +160,40 @@ static int make_plan(cli_job *job, const cli_args *args, hd_math math) {
     return status ? cli_session_fail(job->session, NULL) : CLI_OK;
 }
 
+/* ---- receipts ---- */
+
+static bool tell_inputs(const cli_job *job, const cli_args *args, cli_receipt *receipt) {
+    bool told = cli_receipt_file(receipt, "program", args->operand);
+    for (size_t i = 0; i < job->port_count && told; i++)
+        if (job->ports[i].load_path) told = cli_receipt_file(receipt, job->ports[i].port.name, job->ports[i].load_path);
+    return told;
+}
+
+static int tell_outputs(cli_job *job, cli_receipt *receipt) {
+    size_t count = 0;
+    if (!receipt->root) return CLI_OK;
+    if (hd_plan_timings(job->plan, NULL, &count)) return cli_session_fail(job->session, "--receipt");
+    hd_timing *timings = calloc(count + 1, sizeof *timings);
+    if (!timings) return cli_fail(job->session->command, "no memory is left");
+    if (!hd_plan_timings(job->plan, timings, &count))
+        for (size_t i = 0; i < count; i++) cli_receipt_kernel(receipt, timings[i].kernel);
+    free(timings);
+    cli_receipt_device(receipt, job->session->device);
+    for (size_t i = 0; i < CLI_MOST_BESIDE && job->session->beside[i]; i++) cli_receipt_device(receipt, job->session->beside[i]);
+    for (size_t i = 0; i < job->port_count; i++)
+        if (job->ports[i].port.kind == HD_PORT_OUTPUT)
+            cli_receipt_output(receipt, job->ports[i].port.name, job->ports[i].array.data, (size_t)job->ports[i].array.bytes);
+    return cli_receipt_end(receipt);
+}
+
 int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
-    int code = make_plan(job, args, math);
+    cli_receipt receipt;
+    cli_receipt_begin(args, job->saved && strstr(job->saved, "\nmath exact\n") ? HD_MATH_EXACT : math, &receipt);
+    int code = tell_inputs(job, args, &receipt) ? CLI_OK : CLI_FAILED;
+    if (!code) code = make_plan(job, args, math, receipt.root != NULL);
     if (!code) code = run_watched(job);
+    if (!code) code = tell_outputs(job, &receipt);
+    cli_receipt_drop(&receipt);
     if (!code) code = save_ports(job);
     return code ? code : cli_job_report(job);
 }

@@ -11,7 +11,7 @@ static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_in
                                                &cli_bench_threshold, &cli_bench_ops,
                                                &cli_bench_transfer, &cli_bench_batch, &cli_bench_stream, &cli_bench_route, &cli_bench_llm,
                                                &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_verify,
-                                               &cli_tune, &cli_run, &cli_explain, &cli_exec };
+                                               &cli_tune, &cli_run, &cli_explain, &cli_exec, &cli_confirm };
 
 /* Whether the command's name is two words of which this is the first one. */
 static bool is_of_family(const cli_command *command, const char *word) {

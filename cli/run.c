@@ -1,5 +1,5 @@
 /* run.c: `heddle run`: a program's text, .npy files in, .npy files out. */
-#include "cli/cli.h"
+#include "cli/receipt.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +122,7 @@ static const cli_option options[] = {
     { "--out", "NAME=FILE.npy", "save an output or a state; others are shown only" },
     CLI_OPTION_MATH,
     CLI_OPTION_ROUTE,
+    CLI_OPTION_RECEIPT,
     CLI_JOB_OPTIONS,
 };
 
