@@ -38,8 +38,8 @@ typedef struct hd_model_desc {
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
  *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25), phi3. @param desc NULL for defaults. @param
  *  out_model yours; hd_model_close, after its sessions. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
- *  tensor type or a tokenizer, named), UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named),
- *  OUT_OF_HOST_MEMORY. */
+ *  tensor type or a tokenizer; or a tensor or key that may change the answers and is not known: docs/models.md; named),
+ *  UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model);
 /** Closes the model; its sessions must have ended. NULL is fine. */
 HD_API void hd_model_close(hd_model *model);
@@ -53,7 +53,7 @@ typedef struct hd_model_info {
     uint64_t file_bytes, weight_bytes;
     uint64_t parameters;        /* elements of all weights */
     uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary;
-    uint32_t context;           /* tokens that it was made for */
+    uint32_t context;           /* tokens that it was made for, or that its attention sees, where these are fewer */
     bool     has_chat_template;
 } hd_model_info;
 /** Reads a model's facts. Statuses: NULL_POINTER. */
@@ -126,13 +126,14 @@ typedef struct hd_fit {
     uint64_t device_memory_bytes; /* what the device has, or memory_bytes where that is less */
     bool     fits;
 } hd_fit;
-/** Tells what hd_session_create would take, and takes nothing but the device. Statuses: NULL_POINTER, INVALID_ARGUMENT, those of
- *  hd_device_open and hd_plan_estimate. */
+/** Tells what hd_session_create would take, and takes nothing but the device. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED
+ *  (a context above what the model's attention sees), those of hd_device_open and hd_plan_estimate. */
 HD_API hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit);
 
 /** Puts the model onto its devices. On the CPU weights are used where the file is mapped. @param desc NULL for defaults. @param
- *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, OVER_BUDGET (it does not fit; beside a
- *  GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the file shrank), those of hd_device_open and hd_plan_create. */
+ *  out_session yours; hd_session_destroy. Statuses: NULL_POINTER, INVALID_ARGUMENT, UNSUPPORTED (a context above what the
+ *  model's attention sees), OVER_BUDGET (it does not fit; beside a GPU, not on the CPU either), OUT_OF_DEVICE_MEMORY, IO (the
+ *  file shrank), those of hd_device_open and hd_plan_create. */
 HD_API hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session);
 /** Ends the session and frees its memory. NULL is fine. */
 HD_API void hd_session_destroy(hd_session *session);

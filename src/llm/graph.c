@@ -8,7 +8,7 @@ static void give_logits(hdl_graph *g, hd_value x) {
     const hdl_size size = g->size;
     if (size.results != size.sequences * size.tokens)
         x = hd_gather(p, x, hd_input(p, "last", HD_I32, HD_SHAPE(size.results)));
-    const hd_value logits = g->model->arch->logits(g, x);
+    const hd_value logits = hdl_logits(g, x);
     hd_output(p, "logits", logits);
     hd_output(p, "best", hd_reshape(p, hd_argmax(p, logits, -1), HD_SHAPE(size.results)));
     hd_output(p, "peak", hd_reshape(p, hd_max(p, logits, -1), HD_SHAPE(size.results)));
@@ -33,10 +33,10 @@ static void build(const hd_model *model, hdl_split split, hdl_size size, hdl_pla
     g.positions = hd_input(p, "positions", HD_I32, HD_SHAPE(rows));
     g.past = hd_input(p, "past", HD_I32, HD_SHAPE(size.sequences));
     g.pages = hd_input(p, "pages", HD_I32, size.sequences == 1 ? HD_SHAPE(table) : HD_SHAPE(size.sequences, table));
-    x = model->arch->embed(&g, x);
+    x = hdl_embed(&g, x);
     for (g.layer = 0; g.layer < model->figures.layers; g.layer++) {
         const hd_value before = x;
-        x = model->arch->layer(&g, x);
+        x = hdl_layer(&g, x);
         if (g.layer < split.streamed_layers) route_layer(placed, "input:", before + 1, x);
         if (g.layer + 1 == split.cpu_layers) route_layer(placed, "", 1, x);
     }

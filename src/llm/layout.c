@@ -27,7 +27,11 @@ hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows) {
     uint32_t size = 2;
     while (size < rows) size = size >= sequences ? 4 * size : 2 * size < sequences ? 2 * size : sequences;
     if (size > most) size = most;
-    return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0 };
+    return (hdl_size){ size, 1, layout->rows, layout->pages, size < sequences ? size : sequences, 0, layout->context };
+}
+
+hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates) {
+    return (hdl_size){ 1, tokens, bucket, layout->pages, 1, candidates, layout->context };
 }
 
 /* ---- bytes ---- */
@@ -64,7 +68,7 @@ static hd_status plan_bytes(const where *w, hdl_size size, uint64_t inout_bytes[
 /* The same of a decode step. An answer that is drawn has a second plan for it: as large, with candidates and scores. */
 static hd_status decode_bytes(const where *w, uint32_t bucket, uint64_t inout_bytes[BOTH]) {
     uint64_t one[BOTH] = { 0 };
-    const hd_status status = plan_bytes(w, (hdl_size){ 1, 1, bucket, w->layout->pages, 1, 0 }, one);
+    const hd_status status = plan_bytes(w, hdl_layout_one(w->layout, 1, bucket, 0), one);
     for (uint32_t at = 0; at < BOTH; at++) inout_bytes[at] += 2 * one[at];
     inout_bytes[DEVICE] += 2 * hdl_aligned(hdl_candidates(w->model) * sizeof(float));
     return status;
@@ -73,7 +77,7 @@ static hd_status decode_bytes(const where *w, uint32_t bucket, uint64_t inout_by
 /* The same of all plans that a session may come to make. */
 static hd_status scratch_bytes(const where *w, uint64_t out_bytes[BOTH]) {
     const hdl_layout *layout = w->layout;
-    const uint32_t pages = layout->pages, most = hdl_layout_step_rows(layout);
+    const uint32_t most = hdl_layout_step_rows(layout);
     hd_status status = HD_OK;
     out_bytes[DEVICE] = out_bytes[CPU] = 0;
     for (uint32_t rows = 1; rows < most && !status;) {
@@ -87,7 +91,7 @@ static hd_status scratch_bytes(const where *w, uint64_t out_bytes[BOTH]) {
         bucket = hdl_layout_bucket(layout, bucket);
     }
     for (uint32_t tokens = layout->chunk; tokens && !status; tokens = smaller(tokens))
-        status = plan_bytes(w, (hdl_size){ 1, tokens, layout->rows, pages, 1, 0 }, out_bytes);
+        status = plan_bytes(w, hdl_layout_one(layout, tokens, layout->rows, 0), out_bytes);
     return status;
 }
 
@@ -176,11 +180,15 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
 /* ---- wishes ---- */
 
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
-    const uint32_t made_for = model->figures.context, layers = model->figures.layers;
+    const uint32_t made_for = model->figures.context, window = model->figures.window, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for : DEFAULT_CONTEXT,
                          .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK, .math = desc->math };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
+    if (window && out->context > window)
+        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
+                              "%s.attention.sliding_window is %u, and attention over a window cannot be run yet; give "
+                              "a context of at most %u tokens", model->arch_name, window, window);
     if (desc->chunk > 1u << 16) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
     if (desc->device_layers < -1 || desc->device_layers > (int)layers)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,

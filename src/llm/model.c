@@ -75,7 +75,9 @@ void hd_model_close(hd_model *model) {
     const hd_allocator allocator = model->allocator;
     hdl_tokenizer_destroy(model->tokenizer);
     hdl_free(&allocator, model->weights, model->weight_count * sizeof *model->weights);
-    hdl_free(&allocator, model->figures.rope_factors, model->figures.rope_dims / 2 * sizeof *model->figures.rope_factors);
+    const hdl_figures *f = &model->figures;
+    hdl_free(&allocator, f->rope_factors, f->rope_dims / 2 * sizeof *f->rope_factors);
+    hdl_free(&allocator, f->rope_far_factors, f->rope_dims / 2 * sizeof *f->rope_far_factors);
     hdl_gguf_close(model->gguf);
     hdl_free(&allocator, model, sizeof *model);
 }

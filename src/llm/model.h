@@ -12,10 +12,14 @@ typedef struct hdl_tensor_row hdl_tensor_row; /* a tensor that it lists */
 /* Figures of a model. */
 typedef struct hdl_figures {
     uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary, context;
+    uint32_t window;             /* tokens that a query sees, which bound the context; 0: all */
     float    epsilon;
+    hd_value (*activation)(hd_program *p, hd_value x);
     float    rope_theta, rope_scale, rope_magnitude; /* as in hd_rope_desc */
     uint32_t rope_dims;
-    float   *rope_factors;       /* rope_dims / 2 divisors, or NULL */
+    uint32_t rope_context;       /* tokens that its angles were trained on */
+    float   *rope_factors;       /* rope_dims / 2 divisors; NULL: all 1 */
+    float   *rope_far_factors;   /* those of contexts above rope_context; NULL: the same */
 } hdl_figures;
 
 /* A weight as programs use it. */
@@ -49,8 +53,11 @@ hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_d
 /* ---- figures.c ---- */
 /* Reads architecture and figures. Statuses: those of the getters, UNSUPPORTED. */
 hd_status hdl_figures_read(hd_model *model, hd_error *error);
+/* ---- rope.c ---- */
+/* Is it one of the tensors that the figures are made from? */
+bool hdl_rope_takes(hdl_span tensor);
 /* ---- weights.c ---- */
-/* Finds and checks every weight. */
+/* Finds and checks every weight. A tensor that nothing takes is UNSUPPORTED. */
 hd_status hdl_weights_find(hd_model *model, hd_error *error);
 /* The weight by its name in the family's list; `layer` counts for weights of layers only. One that is not there has
  * `present` false. */

@@ -53,8 +53,8 @@ static hd_status make_room(hd_session *session) {
 /* The plan of a decode step, so that a device that cannot run the model says so now. */
 static hd_status prepare(hd_session *session) {
     const hdl_layout *l = &session->layout;
-    const hdl_size one = { 1, 1, hdl_layout_bucket(l, 0), l->pages, 1, 0 };
-    const hdl_size size = l->sequences > 1 ? hdl_layout_step(l, l->sequences) : one;
+    const hdl_size size = l->sequences > 1 ? hdl_layout_step(l, l->sequences)
+                                           : hdl_layout_one(l, 1, hdl_layout_bucket(l, 0), 0);
     hd_plan *plan;
     hd_plan_stats stats;
     hd_status status = hdl_stage_plan(&session->stage, size, &plan);
@@ -183,7 +183,7 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
     }
     const uint32_t bucket = padded == 1 ? hdl_layout_bucket(&session->layout, s->position) : session->layout.rows;
     const uint32_t candidates = padded == 1 ? session->candidates : 0; /* prompts have no second plan for them */
-    const hdl_size size = { 1, padded, bucket, session->layout.pages, 1, candidates };
+    const hdl_size size = hdl_layout_one(&session->layout, padded, bucket, candidates);
     hd_status status = run_once(session, size, &sequence, &past, &last);
     if (!status) status = read_best(session, &s->best, 1);
     if (status) return status;

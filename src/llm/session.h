@@ -71,6 +71,8 @@ static inline uint32_t hdl_layout_step_rows(const hdl_layout *layout) {
 }
 /* The size of a run for at least `rows` rows of several sequences. */
 hdl_size hdl_layout_step(const hdl_layout *layout, uint32_t rows);
+/* The size of a run for tokens of one sequence. */
+hdl_size hdl_layout_one(const hdl_layout *layout, uint32_t tokens, uint32_t bucket, uint32_t candidates);
 /* The tokens that a decode step at `position` has room for: the smallest bucket. */
 uint32_t hdl_layout_bucket(const hdl_layout *layout, uint32_t position);
 

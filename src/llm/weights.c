@@ -4,31 +4,35 @@
 #include <math.h>
 #include <stdio.h>
 
-static int64_t length_of(const hdl_figures *f, char letter) {
+static int64_t length_of(const hdl_figures *f, hdl_length length) {
     const int64_t queries = (int64_t)f->heads * f->head_size, keys = (int64_t)f->kv_heads * f->head_size;
-    switch (letter) {
-    case 'H': return f->hidden;
-    case 'Q': return queries;
-    case 'K': return keys;
-    case 'A': return queries + 2 * keys;
-    case 'D': return f->head_size;
-    case 'F': return f->feed_forward;
-    case 'G': return 2 * (int64_t)f->feed_forward;
-    default: return f->vocabulary;
+    switch (length) {
+    case HDL_LEN_HIDDEN: return f->hidden;
+    case HDL_LEN_QUERIES: return queries;
+    case HDL_LEN_KEYS: return keys;
+    case HDL_LEN_QKV: return queries + 2 * keys;
+    case HDL_LEN_HEAD: return f->head_size;
+    case HDL_LEN_FORWARD: return f->feed_forward;
+    case HDL_LEN_GATE_UP: return 2 * (int64_t)f->feed_forward;
+    case HDL_LEN_VOCABULARY: return f->vocabulary;
+    case HDL_LEN_NONE: break;
     }
+    return 0;
 }
 
 /* A factor beside a weight: a tensor of one f32 called "<weight>.scale", as files of ternary models have. */
-static hd_status read_scale(const hd_model *model, const char *weight_name, float *out_scale, hd_error *error) {
+static hd_status read_scale(const hd_model *model, const char *weight_name, float *inout_scale, hd_error *error) {
     char name[HDL_WEIGHT_NAME];
+    float scale = 1;
     hdl_gguf_tensor tensor;
     const size_t stem = strlen(weight_name) - strlen("weight");
     snprintf(name, sizeof name, "%.*sscale", (int)stem, weight_name);
     if (!hdl_gguf_find_tensor(model->gguf, name, &tensor)) return HD_OK;
-    if (tensor.type != HDL_GGUF_TYPE_F32 || tensor.bytes != sizeof *out_scale)
+    if (tensor.type != HDL_GGUF_TYPE_F32 || tensor.bytes != sizeof scale)
         return hdl_fail(error, HD_STATUS_SHAPE, "%s is not one f32", name);
-    hd_status status = hdl_gguf_read(model->gguf, &tensor, 0, sizeof *out_scale, out_scale, error);
-    if (!status && !isfinite(*out_scale)) status = hdl_fail(error, HD_STATUS_PARSE, "%s is no number", name);
+    const hd_status status = hdl_gguf_read(model->gguf, &tensor, 0, sizeof scale, &scale, error);
+    *inout_scale *= scale;
+    if (!status && !isfinite(*inout_scale)) return hdl_fail(error, HD_STATUS_PARSE, "%s is no number", name);
     return status;
 }
 
@@ -43,9 +47,14 @@ static hd_status read_own_scale(const hd_model *model, hdl_weight *w, hd_error *
     return status;
 }
 
+/* May a factor stand beside it? */
+static bool takes_scale(const hdl_tensor_row *row) {
+    return row->columns != HDL_LEN_NONE && row->where != HDL_EMBED;
+}
+
 static hd_status find_weight(hd_model *model, uint32_t layer, hdl_weight *w, hd_error *error) {
     const hdl_tensor_row *row = w->row;
-    const bool matrix = row->columns != 0, is_table = row->where == HDL_EMBED;
+    const bool matrix = row->columns != HDL_LEN_NONE, is_table = row->where == HDL_EMBED;
     const hdl_figures *f = &model->figures;
     char name[HDL_WEIGHT_NAME];
     hdl_gguf_tensor tensor;
@@ -64,9 +73,56 @@ static hd_status find_weight(hd_model *model, uint32_t layer, hdl_weight *w, hd_
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
     w->scale = 1;
-    if (!matrix || is_table) return HD_OK;
-    return is_i2s ? read_own_scale(model, w, error) : read_scale(model, name, &w->scale, error);
+    if (!takes_scale(row)) return HD_OK;
+    const hd_status own = is_i2s ? read_own_scale(model, w, error) : HD_OK;
+    return own ? own : read_scale(model, name, &w->scale, error);
 }
+
+/* ---- tensors that nothing takes ---- */
+
+/* What follows "blk.N." in the name of a tensor of a layer; else the whole name. */
+static hdl_span within_layer(const hd_model *model, hdl_span name, bool *out_is_layer) {
+    char prefix[HDL_WEIGHT_NAME];
+    uint32_t layer = 0;
+    uint64_t at = 4;
+    *out_is_layer = false;
+    if (name.count < 4 || memcmp(name.bytes, "blk.", 4) != 0) return name;
+    while (at < name.count && at < 8 && name.bytes[at] >= '0' && name.bytes[at] <= '9')
+        layer = 10 * layer + name.bytes[at++] - '0';
+    const int written = snprintf(prefix, sizeof prefix, "blk.%u.", layer); /* one spelling of each number */
+    *out_is_layer = layer < model->figures.layers && (uint64_t)written <= name.count &&
+                    memcmp(name.bytes, prefix, (size_t)written) == 0;
+    return *out_is_layer ? (hdl_span){ name.bytes + written, name.count - (uint64_t)written } : name;
+}
+
+static bool is_taken(const hd_model *model, hdl_span name) {
+    bool is_layer;
+    const hdl_span rest = within_layer(model, name, &is_layer);
+    for (const hdl_tensor_row *row = model->arch->tensors; row->name; row++) {
+        const uint64_t stem = strlen(row->name) - strlen("weight");
+        if ((row->where == HDL_LAYER) != is_layer) continue;
+        if (hdl_same(rest, hdl_text(row->name))) return true;
+        if (takes_scale(row) && rest.count == stem + strlen("scale") && memcmp(rest.bytes, row->name, (size_t)stem) == 0 &&
+            memcmp(rest.bytes + stem, "scale", strlen("scale")) == 0)
+            return true;
+    }
+    return hdl_rope_takes(name);
+}
+
+static hd_status check_all_taken(const hd_model *model, hd_error *error) {
+    const uint32_t count = hdl_gguf_get_info(model->gguf).tensor_count;
+    char quoted[HDL_QUOTE];
+    for (uint32_t i = 0; i < count; i++) {
+        const hdl_span name = hdl_gguf_tensor_at(model->gguf, i).name;
+        if (is_taken(model, name)) continue;
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                        "tensor %s may change the answers, and heddle does not know it in a model of %s; take another "
+                        "model", hdl_quote(name, quoted), model->arch_name);
+    }
+    return HD_OK;
+}
+
+/* ---- all weights ---- */
 
 hd_status hdl_weights_find(hd_model *model, hd_error *error) {
     const hdl_tensor_row *rows = model->arch->tensors;
@@ -85,7 +141,7 @@ hd_status hdl_weights_find(hd_model *model, hd_error *error) {
         model->weights[i].row = &rows[layer < layers ? within : i - layers * each + each];
         status = find_weight(model, layer, &model->weights[i], error);
     }
-    return status;
+    return status ? status : check_all_taken(model, error);
 }
 
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]) {

@@ -52,13 +52,19 @@ static void use_text(const hd_model *model, hd_context *context) {
     if (rendered && rendered != HD_STATUS_LIMIT) check_refusal(context, rendered);
 }
 
+static void check_divisors(const float *divisors, uint32_t count) {
+    for (uint32_t i = 0; divisors && i < count; i++)
+        if (!(divisors[i] != 0) || divisors[i] * 0 != 0) abort();
+}
+
 /* Figures that went through are within what the rest of the library counts on. */
 static void check_figures(const hd_model *model) {
     const hdl_figures *f = &model->figures;
     if (f->layers == 0 || f->heads == 0 || f->kv_heads == 0 || f->heads % f->kv_heads || f->head_size % 2 || f->rope_dims % 2 || f->rope_dims > f->head_size) abort();
     if (!(f->epsilon >= 0) || !(f->rope_theta > 1) || !(f->rope_scale > 0) || f->vocabulary == 0 || f->context == 0) abort();
-    for (uint32_t i = 0; f->rope_factors && i < f->rope_dims / 2; i++)
-        if (!(f->rope_factors[i] != 0) || f->rope_factors[i] * 0 != 0) abort();
+    check_divisors(f->rope_factors, f->rope_dims / 2);
+    check_divisors(f->rope_far_factors, f->rope_dims / 2);
+    if (f->rope_magnitude * 0 != 0 || !f->activation || (f->window && f->context > f->window)) abort();
     for (uint32_t i = 0; i < model->weight_count; i++)
         if (model->weights[i].present && (hdl_weight_bytes(&model->weights[i]) == 0 || model->weights[i].scale * 0 != 0)) abort();
     for (uint32_t i = 0; i < model->end_count; i++)

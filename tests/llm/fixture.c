@@ -69,11 +69,13 @@ static void put_texts(hdl_gguf_writer *w, const edit *e) {
 
 static void put_key(hdl_gguf_writer *w, const edit *e) {
     const int64_t i64 = e->kind == EDIT_I64 ? (int64_t)e->number : 0;
+    const uint8_t truth = e->kind == EDIT_BOOL && e->number > 0;
     char *letters;
     switch (e->kind) {
     case EDIT_U32: hdl_gguf_put_u32(w, e->name, (uint32_t)e->number); break;
     case EDIT_I64: hdl_gguf_put_number(w, e->name, HDL_GGUF_I64, &i64); break;
     case EDIT_F32: hdl_gguf_put_f32(w, e->name, (float)e->number); break;
+    case EDIT_BOOL: hdl_gguf_put_number(w, e->name, HDL_GGUF_BOOL, &truth); break;
     case EDIT_TEXT:
         letters = must(malloc(e->count + 1));
         memset(letters, 'x', e->count);
@@ -98,8 +100,10 @@ static void *keep(kept *k, uint64_t bytes) {
 static void put_new_tensor(hdl_gguf_writer *w, const edit *e, kept *k) {
     const uint64_t bytes = hdl_gguf_tensor_bytes(e->type, e->shape);
     uint8_t *data = keep(k, bytes);
-    const float number = (float)e->number;
-    for (uint64_t i = 0; e->type == HDL_GGUF_TYPE_F32 && i < bytes / 4; i++) memcpy(data + 4 * i, &number, 4);
+    for (uint64_t i = 0; e->type == HDL_GGUF_TYPE_F32 && i < bytes / 4; i++) {
+        const float number = (float)(e->uneven ? (double)(1 + i % 7) * e->number : e->number);
+        memcpy(data + 4 * i, &number, 4);
+    }
     hdl_gguf_put_tensor(w, hdl_text(e->name), e->type, e->shape, data);
 }
 
@@ -126,7 +130,11 @@ static bool is_key(const edit *e) { return e->kind > EDIT_DROP_KEY && e->kind < 
 static bool is_tensor(const edit *e) { return e->kind >= EDIT_DROP_TENSOR; }
 
 fixture fixture_edited(const char *name, const edit *edits, uint32_t edit_count) {
-    fixture whole = fixture_read(name), out = { 0 };
+    return fixture_changed(fixture_read(name), edits, edit_count);
+}
+
+fixture fixture_changed(fixture whole, const edit *edits, uint32_t edit_count) {
+    fixture out = { 0 };
     memory_files memory = { .files = { { "fixture.gguf", whole.bytes, whole.count } }, .file_count = 1 };
     const hdl_files files = memory_table(&memory);
     hdl_gguf *g = NULL;
@@ -157,7 +165,7 @@ fixture fixture_edited(const char *name, const edit *edits, uint32_t edit_count)
     for (uint32_t e = 0; e < edit_count; e++)
         if (edits[e].kind == EDIT_TENSOR && !done[e]) put_new_tensor(w, &edits[e], &k);
     if (hdl_gguf_write(w, take, &out, &error)) {
-        fprintf(stderr, "%s: %s\n", name, error.text);
+        fprintf(stderr, "a changed file: %s\n", error.text);
         abort();
     }
     hdl_gguf_writer_destroy(w);

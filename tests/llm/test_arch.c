@@ -1,8 +1,10 @@
-/* test_arch.c: families of models that are others written differently. A model of phi3 is one of qwen2 without biases
- * whose weights stand together: made from it here, it gives the same bits. What cannot be run is refused by the name of
- * its key. */
+/* test_arch.c: what the families of models compute. A model of phi3 is one of qwen2 without biases whose weights stand
+ * together: made from it here, it gives the same bits. Each bias, factor and key that changes the answers gives the logits
+ * of llama.cpp with it, which tools/fixtures/arch_fixture.py stored ("test_arch --write FOLDER" writes the models for it).
+ * What cannot be run is refused by its name (and in test_models_hostile.c). */
 #include "fixture.h"
 #include "llm/model.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +86,7 @@ static bool is_replaced(hdl_span name) {
 }
 
 /* The model of qwen2 as one of phi3. */
-static fixture fused(const fixture *whole, uint32_t window) {
+static fixture fused(const fixture *whole) {
     memory_files memory = { .files = { { "m.gguf", whole->bytes, whole->count } }, .file_count = 1 };
     const hdl_files files = memory_table(&memory);
     fixture out = { 0 };
@@ -93,7 +95,6 @@ static fixture fused(const fixture *whole, uint32_t window) {
     assert_int_equal(hdl_gguf_open("m.gguf", &(hdl_gguf_desc){ .files = &files }, &g, NULL), HD_OK);
     hdl_gguf_writer *w = must(hdl_gguf_writer_create(NULL, 0));
     hdl_gguf_put_text(w, "general.architecture", hdl_text("phi3"));
-    hdl_gguf_put_u32(w, "phi3.attention.sliding_window", window);
     static char names[64][64];
     for (uint32_t i = 0; i < hdl_gguf_get_info(g).key_count; i++) {
         hdl_gguf_value value = hdl_gguf_key(g, i);
@@ -129,18 +130,18 @@ static hd_status open_fixture(const fixture *f, hd_model **out) {
     return hdl_model_open(context, "m.gguf", NULL, &files, out);
 }
 
-/* Exact logits after a prompt and one more token. */
-static float *logits_of(const fixture *f, uint32_t *out_vocabulary) {
-    static const int32_t tokens[TOKENS] = { 5, 17, 300, 42, 8, 111, 256, 3, 77 };
+/* Exact logits after tokens, the last of which comes alone. */
+static float *logits_of(const fixture *f, uint32_t tokens_room, const int32_t *tokens, size_t count, uint32_t *out_vocabulary) {
     hd_model *model;
     hd_session *session;
     hd_model_info info;
     const float *logits;
     CHECK(open_fixture(f, &model));
     CHECK(hd_model_get_info(model, &info));
-    CHECK(hd_session_create(model, &(hd_session_desc){ .math = HD_MATH_EXACT, .context = 64, .chunk = 8 }, &session));
-    CHECK(hd_session_feed(session, 0, tokens, TOKENS - 1));
-    CHECK(hd_session_feed(session, 0, &tokens[TOKENS - 1], 1));
+    const hd_session_desc desc = { .math = HD_MATH_EXACT, .context = tokens_room, .chunk = 8 };
+    CHECK(hd_session_create(model, &desc, &session));
+    CHECK(hd_session_feed(session, 0, tokens, count - 1));
+    CHECK(hd_session_feed(session, 0, &tokens[count - 1], 1));
     CHECK(hd_session_logits(session, 0, &logits));
     float *copy = must(malloc(info.vocabulary * sizeof *copy));
     memcpy(copy, logits, info.vocabulary * sizeof *copy);
@@ -150,11 +151,14 @@ static float *logits_of(const fixture *f, uint32_t *out_vocabulary) {
     return copy;
 }
 
+static const int32_t some_tokens[TOKENS] = { 5, 17, 300, 42, 8, 111, 256, 3, 77 };
+
 static void fused_weights_change_no_bit(void **state) {
     (void)state;
     uint32_t vocabulary = 0, same = 0;
-    fixture apart = plain(), together = fused(&apart, 0);
-    float *wanted = logits_of(&apart, &vocabulary), *got = logits_of(&together, &same);
+    fixture apart = plain(), together = fused(&apart);
+    float *wanted = logits_of(&apart, 64, some_tokens, TOKENS, &vocabulary),
+          *got = logits_of(&together, 64, some_tokens, TOKENS, &same);
     assert_int_equal(vocabulary, same);
     assert_memory_equal(got, wanted, vocabulary * sizeof *got);
     free(wanted);
@@ -163,26 +167,203 @@ static void fused_weights_change_no_bit(void **state) {
     fixture_free(&together);
 }
 
+/* ---- as llama.cpp computes it ---- */
+
+enum { EDITS = 6, ROOM = 256 };
+typedef struct change {
+    const char *name, *base; /* base: a fixture, or "phi3" */
+    bool        is_none;     /* it changes nothing */
+    edit        edits[EDITS];
+} change;
+
+#define F32(key, value) { .kind = EDIT_F32, .name = (key), .number = (value) }
+#define U32(key, value) { .kind = EDIT_U32, .name = (key), .number = (value) }
+#define TEXT(key, value) { .kind = EDIT_TEXT, .name = (key), .text = (value) }
+/* n numbers that go up and down: 1, 2, ... 7 times `value` */
+#define VECTOR(tensor, value, n)                                                                                       \
+    { .kind = EDIT_TENSOR, .name = (tensor), .type = HDL_GGUF_TYPE_F32, .number = (value), .uneven = true,             \
+      .shape = { 1, { n } } }
+#define YARN(arch, factor)                                                                                             \
+    TEXT(arch ".rope.scaling.type", "yarn"), F32(arch ".rope.scaling.factor", factor),                                 \
+    U32(arch ".rope.scaling.original_context_length", 16)
+#define FACTORS(n) VECTOR("rope_factors_short.weight", 0.5, n), VECTOR("rope_factors_long.weight", 2, n)
+
+static const change changes[] = {
+    { "llama", "llama_f32", true, { { 0 } } },
+    { "llama_q_bias", "llama_f32", false, { VECTOR("blk.0.attn_q.bias", 0.2, 160) } },
+    { "llama_k_bias", "llama_f32", false, { VECTOR("blk.0.attn_k.bias", 0.2, 80) } },
+    { "llama_v_bias", "llama_f32", false, { VECTOR("blk.1.attn_v.bias", 0.2, 80) } },
+    { "llama_out_bias", "llama_f32", false, { VECTOR("blk.0.attn_output.bias", 0.2, 32) } },
+    { "llama_gate_bias", "llama_f32", false, { VECTOR("blk.0.ffn_gate.bias", 0.2, 64) } },
+    { "llama_up_bias", "llama_f32", false, { VECTOR("blk.1.ffn_up.bias", 0.2, 64) } },
+    { "llama_down_bias", "llama_f32", false, { VECTOR("blk.0.ffn_down.bias", 0.2, 32) } },
+    { "llama_scale", "llama_f32", false, { VECTOR("blk.0.attn_q.scale", 1.5, 1), VECTOR("blk.1.ffn_up.scale", 0.5, 1) } },
+    { "llama_freqs", "llama_f32", false, { VECTOR("rope_freqs.weight", 1, 20) } },
+    { "llama_attn_factor", "llama_f32", false, { F32("llama.rope.scaling.attn_factor", 1.4) } },
+    { "llama_linear", "llama_f32", false, { F32("llama.rope.scaling.factor", 0.5), TEXT("llama.rope.scaling.type", "linear") } },
+    { "llama_old_linear", "llama_f32", false, { F32("llama.rope.scale_linear", 4) } },
+    { "llama_none", "llama_f32", true, { F32("llama.rope.scaling.factor", 4), TEXT("llama.rope.scaling.type", "none") } },
+    { "llama_freqs_linear", "llama_f32", false, { VECTOR("rope_freqs.weight", 1, 20), F32("llama.rope.scaling.factor", 2) } },
+    { "llama_yarn", "llama_f32", false, { YARN("llama", 4) } },
+    { "llama_yarn_below_1", "llama_f32", false, { YARN("llama", 0.5) } },
+    { "llama_yarn_of_1", "llama_f32", true, { TEXT("llama.rope.scaling.type", "yarn") } },
+    { "llama_yarn_factor", "llama_f32", false, { YARN("llama", 4), F32("llama.rope.scaling.attn_factor", 0.8) } },
+    { "llama_yarn_freqs", "llama_f32", false, { YARN("llama", 4), VECTOR("rope_freqs.weight", 1, 20) } },
+    { "llama_longrope", "llama_f32", false, { TEXT("llama.rope.scaling.type", "longrope"), FACTORS(20),
+      U32("llama.rope.scaling.original_context_length", 64), F32("llama.rope.scaling.factor", 2) } },
+    { "qwen2", "qwen2_f32", true, { { 0 } } },
+    { "qwen2_output_bias", "qwen2_f32", false, { VECTOR("output.bias", 0.5, 320) } },
+    { "qwen2_yarn_factor", "qwen2_f32", false, { YARN("qwen2", 4), F32("qwen2.rope.scaling.attn_factor", 1.2) } },
+    { "qwen3", "qwen3_f32", true, { { 0 } } },
+    { "qwen3_bias", "qwen3_f32", false, { VECTOR("blk.0.attn_q.bias", 0.2, 96), VECTOR("blk.0.attn_k.bias", 0.2, 48),
+      VECTOR("blk.1.attn_v.bias", 0.2, 48) } },
+    { "qwen3_yarn_below_1", "qwen3_f32", false, { YARN("qwen3", 0.5) } },
+    { "qwen3_scale", "qwen3_f32", false, { VECTOR("blk.0.ffn_up.scale", 0.7, 1), VECTOR("blk.1.attn_output.scale", 1.3, 1) } },
+    { "bitnet", "bitnet_f32", true, { { 0 } } },
+    { "bitnet_yarn_factor", "bitnet_f32", false, { YARN("bitnet", 4), F32("bitnet.rope.scaling.attn_factor", 1.2) } },
+    { "bitnet_scale", "bitnet_f32", false, { VECTOR("blk.0.attn_q.scale", 1.5, 1), VECTOR("blk.1.ffn_down.scale", 0.5, 1) } },
+    { "phi3", "phi3", true, { { 0 } } },
+    { "phi3_bias", "phi3", false, { VECTOR("blk.0.attn_qkv.bias", 0.2, 120) } },
+    { "phi3_near", "phi3", false, { FACTORS(12), U32("phi3.rope.scaling.original_context_length", 256),
+      F32("phi3.rope.scaling.attn_factor", 1.19) } },
+    { "phi3_far", "phi3", false, { FACTORS(12), U32("phi3.rope.scaling.original_context_length", 64),
+      F32("phi3.rope.scaling.attn_factor", 1.19), TEXT("phi3.rope.scaling.type", "longrope") } },
+    { "phi3_partial", "phi3", false, { U32("phi3.rope.dimension_count", 12), FACTORS(6) } },
+    { "phi3_window", "phi3", true, { U32("phi3.attention.sliding_window", ROOM) } },
+};
+enum { CHANGES = sizeof changes / sizeof *changes };
+
+static fixture changed(const change *c) {
+    if (strcmp(c->base, "phi3") != 0) return fixture_edited(c->base, c->edits, EDITS);
+    fixture apart = plain(), together = fused(&apart);
+    fixture_free(&apart);
+    return fixture_changed(together, c->edits, EDITS);
+}
+
+/* What llama.cpp gave: of each change char name[32], u32 tokens T and vocabulary V, i32 tokens[T], f32 logits[V], which
+ * are those after the last token. */
+static fixture references(void) { return fixture_read(HEDDLE_TESTS_DIR "/llm/fixtures/arch.ref"); }
+
+/* How far `a` is from `b`, as a part of its length. */
+static double distance(const float *a, const float *b, uint32_t count) {
+    double apart = 0, length = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        apart += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        length += (double)b[i] * (double)b[i];
+    }
+    return sqrt(apart / length);
+}
+
+static void changes_give_the_logits_of_llama_cpp(void **state) {
+    (void)state;
+    fixture all = references();
+    const uint8_t *at = all.bytes;
+    const float *plainly = NULL; /* what the unchanged model of the family gives: the first one of each is it */
+    const char *family = "";
+    double most = 0;
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < CHANGES; i++) {
+        const change *c = &changes[i];
+        uint32_t counts[2], vocabulary;
+        assert_string_equal((const char *)at, c->name);
+        memcpy(counts, at + 32, sizeof counts);
+        const int32_t *tokens = (const int32_t *)(const void *)(at + 40);
+        const float *wanted = (const float *)(const void *)(tokens + counts[0]);
+        at = (const uint8_t *)(wanted + counts[1]);
+        if (strcmp(family, c->base) != 0) plainly = wanted;
+        family = c->base;
+        const bool is_none = distance(plainly, wanted, counts[1]) < 0.02;
+        if (is_none != c->is_none) fail_msg("%s changes %s", c->name, is_none ? "nothing" : "the logits");
+        fixture f = changed(c);
+        float *got = logits_of(&f, ROOM, tokens, counts[0], &vocabulary);
+        assert_int_equal(vocabulary, counts[1]);
+        const double apart = distance(got, wanted, vocabulary);
+        most = apart > most ? apart : most;
+        if (!(apart < 0.002)) { /* the cache is f16 here */
+            print_message("%s: %.4f apart from llama.cpp's logits\n", c->name, apart);
+            wrong++;
+        }
+        free(got);
+        fixture_free(&f);
+    }
+    assert_true(at == all.bytes + all.count);
+    print_message("%u changes, at most %.5f apart\n", CHANGES, most);
+    assert_int_equal(wrong, 0);
+    fixture_free(&all);
+}
+
+/* Up to its window a model needs none. */
+static void windows_bound_the_context(void **state) {
+    (void)state;
+    const edit window = U32("llama.attention.sliding_window", 40);
+    fixture f = fixture_edited("llama_f32", &window, 1);
+    hd_model *model;
+    hd_session *session;
+    CHECK(open_fixture(&f, &model));
+    assert_int_equal(hd_session_create(model, &(hd_session_desc){ .context = 41 }, &session), HD_STATUS_UNSUPPORTED);
+    const char *text = hd_context_error(context);
+    if (!strstr(text, "llama.attention.sliding_window is 40")) fail_msg("%s", text);
+    CHECK(hd_session_create(model, &(hd_session_desc){ .context = 40 }, &session));
+    hd_session_destroy(session);
+    CHECK(hd_session_create(model, NULL, &session)); /* as long as it may be */
+    for (int32_t i = 0; i < 40; i++) CHECK(hd_session_feed(session, 0, &some_tokens[i % TOKENS], 1));
+    assert_int_equal(hd_session_feed(session, 0, some_tokens, 1), HD_STATUS_LIMIT);
+    (void)hd_context_error(context);
+    hd_session_destroy(session);
+    hd_model_close(model);
+    fixture_free(&f);
+}
+
+/* The file says what a gate is put through. */
+static void activations_are_those_of_the_file(void **state) {
+    (void)state;
+    const edit relu = TEXT("bitnet.hidden_activation", "relu2"), own = TEXT("bitnet.hidden_activation", "silu");
+    uint32_t vocabulary;
+    fixture silu = fixture_edited("bitnet_f32", NULL, 0), said = fixture_edited("bitnet_f32", &own, 1),
+            squared = fixture_edited("bitnet_f32", &relu, 1);
+    float *a = logits_of(&silu, 64, some_tokens, TOKENS, &vocabulary), *b = logits_of(&said, 64, some_tokens, TOKENS, &vocabulary),
+          *c = logits_of(&squared, 64, some_tokens, TOKENS, &vocabulary);
+    assert_memory_equal(a, b, vocabulary * sizeof *a);
+    assert_true(distance(a, c, vocabulary) > 0.1);
+    free(a);
+    free(b);
+    free(c);
+    fixture_free(&silu);
+    fixture_free(&said);
+    fixture_free(&squared);
+}
+
 static void what_cannot_be_run_is_refused_by_name(void **state) {
     (void)state;
     hd_model *model;
-    fixture apart = plain(), windowed = fused(&apart, 2047);
-    assert_int_equal(open_fixture(&windowed, &model), HD_STATUS_UNSUPPORTED);
-    const char *text = hd_context_error(context);
-    if (!strstr(text, "phi3.attention.sliding_window is 2047")) fail_msg("%s", text);
     fixture unknown = fixture_edited("qwen2_f32",
                                      &(edit){ .kind = EDIT_TEXT, .name = "general.architecture", .text = "qwen9" }, 1);
     assert_int_equal(open_fixture(&unknown, &model), HD_STATUS_UNSUPPORTED);
-    text = hd_context_error(context);
+    const char *text = hd_context_error(context);
     if (!strstr(text, "'qwen9'; heddle runs llama, ") || !strstr(text, ", phi3")) fail_msg("%s", text);
-    fixture_free(&apart);
-    fixture_free(&windowed);
     fixture_free(&unknown);
 }
 
-int main(void) {
+static int write_changes(const char *folder) {
+    for (uint32_t i = 0; i < CHANGES; i++) {
+        char path[512];
+        fixture f = changed(&changes[i]);
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, changes[i].name);
+        FILE *file = must(fopen(path, "wb"));
+        fwrite(f.bytes, 1, f.count, file);
+        fclose(file);
+        fixture_free(&f);
+        printf("%s\n", changes[i].name);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--write") == 0) return write_changes(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fused_weights_change_no_bit), cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
+        cmocka_unit_test(fused_weights_change_no_bit), cmocka_unit_test(changes_give_the_logits_of_llama_cpp),
+        cmocka_unit_test(windows_bound_the_context), cmocka_unit_test(activations_are_those_of_the_file),
+        cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -49,6 +49,7 @@ static int make_model(void **state) {
     hdl_gguf_put_u32(w, "llama.attention.head_count_kv", KV_HEADS);
     hdl_gguf_put_u32(w, "llama.attention.key_length", HEAD);
     hdl_gguf_put_u32(w, "llama.attention.value_length", HEAD);
+    hdl_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     put(w, "token_embd.weight", HDL_GGUF_TYPE_Q8_0, VOCABULARY, HIDDEN, blocks);
     for (unsigned layer = 0; layer < LAYERS; layer++) put_layer(w, layer, blocks, ones);
     put(w, "output_norm.weight", HDL_GGUF_TYPE_F32, 0, HIDDEN, ones);

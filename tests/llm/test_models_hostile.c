@@ -19,17 +19,16 @@ static meter counted;
 static hd_context *context, *contexts[2]; /* not strict, strict */
 static hd_device *device, *devices[2];
 
-static char logged[512]; /* the last warning */
+static char logged[512]; /* the last line of the model's */
 static void keep_log(void *user, hd_log_level level, const char *part, const char *line) {
     (void)user;
-    (void)part;
-    if (level == HD_LOG_WARNING) snprintf(logged, sizeof logged, "%s", line);
+    if (level <= HD_LOG_INFO && strcmp(part, "model") == 0) snprintf(logged, sizeof logged, "%s", line);
 }
 
 static int open_contexts(void **state) {
     (void)state;
     for (int strict = 0; strict < 2; strict++) {
-        const hd_context_desc desc = { .allocator = meter_allocator(&counted), .backend = "cpu", .cpu_threads = 1, .cache_dir = "", .strict = strict ? 1 : -1, .log = keep_log };
+        const hd_context_desc desc = { .allocator = meter_allocator(&counted), .backend = "cpu", .cpu_threads = 1, .cache_dir = "", .strict = strict ? 1 : -1, .log = keep_log, .log_level = HD_LOG_INFO };
         if (hd_context_create(&desc, &contexts[strict]) || hd_device_open(contexts[strict], &(hd_device_desc){ .id = "cpu" }, &devices[strict])) return -1;
     }
     context = contexts[0];
@@ -133,7 +132,7 @@ static void judge(const char *name, const outcome *o, uint64_t bytes) {
 
 /* ---- variants ---- */
 
-enum { EDITS = 6 };
+enum { EDITS = 12 };
 typedef struct variant {
     const char *name, *fixture;
     edit        edits[EDITS];
@@ -143,6 +142,8 @@ typedef struct variant {
 
 #define U32(key, value) { .kind = EDIT_U32, .name = (key), .number = (value) }
 #define F32(key, value) { .kind = EDIT_F32, .name = (key), .number = (value) }
+#define TEXTS(key, count_, value) { .kind = EDIT_TEXTS, .name = (key), .count = (count_), .text = (value) }
+#define BOOL(key, value) { .kind = EDIT_BOOL, .name = (key), .number = (value) }
 #define TEXT(key, value) { .kind = EDIT_TEXT, .name = (key), .text = (value) }
 #define DROP(key) { .kind = EDIT_DROP_KEY, .name = (key) }
 #define U32S(key, count_, value, uneven_) { .kind = EDIT_U32S, .name = (key), .count = (count_), .number = (value), .uneven = (uneven_) }
@@ -208,6 +209,7 @@ static const variant variants[] = {
     { "epsilon negative", LLAMA, { F32("llama.attention.layer_norm_rms_epsilon", -1e-6) }, HD_STATUS_LIMIT, "layer_norm_rms_epsilon" },
     { "epsilon NaN", LLAMA, { F32("llama.attention.layer_norm_rms_epsilon", NAN) }, HD_STATUS_LIMIT, "layer_norm_rms_epsilon" },
     { "epsilon 1e30", LLAMA, { F32("llama.attention.layer_norm_rms_epsilon", 1e30) }, HD_STATUS_LIMIT, "layer_norm_rms_epsilon" },
+    { "no epsilon", LLAMA, { DROP("llama.attention.layer_norm_rms_epsilon") }, HD_STATUS_NAME_NOT_FOUND, "layer_norm_rms_epsilon" },
     { "experts", LLAMA, { U32("llama.expert_count", 8) }, HD_STATUS_UNSUPPORTED, "llama.expert_count" },
     /* weights */
     { "no token_embd", LLAMA, { NO_TENSOR("token_embd.weight") }, HD_STATUS_NAME_NOT_FOUND, "token_embd.weight" },
@@ -239,7 +241,85 @@ static const variant variants[] = {
     { "rope_freqs infinite", "llama3_f32", { { .kind = EDIT_SET_F32, .name = "rope_freqs.weight", .count = 19, .number = INFINITY } }, HD_STATUS_PARSE, "rope_freqs.weight[19]" },
     { "rope_freqs of 19", "llama3_f32", { TENSOR("rope_freqs.weight", F32, 1, 1, { 19 }) }, HD_STATUS_SHAPE, "rope_freqs.weight" },
     { "rope_freqs f16", "llama3_f32", { TENSOR("rope_freqs.weight", F16, 1, 1, { 20 }) }, HD_STATUS_TYPE, "rope_freqs.weight" },
-    { "rope_freqs and yarn", "llama3_f32", { TEXT("llama.rope.scaling.type", "yarn"), F32("llama.rope.scaling.factor", 4) }, HD_STATUS_UNSUPPORTED, "rope_freqs.weight" },
+    { "rope_freqs and factors", "llama3_f32", { TENSOR("rope_factors_long.weight", F32, 1, 1, { 20 }) }, HD_STATUS_UNSUPPORTED, "rope_factors_long.weight" },
+    { "long factors alone", LLAMA, { TENSOR("rope_factors_long.weight", F32, 1, 1, { 20 }) }, HD_STATUS_NAME_NOT_FOUND, "rope_factors_short.weight" },
+    { "short factors alone", LLAMA, { TENSOR("rope_factors_short.weight", F32, 1, 1, { 20 }) }, HD_STATUS_NAME_NOT_FOUND, "rope_factors_long.weight" },
+    { "long factors of 19", LLAMA, { TENSOR("rope_factors_long.weight", F32, 1, 1, { 19 }), TENSOR("rope_factors_short.weight", F32, 1, 1, { 20 }) },
+      HD_STATUS_SHAPE, "rope_factors_long.weight" },
+    { "long factors NaN", LLAMA, { TENSOR("rope_factors_long.weight", F32, NAN, 1, { 20 }), TENSOR("rope_factors_short.weight", F32, 1, 1, { 20 }) },
+      HD_STATUS_PARSE, "rope_factors_long.weight[0]" },
+    /* tensors that nothing takes */
+    { "norm bias", LLAMA, { TENSOR("blk.0.attn_norm.bias", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.attn_norm.bias'" },
+    { "norm bias of the gates", LLAMA, { TENSOR("blk.1.ffn_norm.bias", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.1.ffn_norm.bias'" },
+    { "norm bias of the output", LLAMA, { TENSOR("output_norm.bias", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'output_norm.bias'" },
+    { "norm of the embedding", LLAMA, { TENSOR("token_embd_norm.weight", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'token_embd_norm.weight'" },
+    { "head norms in llama", LLAMA, { TENSOR("blk.0.attn_q_norm.weight", F32, 1, 1, { 40 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.attn_q_norm.weight'" },
+    { "norm behind attention", LLAMA, { TENSOR("blk.0.post_attention_norm.weight", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "post_attention_norm" },
+    { "norm behind the gates", LLAMA, { TENSOR("blk.0.post_ffw_norm.weight", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "post_ffw_norm" },
+    { "sub-norm in llama", LLAMA, { TENSOR("blk.0.attn_sub_norm.weight", F32, 1, 1, { 160 }) }, HD_STATUS_UNSUPPORTED, "attn_sub_norm" },
+    { "sinks", LLAMA, { TENSOR("blk.1.attn_sinks.weight", F32, 1, 1, { 4 }) }, HD_STATUS_UNSUPPORTED, "'blk.1.attn_sinks.weight'" },
+    { "experts' gate", LLAMA, { TENSOR("blk.0.ffn_gate_inp.weight", F32, 1, 2, { 8, 32 }) }, HD_STATUS_UNSUPPORTED, "ffn_gate_inp" },
+    { "a fused weight in llama", LLAMA, { TENSOR("blk.0.attn_qkv.weight", F32, 1, 2, { 320, 32 }) }, HD_STATUS_UNSUPPORTED, "attn_qkv" },
+    { "a layer too many", LLAMA, { TENSOR("blk.2.attn_norm.weight", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.2.attn_norm.weight'" },
+    { "a layer spelled otherwise", LLAMA, { TENSOR("blk.00.attn_q.bias", F32, 1, 1, { 160 }) }, HD_STATUS_UNSUPPORTED, "'blk.00.attn_q.bias'" },
+    { "a layer without a number", LLAMA, { TENSOR("blk.", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.'" },
+    { "a layer's tensor outside", LLAMA, { TENSOR("attn_q.bias", F32, 1, 1, { 160 }) }, HD_STATUS_UNSUPPORTED, "'attn_q.bias'" },
+    { "scale of the table", LLAMA, { TENSOR("token_embd.scale", F32, 1, 1, { 1 }) }, HD_STATUS_UNSUPPORTED, "'token_embd.scale'" },
+    { "scale of a norm", LLAMA, { TENSOR("blk.0.attn_norm.scale", F32, 1, 1, { 1 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.attn_norm.scale'" },
+    { "a head for classes", "qwen3_q8_0", { TENSOR("cls.output.weight", F32, 1, 2, { 2, 64 }) }, HD_STATUS_UNSUPPORTED, "'cls.output.weight'" },
+    { "the table turned around", LLAMA, { TENSOR("token_types.weight", F32, 1, 2, { 2, 32 }) }, HD_STATUS_UNSUPPORTED, "'token_types.weight'" },
+    /* keys that nothing reads */
+    { "not causal", LLAMA, { BOOL("llama.attention.causal", 0) }, HD_STATUS_UNSUPPORTED, "llama.attention.causal is 0, not 1" },
+    { "causal", LLAMA, { BOOL("llama.attention.causal", 1) }, HD_OK, "" },
+    { "no experts", LLAMA, { U32("llama.expert_count", 0), U32("llama.expert_used_count", 0) }, HD_OK, "" },
+    { "experts used", LLAMA, { U32("llama.expert_used_count", 2) }, HD_STATUS_UNSUPPORTED, "llama.expert_used_count is 2" },
+    { "logit scale", LLAMA, { F32("llama.logit_scale", 0.5) }, HD_STATUS_UNSUPPORTED, "llama.logit_scale is 0.5, not 1" },
+    { "logit scale 1", LLAMA, { F32("llama.logit_scale", 1) }, HD_OK, "" },
+    { "logit scale NaN", LLAMA, { F32("llama.logit_scale", NAN) }, HD_STATUS_UNSUPPORTED, "llama.logit_scale" },
+    { "embedding scale", "qwen3_q8_0", { F32("qwen3.embedding_scale", 12) }, HD_STATUS_UNSUPPORTED, "qwen3.embedding_scale is 12" },
+    { "residual scale", LLAMA, { F32("llama.residual_scale", 0.2) }, HD_STATUS_UNSUPPORTED, "llama.residual_scale" },
+    { "scale of scores", LLAMA, { F32("llama.attention.scale", 0.1) }, HD_STATUS_UNSUPPORTED, "llama.attention.scale" },
+    { "soft cap of scores", LLAMA, { F32("llama.attn_logit_softcapping", 50) }, HD_STATUS_UNSUPPORTED, "llama.attn_logit_softcapping is 50" },
+    { "soft cap of logits", LLAMA, { F32("llama.final_logit_softcapping", 30) }, HD_STATUS_UNSUPPORTED, "llama.final_logit_softcapping is 30" },
+    { "clamped", LLAMA, { F32("llama.attention.clamp_kqv", 8) }, HD_STATUS_UNSUPPORTED, "llama.attention.clamp_kqv" },
+    { "alibi", LLAMA, { F32("llama.attention.max_alibi_bias", 8) }, HD_STATUS_UNSUPPORTED, "llama.attention.max_alibi_bias" },
+    { "side by side", LLAMA, { BOOL("llama.use_parallel_residual", 1) }, HD_STATUS_UNSUPPORTED, "llama.use_parallel_residual" },
+    { "layers that differ in windows", LLAMA, { U32("llama.attention.sliding_window_pattern", 6) }, HD_STATUS_UNSUPPORTED, "'llama.attention.sliding_window_pattern'" },
+    { "windows of layers", LLAMA, { U32S("llama.attention.sliding_window", 2, 8, false) }, HD_STATUS_TYPE, "llama.attention.sliding_window" },
+    { "three angles", LLAMA, { U32S("llama.rope.dimension_sections", 4, 5, false) }, HD_STATUS_UNSUPPORTED, "'llama.rope.dimension_sections'" },
+    { "a key of tomorrow", LLAMA, { U32("llama.attention.frobnicate", 1) }, HD_STATUS_UNSUPPORTED, "'llama.attention.frobnicate'" },
+    { "a key without a name", LLAMA, { U32("llama.", 1) }, HD_STATUS_UNSUPPORTED, "'llama.'" },
+    { "yarn bounds", LLAMA, { F32("llama.rope.scaling.yarn_beta_fast", 8) }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.yarn_beta_fast is 8, not 32" },
+    { "yarn bounds as ever", LLAMA, { F32("llama.rope.scaling.yarn_beta_fast", 32), F32("llama.rope.scaling.yarn_beta_slow", 1) }, HD_OK, "" },
+    { "scaling ntk", LLAMA, { TEXT("llama.rope.scaling.type", "ntk") }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.type is 'ntk'" },
+    { "scaling llama3", LLAMA, { TEXT("llama.rope.scaling.type", "llama3"), F32("llama.rope.scaling.factor", 8) }, HD_STATUS_UNSUPPORTED, "llama.rope.scaling.type is 'llama3'" },
+    { "longrope without factors", LLAMA, { TEXT("llama.rope.scaling.type", "longrope") }, HD_STATUS_NAME_NOT_FOUND, "rope_factors_long.weight" },
+    { "factor 1e-9", LLAMA, { F32("llama.rope.scaling.factor", 1e-9) }, HD_STATUS_LIMIT, "llama.rope.scaling.factor" },
+    { "attn_factor 0", LLAMA, { F32("llama.rope.scaling.attn_factor", 0) }, HD_STATUS_LIMIT, "llama.rope.scaling.attn_factor" },
+    { "activation unknown", LLAMA, { TEXT("llama.hidden_activation", "gelu") }, HD_STATUS_UNSUPPORTED, "llama.hidden_activation is 'gelu'" },
+    { "notes of writers", LLAMA,
+      { U32("llama.vocab_size", 320), U32("llama.pooling_type", 0), TEXT("quantize.imatrix.file", "x"), TEXT("mradermacher.quantized_by", "x"),
+        TEXT("llama.tensor_data_layout", "Meta AI original pth"), TEXT("general.source.url", "x") }, HD_OK, "" },
+    { "as ollama writes it", LLAMA,
+      { U32("general.parameter_count", 8000000), F32("llama.attention.layer_norm_epsilon", 1e-5), U32("llama.vocab_size", 320),
+        F32("llama.rope.scaling.factor", 1), TEXT("llama.rope.scaling.type", "linear"), U32S("tokenizer.ggml.eos_token_ids", 2, 3, false) }, HD_OK, "" },
+    { "as llama.cpp writes it, long contexts", "qwen3_q8_0",
+      { TEXT("qwen3.rope.scaling.type", "yarn"), F32("qwen3.rope.scaling.factor", 4), U32("qwen3.rope.scaling.original_context_length", 64),
+        F32("qwen3.rope.scaling.yarn_ext_factor", 1), F32("qwen3.rope.scaling.yarn_attn_factor", 1), F32("qwen3.rope.scaling.yarn_beta_fast", 32),
+        F32("qwen3.rope.scaling.yarn_beta_slow", 1), BOOL("qwen3.rope.scaling.finetuned", 1), U32("qwen3.expert_count", 0),
+        U32("qwen3.pooling_type", 3) }, HD_OK, "" },
+    { "as many write it", LLAMA,
+      { TEXT("general.type", "model"), TEXT("general.size_label", "8B"), U32("general.base_model.count", 1), TEXT("general.base_model.0.name", "x"),
+        TEXTS("general.tags", 3, "tag"), TEXT("quantize.imatrix.dataset", "x"), U32("quantize.imatrix.chunks_count", 7), U32("split.count", 0),
+        TEXT("imatrix.datasets", "x"), U32("tokenizer.ggml.padding_token_id", 0), BOOL("tokenizer.ggml.add_sep_token", 0),
+        BOOL("tokenizer.ggml.normalizer.nfc", 0) }, HD_OK, "" },
+    { "as Microsoft writes it", "bitnet_b158_i2_s",
+      { U32("bitnet-b1.58.vocab_size", 320), TEXT("bitnet-b1.58.rope.scaling.type", "linear"), F32("bitnet-b1.58.rope.scaling.factor", 1),
+        F32("bitnet-b1.58.rope.freq_base", 500000) }, HD_OK, "" },
+    { "a model turned around", LLAMA, { U32("prism.hadamard.version", 1) }, HD_STATUS_UNSUPPORTED, "'prism.hadamard.version'" },
+    { "an adapter", LLAMA, { TEXT("adapter.type", "lora") }, HD_STATUS_UNSUPPORTED, "'adapter.type'" },
+    { "text rewritten", LLAMA, { BOOL("tokenizer.ggml.normalizer.lowercase", 1) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.normalizer.lowercase" },
+    { "tokens never answered", LLAMA, { U32S("tokenizer.ggml.suppress_tokens", 2, 5, false) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.suppress_tokens" },
     /* vocabulary and template */
     { "no tokens", LLAMA, { DROP("tokenizer.ggml.tokens") }, HD_STATUS_SHAPE, "tokenizer.ggml.tokens" },
     { "319 tokens", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.tokens", .count = 319, .text = "t" } }, HD_STATUS_SHAPE, "tokenizer.ggml.tokens" },
@@ -296,11 +376,30 @@ static void variants_are_refused_by_name(void **state) {
                           hd_status_name(o.feed), o.text, hd_status_name(v->status), v->expected);
             wrong++;
         }
+        const outcome strict = live(&f, true); /* what is refused is refused there too */
+        if (v->status && (strict.open != v->status || !strstr(strict.text, v->expected))) {
+            print_message("%s, strict: open %s: \"%s\"\n", v->name, hd_status_name(strict.open), strict.text);
+            wrong++;
+        }
         fixture_free(&f);
     }
     print_message("%d variants, %u wrong, the longest opening took %.3f s, the most memory was the file's size + %.1f MB\n", VARIANTS, wrong, longest, (double)most * 1e-6);
     assert_int_equal(wrong, 0);
     assert_true(VARIANTS >= 60);
+}
+
+/* A key that stands for itself, and is none of a model's: a note, that only a strict context refuses. */
+static void unknown_notes_are_told(void **state) {
+    (void)state;
+    const edit e = { .kind = EDIT_TEXT, .name = "acme.frobnicated", .text = "twice" };
+    fixture f = fixture_edited(LLAMA, &e, 1);
+    logged[0] = 0;
+    outcome o = live(&f, false);
+    if (o.open || o.create || o.feed) fail_msg("%s", o.text);
+    if (!strstr(logged, "'acme.frobnicated' is not known and not used (1 such keys)")) fail_msg("logged is \"%s\"", logged);
+    o = live(&f, true);
+    if (o.open != HD_STATUS_UNSUPPORTED || !strstr(o.text, "'acme.frobnicated'")) fail_msg("strict: \"%s\"", o.text);
+    fixture_free(&f);
 }
 
 /* ---- weights that are no numbers ---- */
@@ -496,7 +595,7 @@ static void no_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variants_are_refused_by_name), cmocka_unit_test(weights_without_numbers_are_named), cmocka_unit_test(answers_of_nan_are_refused),
+        cmocka_unit_test(variants_are_refused_by_name), cmocka_unit_test(unknown_notes_are_told), cmocka_unit_test(weights_without_numbers_are_named), cmocka_unit_test(answers_of_nan_are_refused),
         cmocka_unit_test(mutations_are_refused_or_run), cmocka_unit_test(demo_cut_short), cmocka_unit_test(shrunk_between_open_and_session), cmocka_unit_test(no_files),
     };
     return cmocka_run_group_tests(tests, open_contexts, close_contexts);

@@ -1,18 +1,15 @@
-/* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: its tensors,
- * what it reads beyond the figures that every decoder has (figures.c), and its graph, composed of the blocks of
- * decoder.c and of the operations of heddle.h.
+/* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: the tensors that
+ * its files have, which elements its rotary embedding pairs, and what its gates are put through. Its layers are those of
+ * decoder.c, where each part that not all families have is computed where the family lists its tensor and the file has it.
  *
- * How a family says what the ones that are here do not have:
- *   fused weights        one row for the tensor, one hdl_linear, and hdl_columns of the result (phi3.c)
- *   biases               rows named "....bias": hdl_linear adds the bias that stands beside a weight
- *   layer norm           hd_layer_norm of hdl_vector(g, "....weight") and hdl_vector(g, "....bias")
- *   norms behind blocks  hdl_rms_norm of a block's result before it is added to x
- *   scaled embeddings    `embed`: hd_scale of hdl_embed
- *   learned positions    `embed`: hd_gather from a row of where HDL_EMBED, by g->positions; and no hdl_turned
- *   soft cap of logits   `logits`: hd_scale, hd_tanh, hd_scale of hdl_logits
- *   layers that differ   by g->layer, and by hdl_has(g, name) of optional rows
- *   window, soft cap of  fields of hd_attention_desc, once the operation has them. Until then `read` refuses the key
- *   scores, experts      by name: hdl_key_refuse */
+ * How a family says what it has:
+ *   fused weights        "attn_qkv" in place of "attn_q", "attn_k" and "attn_v"; "ffn_up" of HDL_LEN_GATE_UP rows and no
+ *                        "ffn_gate" (phi3.c)
+ *   biases               HDL_LINEAR lists the bias that may stand beside each weight of a layer
+ *   norms of each head   "attn_q_norm" and "attn_k_norm" (qwen3.c)
+ *   norms before an output, or a down product    "attn_sub_norm", "ffn_sub_norm" (bitnet.c)
+ * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys are
+ * alike for all families: figures.c, rope.c and keys.c. */
 #ifndef HDL_ARCH_H
 #define HDL_ARCH_H
 
@@ -22,66 +19,52 @@
 
 /* Which part of the model needs a weight. */
 typedef enum hdl_where { HDL_LAYER, HDL_EMBED, HDL_HEAD } hdl_where;
-/* A tensor of a family. Lengths are letters: H hidden, Q all query heads, K all key heads, A both and the values
- * (Q + 2 K), D one head, F feed-forward, G gate and up (2 F), V vocabulary. */
+/* How long an axis of a tensor is. */
+typedef enum hdl_length {
+    HDL_LEN_NONE,       /* there is no such axis */
+    HDL_LEN_HIDDEN,
+    HDL_LEN_QUERIES,    /* of all query heads */
+    HDL_LEN_KEYS,       /* of all key heads, or of all value heads */
+    HDL_LEN_QKV,        /* queries, keys and values */
+    HDL_LEN_HEAD,       /* of one head */
+    HDL_LEN_FORWARD,
+    HDL_LEN_GATE_UP,    /* twice that */
+    HDL_LEN_VOCABULARY
+} hdl_length;
+/* A tensor of a family. */
 struct hdl_tensor_row {
     const char *name;       /* in the file; of a layer what follows "blk.N." */
-    char        rows, columns; /* columns 0: it has one axis */
+    hdl_length  rows, columns;
     bool        optional;
     hdl_where   where;
 };
 
+/* Rows of a layer: a norm; a weight that is multiplied with, and its bias. */
+#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER }
+#define HDL_LINEAR(stem, rows, columns, optional_bias)                                                                 \
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER },                                           \
+    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER }
 /* Rows that most families have. A family's list has the rows of a layer first, and ends with HDL_TENSORS_OUTSIDE. */
-#define HDL_TENSORS_NORMS                                                                                              \
-    { "attn_norm.weight", 'H', 0, false, HDL_LAYER }, { "ffn_norm.weight", 'H', 0, false, HDL_LAYER }
-#define HDL_TENSORS_QKV                                                                                              \
-    { "attn_q.weight", 'Q', 'H', false, HDL_LAYER }, { "attn_k.weight", 'K', 'H', false, HDL_LAYER },                \
-    { "attn_v.weight", 'K', 'H', false, HDL_LAYER }
-#define HDL_TENSORS_QKV_BIAS(optional)                                                                               \
-    { "attn_q.bias", 'Q', 0, optional, HDL_LAYER }, { "attn_k.bias", 'K', 0, optional, HDL_LAYER },                  \
-    { "attn_v.bias", 'K', 0, optional, HDL_LAYER }
-#define HDL_TENSORS_OUT                                                                                                \
-    { "attn_output.weight", 'H', 'Q', false, HDL_LAYER }, { "attn_output.bias", 'H', 0, true, HDL_LAYER }
-#define HDL_TENSORS_GATED                                                                                            \
-    { "ffn_gate.weight", 'F', 'H', false, HDL_LAYER }, { "ffn_up.weight", 'F', 'H', false, HDL_LAYER },              \
-    { "ffn_down.weight", 'H', 'F', false, HDL_LAYER }
-#define HDL_TENSORS_OUTSIDE                                                                                          \
-    { "token_embd.weight", 'V', 'H', false, HDL_EMBED }, { "output_norm.weight", 'H', 0, false, HDL_HEAD },          \
-    { "output.weight", 'V', 'H', true, HDL_HEAD }, { 0 }
-
-/* ---- keys (figures.c) ---- */
-
-/* The keys of a file while they are read. The first failure stays; what is read behind it is the fallback. */
-typedef struct hdl_keys {
-    hd_model *model;
-    hd_error *error;
-    hd_status status;
-} hdl_keys;
-/* The key "<architecture>.<rest>" must be there. */
-void hdl_key_need(hdl_keys *k, const char *rest);
-uint32_t hdl_key_u32(hdl_keys *k, const char *rest, uint32_t low, uint32_t high, uint32_t fallback);
-float hdl_key_f32(hdl_keys *k, const char *rest, float low, float high, float fallback);
-/* UNSUPPORTED where the key is there and not 0: `what` cannot be run yet. */
-void hdl_key_refuse(hdl_keys *k, const char *rest, const char *what);
+#define HDL_TENSORS_NORMS HDL_NORM("attn_norm", HIDDEN), HDL_NORM("ffn_norm", HIDDEN)
+#define HDL_TENSORS_QKV(optional_bias)                                                                                 \
+    HDL_LINEAR("attn_q", QUERIES, HIDDEN, optional_bias), HDL_LINEAR("attn_k", KEYS, HIDDEN, optional_bias),           \
+    HDL_LINEAR("attn_v", KEYS, HIDDEN, optional_bias)
+#define HDL_TENSORS_OUT HDL_LINEAR("attn_output", HIDDEN, QUERIES, true)
+#define HDL_TENSORS_GATED                                                                                              \
+    HDL_LINEAR("ffn_gate", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true),                        \
+    HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
+#define HDL_TENSORS_OUTSIDE                                                                                            \
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED },                                     \
+    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD },                                           \
+    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD },                                           \
+    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD }, { 0 }
 
 /* ---- families ---- */
-
-/* A program while it is built. Failures of the builders are sticky. */
-typedef struct hdl_graph {
-    const hd_model *model;
-    hd_program     *program;
-    hdl_size        size;
-    uint32_t        layer;      /* the one that is built */
-    hd_value        positions, past, pages, embedding; /* the last: the table of tokens */
-} hdl_graph;
 
 struct hdl_arch {
     const hdl_tensor_row *tensors;
     hd_rope_pairing       pairing;
-    void (*read)(hdl_keys *k);                            /* keys of its own; NULL: none */
-    hd_value (*embed)(hdl_graph *g, hd_value tokens);     /* i32 [rows] to f32 [rows,H] */
-    hd_value (*layer)(hdl_graph *g, hd_value x);          /* layer g->layer: [rows,H] to the same */
-    hd_value (*logits)(hdl_graph *g, hd_value x);         /* [n,H] to [n,V] */
+    hd_value (*activation)(hd_program *p, hd_value x); /* of the gates */
 };
 
 /* Every family: X(general.architecture, its hdl_arch). */
@@ -102,33 +85,21 @@ const hdl_arch *hdl_arch_find(hdl_span name, const char **out_name);
 /* "llama, qwen2, ...": the names that hdl_arch_find knows. */
 void hdl_arch_names(char *out, size_t room);
 
-/* ---- blocks (decoder.c) ---- */
+/* ---- the graph (decoder.c) ---- */
 
-typedef struct hdl_qkv { hd_value q, k, v; } hdl_qkv; /* [rows,heads,D], keys and values [rows,kv_heads,D] */
+/* A program while it is built. Failures of the builders are sticky. */
+typedef struct hdl_graph {
+    const hd_model *model;
+    hd_program     *program;
+    hdl_size        size;
+    uint32_t        layer;      /* the one that is built */
+    hd_value        positions, past, pages, embedding; /* the last: the table of tokens */
+} hdl_graph;
 
-bool hdl_has(const hdl_graph *g, const char *name);
-/* A weight of one axis in f32; 0 where the file has none. */
-hd_value hdl_vector(const hdl_graph *g, const char *name);
-/* x times the transposed "<stem>.weight", with its factor, and "<stem>.bias" added where the file has it. */
-hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem);
-/* Columns begin .. end-1 of [rows,n]: a part of what a fused weight gives. */
-hd_value hdl_columns(const hdl_graph *g, hd_value x, int64_t begin, int64_t end);
-hd_value hdl_rms_norm(const hdl_graph *g, hd_value x, const char *stem);
-/* [rows,heads*D] as heads. */
-hd_value hdl_heads(const hdl_graph *g, hd_value x, uint32_t heads);
-/* Queries, keys and values by "attn_q", "attn_k" and "attn_v". */
-hdl_qkv hdl_project(const hdl_graph *g, hd_value x);
-/* Queries and keys turned by their positions. */
-hdl_qkv hdl_turned(const hdl_graph *g, hdl_qkv s);
-/* Writes keys and values into the layer's cache, and attends over it: [rows,heads*D]. */
-hd_value hdl_attend(const hdl_graph *g, hdl_qkv s);
-/* activation(gate) * up, by "ffn_gate" and "ffn_up". */
-hd_value hdl_gated(const hdl_graph *g, hd_value x, hd_value (*activation)(hd_program *p, hd_value x));
-/* Rows of "token_embd". */
-hd_value hdl_embed(hdl_graph *g, hd_value tokens);
-/* The product of normed x and "output", or "token_embd" where the file has no other. */
-hd_value hdl_logits(hdl_graph *g, hd_value x);
-/* A layer of llama: x + out(attention), then x + down(silu(gate) * up), each of the normed x. */
-hd_value hdl_llama_layer(hdl_graph *g, hd_value x);
+hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 [rows,H] */
+hd_value hdl_layer(const hdl_graph *g, hd_value x);        /* layer g->layer: [rows,H] to the same */
+hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
+/* The square of relu, as an activation. */
+hd_value hdl_relu_squared(hd_program *p, hd_value x);
 
 #endif

@@ -8,7 +8,7 @@
 static const hdl_weight *weight(const hdl_graph *g, const char *name) {
     return hdl_weight_of(g->model, g->layer, name);
 }
-bool hdl_has(const hdl_graph *g, const char *name) { return weight(g, name)->present; }
+static bool has(const hdl_graph *g, const char *name) { return weight(g, name)->present; }
 
 static hd_value input(const hdl_graph *g, const char *name) {
     char full[HDL_WEIGHT_NAME];
@@ -17,61 +17,74 @@ static hd_value input(const hdl_graph *g, const char *name) {
     return hd_input(g->program, full, w->dtype, w->shape);
 }
 
-hd_value hdl_vector(const hdl_graph *g, const char *name) {
-    if (!hdl_has(g, name)) return 0;
+/* A weight of one axis in f32; 0 where there is none. */
+static hd_value vector(const hdl_graph *g, const char *stem, const char *kind) {
+    char name[HDL_WEIGHT_NAME];
+    snprintf(name, sizeof name, "%s.%s", stem, kind);
+    if (!has(g, name)) return 0;
     const hd_value v = input(g, name);
     return weight(g, name)->dtype == HD_F32 ? v : hd_cast(g->program, v, HD_F32);
 }
 
-/* x times the transposed `table`, and its factor. */
-static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale) {
-    const hd_value y = hd_matmul_with(g->program, x, table, HD_TRANSPOSE_B);
-    return scale == 1 ? y : hd_scale(g->program, y, scale, 0);
-}
-
-hd_value hdl_linear(const hdl_graph *g, hd_value x, const char *stem) {
-    char name[HDL_WEIGHT_NAME], bias_name[HDL_WEIGHT_NAME];
-    snprintf(name, sizeof name, "%s.weight", stem);
-    snprintf(bias_name, sizeof bias_name, "%s.bias", stem);
-    const hd_value bias = hdl_vector(g, bias_name), y = product(g, x, input(g, name), weight(g, name)->scale);
+/* x times the transposed `table` and its factor, with the bias of `stem` where there is one. */
+static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale, const char *stem) {
+    const hd_value bias = vector(g, stem, "bias");
+    hd_value y = hd_matmul_with(g->program, x, table, HD_TRANSPOSE_B);
+    if (scale != 1) y = hd_scale(g->program, y, scale, 0);
     return bias ? hd_add(g->program, y, bias) : y;
 }
 
-hd_value hdl_columns(const hdl_graph *g, hd_value x, int64_t begin, int64_t end) {
+static hd_value linear(const hdl_graph *g, hd_value x, const char *stem) {
+    char name[HDL_WEIGHT_NAME];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    return product(g, x, input(g, name), weight(g, name)->scale, stem);
+}
+
+/* Columns begin .. end-1 of [rows,n]: a part of what a fused weight gives. */
+static hd_value columns(const hdl_graph *g, hd_value x, int64_t begin, int64_t end) {
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
     return hd_slice(g->program, x, (int64_t[]){ 0, begin }, (int64_t[]){ rows, end }, 2);
 }
 
-hd_value hdl_rms_norm(const hdl_graph *g, hd_value x, const char *stem) {
-    char name[HDL_WEIGHT_NAME];
-    snprintf(name, sizeof name, "%s.weight", stem);
-    return hd_rms_norm(g->program, x, hdl_vector(g, name), g->model->figures.epsilon);
+/* x normed, where the family has such a norm. */
+static hd_value normed(const hdl_graph *g, hd_value x, const char *stem) {
+    const hd_value w = vector(g, stem, "weight");
+    return w ? hd_rms_norm(g->program, x, w, g->model->figures.epsilon) : x;
 }
 
 /* ---- attention ---- */
 
-hd_value hdl_heads(const hdl_graph *g, hd_value x, uint32_t heads) {
+/* Queries, keys and values: [rows,heads,D], and [rows,kv_heads,D]. */
+typedef struct qkv { hd_value q, k, v; } qkv;
+
+/* [rows,heads*D] as heads. */
+static hd_value heads(const hdl_graph *g, hd_value x, uint32_t count) {
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
-    return hd_reshape(g->program, x, HD_SHAPE(rows, heads, g->model->figures.head_size));
+    return hd_reshape(g->program, x, HD_SHAPE(rows, count, g->model->figures.head_size));
 }
 
-hdl_qkv hdl_project(const hdl_graph *g, hd_value x) {
+static qkv project(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
-    hdl_qkv s;
-    s.q = hdl_linear(g, x, "attn_q");
-    s.k = hdl_linear(g, x, "attn_k");
-    s.v = hdl_linear(g, x, "attn_v");
-    s.q = hdl_heads(g, s.q, f->heads);
-    s.k = hdl_heads(g, s.k, f->kv_heads);
-    s.v = hdl_heads(g, s.v, f->kv_heads);
+    const int64_t q = (int64_t)f->heads * f->head_size, k = (int64_t)f->kv_heads * f->head_size;
+    const bool fused = has(g, "attn_qkv.weight");
+    const hd_value all = fused ? linear(g, x, "attn_qkv") : 0;
+    qkv s;
+    s.q = fused ? columns(g, all, 0, q) : linear(g, x, "attn_q");
+    s.k = fused ? columns(g, all, q, q + k) : linear(g, x, "attn_k");
+    s.v = fused ? columns(g, all, q + k, q + 2 * k) : linear(g, x, "attn_v");
+    s.q = normed(g, heads(g, s.q, f->heads), "attn_q_norm");
+    s.k = normed(g, heads(g, s.k, f->kv_heads), "attn_k_norm");
+    s.v = heads(g, s.v, f->kv_heads);
     return s;
 }
 
-hdl_qkv hdl_turned(const hdl_graph *g, hdl_qkv s) {
+/* Queries and keys turned by their positions. */
+static qkv turned(const hdl_graph *g, qkv s) {
     const hdl_figures *f = &g->model->figures;
+    const bool far = f->rope_far_factors && g->size.context > f->rope_context;
     const hd_rope_desc rope = {
         .theta = f->rope_theta, .frequency_scale = f->rope_scale, .magnitude = f->rope_magnitude, .dims = f->rope_dims,
-        .pairing = g->model->arch->pairing, .factors = f->rope_factors,
+        .pairing = g->model->arch->pairing, .factors = far ? f->rope_far_factors : f->rope_factors,
     };
     s.q = hd_rope(g->program, s.q, g->positions, &rope);
     s.k = hd_rope(g->program, s.k, g->positions, &rope);
@@ -95,7 +108,8 @@ static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
     return hd_write_pages(g->program, state, x, g->past, g->pages);
 }
 
-hd_value hdl_attend(const hdl_graph *g, hdl_qkv s) {
+/* Writes keys and values into the layer's cache, and attends over it: [rows,heads*D]. */
+static hd_value attend(const hdl_graph *g, qkv s) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens, width = (int64_t)f->heads * f->head_size;
     s.q = by_sequence(g, s.q, f->heads);
@@ -105,11 +119,33 @@ hd_value hdl_attend(const hdl_graph *g, hdl_qkv s) {
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
 
-/* ---- feed-forward, and both ends ---- */
+/* ---- feed-forward ---- */
 
-hd_value hdl_gated(const hdl_graph *g, hd_value x, hd_value (*activation)(hd_program *p, hd_value x)) {
-    const hd_value gate = hdl_linear(g, x, "ffn_gate"), up = hdl_linear(g, x, "ffn_up");
-    return hd_mul(g->program, activation(g->program, gate), up);
+hd_value hdl_relu_squared(hd_program *p, hd_value x) {
+    const hd_value positive = hd_relu(p, x);
+    return hd_mul(p, positive, positive);
+}
+
+/* activation(gate) * up. */
+static hd_value gated(const hdl_graph *g, hd_value x) {
+    const hdl_figures *f = &g->model->figures;
+    const int64_t n = f->feed_forward;
+    const bool fused = !has(g, "ffn_gate.weight");
+    hd_value gate = fused ? 0 : linear(g, x, "ffn_gate"), up = linear(g, x, "ffn_up");
+    if (fused) {
+        gate = columns(g, up, 0, n);
+        up = columns(g, up, n, 2 * n);
+    }
+    return hd_mul(g->program, f->activation(g->program, gate), up);
+}
+
+/* ---- a layer, and both ends ---- */
+
+hd_value hdl_layer(const hdl_graph *g, hd_value x) {
+    hd_value y = attend(g, turned(g, project(g, normed(g, x, "attn_norm"))));
+    x = hd_add(g->program, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"));
+    y = gated(g, normed(g, x, "ffn_norm"));
+    return hd_add(g->program, x, linear(g, normed(g, y, "ffn_sub_norm"), "ffn_down"));
 }
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
@@ -119,8 +155,7 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
     return dtype == HD_F16 || dtype == HD_BF16 ? hd_cast(g->program, x, HD_F32) : x;
 }
 
-hd_value hdl_logits(hdl_graph *g, hd_value x) {
-    x = hdl_rms_norm(g, x, "output_norm");
-    if (hdl_has(g, "output.weight")) return hdl_linear(g, x, "output");
-    return product(g, x, g->embedding, 1);
+hd_value hdl_logits(const hdl_graph *g, hd_value x) {
+    x = normed(g, x, "output_norm");
+    return has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output");
 }

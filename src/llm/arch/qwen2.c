@@ -2,10 +2,7 @@
 #include "llm/arch/arch.h"
 
 static const hdl_tensor_row tensors[] = {
-    HDL_TENSORS_NORMS, HDL_TENSORS_QKV, HDL_TENSORS_QKV_BIAS(false), HDL_TENSORS_OUT, HDL_TENSORS_GATED,
-    HDL_TENSORS_OUTSIDE,
+    HDL_TENSORS_NORMS, HDL_TENSORS_QKV(false), HDL_TENSORS_OUT, HDL_TENSORS_GATED, HDL_TENSORS_OUTSIDE,
 };
 
-const hdl_arch hdl_arch_qwen2 = {
-    .tensors = tensors, .pairing = HD_ROPE_HALVES, .embed = hdl_embed, .layer = hdl_llama_layer, .logits = hdl_logits,
-};
+const hdl_arch hdl_arch_qwen2 = { tensors, HD_ROPE_HALVES, hd_silu };
