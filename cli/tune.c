@@ -245,7 +245,7 @@ static int print_figures(const measure *m, size_t device) {
         snprintf(cells[rows][5], CLI_CELL, "%u", (unsigned)f->samples);
         snprintf(cells[rows++][6], CLI_CELL, "%.1f%%", 100 * f->error);
     }
-    printf("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    cli_print("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x7Cu);
     free(facts);
     return CLI_OK;
@@ -278,7 +278,7 @@ static int print_samples(const measure *m, size_t device, const samples *all) {
         print_sample(s, "compute", s->run_ns, run_ns, cells[rows++]);
         if (s->read_ns > 0) print_sample(s, "transfers", s->write_ns + s->read_ns, transfers_ns, cells[rows++]);
     }
-    printf("\n");
+    cli_print("\n");
     cli_table(cells[0], rows, SAMPLE_COLUMNS, 0x70u);
     free(cells);
     return CLI_OK;
@@ -292,7 +292,7 @@ static int tune(measure *m, bool quick, bool samples_too) {
     if (!code && measure_is_ended()) code = measure_end_early(m);
     for (size_t device = 0; device < m->device_count && !code; device++) {
         code = learn(m, device, &all);
-        if (device > 0) printf("\n");
+        if (device > 0) cli_print("\n");
         if (!code) code = print_figures(m, device);
         if (!code && samples_too) code = print_samples(m, device, &all);
     }

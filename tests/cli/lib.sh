@@ -61,6 +61,17 @@ needs_numpy() {
     "$python3" -c 'import numpy' 2>/dev/null || { echo "no python3 with numpy: skipped"; exit 77; }
 }
 
+needs_terminal() {
+    "$python3" -c 'import pty' 2>/dev/null || { echo "no python3: skipped"; exit 77; }
+}
+
+# terminal COLUMNS SECONDS [AT:KEYS ...] -- COMMAND...: what it prints at a terminal, into `out`; its exit code in $got.
+# at_terminal.py tells how keys are given.
+terminal() {
+    "$python3" "$sources/tests/cli/at_terminal.py" "$@" >out 2>err
+    got=$?
+}
+
 has_vulkan() { HEDDLE_BACKEND=vulkan "$heddle" devices | grep -q 'software'; }
 
 # list_commands: the names of all commands, one a line, into the file `commands`.
