@@ -1,5 +1,4 @@
 /* text.c: text that grows, and names from outside made harmless in it. */
-#define _POSIX_C_SOURCE 200809L
 #include "cli/text.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,7 +81,7 @@ void text_add_printable(text *to, const char *from, size_t bytes, bool one_line)
 /* Bytes of the UTF-8 character that `at` begins with; 0 where it is none that a page may hold. */
 static size_t character(const unsigned char *at) {
     uint32_t code = 0;
-    const size_t bytes = text_character((const char *)at, strnlen((const char *)at, 4), &code);
+    const size_t bytes = text_character((const char *)at, 4, &code); /* the ending zero goes on with no character */
     return is_control(code) ? 0 : bytes;
 }
 
