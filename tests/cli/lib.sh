@@ -1,6 +1,7 @@
 # lib.sh: read by every script here, which runs as `sh SCRIPT HEDDLE SOURCES`: a folder of its own to work in, only
 # lavapipe as Vulkan driver and no GPU of CUDA or HIP (so that a machine with a GPU gives the same answers), and expectations.
 set -u
+umask 022
 # shellcheck disable=SC2034 # read by the scripts
 heddle=$1 sources=$2
 # shellcheck disable=SC2034 # likewise
