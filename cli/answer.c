@@ -78,10 +78,7 @@ static bool take(void *user, const char *text, size_t bytes) {
     memcpy(a->text + a->text_bytes, text, bytes);
     a->text_bytes += bytes;
     a->text[a->text_bytes] = 0;
-    if (!a->silent) {
-        fwrite(text, 1, bytes, stdout);
-        fflush(stdout);
-    }
+    if (!a->silent) cli_print_text(text, bytes);
     return !interrupts && !ferror(stdout);
 }
 
@@ -140,21 +137,21 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     cli_cell bytes, load, layers;
     hd_session_get_stats(llm->session, &stats);
     hd_session_get_fit(llm->session, &fit);
-    fprintf(stderr, "heddle: prompt  %zu tokens, %.1f tokens/s\n", a->fed, cli_per_second(a->fed, a->made.prompt_ns));
-    fprintf(stderr, "heddle: answer  %u tokens, %.1f tokens/s, ended by %s\n", (unsigned)a->made.token_count,
+    cli_note("heddle: prompt  %zu tokens, %.1f tokens/s\n", a->fed, cli_per_second(a->fed, a->made.prompt_ns));
+    cli_note("heddle: answer  %u tokens, %.1f tokens/s, ended by %s\n", (unsigned)a->made.token_count,
             cli_per_second(a->made.token_count, a->made.answer_ns), ended_by(a->made.stop));
     const unsigned there = on_cpu ? fit.cpu_layers : fit.device_layers;
     if (there < llm->info.layers) snprintf(layers, sizeof layers, "%u of %u", there, (unsigned)llm->info.layers);
     else snprintf(layers, sizeof layers, "%u", there);
-    fprintf(stderr, "heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers,
+    cli_note("heddle: device  %s: %s layers, %s, loaded in %s\n", device->name, layers,
             cli_bytes(on_cpu ? fit.cpu_bytes : fit.device_bytes, bytes), cli_time(stats.load_ns, load));
     if (on_cpu) return;
     if (fit.streamed_layers)
-        fprintf(stderr, "heddle: stream  %u of %u layers travel to the device for every token: %s\n",
+        cli_note("heddle: stream  %u of %u layers travel to the device for every token: %s\n",
                 (unsigned)fit.streamed_layers, (unsigned)llm->info.layers,
                 why_not_there(&llm->desc));
     if (fit.cpu_layers)
-        fprintf(stderr, "heddle: CPU     %u of %u layers, %s: %s\n", (unsigned)fit.cpu_layers,
+        cli_note("heddle: CPU     %u of %u layers, %s: %s\n", (unsigned)fit.cpu_layers,
                 (unsigned)llm->info.layers, cli_bytes(fit.cpu_bytes, bytes),
                 why_not_there(&llm->desc));
 }

@@ -207,12 +207,12 @@ bool cli_get_math(const cli_args *args, hd_math *out) {
 static void print_option(const cli_option *option, size_t width) {
     char left[64];
     snprintf(left, sizeof left, "%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
-    printf("  %-*s  %s\n", (int)width, left, option->help);
+    cli_print("  %-*s  %s\n", (int)width, left, option->help);
 }
 
 void cli_help(const cli_command *command) {
     size_t width = 0;
-    printf("heddle %s: %s\n\nusage: heddle %s\n\noptions:\n", command->name, command->summary, command->usage);
+    cli_print("heddle %s: %s\n\nusage: heddle %s\n\noptions:\n", command->name, command->summary, command->usage);
     for (size_t i = 0; i < command->option_count; i++) {
         const cli_option *option = &command->options[i];
         size_t length = strlen(option->name) + (option->value ? 1 + strlen(option->value) : 0);
@@ -220,6 +220,6 @@ void cli_help(const cli_command *command) {
     }
     for (size_t i = 0; i < command->option_count; i++) print_option(&command->options[i], width);
     print_option(&help_option, width);
-    if (command->notes) printf("\n%s", command->notes);
-    printf("\nexample:\n%s", command->example);
+    if (command->notes) cli_print("\n%s", command->notes);
+    cli_print("\nexample:\n%s", command->example);
 }

@@ -198,7 +198,7 @@ static int print_mixes(const measure *m, const batches *all, size_t device) {
         cli_time((uint64_t)cases[TRANSFERS].row.median_ns, line[5]);
         cli_time((uint64_t)cases[COMPUTE].row.median_ns, line[6]);
     }
-    printf("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    cli_print("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], count, COLUMNS, 0x7E);
     free(cells);
     return CLI_OK;
@@ -210,13 +210,15 @@ static void print_overhead(const batches *all, size_t device) {
     const double kept = cases[TRANSFERS].row.median_ns, first = cases[PLAN].row.first_ns - kept;
     const double again = fmax(cases[PLAN].row.median_ns - kept, 0);
     cli_cell first_text, again_text;
-    if (isnan(kept) || isnan(cases[PLAN].row.median_ns)) printf("\n");
+    if (isnan(kept) || isnan(cases[PLAN].row.median_ns)) cli_print("\n");
     else if (first <= 0)
-        printf("overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n",
+        cli_print("overhead of %s: not told, its transfers took longer than the first run: the machine was disturbed\n\n",
                cases[PLAN].row.op);
     else
-        printf("overhead of %s: first run %s, again %s, %.1f%% of the first\n\n", cases[PLAN].row.op, cli_time((uint64_t)first, first_text),
-               cli_time((uint64_t)again, again_text), 100 * again / first);
+      cli_print(
+          "overhead of %s: first run %s, again %s, %.1f%% of the first\n\n",
+          cases[PLAN].row.op, cli_time((uint64_t)first, first_text),
+          cli_time((uint64_t)again, again_text), 100 * again / first);
 }
 
 static void print_share(uint64_t hits, uint64_t requests, cli_cell out) {
@@ -240,10 +242,10 @@ static void print_hits(const measure *m, const batches *all, size_t device) {
         print_share(b->plan_hits, b->tasks, cells[i + 1][2]);
         print_share(b->kernel_hits, b->kernel_requests, cells[i + 1][3]);
     }
-    printf("\n");
+    cli_print("\n");
     cli_table(cells[0], BUCKETS + 1, CLI_COUNT(heads), 0xE);
     print_share(stats.staging_hits, stats.staging_requests, staging);
-    printf("staging memory found made: %s; %.0f%% of the bytes travelled without it\n", staging,
+    cli_print("staging memory found made: %s; %.0f%% of the bytes travelled without it\n", staging,
            100.0 * (double)stats.direct_bytes / (double)(stats.upload_bytes + stats.download_bytes + (stats.upload_bytes == 0)));
 }
 
@@ -266,7 +268,7 @@ static int measure_all(measure *m, batches *all) {
         print_overhead(all, device);
     }
     if (!m->json)
-        printf("FIRST and AGAIN: plan asked for, data handed over, run and read; TRANSFERS: with a\n"
+        cli_print("FIRST and AGAIN: plan asked for, data handed over, run and read; TRANSFERS: with a\n"
                "plan that was kept; COMPUTE: only run. Medians of up to %llu samples. Buckets count\n"
                "all tasks that were submitted by themselves, the first ones included.\n",
                (unsigned long long)m->samples);

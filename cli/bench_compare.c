@@ -89,9 +89,6 @@ static void add_row(comparison *c, const bench_row *old, const bench_row *new, c
     snprintf(row[7], CLI_CELL, "%+.1f%%", 100 * (cells->median_ns / old->cells->median_ns - 1));
     snprintf(row[8], CLI_CELL, "%.1f%%", 100 * noise_of_both(old, new));
     snprintf(row[9], CLI_CELL, "%s", change_names[found]);
-    for (size_t i = 0; i < COLUMNS; i++) /* names come from a file; a terminal obeys some characters */
-        for (char *at = row[i]; *at; at++)
-            if ((unsigned char)*at < ' ' || *at == 0x7F) *at = ' ';
 }
 
 /* Both sides are in the same order: what stands in one only is behind what the other shows next. */
@@ -119,9 +116,9 @@ static int finish(const comparison *c) {
                         "must be the same");
     if (c->row_count > 1) {
         cli_table(c->cells, c->row_count, COLUMNS, 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8);
-        printf("\n");
+        cli_print("\n");
     }
-    printf("%zu cases: %zu the same within the noise, %zu faster, %zu slower, %zu doubtful, %zu synthetic; %zu only "
+    cli_print("%zu cases: %zu the same within the noise, %zu faster, %zu slower, %zu doubtful, %zu synthetic; %zu only "
            "in the old file, %zu only in the new one\n", compared,
            c->changes[SAME], c->changes[FASTER], c->changes[SLOWER], c->changes[DOUBTFUL], c->changes[SYNTHETIC], c->only_old, c->only_new);
     if (c->changes[SLOWER]) return cli_fail(c->command, "%zu of %zu cases became slower", c->changes[SLOWER], compared);

@@ -60,14 +60,14 @@ static void print_test(const test *t) { /* its samples are sorted */
     const uint64_t middle = t->samples[(t->count - 1) / 2] / 2 + t->samples[t->count / 2] / 2;
     int at = snprintf(name, sizeof name, "%s%llu", t->name, (unsigned long long)t->tokens);
     if (t->depth) snprintf(name + at, sizeof name - (size_t)at, "@%llu", (unsigned long long)t->depth);
-    printf("%-24s %-10s %10.2f %10.2f %10.2f\n", "", name, cli_per_second(t->tokens, middle),
+    cli_print("%-24s %-10s %10.2f %10.2f %10.2f\n", "", name, cli_per_second(t->tokens, middle),
            cli_per_second(t->tokens, t->samples[t->count - 1]),
            cli_per_second(t->tokens, t->samples[0]));
 }
 
 static int report(measure *m, const cli_llm *llm, const measure_device *on, test *tests, size_t count) {
     int code = CLI_OK;
-    if (!m->json) printf("%-24s %-10s %10s %10s %10s  tokens/s\n", llm->info.weight_types, "test", "median", "least", "most");
+    if (!m->json) cli_print("%-24s %-10s %10s %10s %10s  tokens/s\n", llm->info.weight_types, "test", "median", "least", "most");
     for (size_t i = 0; i < count && !code; i++) {
         if (tests[i].count == 0) continue; /* ended early */
         code = write_row(m, llm, on, &tests[i]);

@@ -123,18 +123,18 @@ static void print(const measure *m, const points_wanted *wanted, const report *r
         const lines *all = &r->lines[device];
         if (all->count == 0) continue;
         any = true;
-        printf("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]), m->devices[device].info.name,
+        cli_print("%s: %s\npeaks: copy %s GB/s", measure_device_name(m, &m->devices[device]), m->devices[device].info.name,
                measure_rate(r->bytes_per_s[device] / 1e9, rate));
         for (size_t i = 0; i < wanted->type_count; i++) {
             const double flops = r->flops_per_s[device][wanted->types[i]];
-            if (!isnan(flops)) printf(", matmul %s %s GFLOP/s", hd_dtype_name(wanted->types[i]), measure_rate(flops / 1e9, rate));
+            if (!isnan(flops)) cli_print(", matmul %s %s GFLOP/s", hd_dtype_name(wanted->types[i]), measure_rate(flops / 1e9, rate));
         }
-        printf("\n");
+        cli_print("\n");
         cli_table(all->cells[0], all->count, COLUMNS, 0x78);
-        printf("\n");
+        cli_print("\n");
     }
     if (!any) return;
-    printf("Times are medians of up to %llu samples, with the hand-over of each run. The roof\n"
+    cli_print("Times are medians of up to %llu samples, with the hand-over of each run. The roof\n"
            "is the lower one of the two peaks for the operation; above it data came from\n"
            "caches. P90, least and most are in the rows: --csv, --json.\n", (unsigned long long)m->samples);
 }

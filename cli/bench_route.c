@@ -177,12 +177,14 @@ static int print_device(const measure *m, const routes *r, size_t device) {
         snprintf(line[6], CLI_CELL, "%u", (unsigned)stats.segments);
         cli_bytes(stats.crossing_bytes, line[7]);
     }
-    printf("%scpu or %s: %s\n", device > 0 ? "\n" : "", measure_device_name(m, &m->devices[1 + device]), m->devices[1 + device].info.name);
+    cli_print("%scpu or %s: %s\n", device > 0 ? "\n" : "",
+              measure_device_name(m, &m->devices[1 + device]),
+              m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0xFEu);
-    printf("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d "
+    cli_print("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d "
            "plans in turn; OF BEST: and its standard error\n",
            PLANS);
-    if (best > 0) printf("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
+    if (best > 0) cli_print("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;
 }

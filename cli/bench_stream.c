@@ -271,11 +271,11 @@ static void print_device(const measure *m, const bench *b, size_t device) {
     print_way(b, first + PLAN, first + PLAN, "plan", cells[1]);
     print_way(b, first + HOST_ONE, first + HOST_MANY, "host", cells[2]);
     print_way(b, first + PINNED_ONE, first + PINNED_MANY, "pinned", cells[3]);
-    printf("%s: %s; a batch of %s, depth %llu, %s\n", measure_device_name(m, &m->devices[device]), b->op,
+    cli_print("%s: %s; a batch of %s, depth %llu, %s\n", measure_device_name(m, &m->devices[device]), b->op,
            cli_bytes(b->bytes, bytes), (unsigned long long)b->depth,
            m->devices[device].info.queues > 1 ? "3 queues" : "1 queue");
     cli_table(cells[0], 4, COLUMNS, (1u << COLUMNS) - 2);
-    printf("\n");
+    cli_print("\n");
 }
 
 /* Watched are one sample of depth 1 and one of the other: pinned, as nothing else is in the way. */

@@ -43,10 +43,10 @@ static int print_device(const measure *m, const points *p, size_t device) {
         print_gain(p, device, size, POINTS_TRANSFERS, row[5]);
         print_time(points_at(p, device, size, POINTS_COMPUTE)->row.first_ns, row[6]);
     }
-    printf("%s %s: the CPU against %s, %.40s\n", p->op->name, hd_dtype_name(p->type),
+    cli_print("%s %s: the CPU against %s, %.40s\n", p->op->name, hd_dtype_name(p->type),
            measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], p->size_count + 1, COLUMNS, (1u << COLUMNS) - 1);
-    printf("\n");
+    cli_print("\n");
     free(cells);
     return CLI_OK;
 }
@@ -106,7 +106,7 @@ static int measure_all(measure *m, const points_wanted *wanted) {
     const int code = points_each(m, wanted, visit, &all);
     if (!m->json && all.count > 1) {
         cli_table(all.rows[0], all.count, SUMMARY_COLUMNS, 1u << 1 | 1u << 2);
-        printf("Times are medians of up to %llu samples. From a crossing on the device wins at\n"
+        cli_print("Times are medians of up to %llu samples. From a crossing on the device wins at\n"
                "least 90%% of the sizes. P90, least and most are in the rows: --csv, --json.\n",
                (unsigned long long)m->samples);
     }

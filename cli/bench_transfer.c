@@ -158,9 +158,9 @@ static int print_device(const measure *m, const transfers *all, size_t device) {
                          measure_rate(row->bytes / row->median_ns, rate));
         }
     }
-    printf("%s: %s; median, and GB/s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    cli_print("%s: %s; median, and GB/s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], all->size_count + 1, COLUMNS, (1u << COLUMNS) - 1);
-    printf("\n");
+    cli_print("\n");
     free(cells);
     return CLI_OK;
 }

@@ -86,7 +86,7 @@ static int answer(chat *c) {
     cli_interrupts_catch(true);
     code = cli_answer_run(&c->llm, &c->answer, same);
     c->held = hd_session_position(c->llm.session, 0);
-    putchar('\n');
+    cli_print("\n");
     fflush(stdout);
     return code;
 }
@@ -101,24 +101,24 @@ static int turn(chat *c, const char *line) {
     if (code || !said) drop_messages(c, before);
     if (code) return code;
     if (c->answer.made.stop == HD_STOP_CONTEXT)
-        fprintf(stderr,
+        cli_note(
                 "heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more "
                 "room\n", (unsigned)c->llm.desc.context);
-    if (c->interactive) fputc('\n', stderr);
+    if (c->interactive) cli_note("\n");
     return CLI_OK;
 }
 
 /* ---- what begins with a slash ---- */
 
 static void help(void) {
-    fprintf(stderr, "/clear        begins a new conversation\n"
+    cli_note("/clear        begins a new conversation\n"
                     "/system TEXT  sets what the model is told first; without TEXT: nothing\n"
                     "/stats        how fast the last answer came, and from where\n"
                     "/exit         ends, as Ctrl-D does; Ctrl-C stops an answer\n");
 }
 
 static void stats(const chat *c) {
-    fprintf(stderr, "heddle: context %zu of %u tokens\n", c->held, (unsigned)c->llm.desc.context);
+    cli_note("heddle: context %zu of %u tokens\n", c->held, (unsigned)c->llm.desc.context);
     cli_answer_report(&c->llm, &c->answer);
 }
 
@@ -131,12 +131,12 @@ static bool command(chat *c, const char *line, int *code) {
                                                                     { "/exit", false } };
     size_t which = 0;
     while (which < CLI_COUNT(known) && (strlen(known[which].name) != length || memcmp(known[which].name, line, length) != 0)) which++;
-    if (which == CLI_COUNT(known)) fprintf(stderr, "heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
-    else if (*rest && !known[which].takes_text) fprintf(stderr, "heddle: %s takes no text; see /help\n", known[which].name);
+    if (which == CLI_COUNT(known)) cli_note("heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
+    else if (*rest && !known[which].takes_text) cli_note("heddle: %s takes no text; see /help\n", known[which].name);
     else if (which == 0) help();
     else if (which == 1) {
         drop_messages(c, 1);
-        fprintf(stderr, "heddle: a new conversation begins\n");
+        cli_note("heddle: a new conversation begins\n");
     }
     else if (which == 2) *code = set_system(c, rest);
     else if (which == 3) stats(c);
@@ -151,11 +151,11 @@ static char *next_line(chat *c) {
         cli_interrupts_catch(false);
         char *line = line_edit_read(c->editor, "> ");
         if (line || cli_interrupts_count() == 0) {
-            if (!line && c->interactive) fputc('\n', stderr);
+            if (!line && c->interactive) cli_note("\n");
             return line;
         }
         clearerr(stdin);
-        fprintf(stderr, again ? "\n" : "\nheddle: Ctrl-C again ends, and so does Ctrl-D\n");
+        cli_note(again ? "\n" : "\nheddle: Ctrl-C again ends, and so does Ctrl-D\n");
         if (again) return NULL;
     }
 }
@@ -206,7 +206,7 @@ static int begin(const cli_args *args, chat *c) {
     if (!c->editor) return cli_fail(args->command, "no memory is left");
     signal(SIGTERM, leave);
     signal(SIGHUP, leave);
-    if (c->interactive) fprintf(stderr, "heddle: /help lists what can be typed besides messages; Ctrl-D ends\n\n");
+    if (c->interactive) cli_note("heddle: /help lists what can be typed besides messages; Ctrl-D ends\n\n");
     return CLI_OK;
 }
 

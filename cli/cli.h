@@ -78,7 +78,19 @@ bool cli_number(const char *text, uint64_t high, uint64_t *out);
 /* The name among `count` that is nearest to `text`, or NULL where none is near. */
 const char *cli_nearest(const char *text, const char *const *names, size_t count);
 
-/* ---- what is printed (output.c) ---- */
+/* ---- standard output and standard error (terminal.c): nothing else writes there ---- */
+
+/* printf to stdout and to stderr. What a file, a model or a driver brought into the arguments is made printable. */
+void cli_print(const char *format, ...) CLI_PRINTF(1, 2);
+void cli_note(const char *format, ...) CLI_PRINTF(1, 2);
+/* A text that a model wrote, or one like it, on stdout: the very bytes, but at a terminal made printable. */
+void cli_print_text(const char *bytes, size_t count);
+/* Where stderr is a terminal: its last line, which tells how far a command is, drawn anew and cut to its width; and its end, which
+ * the next cli_print or cli_note is too. */
+void cli_progress(const char *format, ...) CLI_PRINTF(1, 2);
+void cli_progress_end(void);
+
+/* ---- errors, units, tables and JSON (output.c) ---- */
 
 /* One line on stderr, "heddle run: ..."; returns CLI_FAILED. `command` may be NULL. */
 int cli_fail(const cli_command *command, const char *format, ...) CLI_PRINTF(2, 3);
@@ -96,8 +108,9 @@ char *cli_tensor(hd_dtype dtype, hd_shape shape, cli_cell out);
 void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right);
 /* Puts `value` into a JSON object; NULL and failures make *ok false. */
 void cli_put(json_t *object, const char *key, json_t *value, bool *ok);
-/* JSON text of bytes that may not be UTF-8. */
-json_t *cli_json_text(const char *text);
+/* JSON text of bytes; those that are no UTF-8 become U+FFFD. */
+json_t *cli_json_bytes(const char *from, size_t bytes);
+json_t *cli_json_text(const char *from);
 /* Prints and frees `root`; returns the exit code. */
 int cli_print_json(const cli_command *command, json_t *root, bool ok);
 

@@ -79,14 +79,17 @@ static void print_routes(const inventory *all) {
             measured += same && all->devices[k].measured_ns > 0;
         }
         if (told || routes < 2) continue;
-        printf("One GPU, at %s:", pci);
+        cli_print("One GPU, at %s:", pci);
         for (size_t k = i; k < all->device_count; k++) {
             const hd_device_info *device = &all->devices[k];
             if (strcmp(device->pci, pci) != 0) continue;
-            printf("%s %s", k > i ? "," : "", device->id);
-            if (device->measured_ns) printf(" (%s)", cli_time(device->measured_ns, time));
+            cli_print("%s %s", k > i ? "," : "", device->id);
+            if (device->measured_ns) cli_print(" (%s)", cli_time(device->measured_ns, time));
         }
-        printf("; %s\n", measured > 1 ? "in the order measured" : "in the order of the back ends, `heddle devices --probe` measures them");
+        cli_print("; %s\n", measured > 1
+                                ? "in the order measured"
+                                : "in the order of the back ends, `heddle "
+                                  "devices --probe` measures them");
     }
 }
 
@@ -107,11 +110,11 @@ static int print_devices(const cli_command *command, const inventory *all) {
         snprintf(row[5], CLI_CELL, "%s", device->driver);
         software = software || is_software(device);
     }
-    printf("\n");
+    cli_print("\n");
     cli_table(cells, all->device_count + 1, CLI_COUNT(heads), 1u << 0 | 1u << 4);
-    if (software) printf("* a GPU driver that computes on the CPU: taken only when it is named\n");
+    if (software) cli_print("* a GPU driver that computes on the CPU: taken only when it is named\n");
     print_routes(all);
-    if (all->device_count == 0) printf("none: see above for each back end's reason\n");
+    if (all->device_count == 0) cli_print("none: see above for each back end's reason\n");
     free(cells);
     return CLI_OK;
 }
@@ -120,10 +123,10 @@ static int print_all_caps(cli_session *session, const inventory *all) {
     for (size_t i = 0; i < all->device_count; i++) {
         char *text = caps_of(session, all->devices[i].id);
         if (!text) return CLI_FAILED;
-        printf("\n%s\n", all->devices[i].id);
+        cli_print("\n%s\n", all->devices[i].id);
         for (const char *line = text; *line;) {
             size_t length = strcspn(line, "\n"), name = strcspn(line, " ");
-            if (name < length) printf("  %-32.*s %.*s\n", (int)name, line, (int)(length - name - 1), line + name + 1);
+            if (name < length) cli_print("  %-32.*s %.*s\n", (int)name, line, (int)(length - name - 1), line + name + 1);
             line += length + (line[length] == '\n');
         }
         free(text);
@@ -216,9 +219,9 @@ static int measure(cli_session *session) {
         hd_device_close(device);
         gpus++;
         if (status) code = cli_session_fail(session, desc.id);
-        else fprintf(stderr, "heddle: %s: %s for 1,024 small steps and 64 MiB\n", desc.id, cli_time(ns, time));
+        else cli_note("heddle: %s: %s for 1,024 small steps and 64 MiB\n", desc.id, cli_time(ns, time));
     }
-    if (!code && gpus == 0) fprintf(stderr, "heddle: there is no GPU to measure\n");
+    if (!code && gpus == 0) cli_note("heddle: there is no GPU to measure\n");
     free(all.backends);
     free(all.devices);
     return code;
@@ -252,7 +255,7 @@ static int devices(const cli_args *args) {
     }
     if (!code && id) {
         char *text = caps_of(&session, id);
-        if (text) fputs(text, stdout);
+        if (text) cli_print("%s", text);
         else code = CLI_FAILED;
         free(text);
     } else if (!code) code = list(&session, args);

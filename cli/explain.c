@@ -28,7 +28,7 @@ static int answer(const question *q) {
     char *text = malloc(needed + 1);
     if (!text) return cli_fail(q->session->command, "no memory is left");
     status = ask(q, text, needed + 1, &needed);
-    if (!status) fputs(text, stdout);
+    if (!status) cli_print("%s", text);
     free(text);
     return status ? cli_session_fail(q->session, NULL) : CLI_OK;
 }

@@ -3,7 +3,7 @@
 
 static void print_row(const char *what, uint32_t layers, uint64_t weights, uint64_t cache, uint64_t scratch, uint64_t all) {
     cli_cell cells[4];
-    printf("%-8s %6u  %12s %12s %12s %12s  %llu bytes\n", what, (unsigned)layers, cli_bytes(weights, cells[0]),
+    cli_print("%-8s %6u  %12s %12s %12s %12s  %llu bytes\n", what, (unsigned)layers, cli_bytes(weights, cells[0]),
            cli_bytes(cache, cells[1]), cli_bytes(scratch, cells[2]),
            cli_bytes(all, cells[3]), (unsigned long long)all);
 }
@@ -18,13 +18,13 @@ static int report(cli_llm *llm, bool json) {
         return code || fit.fits ? code : CLI_FAILED;
     }
     cli_cell has;
-    printf("%-8s %6s  %12s %12s %12s %12s\n", "", "LAYERS", "WEIGHTS", "CACHE", "SCRATCH", "TOGETHER");
+    cli_print("%-8s %6s  %12s %12s %12s %12s\n", "", "LAYERS", "WEIGHTS", "CACHE", "SCRATCH", "TOGETHER");
     if (fit.device_bytes)
         print_row("device", fit.device_layers, fit.device_weight_bytes, fit.device_cache_bytes,
                   fit.device_scratch_bytes, fit.device_bytes);
-    if (fit.streamed_layers) printf("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
+    if (fit.streamed_layers) cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
     if (fit.cpu_layers) print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes, fit.cpu_bytes);
-    printf("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", hd_device_get_info(llm->desc.device)->name,
+    cli_print("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", hd_device_get_info(llm->desc.device)->name,
            cli_bytes(fit.device_memory_bytes, has));
     return fit.fits ? CLI_OK : CLI_FAILED;
 }

@@ -109,21 +109,18 @@ static int generate(const cli_args *args, job *j) {
     if (!code) code = tokenize(j);
     if (!code) code = cli_llm_load(&j->llm);
     if (code) return code;
-    if (!j->json && !j->quiet) {
-        fwrite(j->prompt, 1, j->prompt_bytes, stdout);
-        fflush(stdout);
-    }
+    if (!j->json && !j->quiet) cli_print_text(j->prompt, j->prompt_bytes);
     cli_interrupts_catch(true);
     code = cli_answer_run(&j->llm, &j->answer, 0);
     if (!j->json) {
-        putchar('\n');
+        cli_print("\n");
         fflush(stdout);
     }
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if (j->receipt.root && (code = tell(args, j))) return code;
     if (j->json) return report_json(j);
     if (j->quiet) return CLI_OK;
-    fputc('\n', stderr);
+    cli_note("\n");
     cli_answer_report(&j->llm, &j->answer);
     return CLI_OK;
 }

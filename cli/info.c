@@ -22,18 +22,22 @@ static int print_json(const cli_llm *llm, const char *path) {
 
 static void print(const cli_llm *llm) {
     const hd_model_info *i = &llm->info;
-    cli_cell file, weights;
-    printf("name          %s\n", i->name[0] ? i->name : "(none)");
-    printf("architecture  %s\n", i->architecture);
+    cli_cell cells[20], bytes;
     const double millions = (double)i->parameters / 1e6;
-    printf("parameters    %.2f %s\n", millions < 1000 ? millions : millions / 1000, millions < 1000 ? "million" : "billion");
-    printf("weights       %s: %s\n", cli_bytes(i->weight_bytes, weights), i->weight_types);
-    printf("file          %s\n", cli_bytes(i->file_bytes, file));
-    printf("layers        %u of hidden size %u, feed-forward %u\n", (unsigned)i->layers, (unsigned)i->hidden, (unsigned)i->feed_forward);
-    printf("attention     %u heads of %u, %u for keys and values\n", (unsigned)i->heads, (unsigned)i->head_size, (unsigned)i->kv_heads);
-    printf("vocabulary    %u tokens, tokenizer %s\n", (unsigned)i->vocabulary, i->tokenizer);
-    printf("context       %u tokens\n", (unsigned)i->context);
-    printf("chat          %s\n", i->has_chat_template ? "has a template of its own" : "no template of its own");
+    size_t row = 0;
+#define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
+    ROW("name", "%s", i->name[0] ? i->name : "(none)");
+    ROW("architecture", "%s", i->architecture);
+    ROW("parameters", "%.2f %s", millions < 1000 ? millions : millions / 1000, millions < 1000 ? "million" : "billion");
+    ROW("weights", "%s: %s", cli_bytes(i->weight_bytes, bytes), i->weight_types);
+    ROW("file", "%s", cli_bytes(i->file_bytes, bytes));
+    ROW("layers", "%u of hidden size %u, feed-forward %u", (unsigned)i->layers, (unsigned)i->hidden, (unsigned)i->feed_forward);
+    ROW("attention", "%u heads of %u, %u for keys and values", (unsigned)i->heads, (unsigned)i->head_size, (unsigned)i->kv_heads);
+    ROW("vocabulary", "%u tokens, tokenizer %s", (unsigned)i->vocabulary, i->tokenizer);
+    ROW("context", "%u tokens", (unsigned)i->context);
+    ROW("chat", "%s", i->has_chat_template ? "has a template of its own" : "no template of its own");
+#undef ROW
+    cli_table(cells, row, 2, 0);
 }
 
 static int run(const cli_args *args) {

@@ -34,23 +34,15 @@ int cli_llm_open(const cli_args *args, cli_llm *llm) {
     return CLI_OK;
 }
 
-/* One line of the terminal, drawn anew for every percent. */
+/* Drawn anew for every percent. */
 static void draw_progress(void *user, uint64_t done, uint64_t total) {
-    enum { WIDTH = 32 };
     cli_llm *llm = user;
     cli_cell done_text, total_text;
-    char bar[WIDTH + 1] = { 0 };
     const unsigned percent = total ? (unsigned)((double)done * 100 / (double)total) : 100;
     if (llm->bar == percent + 1) return;
     llm->bar = percent + 1;
-    for (unsigned i = 0; i < WIDTH; i++) bar[i] = i < percent * WIDTH / 100 ? '#' : '.';
-    fprintf(stderr, "\rheddle: loading [%s] %3u%%  %s of %s\033[K", bar, percent, cli_bytes(done, done_text), cli_bytes(total, total_text));
-    fflush(stderr);
-}
-
-static void wipe_progress(cli_llm *llm) {
-    if (llm->bar) fprintf(stderr, "\r\033[K");
-    llm->bar = 0;
+    cli_progress("heddle: loading %3u%% %s of %s  %.*s", percent, cli_bytes(done, done_text), cli_bytes(total, total_text),
+                 (int)(percent * 32 / 100), "################################");
 }
 
 int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
@@ -65,13 +57,13 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory,
                                    .stream = cli_get(args, "--stream") != NULL, .progress_user = llm };
     if (layers != UINT32_MAX) llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;
-    if (isatty(STDERR_FILENO)) llm->desc.progress = draw_progress;
+    llm->desc.progress = draw_progress;
     return CLI_OK;
 }
 
 int cli_llm_load(cli_llm *llm) {
     const hd_status status = hd_session_create(llm->model, &llm->desc, &llm->session);
-    wipe_progress(llm);
+    cli_progress_end();
     return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
 }
 

@@ -20,11 +20,11 @@ static bool is_of_family(const cli_command *command, const char *word) {
 }
 
 static void overview(void) {
-    printf("heddle %s: machine-learning compute on any GPU and on the CPU\n\n"
+    cli_print("heddle %s: machine-learning compute on any GPU and on the CPU\n\n"
            "usage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) printf("  %-15s %s\n", commands[i]->name, commands[i]->summary);
-    printf("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
-    printf("environment:\n"
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) cli_print("  %-15s %s\n", commands[i]->name, commands[i]->summary);
+    cli_print("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
+    cli_print("environment:\n"
            "  HEDDLE_BACKEND     look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null\n"
            "  HEDDLE_DEVICE      the device to take where none is named\n"
            "  HEDDLE_STRICT      1: no fall-back, no software device, no null device\n"
@@ -87,7 +87,7 @@ static int help(int count, char **words) {
     const size_t of_family = count > 0 && !command ? find_family(words[0], family) : 0;
     if (count > 0 && !command && (count > 1 ? of_family > 0 : of_family == 0)) return unknown(count, words);
     if (count > used + (of_family > 0)) return cli_usage(NULL, "help takes one command");
-    for (size_t i = 0; i < of_family; i++) printf("  %-15s %s\n", family[i]->name, family[i]->summary);
+    for (size_t i = 0; i < of_family; i++) cli_print("  %-15s %s\n", family[i]->name, family[i]->summary);
     if (command) cli_help(command);
     else if (!of_family) overview();
     return CLI_OK;
@@ -97,7 +97,7 @@ static int run_command(int count, char **words) {
     const char *name = count > 0 ? words[0] : NULL;
     if (!name) return cli_usage(NULL, "no command is given");
     if (strcmp(name, "--version") == 0) {
-        printf("heddle %s\n", hd_version());
+        cli_print("heddle %s\n", hd_version());
         return CLI_OK;
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help(count - 1, words + 1);

@@ -4,6 +4,7 @@
 #include "cli/measure.h"
 #include "cli/bench_page.h"
 #include "cli/llm.h"
+#include "cli/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +17,14 @@ enum { LEAST_SAMPLES = 3, MOST_SAMPLES = 100000 };
 #define LONG_NS  1e9                /* as has the first one, whose length is not known, but where the first run was very long */
 
 /* ---- beginning ---- */
+
+/* Each row is flushed: a run that is ended early leaves the rows so far. Frees the line. */
+static int write_csv(const measure *m, text *line) {
+    bool good = !line->failed;
+    if (m->csv && good) good = fwrite(line->data, 1, line->length, m->csv) == line->length && fflush(m->csv) == 0;
+    text_free(line);
+    return good ? CLI_OK : cli_fail(m->command, "%s cannot be written: %s", m->csv_path ? m->csv_path : "a row", strerror(errno));
+}
 
 int measure_begin(const cli_args *args, const char *bench, measure *m) {
     *m = (measure){ .command = args->command, .bench = bench, .csv_path = cli_get(args, "--csv"),
@@ -32,8 +41,9 @@ int measure_begin(const cli_args *args, const char *bench, measure *m) {
         return cli_fail(m->command, "%s cannot be written: %s; check the path", m->csv_path, strerror(errno));
     machine_open(&m->machine, cli_get(args, "--machine"));
     cli_interrupts_catch(true);
-    if (m->csv && !table_write_heading(m->csv)) return cli_fail(m->command, "%s cannot be written: %s", m->csv_path, strerror(errno));
-    return CLI_OK;
+    text heading = { 0 };
+    table_add_heading(&heading);
+    return write_csv(m, &heading);
 }
 
 void measure_use(measure *m, cli_session *session) {
@@ -135,9 +145,12 @@ table_row measure_row(const measure *m, const measure_device *device) {
 }
 
 int measure_write(const measure *m, const table_row *row) {
-    if (m->csv && !table_write_csv(m->csv, row)) return cli_fail(m->command, "%s cannot be written: %s", m->csv_path, strerror(errno));
-    if (m->json && !table_write_json(stdout, row)) return cli_fail(m->command, "standard output cannot be written: %s", strerror(errno));
-    return CLI_OK;
+    text line = { 0 }, csv = { 0 };
+    if (m->json) table_add_json(&line, row);
+    if (line.data) cli_print("%s", line.data);
+    text_free(&line);
+    table_add_csv(&csv, row);
+    return write_csv(m, &csv);
 }
 
 static bool shares_host_memory(hd_device_kind kind) {
@@ -244,19 +257,16 @@ static void tell_case(measure_case *c) {
 }
 
 int measure_run(measure *m, measure_case *cases, size_t count) {
-    const bool shows = isatty(STDERR_FILENO) != 0;
     int code = CLI_OK;
     size_t *order = calloc(count + 1, sizeof *order);
     bool memory = order != NULL;
     for (size_t i = 0; i < count && memory; i++) memory = (cases[i].samples = calloc(m->samples, sizeof *cases[i].samples)) != NULL;
     for (uint64_t round = 0; round < m->samples && memory && !measure_is_ended(); round++) {
-        if (shows)
-            fprintf(stderr, "\rheddle %s: round %llu of %llu\033[K", m->command->name, (unsigned long long)round + 1,
-                    (unsigned long long)m->samples);
+        cli_progress("heddle %s: round %llu of %llu", m->command->name, (unsigned long long)round + 1, (unsigned long long)m->samples);
         const int failed = run_round(m, cases, count, order);
         if (failed) code = failed;
     }
-    if (shows) fprintf(stderr, "\r\033[K");
+    cli_progress_end();
     for (size_t i = 0; i < count; i++)
         if (cases[i].count > 0) tell_case(&cases[i]);
     free(order);

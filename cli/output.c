@@ -1,34 +1,37 @@
 /* output.c: error lines, units, tables and JSON. Results go to stdout, everything else to stderr. */
 #include "cli/cli.h"
+#include "cli/text.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- errors ---- */
 
-static void print_error(const cli_command *command, const char *format, va_list args) {
-    char line[2048];
-    vsnprintf(line, sizeof line, format, args);
-    for (char *at = line; *at; at++) /* one line, whatever a file's name holds */
-        if ((unsigned char)*at < ' ') *at = ' ';
-    fprintf(stderr, "heddle%s%s: %s", command ? " " : "", command ? command->name : "", line);
+/* One line, whatever a file's name holds. */
+static void print_error(const cli_command *command, const char *format, va_list args, const char *ending) {
+    text said = { 0 }, line = { 0 };
+    text_add_v(&said, format, args);
+    if (said.data) text_add_printable(&line, said.data, said.length, true);
+    cli_note("heddle%s%s: %s%s\n", command ? " " : "", command ? command->name : "", line.data ? line.data : "no memory is left", ending);
+    text_free(&said);
+    text_free(&line);
 }
 
 int cli_fail(const cli_command *command, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    print_error(command, format, args);
+    print_error(command, format, args, "");
     va_end(args);
-    fputc('\n', stderr);
     return CLI_FAILED;
 }
 
 int cli_usage(const cli_command *command, const char *format, ...) {
+    char ending[64];
     va_list args;
+    snprintf(ending, sizeof ending, "; see `heddle %s%s`", command ? command->name : "help", command ? " --help" : "");
     va_start(args, format);
-    print_error(command, format, args);
+    print_error(command, format, args, ending);
     va_end(args);
-    fprintf(stderr, "; see `heddle %s%s`\n", command ? command->name : "help", command ? " --help" : "");
     return CLI_USAGE;
 }
 
@@ -61,52 +64,59 @@ char *cli_tensor(hd_dtype dtype, hd_shape shape, cli_cell out) {
 
 /* ---- tables ---- */
 
-/* Places on a terminal: bytes that do not go on with a UTF-8 sequence. */
-static int width_of(const char *text) {
-    int width = 0;
-    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
-    return width;
+/* Makes the cell printable; returns its places on a terminal. */
+static size_t settle(cli_cell cell) {
+    text shown = { 0 };
+    text_add_printable(&shown, cell, strlen(cell), true);
+    snprintf(cell, CLI_CELL, "%s", shown.data ? shown.data : "");
+    text_free(&shown);
+    return text_characters(cell);
 }
 
 void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right) {
-    int widths[32] = { 0 }; /* as many as `right` has bits */
+    size_t widths[32] = { 0 }; /* as many as `right` has bits */
     for (size_t i = 0; i < rows * columns; i++) {
-        int own = width_of(cells[i]);
+        const size_t own = settle(cells[i]);
         if (own > widths[i % columns]) widths[i % columns] = own;
     }
     for (size_t row = 0; row < rows; row++) {
-        int behind = 0; /* spaces that are due only if something follows */
+        size_t behind = 0; /* spaces that are due only if something follows */
         for (size_t column = 0; column < columns; column++) {
-            int width = widths[column], own = width_of(cells[row * columns + column]);
-            int before = right >> column & 1 ? width - own : 0;
-            if (own > 0) printf("%*s%s", behind + before, "", cells[row * columns + column]);
+            const char *cell = cells[row * columns + column];
+            const size_t width = widths[column], own = text_characters(cell), before = right >> column & 1 ? width - own : 0;
+            if (own > 0) cli_print("%*s%s", (int)(behind + before), "", cell);
             behind = (own > 0 ? width - own - before : behind + width) + 2;
         }
-        printf("\n");
+        cli_print("\n");
     }
 }
 
 /* ---- JSON ---- */
 
-json_t *cli_json_text(const char *text) {
-    json_t *value = json_string(text);
+json_t *cli_json_bytes(const char *from, size_t bytes) {
+    json_t *value = json_stringn(from, bytes);
     if (value) return value;
-    char *plain = malloc(strlen(text) + 1);
-    if (!plain) return NULL;
-    for (size_t i = 0; i <= strlen(text); i++) plain[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
-    value = json_string(plain);
-    free(plain);
+    text whole = { 0 };
+    for (size_t at = 0, length; at < bytes; at += length ? length : 1) {
+        uint32_t code;
+        length = text_character(from + at, bytes - at, &code);
+        text_append(&whole, length ? from + at : "\xEF\xBF\xBD", length ? length : 3);
+    }
+    if (!whole.failed && whole.data) value = json_stringn(whole.data, whole.length);
+    text_free(&whole);
     return value;
 }
+
+json_t *cli_json_text(const char *from) { return cli_json_bytes(from, strlen(from)); }
 
 void cli_put(json_t *object, const char *key, json_t *value, bool *ok) {
     if (json_object_set_new(object, key, value) != 0) *ok = false;
 }
 
 int cli_print_json(const cli_command *command, json_t *root, bool ok) {
-    char *text = root && ok ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    if (text) printf("%s\n", text);
-    free(text);
+    char *printed = root && ok ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    if (printed) cli_print("%s\n", printed);
+    free(printed);
     json_decref(root);
-    return text ? CLI_OK : cli_fail(command, "no memory is left for the JSON text");
+    return printed ? CLI_OK : cli_fail(command, "no memory is left for the JSON text");
 }

@@ -158,7 +158,7 @@ static int print_outputs(const cli_job *job) {
         if (at < CLI_CELL && shown < port->array.bytes / port->array.item_bytes) at += (size_t)snprintf(row[2] + at, CLI_CELL - at, " ...");
         if (at < CLI_CELL && port->save_path) snprintf(row[2] + at, CLI_CELL - at, "  -> %s", port->save_path);
     }
-    printf("\n");
+    cli_print("\n");
     cli_table(cells, rows, 3, 0);
     free(cells);
     return CLI_OK;
@@ -178,7 +178,7 @@ static int print_timings(const cli_job *job, const hd_timing *timings, size_t co
         snprintf(row[3], CLI_CELL, "%.1f", (double)timings[i].bytes / ns);
         snprintf(row[4], CLI_CELL, "%.1f", (double)timings[i].flops / ns);
     }
-    printf("\n");
+    cli_print("\n");
     cli_table(cells, count + 1, 5, 1u << 2 | 1u << 3 | 1u << 4);
     free(cells);
     return CLI_OK;

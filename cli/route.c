@@ -43,7 +43,7 @@ int cli_route(cli_session *session, const cli_args *args, hd_plan_desc *inout_de
         if (!automatic && hd_context_strict(session->context))
             return cli_fail(session->command, "--route %s: the device is %s, and no GPU; name one with --device", text,
                             info->id);
-        if (!automatic) fprintf(stderr, "heddle: --route %s: the device is %s, and no GPU: everything runs there\n", text, info->id);
+        if (!automatic) cli_note("heddle: --route %s: the device is %s, and no GPU: everything runs there\n", text, info->id);
         return CLI_OK;
     }
     if (all_gpu) return CLI_OK;

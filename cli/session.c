@@ -8,7 +8,7 @@
 #include <time.h>
 
 static void flush_held(cli_session *session) {
-    if (session->held[0]) fprintf(stderr, "%s\n", session->held);
+    if (session->held[0]) cli_note("%s\n", session->held);
     session->held[0] = 0;
 }
 
@@ -20,6 +20,8 @@ static void log_line(void *user, hd_log_level level, const char *part, const cha
     flush_held(session);
     snprintf(session->last, sizeof session->last, "%s", line);
     snprintf(session->held, sizeof session->held, "heddle: %s: %s: %s", names[level <= HD_LOG_DEBUG ? level : HD_LOG_DEBUG], part, line);
+    for (char *at = session->held; *at; at++)
+        if (*at == '\n') *at = ' ';
     if (level > HD_LOG_ERROR) flush_held(session);
     funlockfile(stderr);
 }
@@ -38,7 +40,7 @@ int cli_session_device(cli_session *session, const char *id) {
     const hd_device_desc desc = { .id = id };
     if (hd_device_open(session->context, &desc, &session->device)) return cli_session_fail(session, NULL);
     const char *selection = hd_device_selection(session->device);
-    if (strcmp(session->last, selection) != 0) fprintf(stderr, "heddle: device: %s\n", selection); /* else the log said it */
+    if (strcmp(session->last, selection) != 0) cli_note("heddle: device: %s\n", selection); /* else the log said it */
     return CLI_OK;
 }
 

@@ -1,7 +1,8 @@
 /* table.c: rows of measurements as CSV and JSON lines. The text of a file is cut into cells in place. */
-#include "table.h"
+#include "cli/table.h"
+#include "cli/text.h"
 #include <math.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,90 +35,63 @@ table_row table_row_empty(void) {
     return row;
 }
 
-/* Bytes of the UTF-8 character at `at`, of which `room` bytes are there; 0: it is none. */
-static size_t character_bytes(const unsigned char *at, size_t room) {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : (at[0] & 0xF0) == 0xE0 ? 3
-                         : at[0] >= 0xF0 && at[0] < 0xF5 ? 4 : 0;
-    if (bytes == 0 || bytes > room) return 0;
-    if (bytes == 1) return 1;
-    uint32_t code = at[0] & (0x7Fu >> bytes);
-    for (size_t i = 1; i < bytes; i++) {
-        if ((at[i] & 0xC0) != 0x80) return 0;
-        code = code << 6 | (at[i] & 0x3Fu);
-    }
-    return code >= least[bytes] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF) ? bytes : 0;
-}
-
 /* ---- writing ---- */
 
 /* `quoted` is what stands for a quote within quotes. */
-static void put_text(FILE *file, const char *text, const char *quoted, bool json) {
-    size_t left = strlen(text);
-    fputc('"', file);
+static void put_text(text *to, const char *from, const char *quoted, bool json) {
+    size_t left = strlen(from);
+    text_append(to, "\"", 1);
     while (left > 0) {
-        const unsigned char first = (unsigned char)*text;
-        const size_t bytes = character_bytes((const unsigned char *)text, left);
-        if (bytes == 0) fputc('?', file);
-        else if (first < ' ' || first == 0x7F) fputc(' ', file);
-        else if (first == '"') fputs(quoted, file);
-        else if (first == '\\' && json) fputs("\\\\", file);
-        else fwrite(text, 1, bytes, file);
-        text += bytes ? bytes : 1;
+        uint32_t code;
+        const unsigned char first = (unsigned char)*from;
+        const size_t bytes = text_character(from, left, &code);
+        if (bytes == 0) text_append(to, "?", 1);
+        else if (first < ' ' || first == 0x7F) text_append(to, " ", 1);
+        else if (first == '"') text_add(to, "%s", quoted);
+        else if (first == '\\' && json) text_append(to, "\\\\", 2);
+        else text_append(to, from, bytes);
+        from += bytes ? bytes : 1;
         left -= bytes ? bytes : 1;
     }
-    fputc('"', file);
+    text_append(to, "\"", 1);
 }
 
 /* Whether CSV may leave the quotes out. */
-static bool is_plain(const char *text) {
-    for (; *text; text++)
-        if (*text < ' ' || *text >= 0x7F || *text == '"' || *text == ',') return false;
+static bool is_plain(const char *cell) {
+    for (; *cell; cell++)
+        if (*cell < ' ' || *cell >= 0x7F || *cell == '"' || *cell == ',') return false;
     return true;
 }
 
-/* The shortest digits that read back as the same number. */
-static void put_number(FILE *file, double number) {
-    char digits[LONGEST_NUMBER];
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, number);
-        if (strtod(digits, NULL) == number) break;
-    }
-    fputs(digits, file);
+void table_add_heading(text *to) {
+    for (size_t i = 0; i < COLUMNS; i++) text_add(to, "%s%s", i > 0 ? "," : "", columns[i].name);
+    text_add(to, "\r\n");
 }
 
-bool table_write_heading(FILE *file) {
-    for (size_t i = 0; i < COLUMNS; i++) fprintf(file, "%s%s", i > 0 ? "," : "", columns[i].name);
-    fputs("\r\n", file);
-    return fflush(file) == 0 && !ferror(file);
-}
-
-bool table_write_csv(FILE *file, const table_row *row) {
+void table_add_csv(text *to, const table_row *row) {
     table_row copy = *row;
     for (size_t i = 0; i < COLUMNS; i++) {
-        if (i > 0) fputc(',', file);
+        if (i > 0) text_append(to, ",", 1);
         if (columns[i].number) {
-            if (isfinite(*number_of(&copy, &columns[i]))) put_number(file, *number_of(&copy, &columns[i]));
+            if (isfinite(*number_of(&copy, &columns[i]))) text_add_number(to, *number_of(&copy, &columns[i]));
             continue;
         }
-        const char *text = *text_of(&copy, &columns[i]);
-        if (is_plain(text)) fputs(text, file);
-        else put_text(file, text, "\"\"", false);
+        const char *cell = *text_of(&copy, &columns[i]);
+        if (is_plain(cell)) text_add(to, "%s", cell);
+        else put_text(to, cell, "\"\"", false);
     }
-    fputs("\r\n", file);
-    return fflush(file) == 0 && !ferror(file);
+    text_add(to, "\r\n");
 }
 
-bool table_write_json(FILE *file, const table_row *row) {
+void table_add_json(text *to, const table_row *row) {
     table_row copy = *row;
     for (size_t i = 0; i < COLUMNS; i++) {
-        fprintf(file, "%s\"%s\": ", i > 0 ? ", " : "{", columns[i].name);
-        if (!columns[i].number) put_text(file, *text_of(&copy, &columns[i]), "\\\"", true);
-        else if (isfinite(*number_of(&copy, &columns[i]))) put_number(file, *number_of(&copy, &columns[i]));
-        else fputs("null", file);
+        text_add(to, "%s\"%s\": ", i > 0 ? ", " : "{", columns[i].name);
+        if (!columns[i].number) put_text(to, *text_of(&copy, &columns[i]), "\\\"", true);
+        else if (isfinite(*number_of(&copy, &columns[i]))) text_add_number(to, *number_of(&copy, &columns[i]));
+        else text_add(to, "null");
     }
-    fputs("}\n", file);
-    return fflush(file) == 0 && !ferror(file);
+    text_add(to, "}\n");
 }
 
 /* ---- reading ---- */
@@ -138,7 +112,8 @@ static cell_end refuse(const reader *r, const char *what) {
 static bool check_text(reader *r) {
     for (size_t bytes; r->at < r->end; r->at += bytes) {
         const unsigned char first = (unsigned char)*r->at;
-        bytes = character_bytes((const unsigned char *)r->at, (size_t)(r->end - r->at));
+        uint32_t code;
+        bytes = text_character(r->at, (size_t)(r->end - r->at), &code);
         if (bytes == 0) return refuse(r, "bytes that are no UTF-8 text"), false;
         if ((first < ' ' && first != '\t' && first != '\n' && first != '\r') || first == 0x7F)
             return refuse(r, "a control character"), false;
@@ -175,11 +150,11 @@ static cell_end next_cell(reader *r, char **out_cell) {
 }
 
 /* Digits with an optional sign, fraction and exponent; empty is NaN. */
-static bool read_number(const char *text, double *out) {
+static bool read_number(const char *cell, double *out) {
     static const char digits[] = "0123456789";
-    const char *at = text + (*text == '-');
+    const char *at = cell + (*cell == '-');
     *out = NAN;
-    if (!*text) return true;
+    if (!*cell) return true;
     const size_t whole = strspn(at, digits);
     at += whole;
     if (whole > 0 && *at == '.') at += 1 + strspn(at + 1, digits);
@@ -189,8 +164,8 @@ static bool read_number(const char *text, double *out) {
         if (exponent == 0) return false;
         at += exponent;
     }
-    if (whole == 0 || *at || at - text > LONGEST_NUMBER) return false;
-    *out = strtod(text, NULL);
+    if (whole == 0 || *at || at - cell > LONGEST_NUMBER) return false;
+    *out = strtod(cell, NULL);
     return isfinite(*out);
 }
 
@@ -260,10 +235,10 @@ static bool read_rows(reader *r, table *out) {
     return true;
 }
 
-bool table_parse(char *text, size_t bytes, table *out_table, char why[TABLE_WHY]) {
-    const size_t mark = bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark, as spreadsheets write it */
-    reader check = { text + mark, text + bytes, 1, why }, r = check;
-    *out_table = (table){ .text = text };
+bool table_parse(char *from, size_t bytes, table *out_table, char why[TABLE_WHY]) {
+    const size_t mark = bytes >= 3 && memcmp(from, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark, as spreadsheets write it */
+    reader check = { from + mark, from + bytes, 1, why }, r = check;
+    *out_table = (table){ .text = from };
     why[0] = 0;
     if (check_text(&check) && read_rows(&r, out_table)) return true;
     table_free(out_table);

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
+
+struct text; /* text.h */
 
 /* Every column, in the order of the file. A text that is not known is ""; a number that is not known is NaN: an empty cell. */
 #define TABLE_COLUMNS(TEXT, NUMBER) \
@@ -30,11 +31,10 @@ typedef struct table_row {
 /* A row in which nothing is known. */
 table_row table_row_empty(void);
 
-/* Writing. Bytes that are no UTF-8, and control characters, become '?' and spaces. Each row is flushed, so that a run that
- * is ended early leaves the rows so far. False where the file could not be written. */
-bool table_write_heading(FILE *file);
-bool table_write_csv(FILE *file, const table_row *row);
-bool table_write_json(FILE *file, const table_row *row); /* one object on one line */
+/* Writing. Bytes that are no UTF-8, and control characters, become '?' and spaces. */
+void table_add_heading(struct text *to);
+void table_add_csv(struct text *to, const table_row *row);
+void table_add_json(struct text *to, const table_row *row); /* one object on one line */
 
 #define TABLE_WHY 256 /* room for a reason, with its ending zero */
 

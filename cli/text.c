@@ -1,7 +1,6 @@
 /* text.c: text that grows, and names from outside made harmless in it. */
 #include "cli/text.h"
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +26,8 @@ void text_append(text *to, const char *bytes, size_t count) {
     to->data[to->length] = 0;
 }
 
-void text_add(text *to, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
+void text_add_v(text *to, const char *format, va_list args) {
+    va_list again;
     va_copy(again, args);
     const int length = vsnprintf(NULL, 0, format, args);
     if (length < 0) to->failed = true;
@@ -38,21 +36,53 @@ void text_add(text *to, const char *format, ...) {
         to->length += (size_t)length;
     }
     va_end(again);
+}
+
+void text_add(text *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    text_add_v(to, format, args);
     va_end(args);
+}
+
+size_t text_character(const char *at, size_t room, uint32_t *out_code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const unsigned char first = room > 0 ? (unsigned char)*at : 0xFF;
+    const size_t bytes = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : (first & 0xF0) == 0xE0 ? 3
+                         : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+    uint32_t code = bytes > 1 ? first & (0x7Fu >> bytes) : first;
+    if (bytes == 0 || bytes > room) return 0;
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xC0) != 0x80) return 0;
+        code = code << 6 | ((unsigned char)at[i] & 0x3Fu);
+    }
+    *out_code = code;
+    return code >= least[bytes] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF) ? bytes : 0;
+}
+
+/* What is obeyed rather than shown: control characters, and those that end a line or turn the direction of what follows. */
+static bool is_control(uint32_t code) {
+    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+void text_add_printable(text *to, const char *from, size_t bytes, bool one_line) {
+    for (const char *const end = from + bytes; from < end;) {
+        uint32_t code = 0;
+        const size_t length = text_character(from, (size_t)(end - from), &code);
+        const bool breaks = length == 1 && (*from == '\n' || *from == '\t');
+        if (length == 0) text_add(to, "\\x%02X", (unsigned char)*from);
+        else if (breaks && one_line) text_append(to, " ", 1);
+        else if (is_control(code) && !breaks) text_add(to, "\\u%04X", (unsigned)code);
+        else text_append(to, from, length);
+        from += length ? length : 1;
+    }
 }
 
 /* Bytes of the UTF-8 character that `at` begins with; 0 where it is none that a page may hold. */
 static size_t character(const unsigned char *at) {
-    if (at[0] < 0x80) return at[0] >= ' ' && at[0] != 0x7F;
-    const size_t bytes = at[0] >= 0xC2 && at[0] <= 0xDF ? 2 : (at[0] & 0xF0) == 0xE0 ? 3 : at[0] >= 0xF0 && at[0] <= 0xF4 ? 4 : 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((at[i] & 0xC0) != 0x80) return 0; /* also where the text ends */
-    const bool overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
-    const bool surrogate = at[0] == 0xED && at[1] >= 0xA0, beyond = at[0] == 0xF4 && at[1] >= 0x90;
-    /* Characters that turn the direction of what follows, or that end a line, stay out of pages. */
-    const bool control = (at[0] == 0xC2 && at[1] < 0xA0) || (at[0] == 0xE2 && at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE) ||
-                         (at[0] == 0xE2 && at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9);
-    return overlong || surrogate || beyond || control ? 0 : bytes;
+    uint32_t code = 0;
+    const size_t bytes = text_character((const char *)at, 4, &code); /* the ending zero goes on with no character */
+    return is_control(code) ? 0 : bytes;
 }
 
 size_t text_characters(const char *name) {
@@ -62,6 +92,12 @@ size_t text_characters(const char *name) {
         at += bytes ? bytes : 1;
     }
     return count;
+}
+
+size_t text_cut(const char *from, size_t most) {
+    const unsigned char *at = (const unsigned char *)from;
+    for (size_t bytes; *at && most > 0; most--) at += (bytes = character(at)) ? bytes : 1;
+    return (size_t)(at - (const unsigned char *)from);
 }
 
 static const char *html_of(unsigned char byte) {

@@ -245,7 +245,7 @@ static int print_figures(const measure *m, size_t device) {
         snprintf(cells[rows][5], CLI_CELL, "%u", (unsigned)f->samples);
         snprintf(cells[rows++][6], CLI_CELL, "%.1f%%", 100 * f->error);
     }
-    printf("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
+    cli_print("%s: %s\n", measure_device_name(m, &m->devices[device]), m->devices[device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0x7Cu);
     free(facts);
     return CLI_OK;
@@ -278,7 +278,7 @@ static int print_samples(const measure *m, size_t device, const samples *all) {
         print_sample(s, "compute", s->run_ns, run_ns, cells[rows++]);
         if (s->read_ns > 0) print_sample(s, "transfers", s->write_ns + s->read_ns, transfers_ns, cells[rows++]);
     }
-    printf("\n");
+    cli_print("\n");
     cli_table(cells[0], rows, SAMPLE_COLUMNS, 0x70u);
     free(cells);
     return CLI_OK;
@@ -289,15 +289,16 @@ static int tune(measure *m, bool quick, bool samples_too) {
     samples all = { 0 };
     int code = measure_chains(m, most_ns, &all);
     if (!code) code = measure_subjects(m, quick, most_ns, &all);
-    if (!code && measure_is_ended()) code = measure_end_early(m);
-    for (size_t device = 0; device < m->device_count && !code; device++) {
+    const bool ended = measure_is_ended(); /* what was measured until then is learned from */
+    for (size_t device = 0; device < m->device_count && (!code || ended); device++) {
+        if (all.counts[device] == 0) continue;
         code = learn(m, device, &all);
-        if (device > 0) printf("\n");
+        if (device > 0) cli_print("\n");
         if (!code) code = print_figures(m, device);
         if (!code && samples_too) code = print_samples(m, device, &all);
     }
     forget(m, &all);
-    return code;
+    return ended && !code ? measure_end_early(m) : code;
 }
 
 /* The device that is named, and the CPU beside it, where work is compared. */
@@ -320,6 +321,8 @@ static int run(const cli_args *args) {
                                 &(hd_calibrate_desc){ .kinds = HD_FACT_FIGURE | HD_FACT_CHOICE, .forget = 1 }))
             code = cli_session_fail(m.session, m.devices[i].info.id);
     const char *kernels = cli_get(args, "--kernels");
+    if (!code && !hd_context_cache_dir(m.session->context)[0])
+        cli_note("heddle tune: nothing of this is kept: there is no folder for it; set HEDDLE_CACHE to one of your own\n");
     const bool check = cli_get(args, "--check") != NULL, list = cli_get(args, "--list") != NULL;
     const bool figures = cli_get(args, "--figures") != NULL;
     if (!code && !check && !figures) code = tune_kernels(&m, kernels, quick, list);

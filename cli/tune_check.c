@@ -119,14 +119,14 @@ static void print_device(const measure *m, size_t device, cli_cell (*cells)[COLU
     static const char *const heads[COLUMNS] = { "OPERATION", "TYPE", "COUNTED", "RIGHT", "EVEN", "REGRET", "WORST" };
     for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
     print_score("all", "-", "-", all, cells[lines - 1]);
-    printf("%scpu or %s\n", device > 1 ? "\n" : "", measure_device_name(m, &m->devices[device]));
+    cli_print("%scpu or %s\n", device > 1 ? "\n" : "", measure_device_name(m, &m->devices[device]));
     cli_table(cells[0], lines, COLUMNS, 0x78u);
     if (list->count > 0) {
-        printf("\n");
+        cli_print("\n");
         cli_table(list->cells[0], list->count + 1, MISS_COLUMNS, 0xF0u);
-        printf("\n");
+        cli_print("\n");
     }
-    printf("right: %.1f%% of %zu cases that can be told; %zu cases are even\n",
+    cli_print("right: %.1f%% of %zu cases that can be told; %zu cases are even\n",
            all->cases ? 100.0 * (double)all->right / (double)all->cases : 0, all->cases, all->even);
 }
 

@@ -242,7 +242,7 @@ static void print_findings(const findings *f, bool list) {
         snprintf(cells[rows][3], CLI_CELL, "%s", choice->chosen);
         snprintf(cells[rows++][4], CLI_CELL, "%.2fx", choice->gain);
     }
-    printf("%s: %zu classes of kernels, in %zu of them another one is the fastest\n",
+    cli_print("%s: %zu classes of kernels, in %zu of them another one is the fastest\n",
            measure_device_name(f->m, f->device), f->count, faster);
     if (cells && rows > 1) cli_table(cells[0], rows, COLUMNS, 0x12u);
     free(cells);

@@ -3,13 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct verdicts {
     hd_verdict *items;
     size_t      count, room;
     uint32_t    wrong;
-    bool        failed, shows; /* shows: how far it is, on a terminal */
+    bool        failed;
 } verdicts;
 
 static void keep(void *user, const hd_fact *fact) {
@@ -27,7 +26,7 @@ static void keep(void *user, const hd_fact *fact) {
     }
     all->items[all->count++] = *verdict;
     all->wrong += verdict->wrong;
-    if (all->shows) fprintf(stderr, "\rheddle verify: %zu variants, %s\033[K", all->count, verdict->kernel);
+    cli_progress("heddle verify: %zu variants, %s", all->count, verdict->kernel);
 }
 
 static int print_text(cli_session *session, const verdicts *all, double seconds) {
@@ -51,7 +50,7 @@ static int print_text(cli_session *session, const verdicts *all, double seconds)
     cli_table(cells, all->count + 1, CLI_COUNT(heads), 1u << 3 | 1u << 4);
     free(cells);
     hd_device_get_stats(session->device, &stats);
-    printf("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count,
+    cli_print("%zu variants, %llu answers, %u wrong, in %.1f s: %llu kernels compiled, %llu from the cache\n", all->count,
            (unsigned long long)answers, (unsigned)all->wrong,
            seconds, (unsigned long long)stats.kernels_compiled, (unsigned long long)stats.kernels_from_cache);
     return all->wrong ? CLI_FAILED : CLI_OK;
@@ -82,14 +81,14 @@ static int print_json(cli_session *session, const verdicts *all) {
 
 static int verify(const cli_args *args) {
     cli_session session;
-    verdicts all = { .shows = isatty(STDERR_FILENO) != 0 };
+    verdicts all = { 0 };
     int code = cli_session_open(args->command, &session);
     if (!code) code = cli_session_device(&session, cli_get(args, "--device"));
     const uint64_t began = cli_now_ns();
-    if (!code && all.shows) fprintf(stderr, "\rheddle verify: kernels are compiled\033[K");
+    if (!code) cli_progress("heddle verify: kernels are compiled");
     const hd_calibrate_desc desc = { .kinds = HD_FACT_VERDICT, .report = keep, .user = &all };
     const hd_status status = code ? HD_OK : hd_device_calibrate(session.device, &desc);
-    if (all.shows) fprintf(stderr, "\r\033[K");
+    cli_progress_end();
     if (status) code = cli_session_fail(&session, NULL);
     if (!code && all.failed) code = cli_fail(args->command, "no memory is left");
     if (!code && cli_get(args, "--json")) code = print_json(&session, &all);

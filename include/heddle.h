@@ -245,7 +245,8 @@ typedef struct hd_context_desc {
     uint32_t     cpu_threads;   /* HEDDLE_THREADS=n: threads of the CPU device. Compiling the kernels of a plan takes up to 16
                                    of them, and large copies between host and device up to 8. Default: the processors that
                                    this process may use */
-    const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder */
+    const char  *cache_dir;     /* HEDDLE_CACHE=path: compiled kernels; "" for none; default: the user's cache folder.
+                                   One that others can write to is not used, with a warning in the log */
     int          one_queue;     /* HEDDLE_QUEUES=1: 1 = uploads, runs and downloads take turns in one queue of the device.
                                    Default: queues of their own where the device has them */
     uint64_t     wait_ns;       /* HEDDLE_WAIT_MS: longest wait for a device before HD_STATUS_TIMEOUT; default 60 s */
@@ -272,6 +273,8 @@ HD_API hd_status hd_context_put_error(hd_context *context, const hd_error *error
 HD_API void hd_context_log(hd_context *context, hd_log_level level, const char *part, const char *line);
 /** Whether the context is strict (hd_context_desc.strict, HEDDLE_STRICT). */
 HD_API bool hd_context_strict(const hd_context *context);
+/** The folder where compiled kernels and what was measured are kept; "" where nothing is kept. Lives as long as the context. */
+HD_API const char *hd_context_cache_dir(const hd_context *context);
 /** The allocator that the context uses, for layers that are built on heddle. */
 HD_API hd_allocator hd_context_allocator(const hd_context *context);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */

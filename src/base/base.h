@@ -5,6 +5,7 @@
 
 #include <heddle.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HDI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -177,8 +178,21 @@ typedef enum hdi_option {
 const char *hdi_option_get(hdi_option option);
 /* The option as a number within low..high, `fallback` where it is unset; false where it is no such number. */
 bool hdi_option_number(hdi_option option, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out);
-/* The folder for compiled kernels: HEDDLE_CACHE, else the user's cache folder; made if it is missing. False: none. */
+/* The path of the folder for compiled kernels: HEDDLE_CACHE, else in the user's cache folder. False: none is wanted or known. */
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room);
+
+/* ---- files of the cache's folder (files.c): other processes use it too, and anything may lie there ---- */
+/* Makes the folder if it is missing, and removes what dead processes left half written. False: it cannot be used, since it is none,
+ * or somebody else can put files there. `why` then says so; it also says where the folder is there but nothing can be written. */
+bool hdi_folder_open(char *path, char *why, size_t room);
+/* Opens an ordinary file to read; NULL, at once, for anything else. */
+FILE *hdi_file_open(const char *path);
+/* Puts the pieces, one behind the other, under the path in place of what was there: all or nothing. False: errno says why. */
+typedef struct hdi_piece {
+    const void *bytes;
+    size_t      count;
+} hdi_piece;
+bool hdi_file_replace(const char *path, const hdi_piece *pieces, size_t count);
 
 /* ---- logging (log.c) ---- */
 typedef struct hdi_log {

@@ -1,10 +1,8 @@
 /* options.c: the one table of options, and the one place that reads the environment. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/base.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static const char *const names[HDI_OPTION_COUNT] = {
 #define OPTION_NAME(field, name, value, help) name,
@@ -26,18 +24,6 @@ bool hdi_option_number(hdi_option option, uint64_t low, uint64_t high, uint64_t 
     return *out >= low && *out <= high;
 }
 
-/* Makes every folder of the path that is missing. */
-static bool make_folders(char *path) {
-    for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != 0) continue;
-        char end = *at;
-        *at = 0;
-        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *at = end;
-        if (!made || !end) return made;
-    }
-}
-
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room) {
     const char *text = wanted ? wanted : hdi_option_get(HDI_OPTION_CACHE);
     const char *user = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -45,5 +31,5 @@ bool hdi_option_cache_dir(const char *wanted, char *out, size_t room) {
     if (text) length = text[0] && strcmp(text, "none") != 0 ? snprintf(out, room, "%s", text) : -1;
     else if (user && user[0] == '/') length = snprintf(out, room, "%s/heddle", user);
     else if (home && home[0] == '/') length = snprintf(out, room, "%s/.cache/heddle", home);
-    return length > 0 && (size_t)length < room && make_folders(out);
+    return length > 0 && (size_t)length < room;
 }

@@ -1,10 +1,7 @@
-/* cache.c: a file is written beside its place and then moved there, so that a reader in another process sees the old one,
- * the new one or none. Nothing here can make a load fail. */
-#define _GNU_SOURCE
+/* cache.c: compiled kernels in files of the cache's folder (base/files.c). Nothing here can make a load fail. */
 #include "device/cache.h"
 #include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
+#include <stdatomic.h>
 
 #define CACHE_MAGIC      0x43444548u /* "HEDC" */
 #define CACHE_VERSION    1u
@@ -16,9 +13,9 @@ typedef struct cache_head {
 } cache_head;
 _Static_assert(sizeof(cache_head) == 40, "no padding goes to disk");
 
-static bool path_of(const hdi_cache *cache, uint64_t key, const char *ending, char *out_path, size_t room) {
+static bool path_of(const hdi_cache *cache, uint64_t key, char *out_path, size_t room) {
     const uint64_t name = hdi_hash(key, &cache->identity, sizeof cache->identity); /* devices do not push out each other's */
-    const int used = snprintf(out_path, room, "%s/%s-%016llx%s", cache->host->cache_dir, cache->backend, (unsigned long long)name, ending);
+    const int used = snprintf(out_path, room, "%s/%s-%016llx.bin", cache->host->cache_dir, cache->backend, (unsigned long long)name);
     return used > 0 && (size_t)used < room;
 }
 
@@ -31,8 +28,8 @@ void *hdi_cache_read(const hdi_cache *cache, uint64_t key, size_t *out_bytes) {
     char path[1024];
     cache_head head;
     *out_bytes = 0;
-    if (!cache->host->cache_dir || !path_of(cache, key, ".bin", path, sizeof path)) return NULL;
-    FILE *file = fopen(path, "rb");
+    if (!cache->host->cache_dir || !path_of(cache, key, path, sizeof path)) return NULL;
+    FILE *file = hdi_file_open(path);
     if (!file) return NULL;
     const bool headed = fread(&head, sizeof head, 1, file) == 1 && head.bytes > 0 && head.bytes <= CACHE_MOST_BYTES;
     void *data = headed ? hdi_alloc(allocator, (size_t)head.bytes) : NULL;
@@ -52,15 +49,12 @@ void *hdi_cache_read(const hdi_cache *cache, uint64_t key, size_t *out_bytes) {
 }
 
 void hdi_cache_write(const hdi_cache *cache, uint64_t key, const void *bytes, size_t count) {
-    char path[1024], beside[1024], ending[64];
-    if (!cache->host->cache_dir) return;
+    static atomic_flag told = ATOMIC_FLAG_INIT; /* a full disk is told once, and not for every kernel */
+    char path[1024];
+    if (!cache->host->cache_dir || !path_of(cache, key, path, sizeof path)) return;
     const cache_head head = head_of(cache, key, bytes, count);
-    snprintf(ending, sizeof ending, ".%ld-%p", (long)getpid(), (const void *)&head); /* no two writers at once share a file */
-    if (!path_of(cache, key, ".bin", path, sizeof path) || !path_of(cache, key, ending, beside, sizeof beside)) return;
-    FILE *file = fopen(beside, "wb");
-    bool good = file && fwrite(&head, sizeof head, 1, file) == 1 && fwrite(bytes, count, 1, file) == 1;
-    if (file && fclose(file) != 0) good = false;
-    if (good && rename(beside, path) == 0) return;
-    hdi_log_line(cache->host->log, HD_LOG_INFO, cache->backend, "%s could not be written (%d)", path, errno);
-    if (file) remove(beside);
+    if (hdi_file_replace(path, (const hdi_piece[]){ { &head, sizeof head }, { bytes, count } }, 2)) return;
+    const int why = errno;
+    hdi_log_line(cache->host->log, atomic_flag_test_and_set(&told) ? HD_LOG_INFO : HD_LOG_WARNING, cache->backend,
+                 "%s could not be written (%s): compiled kernels are not kept", path, strerror(why));
 }

@@ -8,12 +8,9 @@
  *   driver NAME
  *   rank 123456
  *   lines of verdicts.c, figures_text.c and choices.c */
-#define _POSIX_C_SOURCE 200809L
 #include "facts/facts.h"
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #define HEADING      "heddle facts 1"
 #define MOST_RANK_NS UINT64_C(1000000000000)
@@ -148,7 +145,7 @@ bool hdi_facts_load(const hd_allocator *allocator, const char *folder, hdi_facts
     char path[1024];
     *out_refused = 0;
     if (!hdi_facts_path(folder, f, path, sizeof path)) return false;
-    FILE *file = fopen(path, "rb");
+    FILE *file = hdi_file_open(path);
     char *text = file ? hdi_alloc(allocator, HDI_FACTS_BYTES) : NULL;
     const size_t bytes = text ? fread(text, 1, HDI_FACTS_BYTES, file) : 0;
     const bool whole = text && !ferror(file) && (bytes < HDI_FACTS_BYTES || fgetc(file) == EOF);
@@ -158,18 +155,12 @@ bool hdi_facts_load(const hd_allocator *allocator, const char *folder, hdi_facts
     return whole;
 }
 
-/* Written beside its place and then moved there: a reader sees the old file, the new one or none. */
 bool hdi_facts_save(const hd_allocator *allocator, const char *folder, const hdi_facts *f) {
-    char path[1024], beside[1100];
+    char path[1024];
     hdi_text text = { .allocator = allocator };
     if (!hdi_facts_path(folder, f, path, sizeof path)) return false;
     hdi_facts_print(f, &text);
-    snprintf(beside, sizeof beside, "%s.%ld-%p", path, (long)getpid(), (const void *)&text);
-    FILE *file = text.failed ? NULL : fopen(beside, "wb");
-    bool good = file && fwrite(text.bytes, 1, text.count, file) == text.count;
-    if (file && fclose(file) != 0) good = false;
-    good = good && rename(beside, path) == 0;
-    if (file && !good) remove(beside);
+    const bool good = !text.failed && hdi_file_replace(path, &(hdi_piece){ text.bytes, text.count }, 1);
     hdi_text_free(&text);
     return good;
 }
@@ -238,8 +229,9 @@ hd_status hdi_store_keep(hdi_store *store, uint32_t kinds, hd_error *error) {
     const bool kept = both && hdi_facts_save(store->allocator, store->folder, both);
     hdi_free(store->allocator, both, sizeof *both);
     if (kept) return HD_OK;
-    hdi_log_line(store->log, HD_LOG_INFO, "facts", "%s: what is known of it could not be written in %s",
-        store->facts.device, store->folder);
+    if (!error) /* a caller that takes no error goes on without */
+        hdi_log_line(store->log, HD_LOG_WARNING, "facts", "%s: what is known of it could not be written in %s",
+                     store->facts.device, store->folder);
     return hdi_fail(error, HD_STATUS_IO, "what is known of %s could not be written in %s", store->facts.device,
         store->folder);
 }

@@ -33,6 +33,8 @@ void hd_context_log(hd_context *context, hd_log_level level, const char *part, c
 
 bool hd_context_strict(const hd_context *context) { return context && context->strict; }
 
+const char *hd_context_cache_dir(const hd_context *context) { return context ? context->cache_dir : ""; }
+
 hd_allocator hd_context_allocator(const hd_context *context) { return context ? context->allocator : (hd_allocator){ 0 }; }
 
 void hd_context_take_error(hd_context *context, hd_error *out_error) {
@@ -147,7 +149,13 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
         return HD_STATUS_INVALID_ARGUMENT;
     }
     context->strict = desc->strict ? desc->strict > 0 : strict != 0;
+    char why[128] = "";
     bool cached = hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
+    if (cached) cached = hdi_folder_open(context->cache_dir, why, sizeof why);
+    if (why[0])
+        hdi_log_line(&context->log, HD_LOG_WARNING, "cache", "%s: %s; until then compiled kernels and what is measured are not kept",
+                     context->cache_dir, why);
+    if (!cached) context->cache_dir[0] = 0;
     context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log, .cache_dir = cached ? context->cache_dir : NULL,
                                 .validation = desc->validation > 0 || validation != 0, .one_queue = desc->one_queue > 0 || queues == 1,
                                 .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,

@@ -3,40 +3,100 @@
  * at once. A tight plan keeps the program's order, a step a level, because that shortens lifetimes. A measured one keeps it too,
  * and runs at once what reads the same: as the layers of a model follow each other, and the products of one side by side. */
 #include "plan/schedule.h"
+#include <stdlib.h>
 
-/* Who touched a storage so far. */
-typedef struct touch {
-    uint32_t step, next; /* next: index + 1 of the storage's earlier touch, 0: none */
-    uint64_t offset, bytes;
-    uint32_t access;
-} touch;
+/* Where a use begins or ends. All of them, sorted, divide the storages into pieces that a step uses whole or not at all. */
+typedef struct border {
+    uint32_t root;
+    uint64_t at;
+} border;
 
-typedef struct touches {
-    touch    *items;
-    uint32_t  count, capacity;
-    uint32_t *heads; /* for each storage, index + 1 of its latest touch */
-} touches;
+/* A node of a binary tree over the pieces: from which level on they are free, for those who read them ([0]: written before) and
+ * for those who write them ([1]: read or written before). */
+typedef struct node {
+    uint32_t most[2];  /* of any piece below it */
+    uint32_t whole[2]; /* of every piece below it */
+} node;
 
-static bool overlap(const touch *a, uint64_t offset, uint64_t bytes) {
-    return a->offset < offset + bytes && offset < a->offset + a->bytes;
+typedef struct pieces {
+    border  *borders;
+    uint32_t count;
+    node    *nodes;   /* [1] is the root; below node i are 2 i and 2 i + 1 */
+    size_t   room;
+} pieces;
+
+typedef struct range { uint32_t begin, end; } range;
+
+static int by_place(const void *a, const void *b) {
+    const border *x = a, *y = b;
+    return x->root != y->root ? (x->root > y->root) - (x->root < y->root) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The level that one use of a step asks for, given all earlier steps. */
-static uint32_t level_for(const hdi_schedule *schedule, const touches *all, uint32_t root, uint64_t offset, const hdi_use *use) {
-    uint32_t level = 0;
-    for (uint32_t at = all->heads[root]; at != 0; at = all->items[at - 1].next) {
-        const touch *earlier = &all->items[at - 1];
-        if (((earlier->access | use->access) & HDI_WRITE) && overlap(earlier, offset, use->bytes))
-            level = HDI_MAX(level, schedule->steps[earlier->step].level + 1);
+/* The first border that does not lie before it. */
+static uint32_t find(const pieces *all, border wanted) {
+    uint32_t low = 0, high = all->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (by_place(&all->borders[middle], &wanted) < 0) low = middle + 1;
+        else high = middle;
     }
-    return level;
+    return low;
 }
 
-static bool remember(hdi_schedule *schedule, touches *all, uint32_t step, uint32_t root, uint64_t offset, const hdi_use *use) {
-    if (!hdi_grow(schedule->arena.allocator, &all->items, &all->capacity, (size_t)all->count + 1, sizeof *all->items)) return false;
-    all->items[all->count] = (touch){ step, all->heads[root], offset, use->bytes, use->access };
-    all->heads[root] = ++all->count;
+static range pieces_of(const hdi_schedule *schedule, const pieces *all, const hdi_use *use) {
+    border at = { 0, use->offset };
+    at.root = hdi_schedule_root(schedule, use->storage, &at.at);
+    const uint32_t begin = find(all, at);
+    at.at += use->bytes;
+    return (range){ begin, find(all, at) };
+}
+
+static bool divide(const hdi_schedule *schedule, pieces *all) {
+    const hd_allocator *allocator = schedule->arena.allocator;
+    size_t uses = 0;
+    for (uint32_t s = 0; s < schedule->step_count; s++) uses += schedule->steps[s].use_count;
+    all->room = 2 * uses + 1;
+    if (all->room > UINT32_MAX / 4) return false;
+    all->borders = hdi_alloc(allocator, all->room * sizeof *all->borders);
+    all->nodes = hdi_alloc(allocator, 4 * all->room * sizeof *all->nodes);
+    if (!all->borders || !all->nodes) return false;
+    for (uint32_t s = 0; s < schedule->step_count; s++)
+        for (uint32_t u = 0; u < schedule->steps[s].use_count; u++) {
+            const hdi_use *use = &schedule->steps[s].uses[u];
+            border at = { 0, use->offset };
+            at.root = hdi_schedule_root(schedule, use->storage, &at.at);
+            all->borders[all->count++] = at;
+            at.at += use->bytes;
+            all->borders[all->count++] = at;
+        }
+    qsort(all->borders, all->count, sizeof *all->borders, by_place);
     return true;
+}
+
+/* The level from which on all of `wanted` is free; `at` is the node over `over`. */
+static uint32_t free_from(const pieces *all, uint32_t at, range over, range wanted, bool to_write) {
+    const node *n = &all->nodes[at];
+    if (wanted.end <= over.begin || over.end <= wanted.begin || n->most[to_write] == 0) return 0;
+    if (wanted.begin <= over.begin && over.end <= wanted.end) return n->most[to_write];
+    const uint32_t middle = over.begin + (over.end - over.begin) / 2;
+    const uint32_t left = free_from(all, 2 * at, (range){ over.begin, middle }, wanted, to_write);
+    const uint32_t right = free_from(all, 2 * at + 1, (range){ middle, over.end }, wanted, to_write);
+    return HDI_MAX(n->whole[to_write], HDI_MAX(left, right));
+}
+
+/* A step that reads or writes `used` ends before `level`. */
+static void occupy(pieces *all, uint32_t at, range over, range used, bool writes, uint32_t level) {
+    node *n = &all->nodes[at];
+    if (used.end <= over.begin || over.end <= used.begin) return;
+    const bool whole = used.begin <= over.begin && over.end <= used.end;
+    for (uint32_t who = writes ? 0 : 1; who < 2; who++) {
+        n->most[who] = HDI_MAX(n->most[who], level);
+        if (whole) n->whole[who] = HDI_MAX(n->whole[who], level);
+    }
+    if (whole) return;
+    const uint32_t middle = over.begin + (over.end - over.begin) / 2;
+    occupy(all, 2 * at, (range){ over.begin, middle }, used, writes, level);
+    occupy(all, 2 * at + 1, (range){ middle, over.end }, used, writes, level);
 }
 
 /* Do both steps begin with the same bytes? */
@@ -55,24 +115,23 @@ static uint32_t level_of(const hdi_schedule *schedule, uint32_t s, uint32_t leve
     return HDI_MAX(level, before->level + !read_the_same(schedule, before, &schedule->steps[s]));
 }
 
-static bool assign_levels(hdi_schedule *schedule, touches *all) {
+static void assign_levels(hdi_schedule *schedule, pieces *all) {
+    const range every = { 0, all->count };
     for (uint32_t s = 0; s < schedule->step_count; s++) {
         hdi_schedule_step *step = &schedule->steps[s];
         uint32_t level = 0;
         for (uint32_t u = 0; u < step->use_count; u++) {
-            uint64_t offset = step->uses[u].offset;
-            uint32_t root = hdi_schedule_root(schedule, step->uses[u].storage, &offset);
-            level = HDI_MAX(level, level_for(schedule, all, root, offset, &step->uses[u]));
+            const hdi_use *use = &step->uses[u];
+            const uint32_t least = free_from(all, 1, every, pieces_of(schedule, all, use), (use->access & HDI_WRITE) != 0);
+            level = HDI_MAX(level, least);
         }
         step->level = level_of(schedule, s, level);
         schedule->level_count = HDI_MAX(schedule->level_count, step->level + 1);
         for (uint32_t u = 0; u < step->use_count; u++) {
-            uint64_t offset = step->uses[u].offset;
-            uint32_t root = hdi_schedule_root(schedule, step->uses[u].storage, &offset);
-            if (!remember(schedule, all, s, root, offset, &step->uses[u])) return false;
+            const hdi_use *use = &step->uses[u];
+            occupy(all, 1, every, pieces_of(schedule, all, use), (use->access & HDI_WRITE) != 0, step->level + 1);
         }
     }
-    return true;
 }
 
 /* Counting sort by level, stable. */
@@ -96,10 +155,11 @@ static bool sort_by_level(hdi_schedule *schedule) {
 
 hd_status hdi_schedule_order(hdi_schedule *schedule, hd_error *error) {
     const hd_allocator *allocator = schedule->arena.allocator;
-    touches all = { 0 };
-    all.heads = hdi_alloc(allocator, (schedule->storage_count + 1) * sizeof *all.heads);
-    bool done = all.heads && assign_levels(schedule, &all) && (schedule->step_count == 0 || sort_by_level(schedule));
-    hdi_free(allocator, all.heads, (schedule->storage_count + 1) * sizeof *all.heads);
-    hdi_free(allocator, all.items, all.capacity * sizeof *all.items);
+    pieces all = { 0 };
+    bool done = divide(schedule, &all);
+    if (done) assign_levels(schedule, &all);
+    done = done && (schedule->step_count == 0 || sort_by_level(schedule));
+    hdi_free(allocator, all.borders, all.room * sizeof *all.borders);
+    hdi_free(allocator, all.nodes, 4 * all.room * sizeof *all.nodes);
     return done ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to order %u steps", schedule->step_count);
 }

@@ -1,6 +1,7 @@
 # lib.sh: read by every script here, which runs as `sh SCRIPT HEDDLE SOURCES`: a folder of its own to work in, only
 # lavapipe as Vulkan driver and no GPU of CUDA or HIP (so that a machine with a GPU gives the same answers), and expectations.
 set -u
+umask 022
 # shellcheck disable=SC2034 # read by the scripts
 heddle=$1 sources=$2
 # shellcheck disable=SC2034 # likewise
@@ -59,6 +60,17 @@ python() {
 
 needs_numpy() {
     "$python3" -c 'import numpy' 2>/dev/null || { echo "no python3 with numpy: skipped"; exit 77; }
+}
+
+needs_terminal() {
+    "$python3" -c 'import pty' 2>/dev/null || { echo "no python3: skipped"; exit 77; }
+}
+
+# terminal COLUMNS SECONDS [AT:KEYS ...] -- COMMAND...: what it prints at a terminal, into `out`; its exit code in $got.
+# at_terminal.py tells how keys are given.
+terminal() {
+    "$python3" "$sources/tests/cli/at_terminal.py" "$@" >out 2>err
+    got=$?
 }
 
 has_vulkan() { HEDDLE_BACKEND=vulkan "$heddle" devices | grep -q 'software'; }

@@ -22,6 +22,13 @@ is_json tokenize
 import json
 tokens = json.load(open("out"))
 assert "".join(t["text"] for t in tokens).startswith("Hello, \"w") and all(0 <= t["id"] < 4096 for t in tokens)'
+# A million tokens are written as they are made: a list of them would take more than the memory that is given.
+head -c 1000000 /dev/zero | tr '\0' '\377' >large
+limit='ulimit -v 700000'
+(eval "$limit" && "$heddle" --version >/dev/null 2>&1) || limit=: # a sanitizer reserves more
+(eval "$limit" && "$heddle" tokenize -f large --json >out 2>err) || fail "tokenize --json holds all of its list"
+[ "$(grep -c '"id"' out)" = 1000000 ] || fail "not a million tokens"
+rm large
 expect 0 "" "" "$heddle" tokenize -p '' --no-special
 printf 'Hello, world' >text
 expect 0 - "" "$heddle" tokenize -f text

@@ -40,5 +40,5 @@ fi
 refuse 1 'a check needs the CPU and another device' "$heddle" tune --device cpu --check
 refuse 2 '--samples is a whole number' "$heddle" tune --samples 0
 refuse 1 'nowhere' "$heddle" tune --device nowhere
-HEDDLE_CACHE=none expect 0 '^attention +half' '' "$heddle" tune --device cpu --figures --quick --samples 1 --seconds 0.001
+HEDDLE_CACHE=none expect 0 '^attention +half' 'nothing of this is kept' "$heddle" tune --device cpu --figures --quick --samples 1 --seconds 0.001
 done_here

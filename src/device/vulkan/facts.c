@@ -96,6 +96,7 @@ static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDe
     hd_status status = HD_OK;
     if (HDVK_CALL(vk, EnumerateDeviceExtensionProperties, physical, NULL, &count, NULL) < 0)
         return hdvk_fail(vk, error, "counting device extensions");
+    count = HDI_MIN(count, (uint32_t)HDVK_MOST_LISTED);
     if (!hdi_grow(host->allocator, &list, &capacity, count, sizeof *list)) return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateDeviceExtensionProperties, physical, NULL, &count, list) < 0)
         status = hdvk_fail(vk, error, "listing device extensions");
@@ -105,7 +106,7 @@ static hd_status read_extensions(const hdi_host *host, hdvk_vk *vk, VkPhysicalDe
         if (hdvk_hidden() >> i & 1u) continue;
         if (version >= has_rows[i].core) facts->has |= 1u << i;
         for (uint32_t j = 0; j < count && version < has_rows[i].core; j++)
-            if (strcmp(list[j].extensionName, has_rows[i].extension) == 0) {
+            if (strncmp(list[j].extensionName, has_rows[i].extension, sizeof list[j].extensionName) == 0) {
                 facts->has |= 1u << i;
                 facts->extension |= 1u << i;
             }
@@ -120,6 +121,7 @@ static void read_families(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *fa
     VkQueueFamilyProperties families[32];
     uint32_t count = HDI_COUNT(families), compute = HDI_NO_INDEX, transfer = HDI_NO_INDEX;
     vk->GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+    count = HDI_MIN(count, (uint32_t)HDI_COUNT(families)); /* what a driver says is not relied upon */
     for (uint32_t i = 0; i < count; i++) {
         const VkQueueFlags flags = families[i].queueFlags;
         const VkQueueFlags moves = flags & (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT);
@@ -146,6 +148,7 @@ static hd_status read_matrix(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice
     if (!facts->features.matrix.cooperativeMatrix || !vk->GetPhysicalDeviceCooperativeMatrixPropertiesKHR) return HD_OK;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, physical, &count, NULL) < 0)
         return hdvk_fail(vk, error, "counting matrix shapes");
+    count = HDI_MIN(count, (uint32_t)HDVK_MOST_LISTED);
     if (!hdi_grow(host->allocator, &list, &capacity, count, sizeof *list)) return hdvk_no_memory(error);
     for (uint32_t i = 0; i < count; i++) list[i].sType = HDVK_MATRIX_PROPERTIES_TYPE;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, physical, &count, list) < 0)
@@ -173,6 +176,7 @@ static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhys
     if (!offered || !vk->GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV) return HD_OK;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV, physical, &count, NULL) < 0)
         return hdvk_fail(vk, error, "counting matrix granularities");
+    count = HDI_MIN(count, (uint32_t)HDVK_MOST_LISTED);
     if (!hdi_grow(host->allocator, &list, &capacity, count, sizeof *list)) return hdvk_no_memory(error);
     for (uint32_t i = 0; i < count; i++) list[i].sType = HDVK_MATRIX2_PROPERTIES_TYPE;
     if (HDVK_CALL(vk, GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV, physical, &count, list) < 0)
@@ -191,6 +195,18 @@ static hd_status read_workgroup_matrix(const hdi_host *host, hdvk_vk *vk, VkPhys
 
 /* A window on a GPU's memory that is smaller is used up by a few programs; 256 MiB were common before it could be resized. */
 #define SLIVER_BYTES (UINT64_C(128) << 20)
+
+/* No more types and heaps than the struct holds, and no type in a heap that is not there. */
+static void read_memory(hdvk_vk *vk, VkPhysicalDevice physical, hdvk_facts *facts) {
+    VkPhysicalDeviceMemoryProperties2 told = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2 };
+    VkPhysicalDeviceMemoryProperties *memory = &facts->memory;
+    vk->GetPhysicalDeviceMemoryProperties2(physical, &told);
+    *memory = told.memoryProperties;
+    memory->memoryTypeCount = HDI_MIN(memory->memoryTypeCount, (uint32_t)VK_MAX_MEMORY_TYPES);
+    memory->memoryHeapCount = HDI_MIN(memory->memoryHeapCount, (uint32_t)VK_MAX_MEMORY_HEAPS);
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++)
+        if (memory->memoryTypes[i].heapIndex >= memory->memoryHeapCount) memory->memoryTypes[i] = (VkMemoryType){ 0 };
+}
 
 static void fill_memory(const hdvk_facts *facts, hdi_caps *caps) {
     const VkPhysicalDeviceMemoryProperties *memory = &facts->memory;
@@ -323,9 +339,7 @@ hd_status hdvk_facts_read(const hdi_host *host, hdvk_vk *vk, VkPhysicalDevice ph
     hdvk_features_link(facts, &facts->features);
     vk->GetPhysicalDeviceFeatures2(physical, &facts->features.core);
     keep_features(&facts->features);
-    VkPhysicalDeviceMemoryProperties2 memory = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2 };
-    vk->GetPhysicalDeviceMemoryProperties2(physical, &memory);
-    facts->memory = memory.memoryProperties;
+    read_memory(vk, physical, facts);
     read_families(vk, physical, facts);
     if (facts->places[HDI_QUEUE_COMPUTE].family == HDI_NO_INDEX)
         return hdi_fail_native(error, HD_STATUS_UNSUPPORTED, "vulkan", 0, "%.100s has no queue that computes",

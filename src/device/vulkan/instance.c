@@ -30,7 +30,7 @@ typedef struct extension_list {
 
 static bool list_has(const extension_list *list, const char *name) {
     for (uint32_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].extensionName, name) == 0) return true;
+        if (strncmp(list->items[i].extensionName, name, sizeof list->items[i].extensionName) == 0) return true;
     return false;
 }
 
@@ -43,6 +43,7 @@ static hd_status list_read(const hdi_host *host, hdvk_vk *vk, const char *layer,
     uint32_t count = 0;
     if (HDVK_CALL(vk, EnumerateInstanceExtensionProperties, layer, &count, NULL) < 0)
         return hdvk_fail(vk, error, "counting instance extensions");
+    count = HDI_MIN(count, (uint32_t)HDVK_MOST_LISTED);
     if (!hdi_grow(host->allocator, &out_list->items, &out_list->capacity, count, sizeof *out_list->items))
         return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceExtensionProperties, layer, &count, out_list->items) < 0)
@@ -57,10 +58,11 @@ static hd_status find_layer(const hdi_host *host, hdvk_vk *vk, bool *out_found, 
     hd_status status = HD_OK;
     *out_found = false;
     if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, NULL) < 0) return hdvk_fail(vk, error, "counting layers");
+    count = HDI_MIN(count, (uint32_t)HDVK_MOST_LISTED);
     if (!hdi_grow(host->allocator, &layers, &capacity, count, sizeof *layers)) return hdvk_no_memory(error);
     if (HDVK_CALL(vk, EnumerateInstanceLayerProperties, &count, layers) < 0) status = hdvk_fail(vk, error, "listing layers");
     for (uint32_t i = 0; i < HDI_MIN(count, capacity) && status == HD_OK; i++)
-        if (strcmp(layers[i].layerName, VALIDATION_LAYER) == 0) *out_found = true;
+        if (strncmp(layers[i].layerName, VALIDATION_LAYER, sizeof layers[i].layerName) == 0) *out_found = true;
     hdi_free(host->allocator, layers, (size_t)capacity * sizeof *layers);
     return status;
 }

@@ -9,7 +9,7 @@ hd_status hdvk_physical_devices(hdvk_vk *vk, VkPhysicalDevice out_physical[HDI_M
     /* VK_INCOMPLETE: more devices than we list; the first ones will do. */
     if (HDVK_CALL(vk, EnumeratePhysicalDevices, vk->instance, &count, out_physical) < 0)
         return hdvk_fail(vk, error, "listing the devices");
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < HDI_MIN(count, (uint32_t)HDI_MAX_FOUND); i++)
         if (out_physical[i]) out_physical[kept++] = out_physical[i];
     *out_count = kept;
     return HD_OK;

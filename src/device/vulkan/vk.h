@@ -10,6 +10,9 @@
 #include "device/loader.h"
 #include "device/recordings.h"
 
+/* A driver that counts more extensions, layers or shapes is taken at its word for so many. */
+enum { HDVK_MOST_LISTED = 4096 };
+
 /* ---- VK_KHR_cooperative_matrix, which older headers lack ---- */
 #define HDVK_MATRIX_FEATURES_TYPE   ((VkStructureType)1000506000)
 #define HDVK_MATRIX_PROPERTIES_TYPE ((VkStructureType)1000506001)
