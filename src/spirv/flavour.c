@@ -30,45 +30,6 @@ static void look_ahead(hdi_flavour *w) {
 
 /* ---- loops that hold barriers ---- */
 
-/* Every construct around the block holds this. True where that is news. */
-static bool hold(hdi_flavour *w, uint32_t block, uint8_t what) {
-    bool news = false;
-    for (; block != HDI_SPIRV_NONE; block = w->m->blocks[block].construct) {
-        news |= (w->holds[block] & what) == 0;
-        w->holds[block] |= what;
-    }
-    return news;
-}
-
-static bool is_workgroup_barrier(const hdi_spirv_module *m, uint32_t inst) {
-    uint64_t scope = 0;
-    return hdi_spirv_opcode(m, inst) == SpvOpControlBarrier &&
-           hdi_spirv_known(m, hdi_spirv_find(m, hdi_spirv_words(m, inst)[1]), &scope) && scope == SpvScopeWorkgroup;
-}
-
-/* A function's first block heads no loop: it keeps what the function holds, for its callers. */
-static void find_barriers(hdi_flavour *w) {
-    const hdi_spirv_module *m = w->m;
-    for (bool news = true; news;) { /* once for each call within another */
-        news = false;
-        for (uint32_t b = 0; b < m->block_count; b++) {
-            if (!w->p->reached[b]) continue;
-            const uint32_t last = m->blocks[b].inst_end, opcode = hdi_spirv_opcode(m, last);
-            bool barrier = false;
-            for (uint32_t i = m->blocks[b].inst_first; i < last; i++) {
-                barrier |= is_workgroup_barrier(m, i);
-                if (hdi_spirv_opcode(m, i) != SpvOpFunctionCall) continue;
-                barrier |= w->holds[m->functions[hdi_spirv_called(m, i)].block_first] & HDI_FLAVOUR_BARRIER;
-            }
-            if (barrier) {
-                news |= hold(w, b, HDI_FLAVOUR_BARRIER);
-                w->holds[m->functions[m->blocks[b].function].block_first] |= HDI_FLAVOUR_BARRIER;
-            }
-            if (opcode == SpvOpReturn || opcode == SpvOpReturnValue) hold(w, b, HDI_FLAVOUR_RETURN);
-        }
-    }
-}
-
 /* PoCL 3.1, on which this flavour is tested, runs what stands behind a loop with barriers before the loop is over, unless a
  * barrier stands there as well. One more barrier costs a GPU nothing, so every driver gets the code that is tested. The whole
  * workgroup reaches it: all met at the loop's barrier in each round, and none returned. */
@@ -76,8 +37,8 @@ static void close_loops(hdi_flavour *w) {
     const hdi_spirv_block *blocks = w->m->blocks;
     for (uint32_t b = 0; b < w->m->block_count; b++)
         if (w->p->reached[b] && blocks[b].continue_to != HDI_SPIRV_NONE &&
-            (w->holds[b] & (HDI_FLAVOUR_BARRIER | HDI_FLAVOUR_RETURN)) == HDI_FLAVOUR_BARRIER)
-            w->holds[blocks[b].merge] |= HDI_FLAVOUR_CLOSES;
+            (w->p->holds[b] & (HDI_SPIRV_HOLDS_BARRIER | HDI_SPIRV_HOLDS_RETURN)) == HDI_SPIRV_HOLDS_BARRIER)
+            w->closes[blocks[b].merge] = 1;
 }
 
 /* ---- variables ---- */
@@ -166,7 +127,7 @@ static void put_block(hdi_flavour *w, const hdi_spirv_function *function, uint32
     for (uint32_t i = m->blocks[block].inst_first; i < m->blocks[block].inst_end; i++)
         if (hdi_spirv_opcode(m, i) == SpvOpPhi) put_phi(w, block, i);
     if (block == function->block_first) put_variables(w, function, is_entry);
-    if (w->holds[block] & HDI_FLAVOUR_CLOSES) hdi_flavour_close_loop(w);
+    if (w->closes[block]) hdi_flavour_close_loop(w);
     for (uint32_t i = m->blocks[block].inst_first; i < m->blocks[block].inst_end && !w->stop; i++) {
         if (hdi_spirv_opcode(m, i) == SpvOpFunctionCall) put_call(w, i);
         else hdi_flavour_instruction(w, i);
@@ -317,7 +278,7 @@ static bool put_module(hdi_flavour *w, uint32_t entry, hdi_text *out) {
     for (size_t i = 0; i < HDI_COUNT(always); i++) hdi_flavour_use(w, always[i]);
     hdi_spirv_fold(w->p, function);
     look_ahead(w);
-    find_barriers(w);
+    if (!hdi_spirv_find_barriers(w->p)) return false;
     close_loops(w);
     hdi_spirv_find_arguments(w->p);
     hdi_spirv_sum_shared(w->p);
@@ -358,8 +319,8 @@ static bool allocate(hdi_flavour *w) {
     w->ids = hdi_arena_alloc(arena, w->m->def_count * sizeof *w->ids);
     w->labels = hdi_arena_alloc(arena, w->m->block_count * sizeof *w->labels);
     w->functions = hdi_arena_alloc(arena, w->m->function_count * sizeof *w->functions);
-    w->holds = hdi_arena_alloc(arena, w->m->block_count * sizeof *w->holds);
-    return (w->ids && w->labels && w->functions && w->holds) || hdi_spirv_no_memory(w->m);
+    w->closes = hdi_arena_alloc(arena, w->m->block_count);
+    return (w->ids && w->labels && w->functions && w->closes) || hdi_spirv_no_memory(w->m);
 }
 
 hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,

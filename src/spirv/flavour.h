@@ -21,8 +21,6 @@ typedef struct hdi_flavour_words {
 } hdi_flavour_words;
 
 enum { HDI_FLAVOUR_CHAINS = 1024, HDI_FLAVOUR_MAX_INPUTS = 16 };
-/* What the construct that a block heads holds; and whether the block stands behind a loop that a barrier ends. */
-enum hdi_flavour_hold { HDI_FLAVOUR_BARRIER = 1, HDI_FLAVOUR_RETURN = 2, HDI_FLAVOUR_CLOSES = 4 };
 /* What is being written. Once `stop` is set nothing more is, and ids are anything. */
 typedef struct hdi_flavour {
     hdi_spirv_module  *m;
@@ -37,7 +35,7 @@ typedef struct hdi_flavour {
     uint32_t adders[2];            /* functions that add to an f32 atomically: of buffers, of shared memory; 0: not needed */
     uint8_t  capabilities[1024];   /* a bit for each number below 8192 */
     uint32_t *ids, *labels, *functions; /* by def, block, function; 0: none yet */
-    uint8_t  *holds;               /* by block: hdi_flavour_hold */
+    uint8_t  *closes;              /* by block: it stands behind a loop that a barrier ends */
     uint32_t buffers[HDI_SPIRV_MAX_BINDINGS], launch; /* parameters of the function being written */
     uint32_t last;                 /* where in the code the instruction made last stands */
     bool     stop;

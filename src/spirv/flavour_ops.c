@@ -81,6 +81,20 @@ static uint32_t insert(hdi_flavour *w, uint32_t type_def, const uint32_t *words)
     return hdi_flavour_make(w, SpvOpCompositeInsert, hdi_flavour_type(w, type_def), operands, 1 + count);
 }
 
+/* Of vectors of one length it is copied; of others readers take none. */
+static uint32_t shuffle(hdi_flavour *w, uint32_t type_def, const uint32_t *words) {
+    const hdi_spirv_type *a = type_at(w, words, 3), *b = type_at(w, words, 4);
+    const uint32_t count = (words[0] >> 16) - 5;
+    uint32_t parts[4];
+    if (a->count == b->count) return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t at = words[5 + i] == UINT32_MAX ? 0 : words[5 + i]; /* which asks for nothing special */
+        parts[i] = at < a->count ? hdi_flavour_component(w, a, value_at(w, words, 3), at)
+                                 : hdi_flavour_component(w, b, value_at(w, words, 4), at - a->count);
+    }
+    return hdi_flavour_compose(w, hdi_flavour_type(w, type_def), parts, count);
+}
+
 /* A scalar as often as a vector has components. */
 static uint32_t splat(hdi_flavour *w, char kind, uint32_t width, uint32_t count, uint32_t value) {
     const uint32_t parts[] = { value, value, value, value };
@@ -306,6 +320,7 @@ static uint32_t made(hdi_flavour *w, uint32_t inst, uint32_t opcode, uint32_t ty
     case SpvOpCompositeConstruct: return construct(w, type_def, words);
     case SpvOpCompositeExtract: return extract(w, type_def, words);
     case SpvOpCompositeInsert: return insert(w, type_def, words);
+    case SpvOpVectorShuffle: return shuffle(w, type_def, words);
     case SpvOpSelect: return select(w, inst, type_def, words);
     case SpvOpAny: case SpvOpAll: return any_or_all(w, opcode, words);
     case SpvOpShiftLeftLogical: case SpvOpShiftRightLogical: case SpvOpShiftRightArithmetic: return shift(w, opcode, type_def, words);

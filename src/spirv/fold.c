@@ -141,7 +141,8 @@ static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst
 
 static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block);
 
-/* A pointer is printed where it is used: so are its indices. Function arguments stand for whole variables. */
+/* A pointer is printed where it is used: so are its indices. Function arguments
+ * stand for whole variables, which may begin with a value. */
 static void need_pointer(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
     for (;;) {
         const uint32_t *words = hdi_spirv_def_words(p->m, def);
@@ -150,6 +151,8 @@ static void need_pointer(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
         def = hdi_spirv_find(p->m, words[3]);
     }
     p->facts[def] |= HDI_SPIRV_NEEDED;
+    const uint32_t *words = hdi_spirv_def_words(p->m, def);
+    if ((words[0] & 0xFFFF) == SpvOpVariable && words[0] >> 16 > 4) need(p, hdi_spirv_find(p->m, words[4]), block);
 }
 
 static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block) {

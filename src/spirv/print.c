@@ -151,7 +151,7 @@ static bool put_prelude(hdi_spirv_printer *p) {
 /* ---- what the target lacks ---- */
 
 static bool is_offered(const hdi_spirv_printer *p, uint32_t offer) {
-    return p->target->dialect != HDI_SPIRV_OPENCL_C || p->target->offers & offer;
+    return !hdi_spirv_is_wgsl(p) && (p->target->dialect != HDI_SPIRV_OPENCL_C || p->target->offers & offer);
 }
 
 static bool check_offers(hdi_spirv_printer *p) {
@@ -220,6 +220,7 @@ static bool put_kernel(hdi_spirv_printer *p, uint32_t entry, hdi_text *globals, 
      * drops the mark of a loop that is left where the life of a variable ends. */
     p->declares_first = p->target->dialect == HDI_SPIRV_OPENCL_C;
     hdi_spirv_fold(p, function);
+    if (p->target->closes_loops && !hdi_spirv_find_barriers(p)) return false;
     hdi_spirv_use_part(p, HDI_SPIRV_PART_CORE);
     if (p->m->no_contraction) hdi_spirv_use_part(p, HDI_SPIRV_PART_NO_CONTRACTION);
     p->text = body;

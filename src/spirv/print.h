@@ -1,5 +1,6 @@
 /* print.h: a module that was read becomes text in a language of the C family. Internal to src/spirv/. In this order:
  *   fold.c         with the constants given: which values are known, which blocks are reached, what is still needed
+ *   barriers.c     which loops hold barriers
  *   uniform.c      for devices without subgroups: do all invocations come along?
  *   place.c        where pointers lead
  *   print_flow.c   functions: constructs, branches, phis, calls inlined
@@ -52,14 +53,21 @@ enum hdi_spirv_fact {
     HDI_SPIRV_ATOMIC = 8  /* a variable of atomics, for WGSL */
 };
 
+/* What a construct holds, those within it and functions that are called included. */
+enum hdi_spirv_hold {
+    HDI_SPIRV_HOLDS_BARRIER = 1,
+    HDI_SPIRV_HOLDS_RETURN = 2,
+    HDI_SPIRV_MISSES_BARRIER = 4 /* of a loop or function: not in each round, or call, it holds */
+};
+
 /* A construct being printed; the ones around it by `outer`. */
 typedef struct hdi_spirv_scope {
     char     kind; /* 'i' selection, 's' switch, 'l' loop, 'f' function */
     uint32_t header, merge, continue_to;
     bool     continue_first; /* its continue part stands at the top of the loop, guarded by a flag, not where it is reached */
+    uint32_t continue_label; /* or at its end, behind a label of this number; 0: it does not */
     bool     in_continue;
     bool     left_by_break, left_by_return; /* from inside of a construct within it, on the way to one around it */
-    bool     has_barrier, has_return; /* somewhere in it */
     uint32_t call;           /* of a function: def of the call; 0 for the entry point */
     struct hdi_spirv_scope *outer;
 } hdi_spirv_scope;
@@ -84,12 +92,15 @@ typedef struct hdi_spirv_printer {
     uint8_t   *reached, *done;
     uint32_t  *only_way; /* where a known condition leads; HDI_SPIRV_NONE */
     uint8_t   *needs_flag; /* of a loop's header: it is left from inside of a switch */
+    uint8_t   *holds;    /* hdi_spirv_hold of the construct that it heads */
     /* by function, by type */
     uint8_t   *called;
+    uint8_t   *function_holds; /* hdi_spirv_hold */
     uint32_t  *calls, call_count; /* functions that were not looked at yet */
     bool      *declared; /* of types by number: the text needs a declaration */
     uint8_t    vectors[36]; /* by kind, width and count: vector types that the text needs */
     uint32_t   parts;    /* a bit for each part of the prelude */
+    uint32_t   labels;   /* of the text, so far */
     uint32_t   has_length; /* a bit for each binding whose length is asked for */
     uint32_t   atomic_bindings; /* WGSL: a bit for each binding whose words are atomics */
     uint8_t    helpers[HDI_SPIRV_MAX_BINDINGS]; /* WGSL: functions that the text needs for each binding */
@@ -109,6 +120,9 @@ static inline uint64_t hdi_spirv_bits(const hdi_spirv_printer *p, uint32_t def) 
 uint32_t hdi_spirv_way(const hdi_spirv_printer *p, uint32_t block, uint32_t n);
 /* Of two blocks that the module lets one lead to the other: does it still, with what is known? HDI_SPIRV_NONE leads nowhere. */
 bool hdi_spirv_leads(const hdi_spirv_printer *p, uint32_t from, uint32_t to);
+
+/* ---- barriers.c ---- */
+bool hdi_spirv_find_barriers(hdi_spirv_printer *p); /* fills `holds` and `function_holds` */
 
 /* ---- uniform.c ---- */
 /* Does every invocation of a workgroup reach each instruction about subgroups? Else UNSUPPORTED. */

@@ -1,11 +1,14 @@
-/* print_flow.c: functions and their control flow, from the constructs that merge instructions state.
- *   A branch to the merge block of a selection falls out of its arm; of a loop or switch it is a break. On the way there a
- *   switch may have to be left as well: then a flag is raised, and asked behind the switch.
- *   A loop is `for (;;)`. Its continue part is printed where it is reached if that is in one place, or short; else it stands at
- *   the top of the loop, behind a flag that is raised after the first round. Either way C's `continue` leads there.
- *   A phi is a variable, assigned on the ways that lead to it. A function that is called is printed in place, as a switch
- *   with one case that its returns break out of.
- * Recursion follows constructs and calls; its depth is bounded. */
+/* print_flow.c: functions and their control flow, from the constructs that
+ * merge instructions state. A branch to the merge block of a selection falls
+ * out of its arm; of a loop or switch it is a break. On the way there a switch
+ * may have to be left as well: then a flag is raised, and asked behind the
+ * switch. A loop is `for (;;)`. Its continue part is printed where it is
+ * reached if that is in one place, or short; else it stands at the end of the
+ * loop, behind a label. WGSL has none: there it stands at the top, behind a
+ * flag that is raised after the first round. A phi is a variable, assigned on
+ * the ways that lead to it. A function that is called is printed in place, as a
+ * switch with one case that its returns break out of. Recursion follows
+ * constructs and calls; its depth is bounded. */
 #include "spirv/print.h"
 
 typedef hdi_spirv_scope scope;
@@ -120,6 +123,11 @@ static void put_further_break(hdi_spirv_printer *p, const scope *s) {
 
 /* The continue part, from inside of `in`: here, or by way of the top of the loop. */
 static bool put_continue(hdi_spirv_printer *p, scope *in, scope *loop) {
+    if (loop->continue_label) {
+        hdi_spirv_line(p);
+        hdi_spirv_put(p, "goto next%u;\n", loop->continue_label);
+        return true;
+    }
     if (loop->continue_first) {
         statement(p, "continue;");
         return true;
@@ -311,7 +319,7 @@ static bool put_switch(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t
 /* In a function that was called: the value, and the way out. */
 static bool put_return(hdi_spirv_printer *p, uint32_t inst, scope *in) {
     scope *function = in;
-    for (; function->kind != 'f'; function = function->outer) function->has_return = true;
+    while (function->kind != 'f') function = function->outer;
     if (function->call == 0) {
         statement(p, "return;");
         return true;
@@ -364,7 +372,6 @@ static bool put_block(hdi_spirv_printer *p, uint32_t block, scope *in, uint32_t 
     uint32_t last = m->blocks[block].inst_end;
     for (uint32_t i = m->blocks[block].inst_first + 1; i < last; i++) {
         bool call = hdi_spirv_opcode(m, i) == SpvOpFunctionCall;
-        for (scope *s = in; s && hdi_spirv_opcode(m, i) == SpvOpControlBarrier; s = s->outer) s->has_barrier = true;
         if (!(call ? put_call(p, i, in) : hdi_spirv_put_instruction(p, i)) || p->stop) return false;
     }
     bool construct = m->blocks[block].merge_inst && !is_loop(p, block);
@@ -410,7 +417,13 @@ static bool is_continued_in_place(const hdi_spirv_printer *p, uint32_t header) {
 static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     const hdi_spirv_block *header = &p->m->blocks[block];
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
-    s.continue_first = p->reached[header->continue_to] && !is_continued_in_place(p, block);
+    const bool closes = p->target->closes_loops &&
+                        p->holds[block] & HDI_SPIRV_HOLDS_BARRIER &&
+                        !(p->holds[block] & HDI_SPIRV_HOLDS_RETURN);
+    const bool closes_rounds = closes && p->holds[block] & HDI_SPIRV_MISSES_BARRIER && header->continue_to != block;
+    const bool apart = closes_rounds || (p->reached[header->continue_to] && !is_continued_in_place(p, block));
+    s.continue_first = apart && hdi_spirv_is_wgsl(p);
+    if (apart && !s.continue_first) s.continue_label = ++p->labels;
     if (p->needs_flag[block]) put_flag(p, "left", block);
     if (s.continue_first) put_flag(p, "again", block);
     statement(p, "for (;;) {");
@@ -429,11 +442,20 @@ static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
         hdi_spirv_put(p, "again%u = true;\n", block);
     }
     uint32_t next = HDI_SPIRV_NONE;
+    if (s.continue_label) statement(p, "{"); /* C++ does not jump over declarations */
     fine = fine && put_block(p, block, &s, &next);
     if (fine && next != HDI_SPIRV_NONE) fine = put_from(p, next, &s);
+    if (s.continue_label && fine) {
+        statement(p, "}");
+        hdi_spirv_line(p);
+        hdi_spirv_put(p, "next%u:;\n", s.continue_label);
+        if (closes_rounds) statement(p, "BARRIER_ALL();");
+        s.in_continue = true;
+        fine = put_from(p, header->continue_to, &s);
+    }
     p->indent--;
     statement(p, "}");
-    if (p->target->closes_loops && s.has_barrier && !s.has_return && !s.left_by_break) statement(p, "BARRIER_ALL();");
+    if (closes && !s.left_by_break) statement(p, "BARRIER_ALL();");
     put_further_break(p, &s);
     return fine;
 }

@@ -53,8 +53,11 @@ const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
 
 /* ---- changes to a module that was checked, or that is heddle's own (patch.c) ---- */
-/* Sets the 32-bit or bool constant of this SpecId for good. False where there is none. */
-bool hdi_spirv_set_spec(uint32_t *words, size_t count, uint32_t spec_id, uint32_t value);
+/* Sets every 32-bit or bool constant of these SpecIds for good; of an id that
+ * is there twice the last value counts. False: no memory. */
+bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words,
+                         size_t count, const uint32_t *ids,
+                         const uint32_t *values, uint32_t spec_count);
 /* Copies the module and declares DenormPreserve for f32, in at most HDI_SPIRV_SUBNORMAL_WORDS more words (SPV_KHR_float_controls).
  * Returns the words written, 0 where the module has no entry point. */
 #define HDI_SPIRV_SUBNORMAL_WORDS 13
@@ -116,10 +119,8 @@ typedef struct hdi_user_kernel {
     uint32_t       holders;      /* atomically counted */
     uint32_t      *words;        /* with the constants set */
     size_t         word_count;
-    uint64_t       hash;         /* of the words, entry and constants */
+    uint64_t       hash;         /* of the words and the entry */
     hdi_spirv_info info;
-    uint32_t       spec_ids[HDI_SPIRV_MAX_SPEC], spec_values[HDI_SPIRV_MAX_SPEC];
-    uint32_t       spec_count;
 } hdi_user_kernel;
 /* One holder, or NULL with the reason. */
 hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_spirv_input *input, hd_error *error);

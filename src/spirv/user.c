@@ -4,28 +4,27 @@
 
 hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_spirv_input *input, hd_error *error) {
     const size_t bytes = input->bytes;
-    const uint32_t spec_count = input->spec_count;
     hdi_spirv_info info;
     if (hdi_spirv_inspect(allocator, input, &info, error)) return NULL;
     hdi_user_kernel *kernel = hdi_alloc(allocator, sizeof *kernel);
     uint32_t *words = kernel ? hdi_alloc(allocator, bytes) : NULL;
-    if (!words) {
-        hdi_free(allocator, kernel, sizeof *kernel);
-        hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", bytes);
-        return NULL;
+    if (words) memcpy(words, input->module, bytes);
+    if (!words ||
+        !hdi_spirv_set_specs(allocator, words, bytes / 4, input->spec_ids,
+                             input->spec_values, input->spec_count)) {
+      hdi_free(allocator, words, bytes);
+      hdi_free(allocator, kernel, sizeof *kernel);
+      hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY,
+               "no host memory for a kernel of %zu bytes", bytes);
+      return NULL;
     }
-    memcpy(words, input->module, bytes);
-    *kernel = (hdi_user_kernel){ .allocator = allocator, .holders = 1, .words = words, .word_count = bytes / 4, .info = info,
-                                 .spec_count = spec_count };
-    for (uint32_t i = 0; i < spec_count; i++) {
-        kernel->spec_ids[i] = input->spec_ids[i];
-        kernel->spec_values[i] = input->spec_values[i];
-        hdi_spirv_set_spec(words, bytes / 4, input->spec_ids[i], input->spec_values[i]);
-    }
+    *kernel = (hdi_user_kernel){.allocator = allocator,
+                                .holders = 1,
+                                .words = words,
+                                .word_count = bytes / 4,
+                                .info = info};
     kernel->hash = hdi_hash(HDI_HASH_START, words, bytes);
     kernel->hash = hdi_hash(kernel->hash, info.entry, strlen(info.entry) + 1);
-    kernel->hash = hdi_hash(kernel->hash, kernel->spec_ids, spec_count * sizeof *kernel->spec_ids);
-    kernel->hash = hdi_hash(kernel->hash, kernel->spec_values, spec_count * sizeof *kernel->spec_values);
     return kernel;
 }
 

@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &named, &error);
     must(kernel && memcmp(kernel->words, data, size) == 0);
     for (uint32_t i = 0; i < info.spec_count; i++)
-        must(hdi_spirv_set_spec(kernel->words, kernel->word_count, info.spec[i].id, i));
+        must(hdi_spirv_set_specs(&hdi_default_allocator, kernel->words, kernel->word_count, &info.spec[i].id, &i, 1));
     size_t count = size <= 16384 ? hdi_spirv_keep_subnormals(kernel->words, kernel->word_count, changed) : 1;
     must(count && count <= sizeof changed / 4);
     hdi_user_kernel_release(kernel);

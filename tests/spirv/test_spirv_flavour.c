@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "languages.h"
 #include "../unit/spirv_fixtures.h"
+#include "foreign_kernels.h"
 #include "user_kernels.h"
 #include <fcntl.h>
 #include <spirv/unified1/spirv.h>
@@ -111,17 +112,42 @@ static void test_own(tools *t) {
     printf("%u kernels, %u with cooperative matrices refused; %.2f ms a kernel, at most %zu bytes\n", chosen.count, t->refused, ms / chosen.count, most);
 }
 
-static void test_users(tools *t) {
-    for (size_t i = 0; i < HDI_COUNT(user_kernels); i++) {
-        hdi_text module = { .allocator = &hdi_default_allocator };
-        hdi_spirv_printed printed;
-        hd_error error = { 0 };
-        const hdi_spirv_input input = { .module = user_kernels[i].words, .bytes = user_kernels[i].bytes };
-        if (hdi_spirv_kernel_module(&hdi_default_allocator, &input, &everything, &module, &printed, &error))
-            fprintf(stderr, "%s: %s\n", user_kernels[i].name, error.text), failures++;
-        else examine(t, &module, user_kernels[i].name);
-        hdi_text_free(&module);
+/* Does the module shuffle vectors of unequal lengths? */
+static bool shuffles_unequal(const hdi_text *module) {
+    static uint32_t count_of[4096]; /* by id: of a vector type; of a loaded or made vector */
+    const uint32_t *words = (const uint32_t *)(const void *)module->bytes;
+    memset(count_of, 0, sizeof count_of);
+    for (size_t at = 5; at < module->count / 4 && words[3] < 4096; at += words[at] >> 16) {
+        const uint32_t opcode = words[at] & 0xFFFF, length = words[at] >> 16;
+        if (opcode == SpvOpTypeVector) count_of[words[at + 1]] = words[at + 3];
+        else if (length > 3 && words[at + 1] < 4096 && words[at + 2] < 4096 && count_of[words[at + 1]])
+            count_of[words[at + 2]] = count_of[words[at + 1]];
+        if (opcode == SpvOpVectorShuffle && count_of[words[at + 3]] != count_of[words[at + 4]]) return true;
     }
+    return false;
+}
+
+static void test_user(tools *t, const char *name, const uint32_t *words, size_t bytes) {
+    hdi_text module = { .allocator = &hdi_default_allocator };
+    hdi_spirv_printed printed;
+    hd_error error = { 0 };
+    const hdi_spirv_input input = { .module = words, .bytes = bytes };
+    if (hdi_spirv_kernel_module(&hdi_default_allocator, &input, &everything, &module, &printed, &error))
+        fprintf(stderr, "%s: %s\n", name, error.text), failures++;
+    else examine(t, &module, name);
+    if (strncmp(name, "shuffles", 8) == 0 && module.count)
+      check(!shuffles_unequal(&module),
+            "no reader is given a shuffle of unequal vectors");
+    hdi_text_free(&module);
+}
+
+static void test_users(tools *t) {
+  for (size_t i = 0; i < HDI_COUNT(user_kernels); i++)
+    test_user(t, user_kernels[i].name, user_kernels[i].words,
+              user_kernels[i].bytes);
+  for (size_t i = 0; i < HDI_COUNT(foreign_kernels); i++)
+    test_user(t, foreign_kernels[i].name, foreign_kernels[i].words,
+              foreign_kernels[i].bytes);
 }
 
 /* ---- refusals and memory ---- */

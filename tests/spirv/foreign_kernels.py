@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Writes foreign_kernels.h: kernels that asked more of heddle than its own do, as C arrays of SPIR-V, with glslc and spirv-as.
+
+Usage: tests/spirv/foreign_kernels.py > tests/spirv/foreign_kernels.h      (GLSLC names another glslc)
+"""
+import os
+import struct
+import subprocess
+import tempfile
+
+HEAD = '''#version 450
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+layout(push_constant) uniform P { uint n; uint m; } p;
+shared float s[32];
+'''
+# Each round meets at a barrier that some rounds pass by: in a branch, behind a continue, behind a return.
+LOOP = 'for (uint g = gl_WorkGroupID.x; g < p.n; g += gl_NumWorkGroups.x)'
+KERNELS = [
+    ('branch', HEAD + '''void main() {
+    uint t = gl_LocalInvocationID.x;
+    ''' + LOOP + ''' {
+        if ((g * 32u + t) / 32u < p.m) {
+            s[t] = a[g * 32u + t];
+            barrier();
+            float x = s[t ^ 1u];
+            barrier();
+            s[t] = x * 2.0;
+            barrier();
+            d[g * 32u + t] = s[t ^ 1u] + x;
+        }
+    }
+}'''),
+    ('continues', HEAD + '''void main() {
+    uint t = gl_LocalInvocationID.x;
+    ''' + LOOP + ''' {
+        if (g >= p.m) continue;
+        s[t] = a[g * 32u + t];
+        barrier();
+        for (uint k = 4u; k > 0u; k >>= 1) { if (t % 8u < k) s[t] += s[t + k]; barrier(); }
+        d[g * 32u + t] = s[t / 8u * 8u];
+        if (t % 3u == 0u) continue;
+        d[g * 32u + t] += 1.0;
+    }
+}'''),
+    ('returns', HEAD + '''void work(uint g) {
+    uint t = gl_LocalInvocationID.x;
+    if (g >= p.m) return;
+    s[t] = a[g * 32u + t];
+    barrier();
+    float x = s[t ^ 1u];
+    barrier();
+    s[t] = x * 2.0;
+    barrier();
+    d[g * 32u + t] = s[t ^ 1u] + x;
+}
+void main() { ''' + LOOP + ''' work(g); }'''),
+    ('two_of_one', '''#version 450
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint BLOCK = 4;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() { d[gl_GlobalInvocationID.x] = float(BLOCK * 1000u + gl_WorkGroupSize.x); }'''),
+    ('wide', '''#version 450
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() { double x = double(a[gl_GlobalInvocationID.x]); d[gl_GlobalInvocationID.x] = float(x * 3.0lf); }'''),
+]
+
+# What glslc does not make: from one buffer of floats to another.
+ASSEMBLY = '''OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %main "main" %id
+OpExecutionMode %main LocalSize 32 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+OpDecorate %rt ArrayStride 4
+OpMemberDecorate %B 0 Offset 0
+OpDecorate %B BufferBlock
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0
+OpDecorate %b DescriptorSet 0
+OpDecorate %b Binding 1
+%void = OpTypeVoid
+%f = OpTypeFunction %void
+%uint = OpTypeInt 32 0
+%float = OpTypeFloat 32
+%v2 = OpTypeVector %float 2
+%v3 = OpTypeVector %float 3
+%v4 = OpTypeVector %float 4
+%u3 = OpTypeVector %uint 3
+%pi = OpTypePointer Input %u3
+%id = OpVariable %pi Input
+%rt = OpTypeRuntimeArray %float
+%B = OpTypeStruct %rt
+%pB = OpTypePointer Uniform %B
+%a = OpVariable %pB Uniform
+%b = OpVariable %pB Uniform
+%pu = OpTypePointer Uniform %float
+%pfu = OpTypePointer Function %float
+%c0 = OpConstant %uint 0
+%c3 = OpConstant %uint 3
+%c4 = OpConstant %uint 4
+%f7 = OpConstant %float 7
+%f3 = OpConstant %float 3
+%f4 = OpConstant %float 4
+%f1 = OpConstant %float 1
+%arr = OpTypeArray %float %c4
+%pa = OpTypePointer Function %arr
+%tab = OpConstantComposite %arr %f7 %f3 %f4 %f1
+%weights = OpConstantComposite %v4 %f7 %f3 %f4 %f1
+%main = OpFunction %void None %f
+%l = OpLabel
+VARIABLES
+%i = OpLoad %u3 %id
+%x = OpCompositeExtract %uint %i 0
+%r = OpAccessChain %pu %a %c0 %x
+%w = OpLoad %float %r
+BODY
+%q = OpAccessChain %pu %b %c0 %x
+OpStore %q %result
+OpReturn
+OpFunctionEnd
+'''
+ASSEMBLED = [
+    # an array that only a variable begins with
+    ('begins', '%var = OpVariable %pa Function %tab', '''%low = OpBitwiseAnd %uint %x %c3
+%p = OpAccessChain %pfu %var %low
+%v = OpLoad %float %p
+%result = OpFAdd %float %v %w'''),
+    # a shuffle of vectors of two and three: w 3 1 w
+    ('shuffles', '', '''%short = OpCompositeConstruct %v2 %w %f1
+%long = OpCompositeConstruct %v3 %f4 %f3 %w
+%four = OpVectorShuffle %v4 %short %long 0 3 1 4
+%result = OpDot %float %four %weights'''),
+]
+
+
+def made(command, source, name):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name)
+        with open(path, 'w') as file:
+            file.write(source)
+        subprocess.run(command + [path, '-o', path + '.spv'], check=True)
+        data = open(path + '.spv', 'rb').read()
+    return struct.unpack('<%dI' % (len(data) // 4), data)
+
+
+rows = []
+
+
+def put(name, label, words):
+    print('static const uint32_t foreign_%s[] = {' % name)
+    for i in range(0, len(words), 12):
+        print(' '.join('0x%08x,' % w for w in words[i:i + 12]))
+    print('};')
+    rows.append('    { "%s", foreign_%s, sizeof foreign_%s },' % (label, name, name))
+
+
+print('/* Made by foreign_kernels.py. Do not edit. */')
+for name, source in KERNELS:
+    for option, ending in (('-O', ''), ('-O0', '_plain')):
+        words = made([os.environ.get('GLSLC', 'glslc'), option, '--target-env=vulkan1.1'], source, 'k.comp')
+        put(name + ending, name + (', plain' if ending else ''), words)
+for name, variables, body in ASSEMBLED:
+    source = ASSEMBLY.replace('VARIABLES', variables).replace('BODY', body)
+    put(name, name, made(['spirv-as', '--target-env', 'spv1.0', '--preserve-numeric-ids'], source, 'k.spvasm'))
+print('static const struct { const char *name; const uint32_t *words; size_t bytes; } foreign_kernels[] = {')
+print('\n'.join(rows))
+print('};')

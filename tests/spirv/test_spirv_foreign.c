@@ -1,0 +1,134 @@
+/* test_spirv_foreign.c: kernels that asked more of heddle than its own do
+ * (foreign_kernels.py) give what C says they give, on every device that takes
+ * SPIR-V. */
+#include <heddle.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "foreign_kernels.h"
+
+enum { COUNT = 256, N = 8, M = 5, KERNELS = (int)(sizeof foreign_kernels / sizeof *foreign_kernels) };
+static float a[COUNT], wanted[COUNT], got[COUNT];
+static int failures;
+
+/* ---- what each gives; how many numbers ---- */
+
+static int barriers(void) { /* of the first M rows of 32 */
+    for (int i = 0; i < M * 32; i++) wanted[i] = a[i] * 2.0f + a[i ^ 1];
+    return M * 32;
+}
+static int continues(void) {
+    for (int i = 0; i < M * 32; i++) {
+        float sum = 0;
+        for (int k = 0; k < 8; k++) sum += a[i / 8 * 8 + k];
+        wanted[i] = sum + (i % 32 % 3 == 0 ? 0.0f : 1.0f);
+    }
+    return M * 32;
+}
+static int two_of_one(void) { /* with the constant 16, in 2 workgroups */
+    for (int i = 0; i < 32; i++) wanted[i] = 16016.0f;
+    return 32;
+}
+static int wide(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = (float)((double)a[i] * 3.0);
+    return 64;
+}
+static int shuffles(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = 7.0f * a[i] + 3.0f * 3.0f + 4.0f * 1.0f + a[i];
+    return 64;
+}
+static int begins(void) {
+    static const float table[] = { 7, 3, 4, 1 };
+    for (int i = 0; i < 64; i++) wanted[i] = a[i] + table[i & 3];
+    return 64;
+}
+static const struct {
+    const char *name;
+    int (*give)(void);
+    int pushes, specs;
+    const char *not_on;
+} rules[] = {
+    { "branch", barriers, 2, 0, "levelzero" }, /* the stand-in is PoCL, whose fault the printed text goes around */
+    { "continues", continues, 2, 0, "levelzero" },
+    { "returns", barriers, 2, 0, "levelzero" },
+    { "two_of_one", two_of_one, 0, 1, NULL },
+    { "wide", wide, 0, 0, "webgpu" },
+    { "shuffles", shuffles, 0, 0, NULL },
+    { "begins", begins, 0, 0, NULL },
+};
+
+/* ---- running one ---- */
+
+static hd_status run(hd_context *context, hd_device *device, int k, int rule) {
+    static const uint32_t push[] = { N, M }, spec_id = 0, spec = 16;
+    hd_kernel *kernel = NULL;
+    hd_plan *plan = NULL;
+    hd_program *program = hd_program_create(context);
+    const hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(COUNT));
+    const hd_kernel_desc what = {.spirv = foreign_kernels[k].words,
+                                 .spirv_bytes = foreign_kernels[k].bytes,
+                                 .spec_ids = &spec_id,
+                                 .spec_values = &spec,
+                                 .spec_count = (uint32_t)rules[rule].specs};
+    const hd_dispatch_desc desc = {.inputs = &x,
+                                   .input_count = 1,
+                                   .out_dtype = HD_F32,
+                                   .out_shape = HD_SHAPE(COUNT),
+                                   .push = push,
+                                   .push_bytes =
+                                       (uint32_t)rules[rule].pushes * 4,
+                                   .groups = {2, 1, 1}};
+    hd_status status = hd_kernel_create(context, &what, &kernel);
+    if (!status) hd_output(program, "y", hd_dispatch(program, kernel, &desc));
+    if (!status) status = hd_plan_create(device, program, NULL, &plan);
+    if (!status) status = hd_plan_write(plan, "x", a, sizeof a);
+    if (!status) status = hd_plan_run(plan, NULL);
+    if (!status) status = hd_plan_read(plan, "y", got, sizeof got);
+    hd_plan_destroy(plan);
+    hd_kernel_destroy(kernel);
+    hd_program_destroy(program);
+    return status;
+}
+
+static void check(hd_context *context, hd_device *device, const char *id, int k) {
+    const char *name = foreign_kernels[k].name;
+    int rule = 0;
+    while (strncmp(rules[rule].name, name, strcspn(name, ",")) != 0) rule++;
+    const int count = rules[rule].give();
+    const hd_status status = run(context, device, k, rule);
+    if (rules[rule].not_on && strcmp(rules[rule].not_on, id) == 0) {
+        if (strcmp(id, "webgpu") == 0 && status != HD_STATUS_UNSUPPORTED) {
+            fprintf(stderr, "%s on %s: not refused\n", name, id);
+            failures++;
+        }
+        return;
+    }
+    if (status) {
+        fprintf(stderr, "%s on %s: %s\n", name, id, hd_context_error(context));
+        failures++;
+    }
+    for (int i = 0; i < count && !status; i++) {
+        if (fabsf(got[i] - wanted[i]) <= 1e-5f * fabsf(wanted[i])) continue;
+        fprintf(stderr, "%s on %s: number %d is %g, not %g\n", name, id, i, (double)got[i], (double)wanted[i]);
+        failures++;
+        break;
+    }
+}
+
+int main(void) {
+    static const char *const devices[] = { "vulkan", "opencl", "levelzero", "webgpu" };
+    for (int i = 0; i < COUNT; i++) a[i] = (float)((i * 37 + 11) % 101) / 16.0f - 3.0f;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
+        hd_context *context;
+        hd_device *device;
+        if (hd_context_create(&(hd_context_desc){ .cache_dir = "", .strict = -1 }, &context)) return 1;
+        if (hd_device_open(context, &(hd_device_desc){.id = devices[d]},
+                           &device))
+          printf("skipped, no %s device\n", devices[d]);
+        else
+            for (int k = 0; k < KERNELS; k++) check(context, device, devices[d], k);
+        hd_context_destroy(context);
+    }
+    printf("%d kernels, %d failures\n", KERNELS, failures);
+    return failures != 0;
+}
