@@ -557,11 +557,26 @@ HD_API hd_value hd_add(hd_program *p, hd_value a, hd_value b); /**< a + b */
 HD_API hd_value hd_sub(hd_program *p, hd_value a, hd_value b); /**< a - b */
 HD_API hd_value hd_mul(hd_program *p, hd_value a, hd_value b); /**< a * b */
 HD_API hd_value hd_div(hd_program *p, hd_value a, hd_value b); /**< a / b; i32: towards zero, x / 0 = 0 */
+HD_API hd_value hd_maximum(hd_program *p, hd_value a, hd_value b); /**< the larger one; NaN wins */
+HD_API hd_value hd_minimum(hd_program *p, hd_value a, hd_value b); /**< the smaller one; NaN wins */
+HD_API hd_value hd_bit_and(hd_program *p, hd_value a, hd_value b); /**< i32 or u8: bits set in both; of 0 and 1: and */
+HD_API hd_value hd_bit_or(hd_program *p, hd_value a, hd_value b);  /**< i32 or u8: bits set in one or both */
+HD_API hd_value hd_bit_xor(hd_program *p, hd_value a, hd_value b); /**< i32 or u8: bits that differ */
+/** i32 or u8: a's bits moved up by b, zeros come in. All of them leave for b below 0 or above 31. An i32 may stand for an
+ *  unsigned number here, as for hd_add, hd_sub, hd_mul and hd_equal, which give the same bits for both. */
+HD_API hd_value hd_shift_left(hd_program *p, hd_value a, hd_value b);
+HD_API hd_value hd_shift_right_logical(hd_program *p, hd_value a, hd_value b); /**< likewise moved down */
+/** Likewise moved down, where copies of the sign come in: floor(a / 2^b). b below 0 or above 31 is as 31. */
+HD_API hd_value hd_shift_right_arithmetic(hd_program *p, hd_value a, hd_value b);
 HD_API hd_value hd_less(hd_program *p, hd_value a, hd_value b);  /**< a < b as u8 0 or 1 */
 HD_API hd_value hd_equal(hd_program *p, hd_value a, hd_value b); /**< a == b as u8 0 or 1 */
 HD_API hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias); /**< x * factor + bias */
 HD_API hd_value hd_neg(hd_program *p, hd_value x);     /**< -x */
 HD_API hd_value hd_abs(hd_program *p, hd_value x);     /**< |x| */
+HD_API hd_value hd_sign(hd_program *p, hd_value x);    /**< -1, 0 or 1; NaN stays NaN */
+HD_API hd_value hd_round(hd_program *p, hd_value x);   /**< the nearest whole number; of two the even one */
+HD_API hd_value hd_floor(hd_program *p, hd_value x);   /**< the largest whole number that is not above x */
+HD_API hd_value hd_ceil(hd_program *p, hd_value x);    /**< the smallest whole number that is not below x: -floor(-x) */
 HD_API hd_value hd_sqrt(hd_program *p, hd_value x);    /**< square root */
 HD_API hd_value hd_exp(hd_program *p, hd_value x);     /**< e^x */
 HD_API hd_value hd_log(hd_program *p, hd_value x);     /**< natural logarithm */

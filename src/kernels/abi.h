@@ -69,7 +69,8 @@
  *   20-23 result type, 24-28 first attribute word, 29 one of the costly steps, of which a chain has at most one
  * Attribute words are floats, for clip over i32 integers, numbered from the chain's first attribute word.
  * Exact formulas are those of steps.inc; relu, leaky_relu and elu go by the sign bit. What is computed stores NaN as the
- * one NaN (exact_canonical); copy, neg, abs, relu, clip and where leave a NaN's sign as it is. */
+ * one NaN (exact_canonical); copy, neg, abs, sign, round, floor, relu, clip, maximum, minimum and where leave a NaN as
+ * it is. */
 #define HDI_CHAIN_STEPS  8
 #define HDI_CHAIN_INPUTS 4
 #define HDI_SOURCE_NONE  15
@@ -100,6 +101,18 @@
 #define HDI_STEP_WHERE     24  /* a: condition, b, c */
 #define HDI_STEP_CAST      25
 #define HDI_STEP_ERF       26
+#define HDI_STEP_ROUND     27
+#define HDI_STEP_FLOOR     28
+#define HDI_STEP_SIGN      29
+#define HDI_STEP_MAXIMUM   30
+#define HDI_STEP_MINIMUM   31
+/* From here on over i32 and u8 alone: the code is the form (steps.h), one that no other step has. */
+#define HDI_STEP_BIT_AND    48
+#define HDI_STEP_BIT_OR     49
+#define HDI_STEP_BIT_XOR    50
+#define HDI_STEP_SHIFT_LEFT 51
+#define HDI_STEP_SHIFT_RIGHT_LOGICAL    52
+#define HDI_STEP_SHIFT_RIGHT_ARITHMETIC 53
 
 /* ---- elementwise: out[i] = chain(inputs[i]) over strided inputs; also copy, permute, slice, concat, pad ----
  * Bindings: inputs 0..3 (input 0 again where one is absent), the output. An invocation makes 4 neighbouring elements. */

@@ -9,12 +9,13 @@
 #endif
 
 /* A form is a step's code, or one of these, once the operands' type is known. */
-#define HDI_FORM_I32          32 /* added to the code of a step over i32 or u8 */
-#define HDI_FORM_F32_TO_I32   58
-#define HDI_FORM_F32_TO_U8    59
-#define HDI_FORM_I32_TO_F32   60
-#define HDI_FORM_I32_TO_BF16  61
-#define HDI_FORM_I32_TO_U8    62
+#define HDI_FORM_I32          32 /* added to the code of a step over i32 or u8 that floats have too */
+#define HDI_FORM_F32_TO_I32   42 /* casts, at numbers that steps over floats alone leave free */
+#define HDI_FORM_F32_TO_U8    43
+#define HDI_FORM_I32_TO_F32   44
+#define HDI_FORM_I32_TO_BF16  45
+#define HDI_FORM_I32_TO_U8    46
+#define HDI_FORM_COUNT        64
 
 /* A float's or integer's bits after a round trip through a narrow type: what a separate operation would have read. */
 EXACT_FN exact_uint step_round_f16(exact_uint f) {
@@ -53,6 +54,42 @@ EXACT_FN exact_uint step_clip(exact_uint a, exact_uint low, exact_uint high) {
 EXACT_FN exact_uint step_relu(exact_uint a) {
     exact_uint r = (a & EXACT_SIGN) != 0u ? 0u : a;
     return step_is_nan(a) ? a : r;
+}
+/* Below 2^23, where numbers have fractions, the sum's unit is 1. */
+EXACT_FN exact_uint step_round(exact_uint a) {
+    exact_uint magnitude = a & ~EXACT_SIGN;
+    exact_real lined = exact_from_bits(magnitude) + 8388608.0f;
+    lined = lined - 8388608.0f;
+    return (magnitude < 0x4b000000u ? exact_bits(lined) : magnitude) | (a & EXACT_SIGN);
+}
+EXACT_FN exact_uint step_floor(exact_uint a) {
+    exact_uint magnitude = a & ~EXACT_SIGN, exponent = magnitude >> 23;
+    exact_uint whole = magnitude & ~(0x7fffffu >> ((exponent - 127u) & 31u));
+    exact_uint kept = exponent < 127u ? 0u : exponent < 150u ? whole : magnitude;
+    exact_real beyond = exact_from_bits(kept) + 1.0f;
+    bool below = (a & EXACT_SIGN) != 0u && kept != magnitude;
+    return (below ? exact_bits(beyond) : kept) | (a & EXACT_SIGN);
+}
+EXACT_FN exact_uint step_sign(exact_uint a) {
+    exact_uint r = (a & ~EXACT_SIGN) == 0u ? 0u : 0x3f800000u | (a & EXACT_SIGN);
+    return step_is_nan(a) ? a : r;
+}
+/* Of equal ones, as the two zeros are, the first. */
+EXACT_FN exact_uint step_maximum(exact_uint a, exact_uint b) {
+    exact_uint r = step_order(a) < step_order(b) ? b : a;
+    r = step_is_nan(b) ? b : r;
+    return step_is_nan(a) ? a : r;
+}
+EXACT_FN exact_uint step_minimum(exact_uint a, exact_uint b) {
+    exact_uint r = step_order(b) < step_order(a) ? b : a;
+    r = step_is_nan(b) ? b : r;
+    return step_is_nan(a) ? a : r;
+}
+EXACT_FN exact_uint step_shift_left(exact_uint a, exact_uint b) { return b < 32u ? a << (b & 31u) : 0u; }
+EXACT_FN exact_uint step_shift_right(exact_uint a, exact_uint b) { return b < 32u ? a >> (b & 31u) : 0u; }
+EXACT_FN exact_uint step_shift_right_signed(exact_uint a, exact_uint b) {
+    exact_uint count = b < 32u ? b : 31u;
+    return a >> count | ((a & EXACT_SIGN) != 0u ? ~(0xffffffffu >> count) : 0u);
 }
 EXACT_FN exact_uint step_clip_i32(exact_uint a, exact_int low, exact_int high) {
     exact_int r = exact_to_int(a);

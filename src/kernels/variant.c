@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 _Static_assert((int)HDI_MODULE_COUNT <= HDI_CAPS_MODULES, "caps have room for every module");
-_Static_assert(HDI_FORM_I32_TO_U8 < 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64, "a form is a bit of 64");
+_Static_assert(HDI_FORM_COUNT <= 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)HD_DTYPE_COUNT <= 64, "a form is a bit of 64");
 
 enum { OPERATION = 8 }; /* forms of reductions and rows: operation * 8 + type */
 
@@ -46,17 +46,23 @@ hd_dtype hdi_variant_type(hdi_variant variant) {
     return (hd_dtype)(has_operations(variant.module) ? form % OPERATION : form);
 }
 
-/* The operation whose step has the form. */
-static const char *step_name(uint32_t form) {
+/* The operation whose step has the code; NULL: there is none. */
+static const char *name_of_code(uint32_t code) {
     static const hdi_attrs none;
-    const uint32_t code = form >= HDI_FORM_F32_TO_I32 ? HDI_STEP_CAST : form % HDI_FORM_I32;
     for (uint32_t op = 1; op < HDI_OP_COUNT; op++) {
         hdi_step step;
         float attrs[2];
         uint32_t attr_count;
         if (hdi_op_step((hdi_op)op, &none, &step, attrs, &attr_count) && step.code == code) return hdi_op_get((hdi_op)op).name;
     }
-    return "?";
+    return NULL;
+}
+/* A form is the code of a step, or more than one by HDI_FORM_I32. */
+static const char *step_name(uint32_t form) {
+    const bool casts = form >= HDI_FORM_F32_TO_I32 && form <= HDI_FORM_I32_TO_U8;
+    const char *name = name_of_code(casts ? HDI_STEP_CAST : form);
+    if (!name) name = name_of_code(form % HDI_FORM_I32);
+    return name ? name : "?";
 }
 
 static const char *form_name(hdi_variant variant) {

@@ -67,6 +67,8 @@ static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t co
 
 /* ---- element by element ---- */
 
+hd_value hd_ceil(hd_program *p, hd_value x) { return hd_neg(p, hd_floor(p, hd_neg(p, x))); }
+
 hd_value hd_scale(hd_program *p, hd_value x, float factor, float bias) {
     return with_floats(p, HDI_OP_SCALE, x, factor, bias);
 }

@@ -12,7 +12,8 @@
 
 /* Sets of types. NONE: there is no operand, or the rule looks itself. */
 enum {
-    NONE, FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, PLAIN = NUMBERS | U8, ANY = PLAIN | QUANTISED
+    NONE, FLOATS = 1, I32 = 2, U8 = 4, QUANTISED = 8, NUMBERS = FLOATS | I32, WHOLE = I32 | U8, PLAIN = NUMBERS | U8,
+    ANY = PLAIN | QUANTISED
 };
 
 typedef struct inference {
@@ -44,6 +45,7 @@ static const char *set_text(unsigned set) {
     case FLOATS: return "f32, f16 or bf16";
     case I32: return "i32";
     case U8: return "u8";
+    case WHOLE: return "i32 or u8";
     case NUMBERS: return "f32, f16, bf16 or i32";
     case PLAIN: return "f32, f16, bf16, i32 or u8";
     case FLOATS | QUANTISED: return "f32, f16, bf16 or a quantised type";

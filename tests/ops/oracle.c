@@ -169,6 +169,11 @@ static double formula(const hdi_node *node, double x, double y) {
     case HDI_OP_SCALE: return x * k + l;
     case HDI_OP_NEG: return -x;
     case HDI_OP_ABS: return fabs(x);
+    case HDI_OP_SIGN: return (x > 0) - (x < 0) + (isnan(x) ? x : 0);
+    case HDI_OP_ROUND: return nearbyint(x);
+    case HDI_OP_FLOOR: return floor(x);
+    case HDI_OP_MAXIMUM: return isnan(x) || isnan(y) ? (double)NAN : x < y ? y : x;
+    case HDI_OP_MINIMUM: return isnan(x) || isnan(y) ? (double)NAN : y < x ? y : x;
     case HDI_OP_SQRT: return sqrt(x);
     case HDI_OP_EXP: return exp(x);
     case HDI_OP_LOG: return log(x);
@@ -261,10 +266,19 @@ static void whole_numbers(const hdi_node *node, const oracle_tensor *const *oper
         case HDI_OP_NEG: w = -x; break;
         case HDI_OP_ABS: w = x < 0 ? -x : x; break;
         case HDI_OP_RELU: w = x < 0 ? 0 : x; break;
+        case HDI_OP_SIGN: w = (x > 0) - (x < 0); break;
+        case HDI_OP_MAXIMUM: w = x < y ? y : x; break;
+        case HDI_OP_MINIMUM: w = x < y ? x : y; break;
+        case HDI_OP_BIT_AND: w = x & y; break;
+        case HDI_OP_BIT_OR: w = x | y; break;
+        case HDI_OP_BIT_XOR: w = x ^ y; break;
+        case HDI_OP_SHIFT_LEFT: w = y < 0 || y > 31 ? 0 : x * (INT64_C(1) << y); break;
+        case HDI_OP_SHIFT_RIGHT_LOGICAL: w = y < 0 || y > 31 ? 0 : (x & 0xffffffff) / (INT64_C(1) << y); break;
+        case HDI_OP_SHIFT_RIGHT_ARITHMETIC: w = (int64_t)floor((double)x / exp2(y < 0 || y > 31 ? 31 : (double)y)); break;
         case HDI_OP_CLIP: w = x < low ? low : x > high ? high : x; break;
         default: break;
         }
-        w = (int64_t)((uint64_t)w & 0xffffffffu);
+        w = (int64_t)((uint64_t)w & (out->dtype == HD_U8 ? 0xffu : 0xffffffffu));
         out->value[i] = (double)(w >= INT64_C(0x80000000) ? w - INT64_C(0x100000000) : w);
         for (int mode = 0; mode < ORACLE_MODES; mode++)
             for (uint32_t k = 0; k < node->operand_count; k++)
@@ -500,7 +514,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_ROPE: oracle_rope(node, operands, out); break;
     case HDI_OP_ATTENTION: oracle_attention(node, operands, out); break;
     default:
-        if (from == HD_I32 && out->dtype == HD_I32) whole_numbers(node, operands, out);
+        if (node->op != HDI_OP_LESS && node->op != HDI_OP_EQUAL && from == out->dtype && !hdi_dtype_is_float(from)) whole_numbers(node, operands, out);
         else elementwise(node, operands, out);
         return;
     }

@@ -62,6 +62,7 @@ static inline void test_every_op(hd_program *p) {
     hd_value less = hd_less(p, x, y), v = hd_add(p, x, y);
     v = hd_sub(p, hd_mul(p, v, y), hd_div(p, v, x));
     v = hd_where(p, hd_equal(p, x, v), v, hd_where(p, less, x, y));
+    v = hd_maximum(p, hd_minimum(p, v, x), y);
     v = hd_elu(p, hd_leaky_relu(p, hd_scale(p, v, 0.1f, -3), 0.01f), 1.5f);
 #define EVERY_own(name)
 #define EVERY_binary(name)
@@ -79,6 +80,8 @@ static inline void test_every_op(hd_program *p) {
     v = hd_slice(p, v, (const int64_t[]){ 0, -2, 3 }, (const int64_t[]){ 2, 2, -3 }, 3);
     v = hd_pad(p, v, (const int64_t[]){ 0, 1, 0 }, (const int64_t[]){ 0, 0, 2 }, 3, -0.0f);
     v = hd_sum(p, hd_mean(p, hd_max(p, hd_min(p, v, 2), 1), 0), HD_ALL_AXES);
+    hd_value bits = hd_bit_and(p, hd_bit_or(p, hd_bit_xor(p, i, one), i), hd_shift_left(p, i, one));
+    bits = hd_shift_right_logical(p, hd_shift_right_arithmetic(p, bits, one), one);
     hd_value best = hd_argmax(p, x, 0), dots = hd_dot(p, x, x, 1), picked = hd_take_along(p, x, hd_top_k(p, x, 2));
     v = hd_log_softmax(p, hd_softmax(p, x, 0), -1);
     v = hd_layer_norm(p, hd_rms_norm(p, hd_rms_norm(p, v, y, 1e-6f), 0, 0), 0, y, 1e-5f);
@@ -99,6 +102,7 @@ static inline void test_every_op(hd_program *p) {
     hd_output(p, "launched", test_dispatch(p, v, cache));
     hd_output(p, "product", product);
     hd_output(p, "rows", rows);
+    hd_output(p, "bits", bits);
     hd_output(p, "best", best);
     hd_output(p, "dots", dots);
     hd_output(p, "picked", picked);

@@ -42,6 +42,7 @@ typedef struct infer_case {
 #define NUMBERS_K(op, k) GOOD(op " f " k, "i32[2,3]"), GOOD(op " h " k, "i32[2,3]"), GOOD(op " b " k, "i32[2,3]"), GOOD(op " i " k, "i32[2,3]"), \
                          BAD(TYPE, op " u " k, "operand 1 is u8, it must be f32, f16, bf16 or i32"), \
                          BAD(TYPE, op " q " k, "operand 1 is q4_0, it must be f32, f16, bf16 or i32")
+#define BITS(op) GOOD(op " i i", "i32[2,3]"), GOOD(op " u u1", "u8[2,3]"), BAD(TYPE, op " f f", "operand 1 is f32, it must be i32 or u8")
 #define PLAIN(op) SAME(op), GOOD(op " i", "i32[2,3]"), GOOD(op " u", "u8[2,3]"), \
                   BAD(TYPE, op " q", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8")
 #define PAIRS(op, type) GOOD(op " f f3", type "[2,3]"), GOOD(op " f21 f3", type "[2,3]"), GOOD(op " f0 f", type "[2,3]"), \
@@ -68,6 +69,9 @@ static const infer_case cases[] = {
 #undef HDI_OP
     PAIRS("add", "f32"), PAIRS("sub", "f32"), PAIRS("mul", "f32"), PAIRS("div", "f32"), PAIRS("less", "u8"),
     PAIRS("equal", "u8"), GOOD("add i i", "i32[2,3]"),
+    PAIRS("maximum", "f32"), PAIRS("minimum", "f32"), GOOD("maximum i i", "i32[2,3]"),
+    BITS("bit_and"), BITS("bit_or"), BITS("bit_xor"), BITS("shift_left"), BITS("shift_right_logical"),
+    BITS("shift_right_arithmetic"), BAD(TYPE, "bit_or i u", "operands 1 and 2 are i32 and u8: cast one of them"),
     BAD(TYPE, "add u u", "operand 1 is u8, it must be f32, f16, bf16 or i32"),
     BAD(SHAPE, "less u u31", "shapes do not broadcast: [2,3] and [3,1]"), GOOD("less u u", "u8[2,3]"),
     GOOD("equal i i", "u8[2,3]"), FLOATS("scale"), FLOATS("leaky_relu slope=1"), FLOATS("elu alpha=1"),

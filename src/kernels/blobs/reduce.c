@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/reduce.comp, digest 1ad294298963befa. Do not edit. */
+/* Made by tools/blobs from glsl/reduce.comp, digest c2ac5dfce3ba35ef. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_reduce;
 static const uint32_t words[] = {
@@ -2007,4 +2007,4 @@ static const uint32_t words[] = {
 0x0000007c,0x00000b1f,0x000200f9,0x00000b0f,0x000200f8,0x00000b0f,0x000200f9,0x0000044b,
 0x000200f8,0x0000044b,0x000200f9,0x000000ee,0x000200f8,0x000000ee,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0x1ad294298963befa), NULL };
+const hdi_blob hdi_blob_reduce = { words, sizeof words / 4, UINT64_C(0xc2ac5dfce3ba35ef), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/scatter_add.comp, digest 3b179be1d4fbbce6. Do not edit. */
+/* Made by tools/blobs from glsl/scatter_add.comp, digest 261b91df3fb983ec. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_scatter_add;
 static const uint32_t words[] = {
@@ -311,4 +311,4 @@ static const uint32_t words[] = {
 0x000200f9,0x000001a1,0x000200f8,0x000001a1,0x000200f9,0x00000158,0x000200f8,0x00000158,
 0x000200f9,0x0000005b,0x000200f8,0x0000005b,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_scatter_add = { words, sizeof words / 4, UINT64_C(0x3b179be1d4fbbce6), NULL };
+const hdi_blob hdi_blob_scatter_add = { words, sizeof words / 4, UINT64_C(0x261b91df3fb983ec), NULL };

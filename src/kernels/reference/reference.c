@@ -4,6 +4,7 @@
  * It relies on exact.h, on the program's checks (shapes and types fit) and on being built without contraction. */
 #include "kernels/reference/reference.h"
 #include "kernels/cpu/quant.h"
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- elements in and out ---- */
@@ -60,6 +61,25 @@ static float clip(float x, float low, float high) {
     return order_of(y) > order_of(high) ? high : y;
 }
 
+/* The whole number next to |x| below 2^52 as float64 has it. */
+static float rounded(float x) {
+    const double size = fabs((double)x);
+    if (!(size < 0x1p23)) return x;
+    const double whole = (double)(int64_t)size, rest = size - whole;
+    const bool up = rest > 0.5 || (rest == 0.5 && (int64_t)whole % 2 != 0);
+    return exact_from_bits(exact_bits((float)(whole + up)) | (exact_bits(x) & EXACT_SIGN));
+}
+static float floored(float x) {
+    if (!(fabs((double)x) < 0x1p23)) return x;
+    const double whole = (double)(int64_t)x; /* towards zero */
+    return exact_from_bits(exact_bits((float)(whole - (whole > (double)x))) | (exact_bits(x) & EXACT_SIGN));
+}
+/* The larger, or the smaller, of both; of equal ones the first. */
+static float chosen(float x, float y, bool larger) {
+    if (exact_is_nan(x) || exact_is_nan(y)) return exact_is_nan(x) ? x : y;
+    return (larger ? order_of(x) < order_of(y) : order_of(y) < order_of(x)) ? y : x;
+}
+
 static float of_floats(hdi_op op, float x, float y, const float *k) {
     switch (op) {
     case HDI_OP_ADD:        return exact_canonical(x + y);
@@ -69,6 +89,11 @@ static float of_floats(hdi_op op, float x, float y, const float *k) {
     case HDI_OP_SCALE:      return exact_canonical(x * k[0] + k[1]);
     case HDI_OP_NEG:        return exact_from_bits(exact_bits(x) ^ EXACT_SIGN);
     case HDI_OP_ABS:        return exact_from_bits(exact_bits(x) & ~EXACT_SIGN);
+    case HDI_OP_SIGN:       return exact_is_nan(x) ? x : (float)((order_of(x) > 0) - (order_of(x) < 0));
+    case HDI_OP_ROUND:      return rounded(x);
+    case HDI_OP_FLOOR:      return floored(x);
+    case HDI_OP_MAXIMUM:    return chosen(x, y, true);
+    case HDI_OP_MINIMUM:    return chosen(x, y, false);
     case HDI_OP_SQRT:       return exact_sqrt(x);
     case HDI_OP_EXP:        return exact_exp(x);
     case HDI_OP_LOG:        return exact_log(x);
@@ -98,9 +123,27 @@ static int32_t of_integers(hdi_op op, int32_t x, int32_t y, const float *k) {
     case HDI_OP_NEG:  return (int32_t)(0u - a);
     case HDI_OP_ABS:  return x < 0 ? (int32_t)(0u - a) : x;
     case HDI_OP_RELU: return x < 0 ? 0 : x;
+    case HDI_OP_SIGN: return (x > 0) - (x < 0);
+    case HDI_OP_MAXIMUM: return HDI_MAX(x, y);
+    case HDI_OP_MINIMUM: return HDI_MIN(x, y);
+    case HDI_OP_BIT_AND: return x & y;
+    case HDI_OP_BIT_OR:  return x | y;
+    case HDI_OP_BIT_XOR: return x ^ y;
+    case HDI_OP_SHIFT_LEFT: return b < 32 ? (int32_t)(a << b) : 0;
+    case HDI_OP_SHIFT_RIGHT_LOGICAL: return b < 32 ? (int32_t)(a >> b) : 0;
+    case HDI_OP_SHIFT_RIGHT_ARITHMETIC: return x < 0 ? ~(~x >> HDI_MIN(b, 31u)) : x >> HDI_MIN(b, 31u);
     case HDI_OP_CLIP: return HDI_MIN(HDI_MAX(x, low), high);
     default:          return x;
     }
+}
+
+/* An element of i32 or u8. */
+static int32_t integer_at(hd_dtype dtype, const void *data, uint64_t i) {
+    return dtype == HD_U8 ? ((const uint8_t *)data)[i] : ((const int32_t *)data)[i];
+}
+static void store_integer(const hdi_reference_tensor *to, uint64_t i, int32_t value) {
+    if (to->dtype == HD_U8) ((uint8_t *)to->data)[i] = (uint8_t)value;
+    else ((int32_t *)to->data)[i] = value;
 }
 
 void reference_elementwise(const reference *r) {
@@ -110,15 +153,9 @@ void reference_elementwise(const reference *r) {
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t a = broadcast(r->operands[0].shape, shape, i), b = two ? broadcast(r->operands[1].shape, shape, i) : 0;
         if (r->y) r->y[i] = of_floats(r->node->op, r->x[0][a], two ? r->x[1][b] : 0, r->node->attrs.floats);
-        else
-            ((int32_t *)r->out->data)[i] = of_integers(r->node->op, ((const int32_t *)r->data[0])[a],
-                                                       two ? ((const int32_t *)r->data[1])[b] : 0, r->node->attrs.floats);
+        else store_integer(r->out, i, of_integers(r->node->op, integer_at(r->out->dtype, r->data[0], a),
+                                                  two ? integer_at(r->out->dtype, r->data[1], b) : 0, r->node->attrs.floats));
     }
-}
-
-/* An element of i32 or u8. */
-static int32_t integer_at(hd_dtype dtype, const void *data, uint64_t i) {
-    return dtype == HD_U8 ? ((const uint8_t *)data)[i] : ((const int32_t *)data)[i];
 }
 
 void reference_compare(const reference *r) {

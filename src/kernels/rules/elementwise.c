@@ -23,7 +23,7 @@ static uint32_t form_of(const hdi_chain *chain, uint32_t index, uint32_t produce
     const uint32_t from = source_type(chain, step->a, produced), to = (uint32_t)step->type;
     const bool from_int = from == HDI_TYPE_I32 || from == HDI_TYPE_U8, to_int = to == HDI_TYPE_I32 || to == HDI_TYPE_U8;
     if (step->code == HDI_STEP_WHERE || step->code == HDI_STEP_COPY) return step->code;
-    if (step->code != HDI_STEP_CAST) return from_int ? HDI_FORM_I32 + (uint32_t)step->code : step->code;
+    if (step->code != HDI_STEP_CAST) return step->code + (from_int && step->code < HDI_FORM_I32 ? HDI_FORM_I32 : 0u);
     if (from_int && to_int) return to == HDI_TYPE_U8 ? HDI_FORM_I32_TO_U8 : HDI_STEP_COPY;
     if (from_int) return to == HDI_TYPE_BF16 ? HDI_FORM_I32_TO_BF16 : HDI_FORM_I32_TO_F32;
     if (to_int) return to == HDI_TYPE_U8 ? HDI_FORM_F32_TO_U8 : HDI_FORM_F32_TO_I32;
