@@ -1,6 +1,6 @@
 /* The order of steps: each stands one level behind the last one that it waits for, as looking at all pairs finds, and what finding
  * it takes grows with the number of steps and not with its square. */
-#include "plan/plan.h"
+#include "plan/schedule.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,22 +8,32 @@
 #include <time.h>
 #include <cmocka.h>
 
-static hdi_plan *plan_of(const hdi_text *text) {
-    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34, .max_allocation_bytes = UINT64_C(1) << 32, .max_binding_bytes = UINT64_C(1) << 30,
-                            .binding_align = 16, .max_bindings = 8, .max_push_bytes = 128, .max_workgroup = 1024, .max_workgroup_x = 1024,
-                            .max_groups_x = 65535, .max_groups_y = 65535, .max_groups_z = 65535 };
-    hdi_plan *plan = NULL;
+static hdi_schedule *plan_of(const hdi_text *text) {
+    const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
+                            .max_allocation_bytes = UINT64_C(1) << 32,
+                            .max_binding_bytes = UINT64_C(1) << 30,
+                            .binding_align = 16,
+                            .max_bindings = 8,
+                            .max_push_bytes = 128,
+                            .max_workgroup = 1024,
+                            .max_workgroup_x = 1024,
+                            .max_groups_x = 65535,
+                            .max_groups_y = 65535,
+                            .max_groups_z = 65535 };
+    hdi_schedule *schedule = NULL;
     hd_error error = { 0 };
     hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
     assert_false(text->failed);
     if (hdi_program_parse(program, text->bytes, text->count, NULL, NULL, &error) ||
-        hdi_plan_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT }, &plan, &error)) fail_msg("%s", error.text);
+        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT },
+                          &schedule, &error))
+        fail_msg("%s", error.text);
     hdi_program_free(program);
-    return plan;
+    return schedule;
 }
 
 /* Sums, softmaxes and slices, each of values by chance that came before it, and joined ones, which nothing reads. */
-static hdi_plan *by_chance(uint32_t seed, int count) {
+static hdi_schedule *by_chance(uint32_t seed, int count) {
     hdi_text text = { .allocator = &hdi_default_allocator };
     int usable[64] = { 1 }, usable_count = 1;
     hdi_text_add(&text, "heddle 1\nv1 = input f32[8,4] \"x\"\nv2 = input f32[16,4] \"z\"\n");
@@ -37,16 +47,18 @@ static hdi_plan *by_chance(uint32_t seed, int count) {
         if (v % 4 != 2) usable[usable_count++] = v;
         if (v % 4 == 2 || v % 5 == 0) hdi_text_add(&text, "output v%d \"y%d\"\n", v, v);
     }
-    hdi_plan *plan = plan_of(&text);
+    hdi_schedule *schedule = plan_of(&text);
     hdi_text_free(&text);
-    return plan;
+    return schedule;
 }
 
-static bool waits(const hdi_plan *plan, const hdi_plan_step *step, const hdi_plan_step *earlier) {
+static bool waits(const hdi_schedule *schedule, const hdi_schedule_step *step, const hdi_schedule_step *earlier) {
     for (uint32_t u = 0; u < step->use_count; u++)
         for (uint32_t e = 0; e < earlier->use_count; e++) {
             uint64_t at = step->uses[u].offset, before = earlier->uses[e].offset;
-            if (hdi_plan_root(plan, step->uses[u].storage, &at) != hdi_plan_root(plan, earlier->uses[e].storage, &before)) continue;
+            if (hdi_schedule_root(schedule, step->uses[u].storage, &at) !=
+                hdi_schedule_root(schedule, earlier->uses[e].storage, &before))
+                continue;
             const bool overlap = at < before + earlier->uses[e].bytes && before < at + step->uses[u].bytes;
             if (overlap && ((step->uses[u].access | earlier->uses[e].access) & HDI_WRITE)) return true;
         }
@@ -57,16 +69,16 @@ static void a_step_waits_for_what_it_needs(void **state) {
     (void)state;
     uint32_t behind = 0;
     for (uint32_t seed = 1; seed <= 40; seed++) {
-        hdi_plan *plan = by_chance(seed, 60);
-        for (uint32_t s = 0; s < plan->step_count; s++) {
+        hdi_schedule *schedule = by_chance(seed, 60);
+        for (uint32_t s = 0; s < schedule->step_count; s++) {
             uint32_t level = 0;
             for (uint32_t e = 0; e < s; e++)
-                if (waits(plan, &plan->steps[s], &plan->steps[e])) level = HDI_MAX(level, plan->steps[e].level + 1);
-            if (plan->tight) assert_true(plan->steps[s].level >= level);
-            else assert_int_equal(plan->steps[s].level, level);
+                if (waits(schedule, &schedule->steps[s], &schedule->steps[e])) level = HDI_MAX(level, schedule->steps[e].level + 1);
+            if (schedule->tight) assert_true(schedule->steps[s].level >= level);
+            else assert_int_equal(schedule->steps[s].level, level);
             behind += level > 0;
         }
-        hdi_plan_free(plan);
+        hdi_schedule_free(schedule);
     }
     assert_true(behind > 400);
 }
@@ -77,10 +89,10 @@ static double seconds_of_slices(int count) {
     for (int i = 0; i < count; i++)
         hdi_text_add(&text, "v%d = slice v1 begin=[%d,0] end=[%d,2]\noutput v%d \"y%d\"\n", i + 2, i, i + 1, i + 2, i);
     const clock_t began = clock();
-    hdi_plan *plan = plan_of(&text);
+    hdi_schedule *schedule = plan_of(&text);
     const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
-    assert_true(plan->step_count >= (uint32_t)count);
-    hdi_plan_free(plan);
+    assert_true(schedule->step_count >= (uint32_t)count);
+    hdi_schedule_free(schedule);
     hdi_text_free(&text);
     return spent;
 }
