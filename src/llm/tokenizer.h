@@ -68,6 +68,9 @@ typedef struct hdl_id_list {
     size_t       count, capacity;
 } hdl_id_list;
 void hdl_id_list_free(hdl_id_list *list);
+/* Copies the ids to `out_ids`, which has room for *inout_count of them; NULL: only counts. *inout_count becomes their number;
+ * where it is more than the room: LIMIT, and the first ones are there. */
+hd_status hdl_id_list_copy(const hdl_id_list *list, int32_t *out_ids, size_t *inout_count, hd_error *error);
 
 enum {
     HDL_ADD_SPECIAL = 1,  /* BOS before and EOS after, as the description says */
