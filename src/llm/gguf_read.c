@@ -181,7 +181,8 @@ static bool take_keys(reader *r, uint64_t count) {
         if (!take_name(r, HDL_GGUF_MAX_KEY_BYTES)) return false;
         entry->name_at = r->name_at;
         entry->name_bytes = (uint16_t)r->name_bytes;
-        if (!hdl_index_add(&part->key_index, hdl_gguf_key_name, part)) return refuse(r, HD_STATUS_PARSE, r->name_at, "the key is there twice");
+        if (!hdl_index_add(&part->key_index, hdl_gguf_key_name, part))
+            return refuse(r, HD_STATUS_PARSE, r->name_at, "the key is there twice");
         if (!take_value(r, entry)) return false;
         part->key_count++;
     }
