@@ -312,7 +312,7 @@ static const variant variants[] = {
       { TEXT("general.type", "model"), TEXT("general.size_label", "8B"), U32("general.base_model.count", 1), TEXT("general.base_model.0.name", "x"),
         TEXTS("general.tags", 3, "tag"), TEXT("quantize.imatrix.dataset", "x"), U32("quantize.imatrix.chunks_count", 7), U32("split.count", 0),
         TEXT("imatrix.datasets", "x"), U32("tokenizer.ggml.padding_token_id", 0), BOOL("tokenizer.ggml.add_sep_token", 0),
-        BOOL("tokenizer.ggml.normalizer.nfc", 0) }, HD_OK, "" },
+        BOOL("tokenizer.ggml.normalizer.nfc", 1) }, HD_OK, "" },
     { "as Microsoft writes it", "bitnet_b158_i2_s",
       { U32("bitnet-b1.58.vocab_size", 320), TEXT("bitnet-b1.58.rope.scaling.type", "linear"), F32("bitnet-b1.58.rope.scaling.factor", 1),
         F32("bitnet-b1.58.rope.freq_base", 500000) }, HD_OK, "" },
