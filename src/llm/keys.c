@@ -146,10 +146,11 @@ static void tell_unknown(const hdl_keys *k, hdl_span first, uint32_t count) {
 
 void hdl_keys_check(hdl_keys *k) {
     const uint64_t prefix = strlen(k->model->arch_name);
+    const uint32_t count = k->status ? 0 : hdl_gguf_get_info(k->model->gguf).key_count;
     uint32_t unknown = 0;
     hdl_span unknown_name = { 0 };
     check_only(k);
-    for (uint32_t i = 0; i < hdl_gguf_get_info(k->model->gguf).key_count && !k->status; i++) {
+    for (uint32_t i = 0; i < count && !k->status; i++) {
         const hdl_span name = hdl_gguf_key(k->model->gguf, i).name;
         const bool is_own = name.count > prefix && memcmp(name.bytes, k->model->arch_name, prefix) == 0 &&
                             name.bytes[prefix] == '.';
