@@ -62,8 +62,9 @@ static void read_activation(hdl_keys *k) {
     if (hdl_same(name, hdl_text("silu")) || hdl_same(name, hdl_text("swish"))) k->model->figures.activation = hd_silu;
     else if (hdl_same(name, hdl_text("relu2"))) k->model->figures.activation = hdl_relu_squared;
     else
-        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED, "%s.hidden_activation is %s; heddle knows silu, swish and relu2",
-                             k->model->arch_name, hdl_quote(name, quoted));
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.hidden_activation is %s; heddle knows silu, swish and relu2", k->model->arch_name,
+                             hdl_quote(name, quoted));
 }
 
 /* The vocabulary has as many tokens as the table has rows. */

@@ -1,6 +1,6 @@
 /* test_arch.c: what the families of models compute. A model of phi3 is one of qwen2 without biases whose weights stand
- * together: made from it here, it gives the same bits. Each bias, factor and key that changes the answers gives the logits
- * of llama.cpp with it, which tools/fixtures/arch_fixture.py stored ("test_arch --write FOLDER" writes the models for it).
+ * together: made from it here, it gives the same bits. Each bias, factor and key that changes the answers gives the
+ * logits of llama.cpp, which tools/fixtures/arch_fixture.py stored ("test_arch --write FOLDER" writes the models for it).
  * What cannot be run is refused by its name (and in test_models_hostile.c). */
 #include "fixture.h"
 #include "llm/model.h"
@@ -131,14 +131,14 @@ static hd_status open_fixture(const fixture *f, hd_model **out) {
 }
 
 /* Exact logits after tokens, the last of which comes alone. */
-static float *logits_of(const fixture *f, uint32_t tokens_room, const int32_t *tokens, size_t count, uint32_t *out_vocabulary) {
+static float *logits_of(const fixture *f, uint32_t room, const int32_t *tokens, size_t count, uint32_t *out_vocabulary) {
     hd_model *model;
     hd_session *session;
     hd_model_info info;
     const float *logits;
     CHECK(open_fixture(f, &model));
     CHECK(hd_model_get_info(model, &info));
-    const hd_session_desc desc = { .math = HD_MATH_EXACT, .context = tokens_room, .chunk = 8 };
+    const hd_session_desc desc = { .math = HD_MATH_EXACT, .context = room, .chunk = 8 };
     CHECK(hd_session_create(model, &desc, &session));
     CHECK(hd_session_feed(session, 0, tokens, count - 1));
     CHECK(hd_session_feed(session, 0, &tokens[count - 1], 1));
@@ -321,7 +321,8 @@ static void activations_are_those_of_the_file(void **state) {
     uint32_t vocabulary;
     fixture silu = fixture_edited("bitnet_f32", NULL, 0), said = fixture_edited("bitnet_f32", &own, 1),
             squared = fixture_edited("bitnet_f32", &relu, 1);
-    float *a = logits_of(&silu, 64, some_tokens, TOKENS, &vocabulary), *b = logits_of(&said, 64, some_tokens, TOKENS, &vocabulary),
+    float *a = logits_of(&silu, 64, some_tokens, TOKENS, &vocabulary),
+          *b = logits_of(&said, 64, some_tokens, TOKENS, &vocabulary),
           *c = logits_of(&squared, 64, some_tokens, TOKENS, &vocabulary);
     assert_memory_equal(a, b, vocabulary * sizeof *a);
     assert_true(distance(a, c, vocabulary) > 0.1);

@@ -321,6 +321,7 @@ static const variant variants[] = {
     { "a model turned around", LLAMA, { U32("prism.hadamard.version", 1) }, HD_STATUS_UNSUPPORTED, "'prism.hadamard.version'" },
     { "an adapter", LLAMA, { TEXT("adapter.type", "lora") }, HD_STATUS_UNSUPPORTED, "'adapter.type'" },
     { "text rewritten", LLAMA, { BOOL("tokenizer.ggml.normalizer.lowercase", 1) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.normalizer.lowercase" },
+    { "token 0 never answered", LLAMA, { U32S("tokenizer.ggml.suppress_tokens", 1, 0, false) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.suppress_tokens: " },
     { "text squeezed", LLAMA, { TEXT("tokenizer.ggml.model", "t5"), BOOL("tokenizer.ggml.remove_extra_whitespaces", 1) },
       HD_STATUS_UNSUPPORTED, "tokenizer.ggml.remove_extra_whitespaces" },
     { "text squeezed by another kind", LLAMA, { BOOL("tokenizer.ggml.remove_extra_whitespaces", 1) }, HD_OK, "" },
