@@ -101,20 +101,4 @@ int32_t hdl_token_find(const hdl_tokenizer *tokenizer, const void *bytes, size_t
 int32_t hdl_token_bos(const hdl_tokenizer *tokenizer);
 int32_t hdl_token_eos(const hdl_tokenizer *tokenizer);
 
-/* An answer as it streams in: ids go in, whole characters come out. Zeroed except for the tokenizer it is ready. */
-typedef struct hdl_text_stream {
-    const hdl_tokenizer *tokenizer;
-    bool     show_control; /* the text of control and unknown tokens is part of the answer */
-    bool     keep_space;   /* the answer goes on after a text: its first space is no prefix that was added */
-    uint8_t *bytes;
-    size_t   count, given, capacity;
-    bool     begun;        /* something was shown since the start or the last control token */
-} hdl_text_stream;
-/* Adds a token. Statuses: INVALID_ARGUMENT (no such id), OUT_OF_HOST_MEMORY; the stream is then as before. */
-hd_status hdl_text_stream_push(hdl_text_stream *stream, int32_t id, hd_error *error);
-/* All whole characters that were not taken yet, valid until the next call; with `last` also the bytes of a character that
- * was never completed. Bytes that are no UTF-8 come as they are. */
-hdl_span hdl_text_stream_take(hdl_text_stream *stream, bool last);
-void hdl_text_stream_free(hdl_text_stream *stream);
-
 #endif

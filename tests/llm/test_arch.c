@@ -334,6 +334,38 @@ static void activations_are_those_of_the_file(void **state) {
     fixture_free(&squared);
 }
 
+static bool count_text(void *user, const char *text, size_t bytes) {
+    (void)text;
+    *(size_t *)user += bytes;
+    return true;
+}
+
+/* A token that is no text for a reader is answered and not shown: here a bias makes it the likeliest one for ever. */
+static void control_tokens_are_not_shown(void **state) {
+    (void)state;
+    const edit bias = { .kind = EDIT_TENSOR, .name = "output.bias", .type = HDL_GGUF_TYPE_F32, .shape = { 1, { 320 } } };
+    for (uint64_t likeliest = 0; likeliest <= 33; likeliest += 33) { /* <|endoftext|>, and a letter */
+        const edit end = { .kind = EDIT_SET_F32, .name = "output.bias", .count = likeliest, .number = 1e6 };
+        fixture f = fixture_changed(fixture_edited("llama_f32", &bias, 1), &end, 1);
+        hd_model *model;
+        hd_session *session;
+        hd_generated made;
+        int32_t answer[4];
+        size_t shown = 0;
+        CHECK(open_fixture(&f, &model));
+        CHECK(hd_session_create(model, &(hd_session_desc){ .context = 64 }, &session));
+        const hd_generate_desc desc = { .tokens = some_tokens, .token_count = TOKENS, .max_tokens = 4, .ignore_end = 1,
+                                        .on_text = count_text, .user = &shown };
+        CHECK(hd_generate(session, &desc, answer, &made));
+        assert_int_equal(made.token_count, 4);
+        for (int i = 0; i < 4; i++) assert_int_equal(answer[i], likeliest);
+        assert_int_equal(shown, likeliest ? 4 : 0);
+        hd_session_destroy(session);
+        hd_model_close(model);
+        fixture_free(&f);
+    }
+}
+
 static void what_cannot_be_run_is_refused_by_name(void **state) {
     (void)state;
     hd_model *model;
@@ -364,7 +396,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_weights_change_no_bit), cmocka_unit_test(changes_give_the_logits_of_llama_cpp),
         cmocka_unit_test(windows_bound_the_context), cmocka_unit_test(activations_are_those_of_the_file),
-        cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
+        cmocka_unit_test(control_tokens_are_not_shown), cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
