@@ -77,12 +77,6 @@ void hdl_stream_destroy(hdl_stream *stream) {
 
 bool hdl_stream_stopped(const hdl_stream *stream) { return stream->stopped; }
 
-void hdl_stream_reset(hdl_stream *stream) {
-    stream->stopped = false;
-    stream->waiting_count = stream->text_count = 0;
-    for (size_t i = 0; i < stream->stop_count; i++) stream->stops[i].begun = 0;
-}
-
 /* Room for what the next `bytes` bytes can show: what waits too, each byte as a U+FFFD of 3 bytes at the most. */
 static hd_status make_room(hdl_stream *stream, uint64_t bytes, hd_error *error) {
     uint64_t wanted;

@@ -27,11 +27,9 @@ void hdl_stream_destroy(hdl_stream *stream);
  * U+FFFD, one for each longest start of a character. After the stop nothing more comes. OUT_OF_HOST_MEMORY: the stream is
  * as before. */
 hd_status hdl_stream_push(hdl_stream *stream, hdl_span bytes, hdl_span *out_text, hd_error *error);
-/* The answer is over: what waited comes out, the start of a character as U+FFFD. Then reset the stream or destroy it. */
+/* The answer is over: what waited comes out, the start of a character as U+FFFD. Then the stream is of no more use. */
 hd_status hdl_stream_end(hdl_stream *stream, hdl_span *out_text, hd_error *error);
 /* Whether a stop string was met. */
 bool hdl_stream_stopped(const hdl_stream *stream);
-/* Begins a new answer. */
-void hdl_stream_reset(hdl_stream *stream);
 
 #endif

@@ -91,7 +91,6 @@ hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t 
 
 /* ---- ids to text ---- */
 
-size_t hdl_token_count(const hdl_tokenizer *tokenizer);
 /* The bytes that the token stands for (a control token: its own text), valid as long as the tokenizer; none for a wrong id. */
 hdl_span hdl_token_text(const hdl_tokenizer *tokenizer, int32_t id);
 /* The token's type; 0 for a wrong id. */

@@ -3,7 +3,6 @@
 
 static bool valid(const hdl_tokenizer *t, int32_t id) { return id >= 0 && (size_t)id < t->token_count; }
 
-size_t hdl_token_count(const hdl_tokenizer *t) { return t->token_count; }
 int32_t hdl_token_bos(const hdl_tokenizer *t) { return t->bos; }
 int32_t hdl_token_eos(const hdl_tokenizer *t) { return t->eos; }
 

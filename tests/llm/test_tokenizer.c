@@ -163,7 +163,6 @@ static void special_tokens(void **state) {
     assert_int_equal(hdl_token_type_of(t, 8), HDL_TOKEN_USER);
     assert_int_equal(hdl_token_type_of(t, 10), 0);
     assert_int_equal(hdl_token_text(t, -1).count, 0);
-    assert_int_equal(hdl_token_count(t), 10);
     assert_int_equal(hdl_token_bos(t), 1);
     assert_int_equal(hdl_token_eos(t), 2);
     hdl_tokenizer_destroy(t);
