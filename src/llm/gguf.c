@@ -204,7 +204,8 @@ hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape 
     char has[128], wanted[128];
     const char *file = hdl_gguf_part_name(&gguf->parts[0]);
     if (!hdl_gguf_find_tensor(gguf, name, out_tensor))
-        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing", file, name);
+        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing; convert the model anew", file,
+                        name);
     /* A file drops slowest axes of length 1: [1,n] and [n] are the same bytes, and the same tensor. */
     uint32_t skip_has = 0, skip_wanted = 0;
     const hd_shape is = out_tensor->shape;

@@ -130,7 +130,8 @@ hd_status hdl_gguf_part_u32(const hdl_gguf_part *part, const char *name, uint32_
 hd_status hdl_gguf_need(const hdl_gguf *gguf, const char *name, hd_error *error) {
     hdl_gguf_value value;
     if (hdl_gguf_find(gguf, name, &value)) return HD_OK;
-    return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: key '%.80s' is missing", hdl_gguf_part_name(&gguf->parts[0]), name);
+    return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: key '%.80s' is missing; convert the model anew",
+                    hdl_gguf_part_name(&gguf->parts[0]), name);
 }
 
 hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,

@@ -103,6 +103,7 @@ void hdl_rope_read(hdl_keys *k) {
                              k->model->arch_name, hdl_quote(type, quoted));
     else if (is_long && !has(k, tensors[2]))
         k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND,
-                             "%s.rope.scaling.type is longrope, and the file has no %s", k->model->arch_name, tensors[2]);
+                             "%s.rope.scaling.type is longrope, and the file has no %s; convert the model anew",
+                             k->model->arch_name, tensors[2]);
     if (!k->status) read_factors(k, is_yarn, (double)factor);
 }
