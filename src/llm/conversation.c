@@ -96,12 +96,8 @@ hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name,
     if (status) return status;
     status = render(&c, template_name, messages, true);
     if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, &list, &c.error);
-    if (!status && out_tokens) {
-        const size_t shown = list.count < *count ? list.count : *count;
-        if (shown) memcpy(out_tokens, list.ids, shown * sizeof *out_tokens);
-        if (shown < list.count) status = hdl_fail(&c.error, HD_STATUS_LIMIT, "%zu tokens, room for %zu", list.count, *count);
-    }
-    *count = list.count;
+    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &c.error);
+    if (!status) status = copied;
     hdl_id_list_free(&list);
     forget(&c);
     return status ? hd_context_put_error(model->context, &c.error) : HD_OK;

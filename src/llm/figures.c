@@ -62,8 +62,9 @@ static void read_activation(hdl_keys *k) {
     if (hdl_same(name, hdl_text("silu")) || hdl_same(name, hdl_text("swish"))) k->model->figures.activation = hd_silu;
     else if (hdl_same(name, hdl_text("relu2"))) k->model->figures.activation = hdl_relu_squared;
     else
-        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED, "%s.hidden_activation is %s; heddle knows silu, swish and relu2",
-                             k->model->arch_name, hdl_quote(name, quoted));
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.hidden_activation is %s; heddle knows silu, swish and relu2", k->model->arch_name,
+                             hdl_quote(name, quoted));
 }
 
 /* The vocabulary has as many tokens as the table has rows. */
@@ -71,9 +72,11 @@ static void read_vocabulary(hdl_keys *k) {
     hdl_gguf_tensor table;
     if (k->status) return;
     if (!hdl_gguf_find_tensor(k->model->gguf, "token_embd.weight", &table))
-        k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND, "the file has no tensor token_embd.weight");
+        k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND,
+                             "the file has no tensor token_embd.weight; take a whole model");
     else if (table.shape.rank != 2 || table.shape.dims[0] > HDL_MAX_TOKENS)
-        k->status = hdl_fail(k->error, HD_STATUS_SHAPE, "token_embd.weight is no table of at most %u tokens", HDL_MAX_TOKENS);
+        k->status = hdl_fail(k->error, HD_STATUS_SHAPE, "token_embd.weight is no table of at most %u tokens",
+                             HDL_MAX_TOKENS);
     else k->model->figures.vocabulary = (uint32_t)table.shape.dims[0];
 }
 

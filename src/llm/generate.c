@@ -8,8 +8,7 @@ typedef struct answer {
     hd_session      *session;
     const hd_generate_desc *desc;
     hdl_sampler     *sampler;  /* NULL: the best token as the device chose it */
-    hdl_text_stream  text;     /* ids to bytes; unused where the model has no vocabulary */
-    hdl_stream      *stream;   /* bytes to whole characters before a stop text */
+    hdl_stream      *stream;   /* bytes of tokens to whole characters before a stop text */
     hd_stop          stop;
     hd_error         error;
 } answer;
@@ -43,14 +42,12 @@ static hd_status begin(answer *a) {
     if (!status && needs_scores(&desc->sampling))
         status = hdl_sampler_create(allocator, &desc->sampling, model->figures.vocabulary, &a->sampler, &a->error);
     if (!status && a->sampler) recall(a);
-    a->text = (hdl_text_stream){ .tokenizer = model->tokenizer, .keep_space = true };
     return keep(a, status);
 }
 
 static void end(answer *a) {
     hdl_sampler_destroy(a->sampler);
     hdl_stream_destroy(a->stream);
-    if (a->text.tokenizer) hdl_text_stream_free(&a->text);
 }
 
 static hd_status choose(answer *a, int32_t *out_token) {
@@ -89,14 +86,14 @@ static void show(answer *a, hdl_span text) {
         a->stop = HD_STOP_CALLER;
 }
 
-/* The token's text goes to the reader as far as it can be shown now. */
+/* The token's text, where it has any that is meant for a reader, goes there as far as it can be shown now. */
 static hd_status tell(answer *a, int32_t token) {
-    hdl_span bytes, shown;
-    if (!a->text.tokenizer) return HD_OK;
-    hd_status status = hdl_text_stream_push(&a->text, token, &a->error);
-    if (status) return keep(a, status);
-    bytes = hdl_text_stream_take(&a->text, false);
-    status = hdl_stream_push(a->stream, token, bytes, &shown, &a->error);
+    const hdl_tokenizer *tokenizer = a->session->model->tokenizer;
+    hdl_span shown;
+    if (!tokenizer) return HD_OK;
+    const hdl_token_type type = hdl_token_type_of(tokenizer, token);
+    if (type == HDL_TOKEN_CONTROL || type == HDL_TOKEN_UNKNOWN) return HD_OK;
+    const hd_status status = hdl_stream_push(a->stream, hdl_token_text(tokenizer, token), &shown, &a->error);
     if (status) return keep(a, status);
     show(a, shown);
     if (hdl_stream_stopped(a->stream) && !a->stop) a->stop = HD_STOP_TEXT;
@@ -106,11 +103,8 @@ static hd_status tell(answer *a, int32_t token) {
 /* What waited for more comes out. */
 static hd_status tell_last(answer *a) {
     hdl_span shown;
-    if (!a->text.tokenizer || a->stop == HD_STOP_TEXT || a->stop == HD_STOP_CALLER) return HD_OK;
-    hd_status status = hdl_stream_push(a->stream, HDL_NO_TOKEN, hdl_text_stream_take(&a->text, true), &shown, &a->error);
-    if (status) return keep(a, status);
-    show(a, shown);
-    status = hdl_stream_end(a->stream, &shown, &a->error);
+    if (a->stop == HD_STOP_TEXT || a->stop == HD_STOP_CALLER) return HD_OK;
+    const hd_status status = hdl_stream_end(a->stream, &shown, &a->error);
     if (!status) show(a, shown);
     return keep(a, status);
 }

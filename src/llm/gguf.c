@@ -23,7 +23,7 @@ static void close_part(hdl_gguf *gguf, hdl_gguf_part *part) {
 }
 
 /* Opens part `number` of the model, whose path is `path`, reads its header and maps it. */
-static hd_status open_part(hdl_gguf *gguf, uint32_t number, const char *path, bool map, hd_error *error) {
+static hd_status open_part(hdl_gguf *gguf, uint32_t number, const char *path, hd_error *error) {
     hdl_gguf_part *part = &gguf->parts[number];
     const hdl_files *files = &gguf->files;
     const size_t path_bytes = strlen(path) + 1;
@@ -36,7 +36,7 @@ static hd_status open_part(hdl_gguf *gguf, uint32_t number, const char *path, bo
     if (!files->size(files->user, part->file, &part->file_bytes) || part->file_bytes > INT64_MAX)
         return hdl_fail(error, HD_STATUS_IO, "%.80s: its size cannot be told", hdl_gguf_part_name(part));
     status = hdl_gguf_read_header(gguf, number, error);
-    if (!status && map && part->tensor_count) part->map = files->map(files->user, part->file, part->file_bytes);
+    if (!status && part->tensor_count) part->map = files->map(files->user, part->file, part->file_bytes);
     return status;
 }
 
@@ -56,10 +56,10 @@ static void suffix(char out[SUFFIX_ROOM], uint32_t number, uint32_t count) {
     snprintf(out, SUFFIX_ROOM, "-%05u-of-%05u.gguf", (number + 1) % 100000, count % 100000);
 }
 
-static hd_status open_later_part(hdl_gguf *gguf, uint32_t number, const char *path, bool map, hd_error *error) {
+static hd_status open_later_part(hdl_gguf *gguf, uint32_t number, const char *path, hd_error *error) {
     hdl_gguf_part *part = &gguf->parts[number];
     split it;
-    hd_status status = open_part(gguf, number, path, map, error);
+    hd_status status = open_part(gguf, number, path, error);
     if (!status) status = read_split(part, &it, error);
     if (status) return status;
     if (it.number != number || it.count != gguf->part_count)
@@ -74,7 +74,7 @@ static hd_status open_later_part(hdl_gguf *gguf, uint32_t number, const char *pa
 }
 
 /* Opens the other parts, where the first says that there are any. */
-static hd_status open_others(hdl_gguf *gguf, const char *path, bool map, hd_error *error) {
+static hd_status open_others(hdl_gguf *gguf, const char *path, hd_error *error) {
     const char *name = hdl_gguf_part_name(&gguf->parts[0]);
     char end[SUFFIX_ROOM];
     split first;
@@ -102,7 +102,7 @@ static hd_status open_others(hdl_gguf *gguf, const char *path, bool map, hd_erro
     for (uint32_t i = 1; i < first.count && !status; i++) {
         suffix(end, i, first.count);
         memcpy(other + bytes - 1 - SUFFIX_BYTES, end, SUFFIX_BYTES);
-        status = open_later_part(gguf, i, other, map, error);
+        status = open_later_part(gguf, i, other, error);
     }
     hdl_free(&gguf->allocator, other, bytes);
     if (!status) status = hdl_gguf_part_u32(&gguf->parts[0], "split.tensors.count", 0, UINT32_MAX, gguf->tensor_count, &tensors, error);
@@ -116,7 +116,6 @@ hd_status hdl_gguf_open(const char *path, const hdl_gguf_desc *desc, hdl_gguf **
     if (out_gguf) *out_gguf = NULL;
     if (!path || !out_gguf) return hdl_fail(error, HD_STATUS_NULL_POINTER, "%s is NULL", path ? "out_gguf" : "path");
     const hd_allocator *allocator = desc && desc->allocator ? desc->allocator : &hdl_default_allocator;
-    const bool map = !(desc && desc->no_map);
     hdl_gguf *gguf = hdl_alloc(allocator, sizeof *gguf);
     if (!gguf) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.80s: no memory to open it", path);
     gguf->allocator = *allocator;
@@ -125,9 +124,9 @@ hd_status hdl_gguf_open(const char *path, const hdl_gguf_desc *desc, hdl_gguf **
     memcpy(gguf->tensor_index.key, gguf->hash_key, sizeof gguf->hash_key);
     gguf->parts = hdl_alloc(allocator, sizeof *gguf->parts);
     gguf->part_count = gguf->parts ? 1 : 0;
-    hd_status status = gguf->parts ? open_part(gguf, 0, path, map, error)
+    hd_status status = gguf->parts ? open_part(gguf, 0, path, error)
                                    : hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.80s: no memory to open it", path);
-    if (!status) status = open_others(gguf, path, map, error);
+    if (!status) status = open_others(gguf, path, error);
     if (status) {
         hdl_gguf_close(gguf);
         return status;
@@ -205,7 +204,8 @@ hd_status hdl_gguf_need_tensor(const hdl_gguf *gguf, const char *name, hd_shape 
     char has[128], wanted[128];
     const char *file = hdl_gguf_part_name(&gguf->parts[0]);
     if (!hdl_gguf_find_tensor(gguf, name, out_tensor))
-        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing", file, name);
+        return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: tensor '%.80s' is missing; convert the model anew", file,
+                        name);
     /* A file drops slowest axes of length 1: [1,n] and [n] are the same bytes, and the same tensor. */
     uint32_t skip_has = 0, skip_wanted = 0;
     const hd_shape is = out_tensor->shape;

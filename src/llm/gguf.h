@@ -12,8 +12,8 @@
  * A FILE THAT CHANGES. The header is read into memory once: later changes of the file cannot reach what was checked.
  *   Weights are mapped. hdl_gguf_data compares the file's size anew each time, so a file that shrank before the call is an
  *   error. One that another process cuts afterwards, while the span is in use, still raises SIGBUS: a library must not
- *   take that signal away from its process. Who cannot rule this out reads with hdl_gguf_read, or opens with no_map: both
- *   only copy, and a shrunken file is an error there at every moment. Weights that change in place are only weights.
+ *   take that signal away from its process. Who cannot rule this out reads with hdl_gguf_read, or gives files that do not
+ *   map: both only copy, and a shrunken file is an error there at every moment. Weights that change in place are only weights.
  *
  * THREADS. An open model may be used from many threads, but for hdl_gguf_data of a model that is not mapped (it keeps
  *   what it reads). Spans and names that are handed out live as long as the model. */
@@ -97,7 +97,6 @@ typedef struct hdl_gguf hdl_gguf;
 typedef struct hdl_gguf_desc {
     const hd_allocator *allocator; /* borrowed while the model is open */
     const hdl_files    *files;     /* borrowed while the model is open; NULL: the system's */
-    bool                no_map;    /* read weights in place of mapping them */
 } hdl_gguf_desc;
 
 /* Reads the header of a model, of all its parts. `path` is the file, or the first part of a split model; the other parts

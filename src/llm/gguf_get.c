@@ -4,7 +4,7 @@
 #include "llm/gguf_inside.h"
 #include <math.h>
 
-static hdl_span key_name(const void *owner, uint32_t number) {
+hdl_span hdl_gguf_key_name(const void *owner, uint32_t number) {
     const hdl_gguf_part *part = owner;
     return (hdl_span){ part->header + part->keys[number].name_at, part->keys[number].name_bytes };
 }
@@ -13,13 +13,13 @@ hdl_gguf_value hdl_gguf_part_key(const hdl_gguf_part *part, uint32_t i) {
     if (i >= part->key_count) return (hdl_gguf_value){ .kind = HDL_GGUF_KIND_COUNT };
     const hdl_gguf_entry *entry = &part->keys[i];
     return (hdl_gguf_value){
-        .name = key_name(part, i), .kind = (hdl_gguf_kind)entry->kind, .element = (hdl_gguf_kind)entry->element,
+        .name = hdl_gguf_key_name(part, i), .kind = (hdl_gguf_kind)entry->kind, .element = (hdl_gguf_kind)entry->element,
         .count = entry->count, .bytes = { part->header + entry->value_at, entry->value_bytes }, .offset = entry->value_at,
     };
 }
 
 bool hdl_gguf_part_find(const hdl_gguf_part *part, const char *name, hdl_gguf_value *out_value) {
-    const int64_t number = hdl_index_find(&part->key_index, hdl_text(name), key_name, part);
+    const int64_t number = hdl_index_find(&part->key_index, hdl_text(name), hdl_gguf_key_name, part);
     if (number < 0) return false;
     *out_value = hdl_gguf_part_key(part, (uint32_t)number);
     return true;
@@ -130,7 +130,8 @@ hd_status hdl_gguf_part_u32(const hdl_gguf_part *part, const char *name, uint32_
 hd_status hdl_gguf_need(const hdl_gguf *gguf, const char *name, hd_error *error) {
     hdl_gguf_value value;
     if (hdl_gguf_find(gguf, name, &value)) return HD_OK;
-    return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: key '%.80s' is missing", hdl_gguf_part_name(&gguf->parts[0]), name);
+    return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "%.80s: key '%.80s' is missing; convert the model anew",
+                    hdl_gguf_part_name(&gguf->parts[0]), name);
 }
 
 hd_status hdl_gguf_get_u32(const hdl_gguf *gguf, const char *name, uint32_t low, uint32_t high, uint32_t fallback,

@@ -68,6 +68,8 @@ bool hdl_gguf_part_find(const hdl_gguf_part *part, const char *name, hdl_gguf_va
 /* An integer key of a part within low..high, `fallback` where it is missing. */
 hd_status hdl_gguf_part_u32(const hdl_gguf_part *part, const char *name, uint32_t low, uint32_t high, uint32_t fallback,
                             uint32_t *out, hd_error *error);
+/* As hdl_index_name: of a part, of a model. */
+hdl_span hdl_gguf_key_name(const void *part, uint32_t number);
 hdl_span hdl_gguf_tensor_name(const void *gguf, uint32_t number);
 
 #endif

@@ -167,18 +167,13 @@ static bool take_value(reader *r, hdl_gguf_entry *entry) {
     return true;
 }
 
-static hdl_span key_name(const void *owner, uint32_t number) {
-    const hdl_gguf_part *part = owner;
-    return (hdl_span){ part->header + part->keys[number].name_at, part->keys[number].name_bytes };
-}
-
 static bool take_keys(reader *r, uint64_t count) {
     hdl_gguf_part *part = r->part;
     part->keys = hdl_alloc(&r->gguf->allocator, count * sizeof *part->keys);
     if (!part->keys) return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu keys", (unsigned long long)count);
     part->key_room = (uint32_t)count;
     memcpy(part->key_index.key, r->gguf->hash_key, sizeof part->key_index.key);
-    if (!hdl_index_reserve(&part->key_index, &r->gguf->allocator, (uint32_t)count, key_name, part))
+    if (!hdl_index_reserve(&part->key_index, &r->gguf->allocator, (uint32_t)count, hdl_gguf_key_name, part))
         return refuse(r, HD_STATUS_OUT_OF_HOST_MEMORY, r->at, "no memory for %llu keys", (unsigned long long)count);
     r->thing = "key";
     for (r->number = 0; r->number < count; r->number++) {
@@ -186,7 +181,8 @@ static bool take_keys(reader *r, uint64_t count) {
         if (!take_name(r, HDL_GGUF_MAX_KEY_BYTES)) return false;
         entry->name_at = r->name_at;
         entry->name_bytes = (uint16_t)r->name_bytes;
-        if (!hdl_index_add(&part->key_index, key_name, part)) return refuse(r, HD_STATUS_PARSE, r->name_at, "the key is there twice");
+        if (!hdl_index_add(&part->key_index, hdl_gguf_key_name, part))
+            return refuse(r, HD_STATUS_PARSE, r->name_at, "the key is there twice");
         if (!take_value(r, entry)) return false;
         part->key_count++;
     }

@@ -1,6 +1,6 @@
 /* keys.c: what the keys of a file may say. A key is asked for by name (figures.c, rope.c, vocabulary.c), or has to say
- * what a model without it is like, or is known to be harmless. What is none of these is refused: an answer that is wrong
- * without a word is worse than none. */
+ * what a model without it is like, or is known to be harmless. What is none of these is refused: an answer that is
+ * wrong without a word is worse than none. */
 #include "llm/arch/arch.h"
 #include "llm/keys.h"
 #include <stdio.h>
@@ -42,7 +42,7 @@ hdl_span hdl_key_text(hdl_keys *k, const char *rest, const char *fallback) {
 
 /* ---- what is known of keys that are not asked for ---- */
 
-/* Keys behind "<architecture>." and "tokenizer." that can be run with one value only, the one that stands for none of it. */
+/* Keys, most of them behind "<architecture>.", that can be run with one value only, which stands for none of it. */
 static const struct only { const char *name; double value; const char *what; } only[] = {
     { "expert_count", 0, "a mixture of experts" },
     { "expert_used_count", 0, "a mixture of experts" },
@@ -64,10 +64,9 @@ static const struct only { const char *name; double value; const char *what; } o
     { "rope.scaling.yarn_beta_slow", 1, "another bound of yarn" },
     { "rope.scaling.yarn_log_multiplier", 0, "another magnitude of yarn" },
     { "rope.scaling.yarn_truncate", 1, "bounds of yarn between two pairs" },
-    { "tokenizer.ggml.normalizer.nfc", 0, "a tokenizer that rewrites its text" },
     { "tokenizer.ggml.normalizer.lowercase", 0, "a tokenizer that rewrites its text" },
     { "tokenizer.ggml.normalizer.strip_accents", 0, "a tokenizer that rewrites its text" },
-    { "tokenizer.ggml.suppress_tokens", 0, "a list of tokens that are never answered" },
+    { "tokenizer.ggml.suppress_tokens", -1, "a list of tokens that are never answered" },
 };
 enum { ONLY = sizeof only / sizeof *only };
 
@@ -94,14 +93,17 @@ static bool is_any(hdl_span name, const char *const *of, uint32_t count) {
     return false;
 }
 
+static double number(const hdl_gguf_value *value, uint64_t i) {
+    const bool is_float = value->element == HDL_GGUF_F32 || value->element == HDL_GGUF_F64;
+    return is_float ? hdl_gguf_float(value, i) : (double)hdl_gguf_integer(value, i);
+}
+
 /* All that the key holds is `wanted`. */
 static bool says(const hdl_gguf_value *value, double wanted) {
-    for (uint64_t i = 0; i < value->count; i++) {
-        const bool is_float = value->element == HDL_GGUF_F32 || value->element == HDL_GGUF_F64;
-        const double held = is_float ? hdl_gguf_float(value, i) : (double)hdl_gguf_integer(value, i);
-        if (value->element == HDL_GGUF_STRING || !(held >= wanted && held <= wanted)) return false;
-    }
-    return true;
+    bool same = value->element != HDL_GGUF_STRING;
+    for (uint64_t i = 0; i < value->count && same; i++)
+        same = number(value, i) >= wanted && number(value, i) <= wanted;
+    return same;
 }
 
 /* Refuses keys that say something else than the one value that can be run. */
@@ -113,13 +115,11 @@ static void check_only(hdl_keys *k) {
         if (is_whole) snprintf(name.text, sizeof name.text, "%s", only[i].name);
         else name = hdl_key_ask(k, only[i].name);
         if (!hdl_gguf_find(k->model->gguf, name.text, &value) || says(&value, only[i].value)) continue;
-        char held[32] = "not ";
-        if (value.kind == HDL_GGUF_F32 || value.kind == HDL_GGUF_F64)
-            snprintf(held, sizeof held, "%g, not ", hdl_gguf_float(&value, 0));
-        else if (value.kind != HDL_GGUF_ARRAY && value.kind != HDL_GGUF_STRING)
-            snprintf(held, sizeof held, "%lld, not ", (long long)hdl_gguf_integer(&value, 0));
-        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED, "%s is %s%g: %s cannot be run yet; take another model",
-                             name.text, held, only[i].value, only[i].what);
+        char said[64] = ""; /* where it is one number */
+        if (value.kind != HDL_GGUF_ARRAY && value.kind != HDL_GGUF_STRING)
+            snprintf(said, sizeof said, " is %g, not %g", number(&value, 0), only[i].value);
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED, "%s%s: %s cannot be run yet; take another model",
+                             name.text, said, only[i].what);
     }
 }
 
@@ -147,10 +147,11 @@ static void tell_unknown(const hdl_keys *k, hdl_span first, uint32_t count) {
 
 void hdl_keys_check(hdl_keys *k) {
     const uint64_t prefix = strlen(k->model->arch_name);
+    const uint32_t count = k->status ? 0 : hdl_gguf_get_info(k->model->gguf).key_count;
     uint32_t unknown = 0;
     hdl_span unknown_name = { 0 };
     check_only(k);
-    for (uint32_t i = 0; i < hdl_gguf_get_info(k->model->gguf).key_count && !k->status; i++) {
+    for (uint32_t i = 0; i < count && !k->status; i++) {
         const hdl_span name = hdl_gguf_key(k->model->gguf, i).name;
         const bool is_own = name.count > prefix && memcmp(name.bytes, k->model->arch_name, prefix) == 0 &&
                             name.bytes[prefix] == '.';

@@ -163,12 +163,8 @@ hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t byte
     const unsigned inside = (flags & HD_TOKENIZE_ADD_SPECIAL ? HDL_ADD_SPECIAL : 0u) |
                             (flags & HD_TOKENIZE_PARSE_SPECIAL ? HDL_PARSE_SPECIAL : 0u);
     status = hdl_tokenize(model->tokenizer, text, bytes, inside, &list, &error);
-    if (!status && out_tokens) {
-        const size_t shown = list.count < *count ? list.count : *count;
-        if (shown) memcpy(out_tokens, list.ids, shown * sizeof *out_tokens);
-        if (shown < list.count) status = hdl_fail(&error, HD_STATUS_LIMIT, "%zu tokens, room for %zu", list.count, *count);
-    }
-    *count = list.count;
+    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &error);
+    if (!status) status = copied;
     hdl_id_list_free(&list);
     return status ? hd_context_put_error(model->context, &error) : HD_OK;
 }

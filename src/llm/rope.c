@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* YaRN (arXiv 2309.00071, section 3.2 and equation 15): pairs that turn more than beta_fast = 32 times within the
- * context the model was trained on keep their frequency, those below beta_slow = 1 turn `factor` times slower, and those
- * between are mixed. Each divisor is multiplied by that. */
+ * context the model was trained on keep their frequency, those below beta_slow = 1 turn `factor` times slower, and
+ * those between are mixed. Each divisor is multiplied by that. */
 static void apply_yarn(const hdl_figures *f, double factor, float *divisors) {
     const double turns_per_log = f->rope_dims / (2 * log((double)f->rope_theta));
     double low = floor(turns_per_log * log(f->rope_context / (32 * 6.283185307179586)));
@@ -21,7 +21,7 @@ static void apply_yarn(const hdl_figures *f, double factor, float *divisors) {
 
 /* ---- divisors that stand in the file ---- */
 
-/* One for all contexts, as Llama 3 has them; or two, as Phi-3 has them: up to the context that it was trained on first, and
+/* One set for all contexts, as Llama 3 has it; or two, as Phi-3 has them: up to the context that it was trained on, and
  * beyond. */
 static const char *const tensors[] = { "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight" };
 
@@ -92,7 +92,8 @@ void hdl_rope_read(hdl_keys *k) {
     const bool is_yarn = hdl_same(type, hdl_text("yarn")), is_none = hdl_same(type, hdl_text("none")),
                is_long = hdl_same(type, hdl_text("longrope"));
     f->rope_scale = is_yarn || is_none ? 1 : 1 / factor;
-    if (is_yarn && factor > 1) f->rope_magnitude *= (float)(1 + 0.1 * log((double)factor)); /* scores grow with the context */
+    if (is_yarn && factor > 1) /* scores grow with the context */
+        f->rope_magnitude *= (float)(1 + 0.1 * log((double)factor));
     if (factor < 1e-3f)
         k->status = hdl_fail(k->error, HD_STATUS_LIMIT, "%s.rope.scaling.factor is %g; it is 0, or at least 0.001",
                              k->model->arch_name, (double)factor);
@@ -101,7 +102,8 @@ void hdl_rope_read(hdl_keys *k) {
                              "%s.rope.scaling.type is %s; heddle knows none, linear, yarn and longrope",
                              k->model->arch_name, hdl_quote(type, quoted));
     else if (is_long && !has(k, tensors[2]))
-        k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND, "%s.rope.scaling.type is longrope, and the file has no %s",
+        k->status = hdl_fail(k->error, HD_STATUS_NAME_NOT_FOUND,
+                             "%s.rope.scaling.type is longrope, and the file has no %s; convert the model anew",
                              k->model->arch_name, tensors[2]);
     if (!k->status) read_factors(k, is_yarn, (double)factor);
 }

@@ -158,12 +158,6 @@ void hdl_sampler_accept(hdl_sampler *sampler, int32_t id) {
 
 uint32_t hdl_sampler_window(const hdl_sampler *sampler) { return sampler->said ? sampler->sampling.penalty_window : 0; }
 
-void hdl_sampler_reset(hdl_sampler *sampler) {
-    sampler->draws = sampler->said_count = 0;
-    sampler->said_tokens = 0;
-    if (sampler->said) memset(sampler->said, 0, sampler->vocab * sizeof *sampler->said);
-}
-
 /* ---- the chain ---- */
 
 static float penalised(const hd_sampling *s, float logit, uint32_t said) {

@@ -37,8 +37,6 @@ hd_status hdl_sampler_draw_from(hdl_sampler *sampler, const int32_t *ids, const 
 void hdl_sampler_accept(hdl_sampler *sampler, int32_t id);
 /* So many last tokens count: those before them need not be told. 0 without penalties. */
 uint32_t hdl_sampler_window(const hdl_sampler *sampler);
-/* Forgets what was said and begins again with draw 0. */
-void hdl_sampler_reset(hdl_sampler *sampler);
 
 /* ---- the parts, which tests look at ---- */
 

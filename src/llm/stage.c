@@ -46,24 +46,15 @@ static hd_status make_plan(hdl_stage *stage, hdl_size size, hdl_sized *sized) {
     return status;
 }
 
-/* Room for one more plan. */
-static hd_status reserve_plan(hdl_stage *stage) {
-    if (stage->plan_count < stage->plan_capacity) return HD_OK;
-    const uint32_t wanted = stage->plan_capacity ? 2 * stage->plan_capacity : 16;
-    if (!hdl_resize(&stage->model->allocator, &stage->plans, stage->plan_capacity * sizeof *stage->plans,
-                    wanted * sizeof *stage->plans))
-        return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of plans");
-    stage->plan_capacity = wanted;
-    return HD_OK;
-}
-
 hd_status hdl_stage_plan(hdl_stage *stage, hdl_size size, hd_plan **out_plan) {
     for (uint32_t i = 0; i < stage->plan_count; i++) {
         *out_plan = stage->plans[i].plan;
         if (memcmp(&stage->plans[i].size, &size, sizeof size) == 0) return HD_OK;
     }
-    hd_status status = reserve_plan(stage);
-    if (!status) status = make_plan(stage, size, &stage->plans[stage->plan_count]);
+    if (!hdl_grow(&stage->model->allocator, &stage->plans, &stage->plan_capacity, stage->plan_count + 1,
+                  sizeof *stage->plans))
+        return hdl_model_fail(stage->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of plans");
+    const hd_status status = make_plan(stage, size, &stage->plans[stage->plan_count]);
     if (!status) *out_plan = stage->plans[stage->plan_count++].plan;
     return status;
 }

@@ -18,7 +18,8 @@ typedef struct hdl_stage {
     const hdl_pages *pages;    /* the session's */
     hdl_store   here, there;   /* what the device and the CPU hold */
     hdl_sized  *plans;
-    uint32_t    plan_count, plan_capacity;
+    uint32_t    plan_count;
+    size_t      plan_capacity;
 } hdl_stage;
 
 /* Puts weights and cache where they belong; the fields before `here` are set. On failure the caller ends the stage. */

@@ -40,14 +40,9 @@ uint64_t hdl_table_bytes(uint32_t rows, uint32_t width) { return hdl_aligned((ui
 /* ---- weights ---- */
 
 static hd_status make_buffer(hdl_store *store, const hd_buffer_desc *desc, hd_buffer **out) {
-    const hd_allocator *allocator = &store->model->allocator;
-    if (store->buffer_count == store->buffer_capacity) {
-        const uint32_t wanted = store->buffer_capacity ? 2 * store->buffer_capacity : 64;
-        if (!hdl_resize(allocator, &store->buffers, store->buffer_capacity * sizeof *store->buffers,
-                        wanted * sizeof *store->buffers))
-            return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
-        store->buffer_capacity = wanted;
-    }
+    if (!hdl_grow(&store->model->allocator, &store->buffers, &store->buffer_capacity, store->buffer_count + 1,
+                  sizeof *store->buffers))
+        return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of buffers");
     const hd_status status = hd_buffer_create(store->device, desc, out);
     if (!status) store->buffers[store->buffer_count++] = *out;
     return status;

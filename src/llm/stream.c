@@ -13,8 +13,6 @@ struct hdl_stream {
     hd_allocator allocator;
     stop    *stops;
     size_t   stop_count;
-    int32_t *stop_tokens;
-    size_t   stop_token_count;
     bool     stopped;
     uint8_t  waiting[HDL_MAX_STOP_BYTES + 4];
     size_t   waiting_count;
@@ -33,11 +31,11 @@ static void prepare(stop *s, hdl_span text) {
 }
 
 static hd_status check(const hdl_stream_desc *desc, hd_error *error) {
-    if ((desc->stop_count && !desc->stops) || (desc->stop_token_count && !desc->stop_tokens))
-        return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: a list of stops is NULL");
-    if (desc->stop_count > HDL_MAX_STOPS || desc->stop_token_count > HDL_MAX_STOP_TOKENS)
-        return hdl_fail(error, HD_STATUS_LIMIT, "stream: %zu stop strings and %zu stop tokens; the limits are %u and %u",
-                        desc->stop_count, desc->stop_token_count, HDL_MAX_STOPS, HDL_MAX_STOP_TOKENS);
+    if (desc->stop_count && !desc->stops)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: the list of stops is NULL");
+    if (desc->stop_count > HDL_MAX_STOPS)
+        return hdl_fail(error, HD_STATUS_LIMIT, "stream: %zu stop strings; the limit is %u", desc->stop_count,
+                        HDL_MAX_STOPS);
     for (size_t i = 0; i < desc->stop_count; i++) {
         if (!desc->stops[i].count) return hdl_fail(error, HD_STATUS_ZERO_SIZE, "stream: stop string %zu is empty", i);
         if (desc->stops[i].count > HDL_MAX_STOP_BYTES)
@@ -59,15 +57,12 @@ hd_status hdl_stream_create(const hd_allocator *allocator, const hdl_stream_desc
     if (!stream) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "stream: no memory");
     stream->allocator = *allocator;
     stream->stop_count = desc->stop_count;
-    stream->stop_token_count = desc->stop_token_count;
     stream->stops = hdl_alloc(allocator, desc->stop_count * sizeof *stream->stops);
-    stream->stop_tokens = hdl_alloc(allocator, desc->stop_token_count * sizeof *stream->stop_tokens);
-    if (!stream->stops || !stream->stop_tokens) {
+    if (!stream->stops) {
         hdl_stream_destroy(stream);
         return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "stream: no memory");
     }
     for (size_t i = 0; i < desc->stop_count; i++) prepare(&stream->stops[i], desc->stops[i]);
-    for (size_t i = 0; i < desc->stop_token_count; i++) stream->stop_tokens[i] = desc->stop_tokens[i];
     *out_stream = stream;
     return HD_OK;
 }
@@ -76,18 +71,11 @@ void hdl_stream_destroy(hdl_stream *stream) {
     if (!stream) return;
     const hd_allocator allocator = stream->allocator;
     hdl_free(&allocator, stream->stops, stream->stop_count * sizeof *stream->stops);
-    hdl_free(&allocator, stream->stop_tokens, stream->stop_token_count * sizeof *stream->stop_tokens);
     hdl_free(&allocator, stream->text, stream->text_capacity);
     hdl_free(&allocator, stream, sizeof *stream);
 }
 
 bool hdl_stream_stopped(const hdl_stream *stream) { return stream->stopped; }
-
-void hdl_stream_reset(hdl_stream *stream) {
-    stream->stopped = false;
-    stream->waiting_count = stream->text_count = 0;
-    for (size_t i = 0; i < stream->stop_count; i++) stream->stops[i].begun = 0;
-}
 
 /* Room for what the next `bytes` bytes can show: what waits too, each byte as a U+FFFD of 3 bytes at the most. */
 static hd_status make_room(hdl_stream *stream, uint64_t bytes, hd_error *error) {
@@ -154,15 +142,12 @@ static size_t step(hdl_stream *stream, uint8_t byte, bool *out_complete) {
     return complete ? complete : longest;
 }
 
-hd_status hdl_stream_push(hdl_stream *stream, int32_t id, hdl_span bytes, hdl_span *out_text, hd_error *error) {
+hd_status hdl_stream_push(hdl_stream *stream, hdl_span bytes, hdl_span *out_text, hd_error *error) {
     if (!stream || !out_text) return hdl_fail(error, HD_STATUS_NULL_POINTER, "stream: no stream or no place for the text");
     *out_text = hdl_text("");
     if (stream->stopped) return HD_OK;
     const hd_status status = make_room(stream, bytes.count, error);
     if (status) return status;
-    for (size_t i = 0; i < stream->stop_token_count; i++)
-        if (stream->stop_tokens[i] == id) stream->stopped = true;
-    if (stream->stopped) show(stream, stream->waiting_count, true);
     for (uint64_t i = 0; i < bytes.count && !stream->stopped; i++) {
         stream->waiting[stream->waiting_count++] = bytes.bytes[i];
         const size_t held = step(stream, bytes.bytes[i], &stream->stopped);

@@ -2,6 +2,7 @@
  * printing ASCII whatever a file put into it, so that it can go to a terminal or a log as it is. */
 #define _POSIX_C_SOURCE 200809L
 #include "llm/support.h"
+#include "llm/utf8.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,26 +69,21 @@ bool hdl_resize(const hd_allocator *allocator, void *pointer, uint64_t old_bytes
     return true;
 }
 
-/* The bytes that follow a first byte of UTF-8, and the least code point that needs so many; -1 for no first byte. */
-static int follow(uint8_t first, uint32_t *out_bits, uint32_t *out_least) {
-    if (first < 0x80) { *out_bits = first; *out_least = 0; return 0; }
-    if (first >= 0xc2 && first < 0xe0) { *out_bits = first & 0x1fu; *out_least = 0x80; return 1; }
-    if (first >= 0xe0 && first < 0xf0) { *out_bits = first & 0x0fu; *out_least = 0x800; return 2; }
-    if (first >= 0xf0 && first < 0xf5) { *out_bits = first & 0x07u; *out_least = 0x10000; return 3; }
-    return -1;
+bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes) {
+    if (count <= *capacity) return true;
+    if (count > SIZE_MAX / 4 / item_bytes) return false;
+    size_t wanted = *capacity ? *capacity : 16;
+    while (wanted < count) wanted *= 2;
+    if (!hdl_resize(allocator, items_pointer, *capacity * item_bytes, wanted * item_bytes)) return false;
+    *capacity = wanted;
+    return true;
 }
 
 bool hdl_is_name(hdl_span text) {
-    for (uint64_t i = 0; i < text.count;) {
-        uint32_t code, least;
-        const int more = follow(text.bytes[i++], &code, &least);
-        if (more < 0 || (uint64_t)more > text.count - i) return false;
-        for (int k = 0; k < more; k++, i++) {
-            if ((text.bytes[i] & 0xc0) != 0x80) return false;
-            code = code << 6 | (text.bytes[i] & 0x3fu);
-        }
-        if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-        if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+    for (uint64_t at = 0; at < text.count;) {
+        uint32_t code;
+        at += hdl_utf8_read(text.bytes + at, (size_t)(text.count - at), &code);
+        if (code == HDL_UTF8_INVALID || code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
     }
     return true;
 }

@@ -40,6 +40,10 @@ void hdl_free(const hd_allocator *allocator, void *pointer, uint64_t bytes);
  * memory. */
 bool hdl_resize(const hd_allocator *allocator, void *pointer, uint64_t old_bytes, uint64_t new_bytes);
 
+/* Makes room for at least `count` items in the array *items_pointer, doubling *capacity; new room is not set. False when
+ * there is no memory; the array is then unchanged. */
+bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes);
+
 /* False where the result does not fit; `*out` is then of no use. */
 static inline bool hdl_add(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
 static inline bool hdl_mul(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }

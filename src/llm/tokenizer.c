@@ -6,16 +6,6 @@
 
 enum { UNIGRAM_PART_BYTES = 16384 };
 
-bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes) {
-    if (count <= *capacity) return true;
-    if (count > SIZE_MAX / 4 / item_bytes) return false;
-    size_t wanted = *capacity ? *capacity : 16;
-    while (wanted < count) wanted *= 2;
-    if (!hdl_resize(allocator, items_pointer, *capacity * item_bytes, wanted * item_bytes)) return false;
-    *capacity = wanted;
-    return true;
-}
-
 static bool add_id(hdl_id_list *list, int32_t id) {
     if (!hdl_grow(&list->allocator, &list->ids, &list->capacity, list->count + 1, sizeof *list->ids)) return false;
     list->ids[list->count++] = id;
@@ -25,6 +15,14 @@ static bool add_id(hdl_id_list *list, int32_t id) {
 void hdl_id_list_free(hdl_id_list *list) {
     if (list->ids) hdl_free(&list->allocator, list->ids, list->capacity * sizeof *list->ids);
     *list = (hdl_id_list){ .allocator = list->allocator };
+}
+
+hd_status hdl_id_list_copy(const hdl_id_list *list, int32_t *out_ids, size_t *inout_count, hd_error *error) {
+    const size_t room = *inout_count, shown = list->count < room ? list->count : room;
+    *inout_count = list->count;
+    if (!out_ids) return HD_OK;
+    if (shown) memcpy(out_ids, list->ids, shown * sizeof *out_ids);
+    return shown == list->count ? HD_OK : hdl_fail(error, HD_STATUS_LIMIT, "%zu tokens, room for %zu", list->count, room);
 }
 
 bool hdl_emit(hdl_tokenizing *run, int32_t id) {

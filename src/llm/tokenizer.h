@@ -68,6 +68,9 @@ typedef struct hdl_id_list {
     size_t       count, capacity;
 } hdl_id_list;
 void hdl_id_list_free(hdl_id_list *list);
+/* Copies the ids to `out_ids`, which has room for *inout_count of them; NULL: only counts. *inout_count becomes their number;
+ * where it is more than the room: LIMIT, and the first ones are there. */
+hd_status hdl_id_list_copy(const hdl_id_list *list, int32_t *out_ids, size_t *inout_count, hd_error *error);
 
 enum {
     HDL_ADD_SPECIAL = 1,  /* BOS before and EOS after, as the description says */
@@ -88,7 +91,6 @@ hd_status hdl_tokenize(const hdl_tokenizer *tokenizer, const void *text, size_t 
 
 /* ---- ids to text ---- */
 
-size_t hdl_token_count(const hdl_tokenizer *tokenizer);
 /* The bytes that the token stands for (a control token: its own text), valid as long as the tokenizer; none for a wrong id. */
 hdl_span hdl_token_text(const hdl_tokenizer *tokenizer, int32_t id);
 /* The token's type; 0 for a wrong id. */
@@ -97,21 +99,5 @@ hdl_token_type hdl_token_type_of(const hdl_tokenizer *tokenizer, int32_t id);
 int32_t hdl_token_find(const hdl_tokenizer *tokenizer, const void *bytes, size_t count);
 int32_t hdl_token_bos(const hdl_tokenizer *tokenizer);
 int32_t hdl_token_eos(const hdl_tokenizer *tokenizer);
-
-/* An answer as it streams in: ids go in, whole characters come out. Zeroed except for the tokenizer it is ready. */
-typedef struct hdl_text_stream {
-    const hdl_tokenizer *tokenizer;
-    bool     show_control; /* the text of control and unknown tokens is part of the answer */
-    bool     keep_space;   /* the answer goes on after a text: its first space is no prefix that was added */
-    uint8_t *bytes;
-    size_t   count, given, capacity;
-    bool     begun;        /* something was shown since the start or the last control token */
-} hdl_text_stream;
-/* Adds a token. Statuses: INVALID_ARGUMENT (no such id), OUT_OF_HOST_MEMORY; the stream is then as before. */
-hd_status hdl_text_stream_push(hdl_text_stream *stream, int32_t id, hd_error *error);
-/* All whole characters that were not taken yet, valid until the next call; with `last` also the bytes of a character that
- * was never completed. Bytes that are no UTF-8 come as they are. */
-hdl_span hdl_text_stream_take(hdl_text_stream *stream, bool last);
-void hdl_text_stream_free(hdl_text_stream *stream);
 
 #endif

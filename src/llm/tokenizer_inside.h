@@ -53,10 +53,6 @@ static inline hdl_span hdl_pool_text(const hdl_tokenizer *t, int32_t id) {
     return (hdl_span){ t->pool + t->starts[id], t->starts[id + 1] - t->starts[id] };
 }
 
-/* Makes room for at least `count` items in the array *items_pointer, doubling *capacity; new room is not set. False when
- * there is no memory; the array is then unchanged. */
-bool hdl_grow(const hd_allocator *allocator, void *items_pointer, size_t *capacity, size_t count, size_t item_bytes);
-
 #define HDL_TEXT_HASH_START UINT64_C(0xcbf29ce484222325)
 static inline uint64_t hdl_text_hash(uint64_t hash, uint8_t byte) { return (hash ^ byte) * UINT64_C(0x100000001b3); }
 

@@ -29,15 +29,4 @@ static inline uint32_t hdl_utf8_read(const uint8_t *text, size_t bytes, uint32_t
     return *out_code = HDL_UTF8_INVALID, 1;
 }
 
-/* How many of the bytes to hand out now so that no character that may still be completed is cut: all, or up to 3 less. */
-static inline size_t hdl_utf8_whole(const uint8_t *text, size_t bytes) {
-    for (size_t back = 1; back <= 3 && back <= bytes; back++) {
-        uint8_t byte = text[bytes - back];
-        if (hdl_utf8_more(byte)) continue;
-        size_t wanted = byte >= 0xF0 && byte < 0xF5 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1;
-        return byte < 0xF5 && wanted > back ? bytes - back : bytes;
-    }
-    return bytes;
-}
-
 #endif

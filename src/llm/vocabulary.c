@@ -80,11 +80,17 @@ static hd_status read_desc(const hd_model *model, hdl_span kind, lists *l, hd_er
 }
 
 static hd_status read_lists(hd_model *model, hdl_span kind, lists *l, hd_error *error) {
+    static const char squeeze[] = "tokenizer.ggml.remove_extra_whitespaces"; /* the other kinds do not */
     hdl_gguf_value value;
+    bool squeezes;
+    hd_status status = hdl_gguf_get_bool(model->gguf, squeeze, false, &squeezes, error);
+    if (status) return status;
+    if (squeezes && hdl_same(kind, hdl_text("t5")))
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s: a tokenizer that rewrites its text is not supported", squeeze);
     if (hdl_gguf_find(model->gguf, "tokenizer.ggml.precompiled_charsmap", &value) && value.count > 0)
         return hdl_fail(error, HD_STATUS_UNSUPPORTED,
                         "tokenizer.ggml.precompiled_charsmap: a tokenizer that rewrites its text is not supported");
-    hd_status status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens, &l->desc.token_count, error);
+    status = read_texts(model, l->allocator, "tokenizer.ggml.tokens", HDL_MAX_TOKENS, &l->tokens, &l->desc.token_count, error);
     if (!status) status = read_texts(model, l->allocator, "tokenizer.ggml.merges", HDL_MAX_MERGES, &l->merges, &l->desc.merge_count, error);
     if (!status) status = read_scores(model, l, error);
     if (!status) status = read_types(model, l, error);

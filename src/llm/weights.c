@@ -20,129 +20,105 @@ static int64_t length_of(const hdl_figures *f, hdl_length length) {
     return 0;
 }
 
+/* ---- finding them ---- */
+
+/* The tensors of a file while they are taken, each at most once; what nobody has taken in the end is refused. */
+typedef struct search {
+    hd_model *model;
+    bool     *taken;  /* of every tensor, by its number */
+    hd_error *error;
+} search;
+
+static bool take(search *s, const char *name, hdl_gguf_tensor *out_tensor) {
+    if (!hdl_gguf_find_tensor(s->model->gguf, name, out_tensor)) return false;
+    return s->taken[out_tensor->number] = true;
+}
+
 /* A factor beside a weight: a tensor of one f32 called "<weight>.scale", as files of ternary models have. */
-static hd_status read_scale(const hd_model *model, const char *weight_name, float *inout_scale, hd_error *error) {
+static hd_status read_scale(search *s, const char *weight_name, float *inout_scale) {
     char name[HDL_WEIGHT_NAME];
     float scale = 1;
     hdl_gguf_tensor tensor;
     const size_t stem = strlen(weight_name) - strlen("weight");
     snprintf(name, sizeof name, "%.*sscale", (int)stem, weight_name);
-    if (!hdl_gguf_find_tensor(model->gguf, name, &tensor)) return HD_OK;
+    if (!take(s, name, &tensor)) return HD_OK;
     if (tensor.type != HDL_GGUF_TYPE_F32 || tensor.bytes != sizeof scale)
-        return hdl_fail(error, HD_STATUS_SHAPE, "%s is not one f32", name);
-    const hd_status status = hdl_gguf_read(model->gguf, &tensor, 0, sizeof scale, &scale, error);
+        return hdl_fail(s->error, HD_STATUS_SHAPE, "%s is not one f32", name);
+    const hd_status status = hdl_gguf_read(s->model->gguf, &tensor, 0, sizeof scale, &scale, s->error);
     *inout_scale *= scale;
-    if (!status && !isfinite(*inout_scale)) return hdl_fail(error, HD_STATUS_PARSE, "%s is no number", name);
+    if (!status && !isfinite(*inout_scale)) return hdl_fail(s->error, HD_STATUS_PARSE, "%s is no number", name);
     return status;
 }
 
 /* The factor that an i2_s tensor carries behind its codes. */
-static hd_status read_own_scale(const hd_model *model, hdl_weight *w, hd_error *error) {
-    const uint64_t tail = hdl_gguf_type_info(HDL_GGUF_TYPE_I2_S).tail_bytes;
-    hd_status status = hdl_gguf_read(model->gguf, &w->tensor, w->tensor.bytes - tail, sizeof w->scale, &w->scale,
-                                     error);
+static hd_status read_own_scale(search *s, hdl_weight *w) {
+    const uint64_t tail = hdl_gguf_type_info(HDL_GGUF_TYPE_I2_S).tail_bytes, at = w->tensor.bytes - tail;
+    const hd_status status = hdl_gguf_read(s->model->gguf, &w->tensor, at, sizeof w->scale, &w->scale, s->error);
     char quoted[HDL_QUOTE];
-    if (!status && !isfinite(w->scale))
-        status = hdl_fail(error, HD_STATUS_PARSE, "the scale of %s is no number", hdl_quote(w->tensor.name, quoted));
-    return status;
+    if (status || isfinite(w->scale)) return status;
+    return hdl_fail(s->error, HD_STATUS_PARSE, "the scale of %s is no number", hdl_quote(w->tensor.name, quoted));
 }
 
-/* May a factor stand beside it? */
-static bool takes_scale(const hdl_tensor_row *row) {
-    return row->columns != HDL_LEN_NONE && row->where != HDL_EMBED;
-}
-
-static hd_status find_weight(hd_model *model, uint32_t layer, hdl_weight *w, hd_error *error) {
+static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const hdl_tensor_row *row = w->row;
     const bool matrix = row->columns != HDL_LEN_NONE, is_table = row->where == HDL_EMBED;
-    const hdl_figures *f = &model->figures;
+    const hdl_figures *f = &s->model->figures;
     char name[HDL_WEIGHT_NAME];
-    hdl_gguf_tensor tensor;
     hdl_weight_name(layer, row, name);
-    if (row->optional && !hdl_gguf_find_tensor(model->gguf, name, &tensor)) return HD_OK;
+    if (!take(s, name, &w->tensor) && row->optional) return HD_OK;
     const int64_t rows = length_of(f, row->rows);
     w->shape = matrix ? HD_SHAPE(rows, length_of(f, row->columns)) : HD_SHAPE(rows);
-    const hd_status status = hdl_gguf_need_tensor(model->gguf, name, w->shape, &w->tensor, error);
+    hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, w->shape, &w->tensor, s->error);
     if (status) return status;
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
     w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
     if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain) ||
         (is_i2s && is_table))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
+        return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
     w->scale = 1;
-    if (!takes_scale(row)) return HD_OK;
-    const hd_status own = is_i2s ? read_own_scale(model, w, error) : HD_OK;
-    return own ? own : read_scale(model, name, &w->scale, error);
+    if (is_i2s) status = read_own_scale(s, w);
+    return status || !matrix || is_table ? status : read_scale(s, name, &w->scale);
 }
 
-/* ---- tensors that nothing takes ---- */
-
-/* What follows "blk.N." in the name of a tensor of a layer; else the whole name. */
-static hdl_span within_layer(const hd_model *model, hdl_span name, bool *out_is_layer) {
-    char prefix[HDL_WEIGHT_NAME];
-    uint32_t layer = 0;
-    uint64_t at = 4;
-    *out_is_layer = false;
-    if (name.count < 4 || memcmp(name.bytes, "blk.", 4) != 0) return name;
-    while (at < name.count && at < 8 && name.bytes[at] >= '0' && name.bytes[at] <= '9')
-        layer = 10 * layer + name.bytes[at++] - '0';
-    const int written = snprintf(prefix, sizeof prefix, "blk.%u.", layer); /* one spelling of each number */
-    *out_is_layer = layer < model->figures.layers && (uint64_t)written <= name.count &&
-                    memcmp(name.bytes, prefix, (size_t)written) == 0;
-    return *out_is_layer ? (hdl_span){ name.bytes + written, name.count - (uint64_t)written } : name;
-}
-
-static bool is_taken(const hd_model *model, hdl_span name) {
-    bool is_layer;
-    const hdl_span rest = within_layer(model, name, &is_layer);
-    for (const hdl_tensor_row *row = model->arch->tensors; row->name; row++) {
-        const uint64_t stem = strlen(row->name) - strlen("weight");
-        if ((row->where == HDL_LAYER) != is_layer) continue;
-        if (hdl_same(rest, hdl_text(row->name))) return true;
-        if (takes_scale(row) && rest.count == stem + strlen("scale") && memcmp(rest.bytes, row->name, (size_t)stem) == 0 &&
-            memcmp(rest.bytes + stem, "scale", strlen("scale")) == 0)
-            return true;
-    }
-    return hdl_rope_takes(name);
-}
-
-static hd_status check_all_taken(const hd_model *model, hd_error *error) {
-    const uint32_t count = hdl_gguf_get_info(model->gguf).tensor_count;
+static hd_status check_all_taken(const search *s, uint32_t count) {
     char quoted[HDL_QUOTE];
     for (uint32_t i = 0; i < count; i++) {
-        const hdl_span name = hdl_gguf_tensor_at(model->gguf, i).name;
-        if (is_taken(model, name)) continue;
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+        const hdl_span name = hdl_gguf_tensor_at(s->model->gguf, i).name;
+        if (s->taken[i] || hdl_rope_takes(name)) continue;
+        return hdl_fail(s->error, HD_STATUS_UNSUPPORTED,
                         "tensor %s may change the answers, and heddle does not know it in a model of %s; take another "
-                        "model", hdl_quote(name, quoted), model->arch_name);
+                        "model", hdl_quote(name, quoted), s->model->arch_name);
     }
     return HD_OK;
 }
 
-/* ---- all weights ---- */
-
 hd_status hdl_weights_find(hd_model *model, hd_error *error) {
     const hdl_tensor_row *rows = model->arch->tensors;
-    const uint32_t layers = model->figures.layers;
+    const uint32_t layers = model->figures.layers, tensors = hdl_gguf_get_info(model->gguf).tensor_count;
     uint32_t outside = 0;
     while (rows[model->layer_weights].where == HDL_LAYER) model->layer_weights++;
     while (rows[model->layer_weights + outside].name) outside++;
     model->weight_count = layers * model->layer_weights + outside;
     model->weights = hdl_alloc(&model->allocator, model->weight_count * sizeof *model->weights);
-    if (!model->weights)
-        return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u weights", model->weight_count);
+    search s = { model, hdl_alloc(&model->allocator, tensors * sizeof *s.taken), error };
     hd_status status = HD_OK;
+    if (!model->weights || !s.taken)
+        status = hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %u weights", model->weight_count);
     const uint32_t each = model->layer_weights;
     for (uint32_t i = 0; i < model->weight_count && !status; i++) {
         const uint32_t layer = i / each, within = i % each;
         model->weights[i].row = &rows[layer < layers ? within : i - layers * each + each];
-        status = find_weight(model, layer, &model->weights[i], error);
+        status = find_weight(&s, layer, &model->weights[i]);
     }
-    return status ? status : check_all_taken(model, error);
+    if (!status) status = check_all_taken(&s, tensors);
+    hdl_free(&model->allocator, s.taken, tensors * sizeof *s.taken);
+    return status;
 }
+
+/* ---- their names ---- */
 
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]) {
     if (row->where != HDL_LAYER) snprintf(out, HDL_WEIGHT_NAME, "%s", row->name);

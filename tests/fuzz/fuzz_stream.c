@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (size_t from = 0; from <= count;) {
         size_t bytes = from < count ? 1 + text[from] % 5 : 0;
         if (bytes > count - from) bytes = count - from;
-        if (bytes ? hdl_stream_push(stream, 0, (hdl_span){ text + from, bytes }, &piece, NULL) : hdl_stream_end(stream, &piece, NULL)) abort();
+        if (bytes ? hdl_stream_push(stream, (hdl_span){ text + from, bytes }, &piece, NULL) : hdl_stream_end(stream, &piece, NULL)) abort();
         if (piece.count > wanted_count - shown || memcmp(piece.bytes, wanted + shown, piece.count) != 0) abort();
         shown += piece.count;
         if (!bytes) break;

@@ -1,6 +1,6 @@
 /* test_arch.c: what the families of models compute. A model of phi3 is one of qwen2 without biases whose weights stand
- * together: made from it here, it gives the same bits. Each bias, factor and key that changes the answers gives the logits
- * of llama.cpp with it, which tools/fixtures/arch_fixture.py stored ("test_arch --write FOLDER" writes the models for it).
+ * together: made from it here, it gives the same bits. Each bias, factor and key that changes the answers gives the
+ * logits of llama.cpp, which tools/fixtures/arch_fixture.py stored ("test_arch --write FOLDER" writes the models for it).
  * What cannot be run is refused by its name (and in test_models_hostile.c). */
 #include "fixture.h"
 #include "llm/model.h"
@@ -85,33 +85,35 @@ static bool is_replaced(hdl_span name) {
     return false;
 }
 
-/* The model of qwen2 as one of phi3. */
-static fixture fused(const fixture *whole) {
+/* The model of family `from` as one of `to`; of phi3 with fused weights. */
+static fixture as_family(const fixture *whole, const char *from, const char *to) {
+    const bool fuse = strcmp(to, "phi3") == 0;
+    const size_t prefix = strlen(from);
     memory_files memory = { .files = { { "m.gguf", whole->bytes, whole->count } }, .file_count = 1 };
     const hdl_files files = memory_table(&memory);
     fixture out = { 0 };
     hdl_gguf *g;
-    void *kept[MOST_FUSED];
+    void *kept[MOST_FUSED] = { NULL };
     assert_int_equal(hdl_gguf_open("m.gguf", &(hdl_gguf_desc){ .files = &files }, &g, NULL), HD_OK);
     hdl_gguf_writer *w = must(hdl_gguf_writer_create(NULL, 0));
-    hdl_gguf_put_text(w, "general.architecture", hdl_text("phi3"));
+    hdl_gguf_put_text(w, "general.architecture", hdl_text(to));
     static char names[64][64];
     for (uint32_t i = 0; i < hdl_gguf_get_info(g).key_count; i++) {
         hdl_gguf_value value = hdl_gguf_key(g, i);
         if (hdl_same(value.name, hdl_text("general.architecture"))) continue;
-        if (value.name.count > 6 && memcmp(value.name.bytes, "qwen2.", 6) == 0) {
-            snprintf(names[i % 64], sizeof *names, "phi3.%.*s", (int)(value.name.count - 6),
-                     (const char *)value.name.bytes + 6);
+        if (value.name.count > prefix && memcmp(value.name.bytes, from, prefix) == 0) {
+            snprintf(names[i % 64], sizeof *names, "%s%.*s", to, (int)(value.name.count - prefix),
+                     (const char *)value.name.bytes + prefix);
             value.name = hdl_text(names[i % 64]);
         }
         hdl_gguf_put_value(w, &value);
     }
     for (uint32_t i = 0; i < hdl_gguf_get_info(g).tensor_count; i++) {
         const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(g, i);
-        if (!is_replaced(tensor.name))
+        if (!fuse || !is_replaced(tensor.name))
             hdl_gguf_put_tensor(w, tensor.name, tensor.type, tensor.shape, whole->bytes + tensor.offset);
     }
-    for (unsigned layer = 0; layer < LAYERS; layer++) {
+    for (unsigned layer = 0; fuse && layer < LAYERS; layer++) {
         kept[2 * layer] = put_fused(w, g, "attn_qkv", (const char *const[]){ "attn_q", "attn_k", "attn_v" }, 3, layer);
         kept[2 * layer + 1] = put_fused(w, g, "ffn_up", (const char *const[]){ "ffn_gate", "ffn_up" }, 2, layer);
     }
@@ -131,14 +133,14 @@ static hd_status open_fixture(const fixture *f, hd_model **out) {
 }
 
 /* Exact logits after tokens, the last of which comes alone. */
-static float *logits_of(const fixture *f, uint32_t tokens_room, const int32_t *tokens, size_t count, uint32_t *out_vocabulary) {
+static float *logits_of(const fixture *f, uint32_t room, const int32_t *tokens, size_t count, uint32_t *out_vocabulary) {
     hd_model *model;
     hd_session *session;
     hd_model_info info;
     const float *logits;
     CHECK(open_fixture(f, &model));
     CHECK(hd_model_get_info(model, &info));
-    const hd_session_desc desc = { .math = HD_MATH_EXACT, .context = tokens_room, .chunk = 8 };
+    const hd_session_desc desc = { .math = HD_MATH_EXACT, .context = room, .chunk = 8 };
     CHECK(hd_session_create(model, &desc, &session));
     CHECK(hd_session_feed(session, 0, tokens, count - 1));
     CHECK(hd_session_feed(session, 0, &tokens[count - 1], 1));
@@ -156,7 +158,7 @@ static const int32_t some_tokens[TOKENS] = { 5, 17, 300, 42, 8, 111, 256, 3, 77 
 static void fused_weights_change_no_bit(void **state) {
     (void)state;
     uint32_t vocabulary = 0, same = 0;
-    fixture apart = plain(), together = fused(&apart);
+    fixture apart = plain(), together = as_family(&apart, "qwen2", "phi3");
     float *wanted = logits_of(&apart, 64, some_tokens, TOKENS, &vocabulary),
           *got = logits_of(&together, 64, some_tokens, TOKENS, &same);
     assert_int_equal(vocabulary, same);
@@ -235,7 +237,7 @@ enum { CHANGES = sizeof changes / sizeof *changes };
 
 static fixture changed(const change *c) {
     if (strcmp(c->base, "phi3") != 0) return fixture_edited(c->base, c->edits, EDITS);
-    fixture apart = plain(), together = fused(&apart);
+    fixture apart = plain(), together = as_family(&apart, "qwen2", "phi3");
     fixture_free(&apart);
     return fixture_changed(together, c->edits, EDITS);
 }
@@ -320,17 +322,54 @@ static void activations_are_those_of_the_file(void **state) {
     const edit relu = TEXT("bitnet.hidden_activation", "relu2"), own = TEXT("bitnet.hidden_activation", "silu");
     uint32_t vocabulary;
     fixture silu = fixture_edited("bitnet_f32", NULL, 0), said = fixture_edited("bitnet_f32", &own, 1),
-            squared = fixture_edited("bitnet_f32", &relu, 1);
-    float *a = logits_of(&silu, 64, some_tokens, TOKENS, &vocabulary), *b = logits_of(&said, 64, some_tokens, TOKENS, &vocabulary),
-          *c = logits_of(&squared, 64, some_tokens, TOKENS, &vocabulary);
+            squared = fixture_edited("bitnet_f32", &relu, 1), family = as_family(&silu, "bitnet", "bitnet-25");
+    float *a = logits_of(&silu, 64, some_tokens, TOKENS, &vocabulary),
+          *b = logits_of(&said, 64, some_tokens, TOKENS, &vocabulary),
+          *c = logits_of(&squared, 64, some_tokens, TOKENS, &vocabulary),
+          *d = logits_of(&family, 64, some_tokens, TOKENS, &vocabulary);
     assert_memory_equal(a, b, vocabulary * sizeof *a);
+    assert_memory_equal(c, d, vocabulary * sizeof *c); /* as the family whose own it is */
     assert_true(distance(a, c, vocabulary) > 0.1);
     free(a);
     free(b);
     free(c);
+    free(d);
+    fixture_free(&family);
     fixture_free(&silu);
     fixture_free(&said);
     fixture_free(&squared);
+}
+
+static bool count_text(void *user, const char *text, size_t bytes) {
+    (void)text;
+    *(size_t *)user += bytes;
+    return true;
+}
+
+/* A token that is no text for a reader is answered and not shown: here a bias makes it the likeliest one for ever. */
+static void control_tokens_are_not_shown(void **state) {
+    (void)state;
+    const edit bias = { .kind = EDIT_TENSOR, .name = "output.bias", .type = HDL_GGUF_TYPE_F32, .shape = { 1, { 320 } } };
+    for (uint64_t likeliest = 0; likeliest <= 33; likeliest += 33) { /* <|endoftext|>, and a letter */
+        const edit end = { .kind = EDIT_SET_F32, .name = "output.bias", .count = likeliest, .number = 1e6 };
+        fixture f = fixture_changed(fixture_edited("llama_f32", &bias, 1), &end, 1);
+        hd_model *model;
+        hd_session *session;
+        hd_generated made;
+        int32_t answer[4];
+        size_t shown = 0;
+        CHECK(open_fixture(&f, &model));
+        CHECK(hd_session_create(model, &(hd_session_desc){ .context = 64 }, &session));
+        const hd_generate_desc desc = { .tokens = some_tokens, .token_count = TOKENS, .max_tokens = 4, .ignore_end = 1,
+                                        .on_text = count_text, .user = &shown };
+        CHECK(hd_generate(session, &desc, answer, &made));
+        assert_int_equal(made.token_count, 4);
+        for (int i = 0; i < 4; i++) assert_int_equal(answer[i], likeliest);
+        assert_int_equal(shown, likeliest ? 4 : 0);
+        hd_session_destroy(session);
+        hd_model_close(model);
+        fixture_free(&f);
+    }
 }
 
 static void what_cannot_be_run_is_refused_by_name(void **state) {
@@ -363,7 +402,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_weights_change_no_bit), cmocka_unit_test(changes_give_the_logits_of_llama_cpp),
         cmocka_unit_test(windows_bound_the_context), cmocka_unit_test(activations_are_those_of_the_file),
-        cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
+        cmocka_unit_test(control_tokens_are_not_shown), cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

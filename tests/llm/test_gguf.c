@@ -35,7 +35,7 @@ static hdl_gguf *opened(memory_files *memory, hd_error *error) {
     const hdl_files files = memory_table(memory);
     hdl_gguf *gguf = NULL;
     *error = (hd_error){ 0 };
-    hdl_gguf_open(memory->files[0].path, &(hdl_gguf_desc){ .files = &files, .no_map = memory->no_map }, &gguf, error);
+    hdl_gguf_open(memory->files[0].path, &(hdl_gguf_desc){ .files = &files }, &gguf, error);
     return gguf;
 }
 
@@ -93,10 +93,19 @@ static void check_fixture_keys(const hdl_gguf *g) {
     assert_false(hdl_gguf_next_text(&value, &at, &text));
 }
 
+static const uint8_t *map_nothing(void *user, hdl_file file, uint64_t bytes) {
+    (void)user;
+    (void)file;
+    (void)bytes;
+    return NULL;
+}
+
 static void fixture_with(bool no_map) {
     hd_error error = { 0 };
     hdl_gguf *g = NULL;
-    hdl_gguf_open(HEDDLE_TESTS_DIR "/llm/fixtures/all_types.gguf", &(hdl_gguf_desc){ .no_map = no_map }, &g, &error);
+    hdl_files files = hdl_system_files;
+    if (no_map) files.map = map_nothing;
+    hdl_gguf_open(HEDDLE_TESTS_DIR "/llm/fixtures/all_types.gguf", &(hdl_gguf_desc){ .files = &files }, &g, &error);
     if (!g) fail_msg("%s", error.text);
     const hdl_gguf_info info = hdl_gguf_get_info(g);
     assert_int_equal(info.version, 3);
@@ -436,7 +445,7 @@ static hd_status use_all(memory_files *memory, meter *counted, hd_error *error) 
     const hd_allocator allocator = meter_allocator(counted);
     hdl_gguf *g;
     *error = (hd_error){ 0 };
-    hd_status status = hdl_gguf_open(memory->files[0].path, &(hdl_gguf_desc){ &allocator, &files, memory->no_map }, &g, error);
+    hd_status status = hdl_gguf_open(memory->files[0].path, &(hdl_gguf_desc){ &allocator, &files }, &g, error);
     for (uint32_t i = 0; !status && i < 3; i++) {
         const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(g, i);
         hdl_span data;

@@ -265,6 +265,8 @@ static const variant variants[] = {
     { "a layer without a number", LLAMA, { TENSOR("blk.", F32, 1, 1, { 32 }) }, HD_STATUS_UNSUPPORTED, "'blk.'" },
     { "a layer's tensor outside", LLAMA, { TENSOR("attn_q.bias", F32, 1, 1, { 160 }) }, HD_STATUS_UNSUPPORTED, "'attn_q.bias'" },
     { "scale of the table", LLAMA, { TENSOR("token_embd.scale", F32, 1, 1, { 1 }) }, HD_STATUS_UNSUPPORTED, "'token_embd.scale'" },
+    { "scale of no output", LLAMA, { NO_TENSOR("output.weight"), TENSOR("output.scale", F32, 2, 1, { 1 }) }, HD_STATUS_UNSUPPORTED, "'output.scale'" },
+    { "scale of an output", LLAMA, { TENSOR("output.scale", F32, 2, 1, { 1 }) }, HD_OK, "" },
     { "scale of a norm", LLAMA, { TENSOR("blk.0.attn_norm.scale", F32, 1, 1, { 1 }) }, HD_STATUS_UNSUPPORTED, "'blk.0.attn_norm.scale'" },
     { "a head for classes", "qwen3_q8_0", { TENSOR("cls.output.weight", F32, 1, 2, { 2, 64 }) }, HD_STATUS_UNSUPPORTED, "'cls.output.weight'" },
     { "the table turned around", LLAMA, { TENSOR("token_types.weight", F32, 1, 2, { 2, 32 }) }, HD_STATUS_UNSUPPORTED, "'token_types.weight'" },
@@ -312,13 +314,17 @@ static const variant variants[] = {
       { TEXT("general.type", "model"), TEXT("general.size_label", "8B"), U32("general.base_model.count", 1), TEXT("general.base_model.0.name", "x"),
         TEXTS("general.tags", 3, "tag"), TEXT("quantize.imatrix.dataset", "x"), U32("quantize.imatrix.chunks_count", 7), U32("split.count", 0),
         TEXT("imatrix.datasets", "x"), U32("tokenizer.ggml.padding_token_id", 0), BOOL("tokenizer.ggml.add_sep_token", 0),
-        BOOL("tokenizer.ggml.normalizer.nfc", 0) }, HD_OK, "" },
+        BOOL("tokenizer.ggml.normalizer.nfc", 1) }, HD_OK, "" },
     { "as Microsoft writes it", "bitnet_b158_i2_s",
       { U32("bitnet-b1.58.vocab_size", 320), TEXT("bitnet-b1.58.rope.scaling.type", "linear"), F32("bitnet-b1.58.rope.scaling.factor", 1),
         F32("bitnet-b1.58.rope.freq_base", 500000) }, HD_OK, "" },
     { "a model turned around", LLAMA, { U32("prism.hadamard.version", 1) }, HD_STATUS_UNSUPPORTED, "'prism.hadamard.version'" },
     { "an adapter", LLAMA, { TEXT("adapter.type", "lora") }, HD_STATUS_UNSUPPORTED, "'adapter.type'" },
     { "text rewritten", LLAMA, { BOOL("tokenizer.ggml.normalizer.lowercase", 1) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.normalizer.lowercase" },
+    { "token 0 never answered", LLAMA, { U32S("tokenizer.ggml.suppress_tokens", 1, 0, false) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.suppress_tokens: " },
+    { "text squeezed", LLAMA, { TEXT("tokenizer.ggml.model", "t5"), BOOL("tokenizer.ggml.remove_extra_whitespaces", 1) },
+      HD_STATUS_UNSUPPORTED, "tokenizer.ggml.remove_extra_whitespaces" },
+    { "text squeezed by another kind", LLAMA, { BOOL("tokenizer.ggml.remove_extra_whitespaces", 1) }, HD_OK, "" },
     { "tokens never answered", LLAMA, { U32S("tokenizer.ggml.suppress_tokens", 2, 5, false) }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.suppress_tokens" },
     /* vocabulary and template */
     { "no tokens", LLAMA, { DROP("tokenizer.ggml.tokens") }, HD_STATUS_SHAPE, "tokenizer.ggml.tokens" },
@@ -386,6 +392,55 @@ static void variants_are_refused_by_name(void **state) {
     print_message("%d variants, %u wrong, the longest opening took %.3f s, the most memory was the file's size + %.1f MB\n", VARIANTS, wrong, longest, (double)most * 1e-6);
     assert_int_equal(wrong, 0);
     assert_true(VARIANTS >= 60);
+}
+
+static bool append(void *user, const void *bytes, uint64_t count) {
+    fixture *f = user;
+    if (f->count + count > f->room) f->bytes = realloc(f->bytes, f->room = 2 * (f->count + count));
+    assert_non_null(f->bytes);
+    if (count) memcpy(f->bytes + f->count, bytes, count);
+    f->count += count;
+    return true;
+}
+
+/* Many keys and tensors: looking at each of them takes no time for each of the others. */
+static void many_names_take_no_time(void **state) {
+    (void)state;
+    enum { MANY_KEYS = HDL_GGUF_MAX_KEYS / 4, MANY_TENSORS = HDL_GGUF_MAX_TENSORS / 4, NAME = 16 };
+    fixture whole = fixture_read(LLAMA), f = { 0 };
+    memory_files memory = { .files = { { "m.gguf", whole.bytes, whole.count } }, .file_count = 1 };
+    const hdl_files files = memory_table(&memory);
+    hdl_gguf *g;
+    static const float number = 1;
+    char *names = calloc(MANY_KEYS, NAME);
+    assert_non_null(names);
+    assert_int_equal(hdl_gguf_open("m.gguf", &(hdl_gguf_desc){ .files = &files }, &g, NULL), HD_OK);
+    hdl_gguf_writer *w = hdl_gguf_writer_create(NULL, 0);
+    const hdl_gguf_info info = hdl_gguf_get_info(g);
+    for (uint32_t i = 0; i < info.key_count; i++) {
+        const hdl_gguf_value value = hdl_gguf_key(g, i);
+        hdl_gguf_put_value(w, &value);
+    }
+    for (uint32_t i = 0; i < MANY_KEYS; i++) {
+        snprintf(names + NAME * i, NAME, "x.%u", i);
+        hdl_gguf_put_u32(w, names + NAME * i, i);
+    }
+    for (uint32_t i = 0; i < info.tensor_count; i++) {
+        const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(g, i);
+        hdl_gguf_put_tensor(w, tensor.name, tensor.type, tensor.shape, whole.bytes + tensor.offset);
+    }
+    for (uint32_t i = 0; i < MANY_TENSORS; i++)
+        hdl_gguf_put_tensor(w, hdl_text(names + NAME * i), HDL_GGUF_TYPE_F32, HD_SHAPE(1), &number);
+    assert_int_equal(hdl_gguf_write(w, append, &f, NULL), HD_OK);
+    const outcome o = live(&f, false);
+    if (o.open != HD_STATUS_UNSUPPORTED || !strstr(o.text, "tensor 'x.0'")) fail_msg("%s", o.text);
+    judge("many names", &o, f.count);
+    print_message("%u keys and %u tensors: %.2f s\n", MANY_KEYS, MANY_TENSORS, o.open_seconds);
+    hdl_gguf_writer_destroy(w);
+    hdl_gguf_close(g);
+    free(names);
+    fixture_free(&whole);
+    fixture_free(&f);
 }
 
 /* A key that stands for itself, and is none of a model's: a note, that only a strict context refuses. */
@@ -595,7 +650,7 @@ static void no_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variants_are_refused_by_name), cmocka_unit_test(unknown_notes_are_told), cmocka_unit_test(weights_without_numbers_are_named), cmocka_unit_test(answers_of_nan_are_refused),
+        cmocka_unit_test(variants_are_refused_by_name), cmocka_unit_test(unknown_notes_are_told), cmocka_unit_test(many_names_take_no_time), cmocka_unit_test(weights_without_numbers_are_named), cmocka_unit_test(answers_of_nan_are_refused),
         cmocka_unit_test(mutations_are_refused_or_run), cmocka_unit_test(demo_cut_short), cmocka_unit_test(shrunk_between_open_and_session), cmocka_unit_test(no_files),
     };
     return cmocka_run_group_tests(tests, open_contexts, close_contexts);

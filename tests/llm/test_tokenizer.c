@@ -1,4 +1,4 @@
-/* test_tokenizer.c: the ids of 2,000 strings against other people's tokenizers, text and back, streams, special tokens,
+/* test_tokenizer.c: the ids of 2,000 strings against other people's tokenizers, text and back, special tokens,
  * memory that runs out, and descriptions as hostile files would give them. */
 #include "tokenizer_fixture.h"
 #include "llm/tokenizer_inside.h"
@@ -14,19 +14,16 @@ static hdl_tokenizer *make(const hdl_vocab_desc *desc) {
     return t;
 }
 
-/* The stream's text of the ids, taken after every token; nothing taken may end inside a character that was whole in `text`. */
+/* The texts of the tokens, one behind the other, are the text. */
 static void assert_text(const hdl_tokenizer *t, const hdl_id_list *list, hdl_span text) {
-    hdl_text_stream stream = { .tokenizer = t, .show_control = true };
     size_t done = 0;
-    for (size_t i = 0; i <= list->count; i++) {
-        if (i < list->count) assert_int_equal(hdl_text_stream_push(&stream, list->ids[i], NULL), HD_OK);
-        hdl_span got = hdl_text_stream_take(&stream, i == list->count);
-        assert_true(got.count <= text.count - done);
-        assert_memory_equal(got.bytes, text.bytes + done, got.count);
-        done += got.count;
+    for (size_t i = 0; i < list->count; i++) {
+        const hdl_span part = hdl_token_text(t, list->ids[i]);
+        assert_true(part.count <= text.count - done);
+        assert_memory_equal(part.bytes, text.bytes + done, part.count);
+        done += part.count;
     }
     assert_int_equal(done, text.count);
-    hdl_text_stream_free(&stream);
 }
 
 static void check_reference(const char *name) {
@@ -166,53 +163,9 @@ static void special_tokens(void **state) {
     assert_int_equal(hdl_token_type_of(t, 8), HDL_TOKEN_USER);
     assert_int_equal(hdl_token_type_of(t, 10), 0);
     assert_int_equal(hdl_token_text(t, -1).count, 0);
-    assert_int_equal(hdl_token_count(t), 10);
     assert_int_equal(hdl_token_bos(t), 1);
     assert_int_equal(hdl_token_eos(t), 2);
     hdl_tokenizer_destroy(t);
-}
-
-static void assert_stream(hdl_text_stream stream, size_t count, const int32_t *ids, const char *wanted) {
-    for (size_t i = 0; i < count; i++) assert_int_equal(hdl_text_stream_push(&stream, ids[i], NULL), HD_OK);
-    hdl_span got = hdl_text_stream_take(&stream, true);
-    assert_int_equal(got.count, strlen(wanted));
-    assert_memory_equal(got.bytes, wanted, got.count);
-    hdl_text_stream_free(&stream);
-}
-
-static void streams(void **state) {
-    (void)state;
-    hdl_vocab_desc desc;
-    hdl_span tokens[10];
-    small_desc(&desc, tokens);
-    hdl_tokenizer *t = make(&desc);
-    const int32_t ids[] = { 1, 7, 7, 2, 7 };
-    assert_stream((hdl_text_stream){ .tokenizer = t }, 5, ids, "a aa");
-    assert_stream((hdl_text_stream){ .tokenizer = t, .show_control = true }, 5, ids, "<s>a a</s>a");
-    assert_stream((hdl_text_stream){ .tokenizer = t, .keep_space = true }, 5, ids, " a a a");
-    hdl_text_stream stream = { .tokenizer = t };
-    hd_error error = { 0 };
-    assert_int_equal(hdl_text_stream_push(&stream, 10, &error), HD_STATUS_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.text, "token 10"));
-    assert_int_equal(hdl_text_stream_push(&stream, -1, NULL), HD_STATUS_INVALID_ARGUMENT);
-    hdl_text_stream_free(&stream);
-    hdl_tokenizer_destroy(t);
-
-    /* Byte tokens: a character comes out when its last byte is there, and what can be no character at once. */
-    fixture f = fixture_open("spm_bpe.tok");
-    t = make(&f.desc);
-    stream = (hdl_text_stream){ .tokenizer = t };
-    const uint8_t bytes[] = { 0xF0, 0x9F, 0x98, 0x80, 0xE2, 'a', 0xFF, 0xC3 };
-    const size_t given[] = { 0, 0, 0, 4, 0, 2, 1, 0 };
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        assert_int_equal(hdl_text_stream_push(&stream, t->byte_ids[bytes[i]], NULL), HD_OK);
-        assert_int_equal(hdl_text_stream_take(&stream, false).count, given[i]);
-    }
-    assert_int_equal(hdl_text_stream_take(&stream, true).count, 1);
-    assert_int_equal(hdl_text_stream_take(&stream, true).count, 0);
-    hdl_text_stream_free(&stream);
-    hdl_tokenizer_destroy(t);
-    fixture_close(&f);
 }
 
 /* The description must be refused with this status, in a line that holds `words`. */
@@ -386,12 +339,9 @@ static void memory_runs_out(void **state) {
             hdl_tokenizer *t;
             hd_status status = hdl_tokenizer_create(&memory, &f.desc, &t, &error);
             hdl_id_list list = { .allocator = memory };
-            hdl_text_stream stream = { .tokenizer = t };
             if (!status) status = hdl_tokenize(t, "In the beginning \xF0\x9F\x98\x80 was the word, twice over", 47, 0, &list, &error);
-            for (size_t i = 0; !status && i < list.count; i++) status = hdl_text_stream_push(&stream, list.ids[i], &error);
             assert_true(status == HD_OK || (status == HD_STATUS_OUT_OF_HOST_MEMORY && error.text[0]));
             done = status == HD_OK;
-            hdl_text_stream_free(&stream);
             hdl_id_list_free(&list);
             hdl_tokenizer_destroy(t);
             assert_int_equal(p.held, 0);
@@ -405,7 +355,7 @@ int main(void) {
         cmocka_unit_test(reference_gpt2),    cmocka_unit_test(reference_smollm),         cmocka_unit_test(reference_llama3),
         cmocka_unit_test(reference_qwen2),   cmocka_unit_test(reference_spm_bpe),        cmocka_unit_test(reference_spm_bpe_across),
         cmocka_unit_test(reference_unigram), cmocka_unit_test(reference_unigram_unknown), cmocka_unit_test(words), cmocka_unit_test(cutting_at_spaces_changes_nothing),
-        cmocka_unit_test(special_tokens),    cmocka_unit_test(streams),                  cmocka_unit_test(hostile_lists),
+        cmocka_unit_test(special_tokens),    cmocka_unit_test(hostile_lists),
         cmocka_unit_test(hostile_tokens),    cmocka_unit_test(hostile_merges),           cmocka_unit_test(long_words),
         cmocka_unit_test(memory_runs_out),
     };

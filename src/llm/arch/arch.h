@@ -1,15 +1,15 @@
-/* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: the tensors that
- * its files have, which elements its rotary embedding pairs, and what its gates are put through. Its layers are those of
- * decoder.c, where each part that not all families have is computed where the family lists its tensor and the file has it.
+/* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: the tensors
+ * that its files have, which elements its rotary embedding pairs, and what its gates are put through. Its layers are
+ * those of decoder.c: a part that not all families have is computed where the family lists its tensor and the file has it.
  *
  * How a family says what it has:
- *   fused weights        "attn_qkv" in place of "attn_q", "attn_k" and "attn_v"; "ffn_up" of HDL_LEN_GATE_UP rows and no
- *                        "ffn_gate" (phi3.c)
+ *   fused weights        "attn_qkv" in place of "attn_q", "attn_k" and "attn_v"; "ffn_up" of HDL_LEN_GATE_UP rows and
+ *                        no "ffn_gate" (phi3.c)
  *   biases               HDL_LINEAR lists the bias that may stand beside each weight of a layer
  *   norms of each head   "attn_q_norm" and "attn_k_norm" (qwen3.c)
  *   norms before an output, or a down product    "attn_sub_norm", "ffn_sub_norm" (bitnet.c)
- * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys are
- * alike for all families: figures.c, rope.c and keys.c. */
+ * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys
+ * are alike for all families: figures.c, rope.c and keys.c. */
 #ifndef HDL_ARCH_H
 #define HDL_ARCH_H
 
