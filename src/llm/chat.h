@@ -9,7 +9,7 @@
 
 /* HDL_CHAT_SUBSET. Statements: {{ }}, for (with if, else, recursive, break, continue), if, elif, else, set (also of a block, of
  * several names and of a namespace's member), macro, call, filter, raw, generation. Expressions: texts, whole numbers, true false
- * none, lists, tuples, maps of texts; + - * // % ~, == != < <= > >=, in, not in, and or not, a if b else c; .name, [item], [a:b:c].
+ * none, lists, tuples, maps; + - * // % ~, == != < <= > >=, in, not in, and or not, a if b else c; .name, [item], [a:b:c].
  * loop: index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed. Functions: namespace,
  * dict, range, raise_exception, strftime_now. Tests, filters and methods: the tables in chat_tests.c, chat_filters.c and
  * chat_methods.c. Changing of case is done for ASCII only, and refused for other letters. What is not understood is an error only

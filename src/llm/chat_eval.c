@@ -17,7 +17,7 @@ static hdl_value repeated(hdl_chat_run *run, hdl_value v, int64_t times) {
     if (hdl_is(v, HDL_IS_TEXT)) {
         hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
         for (int64_t i = 0; i < times && v.as.text.count && !hdl_chat_stopped(run); i++) hdl_put(run, &sink, v.as.text);
-        return hdl_text_value(hdl_sunk(&sink));
+        return hdl_safe_like(hdl_text_value(hdl_sunk(&sink)), v);
     }
     uint64_t count = times > 0 ? (uint64_t)times : 0;
     if (!hdl_mul(count, v.as.list->count, &count)) count = UINT64_MAX;
@@ -26,15 +26,19 @@ static hdl_value repeated(hdl_chat_run *run, hdl_value v, int64_t times) {
     return list;
 }
 
-static hdl_value added(hdl_chat_run *run, uint32_t at, hdl_value a, hdl_value b) {
-    if (a.safe != b.safe) hdl_chat_unsupported(run, at, "adding to", hdl_text("what safe gave"));
+/* `text` as what filter safe gave takes it in: as HTML. */
+static hdl_span escaped(hdl_chat_run *run, hdl_span text) {
+    static const char *const signs[][2] = { { "&", "&amp;" }, { "<", "&lt;" }, { ">", "&gt;" }, { "'", "&#39;" }, { "\"", "&#34;" } };
+    for (size_t i = 0; i < 5; i++) text = hdl_replace(run, text, hdl_text(signs[i][0]), hdl_text(signs[i][1]), -1);
+    return text;
+}
+
+static hdl_value added(hdl_chat_run *run, hdl_value a, hdl_value b) {
     if (hdl_is(a, HDL_IS_TEXT)) {
         hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
-        hdl_put(run, &sink, a.as.text);
-        hdl_put(run, &sink, b.as.text);
-        hdl_value sum = hdl_text_value(hdl_sunk(&sink));
-        sum.safe = a.safe;
-        return sum;
+        hdl_put(run, &sink, b.safe && !a.safe ? escaped(run, a.as.text) : a.as.text);
+        hdl_put(run, &sink, a.safe && !b.safe ? escaped(run, b.as.text) : b.as.text);
+        return hdl_safe_like(hdl_text_value(hdl_sunk(&sink)), a.safe ? a : b);
     }
     const size_t first = a.as.list->count, second = b.as.list->count;
     const hdl_value list = hdl_list_value(run, a.kind, first + second);
@@ -73,7 +77,7 @@ static hdl_value eval_binary(hdl_chat_run *run, const hdl_node *node) {
         return hdl_text_value(hdl_sunk(&sink));
     }
     if (hdl_is_number(a) && hdl_is_number(b)) return calculated(run, node, a.as.number, b.as.number);
-    if (node->op == HDL_OP_ADD && a.kind == b.kind && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a))) return added(run, node->at, a, b);
+    if (node->op == HDL_OP_ADD && a.kind == b.kind && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a))) return added(run, a, b);
     if (node->op == HDL_OP_MUL && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a)) && hdl_is_number(b)) return repeated(run, a, b.as.number);
     if (node->op == HDL_OP_MUL && (hdl_is(b, HDL_IS_TEXT) || hdl_is_list(b)) && hdl_is_number(a)) return repeated(run, b, a.as.number);
     static const char *const words[] = { "+", "-", "*", "//", "%" };
@@ -126,7 +130,7 @@ static hdl_value eval_slice(hdl_chat_run *run, const hdl_node *node) {
         numbers[i] = part.as.number;
         given[i] = &numbers[i];
     }
-    return hdl_chat_stopped(run) ? v : hdl_slice(run, node->at, v, given[0], given[1], given[2]);
+    return hdl_chat_stopped(run) ? v : hdl_safe_like(hdl_slice(run, node->at, v, given[0], given[1], given[2]), v);
 }
 
 static hdl_value eval_list(hdl_chat_run *run, const hdl_node *node) {
@@ -143,9 +147,8 @@ static hdl_value eval_map(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value map = hdl_map_value(run, HDL_IS_MAP);
     for (const hdl_node *pair = node->list; pair && !hdl_chat_stopped(run); pair = pair->next) {
         const hdl_value key = hdl_eval(run, pair->a), value = hdl_eval(run, pair->b);
-        if (!hdl_chat_stopped(run) && !hdl_is(key, HDL_IS_TEXT))
-            hdl_chat_unsupported(run, pair->at, "the key of a map,", hdl_text(hdl_kind_name(key)));
-        if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key.as.text, value);
+        if (!hdl_hashable(run, key)) hdl_chat_fail(run, HD_STATUS_PARSE, pair->at, "%s cannot be a key,", hdl_kind_name(key));
+        if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key, value);
     }
     return map;
 }
@@ -156,11 +159,17 @@ static hdl_value eval_map(hdl_chat_run *run, const hdl_node *node) {
 static hdl_args eval_args(hdl_chat_run *run, const hdl_node *list, const hdl_value *caller) {
     hdl_args args = { 0 };
     size_t count = caller != NULL;
-    for (const hdl_node *arg = list; arg; arg = arg->next) count++;
+    hdl_list spread = { 0 };
+    for (const hdl_node *arg = list; arg && !hdl_chat_stopped(run); arg = arg->next) {
+        if (arg->kind == HDL_NODE_SPREAD) spread = hdl_items(run, arg->at, hdl_eval(run, arg->a));
+        count += arg->kind == HDL_NODE_SPREAD ? spread.count : 1;
+    }
     if (count > HDL_MAX_CHAT_ARGS) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "more than %u arguments", HDL_MAX_CHAT_ARGS);
     args.values = hdl_chat_take(run, count, sizeof *args.values);
     args.names = hdl_chat_take(run, count, sizeof *args.names);
     for (const hdl_node *arg = list; arg && !hdl_chat_stopped(run); arg = arg->next) {
+        for (size_t i = 0; arg->kind == HDL_NODE_SPREAD && i < spread.count; i++) args.values[args.count++] = spread.items[i];
+        if (arg->kind == HDL_NODE_SPREAD) continue;
         if (arg->text.count) args.names[args.count] = arg->text;
         args.values[args.count++] = hdl_eval(run, arg->a);
     }
@@ -217,7 +226,7 @@ static void bind_others(hdl_chat_run *run, hdl_scope *scope, int64_t takes, hdl_
     for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++) {
         const bool named = args->names[i].bytes != NULL;
         if (args->used >> i & 1 || !(takes & (named ? HDL_TAKES_KWARGS : HDL_TAKES_VARARGS))) continue;
-        if (named) hdl_map_set(run, kwargs.as.map, args->names[i], args->values[i]);
+        if (named) hdl_map_set(run, kwargs.as.map, hdl_text_value(args->names[i]), args->values[i]);
         else varargs.as.list->items[count++] = args->values[i];
         args->used |= UINT64_C(1) << i;
     }
@@ -311,7 +320,7 @@ static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
     case HDL_NODE_FALSE: return hdl_bool(false);
     case HDL_NODE_NAME: return hdl_lookup(run, node->text);
     case HDL_NODE_ATTR: return hdl_attribute(run, node->at, hdl_eval(run, node->a), node->text);
-    case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_item(run, node->at, a, hdl_eval(run, node->b));
+    case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_safe_like(hdl_item(run, node->at, a, hdl_eval(run, node->b)), a);
     case HDL_NODE_SLICE: return eval_slice(run, node);
     case HDL_NODE_CALL: return eval_call(run, node, NULL);
     case HDL_NODE_FILTER: case HDL_NODE_TEST: return eval_filter(run, node);

@@ -221,10 +221,13 @@ static void parse_args(hdl_parser *p, hdl_node *node) {
             hdl_parse_next(p);
             hdl_parse_next(p);
             named = true;
+        } else if (hdl_parse_skip(p, HDL_WORD_SIGN, "*")) {
+            arg->kind = HDL_NODE_SPREAD;
+            named = true;
         } else if (named) {
             hdl_parse_wrong(p, "an argument with a name");
         }
-        if (is_sign(p, "*") || is_sign(p, "**")) hdl_chat_unsupported(p->run, p->word.at, "argument", p->word.text);
+        if (is_sign(p, "**")) hdl_chat_unsupported(p->run, p->word.at, "argument", p->word.text);
         hdl_parse_add(p, arg, &value, hdl_parse_expression(p));
         hdl_parse_add(p, node, &tail, arg);
         if (!hdl_parse_skip(p, HDL_WORD_SIGN, ",")) break;
@@ -243,7 +246,7 @@ static hdl_node *parse_subscript(hdl_parser *p, uint32_t at, hdl_node *a) {
     }
     if (!colon) {
         node->kind = HDL_NODE_ITEM;
-        if (!node->b) hdl_parse_wrong(p, "an expression");
+        if (!node->b) hdl_chat_unsupported(p->run, at, "subscript with", hdl_text(""));
     }
     if (is_sign(p, ",")) hdl_chat_unsupported(p->run, p->word.at, "subscript with", p->word.text);
     hdl_parse_expect(p, HDL_WORD_SIGN, "]");

@@ -9,7 +9,7 @@ typedef struct filtered {
     hdl_args     *args;
 } filtered;
 
-static hdl_value text_of(const filtered *f) { return hdl_text_value(hdl_printed(f->run, f->v)); }
+static hdl_value text_of(const filtered *f) { return hdl_safe_like(hdl_text_value(hdl_printed(f->run, f->v)), f->v); }
 
 /* Argument `place` as the text that it prints. */
 static hdl_span printed_arg(const filtered *f, size_t place, const char *name) {
@@ -20,17 +20,19 @@ static hdl_span printed_arg(const filtered *f, size_t place, const char *name) {
 
 static hdl_value trim(const filtered *f) {
     const hdl_span set = hdl_text_arg(f->run, f->at, f->args, 0, "chars", (hdl_span){ 0 });
-    return hdl_text_value(hdl_strip(f->run, hdl_printed(f->run, f->v), set, true, true));
+    return hdl_safe_like(hdl_text_value(hdl_strip(f->run, hdl_printed(f->run, f->v), set, true, true)), f->v);
 }
 static hdl_value length(const filtered *f) { return hdl_number(hdl_length(f->run, f->at, f->v)); }
 
 static hdl_value cased(const filtered *f, hdl_case form) {
-    return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), form));
+    return hdl_safe_like(hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), form)), f->v);
 }
 static hdl_value upper(const filtered *f) { return cased(f, HDL_CASE_UPPER); }
 static hdl_value lower(const filtered *f) { return cased(f, HDL_CASE_LOWER); }
 static hdl_value capitalize(const filtered *f) { return cased(f, HDL_CASE_CAPITALIZE); }
-static hdl_value title(const filtered *f) { return cased(f, HDL_CASE_WORDS); }
+static hdl_value title(const filtered *f) {
+    return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_WORDS));
+}
 
 static hdl_value default_value(const filtered *f) {
     const hdl_value *other = hdl_arg(f->args, 0, "default_value");
@@ -94,7 +96,7 @@ static hdl_value indent(const filtered *f) {
         if (i ? line.count || blank : first) hdl_put(f->run, &sink, hdl_sunk(&margin));
         hdl_put(f->run, &sink, line);
     }
-    return hdl_text_value(hdl_sunk(&sink));
+    return hdl_safe_like(hdl_text_value(hdl_sunk(&sink)), f->v);
 }
 
 /* ---- lists ---- */
@@ -179,7 +181,7 @@ static hdl_value join(const filtered *f) {
 }
 
 static hdl_value sort(const filtered *f) {
-    const bool down = hdl_truth_arg(f->args, 0, "reverse", false), exact = hdl_truth_arg(f->args, 1, "case_sensitive", false);
+    const bool down = hdl_number_arg(f->run, f->at, f->args, 0, "reverse", 0), exact = hdl_truth_arg(f->args, 1, "case_sensitive", false);
     const hdl_value *attribute = hdl_arg(f->args, 2, "attribute"), result = list(f);
     if (hdl_chat_stopped(f->run)) return f->v;
     const filtered all = { f->run, f->at, result, f->args };
@@ -195,7 +197,7 @@ static hdl_value sort(const filtered *f) {
 
 /* A map's pairs in the order of their keys or values. */
 static hdl_value dictsort(const filtered *f) {
-    const bool exact = hdl_truth_arg(f->args, 0, "case_sensitive", false), down = hdl_truth_arg(f->args, 2, "reverse", false);
+    const bool exact = hdl_truth_arg(f->args, 0, "case_sensitive", false), down = hdl_number_arg(f->run, f->at, f->args, 2, "reverse", 0);
     const hdl_span by = hdl_text_arg(f->run, f->at, f->args, 1, "by", hdl_text("key"));
     const bool by_value = hdl_same(by, hdl_text("value"));
     if (!by_value && !hdl_same(by, hdl_text("key"))) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "sorted by neither key nor value");

@@ -53,6 +53,7 @@ typedef enum hdl_node_kind {
     HDL_NODE_FILTER,   /* a | text ( list ) */
     HDL_NODE_TEST,     /* a is text ( list ) */
     HDL_NODE_ARG,      /* in a list: a, or text = a; of a map a : b */
+    HDL_NODE_SPREAD,   /* in a list of arguments: the items of a */
     HDL_NODE_NEGATE, HDL_NODE_PLUS, HDL_NODE_NOT, /* a */
     HDL_NODE_AND, HDL_NODE_OR,                    /* a b */
     HDL_NODE_BINARY,   /* a op b */
@@ -174,13 +175,12 @@ typedef struct hdl_list {
     const char      *view;         /* of VIEW: what Python prints in front */
 } hdl_list;
 typedef struct hdl_map {
-    hdl_span  *keys;
-    hdl_value *values;
+    hdl_value *keys, *values;
     size_t     count, capacity;
 } hdl_map;
 struct hdl_value {
     hdl_value_kind kind;
-    bool           safe; /* a TEXT that the filter safe gave: it does not mix with others */
+    bool           safe; /* a TEXT that the filter safe gave, to which others are added as HTML */
     union {
         int64_t           number; /* also of BOOL: 0 or 1; of FUNCTION: which one */
         hdl_span          text;   /* of UNDEFINED: its name */
@@ -202,8 +202,8 @@ hdl_value hdl_pair(hdl_chat_run *run, hdl_value a, hdl_value b);
 /* Adds to a list whose `*capacity` grows. */
 void hdl_list_add(hdl_chat_run *run, hdl_list *list, size_t *capacity, hdl_value item);
 hdl_value hdl_map_value(hdl_chat_run *run, hdl_value_kind kind);
-void hdl_map_set(hdl_chat_run *run, hdl_map *map, hdl_span key, hdl_value value);
-const hdl_value *hdl_map_get(hdl_chat_run *run, const hdl_map *map, hdl_span key);
+void hdl_map_set(hdl_chat_run *run, hdl_map *map, hdl_value key, hdl_value value);
+const hdl_value *hdl_map_get(hdl_chat_run *run, const hdl_map *map, hdl_value key);
 /* By its keys. */
 const hdl_map *hdl_sorted_map(hdl_chat_run *run, const hdl_map *map);
 /* The items in the order of their keys; equal ones keep theirs. */
@@ -212,6 +212,11 @@ void hdl_sort(hdl_chat_run *run, uint32_t at, hdl_value *items, const hdl_value 
 static inline bool hdl_is(hdl_value v, hdl_value_kind kind) { return v.kind == kind; }
 static inline bool hdl_is_list(hdl_value v) { return v.kind == HDL_IS_LIST || v.kind == HDL_IS_TUPLE; }
 static inline bool hdl_is_number(hdl_value v) { return v.kind == HDL_IS_NUMBER || v.kind == HDL_IS_BOOL; }
+/* `result`, a text that was made of `v`, as safe as that. */
+static inline hdl_value hdl_safe_like(hdl_value result, hdl_value v) {
+    result.safe = result.kind == HDL_IS_TEXT && v.kind == HDL_IS_TEXT && v.safe;
+    return result;
+}
 const char *hdl_kind_name(hdl_value v);
 bool hdl_true(hdl_value v);
 bool hdl_equal(hdl_chat_run *run, hdl_value a, hdl_value b);

@@ -94,7 +94,7 @@ static hdl_value rsplit(const called *c) { return split_parts(c, true); }
 
 static hdl_value splitlines(const called *c) {
     const hdl_value result = hdl_list_value(c->run, HDL_IS_LIST, 0);
-    const bool keeps = hdl_truth_arg(c->args, 0, "keepends", false);
+    const bool keeps = hdl_number_arg(c->run, c->at, c->args, 0, "keepends", 0);
     hdl_span rest = c->v.as.text, line = rest, character;
     size_t capacity = 0;
     while ((character = hdl_take_character(c->run, &rest, false)).count > 0) {
@@ -168,7 +168,8 @@ static hdl_value join(const called *c) {
 static hdl_value get(const called *c) {
     const hdl_value *key = hdl_arg(c->args, 0, ""), *other = hdl_arg(c->args, 1, ""), *value = NULL;
     if (!key) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "an argument is missing");
-    if (key && hdl_is(*key, HDL_IS_TEXT)) value = hdl_map_get(c->run, c->v.as.map, key->as.text);
+    else if (!hdl_hashable(c->run, *key)) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "%s cannot be a key,", hdl_kind_name(*key));
+    else value = hdl_map_get(c->run, c->v.as.map, *key);
     return value ? *value : other ? *other : hdl_none();
 }
 
@@ -176,7 +177,7 @@ hdl_value hdl_map_view(hdl_chat_run *run, const hdl_map *map, const char *view) 
     const hdl_value list = hdl_list_value(run, HDL_IS_VIEW, map->count);
     if (!hdl_chat_stopped(run)) list.as.list->view = view;
     for (size_t i = 0; i < map->count && !hdl_chat_stopped(run); i++) {
-        const hdl_value key = hdl_text_value(map->keys[i]), value = map->values[i];
+        const hdl_value key = map->keys[i], value = map->values[i];
         list.as.list->items[i] = view[5] == 'k' ? key : view[5] == 'v' ? value : hdl_pair(run, key, value);
     }
     return list;
@@ -239,9 +240,9 @@ hdl_value hdl_method(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v,
         { HDL_IS_LOOP, "cycle", cycle },
     };
     const called c = { run, at, v, args };
-    if (v.safe && args->count) hdl_chat_unsupported(run, at, "a method of what safe gave,", name);
+    if (v.safe && (args->count || hdl_same(name, hdl_text("split")))) hdl_chat_unsupported(run, at, "a method of what safe gave,", name);
     for (size_t i = 0; i < sizeof table / sizeof table[0] && !hdl_chat_stopped(run); i++)
-        if (table[i].kind == v.kind && hdl_same(name, hdl_text(table[i].name))) return table[i].call(&c);
+        if (table[i].kind == v.kind && hdl_same(name, hdl_text(table[i].name))) return hdl_safe_like(table[i].call(&c), v);
     hdl_chat_unsupported(run, at, "method", name);
     return hdl_none();
 }
@@ -261,7 +262,7 @@ static hdl_value make_map(hdl_chat_run *run, uint32_t at, hdl_value_kind kind, h
     const hdl_value map = hdl_map_value(run, kind);
     for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++) {
         const hdl_value v = args->values[i];
-        if (args->names[i].bytes) hdl_map_set(run, map.as.map, args->names[i], v);
+        if (args->names[i].bytes) hdl_map_set(run, map.as.map, hdl_text_value(args->names[i]), v);
         else if (i > 0 || !hdl_is(v, HDL_IS_MAP)) hdl_chat_unsupported(run, at, "argument", hdl_text("without a name"));
         else
             for (size_t k = 0; k < v.as.map->count; k++) hdl_map_set(run, map.as.map, v.as.map->keys[k], v.as.map->values[k]);

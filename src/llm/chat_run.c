@@ -129,7 +129,7 @@ void hdl_assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, hdl
         hdl_bind(run, scope, target->text, value);
     } else if (target->kind == HDL_NODE_ATTR) {
         const hdl_value space = hdl_lookup(run, target->a->text);
-        if (hdl_is(space, HDL_IS_NAMESPACE)) hdl_map_set(run, space.as.map, target->text, value);
+        if (hdl_is(space, HDL_IS_NAMESPACE)) hdl_map_set(run, space.as.map, hdl_text_value(target->text), value);
         else hdl_chat_fail(run, HD_STATUS_PARSE, target->at, "a member is set of what is no namespace");
     } else {
         const hdl_list parts = hdl_items(run, target->at, value);
@@ -240,8 +240,8 @@ static void bind_messages(hdl_chat_run *run) {
     for (size_t i = 0; i < desc->message_count && !hdl_chat_stopped(run); i++) {
         const hdl_value message = hdl_map_value(run, HDL_IS_MAP);
         if (hdl_chat_stopped(run)) return;
-        hdl_map_set(run, message.as.map, hdl_text("role"), hdl_text_value(desc->messages[i].role));
-        hdl_map_set(run, message.as.map, hdl_text("content"), hdl_text_value(desc->messages[i].content));
+        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("role")), hdl_text_value(desc->messages[i].role));
+        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("content")), hdl_text_value(desc->messages[i].content));
         list.as.list->items[i] = message;
     }
     hdl_bind(run, run->globals, hdl_text("messages"), list);

@@ -225,7 +225,7 @@ static void put_map(hdl_chat_run *run, hdl_sink *sink, const hdl_map *map) {
     hdl_put(run, sink, hdl_text("{"));
     for (size_t i = 0; i < map->count && !hdl_chat_stopped(run); i++) {
         if (i) hdl_put(run, sink, hdl_text(", "));
-        put_repr(run, sink, map->keys[i]);
+        hdl_put_value(run, sink, map->keys[i], true);
         hdl_put(run, sink, hdl_text(": "));
         hdl_put_value(run, sink, map->values[i], true);
     }
@@ -270,6 +270,15 @@ static void put_line(hdl_chat_run *run, hdl_sink *sink, const hdl_json *form, ui
     for (uint32_t i = 0; i < level; i++) hdl_put(run, sink, form->indent);
 }
 
+/* Numbers, true, false and none become texts. */
+static void put_json_key(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value key, const hdl_json *form) {
+    const bool text = hdl_is(key, HDL_IS_TEXT);
+    if (hdl_is(key, HDL_IS_TUPLE)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a tuple cannot be a key of JSON,");
+    if (!text) hdl_put(run, sink, hdl_text("\""));
+    hdl_put_json(run, sink, at, key, form, 0);
+    if (!text) hdl_put(run, sink, hdl_text("\""));
+}
+
 void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, const hdl_json *form, uint32_t level) {
     const bool map = v.kind == HDL_IS_MAP, parts = map || hdl_is_list(v);
     if (!hdl_chat_enter(run)) return;
@@ -285,7 +294,7 @@ void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, c
         if (i) hdl_put(run, sink, form->between);
         put_line(run, sink, form, level + 1);
         if (map) {
-            put_quoted(run, sink, pairs->keys[i], '"', form);
+            put_json_key(run, sink, at, pairs->keys[i], form);
             hdl_put(run, sink, form->colon);
         }
         hdl_put_json(run, sink, at, map ? pairs->values[i] : v.as.list->items[i], form, level + 1);

@@ -45,28 +45,28 @@ hdl_value hdl_map_value(hdl_chat_run *run, hdl_value_kind kind) {
 }
 
 /* Where the key stands; the count, if it does not or after a failure. */
-static size_t find_key(hdl_chat_run *run, const hdl_map *map, hdl_span key) {
+static size_t find_key(hdl_chat_run *run, const hdl_map *map, hdl_value key) {
     size_t i = 0;
-    while (i < map->count && !hdl_chat_stopped(run) && !hdl_text_same(run, map->keys[i], key)) i++;
+    while (i < map->count && !hdl_chat_stopped(run) && !hdl_equal(run, map->keys[i], key)) i++;
     return hdl_chat_stopped(run) ? map->count : i;
 }
 
-const hdl_value *hdl_map_get(hdl_chat_run *run, const hdl_map *map, hdl_span key) {
+const hdl_value *hdl_map_get(hdl_chat_run *run, const hdl_map *map, hdl_value key) {
     const size_t i = find_key(run, map, key);
     return i < map->count ? &map->values[i] : NULL;
 }
 
-void hdl_map_set(hdl_chat_run *run, hdl_map *map, hdl_span key, hdl_value value) {
+void hdl_map_set(hdl_chat_run *run, hdl_map *map, hdl_value key, hdl_value value) {
     const size_t i = find_key(run, map, key);
     if (i == map->capacity) {
         const size_t capacity = 2 * map->capacity + 4;
-        hdl_span *keys = grown(run, map->keys, map->count, capacity, sizeof *keys);
+        hdl_value *keys = grown(run, map->keys, map->count, capacity, sizeof *keys);
         hdl_value *values = grown(run, map->values, map->count, capacity, sizeof *values);
         if (!keys || !values) return;
         *map = (hdl_map){ keys, values, map->count, capacity };
     }
     if (hdl_chat_stopped(run)) return;
-    map->keys[i] = key;
+    if (i == map->count) map->keys[i] = key;
     map->values[i] = value;
     map->count += i == map->count;
 }
@@ -104,7 +104,7 @@ const hdl_map *hdl_sorted_map(hdl_chat_run *run, const hdl_map *map) {
     if (map->count) memcpy(names, keys.as.list->items, map->count * sizeof *names);
     hdl_sort(run, run->at, names, keys.as.list->items, map->count, false);
     for (size_t i = 0; i < map->count && !hdl_chat_stopped(run); i++)
-        hdl_map_set(run, sorted, names[i].as.text, *hdl_map_get(run, map, names[i].as.text));
+        hdl_map_set(run, sorted, names[i], *hdl_map_get(run, map, names[i]));
     return sorted;
 }
 
@@ -204,7 +204,7 @@ bool hdl_contains(hdl_chat_run *run, uint32_t at, hdl_value whole, hdl_value par
         return false;
     }
     if (hdl_is(whole, HDL_IS_MAP) && hdl_hashable(run, part))
-        return hdl_is(part, HDL_IS_TEXT) && hdl_map_get(run, whole.as.map, part.as.text) != NULL;
+        return hdl_map_get(run, whole.as.map, part) != NULL;
     if (hdl_is(whole, HDL_IS_TEXT) && hdl_is(part, HDL_IS_TEXT)) return hdl_find(run, whole.as.text, part.as.text, false) >= 0;
     hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s cannot be in %s,", hdl_kind_name(part), hdl_kind_name(whole));
     return false;
@@ -286,16 +286,15 @@ hdl_value hdl_attribute(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_span na
     if (hdl_is(v, HDL_IS_UNDEFINED)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is undefined,", hdl_quote(v.as.text, shown));
     if (hdl_has_method(v, name)) return (hdl_value){ .kind = HDL_IS_METHOD, .as.text = name };
     if (hdl_is(v, HDL_IS_LOOP)) return loop_attribute(run, v.as.loop, name);
-    const hdl_value *found = hdl_is(v, HDL_IS_MAP) || hdl_is(v, HDL_IS_NAMESPACE) ? hdl_map_get(run, v.as.map, name) : NULL;
+    const hdl_value *found = hdl_is(v, HDL_IS_MAP) || hdl_is(v, HDL_IS_NAMESPACE) ? hdl_map_get(run, v.as.map, hdl_text_value(name)) : NULL;
     return found ? *found : hdl_undefined(name);
 }
 
 hdl_value hdl_item(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_value key) {
     const hdl_value none = hdl_undefined(hdl_is(key, HDL_IS_TEXT) ? key.as.text : hdl_text("the item"));
-    if (hdl_is(key, HDL_IS_TEXT)) {
-        const hdl_value *found = hdl_is(v, HDL_IS_MAP) ? hdl_map_get(run, v.as.map, key.as.text) : NULL;
-        return found ? *found : hdl_attribute(run, at, v, key.as.text);
-    }
+    const hdl_value *found = hdl_is(v, HDL_IS_MAP) && hdl_hashable(run, key) ? hdl_map_get(run, v.as.map, key) : NULL;
+    if (found) return *found;
+    if (hdl_is(key, HDL_IS_TEXT)) return hdl_attribute(run, at, v, key.as.text);
     if (hdl_is(v, HDL_IS_UNDEFINED)) return hdl_attribute(run, at, v, none.as.text);
     if (!hdl_is_number(key) || !(hdl_is_list(v) || hdl_is(v, HDL_IS_RANGE) || hdl_is(v, HDL_IS_TEXT))) return none;
     const int64_t length = hdl_length(run, at, v);
