@@ -21,7 +21,7 @@
 #define HDL_MAX_CHAT_MESSAGES 65536u
 #define HDL_MAX_CHAT_BYTES (4u << 20)
 #define HDL_MAX_CHAT_MEMORY (48u << 20)
-#define HDL_MAX_CHAT_WORK (64u << 20)
+#define HDL_MAX_CHAT_WORK (128u << 20)
 #define HDL_PART_WORK 16u
 #define HDL_MAX_CHAT_NESTING 250u
 

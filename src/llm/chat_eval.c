@@ -243,6 +243,7 @@ static hdl_value call_macro(hdl_chat_run *run, const hdl_macro *macro, hdl_args 
     uint64_t given = 0; /* bit i: parameter i, of which there may be more than arguments */
     size_t place = 0;
     for (const hdl_node *p = macro->node->other; p && !hdl_chat_stopped(run); p = p->next, place++) {
+        hdl_chat_work(run, args->count * p->text.count); /* names that are looked at */
         const hdl_value *value = find_arg(args, place, p->text);
         if (value && place < 64) given |= UINT64_C(1) << place;
         hdl_bind(run, scope, p->text, value ? *value : hdl_undefined(p->text));

@@ -349,6 +349,7 @@ static hdl_value lazy(const filtered *f, struct hdl_pick pick, size_t name_place
     f->args->used = UINT64_MAX;
     if (hdl_is(f->v, HDL_IS_LAZY)) result.as.list->from = f->v.as.list;
     else if (hdl_true(f->v)) *result.as.list = hdl_items(f->run, f->at, f->v);
+    result.as.list->view = NULL;
     result.as.list->pick = kept;
     return result;
 }

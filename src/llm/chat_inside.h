@@ -36,7 +36,6 @@ bool hdl_chat_enter(hdl_chat_run *run);
 static inline void hdl_chat_leave(hdl_chat_run *run) { run->depth--; }
 /* Zeroed memory until the end of the rendering, or NULL after a failure. Its bytes are work. */
 void *hdl_chat_take(hdl_chat_run *run, uint64_t count, uint64_t item_bytes);
-void hdl_chat_end(hdl_chat_run *run);
 
 /* ---- the tree ---- */
 
@@ -247,7 +246,6 @@ typedef struct hdl_sink {
 } hdl_sink;
 void hdl_put(hdl_chat_run *run, hdl_sink *sink, hdl_span text);
 hdl_span hdl_sunk(const hdl_sink *sink);
-void hdl_put_number(hdl_chat_run *run, hdl_sink *sink, int64_t number);
 /* As Python's str, and its repr inside of lists and maps. */
 void hdl_put_value(hdl_chat_run *run, hdl_sink *sink, hdl_value v, bool quoted);
 hdl_span hdl_printed(hdl_chat_run *run, hdl_value v);
@@ -308,8 +306,6 @@ void hdl_run_loop(hdl_chat_run *run, const hdl_node *node, hdl_value source, hdl
 /* A new scope inside of `outer`; NULL after a failure. */
 hdl_scope *hdl_scope_in(hdl_chat_run *run, hdl_scope *outer);
 void hdl_bind(hdl_chat_run *run, hdl_scope *scope, hdl_span name, hdl_value value);
-/* Gives the parts of a target (HDL_NODE_SET) their values. */
-void hdl_assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, hdl_value value);
 hdl_value hdl_lookup(hdl_chat_run *run, hdl_span name);
 
 /* Arguments of a call, as many as `used` has bits at most. */
@@ -332,7 +328,6 @@ void hdl_check_args(hdl_chat_run *run, uint32_t at, const hdl_args *args);
 hdl_value hdl_eval(hdl_chat_run *run, const hdl_node *node);
 /* The value of a call that also gets `caller`, a macro. */
 hdl_value hdl_eval_call_block(hdl_chat_run *run, const hdl_node *call, hdl_value caller);
-void hdl_run_list(hdl_chat_run *run, const hdl_node *list);
 /* What the list prints, in this scope. */
 hdl_value hdl_run_captured(hdl_chat_run *run, const hdl_node *list, hdl_scope *scope);
 

@@ -100,7 +100,8 @@ static hdl_value splitlines(const called *c) {
     while ((character = hdl_take_character(c->run, &rest, false)).count > 0) {
         static const char *const ends[] = { "\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9" };
         bool end = false;
-        for (size_t i = 0; i < 10; i++) end = end || hdl_same(character, hdl_text(ends[i]));
+        for (size_t i = 0; i < 10 && (character.bytes[0] < 0x20 || character.bytes[0] >= 0x80); i++)
+            end = end || hdl_same(character, hdl_text(ends[i]));
         if (!end && rest.count) continue;
         const uint64_t bytes = line.count - rest.count;
         if (hdl_same(character, hdl_text("\r")) && rest.count && rest.bytes[0] == '\n') hdl_take_character(c->run, &rest, false);

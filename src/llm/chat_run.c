@@ -76,7 +76,7 @@ void *hdl_chat_take(hdl_chat_run *run, uint64_t count, uint64_t item_bytes) {
     return taken;
 }
 
-void hdl_chat_end(hdl_chat_run *run) {
+static void free_memory(hdl_chat_run *run) {
     while (run->chunks) {
         hdl_chunk *chunk = run->chunks;
         run->chunks = chunk->older;
@@ -124,7 +124,8 @@ hdl_value hdl_lookup(hdl_chat_run *run, hdl_span name) {
     return hdl_undefined(name);
 }
 
-void hdl_assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, hdl_value value) {
+/* Gives the parts of a target (HDL_NODE_SET) their values. */
+static void assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, hdl_value value) {
     if (target->kind == HDL_NODE_NAME) {
         hdl_bind(run, scope, target->text, value);
     } else if (target->kind == HDL_NODE_ATTR) {
@@ -135,19 +136,21 @@ void hdl_assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, hdl
         const hdl_list parts = hdl_items(run, target->at, value);
         size_t i = 0;
         for (const hdl_node *part = target->list; part && !hdl_chat_stopped(run); part = part->next, i++)
-            if (i < parts.count) hdl_assign(run, scope, part, parts.items[i]);
+            if (i < parts.count) assign(run, scope, part, parts.items[i]);
         if (i != parts.count) hdl_chat_fail(run, HD_STATUS_PARSE, target->at, "%zu values for %zu names", parts.count, i);
     }
 }
 
 /* ---- statements ---- */
 
+static void run_list(hdl_chat_run *run, const hdl_node *list);
+
 hdl_value hdl_run_captured(hdl_chat_run *run, const hdl_node *list, hdl_scope *scope) {
     hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES }, *outer_out = run->out;
     hdl_scope *outer_scope = run->scope;
     run->out = &sink;
     run->scope = scope;
-    hdl_run_list(run, list);
+    run_list(run, list);
     run->out = outer_out;
     run->scope = outer_scope;
     return hdl_text_value(hdl_sunk(&sink));
@@ -159,7 +162,7 @@ bool hdl_loop_reaches(hdl_chat_run *run, hdl_loop *loop, size_t index) {
     for (hdl_value item; index >= loop->items.count && hdl_next(run, loop->source, &item);) {
         bool passes = true;
         if (loop->node->c) {
-            hdl_assign(run, scope, loop->node->b, item);
+            assign(run, scope, loop->node->b, item);
             run->scope = scope;
             passes = hdl_true(hdl_eval(run, loop->node->c));
             run->scope = resumed;
@@ -181,9 +184,9 @@ void hdl_run_loop(hdl_chat_run *run, const hdl_node *node, hdl_value source, hdl
         run->flow = HDL_FLOW_ON;
         for (hdl_binding *binding = scope->bindings; binding && hdl_chat_work(run, 1); binding = binding->next) binding->set = false;
         hdl_bind(run, scope, hdl_text("loop"), (hdl_value){ .kind = HDL_IS_LOOP, .as.loop = loop });
-        hdl_assign(run, scope, node->b, loop->items.items[loop->index]);
+        assign(run, scope, node->b, loop->items.items[loop->index]);
         run->scope = scope;
-        hdl_run_list(run, node->list);
+        run_list(run, node->list);
         run->scope = resumed;
         ended_a_turn |= run->flow == HDL_FLOW_ON;
     }
@@ -192,7 +195,7 @@ void hdl_run_loop(hdl_chat_run *run, const hdl_node *node, hdl_value source, hdl
         run->scope = resumed;
         return;
     }
-    hdl_run_list(run, node->other);
+    run_list(run, node->other);
     run->scope = resumed;
 }
 
@@ -207,14 +210,14 @@ static void run_value(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value value = node->kind == HDL_NODE_CALL_BLOCK ? hdl_eval_call_block(run, node->a, macro_value(run, node->b))
                                                               : hdl_eval(run, node->a);
     if (hdl_chat_stopped(run) || run->flow != HDL_FLOW_ON) return;
-    if (node->kind == HDL_NODE_SET) hdl_assign(run, run->scope, node->b, value);
+    if (node->kind == HDL_NODE_SET) assign(run, run->scope, node->b, value);
     else hdl_put_value(run, run->out, value, false);
 }
 
 static void run_statement(hdl_chat_run *run, const hdl_node *node) {
     switch (node->kind) {
     case HDL_NODE_DATA: hdl_put(run, run->out, node->text); break;
-    case HDL_NODE_IF: hdl_run_list(run, hdl_true(hdl_eval(run, node->a)) ? node->list : node->other); break;
+    case HDL_NODE_IF: run_list(run, hdl_true(hdl_eval(run, node->a)) ? node->list : node->other); break;
     case HDL_NODE_FOR: hdl_run_loop(run, node, hdl_eval(run, node->a), run->scope, 0); break;
     case HDL_NODE_MACRO: hdl_bind(run, run->scope, node->text, macro_value(run, node)); break;
     case HDL_NODE_BREAK: run->flow = HDL_FLOW_BREAK; break;
@@ -223,7 +226,7 @@ static void run_statement(hdl_chat_run *run, const hdl_node *node) {
     }
 }
 
-void hdl_run_list(hdl_chat_run *run, const hdl_node *list) {
+static void run_list(hdl_chat_run *run, const hdl_node *list) {
     if (!hdl_chat_enter(run)) return;
     for (const hdl_node *node = list; node && run->flow == HDL_FLOW_ON && hdl_chat_work(run, HDL_PART_WORK); node = node->next) {
         run->at = node->at;
@@ -291,7 +294,7 @@ hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *de
                          .globals = &globals, .scope = &globals, .out = &out };
     const hdl_node *list = hdl_parse_template(&run, desc->source);
     bind_globals(&run);
-    hdl_run_list(&run, list);
+    run_list(&run, list);
     char *text = hdl_chat_stopped(&run) ? NULL : hdl_alloc(&run.allocator, out.count + 1);
     if (!text) hdl_chat_fail(&run, HD_STATUS_OUT_OF_HOST_MEMORY, run.at, "no memory for %llu bytes", (unsigned long long)out.count);
     if (text) {
@@ -299,7 +302,7 @@ hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *de
         *out_text = text;
         *out_bytes = (size_t)out.count;
     }
-    hdl_chat_end(&run);
+    free_memory(&run);
     return run.status;
 }
 

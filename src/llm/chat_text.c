@@ -38,7 +38,7 @@ int hdl_text_order(hdl_chat_run *run, hdl_span a, hdl_span b) {
 hdl_span hdl_take_character(hdl_chat_run *run, hdl_span *rest, bool from_end) {
     uint32_t code;
     uint64_t bytes = 1;
-    if (rest->count == 0 || !hdl_chat_work(run, 1)) return hdl_text("");
+    if (rest->count == 0 || !hdl_chat_work(run, 4)) return hdl_text(""); /* which takes longer than to compare 4 bytes */
     if (!from_end) bytes = hdl_utf8_read(rest->bytes, (size_t)rest->count, &code);
     for (uint64_t back = 2; from_end && back <= 4 && back <= rest->count; back++)
         if (hdl_utf8_read(rest->bytes + rest->count - back, (size_t)back, &code) == back) bytes = back;
@@ -149,7 +149,7 @@ hdl_span hdl_joined(hdl_chat_run *run, hdl_span between, const hdl_list *items) 
 
 /* ---- values as text ---- */
 
-void hdl_put_number(hdl_chat_run *run, hdl_sink *sink, int64_t number) {
+static void put_number(hdl_chat_run *run, hdl_sink *sink, int64_t number) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)number);
     hdl_put(run, sink, hdl_text(text));
@@ -238,7 +238,7 @@ void hdl_put_value(hdl_chat_run *run, hdl_sink *sink, hdl_value v, bool quoted) 
     case HDL_IS_UNDEFINED: hdl_put(run, sink, hdl_text(quoted ? "Undefined" : "")); break;
     case HDL_IS_NONE: hdl_put(run, sink, hdl_text("None")); break;
     case HDL_IS_BOOL: hdl_put(run, sink, hdl_text(v.as.number ? "True" : "False")); break;
-    case HDL_IS_NUMBER: hdl_put_number(run, sink, v.as.number); break;
+    case HDL_IS_NUMBER: put_number(run, sink, v.as.number); break;
     case HDL_IS_TEXT:
         if (quoted && v.safe) hdl_chat_unsupported(run, run->at, "quoting", hdl_text("what safe gave"));
         else if (quoted) put_repr(run, sink, v.as.text);
@@ -284,7 +284,7 @@ void hdl_put_json(hdl_chat_run *run, hdl_sink *sink, uint32_t at, hdl_value v, c
     if (!hdl_chat_enter(run)) return;
     if (v.kind == HDL_IS_NONE) hdl_put(run, sink, hdl_text("null"));
     else if (v.kind == HDL_IS_BOOL) hdl_put(run, sink, hdl_text(v.as.number ? "true" : "false"));
-    else if (v.kind == HDL_IS_NUMBER) hdl_put_number(run, sink, v.as.number);
+    else if (v.kind == HDL_IS_NUMBER) put_number(run, sink, v.as.number);
     else if (v.kind == HDL_IS_TEXT) put_quoted(run, sink, v.as.text, '"', form);
     else if (!parts) hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s cannot be JSON,", hdl_kind_name(v));
     const hdl_map *pairs = map && form->sorted ? hdl_sorted_map(run, v.as.map) : v.as.map;

@@ -103,8 +103,10 @@ const hdl_map *hdl_sorted_map(hdl_chat_run *run, const hdl_map *map) {
     if (hdl_chat_stopped(run)) return map;
     if (map->count) memcpy(names, keys.as.list->items, map->count * sizeof *names);
     hdl_sort(run, run->at, names, keys.as.list->items, map->count, false);
-    for (size_t i = 0; i < map->count && !hdl_chat_stopped(run); i++)
-        hdl_map_set(run, sorted, names[i], *hdl_map_get(run, map, names[i]));
+    for (size_t i = 0; i < map->count && !hdl_chat_stopped(run); i++) {
+        const hdl_value *value = hdl_map_get(run, map, names[i]);
+        if (value) hdl_map_set(run, sorted, names[i], *value);
+    }
     return sorted;
 }
 

@@ -163,11 +163,11 @@ static void bounds(void **state) {
     try("{% set ns = namespace(x=[], y=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
         HD_STATUS_LIMIT, "nested");
     try("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns == ns.a.a.a }}{{ [ns] }}", HD_STATUS_LIMIT, "nested");
-    try("{% set a = 'a' * 1000000 %}{% for i in range(100000) %}{{ a.find('ab') }}{% endfor %}", HD_STATUS_LIMIT, "works on more than 64 MiB");
-    try("{% set a = 'a' * 1000000 %}{{ a.find('a' * 500000 ~ 'b') }}", HD_STATUS_LIMIT, "works on more than 64 MiB");
+    try("{% set a = 'a' * 1000000 %}{% for i in range(100000) %}{{ a.find('ab') }}{% endfor %}", HD_STATUS_LIMIT, "works on more than 128 MiB");
+    try("{% set a = 'a' * 1000000 %}{{ a.find('a' * 500000 ~ 'b') }}", HD_STATUS_LIMIT, "works on more than 128 MiB");
     try("{% set a = 'a' * 3000000 %}{{ a.replace('a', 'bb') | length }}", HD_STATUS_LIMIT, "more than");
     try("{% set a = ' ' * 3000000 %}{% for i in range(20) %}{{ (a ~ 'x').strip() }}{{ a.split() }}{% endfor %}", HD_STATUS_LIMIT, "more than");
-    try("{% set a = 'a' * 3000000 %}{% for i in range(1000) %}{{ a | length }}{% endfor %}", HD_STATUS_LIMIT, "works on more than 64 MiB");
+    try("{% set a = 'a' * 3000000 %}{% for i in range(1000) %}{{ a | length }}{% endfor %}", HD_STATUS_LIMIT, "works on more than 128 MiB");
     try("{% for i in range(100000) %}{{ [[0]] | tojson(indent=16) }}{% endfor %}", HD_STATUS_LIMIT, "more than");
 }
 
@@ -214,7 +214,9 @@ static void slow(void **state) {
     const size_t bytes = strlen(name);
     char *text = calloc(1, 4 * bytes + 200);
     sprintf(text, "{%% set %s1 = 1 %%}{%% for i in range(100000) %%}{%% set x = %s2 %%}{%% endfor %%}", name, name);
-    try(text, HD_STATUS_LIMIT, "works on more than 64 MiB");
+    try(text, HD_STATUS_LIMIT, "works on more than 128 MiB");
+    sprintf(text, "{%% macro f(%s) %%}{%% endmacro %%}{%% for i in range(100000) %%}{%% set x = f(%s=1) %%}{%% endfor %%}", name, name);
+    try(text, HD_STATUS_LIMIT, "works on more than 128 MiB");
     free(text);
     free(name);
 }
