@@ -84,10 +84,10 @@ typedef struct hd_message {
     const char *content;
 } hd_message;
 /** A conversation as the text that the model was trained to continue. @param template_name NULL: the file's own template
- *  (UNSUPPORTED, with its place, where it uses what heddle does not know); else a built-in one: "chatml", "llama2",
- *  "llama3", "mistral", "gemma", "qwen", "phi3", "bitnet". It is to be looked at;
- *  hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the ending zero. @param out_needed bytes
- *  in full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
+ *  (UNSUPPORTED, with its place, where it uses what heddle does not know, and where it makes no text at all); else a built-in one:
+ *  "chatml", "llama2", "llama3", "mistral", "gemma", "qwen", "phi3", "bitnet". A template that asks for the date gets today's, in
+ *  UTC. The text is to be looked at; hd_model_chat_tokens gives what is to be fed. @param out_text at most `room` bytes with the
+ *  ending zero. @param out_needed bytes in full, may be NULL. Statuses: NULL_POINTER, NAME_NOT_FOUND, UNSUPPORTED, PARSE, LIMIT (cut). */
 HD_API hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages, size_t count,
                                       char *out_text, size_t room, size_t *out_needed);
 /** The same as token ids. What a message says cannot become a control token, whatever it spells; an assistant's messages are

@@ -7,20 +7,22 @@
 
 #include "llm/support.h"
 
-/* HDL_CHAT_SUBSET. Statements: {{ }}, for (with if, else, break, continue), if, elif, else, set (also of a block and of a
- * namespace's member), macro, generation. Expressions: texts, whole numbers, true false none, lists, tuples, maps; + - * // %
- * ~, == != < <= > >=, in, not in, and or not, a if b else c; .name, [item], [a:b:c]. loop: index index0 revindex revindex0
- * first last length previtem nextitem. Functions: namespace, dict, range, raise_exception, strftime_now. Tests, filters and
- * methods: the tables in chat_tests.c, chat_filters.c and chat_methods.c. Changing of case is done for ASCII only, and refused for
- * other letters. What is not understood is an error only when the template comes to use it, but for statements. */
+/* HDL_CHAT_SUBSET. Statements: {{ }}, for (with if, else, recursive, break, continue), if, elif, else, set (also of a block, of
+ * several names and of a namespace's member), macro, call, filter, raw, generation. Expressions: texts, whole numbers, true false
+ * none, lists, tuples, maps; + - * // % ~, == != < <= > >=, in, not in, and or not, a if b else c; .name, [item], [a:b:c].
+ * loop: index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed. Functions: namespace,
+ * dict, range, raise_exception, strftime_now. Tests, filters and methods: the tables in chat_tests.c, chat_filters.c and
+ * chat_methods.c. Changing of case is done for ASCII only, and refused for other letters. What is not understood is an error only
+ * when the template comes to use it, but for statements. */
 
-/* Limits, each refused with HD_STATUS_LIMIT: a template, messages, what comes out, memory for one rendering, steps (one
- * for each part of an expression, and one for 16 bytes that are looked at), nesting of a template or its run. */
+/* Limits, each refused with HD_STATUS_LIMIT: a template, messages, what comes out, memory for one rendering, work (every byte
+ * that is looked at or written, and HDL_PART_WORK for each part of an expression), nesting of a template or its run. */
 #define HDL_MAX_TEMPLATE_BYTES (256u << 10)
 #define HDL_MAX_CHAT_MESSAGES 65536u
 #define HDL_MAX_CHAT_BYTES (4u << 20)
 #define HDL_MAX_CHAT_MEMORY (48u << 20)
-#define HDL_MAX_CHAT_STEPS 3000000u
+#define HDL_MAX_CHAT_WORK (128u << 20)
+#define HDL_PART_WORK 16u
 #define HDL_MAX_CHAT_NESTING 250u
 
 typedef struct hdl_chat_message {

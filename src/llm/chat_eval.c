@@ -4,13 +4,10 @@
 static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node);
 
 hdl_value hdl_eval(hdl_chat_run *run, const hdl_node *node) {
-    hdl_value value = hdl_none();
-    if (!hdl_chat_step(run, 1)) return value;
     run->at = node->at;
-    if (++run->depth > HDL_MAX_CHAT_NESTING)
-        hdl_chat_fail(run, HD_STATUS_LIMIT, node->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
-    else value = eval_node(run, node);
-    run->depth--;
+    if (!hdl_chat_enter(run)) return hdl_none();
+    const hdl_value value = eval_node(run, node);
+    hdl_chat_leave(run);
     return hdl_chat_stopped(run) ? hdl_none() : value;
 }
 
@@ -20,29 +17,34 @@ static hdl_value repeated(hdl_chat_run *run, hdl_value v, int64_t times) {
     if (hdl_is(v, HDL_IS_TEXT)) {
         hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
         for (int64_t i = 0; i < times && v.as.text.count && !hdl_chat_stopped(run); i++) hdl_put(run, &sink, v.as.text);
-        return hdl_text_value(hdl_sunk(&sink));
+        return hdl_safe_like(hdl_text_value(hdl_sunk(&sink)), v);
     }
     uint64_t count = times > 0 ? (uint64_t)times : 0;
     if (!hdl_mul(count, v.as.list->count, &count)) count = UINT64_MAX;
-    if (!hdl_chat_step(run, count)) return hdl_none();
     const hdl_value list = hdl_list_value(run, v.kind, (size_t)count);
     for (uint64_t i = 0; i < count && !hdl_chat_stopped(run); i++) list.as.list->items[i] = v.as.list->items[i % v.as.list->count];
     return list;
 }
 
+/* `text` as what filter safe gave takes it in: as HTML. */
+static hdl_span escaped(hdl_chat_run *run, hdl_span text) {
+    static const char *const signs[][2] = { { "&", "&amp;" }, { "<", "&lt;" }, { ">", "&gt;" }, { "'", "&#39;" }, { "\"", "&#34;" } };
+    for (size_t i = 0; i < 5; i++) text = hdl_replace(run, text, hdl_text(signs[i][0]), hdl_text(signs[i][1]), -1);
+    return text;
+}
+
 static hdl_value added(hdl_chat_run *run, hdl_value a, hdl_value b) {
     if (hdl_is(a, HDL_IS_TEXT)) {
         hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
-        hdl_put(run, &sink, a.as.text);
-        hdl_put(run, &sink, b.as.text);
-        return hdl_text_value(hdl_sunk(&sink));
+        hdl_put(run, &sink, b.safe && !a.safe ? escaped(run, a.as.text) : a.as.text);
+        hdl_put(run, &sink, a.safe && !b.safe ? escaped(run, b.as.text) : b.as.text);
+        return hdl_safe_like(hdl_text_value(hdl_sunk(&sink)), a.safe ? a : b);
     }
-    const size_t count = a.as.list->count + b.as.list->count;
-    if (!hdl_chat_step(run, count)) return hdl_none();
-    const hdl_value list = hdl_list_value(run, a.kind, count);
+    const size_t first = a.as.list->count, second = b.as.list->count;
+    const hdl_value list = hdl_list_value(run, a.kind, first + second);
     if (hdl_chat_stopped(run)) return list;
-    for (size_t i = 0; i < count; i++)
-        list.as.list->items[i] = i < a.as.list->count ? a.as.list->items[i] : b.as.list->items[i - a.as.list->count];
+    if (first) memcpy(list.as.list->items, a.as.list->items, first * sizeof a);
+    if (second) memcpy(list.as.list->items + first, b.as.list->items, second * sizeof a);
     return list;
 }
 
@@ -79,6 +81,7 @@ static hdl_value eval_binary(hdl_chat_run *run, const hdl_node *node) {
     if (node->op == HDL_OP_MUL && (hdl_is(a, HDL_IS_TEXT) || hdl_is_list(a)) && hdl_is_number(b)) return repeated(run, a, b.as.number);
     if (node->op == HDL_OP_MUL && (hdl_is(b, HDL_IS_TEXT) || hdl_is_list(b)) && hdl_is_number(a)) return repeated(run, b, a.as.number);
     static const char *const words[] = { "+", "-", "*", "//", "%" };
+    if (node->op == HDL_OP_MOD && hdl_is(a, HDL_IS_TEXT)) hdl_chat_unsupported(run, node->at, "formatting by", hdl_text("%"));
     char shown[HDL_QUOTE];
     const hdl_value *undefined = hdl_is(a, HDL_IS_UNDEFINED) ? &a : hdl_is(b, HDL_IS_UNDEFINED) ? &b : NULL;
     if (undefined)
@@ -114,33 +117,6 @@ static hdl_value eval_compare(hdl_chat_run *run, const hdl_node *node) {
 
 /* ---- parts of values ---- */
 
-static hdl_value loop_attribute(const hdl_loop *loop, hdl_span name) {
-    const int64_t index = (int64_t)loop->index, length = (int64_t)loop->items->count;
-    if (hdl_same(name, hdl_text("index"))) return hdl_number(index + 1);
-    if (hdl_same(name, hdl_text("index0"))) return hdl_number(index);
-    if (hdl_same(name, hdl_text("revindex"))) return hdl_number(length - index);
-    if (hdl_same(name, hdl_text("revindex0"))) return hdl_number(length - index - 1);
-    if (hdl_same(name, hdl_text("first"))) return hdl_bool(index == 0);
-    if (hdl_same(name, hdl_text("last"))) return hdl_bool(index == length - 1);
-    if (hdl_same(name, hdl_text("length"))) return hdl_number(length);
-    if (hdl_same(name, hdl_text("previtem")) && index > 0) return loop->items->items[index - 1];
-    if (hdl_same(name, hdl_text("nextitem")) && index + 1 < length) return loop->items->items[index + 1];
-    return hdl_undefined(name);
-}
-
-hdl_value hdl_attribute(hdl_chat_run *run, uint32_t at, hdl_value v, hdl_span name) {
-    if (hdl_is(v, HDL_IS_UNDEFINED)) {
-        char shown[HDL_QUOTE];
-        hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is undefined,", hdl_quote(v.as.text, shown));
-    } else if (hdl_is(v, HDL_IS_LOOP)) {
-        return loop_attribute(v.as.loop, name);
-    } else if (hdl_is(v, HDL_IS_MAP) || hdl_is(v, HDL_IS_NAMESPACE)) {
-        const hdl_value *found = hdl_map_get(run, v.as.map, name);
-        if (found) return *found;
-    }
-    return hdl_undefined(name);
-}
-
 static hdl_value eval_slice(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value v = hdl_eval(run, node->a);
     const hdl_node *parts[] = { node->b, node->c, node->d };
@@ -154,7 +130,7 @@ static hdl_value eval_slice(hdl_chat_run *run, const hdl_node *node) {
         numbers[i] = part.as.number;
         given[i] = &numbers[i];
     }
-    return hdl_chat_stopped(run) ? v : hdl_slice(run, node->at, v, given[0], given[1], given[2]);
+    return hdl_chat_stopped(run) ? v : hdl_safe_like(hdl_slice(run, node->at, v, given[0], given[1], given[2]), v);
 }
 
 static hdl_value eval_list(hdl_chat_run *run, const hdl_node *node) {
@@ -171,37 +147,48 @@ static hdl_value eval_map(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value map = hdl_map_value(run, HDL_IS_MAP);
     for (const hdl_node *pair = node->list; pair && !hdl_chat_stopped(run); pair = pair->next) {
         const hdl_value key = hdl_eval(run, pair->a), value = hdl_eval(run, pair->b);
-        if (!hdl_chat_stopped(run) && !hdl_is(key, HDL_IS_TEXT))
-            hdl_chat_unsupported(run, pair->at, "the key of a map,", hdl_text(hdl_kind_name(key)));
-        if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key.as.text, value);
+        if (!hdl_hashable(run, key)) hdl_chat_fail(run, HD_STATUS_PARSE, pair->at, "%s cannot be a key,", hdl_kind_name(key));
+        if (!hdl_chat_stopped(run)) hdl_map_set(run, map.as.map, key, value);
     }
     return map;
 }
 
 /* ---- calls ---- */
 
-hdl_args hdl_eval_args(hdl_chat_run *run, const hdl_node *list) {
+/* The values of a list of arguments, and of `caller` where it is given. */
+static hdl_args eval_args(hdl_chat_run *run, const hdl_node *list, const hdl_value *caller) {
     hdl_args args = { 0 };
-    size_t count = 0;
-    for (const hdl_node *arg = list; arg; arg = arg->next) count++;
-    if (count > HDL_MAX_CHAT_ARGS) hdl_chat_fail(run, HD_STATUS_LIMIT, list->at, "more than %u arguments", HDL_MAX_CHAT_ARGS);
+    size_t count = caller != NULL;
+    hdl_list spread = { 0 };
+    for (const hdl_node *arg = list; arg && !hdl_chat_stopped(run); arg = arg->next) {
+        if (arg->kind == HDL_NODE_SPREAD) spread = hdl_items(run, arg->at, hdl_eval(run, arg->a));
+        count += arg->kind == HDL_NODE_SPREAD ? spread.count : 1;
+    }
+    if (count > HDL_MAX_CHAT_ARGS) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "more than %u arguments", HDL_MAX_CHAT_ARGS);
     args.values = hdl_chat_take(run, count, sizeof *args.values);
     args.names = hdl_chat_take(run, count, sizeof *args.names);
     for (const hdl_node *arg = list; arg && !hdl_chat_stopped(run); arg = arg->next) {
+        for (size_t i = 0; arg->kind == HDL_NODE_SPREAD && i < spread.count; i++) args.values[args.count++] = spread.items[i];
+        if (arg->kind == HDL_NODE_SPREAD) continue;
         if (arg->text.count) args.names[args.count] = arg->text;
         args.values[args.count++] = hdl_eval(run, arg->a);
+    }
+    if (caller && !hdl_chat_stopped(run)) {
+        args.names[args.count] = hdl_text("caller");
+        args.values[args.count++] = *caller;
     }
     return args;
 }
 
-const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) {
+static const hdl_value *find_arg(hdl_args *args, size_t place, hdl_span name) {
     for (size_t i = 0; i < args->count; i++) {
-        if (args->names[i].bytes ? !hdl_same(args->names[i], hdl_text(name)) : i != place) continue;
+        if (args->names[i].bytes ? !hdl_same(args->names[i], name) : i != place) continue;
         args->used |= UINT64_C(1) << i;
         return &args->values[i];
     }
     return NULL;
 }
+const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) { return find_arg(args, place, hdl_text(name)); }
 
 hdl_span hdl_text_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, hdl_span fallback) {
     const hdl_value *given = hdl_arg(args, place, name);
@@ -221,51 +208,82 @@ int64_t hdl_number_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t pl
     return hdl_is_number(*given) ? given->as.number : fallback;
 }
 
+bool hdl_truth_arg(hdl_args *args, size_t place, const char *name, bool fallback) {
+    const hdl_value *given = hdl_arg(args, place, name);
+    return given ? hdl_true(*given) : fallback;
+}
+
 void hdl_check_args(hdl_chat_run *run, uint32_t at, const hdl_args *args) {
     for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++)
         if (!(args->used >> i & 1)) hdl_chat_unsupported(run, at, "argument", args->names[i].bytes ? args->names[i] : hdl_text("too many"));
 }
 
-static hdl_value call_macro(hdl_chat_run *run, const hdl_node *macro, hdl_args *args) {
-    hdl_scope scope = { .outer = run->globals }, *outer = run->scope;
-    size_t place = 0;
-    for (const hdl_node *parameter = macro->other; parameter && !hdl_chat_stopped(run); parameter = parameter->next) {
-        char name[64];
-        if (parameter->text.count >= sizeof name) {
-            hdl_chat_unsupported(run, parameter->at, "the long name", parameter->text);
-            break;
-        }
-        memcpy(name, parameter->text.bytes, (size_t)parameter->text.count);
-        name[parameter->text.count] = 0;
-        const hdl_value *given = hdl_arg(args, place++, name);
-        run->scope = &scope; /* a default may name an earlier parameter */
-        const hdl_value otherwise = given ? *given : hdl_undefined(parameter->text);
-        hdl_bind(run, &scope, parameter->text, !given && parameter->a ? hdl_eval(run, parameter->a) : otherwise);
-        run->scope = outer;
+/* What the macro's text asks for besides its parameters: the arguments that nobody took. */
+static void bind_others(hdl_chat_run *run, hdl_scope *scope, int64_t takes, hdl_args *args) {
+    const hdl_value kwargs = hdl_map_value(run, HDL_IS_MAP), varargs = hdl_list_value(run, HDL_IS_TUPLE, args->count);
+    const hdl_value *caller = takes & HDL_TAKES_CALLER ? hdl_arg(args, SIZE_MAX, "caller") : NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++) {
+        const bool named = args->names[i].bytes != NULL;
+        if (args->used >> i & 1 || !(takes & (named ? HDL_TAKES_KWARGS : HDL_TAKES_VARARGS))) continue;
+        if (named) hdl_map_set(run, kwargs.as.map, hdl_text_value(args->names[i]), args->values[i]);
+        else varargs.as.list->items[count++] = args->values[i];
+        args->used |= UINT64_C(1) << i;
     }
-    run->scope = &scope;
-    const hdl_span text = hdl_run_captured(run, macro->list);
-    run->scope = outer;
-    return hdl_text_value(text);
+    if (hdl_chat_stopped(run)) return;
+    varargs.as.list->count = count;
+    if (takes & HDL_TAKES_CALLER) hdl_bind(run, scope, hdl_text("caller"), caller ? *caller : hdl_undefined(hdl_text("caller")));
+    if (takes & HDL_TAKES_KWARGS) hdl_bind(run, scope, hdl_text("kwargs"), kwargs);
+    if (takes & HDL_TAKES_VARARGS) hdl_bind(run, scope, hdl_text("varargs"), varargs);
 }
 
-static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node) {
-    hdl_value called, result = hdl_none();
-    bool method = node->a->kind == HDL_NODE_ATTR;
-    if (method) {
-        called = hdl_eval(run, node->a->a);
-        if (hdl_is(called, HDL_IS_UNDEFINED) || hdl_is(called, HDL_IS_NAMESPACE)) {
-            called = hdl_attribute(run, node->at, called, node->a->text);
-            method = false;
-        }
+static hdl_value call_macro(hdl_chat_run *run, const hdl_macro *macro, hdl_args *args) {
+    hdl_scope *scope = hdl_scope_in(run, macro->scope), *outer = run->scope;
+    if (!scope) return hdl_none();
+    uint64_t given = 0; /* bit i: parameter i, of which there may be more than arguments */
+    size_t place = 0;
+    for (const hdl_node *p = macro->node->other; p && !hdl_chat_stopped(run); p = p->next, place++) {
+        hdl_chat_work(run, args->count * p->text.count); /* names that are looked at */
+        const hdl_value *value = find_arg(args, place, p->text);
+        if (value && place < 64) given |= UINT64_C(1) << place;
+        hdl_bind(run, scope, p->text, value ? *value : hdl_undefined(p->text));
+    }
+    if (macro->node->number) bind_others(run, scope, macro->node->number, args);
+    hdl_check_args(run, run->at, args);
+    run->scope = scope; /* a default may name another parameter */
+    place = 0;
+    for (const hdl_node *p = macro->node->other; p && !hdl_chat_stopped(run); p = p->next, place++)
+        if (p->a && (place >= 64 || !(given >> place & 1))) hdl_bind(run, scope, p->text, hdl_eval(run, p->a));
+    run->scope = outer;
+    return hdl_run_captured(run, macro->node->list, scope);
+}
+
+static hdl_value call_loop(hdl_chat_run *run, uint32_t at, const hdl_loop *loop, hdl_args *args) {
+    const hdl_value *source = hdl_arg(args, 0, "iterable");
+    hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES }, *outer = run->out;
+    if (!source || !loop->node->number) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a loop is called that is not recursive,");
+    if (hdl_chat_stopped(run) || !hdl_chat_enter(run)) return hdl_none();
+    run->out = &sink;
+    hdl_run_loop(run, loop->node, *source, loop->outer, loop->depth + 1);
+    run->out = outer;
+    hdl_chat_leave(run);
+    return hdl_text_value(hdl_sunk(&sink));
+}
+
+static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node, const hdl_value *caller) {
+    hdl_value called, result = hdl_none(), owner = hdl_undefined(hdl_text(""));
+    if (node->a->kind == HDL_NODE_ATTR) {
+        owner = hdl_eval(run, node->a->a);
+        called = hdl_attribute(run, node->at, owner, node->a->text);
     } else {
         called = hdl_eval(run, node->a);
     }
-    hdl_args args = hdl_eval_args(run, node->list);
+    hdl_args args = eval_args(run, node->list, caller);
     if (hdl_chat_stopped(run)) return result;
     char shown[HDL_QUOTE];
-    if (method) result = hdl_method(run, node->at, node->a->text, called, &args);
+    if (hdl_is(called, HDL_IS_METHOD)) result = hdl_method(run, node->at, called.as.text, owner, &args);
     else if (hdl_is(called, HDL_IS_MACRO)) result = call_macro(run, called.as.macro, &args);
+    else if (hdl_is(called, HDL_IS_LOOP)) result = call_loop(run, node->at, called.as.loop, &args);
     else if (hdl_is(called, HDL_IS_FUNCTION)) result = hdl_function(run, node->at, called.as.number, &args);
     else if (hdl_is(called, HDL_IS_UNDEFINED))
         hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(called.as.text, shown));
@@ -274,10 +292,12 @@ static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node) {
     return result;
 }
 
+hdl_value hdl_eval_call_block(hdl_chat_run *run, const hdl_node *call, hdl_value caller) { return eval_call(run, call, &caller); }
+
 /* A filter or a test of a value. */
 static hdl_value eval_filter(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value v = hdl_eval(run, node->a);
-    hdl_args args = hdl_eval_args(run, node->list);
+    hdl_args args = eval_args(run, node->list, NULL);
     if (hdl_chat_stopped(run)) return v;
     const hdl_value result = node->kind == HDL_NODE_FILTER ? hdl_filter(run, node->at, node->text, v, &args)
                                                            : hdl_bool(hdl_test(run, node->at, node->text, v, &args));
@@ -301,9 +321,9 @@ static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
     case HDL_NODE_FALSE: return hdl_bool(false);
     case HDL_NODE_NAME: return hdl_lookup(run, node->text);
     case HDL_NODE_ATTR: return hdl_attribute(run, node->at, hdl_eval(run, node->a), node->text);
-    case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_item(run, node->at, a, hdl_eval(run, node->b));
+    case HDL_NODE_ITEM: a = hdl_eval(run, node->a); return hdl_safe_like(hdl_item(run, node->at, a, hdl_eval(run, node->b)), a);
     case HDL_NODE_SLICE: return eval_slice(run, node);
-    case HDL_NODE_CALL: return eval_call(run, node);
+    case HDL_NODE_CALL: return eval_call(run, node, NULL);
     case HDL_NODE_FILTER: case HDL_NODE_TEST: return eval_filter(run, node);
     case HDL_NODE_NEGATE:
     case HDL_NODE_PLUS: return eval_negated(run, node);
@@ -318,6 +338,10 @@ static hdl_value eval_node(hdl_chat_run *run, const hdl_node *node) {
     case HDL_NODE_LIST:
     case HDL_NODE_TUPLE: return eval_list(run, node);
     case HDL_NODE_MAP: return eval_map(run, node);
+    case HDL_NODE_CAPTURE: {
+        hdl_scope *scope = hdl_scope_in(run, run->scope);
+        return scope ? hdl_run_captured(run, node->list, scope) : hdl_none();
+    }
     default: return hdl_none();
     }
 }

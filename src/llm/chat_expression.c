@@ -3,7 +3,7 @@
 
 static hdl_node *parse_unary(hdl_parser *p, bool with_filters);
 
-static bool enter(hdl_parser *p) {
+bool hdl_parse_enter(hdl_parser *p) {
     if (++p->depth <= HDL_MAX_CHAT_NESTING) return true;
     hdl_chat_fail(p->run, HD_STATUS_LIMIT, p->word.at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
     p->word.kind = HDL_WORD_END;
@@ -77,7 +77,7 @@ static hdl_node *parse_comparison(hdl_parser *p) {
 
 static hdl_node *parse_not(hdl_parser *p) {
     const uint32_t at = p->word.at;
-    if (!enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
+    if (!hdl_parse_enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
     hdl_node *node = hdl_parse_skip(p, HDL_WORD_NAME, "not") ? hdl_parse_node(p, HDL_NODE_NOT, at, parse_not(p), NULL)
                                                              : parse_comparison(p);
     p->depth--;
@@ -95,7 +95,7 @@ static hdl_node *parse_and(hdl_parser *p) { return parse_words(p, "and", HDL_NOD
 hdl_node *hdl_parse_or(hdl_parser *p) { return parse_words(p, "or", HDL_NODE_OR, parse_and); }
 
 hdl_node *hdl_parse_expression(hdl_parser *p) {
-    if (!enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, p->word.at, NULL, NULL);
+    if (!hdl_parse_enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, p->word.at, NULL, NULL);
     hdl_node *node = hdl_parse_or(p);
     for (uint32_t at = p->word.at; hdl_parse_skip(p, HDL_WORD_NAME, "if"); at = p->word.at) {
         hdl_node *condition = hdl_parse_or(p), *choice = hdl_parse_node(p, HDL_NODE_CHOICE, at, condition, node), **other = &choice->c;
@@ -106,34 +106,34 @@ hdl_node *hdl_parse_expression(hdl_parser *p) {
     return node;
 }
 
+typedef hdl_node *parse_item(hdl_parser *p);
+
 /* Items up to `close`, or up to what can follow a tuple (NULL). */
-static hdl_node *parse_items(hdl_parser *p, hdl_node *list, const char *close) {
+static hdl_node *parse_items(hdl_parser *p, hdl_node *list, parse_item *next, const char *close) {
     hdl_node **tail = &list->list;
     while (*tail) tail = &(*tail)->next;
     while (p->word.kind != HDL_WORD_END) {
         if (close ? is_sign(p, close) : p->word.kind == HDL_WORD_BLOCK_END || p->word.kind == HDL_WORD_PRINT_END) break;
-        hdl_parse_add(p, list, &tail, hdl_parse_expression(p));
+        hdl_parse_add(p, list, &tail, next(p));
         if (!hdl_parse_skip(p, HDL_WORD_SIGN, ",")) break;
     }
     if (close) hdl_parse_expect(p, HDL_WORD_SIGN, close);
     return list;
 }
 
-/* `first` is the first of a tuple if a comma follows. */
-static hdl_node *parse_rest(hdl_parser *p, uint32_t at, hdl_node *first, const char *close) {
+/* One item, or a tuple if a comma follows. */
+static hdl_node *parse_tuple(hdl_parser *p, parse_item *next, const char *close) {
+    const uint32_t at = p->word.at;
+    hdl_node *first = next(p);
     if (!hdl_parse_skip(p, HDL_WORD_SIGN, ",")) {
         if (close) hdl_parse_expect(p, HDL_WORD_SIGN, close);
         return first;
     }
     hdl_node *tuple = hdl_parse_node(p, HDL_NODE_TUPLE, at, NULL, NULL), **tail = &tuple->list;
     hdl_parse_add(p, tuple, &tail, first);
-    return parse_items(p, tuple, close);
+    return parse_items(p, tuple, next, close);
 }
-
-hdl_node *hdl_parse_tuple(hdl_parser *p) {
-    const uint32_t at = p->word.at;
-    return parse_rest(p, at, hdl_parse_expression(p), NULL);
-}
+hdl_node *hdl_parse_tuple(hdl_parser *p, parse_item *next) { return parse_tuple(p, next, NULL); }
 
 static hdl_node *parse_map(hdl_parser *p, uint32_t at) {
     hdl_node *map = hdl_parse_node(p, HDL_NODE_MAP, at, NULL, NULL), **tail = &map->list;
@@ -159,19 +159,32 @@ static hdl_span take_texts(hdl_parser *p) {
     return hdl_sunk(&sink);
 }
 
-hdl_node *hdl_parse_primary(hdl_parser *p) {
+bool hdl_parse_constant(hdl_span name, hdl_node_kind *out_kind) {
     static const struct { const char *name; hdl_node_kind kind; } constants[] = {
         { "true", HDL_NODE_TRUE }, { "True", HDL_NODE_TRUE }, { "false", HDL_NODE_FALSE }, { "False", HDL_NODE_FALSE },
         { "none", HDL_NODE_NONE }, { "None", HDL_NODE_NONE },
     };
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++)
+        if (hdl_same(name, hdl_text(constants[i].name))) return *out_kind = constants[i].kind, true;
+    return false;
+}
+
+int64_t hdl_parse_takes(hdl_span name) {
+    return hdl_same(name, hdl_text("caller"))    ? HDL_TAKES_CALLER
+           : hdl_same(name, hdl_text("kwargs"))  ? HDL_TAKES_KWARGS
+           : hdl_same(name, hdl_text("varargs")) ? HDL_TAKES_VARARGS
+                                                 : 0;
+}
+
+static hdl_node *parse_primary(hdl_parser *p) {
     const hdl_word word = p->word;
     hdl_node *node = hdl_parse_node(p, HDL_NODE_NAME, word.at, NULL, NULL);
     if (hdl_chat_stopped(p->run)) return node;
     switch (word.kind) {
     case HDL_WORD_NAME:
         node->text = word.text;
-        for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++)
-            if (hdl_same(word.text, hdl_text(constants[i].name))) node->kind = constants[i].kind;
+        hdl_parse_constant(word.text, &node->kind);
+        p->takes |= hdl_parse_takes(word.text);
         hdl_parse_next(p);
         return node;
     case HDL_WORD_NUMBER:
@@ -188,10 +201,10 @@ hdl_node *hdl_parse_primary(hdl_parser *p) {
     if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) {
         node->kind = HDL_NODE_TUPLE;
         if (hdl_parse_skip(p, HDL_WORD_SIGN, ")")) return node;
-        return parse_rest(p, word.at, hdl_parse_expression(p), ")");
+        return parse_tuple(p, hdl_parse_expression, ")");
     }
     node->kind = HDL_NODE_LIST;
-    if (hdl_parse_skip(p, HDL_WORD_SIGN, "[")) return parse_items(p, node, "]");
+    if (hdl_parse_skip(p, HDL_WORD_SIGN, "[")) return parse_items(p, node, hdl_parse_expression, "]");
     if (hdl_parse_skip(p, HDL_WORD_SIGN, "{")) return parse_map(p, word.at);
     hdl_parse_wrong(p, "an expression");
     return node;
@@ -200,14 +213,21 @@ hdl_node *hdl_parse_primary(hdl_parser *p) {
 /* Arguments into node->list, up to ")". */
 static void parse_args(hdl_parser *p, hdl_node *node) {
     hdl_node **tail = &node->list;
+    bool named = false;
     while (p->word.kind != HDL_WORD_END && !is_sign(p, ")")) {
         hdl_node *arg = hdl_parse_node(p, HDL_NODE_ARG, p->word.at, NULL, NULL), **value = &arg->a;
         if (p->word.kind == HDL_WORD_NAME && p->peek.kind == HDL_WORD_SIGN && hdl_same(p->peek.text, hdl_text("="))) {
             arg->text = p->word.text;
             hdl_parse_next(p);
             hdl_parse_next(p);
+            named = true;
+        } else if (hdl_parse_skip(p, HDL_WORD_SIGN, "*")) {
+            arg->kind = HDL_NODE_SPREAD;
+            named = true;
+        } else if (named) {
+            hdl_parse_wrong(p, "an argument with a name");
         }
-        if (is_sign(p, "*") || is_sign(p, "**")) hdl_chat_unsupported(p->run, p->word.at, "argument", p->word.text);
+        if (is_sign(p, "**")) hdl_chat_unsupported(p->run, p->word.at, "argument", p->word.text);
         hdl_parse_add(p, arg, &value, hdl_parse_expression(p));
         hdl_parse_add(p, node, &tail, arg);
         if (!hdl_parse_skip(p, HDL_WORD_SIGN, ",")) break;
@@ -226,7 +246,7 @@ static hdl_node *parse_subscript(hdl_parser *p, uint32_t at, hdl_node *a) {
     }
     if (!colon) {
         node->kind = HDL_NODE_ITEM;
-        if (!node->b) hdl_parse_wrong(p, "an expression");
+        if (!node->b) hdl_chat_unsupported(p->run, at, "subscript with", hdl_text(""));
     }
     if (is_sign(p, ",")) hdl_chat_unsupported(p->run, p->word.at, "subscript with", p->word.text);
     hdl_parse_expect(p, HDL_WORD_SIGN, "]");
@@ -238,7 +258,7 @@ static hdl_node *parse_postfix(hdl_parser *p, hdl_node *node) {
         const uint32_t at = p->word.at;
         if (hdl_parse_skip(p, HDL_WORD_SIGN, ".")) {
             if (p->word.kind == HDL_WORD_NUMBER) {
-                node = hdl_parse_node(p, HDL_NODE_ITEM, at, node, hdl_parse_primary(p));
+                node = hdl_parse_node(p, HDL_NODE_ITEM, at, node, parse_primary(p));
                 continue;
             }
             node = hdl_parse_node(p, HDL_NODE_ATTR, at, node, NULL);
@@ -258,9 +278,7 @@ static hdl_node *parse_postfix(hdl_parser *p, hdl_node *node) {
 
 /* What a test takes without brackets: "is divisibleby 3". */
 static bool begins_test_argument(const hdl_parser *p) {
-    if (p->word.kind == HDL_WORD_NAME)
-        return !is_name(p, "else") && !is_name(p, "or") && !is_name(p, "and") && !is_name(p, "is") &&
-               !is_name(p, "if") && !is_name(p, "not") && !is_name(p, "in");
+    if (p->word.kind == HDL_WORD_NAME) return !is_name(p, "else") && !is_name(p, "or") && !is_name(p, "and");
     return p->word.kind == HDL_WORD_NUMBER || p->word.kind == HDL_WORD_TEXT || is_sign(p, "[") || is_sign(p, "{");
 }
 
@@ -271,25 +289,36 @@ static hdl_node *parse_test(hdl_parser *p, hdl_node *a) {
     hdl_node *test = hdl_parse_node(p, HDL_NODE_TEST, p->word.at, a, NULL), **tail = &test->list;
     test->text = p->word.text;
     hdl_parse_expect(p, HDL_WORD_NAME, NULL);
+    if (is_sign(p, ".") || (!p->in_if && !hdl_has_test(test->text))) hdl_chat_unsupported(p->run, test->at, "test", test->text);
     if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) {
         parse_args(p, test);
     } else if (begins_test_argument(p)) {
-        hdl_node *arg = hdl_parse_node(p, HDL_NODE_ARG, p->word.at, parse_postfix(p, hdl_parse_primary(p)), NULL);
+        if (is_name(p, "is")) hdl_parse_wrong(p, "one test");
+        hdl_node *arg = hdl_parse_node(p, HDL_NODE_ARG, p->word.at, parse_postfix(p, parse_primary(p)), NULL);
         hdl_parse_add(p, test, &tail, arg);
     }
     return turned ? hdl_parse_node(p, HDL_NODE_NOT, at, test, NULL) : test;
 }
 
-static hdl_node *parse_filters(hdl_parser *p, hdl_node *node) {
+hdl_node *hdl_parse_filters(hdl_parser *p, hdl_node *node, bool begun) {
+    for (; begun || hdl_parse_skip(p, HDL_WORD_SIGN, "|"); begun = false) {
+        node = hdl_parse_node(p, HDL_NODE_FILTER, p->word.at, node, NULL);
+        node->text = p->word.text;
+        hdl_parse_expect(p, HDL_WORD_NAME, NULL);
+        if (is_sign(p, ".") || (!p->in_if && !hdl_has_filter(node->text))) hdl_chat_unsupported(p->run, node->at, "filter", node->text);
+        if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) parse_args(p, node);
+    }
+    return node;
+}
+
+/* Filters, tests and calls of what they give. */
+static hdl_node *parse_uses(hdl_parser *p, hdl_node *node) {
     while (p->word.kind != HDL_WORD_END) {
         const uint32_t at = p->word.at;
         if (is_name(p, "is")) {
             node = parse_test(p, node);
-        } else if (hdl_parse_skip(p, HDL_WORD_SIGN, "|")) {
-            node = hdl_parse_node(p, HDL_NODE_FILTER, p->word.at, node, NULL);
-            node->text = p->word.text;
-            hdl_parse_expect(p, HDL_WORD_NAME, NULL);
-            if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) parse_args(p, node);
+        } else if (is_sign(p, "|")) {
+            node = hdl_parse_filters(p, node, false);
         } else if (hdl_parse_skip(p, HDL_WORD_SIGN, "(")) {
             node = hdl_parse_node(p, HDL_NODE_CALL, at, node, NULL);
             parse_args(p, node);
@@ -302,13 +331,13 @@ static hdl_node *parse_filters(hdl_parser *p, hdl_node *node) {
 
 static hdl_node *parse_unary(hdl_parser *p, bool with_filters) {
     const uint32_t at = p->word.at;
-    if (!enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
+    if (!hdl_parse_enter(p)) return hdl_parse_node(p, HDL_NODE_NONE, at, NULL, NULL);
     hdl_node *node;
     if (hdl_parse_skip(p, HDL_WORD_SIGN, "-")) node = hdl_parse_node(p, HDL_NODE_NEGATE, at, parse_unary(p, false), NULL);
     else if (hdl_parse_skip(p, HDL_WORD_SIGN, "+")) node = hdl_parse_node(p, HDL_NODE_PLUS, at, parse_unary(p, false), NULL);
-    else node = hdl_parse_primary(p);
+    else node = parse_primary(p);
     node = parse_postfix(p, node);
-    if (with_filters) node = parse_filters(p, node);
+    if (with_filters) node = parse_uses(p, node);
     p->depth--;
     return node;
 }

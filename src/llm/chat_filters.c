@@ -9,91 +9,282 @@ typedef struct filtered {
     hdl_args     *args;
 } filtered;
 
-static hdl_value text_of(const filtered *f) { return hdl_text_value(hdl_printed(f->run, f->v)); }
+static hdl_value text_of(const filtered *f) { return hdl_safe_like(hdl_text_value(hdl_printed(f->run, f->v)), f->v); }
+
+/* Argument `place` as the text that it prints. */
+static hdl_span printed_arg(const filtered *f, size_t place, const char *name) {
+    const hdl_value *given = hdl_arg(f->args, place, name);
+    if (!given) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "the argument %s is missing", name);
+    return given ? hdl_printed(f->run, *given) : hdl_text("");
+}
 
 static hdl_value trim(const filtered *f) {
     const hdl_span set = hdl_text_arg(f->run, f->at, f->args, 0, "chars", (hdl_span){ 0 });
-    return hdl_text_value(hdl_strip(f->run, hdl_printed(f->run, f->v), set, true, true));
+    return hdl_safe_like(hdl_text_value(hdl_strip(f->run, hdl_printed(f->run, f->v), set, true, true)), f->v);
 }
 static hdl_value length(const filtered *f) { return hdl_number(hdl_length(f->run, f->at, f->v)); }
-static hdl_value upper(const filtered *f) { return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_UPPER)); }
-static hdl_value lower(const filtered *f) { return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_LOWER)); }
-static hdl_value capitalize(const filtered *f) {
-    return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_CAPITALIZE));
+
+static hdl_value cased(const filtered *f, hdl_case form) {
+    return hdl_safe_like(hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), form)), f->v);
+}
+static hdl_value upper(const filtered *f) { return cased(f, HDL_CASE_UPPER); }
+static hdl_value lower(const filtered *f) { return cased(f, HDL_CASE_LOWER); }
+static hdl_value capitalize(const filtered *f) { return cased(f, HDL_CASE_CAPITALIZE); }
+static hdl_value title(const filtered *f) {
+    return hdl_text_value(hdl_cased(f->run, f->at, hdl_printed(f->run, f->v), HDL_CASE_WORDS));
 }
 
 static hdl_value default_value(const filtered *f) {
-    const hdl_value *other = hdl_arg(f->args, 0, "default_value"), *also_false = hdl_arg(f->args, 1, "boolean");
-    const bool takes_other = hdl_is(f->v, HDL_IS_UNDEFINED) || (also_false && hdl_true(*also_false) && !hdl_true(f->v));
+    const hdl_value *other = hdl_arg(f->args, 0, "default_value");
+    const bool also_false = hdl_truth_arg(f->args, 1, "boolean", false);
+    const bool takes_other = hdl_is(f->v, HDL_IS_UNDEFINED) || (also_false && !hdl_true(f->v));
     return !takes_other ? f->v : other ? *other : hdl_text_value(hdl_text(""));
 }
 
-static hdl_value join(const filtered *f) {
-    const hdl_span between = hdl_text_arg(f->run, f->at, f->args, 0, "d", hdl_text(""));
-    const hdl_list items = hdl_items(f->run, f->at, f->v);
-    return hdl_chat_stopped(f->run) ? f->v : hdl_text_value(hdl_joined(f->run, between, &items));
-}
-
 static hdl_value tojson(const filtered *f) {
+    static const char blanks[] = "                ";
     hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES };
-    hdl_arg(f->args, 9, "ensure_ascii"); /* text always stays as it is */
-    const hdl_value *indent = hdl_arg(f->args, 0, "indent");
-    const bool indents = indent && !hdl_is(*indent, HDL_IS_NONE);
-    const int64_t blanks = indents ? hdl_number_arg(f->run, f->at, f->args, 0, "indent", 0) : -1;
-    if (indents && (blanks < 0 || blanks > 16))
-        hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "JSON with %lld blanks a level", (long long)blanks);
-    hdl_put_json(f->run, &sink, f->at, f->v, blanks, 0);
+    const hdl_value *indent = hdl_arg(f->args, 1, "indent"), *separators = hdl_arg(f->args, 2, "separators");
+    hdl_json form = { .ascii = hdl_truth_arg(f->args, 0, "ensure_ascii", false),
+                      .sorted = hdl_truth_arg(f->args, 3, "sort_keys", false),
+                      .between = hdl_text(", "),
+                      .colon = hdl_text(": ") };
+    if (indent && !hdl_is(*indent, HDL_IS_NONE)) {
+        const bool text = hdl_is(*indent, HDL_IS_TEXT);
+        const int64_t width = text ? 0 : hdl_number_arg(f->run, f->at, f->args, 1, "indent", 0);
+        if (width > 16) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "JSON with %lld blanks a level", (long long)width);
+        form.indent = text ? indent->as.text : (hdl_span){ (const uint8_t *)blanks, width > 0 ? (uint64_t)width : 0 };
+        form.between = hdl_text(",");
+    }
+    if (separators && !hdl_is(*separators, HDL_IS_NONE)) {
+        const hdl_list two = hdl_items(f->run, f->at, *separators);
+        if (two.count != 2 || !hdl_is(two.items[0], HDL_IS_TEXT) || !hdl_is(two.items[1], HDL_IS_TEXT))
+            hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "separators that are not two texts,");
+        else form.between = two.items[0].as.text, form.colon = two.items[1].as.text;
+    }
+    if (!hdl_chat_stopped(f->run)) hdl_put_json(f->run, &sink, f->at, f->v, &form, 0);
     return hdl_text_value(hdl_sunk(&sink));
 }
 
 static hdl_value replace(const filtered *f) {
-    const hdl_span old = hdl_text_arg(f->run, f->at, f->args, 0, "old", hdl_text("")),
-                   with = hdl_text_arg(f->run, f->at, f->args, 1, "new", hdl_text(""));
-    const int64_t most = hdl_number_arg(f->run, f->at, f->args, 2, "count", -1);
+    const hdl_span old = printed_arg(f, 0, "old"), with = printed_arg(f, 1, "new");
+    const hdl_value *count = hdl_arg(f->args, 2, "count");
+    const int64_t most = count && hdl_is(*count, HDL_IS_NONE) ? -1 : hdl_number_arg(f->run, f->at, f->args, 2, "count", -1);
     return hdl_text_value(hdl_replace(f->run, hdl_printed(f->run, f->v), old, with, most));
 }
 
-static hdl_value end_of(const filtered *f, bool first) {
-    const hdl_list items = hdl_items(f->run, f->at, f->v);
-    if (hdl_chat_stopped(f->run) || items.count == 0) return hdl_undefined(hdl_text("an item of nothing"));
-    return items.items[first ? 0 : items.count - 1];
+/* Each line but the first behind some blanks or a text. */
+static hdl_value indent(const filtered *f) {
+    hdl_args none = { 0 };
+    hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES }, margin = sink;
+    const hdl_value *width = hdl_arg(f->args, 0, "width");
+    const bool first = hdl_truth_arg(f->args, 1, "first", false), blank = hdl_truth_arg(f->args, 2, "blank", false);
+    if (width && hdl_is(*width, HDL_IS_TEXT)) hdl_put(f->run, &margin, width->as.text);
+    else
+        for (int64_t i = hdl_number_arg(f->run, f->at, f->args, 0, "width", 4); i > 0 && !hdl_chat_stopped(f->run); i--)
+            hdl_put(f->run, &margin, hdl_text(" "));
+    if (!hdl_is(f->v, HDL_IS_TEXT)) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "%s to be indented,", hdl_kind_name(f->v));
+    if (hdl_chat_stopped(f->run)) return f->v;
+    const hdl_span newline = hdl_text("\n");
+    hdl_put(f->run, &sink, f->v.as.text);
+    hdl_put(f->run, &sink, newline); /* a last line without text is one, too */
+    const hdl_value lines = hdl_method(f->run, f->at, hdl_text("splitlines"), hdl_text_value(hdl_sunk(&sink)), &none);
+    sink = (hdl_sink){ .limit = HDL_MAX_CHAT_BYTES };
+    for (size_t i = 0; !hdl_chat_stopped(f->run) && i < lines.as.list->count; i++) {
+        const hdl_span line = lines.as.list->items[i].as.text;
+        if (i) hdl_put(f->run, &sink, newline);
+        if (i ? line.count || blank : first) hdl_put(f->run, &sink, hdl_sunk(&margin));
+        hdl_put(f->run, &sink, line);
+    }
+    return hdl_safe_like(hdl_text_value(hdl_sunk(&sink)), f->v);
 }
-static hdl_value first(const filtered *f) { return end_of(f, true); }
-static hdl_value last(const filtered *f) { return end_of(f, false); }
 
-/* The items as a list of their own, or turned round. */
-static hdl_value listed(const filtered *f, bool turned) {
+/* ---- lists ---- */
+
+static hdl_value first(const filtered *f) {
+    const hdl_value none = hdl_undefined(hdl_text("an item of nothing"));
+    hdl_value item;
+    if (hdl_is(f->v, HDL_IS_LAZY)) return hdl_next(f->run, f->v.as.list, &item) ? item : none;
     const hdl_list items = hdl_items(f->run, f->at, f->v);
-    if (!hdl_chat_step(f->run, items.count)) return f->v;
-    const hdl_value result = hdl_list_value(f->run, HDL_IS_LIST, items.count);
-    for (size_t i = 0; i < items.count && !hdl_chat_stopped(f->run); i++)
-        result.as.list->items[i] = items.items[turned ? items.count - 1 - i : i];
+    return items.count ? items.items[0] : none;
+}
+static hdl_value last(const filtered *f) {
+    if (hdl_is(f->v, HDL_IS_LAZY)) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "a lazy list has no last item,");
+    const hdl_list items = hdl_items(f->run, f->at, f->v);
+    return items.count ? items.items[items.count - 1] : hdl_undefined(hdl_text("an item of nothing"));
+}
+
+/* Items as a list of their own. */
+static hdl_value listed(const filtered *f, hdl_value_kind kind, hdl_list items) {
+    const hdl_value result = hdl_list_value(f->run, kind, items.count);
+    if (!hdl_chat_stopped(f->run) && items.count) memcpy(result.as.list->items, items.items, items.count * sizeof result);
     return result;
 }
-static hdl_value list(const filtered *f) { return listed(f, false); }
+static hdl_value list(const filtered *f) { return listed(f, HDL_IS_LIST, hdl_items(f->run, f->at, f->v)); }
 static hdl_value reverse(const filtered *f) {
-    const hdl_value result = listed(f, true);
+    const hdl_value result = listed(f, hdl_is(f->v, HDL_IS_LAZY) ? HDL_IS_LIST : HDL_IS_LAZY, hdl_items(f->run, f->at, f->v));
+    for (size_t i = 0; !hdl_chat_stopped(f->run) && i < result.as.list->count / 2; i++) {
+        hdl_value *end = &result.as.list->items[result.as.list->count - 1 - i], item = *end;
+        *end = result.as.list->items[i];
+        result.as.list->items[i] = item;
+    }
     if (!hdl_is(f->v, HDL_IS_TEXT) || hdl_chat_stopped(f->run)) return result;
     return hdl_text_value(hdl_joined(f->run, hdl_text(""), result.as.list));
 }
 
 static hdl_value items(const filtered *f) {
-    if (hdl_is(f->v, HDL_IS_UNDEFINED)) return hdl_list_value(f->run, HDL_IS_LIST, 0);
-    if (!hdl_is(f->v, HDL_IS_MAP)) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "%s has no pairs,", hdl_kind_name(f->v));
-    return hdl_chat_stopped(f->run) ? f->v : hdl_method(f->run, f->at, hdl_text("items"), f->v, f->args);
+    const hdl_map none = { 0 };
+    if (!hdl_is(f->v, HDL_IS_MAP) && !hdl_is(f->v, HDL_IS_UNDEFINED))
+        hdl_chat_unsupported(f->run, f->at, "items of", hdl_text(hdl_kind_name(f->v)));
+    hdl_value pairs = hdl_map_view(f->run, hdl_is(f->v, HDL_IS_MAP) ? f->v.as.map : &none, "dict_items(");
+    pairs.kind = hdl_chat_stopped(f->run) ? HDL_IS_NONE : HDL_IS_LAZY;
+    return pairs;
+}
+
+/* The part of an item that "a.b.0" or a number names; `other`, if not NULL, where there is none. */
+static hdl_value part_of(const filtered *f, hdl_value item, const hdl_value *name, const hdl_value *other) {
+    hdl_span rest = name && hdl_is(*name, HDL_IS_TEXT) ? name->as.text : hdl_text("");
+    if (!name || !hdl_is(*name, HDL_IS_TEXT)) return name ? hdl_item(f->run, f->at, item, *name) : item;
+    for (int64_t dot = 0; dot >= 0 && !hdl_chat_stopped(f->run); rest = hdl_cut(rest, (uint64_t)dot + 1, rest.count)) {
+        dot = hdl_find(f->run, rest, hdl_text("."), false);
+        const hdl_span step = dot < 0 ? rest : hdl_cut(rest, 0, (uint64_t)dot);
+        int64_t number = 0;
+        size_t digits = 0;
+        for (; digits < step.count && digits < 18 && step.bytes[digits] >= '0' && step.bytes[digits] <= '9'; digits++)
+            number = number * 10 + (step.bytes[digits] - '0');
+        item = hdl_item(f->run, f->at, item, digits && digits == step.count ? hdl_number(number) : hdl_text_value(step));
+        if (other && hdl_is(item, HDL_IS_UNDEFINED)) item = *other;
+    }
+    return item;
+}
+
+static hdl_value without_case(const filtered *f, hdl_value v) {
+    return hdl_is(v, HDL_IS_TEXT) ? hdl_text_value(hdl_cased(f->run, f->at, v.as.text, HDL_CASE_LOWER)) : v;
+}
+
+/* The items that a filter with the argument `attribute` works on: those parts of them. */
+static hdl_list parts_of(const filtered *f, const hdl_value *attribute, bool ignores_case) {
+    const hdl_value all = list(f);
+    hdl_list parts = { 0 };
+    if (!hdl_chat_stopped(f->run)) parts = *all.as.list;
+    for (size_t i = 0; i < parts.count && hdl_chat_work(f->run, 1); i++) {
+        parts.items[i] = part_of(f, parts.items[i], attribute, NULL);
+        if (ignores_case) parts.items[i] = without_case(f, parts.items[i]);
+    }
+    return parts;
+}
+
+static hdl_value join(const filtered *f) {
+    const hdl_value *between = hdl_arg(f->args, 0, "d"), *attribute = hdl_arg(f->args, 1, "attribute");
+    const hdl_list parts = attribute ? parts_of(f, attribute, false) : hdl_items(f->run, f->at, f->v);
+    return hdl_text_value(hdl_joined(f->run, between ? hdl_printed(f->run, *between) : hdl_text(""), &parts));
+}
+
+static hdl_value sort(const filtered *f) {
+    const bool down = hdl_number_arg(f->run, f->at, f->args, 0, "reverse", 0), exact = hdl_truth_arg(f->args, 1, "case_sensitive", false);
+    const hdl_value *attribute = hdl_arg(f->args, 2, "attribute"), result = list(f);
+    if (hdl_chat_stopped(f->run)) return f->v;
+    const filtered all = { f->run, f->at, result, f->args };
+    const hdl_list keys = parts_of(&all, attribute, !exact);
+    for (size_t i = 0; i < keys.count && !hdl_chat_stopped(f->run); i++) { /* as Jinja: lists, in which equal ones need no order */
+        const hdl_value key = hdl_list_value(f->run, HDL_IS_LIST, 1);
+        if (!hdl_chat_stopped(f->run)) key.as.list->items[0] = keys.items[i];
+        keys.items[i] = key;
+    }
+    hdl_sort(f->run, f->at, result.as.list->items, keys.items, keys.count, down);
+    return result;
+}
+
+/* A map's pairs in the order of their keys or values. */
+static hdl_value dictsort(const filtered *f) {
+    const bool exact = hdl_truth_arg(f->args, 0, "case_sensitive", false), down = hdl_number_arg(f->run, f->at, f->args, 2, "reverse", 0);
+    const hdl_span by = hdl_text_arg(f->run, f->at, f->args, 1, "by", hdl_text("key"));
+    const bool by_value = hdl_same(by, hdl_text("value"));
+    if (!by_value && !hdl_same(by, hdl_text("key"))) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "sorted by neither key nor value");
+    if (hdl_is(f->v, HDL_IS_UNDEFINED)) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "an undefined value to be sorted");
+    const filtered pairs = { f->run, f->at, items(f), f->args };
+    if (hdl_chat_stopped(f->run)) return f->v;
+    const filtered all = { f->run, f->at, list(&pairs), f->args };
+    const hdl_value part = hdl_number(by_value);
+    const hdl_list keys = parts_of(&all, &part, !exact);
+    if (!hdl_chat_stopped(f->run)) hdl_sort(f->run, f->at, all.v.as.list->items, keys.items, keys.count, down);
+    return all.v;
+}
+
+/* The smallest or largest item. */
+static hdl_value end_of(const filtered *f, int sign) {
+    const bool exact = hdl_truth_arg(f->args, 0, "case_sensitive", false);
+    const hdl_value *attribute = hdl_arg(f->args, 1, "attribute"), all = list(f);
+    if (hdl_chat_stopped(f->run)) return f->v;
+    const filtered items = { f->run, f->at, all, f->args };
+    const hdl_list keys = parts_of(&items, attribute, !exact);
+    size_t best = 0;
+    for (size_t i = 1; i < keys.count && !hdl_chat_stopped(f->run); i++)
+        if (hdl_order(f->run, f->at, keys.items[i], keys.items[best]) * sign > 0) best = i;
+    return keys.count ? all.as.list->items[best] : hdl_undefined(hdl_text("an item of nothing"));
+}
+static hdl_value min(const filtered *f) { return end_of(f, -1); }
+static hdl_value max(const filtered *f) { return end_of(f, 1); }
+
+/* ---- numbers ---- */
+
+/* A number's text without white space, as Python's int reads it, or float, whose fraction goes; false: it is none. */
+static bool read_number(const filtered *f, hdl_span text, int64_t *out_number) {
+    double value, power = 1;
+    int64_t digits = 0, exponent = 0, shift = 0;
+    uint64_t at = text.count && (text.bytes[0] == '-' || text.bytes[0] == '+');
+    const bool minus = at && text.bytes[0] == '-';
+    bool number = false, fraction = false, over = false, digit = false;
+    for (; at < text.count; at++) {
+        const uint8_t c = text.bytes[at], next = at + 1 < text.count ? text.bytes[at + 1] : 0;
+        const bool was_digit = digit;
+        digit = c >= '0' && c <= '9';
+        if (digit) {
+            over = over || __builtin_mul_overflow(digits, 10, &digits) || __builtin_sub_overflow(digits, c - '0', &digits);
+            shift -= fraction;
+            number = true;
+        } else if (c == '.' && !fraction) fraction = true;
+        else if (c != '_' || !was_digit || next < '0' || next > '9') break;
+    }
+    const bool whole = number && at == text.count && !fraction;
+    if (number && at < text.count && (text.bytes[at] | 0x20) == 'e') {
+      const bool down = at + 1 < text.count && text.bytes[at + 1] == '-',
+                 sign =
+                     down || (at + 1 < text.count && text.bytes[at + 1] == '+');
+      number = false;
+      for (at += 1 + sign;
+           at < text.count && text.bytes[at] >= '0' && text.bytes[at] <= '9';
+           at++) {
+        exponent =
+            exponent < 1000 ? exponent * 10 + (text.bytes[at] - '0') : exponent;
+        number = true;
+        }
+        shift += down ? -exponent : exponent;
+    }
+    if (!number || at < text.count) return false;
+    if (whole && !over && (minus || digits != INT64_MIN)) return *out_number = minus ? digits : -digits, true;
+    /* As double has it where that is exact: up to 2^53, times or by a power of ten up to 22. */
+    if (whole) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "a number above 2^63");
+    if (over || digits < -(INT64_C(1) << 53) || shift > 22 || shift < -22)
+        hdl_chat_unsupported(f->run, f->at, "a number such as", text);
+    for (int64_t i = 0; i < shift || i < -shift; i++) power *= 10;
+    value = (double)digits * (minus ? 1 : -1);
+    value = shift < 0 ? value / power : value * power;
+    if (value >= 0x1p63 || value <= -0x1p63) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "a number above 2^63");
+    *out_number = hdl_chat_stopped(f->run) ? 0 : (int64_t)value;
+    return true;
 }
 
 static hdl_value whole_number(const filtered *f) {
-    const int64_t fallback = hdl_number_arg(f->run, f->at, f->args, 0, "default", 0);
-    if (hdl_is_number(f->v)) return hdl_number(f->v.as.number);
-    const hdl_span text = hdl_is(f->v, HDL_IS_TEXT) ? hdl_strip(f->run, f->v.as.text, (hdl_span){ 0 }, true, true) : hdl_text("");
-    const bool minus = text.count > 1 && text.bytes[0] == '-';
+    const hdl_value *fallback = hdl_arg(f->args, 0, "default");
     int64_t number = 0;
-    for (uint64_t i = minus; i < text.count; i++) {
-        if (text.bytes[i] < '0' || text.bytes[i] > '9' || number > INT64_MAX / 10 - 1) return hdl_number(fallback);
-        number = number * 10 + (text.bytes[i] - '0');
-    }
-    return hdl_number(text.count == 0 ? fallback : minus ? -number : number);
+    if (hdl_is_number(f->v)) return hdl_number(f->v.as.number);
+    if (hdl_is(f->v, HDL_IS_UNDEFINED)) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "an undefined value as a number");
+    hdl_span text = hdl_is(f->v, HDL_IS_TEXT) ? hdl_strip(f->run, f->v.as.text, (hdl_span){ 0 }, true, true) : hdl_text("");
+    for (uint64_t i = 0; i < text.count && hdl_chat_work(f->run, 1); i++)
+        if (text.bytes[i] >= 0x80) hdl_chat_unsupported(f->run, f->at, "a number such as", text);
+    if (!hdl_chat_stopped(f->run) && read_number(f, text, &number)) return hdl_number(number);
+    return fallback ? *fallback : hdl_number(0);
 }
 
 static hdl_value absolute(const filtered *f) {
@@ -102,87 +293,118 @@ static hdl_value absolute(const filtered *f) {
     return f->v;
 }
 
-static hdl_value same(const filtered *f) { return f->v; }
+static hdl_value safe(const filtered *f) {
+    hdl_value text = text_of(f);
+    text.safe = true;
+    return text;
+}
 
-/* ---- filters of lists by an attribute or a test ---- */
+/* ---- filters of lists by an attribute, a test or a filter: lazy ones ---- */
 
-/* The items to choose from: what is false has none. */
-static hdl_list choices(const filtered *f) { return hdl_true(f->v) ? hdl_items(f->run, f->at, f->v) : (hdl_list){ 0 }; }
+struct hdl_pick {
+    uint32_t at;
+    hdl_args args, rest; /* rest: for the test or filter that `name` names, if it has one */
+    hdl_value name;
+    const hdl_value *attribute, *other;
+    enum { MAPS, SELECTS, REJECTS, DIFFERS, DIFFERS_IN_LETTERS } how;
+    hdl_list seen; /* of DIFFERS */
+    size_t capacity;
+};
 
-/* The test named by argument `place` and what stands behind it, or truth itself. */
-static bool passes(const filtered *f, size_t place, hdl_value v) {
-    const hdl_value *name = hdl_arg(f->args, place, "");
-    if (!name) return hdl_true(v);
-    if (!hdl_is(*name, HDL_IS_TEXT)) {
-        hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "a test's name is %s,", hdl_kind_name(*name));
-        return false;
+bool hdl_pick_item(hdl_chat_run *run, struct hdl_pick *pick, hdl_value *item) {
+    const filtered f = { run, pick->at, *item, &pick->args };
+    const hdl_value part = part_of(&f, *item, pick->attribute, pick->other);
+    const bool named = !hdl_is(pick->name, HDL_IS_NONE);
+    if (named && !hdl_is(pick->name, HDL_IS_TEXT))
+        hdl_chat_fail(run, HD_STATUS_PARSE, pick->at, "%s as the name of a test or filter,", hdl_kind_name(pick->name));
+    if (hdl_chat_stopped(run)) return false;
+    bool passes = true;
+    pick->rest.used = 0;
+    if (pick->how >= DIFFERS) {
+        const hdl_value key = pick->how == DIFFERS_IN_LETTERS ? without_case(&f, part) : part;
+        if (!hdl_hashable(run, key)) hdl_chat_fail(run, HD_STATUS_PARSE, pick->at, "%s cannot be told from others,", hdl_kind_name(key));
+        passes = !hdl_contains(run, pick->at, (hdl_value){ .kind = HDL_IS_LIST, .as.list = &pick->seen }, key);
+        if (passes) hdl_list_add(run, &pick->seen, &pick->capacity, key);
+    } else if (pick->how == MAPS) *item = named ? hdl_filter(run, pick->at, pick->name.as.text, part, &pick->rest) : part;
+    else passes = (named ? hdl_test(run, pick->at, pick->name.as.text, part, &pick->rest) : hdl_true(part)) == (pick->how == SELECTS);
+    hdl_check_args(run, pick->at, &pick->rest);
+    return passes;
+}
+
+/* A lazy list of the items, of which what is false has none. `pick` has its `how`; its attribute, if any, is argument 0 when the
+ * name of a test or filter is argument 1, else the name is argument 0. */
+static hdl_value lazy(const filtered *f, struct hdl_pick pick, size_t name_place) {
+    const hdl_value result = hdl_list_value(f->run, HDL_IS_LAZY, 0);
+    struct hdl_pick *kept = hdl_chat_take(f->run, 1, sizeof *kept);
+    const hdl_args *args = f->args;
+    if (hdl_chat_stopped(f->run)) return f->v;
+    pick.at = f->at;
+    pick.args = *args;
+    pick.name = name_place < args->count ? args->values[name_place] : hdl_none();
+    if (name_place + 1 < args->count) {
+        const size_t taken = name_place + 1;
+        pick.rest = (hdl_args){ .values = args->values + taken, .names = args->names + taken, .count = args->count - taken };
     }
-    hdl_args rest = { .count = f->args->count - place - 1 };
-    rest.values = f->args->values + place + 1;
-    rest.names = f->args->names + place + 1;
-    const bool result = hdl_test(f->run, f->at, name->as.text, v, &rest);
-    f->args->used |= rest.used << (place + 1);
+    *kept = pick;
+    f->args->used = UINT64_MAX;
+    if (hdl_is(f->v, HDL_IS_LAZY)) result.as.list->from = f->v.as.list;
+    else if (hdl_true(f->v)) *result.as.list = hdl_items(f->run, f->at, f->v);
+    result.as.list->view = NULL;
+    result.as.list->pick = kept;
     return result;
 }
 
 static hdl_value picked(const filtered *f, bool by_attribute, bool wanted) {
-    const hdl_list all = choices(f);
-    const hdl_value result = hdl_list_value(f->run, HDL_IS_LIST, all.count);
-    hdl_span name = { 0 };
-    if (by_attribute) name = hdl_text_arg(f->run, f->at, f->args, 0, "", hdl_text(""));
-    if (hdl_chat_stopped(f->run)) return f->v;
-    size_t kept = 0;
-    for (size_t i = 0; i < all.count && hdl_chat_step(f->run, 1); i++) {
-        const hdl_value tested = by_attribute ? hdl_attribute(f->run, f->at, all.items[i], name) : all.items[i];
-        if (passes(f, by_attribute, tested) == wanted) result.as.list->items[kept++] = all.items[i];
-    }
-    if (all.count == 0) f->args->used = UINT64_MAX;
-    result.as.list->count = kept;
-    return result;
+    struct hdl_pick pick = { .how = wanted ? SELECTS : REJECTS };
+    if (by_attribute && !(pick.attribute = hdl_arg(f->args, 0, "")))
+        hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "an argument is missing");
+    return lazy(f, pick, by_attribute);
 }
 static hdl_value select_items(const filtered *f) { return picked(f, false, true); }
 static hdl_value reject(const filtered *f) { return picked(f, false, false); }
 static hdl_value selectattr(const filtered *f) { return picked(f, true, true); }
 static hdl_value rejectattr(const filtered *f) { return picked(f, true, false); }
 
-/* map(attribute="name") or map("filter"). */
-static hdl_value map(const filtered *f) {
-    const hdl_list all = choices(f);
-    const hdl_value result = hdl_list_value(f->run, HDL_IS_LIST, all.count);
-    const hdl_value *attribute = hdl_arg(f->args, SIZE_MAX, "attribute"), *other = hdl_arg(f->args, SIZE_MAX, "default");
-    const hdl_span name = hdl_text_arg(f->run, f->at, f->args, attribute ? SIZE_MAX : 0, attribute ? "attribute" : "", hdl_text(""));
-    if (++f->run->depth > HDL_MAX_CHAT_NESTING)
-        hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
-    for (size_t i = 0; i < all.count && hdl_chat_step(f->run, 1); i++) {
-        hdl_value item = attribute ? hdl_attribute(f->run, f->at, all.items[i], name) : all.items[i];
-        if (attribute && other && hdl_is(item, HDL_IS_UNDEFINED)) item = *other;
-        if (!attribute) {
-            hdl_args rest = { .count = f->args->count ? f->args->count - 1 : 0 };
-            rest.values = f->args->values + 1;
-            rest.names = f->args->names + 1;
-            item = hdl_filter(f->run, f->at, name, item, &rest);
-            f->args->used |= rest.used << 1;
-        }
-        if (!hdl_chat_stopped(f->run)) result.as.list->items[i] = item;
-    }
-    if (all.count == 0) f->args->used = UINT64_MAX;
-    f->run->depth--;
-    return result;
+static hdl_value unique(const filtered *f) {
+    struct hdl_pick pick = { .how = hdl_truth_arg(f->args, 0, "case_sensitive", false) ? DIFFERS : DIFFERS_IN_LETTERS,
+                             .attribute = hdl_arg(f->args, 1, "attribute") };
+    hdl_check_args(f->run, f->at, f->args);
+    return lazy(f, pick, SIZE_MAX - 1);
 }
 
-hdl_value hdl_filter(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args) {
-    static const struct { const char *name; hdl_value (*apply)(const filtered *f); } table[] = {
+/* map(attribute="name") or map("filter"). */
+static hdl_value map(const filtered *f) {
+    struct hdl_pick pick = { .how = MAPS, .attribute = hdl_arg(f->args, SIZE_MAX, "attribute") };
+    if (!pick.attribute && f->args->count == 0) hdl_chat_fail(f->run, HD_STATUS_PARSE, f->at, "an argument is missing");
+    if (pick.attribute) {
+        pick.other = hdl_arg(f->args, SIZE_MAX, "default");
+        if (pick.other && hdl_is(*pick.other, HDL_IS_NONE)) pick.other = NULL;
+        hdl_check_args(f->run, f->at, f->args);
+    }
+    return lazy(f, pick, pick.attribute ? SIZE_MAX - 1 : 0);
+}
+
+typedef hdl_value filter(const filtered *f);
+static filter *find_filter(hdl_span name) {
+    static const struct { const char *name; filter *apply; } table[] = {
         { "abs", absolute },     { "capitalize", capitalize }, { "count", length },    { "d", default_value },
-        { "default", default_value }, { "first", first },      { "int", whole_number }, { "items", items },
-        { "join", join },        { "last", last },             { "length", length },   { "list", list },
-        { "lower", lower },      { "map", map },               { "reject", reject },   { "rejectattr", rejectattr },
-        { "replace", replace },  { "reverse", reverse },       { "safe", same },       { "select", select_items },
-        { "selectattr", selectattr }, { "string", text_of },   { "tojson", tojson },   { "trim", trim },
-        { "upper", upper },
+        { "default", default_value }, { "dictsort", dictsort }, { "first", first },    { "indent", indent },
+        { "int", whole_number }, { "items", items },           { "join", join },       { "last", last },
+        { "length", length },    { "list", list },             { "lower", lower },     { "map", map },
+        { "max", max },          { "min", min },               { "reject", reject },   { "rejectattr", rejectattr },
+        { "replace", replace },  { "reverse", reverse },       { "safe", safe },       { "select", select_items },
+        { "selectattr", selectattr }, { "sort", sort },        { "string", text_of },  { "title", title },
+        { "tojson", tojson },    { "trim", trim },             { "unique", unique },   { "upper", upper },
     };
-    const filtered f = { run, at, v, args };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (hdl_same(name, hdl_text(table[i].name))) return table[i].apply(&f);
-    hdl_chat_unsupported(run, at, "filter", name);
-    return v;
+        if (hdl_same(name, hdl_text(table[i].name))) return table[i].apply;
+    return NULL;
+}
+
+bool hdl_has_filter(hdl_span name) { return find_filter(name) != NULL; }
+
+hdl_value hdl_filter(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args) {
+    filter *apply = find_filter(name);
+    if (!apply) hdl_chat_unsupported(run, at, "filter", name);
+    return apply ? apply(&(filtered){ run, at, v, args }) : v;
 }

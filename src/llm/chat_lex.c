@@ -15,7 +15,7 @@ static bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 static bool begins_name(uint8_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 static void skip_space(hdl_lexer *l) {
-    for (size_t bytes; (bytes = hdl_space_in_front(rest(l))) > 0;) l->at += bytes;
+    l->at = l->source.count - hdl_strip(l->run, rest(l), (hdl_span){ 0 }, true, false).count;
 }
 
 /* Moves past a tag's end of `bytes` bytes, whose sign is the byte before it, and the white space that goes with it. */
@@ -41,26 +41,52 @@ static void skip_comment(hdl_lexer *l) {
     pass_end(l, 2, sign, true);
 }
 
-/* The data up to the next tag, cut as the tag says; moves to the tag. */
+/* The data in front of a tag, cut as the tag's sign says; `lstrips`: the tag is no {{. */
+static hdl_span cut_data(hdl_lexer *l, hdl_span data, uint8_t sign, bool lstrips) {
+    if (sign == '-') return hdl_strip(l->run, data, (hdl_span){ 0 }, false, true);
+    if (sign == '+' || !lstrips) return data;
+    uint64_t line = data.count;
+    while (line > 0 && data.bytes[line - 1] != '\n') line--;
+    const hdl_span words = hdl_strip(l->run, hdl_cut(data, line, data.count), (hdl_span){ 0 }, true, false);
+    if (words.count == 0 && (line > 0 || l->line_starting)) data.count = line;
+    return data;
+}
+
+/* The data up to the next tag; moves to the tag. */
 static hdl_span take_data(hdl_lexer *l) {
     const size_t from = l->at;
-    size_t at = from;
-    while (at < l->source.count && !(byte_at(l, at) == '{' && (byte_at(l, at + 1) == '{' || byte_at(l, at + 1) == '%' ||
-                                                               byte_at(l, at + 1) == '#')))
-        at++;
-    hdl_span data = hdl_cut(l->source, from, at);
-    l->at = at;
-    if (at >= l->source.count) return data;
-    const uint8_t kind = byte_at(l, at + 1), sign = byte_at(l, at + 2);
-    if (sign == '-') {
-        for (size_t bytes; (bytes = hdl_space_at_end(data)) > 0;) data.count -= bytes;
-    } else if (sign != '+' && kind != '{') {
-        uint64_t line = data.count;
-        while (line > 0 && data.bytes[line - 1] != '\n') line--;
-        hdl_span blanks = hdl_cut(data, line, data.count);
-        for (size_t bytes; (bytes = hdl_space_in_front(blanks)) > 0;) blanks = hdl_cut(blanks, bytes, blanks.count);
-        if (blanks.count == 0 && (line > 0 || l->line_starting)) data.count = line;
+    while (l->at < l->source.count && !(byte_at(l, l->at) == '{' && (byte_at(l, l->at + 1) == '{' || byte_at(l, l->at + 1) == '%' ||
+                                                                     byte_at(l, l->at + 1) == '#')))
+        l->at++;
+    const hdl_span data = hdl_cut(l->source, from, l->at);
+    return l->at < l->source.count ? cut_data(l, data, byte_at(l, l->at + 2), byte_at(l, l->at + 1) != '{') : data;
+}
+
+/* The bytes of the block "{% name %}" if it begins here, or 0; its closing sign, or 0, in *out_sign. */
+static size_t find_block(const hdl_lexer *l, size_t begin, const char *name, uint8_t *out_sign) {
+    size_t at = begin + 2 + (byte_at(l, begin + 2) == '-' || byte_at(l, begin + 2) == '+');
+    if (byte_at(l, begin) != '{' || byte_at(l, begin + 1) != '%') return 0;
+    while (byte_at(l, at) && strchr(" \t\n\v\f", byte_at(l, at))) at++;
+    while (*name && byte_at(l, at) == (uint8_t)*name) at++, name++;
+    if (*name) return 0;
+    while (byte_at(l, at) && strchr(" \t\n\v\f", byte_at(l, at))) at++;
+    *out_sign = byte_at(l, at) == '-' || byte_at(l, at) == '+' ? byte_at(l, at) : 0;
+    at += *out_sign != 0;
+    return byte_at(l, at) == '%' && byte_at(l, at + 1) == '}' ? at + 2 - begin : 0;
+}
+
+/* The data between {% raw %}, which is at the lexer's place and of so many bytes, and {% endraw %}; moves behind it. */
+static hdl_span take_raw(hdl_lexer *l, size_t bytes, uint8_t sign) {
+    const size_t raw = l->at;
+    pass_end(l, bytes, sign, false);
+    const size_t from = l->at;
+    while (l->at < l->source.count && !(bytes = find_block(l, l->at, "endraw", &sign))) l->at++;
+    if (l->at >= l->source.count) {
+        hdl_chat_fail(l->run, HD_STATUS_PARSE, (uint32_t)raw, "a raw block without an end");
+        return hdl_text("");
     }
+    const hdl_span data = cut_data(l, hdl_cut(l->source, from, l->at), byte_at(l, l->at + 2), true);
+    pass_end(l, bytes, sign, true);
     return data;
 }
 
@@ -69,11 +95,16 @@ static hdl_word lex_outside(hdl_lexer *l) {
         const size_t at = l->at;
         const hdl_span data = take_data(l);
         const bool comment = byte_at(l, l->at) == '{' && byte_at(l, l->at + 1) == '#';
+        uint8_t sign;
         if (comment) skip_comment(l);
-        else l->mode = HDL_LEX_BEGIN;
         if (data.count) return word(HDL_WORD_DATA, at, data);
-        if (!comment) break;
+        if (comment) continue;
+        const size_t raw = find_block(l, l->at, "raw", &sign);
+        if (!raw || sign == '+') break;
+        const hdl_span text = take_raw(l, raw, sign);
+        if (text.count) return word(HDL_WORD_DATA, at, text);
     }
+    l->mode = HDL_LEX_BEGIN;
     return word(HDL_WORD_END, l->at, hdl_text(""));
 }
 
@@ -126,6 +157,7 @@ static hdl_span unescaped(hdl_lexer *l, hdl_span text, size_t position) {
         uint32_t code;
         const size_t wanted = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
         const size_t octal = wanted ? 0 : read_digits(text, i + 1, 3, 8, &code);
+        if (c == 'N') hdl_chat_unsupported(l->run, (uint32_t)(position + i), "the escape", hdl_cut(text, i, i + 2));
         if (wanted && (read_digits(text, i + 2, wanted, 16, &code) < wanted || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))) {
             hdl_chat_fail(l->run, HD_STATUS_PARSE, (uint32_t)(position + i), "a text's escape that is no character");
         } else if (wanted || octal) {
@@ -170,7 +202,7 @@ static hdl_word lex_sign(hdl_lexer *l) {
     static const char *const two[] = { "==", "!=", "<=", ">=", "//", "**" };
     hdl_word w = word(HDL_WORD_SIGN, l->at, hdl_cut(l->source, l->at, l->at + 1));
     for (size_t i = 0; i < sizeof two / sizeof two[0]; i++)
-        if (hdl_begins(rest(l), hdl_text(two[i]))) w.text.count = 2;
+        if (byte_at(l, l->at) == two[i][0] && byte_at(l, l->at + 1) == two[i][1]) w.text.count = 2;
     const uint8_t c = w.text.bytes[0];
     if (c == '(' || c == '[' || c == '{') l->open++;
     if ((c == ')' || c == ']' || c == '}') && l->open > 0) l->open--;

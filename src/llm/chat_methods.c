@@ -1,4 +1,4 @@
-/* chat_methods.c: methods of texts and maps, and the functions that every template finds. */
+/* chat_methods.c: methods of texts, maps and the loop, and the functions that every template finds. */
 #include "llm/chat_inside.h"
 #include <stdio.h>
 
@@ -25,169 +25,255 @@ static hdl_value lstrip(const called *c) { return strip_ends(c, true, false); }
 static hdl_value rstrip(const called *c) { return strip_ends(c, false, true); }
 
 /* One text, or a tuple of which one must fit. */
-static hdl_value fits(const called *c, bool (*fit)(hdl_span text, hdl_span with)) {
+static hdl_value fits(const called *c, bool (*fit)(hdl_chat_run *run, hdl_span text, hdl_span with)) {
     const hdl_value *with = hdl_arg(c->args, 0, "");
-    if (with && hdl_is(*with, HDL_IS_TUPLE)) {
-        for (size_t i = 0; i < with->as.list->count; i++)
-            if (hdl_is(with->as.list->items[i], HDL_IS_TEXT) && fit(c->v.as.text, with->as.list->items[i].as.text)) return hdl_bool(true);
-        return hdl_bool(false);
+    if (!with || !hdl_is(*with, HDL_IS_TUPLE)) return hdl_bool(fit(c->run, c->v.as.text, text_arg(c, 0)));
+    bool found = false;
+    for (size_t i = 0; i < with->as.list->count && !found && !hdl_chat_stopped(c->run); i++) {
+        const hdl_value part = with->as.list->items[i];
+        if (!hdl_is(part, HDL_IS_TEXT)) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "%s in place of a text,", hdl_kind_name(part));
+        else found = fit(c->run, c->v.as.text, part.as.text);
     }
-    return hdl_bool(fit(c->v.as.text, text_arg(c, 0)));
+    return hdl_bool(found);
 }
 static hdl_value startswith(const called *c) { return fits(c, hdl_begins); }
 static hdl_value endswith(const called *c) { return fits(c, hdl_ends); }
 
-/* Where the next part ends, in *out_end, and the one after it begins, in *out_next; false: the rest is the last part. */
-static bool find_part(const called *c, hdl_span text, hdl_span by, bool from_end, uint64_t *out_end, uint64_t *out_next) {
-    if (!by.bytes) { /* white space, of which there is none where the part begins */
-        for (uint64_t i = 0; i < text.count && hdl_chat_step(c->run, 1);) {
-            const hdl_span rest = from_end ? hdl_cut(text, 0, text.count - i) : hdl_cut(text, i, text.count);
-            const size_t space = from_end ? hdl_space_at_end(rest) : hdl_space_in_front(rest);
-            if (space) {
-                *out_end = from_end ? text.count - i - space : i;
-                *out_next = *out_end + space;
-                return true;
-            }
-            i += from_end ? hdl_last_character(rest) : hdl_first_character(rest);
-        }
-        return false;
-    }
+/* Without a text in front or at the end. */
+static hdl_value removeprefix(const called *c) {
+    const hdl_span text = c->v.as.text, part = text_arg(c, 0);
+    return hdl_text_value(hdl_begins(c->run, text, part) ? hdl_cut(text, part.count, text.count) : text);
+}
+static hdl_value removesuffix(const called *c) {
+    const hdl_span text = c->v.as.text, part = text_arg(c, 0);
+    return hdl_text_value(hdl_ends(c->run, text, part) ? hdl_cut(text, 0, text.count - part.count) : text);
+}
+
+/* Takes the first or last part of *rest, up to `by` or to white space; true if there is another one behind it. */
+static bool take_part(const called *c, hdl_span *rest, hdl_span by, bool from_end, hdl_span *out_part) {
+    const hdl_span all = *rest;
     int64_t found = -1;
-    if (!from_end) found = hdl_find(c->run, text, 0, by);
-    for (uint64_t i = text.count; from_end && i >= by.count && hdl_chat_step(c->run, 1); i--)
-        if (hdl_ends(hdl_cut(text, 0, i), by)) {
-            found = (int64_t)(i - by.count);
-            break;
-        }
-    if (found < 0) return false;
-    *out_end = (uint64_t)found;
-    *out_next = *out_end + by.count;
-    return true;
+    uint64_t bytes = by.count;
+    if (by.bytes) {
+        found = hdl_find(c->run, all, by, from_end);
+    } else {
+        for (hdl_span left = all, character; found < 0 && (character = hdl_take_character(c->run, &left, from_end)).count > 0;)
+            if (hdl_is_space(character)) {
+                found = character.bytes - all.bytes;
+                bytes = character.count;
+            }
+    }
+    *out_part = found < 0 ? all : from_end ? hdl_cut(all, (uint64_t)found + bytes, all.count) : hdl_cut(all, 0, (uint64_t)found);
+    if (found >= 0) *rest = from_end ? hdl_cut(all, 0, (uint64_t)found) : hdl_cut(all, (uint64_t)found + bytes, all.count);
+    return found >= 0;
 }
 
 static hdl_value split_parts(const called *c, bool from_end) {
     const hdl_span by = hdl_text_arg(c->run, c->at, c->args, 0, "sep", (hdl_span){ 0 });
     int64_t most = hdl_number_arg(c->run, c->at, c->args, 1, "maxsplit", -1);
-    hdl_span text = by.bytes ? c->v.as.text : hdl_strip(c->run, c->v.as.text, by, !from_end, from_end);
+    const hdl_value result = hdl_list_value(c->run, HDL_IS_LIST, 0);
+    hdl_span rest = c->v.as.text, part;
+    size_t capacity = 0;
     if (by.bytes && by.count == 0) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "split by an empty text");
-    hdl_map *parts = hdl_chat_take(c->run, 1, sizeof *parts); /* grows; only its values are used */
-    uint64_t end, next;
-    for (; parts && !hdl_chat_stopped(c->run) && (by.bytes || text.count); most--) {
-        const bool more = most != 0 && find_part(c, text, by, from_end, &end, &next);
-        const hdl_span part = !more ? text : from_end ? hdl_cut(text, next, text.count) : hdl_cut(text, 0, end);
-        if (parts->count == parts->capacity) {
-            hdl_value *values = hdl_chat_take(c->run, 2 * parts->capacity + 8, sizeof *values);
-            if (!values) break;
-            if (parts->count) memcpy(values, parts->values, parts->count * sizeof *values);
-            parts->values = values;
-            parts->capacity = 2 * parts->capacity + 8;
-        }
-        parts->values[parts->count++] = hdl_text_value(part);
-        if (!more) break;
-        text = from_end ? hdl_cut(text, 0, end) : hdl_cut(text, next, text.count);
-        if (!by.bytes) text = hdl_strip(c->run, text, by, !from_end, from_end);
+    for (bool more = true; more && !hdl_chat_stopped(c->run); most--) {
+        if (!by.bytes) rest = hdl_strip(c->run, rest, by, !from_end, from_end);
+        if (!by.bytes && rest.count == 0) break;
+        part = rest;
+        more = most != 0 && take_part(c, &rest, by, from_end, &part);
+        hdl_list_add(c->run, result.as.list, &capacity, hdl_text_value(part));
     }
-    const hdl_value result = hdl_list_value(c->run, HDL_IS_LIST, parts ? parts->count : 0);
-    for (size_t i = 0; !hdl_chat_stopped(c->run) && i < parts->count; i++)
-        result.as.list->items[i] = parts->values[from_end ? parts->count - 1 - i : i];
+    for (size_t i = 0; from_end && !hdl_chat_stopped(c->run) && i < result.as.list->count / 2; i++) {
+        hdl_value *items = result.as.list->items, first = items[i];
+        items[i] = items[result.as.list->count - 1 - i];
+        items[result.as.list->count - 1 - i] = first;
+    }
     return result;
 }
 static hdl_value split(const called *c) { return split_parts(c, false); }
 static hdl_value rsplit(const called *c) { return split_parts(c, true); }
 
-static hdl_value upper(const called *c) { return hdl_text_value(hdl_cased(c->run, c->at, c->v.as.text, HDL_CASE_UPPER)); }
-static hdl_value lower(const called *c) { return hdl_text_value(hdl_cased(c->run, c->at, c->v.as.text, HDL_CASE_LOWER)); }
-static hdl_value capitalize(const called *c) { return hdl_text_value(hdl_cased(c->run, c->at, c->v.as.text, HDL_CASE_CAPITALIZE)); }
-static hdl_value title(const called *c) { return hdl_text_value(hdl_cased(c->run, c->at, c->v.as.text, HDL_CASE_TITLE)); }
+static hdl_value splitlines(const called *c) {
+    const hdl_value result = hdl_list_value(c->run, HDL_IS_LIST, 0);
+    const bool keeps = hdl_number_arg(c->run, c->at, c->args, 0, "keepends", 0);
+    hdl_span rest = c->v.as.text, line = rest, character;
+    size_t capacity = 0;
+    while ((character = hdl_take_character(c->run, &rest, false)).count > 0) {
+        static const char *const ends[] = { "\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9" };
+        bool end = false;
+        for (size_t i = 0; i < 10 && (character.bytes[0] < 0x20 || character.bytes[0] >= 0x80); i++)
+            end = end || hdl_same(character, hdl_text(ends[i]));
+        if (!end && rest.count) continue;
+        const uint64_t bytes = line.count - rest.count;
+        if (hdl_same(character, hdl_text("\r")) && rest.count && rest.bytes[0] == '\n') hdl_take_character(c->run, &rest, false);
+        const uint64_t kept = !end ? bytes : keeps ? line.count - rest.count : bytes - character.count;
+        hdl_list_add(c->run, result.as.list, &capacity, hdl_text_value(hdl_cut(line, 0, kept)));
+        line = rest;
+    }
+    return result;
+}
+
+static hdl_value cased(const called *c, hdl_case form) { return hdl_text_value(hdl_cased(c->run, c->at, c->v.as.text, form)); }
+static hdl_value upper(const called *c) { return cased(c, HDL_CASE_UPPER); }
+static hdl_value lower(const called *c) { return cased(c, HDL_CASE_LOWER); }
+static hdl_value capitalize(const called *c) { return cased(c, HDL_CASE_CAPITALIZE); }
+static hdl_value title(const called *c) { return cased(c, HDL_CASE_TITLE); }
 
 static hdl_value replace(const called *c) {
     const hdl_span old = text_arg(c, 0), with = text_arg(c, 1);
-    return hdl_text_value(hdl_replace(c->run, c->v.as.text, old, with, hdl_number_arg(c->run, c->at, c->args, 2, "count", -1)));
+    return hdl_text_value(hdl_replace(c->run, c->v.as.text, old, with, hdl_number_arg(c->run, c->at, c->args, 2, "", -1)));
 }
 
-static hdl_value find(const called *c) {
-    const int64_t found = hdl_find(c->run, c->v.as.text, 0, text_arg(c, 0));
-    return hdl_number(found < 0 ? -1 : hdl_length(c->run, c->at, hdl_text_value(hdl_cut(c->v.as.text, 0, (uint64_t)found))));
+static hdl_value found(const called *c, bool from_end) {
+    const int64_t at = hdl_find(c->run, c->v.as.text, text_arg(c, 0), from_end);
+    return hdl_number(at < 0 ? -1 : hdl_count_characters(c->run, hdl_cut(c->v.as.text, 0, (uint64_t)at)));
+}
+static hdl_value find(const called *c) { return found(c, false); }
+static hdl_value rfind(const called *c) { return found(c, true); }
+static hdl_value index_of(const called *c) {
+    const hdl_value at = found(c, false);
+    if (at.as.number < 0) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "the text is not found");
+    return at;
+}
+
+static hdl_value count(const called *c) {
+    const hdl_span part = text_arg(c, 0);
+    hdl_span rest = c->v.as.text, passed;
+    int64_t number = 0;
+    if (part.count == 0) return hdl_number(hdl_count_characters(c->run, rest) + 1);
+    while (take_part(c, &rest, part, false, &passed)) number++;
+    return hdl_number(number);
+}
+
+static hdl_value is_digits(const called *c) {
+    bool all = c->v.as.text.count > 0;
+    for (hdl_span rest = c->v.as.text, character; all && (character = hdl_take_character(c->run, &rest, false)).count > 0;) {
+        if (character.bytes[0] >= 0x80) hdl_chat_unsupported(c->run, c->at, "the digits of", character);
+        all = character.bytes[0] >= '0' && character.bytes[0] <= '9';
+    }
+    return hdl_bool(all);
 }
 
 static hdl_value join(const called *c) {
     const hdl_value *parts = hdl_arg(c->args, 0, "");
-    if (!parts) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "an argument is missing");
     hdl_list items = { 0 };
     if (parts) items = hdl_items(c->run, c->at, *parts);
-    for (size_t i = 0; i < items.count && !hdl_chat_stopped(c->run); i++)
+    else hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "an argument is missing");
+    for (size_t i = 0; i < items.count && hdl_chat_work(c->run, 1); i++)
         if (!hdl_is(items.items[i], HDL_IS_TEXT))
             hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "%s to be joined,", hdl_kind_name(items.items[i]));
-    return hdl_chat_stopped(c->run) ? c->v : hdl_text_value(hdl_joined(c->run, c->v.as.text, &items));
+    return hdl_text_value(hdl_joined(c->run, c->v.as.text, &items));
 }
 
-/* ---- methods of maps ---- */
+/* ---- methods of maps and of the loop ---- */
 
 static hdl_value get(const called *c) {
-    const hdl_value *key = hdl_arg(c->args, 0, ""), *other = hdl_arg(c->args, 1, ""), *found = NULL;
-    if (key && hdl_is(*key, HDL_IS_TEXT)) found = hdl_map_get(c->run, c->v.as.map, key->as.text);
-    return found ? *found : other ? *other : hdl_none();
+    const hdl_value *key = hdl_arg(c->args, 0, ""), *other = hdl_arg(c->args, 1, ""), *value = NULL;
+    if (!key) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "an argument is missing");
+    else if (!hdl_hashable(c->run, *key)) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "%s cannot be a key,", hdl_kind_name(*key));
+    else value = hdl_map_get(c->run, c->v.as.map, *key);
+    return value ? *value : other ? *other : hdl_none();
 }
 
-static hdl_value map_parts(const called *c, bool keys, bool values) {
-    const hdl_map *map = c->v.as.map;
-    if (!hdl_chat_step(c->run, map->count)) return hdl_none();
-    const hdl_value list = hdl_list_value(c->run, HDL_IS_LIST, map->count);
-    for (size_t i = 0; i < map->count && !hdl_chat_stopped(c->run); i++) {
-        hdl_value *item = &list.as.list->items[i];
-        *item = keys ? hdl_text_value(map->keys[i]) : map->values[i];
-        if (!keys || !values) continue;
-        const hdl_value pair = hdl_list_value(c->run, HDL_IS_TUPLE, 2);
-        if (hdl_chat_stopped(c->run)) break;
-        pair.as.list->items[0] = *item;
-        pair.as.list->items[1] = map->values[i];
-        *item = pair;
+hdl_value hdl_map_view(hdl_chat_run *run, const hdl_map *map, const char *view) {
+    const hdl_value list = hdl_list_value(run, HDL_IS_VIEW, map->count);
+    if (!hdl_chat_stopped(run)) list.as.list->view = view;
+    for (size_t i = 0; i < map->count && !hdl_chat_stopped(run); i++) {
+        const hdl_value key = map->keys[i], value = map->values[i];
+        list.as.list->items[i] = view[5] == 'k' ? key : view[5] == 'v' ? value : hdl_pair(run, key, value);
     }
     return list;
 }
-static hdl_value items(const called *c) { return map_parts(c, true, true); }
-static hdl_value keys(const called *c) { return map_parts(c, true, false); }
-static hdl_value values(const called *c) { return map_parts(c, false, true); }
+static hdl_value items(const called *c) { return hdl_map_view(c->run, c->v.as.map, "dict_items("); }
+static hdl_value keys(const called *c) { return hdl_map_view(c->run, c->v.as.map, "dict_keys("); }
+static hdl_value values(const called *c) { return hdl_map_view(c->run, c->v.as.map, "dict_values("); }
+
+static hdl_value cycle(const called *c) {
+    const size_t count = c->args->count;
+    if (count == 0) hdl_chat_fail(c->run, HD_STATUS_PARSE, c->at, "an argument is missing");
+    c->args->used = UINT64_MAX;
+    return count ? c->args->values[c->v.as.loop->index % count] : hdl_none();
+}
+
+static hdl_value changed(const called *c) {
+    const hdl_value now = hdl_list_value(c->run, HDL_IS_TUPLE, c->args->count);
+    c->args->used = UINT64_MAX;
+    if (hdl_chat_stopped(c->run)) return now;
+    if (c->args->count) memcpy(now.as.list->items, c->args->values, c->args->count * sizeof now);
+    hdl_loop *loop = c->v.as.loop;
+    if (hdl_is(loop->changed, HDL_IS_TUPLE) && hdl_equal(c->run, loop->changed, now)) return hdl_bool(false);
+    loop->changed = now;
+    return hdl_bool(true);
+}
+
+/* ---- all of them ---- */
+
+bool hdl_has_method(hdl_value v, hdl_span name) {
+    static const char *const methods[] = {
+        [HDL_IS_TEXT] = "capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha "
+                        "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust "
+                        "lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit "
+                        "rstrip split splitlines startswith strip swapcase title translate upper zfill",
+        [HDL_IS_LIST] = "append clear copy count extend index insert pop remove reverse sort",
+        [HDL_IS_TUPLE] = "count index",
+        [HDL_IS_MAP] = "clear copy fromkeys get items keys pop popitem setdefault update values",
+        [HDL_IS_LOOP] = "cycle changed",
+        [HDL_IS_METHOD] = "",
+    };
+    for (const char *at = methods[v.kind]; at && *at; at += strspn(at, " ")) {
+        const size_t bytes = strcspn(at, " ");
+        if (bytes == name.count && memcmp(at, name.bytes, bytes) == 0) return true;
+        at += bytes;
+    }
+    return false;
+}
 
 hdl_value hdl_method(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args) {
     static const struct { hdl_value_kind kind; const char *name; hdl_value (*call)(const called *c); } table[] = {
-        { HDL_IS_TEXT, "capitalize", capitalize }, { HDL_IS_TEXT, "endswith", endswith }, { HDL_IS_TEXT, "find", find },
-        { HDL_IS_TEXT, "join", join },             { HDL_IS_TEXT, "lower", lower },       { HDL_IS_TEXT, "lstrip", lstrip },
-        { HDL_IS_TEXT, "replace", replace },       { HDL_IS_TEXT, "rsplit", rsplit },     { HDL_IS_TEXT, "rstrip", rstrip },
-        { HDL_IS_TEXT, "split", split },           { HDL_IS_TEXT, "startswith", startswith }, { HDL_IS_TEXT, "strip", strip },
-        { HDL_IS_TEXT, "title", title },           { HDL_IS_TEXT, "upper", upper },
-        { HDL_IS_MAP, "get", get },                { HDL_IS_MAP, "items", items },        { HDL_IS_MAP, "keys", keys },
-        { HDL_IS_MAP, "values", values },
+        { HDL_IS_TEXT, "capitalize", capitalize }, { HDL_IS_TEXT, "count", count },   { HDL_IS_TEXT, "endswith", endswith },
+        { HDL_IS_TEXT, "find", find },             { HDL_IS_TEXT, "index", index_of }, { HDL_IS_TEXT, "isdigit", is_digits },
+        { HDL_IS_TEXT, "join", join },             { HDL_IS_TEXT, "lower", lower },   { HDL_IS_TEXT, "lstrip", lstrip },
+        { HDL_IS_TEXT, "removeprefix", removeprefix }, { HDL_IS_TEXT, "removesuffix", removesuffix },
+        { HDL_IS_TEXT, "replace", replace },       { HDL_IS_TEXT, "rfind", rfind },   { HDL_IS_TEXT, "rsplit", rsplit },
+        { HDL_IS_TEXT, "rstrip", rstrip },         { HDL_IS_TEXT, "split", split },   { HDL_IS_TEXT, "splitlines", splitlines },
+        { HDL_IS_TEXT, "startswith", startswith }, { HDL_IS_TEXT, "strip", strip },   { HDL_IS_TEXT, "title", title },
+        { HDL_IS_TEXT, "upper", upper },           { HDL_IS_MAP, "get", get },        { HDL_IS_MAP, "items", items },
+        { HDL_IS_MAP, "keys", keys },              { HDL_IS_MAP, "values", values },  { HDL_IS_LOOP, "changed", changed },
+        { HDL_IS_LOOP, "cycle", cycle },
     };
     const called c = { run, at, v, args };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (table[i].kind == v.kind && hdl_same(name, hdl_text(table[i].name))) return table[i].call(&c);
+    if (v.safe && (args->count || hdl_same(name, hdl_text("split")))) hdl_chat_unsupported(run, at, "a method of what safe gave,", name);
+    for (size_t i = 0; i < sizeof table / sizeof table[0] && !hdl_chat_stopped(run); i++)
+        if (table[i].kind == v.kind && hdl_same(name, hdl_text(table[i].name))) return hdl_safe_like(table[i].call(&c), v);
     hdl_chat_unsupported(run, at, "method", name);
-    return v;
+    return hdl_none();
 }
 
 /* ---- functions ---- */
 
-enum { NAMESPACE, DICT, RANGE, RAISE, DATE };
+enum { NAMESPACE, DICT, RANGE, RAISE, CYCLER, JOINER, LIPSUM, DATE };
+static const char *const functions[] = { "namespace", "dict", "range", "raise_exception", "cycler", "joiner", "lipsum", "strftime_now" };
 
 void hdl_bind_functions(hdl_chat_run *run) {
-    static const char *const names[] = { "namespace", "dict", "range", "raise_exception", "strftime_now" };
     for (int i = 0; i <= DATE; i++)
         if (i != DATE || run->desc->now)
-            hdl_bind(run, run->globals, hdl_text(names[i]), (hdl_value){ .kind = HDL_IS_FUNCTION, .as.number = i });
+            hdl_bind(run, run->globals, hdl_text(functions[i]), (hdl_value){ .kind = HDL_IS_FUNCTION, .as.number = i });
 }
 
 static hdl_value make_map(hdl_chat_run *run, uint32_t at, hdl_value_kind kind, hdl_args *args) {
     const hdl_value map = hdl_map_value(run, kind);
     for (size_t i = 0; i < args->count && !hdl_chat_stopped(run); i++) {
-        if (!args->names[i].bytes) hdl_chat_unsupported(run, at, "argument", hdl_text("without a name"));
-        else hdl_map_set(run, map.as.map, args->names[i], args->values[i]);
+        const hdl_value v = args->values[i];
+        if (args->names[i].bytes) hdl_map_set(run, map.as.map, hdl_text_value(args->names[i]), v);
+        else if (i > 0 || !hdl_is(v, HDL_IS_MAP)) hdl_chat_unsupported(run, at, "argument", hdl_text("without a name"));
+        else
+            for (size_t k = 0; k < v.as.map->count; k++) hdl_map_set(run, map.as.map, v.as.map->keys[k], v.as.map->values[k]);
     }
     args->used = UINT64_MAX;
     return map;
 }
 
 static hdl_value make_range(hdl_chat_run *run, uint32_t at, hdl_args *args) {
+    if (args->count == 0) hdl_chat_fail(run, HD_STATUS_PARSE, at, "an argument is missing");
     int64_t from = 0, to = hdl_number_arg(run, at, args, 0, "", 0), count = 0;
     if (args->count > 1) {
         from = to;
@@ -201,9 +287,8 @@ static hdl_value make_range(hdl_chat_run *run, uint32_t at, hdl_args *args) {
     if (hdl_chat_stopped(run)) return hdl_none();
     if (by > 0 ? from < to : from > to) count = (by > 0 ? to - from - 1 : from - to - 1) / (by > 0 ? by : -by) + 1;
     if (count > 100000) hdl_chat_fail(run, HD_STATUS_LIMIT, at, "a range of more than 100000 numbers");
-    const hdl_value list = hdl_list_value(run, HDL_IS_LIST, (size_t)count);
-    if (hdl_chat_step(run, (uint64_t)count))
-        for (int64_t i = 0; i < count; i++) list.as.list->items[i] = hdl_number(from + i * by);
+    const hdl_value list = hdl_list_value(run, HDL_IS_RANGE, (size_t)count);
+    for (int64_t i = 0; i < count && !hdl_chat_stopped(run); i++) list.as.list->items[i] = hdl_number(from + i * by);
     return list;
 }
 
@@ -263,6 +348,7 @@ hdl_value hdl_function(hdl_chat_run *run, uint32_t at, int64_t which, hdl_args *
     case DICT: return make_map(run, at, HDL_IS_MAP, args);
     case RANGE: return make_range(run, at, args);
     case RAISE: return refuse(run, at, args);
-    default: return make_date(run, at, args);
+    case DATE: return make_date(run, at, args);
+    default: hdl_chat_unsupported(run, at, "function", hdl_text(functions[which])); return hdl_none();
     }
 }

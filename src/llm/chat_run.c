@@ -23,13 +23,20 @@ void hdl_chat_unsupported(hdl_chat_run *run, uint32_t at, const char *what, hdl_
                            hdl_quote(name, shown), at);
 }
 
-bool hdl_chat_step(hdl_chat_run *run, uint64_t steps) {
+bool hdl_chat_work(hdl_chat_run *run, uint64_t bytes) {
     if (hdl_chat_stopped(run)) return false;
-    if (steps > HDL_MAX_CHAT_STEPS || run->steps > HDL_MAX_CHAT_STEPS - steps) {
-        hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "more than %u steps", HDL_MAX_CHAT_STEPS);
+    if (bytes > HDL_MAX_CHAT_WORK - run->work) {
+        hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "it works on more than %u MiB", HDL_MAX_CHAT_WORK >> 20);
         return false;
     }
-    run->steps += steps;
+    run->work += bytes;
+    return true;
+}
+
+bool hdl_chat_enter(hdl_chat_run *run) {
+    if (run->depth >= HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
+    if (!hdl_chat_work(run, HDL_PART_WORK)) return false;
+    run->depth++;
     return true;
 }
 
@@ -44,9 +51,9 @@ typedef struct hdl_chunk {
 
 void *hdl_chat_take(hdl_chat_run *run, uint64_t count, uint64_t item_bytes) {
     uint64_t bytes, chunk_bytes;
-    if (hdl_chat_stopped(run)) return NULL;
     if (!hdl_mul(count, item_bytes, &bytes) || bytes > HDL_MAX_CHAT_MEMORY) bytes = HDL_MAX_CHAT_MEMORY;
     bytes = bytes ? (bytes + 15) & ~UINT64_C(15) : 16;
+    if (!hdl_chat_work(run, bytes)) return NULL;
     hdl_chunk *chunk = run->chunks;
     if (!chunk || chunk->bytes - chunk->used < bytes) {
         const uint64_t head = (sizeof *chunk + 15) & ~UINT64_C(15);
@@ -69,7 +76,7 @@ void *hdl_chat_take(hdl_chat_run *run, uint64_t count, uint64_t item_bytes) {
     return taken;
 }
 
-void hdl_chat_end(hdl_chat_run *run) {
+static void free_memory(hdl_chat_run *run) {
     while (run->chunks) {
         hdl_chunk *chunk = run->chunks;
         run->chunks = chunk->older;
@@ -82,140 +89,150 @@ void hdl_chat_end(hdl_chat_run *run) {
 struct hdl_binding {
     hdl_span     name;
     hdl_value    value;
+    bool         set;
     hdl_binding *next;
 };
 
-void hdl_bind(hdl_chat_run *run, hdl_scope *scope, hdl_span name, hdl_value value) {
+hdl_scope *hdl_scope_in(hdl_chat_run *run, hdl_scope *outer) {
+    hdl_scope *scope = hdl_chat_take(run, 1, sizeof *scope);
+    if (scope) scope->outer = outer;
+    return scope;
+}
+
+static hdl_binding *find_binding(hdl_chat_run *run, const hdl_scope *scope, hdl_span name) {
     hdl_binding *binding = scope->bindings;
-    while (binding && hdl_chat_step(run, 1) && !hdl_same(binding->name, name)) binding = binding->next;
+    while (binding && !hdl_chat_stopped(run) && !hdl_text_same(run, binding->name, name)) binding = binding->next;
+    return binding;
+}
+
+void hdl_bind(hdl_chat_run *run, hdl_scope *scope, hdl_span name, hdl_value value) {
+    hdl_binding *binding = find_binding(run, scope, name);
     if (!binding) {
         binding = hdl_chat_take(run, 1, sizeof *binding);
         if (!binding) return;
-        *binding = (hdl_binding){ .name = name, .next = scope->bindings };
+        binding->next = scope->bindings;
         scope->bindings = binding;
     }
-    binding->value = value;
+    *binding = (hdl_binding){ name, value, true, binding->next };
 }
 
 hdl_value hdl_lookup(hdl_chat_run *run, hdl_span name) {
-    for (const hdl_scope *scope = run->scope; scope; scope = scope->outer)
-        for (const hdl_binding *binding = scope->bindings; binding; binding = binding->next) {
-            if (!hdl_chat_step(run, 1)) return hdl_none();
-            if (hdl_same(binding->name, name)) return binding->value;
-        }
+    for (const hdl_scope *scope = run->scope; scope && !hdl_chat_stopped(run); scope = scope->outer) {
+        const hdl_binding *binding = find_binding(run, scope, name);
+        if (binding && binding->set) return binding->value;
+    }
     return hdl_undefined(name);
+}
+
+/* Gives the parts of a target (HDL_NODE_SET) their values. */
+static void assign(hdl_chat_run *run, hdl_scope *scope, const hdl_node *target, hdl_value value) {
+    if (target->kind == HDL_NODE_NAME) {
+        hdl_bind(run, scope, target->text, value);
+    } else if (target->kind == HDL_NODE_ATTR) {
+        const hdl_value space = hdl_lookup(run, target->a->text);
+        if (hdl_is(space, HDL_IS_NAMESPACE)) hdl_map_set(run, space.as.map, hdl_text_value(target->text), value);
+        else hdl_chat_fail(run, HD_STATUS_PARSE, target->at, "a member is set of what is no namespace");
+    } else {
+        const hdl_list parts = hdl_items(run, target->at, value);
+        size_t i = 0;
+        for (const hdl_node *part = target->list; part && !hdl_chat_stopped(run); part = part->next, i++)
+            if (i < parts.count) assign(run, scope, part, parts.items[i]);
+        if (i != parts.count) hdl_chat_fail(run, HD_STATUS_PARSE, target->at, "%zu values for %zu names", parts.count, i);
+    }
 }
 
 /* ---- statements ---- */
 
-hdl_span hdl_run_captured(hdl_chat_run *run, const hdl_node *list) {
-    hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES }, *outer = run->out;
+static void run_list(hdl_chat_run *run, const hdl_node *list);
+
+hdl_value hdl_run_captured(hdl_chat_run *run, const hdl_node *list, hdl_scope *scope) {
+    hdl_sink sink = { .limit = HDL_MAX_CHAT_BYTES }, *outer_out = run->out;
+    hdl_scope *outer_scope = run->scope;
     run->out = &sink;
-    hdl_run_list(run, list);
-    run->out = outer;
-    return hdl_sunk(&sink);
+    run->scope = scope;
+    run_list(run, list);
+    run->out = outer_out;
+    run->scope = outer_scope;
+    return hdl_text_value(hdl_sunk(&sink));
 }
 
-/* Gives the loop's names their values; false after a failure. */
-static bool bind_item(hdl_chat_run *run, const hdl_node *node, hdl_scope *scope, hdl_value item) {
-    if (!node->b->next) {
-        hdl_bind(run, scope, node->b->text, item);
-        return !hdl_chat_stopped(run);
+bool hdl_loop_reaches(hdl_chat_run *run, hdl_loop *loop, size_t index) {
+    hdl_scope *resumed = run->scope, *scope = loop->outer;
+    if (loop->node->c && index >= loop->items.count) scope = hdl_scope_in(run, loop->outer);
+    for (hdl_value item; index >= loop->items.count && hdl_next(run, loop->source, &item);) {
+        bool passes = true;
+        if (loop->node->c) {
+            assign(run, scope, loop->node->b, item);
+            run->scope = scope;
+            passes = hdl_true(hdl_eval(run, loop->node->c));
+            run->scope = resumed;
+        }
+        if (passes) hdl_list_add(run, &loop->items, &loop->capacity, item);
     }
-    const hdl_list parts = hdl_items(run, node->at, item);
-    size_t i = 0;
-    for (const hdl_node *name = node->b; name && !hdl_chat_stopped(run); name = name->next, i++)
-        if (i < parts.count) hdl_bind(run, scope, name->text, parts.items[i]);
-    if (i != parts.count) hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "an item of %zu parts for %zu names", parts.count, i);
-    return !hdl_chat_stopped(run);
+    return index < loop->items.count && !hdl_chat_stopped(run);
 }
 
-/* The items for which the loop's condition holds. */
-static hdl_list chosen(hdl_chat_run *run, const hdl_node *node, hdl_list items) {
-    if (!node->c || items.count == 0) return items;
-    hdl_list kept = { .items = hdl_chat_take(run, items.count, sizeof *kept.items) };
-    for (size_t i = 0; i < items.count && !hdl_chat_stopped(run); i++) {
-        hdl_scope scope = { .outer = run->scope };
-        if (!bind_item(run, node, &scope, items.items[i])) break;
-        run->scope = &scope;
-        if (hdl_true(hdl_eval(run, node->c)) && !hdl_chat_stopped(run)) kept.items[kept.count++] = items.items[i];
-        run->scope = scope.outer;
-    }
-    return kept;
-}
-
-static void run_for(hdl_chat_run *run, const hdl_node *node) {
-    const hdl_value source = hdl_eval(run, node->a);
-    hdl_list items = { 0 };
-    if (!hdl_chat_stopped(run)) items = chosen(run, node, hdl_items(run, node->at, source));
-    hdl_scope *outer = run->scope;
+void hdl_run_loop(hdl_chat_run *run, const hdl_node *node, hdl_value source, hdl_scope *outer, size_t depth) {
     hdl_loop *loop = hdl_chat_take(run, 1, sizeof *loop);
-    hdl_list *kept = hdl_chat_take(run, 1, sizeof *kept);
+    hdl_list *all = hdl_is(source, HDL_IS_LAZY) ? source.as.list : hdl_chat_take(run, 1, sizeof *all);
+    hdl_scope *scope = hdl_scope_in(run, outer), *resumed = run->scope;
     if (hdl_chat_stopped(run)) return;
-    *kept = items;
-    loop->items = kept;
-    for (size_t i = 0; i < items.count && !hdl_chat_stopped(run) && run->flow != HDL_FLOW_BREAK; i++) {
-        hdl_scope scope = { .outer = outer };
+    if (!hdl_is(source, HDL_IS_LAZY)) *all = hdl_items(run, node->at, source);
+    *loop = (hdl_loop){ .node = node, .outer = outer, .source = all, .depth = depth };
+    bool ended_a_turn = false; /* as in Jinja, else also runs where each turn ended by break or continue */
+    for (; run->flow != HDL_FLOW_BREAK && !hdl_chat_stopped(run) && hdl_loop_reaches(run, loop, loop->index); loop->index++) {
         run->flow = HDL_FLOW_ON;
-        loop->index = i;
-        hdl_bind(run, &scope, hdl_text("loop"), (hdl_value){ .kind = HDL_IS_LOOP, .as.loop = loop });
-        if (!bind_item(run, node, &scope, items.items[i])) break;
-        run->scope = &scope;
-        hdl_run_list(run, node->list);
-        run->scope = outer;
+        for (hdl_binding *binding = scope->bindings; binding && hdl_chat_work(run, 1); binding = binding->next) binding->set = false;
+        hdl_bind(run, scope, hdl_text("loop"), (hdl_value){ .kind = HDL_IS_LOOP, .as.loop = loop });
+        assign(run, scope, node->b, loop->items.items[loop->index]);
+        run->scope = scope;
+        run_list(run, node->list);
+        run->scope = resumed;
+        ended_a_turn |= run->flow == HDL_FLOW_ON;
     }
     run->flow = HDL_FLOW_ON;
-    if (items.count == 0) {
-        hdl_scope scope = { .outer = outer };
-        run->scope = &scope;
-        hdl_run_list(run, node->other);
-        run->scope = outer;
-    }
-}
-
-static void run_set(hdl_chat_run *run, const hdl_node *node) {
-    const hdl_value value = node->a ? hdl_eval(run, node->a) : hdl_text_value(hdl_run_captured(run, node->list));
-    if (hdl_chat_stopped(run)) return;
-    if (!node->other) {
-        hdl_bind(run, run->scope, node->text, value);
+    if (ended_a_turn || !node->other || !(run->scope = hdl_scope_in(run, outer))) {
+        run->scope = resumed;
         return;
     }
-    const hdl_value space = hdl_lookup(run, node->text);
-    if (hdl_is(space, HDL_IS_NAMESPACE)) hdl_map_set(run, space.as.map, node->other->text, value);
-    else hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "a member is set of what is no namespace");
+    run_list(run, node->other);
+    run->scope = resumed;
+}
+
+static hdl_value macro_value(hdl_chat_run *run, const hdl_node *node) {
+    hdl_macro *macro = hdl_chat_take(run, 1, sizeof *macro);
+    if (macro) *macro = (hdl_macro){ node, run->scope };
+    return (hdl_value){ .kind = HDL_IS_MACRO, .as.macro = macro };
+}
+
+/* Puts or sets a value, unless a break or continue came in between. */
+static void run_value(hdl_chat_run *run, const hdl_node *node) {
+    const hdl_value value = node->kind == HDL_NODE_CALL_BLOCK ? hdl_eval_call_block(run, node->a, macro_value(run, node->b))
+                                                              : hdl_eval(run, node->a);
+    if (hdl_chat_stopped(run) || run->flow != HDL_FLOW_ON) return;
+    if (node->kind == HDL_NODE_SET) assign(run, run->scope, node->b, value);
+    else hdl_put_value(run, run->out, value, false);
 }
 
 static void run_statement(hdl_chat_run *run, const hdl_node *node) {
-    hdl_scope scope = { .outer = run->scope };
     switch (node->kind) {
     case HDL_NODE_DATA: hdl_put(run, run->out, node->text); break;
-    case HDL_NODE_PRINT: {
-        const hdl_value value = hdl_eval(run, node->a);
-        if (!hdl_chat_stopped(run)) hdl_put_value(run, run->out, value, false);
-        break;
-    }
-    case HDL_NODE_IF: hdl_run_list(run, hdl_true(hdl_eval(run, node->a)) ? node->list : node->other); break;
-    case HDL_NODE_FOR: run_for(run, node); break;
-    case HDL_NODE_SET: run_set(run, node); break;
-    case HDL_NODE_MACRO: hdl_bind(run, run->scope, node->text, (hdl_value){ .kind = HDL_IS_MACRO, .as.macro = node }); break;
-    case HDL_NODE_GROUP:
-        run->scope = &scope;
-        hdl_run_list(run, node->list);
-        run->scope = scope.outer;
-        break;
+    case HDL_NODE_IF: run_list(run, hdl_true(hdl_eval(run, node->a)) ? node->list : node->other); break;
+    case HDL_NODE_FOR: hdl_run_loop(run, node, hdl_eval(run, node->a), run->scope, 0); break;
+    case HDL_NODE_MACRO: hdl_bind(run, run->scope, node->text, macro_value(run, node)); break;
     case HDL_NODE_BREAK: run->flow = HDL_FLOW_BREAK; break;
     case HDL_NODE_CONTINUE: run->flow = HDL_FLOW_CONTINUE; break;
-    default: break;
+    default: run_value(run, node);
     }
 }
 
-void hdl_run_list(hdl_chat_run *run, const hdl_node *list) {
-    if (++run->depth > HDL_MAX_CHAT_NESTING) hdl_chat_fail(run, HD_STATUS_LIMIT, run->at, "nested more than %u deep", HDL_MAX_CHAT_NESTING);
-    for (const hdl_node *node = list; node && run->flow == HDL_FLOW_ON && hdl_chat_step(run, 1); node = node->next) {
+static void run_list(hdl_chat_run *run, const hdl_node *list) {
+    if (!hdl_chat_enter(run)) return;
+    for (const hdl_node *node = list; node && run->flow == HDL_FLOW_ON && hdl_chat_work(run, HDL_PART_WORK); node = node->next) {
         run->at = node->at;
         run_statement(run, node);
     }
-    run->depth--;
+    hdl_chat_leave(run);
 }
 
 /* ---- a rendering ---- */
@@ -226,8 +243,8 @@ static void bind_messages(hdl_chat_run *run) {
     for (size_t i = 0; i < desc->message_count && !hdl_chat_stopped(run); i++) {
         const hdl_value message = hdl_map_value(run, HDL_IS_MAP);
         if (hdl_chat_stopped(run)) return;
-        hdl_map_set(run, message.as.map, hdl_text("role"), hdl_text_value(desc->messages[i].role));
-        hdl_map_set(run, message.as.map, hdl_text("content"), hdl_text_value(desc->messages[i].content));
+        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("role")), hdl_text_value(desc->messages[i].role));
+        hdl_map_set(run, message.as.map, hdl_text_value(hdl_text("content")), hdl_text_value(desc->messages[i].content));
         list.as.list->items[i] = message;
     }
     hdl_bind(run, run->globals, hdl_text("messages"), list);
@@ -277,7 +294,7 @@ hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *de
                          .globals = &globals, .scope = &globals, .out = &out };
     const hdl_node *list = hdl_parse_template(&run, desc->source);
     bind_globals(&run);
-    hdl_run_list(&run, list);
+    run_list(&run, list);
     char *text = hdl_chat_stopped(&run) ? NULL : hdl_alloc(&run.allocator, out.count + 1);
     if (!text) hdl_chat_fail(&run, HD_STATUS_OUT_OF_HOST_MEMORY, run.at, "no memory for %llu bytes", (unsigned long long)out.count);
     if (text) {
@@ -285,7 +302,7 @@ hd_status hdl_chat_render(const hd_allocator *allocator, const hdl_chat_desc *de
         *out_text = text;
         *out_bytes = (size_t)out.count;
     }
-    hdl_chat_end(&run);
+    free_memory(&run);
     return run.status;
 }
 

@@ -7,7 +7,10 @@ typedef enum question {
     IS_LESS, IS_AT_MOST, IS_GREATER, IS_AT_LEAST, IS_IN, IS_FLOAT
 } question;
 
-static bool is_sequence(hdl_value v) { return hdl_is(v, HDL_IS_TEXT) || hdl_is_list(v) || hdl_is(v, HDL_IS_MAP); }
+/* An undefined value has all that Python looks for here. */
+static bool is_sequence(hdl_value v) {
+    return hdl_is(v, HDL_IS_UNDEFINED) || hdl_is(v, HDL_IS_TEXT) || hdl_is_list(v) || hdl_is(v, HDL_IS_RANGE) || hdl_is(v, HDL_IS_MAP);
+}
 
 static int64_t number(hdl_chat_run *run, uint32_t at, hdl_value v) {
     if (!hdl_is_number(v)) hdl_chat_fail(run, HD_STATUS_PARSE, at, "%s is no number,", hdl_kind_name(v));
@@ -46,16 +49,16 @@ static bool answers(hdl_chat_run *run, uint32_t at, question what, hdl_value v) 
     case IS_INTEGER: return hdl_is(v, HDL_IS_NUMBER);
     case IS_STRING: return hdl_is(v, HDL_IS_TEXT);
     case IS_MAPPING: return hdl_is(v, HDL_IS_MAP);
-    case IS_ITERABLE: return is_sequence(v) || hdl_is(v, HDL_IS_UNDEFINED);
+    case IS_ITERABLE: return is_sequence(v) || hdl_is(v, HDL_IS_VIEW) || hdl_is(v, HDL_IS_LAZY) || hdl_is(v, HDL_IS_LOOP);
     case IS_SEQUENCE: return is_sequence(v);
-    case IS_CALLABLE: return hdl_is(v, HDL_IS_MACRO) || hdl_is(v, HDL_IS_FUNCTION);
+    case IS_CALLABLE: return hdl_is(v, HDL_IS_UNDEFINED) || v.kind >= HDL_IS_LOOP;
     case IS_ODD: return number(run, at, v) % 2 != 0;
     case IS_EVEN: return number(run, at, v) % 2 == 0;
     default: return false; /* IS_FLOAT: there are whole numbers only */
     }
 }
 
-bool hdl_test(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args) {
+static bool find_test(hdl_span name, question *out_what) {
     static const struct { const char *name; question what; } table[] = {
         { "defined", IS_DEFINED },   { "undefined", IS_UNDEFINED }, { "none", IS_NONE },         { "true", IS_TRUE },
         { "false", IS_FALSE },       { "boolean", IS_BOOLEAN },     { "number", IS_NUMBER },     { "integer", IS_INTEGER },
@@ -67,13 +70,24 @@ bool hdl_test(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_ar
         { "greaterthan", IS_GREATER }, { ">", IS_GREATER },         { "ge", IS_AT_LEAST },       { ">=", IS_AT_LEAST },
         { "in", IS_IN },
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (!hdl_same(name, hdl_text(table[i].name))) continue;
-        if (table[i].what < IS_DIVISIBLE || table[i].what == IS_FLOAT) return answers(run, at, table[i].what, v);
-        const hdl_value *other = hdl_arg(args, 0, "other");
-        if (!other) hdl_chat_fail(run, HD_STATUS_PARSE, at, "the test %s without an argument", table[i].name);
-        return other && compares(run, at, table[i].what, v, *other);
-    }
-    hdl_chat_unsupported(run, at, "test", name);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (hdl_same(name, hdl_text(table[i].name))) return *out_what = table[i].what, true;
     return false;
+}
+
+bool hdl_has_test(hdl_span name) {
+    question what;
+    return find_test(name, &what);
+}
+
+bool hdl_test(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args) {
+    question what;
+    if (!find_test(name, &what)) {
+        hdl_chat_unsupported(run, at, "test", name);
+        return false;
+    }
+    if (what < IS_DIVISIBLE || what == IS_FLOAT) return answers(run, at, what, v);
+    const hdl_value *other = hdl_arg(args, 0, "other");
+    if (!other) hdl_chat_fail(run, HD_STATUS_PARSE, at, "a test without what it compares with");
+    return other && compares(run, at, what, v, *other);
 }

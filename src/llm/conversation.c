@@ -2,6 +2,7 @@
  * can spell a control token, but it cannot become one. The model's own words go in as they are, since templates look into them. */
 #include "llm/chat.h"
 #include "llm/model.h"
+#include <time.h>
 
 #define TEMPLATE_NAMES "chatml, llama3, qwen, gemma, mistral, llama2, phi3 or bitnet"
 
@@ -62,8 +63,11 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
                                  .message_count = c->count,
                                  .add_generation_prompt = true,
                                  .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)),
-                                 .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)) };
-    return hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
+                                 .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)),
+                                 .now = (int64_t)time(NULL) };
+    const hd_status rendered = hdl_chat_render(&model->allocator, &desc, &c->text, &c->bytes, &c->error);
+    if (rendered || c->bytes) return rendered;
+    return hdl_fail(&c->error, HD_STATUS_UNSUPPORTED, "the chat template makes no text of these messages; name one of " TEMPLATE_NAMES);
 }
 
 hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages,

@@ -505,6 +505,34 @@ static void answers_of_nan_are_refused(void **state) {
     fixture_free(&f);
 }
 
+/* The template of a model's file, through the public calls: one that makes no text, one that asks for the date. */
+static void templates_of_files(void **state) {
+    (void)state;
+    static const struct { const char *source; hd_status status; const char *words; } cases[] = {
+        { "{% for m in messages %}{% endfor %}", HD_STATUS_UNSUPPORTED, "the chat template makes no text of these messages; name one of chatml" },
+        { "{{ messages[0].nothing }}", HD_STATUS_UNSUPPORTED, "makes no text" },
+        { "{{ strftime_now('%Y')[:2] }}{{ messages[0].content }}", HD_OK, "20Hi" },
+    };
+    for (size_t i = 0; i < 3; i++) {
+        const edit e = { .kind = EDIT_TEXT, .name = "tokenizer.chat_template", .text = cases[i].source, .count = strlen(cases[i].source) };
+        fixture f = fixture_edited("llama_q8_0", &e, 1);
+        memory_files memory = { .files = { { "m.gguf", f.bytes, f.count } }, .file_count = 1 };
+        const hdl_files files = memory_table(&memory);
+        const hd_message messages = { "user", "Hi" };
+        hd_model *model;
+        char text[64] = "";
+        int32_t tokens[64];
+        size_t count = 64;
+        assert_int_equal(hdl_model_open(context, "m.gguf", NULL, &files, &model), HD_OK);
+        assert_int_equal(hd_model_chat_tokens(model, NULL, &messages, 1, tokens, &count), cases[i].status);
+        if (cases[i].status) assert_non_null(strstr(hd_context_error(context), cases[i].words));
+        assert_int_equal(hd_model_render_chat(model, NULL, &messages, 1, text, sizeof text, NULL), cases[i].status);
+        assert_string_equal(text, cases[i].status ? "" : cases[i].words);
+        hd_model_close(model);
+        fixture_free(&f);
+    }
+}
+
 /* ---- mutations ---- */
 
 static uint64_t pick(uint64_t *random, uint64_t below) { return hostile_random(random) % below; }
@@ -651,6 +679,7 @@ static void no_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variants_are_refused_by_name), cmocka_unit_test(unknown_notes_are_told), cmocka_unit_test(many_names_take_no_time), cmocka_unit_test(weights_without_numbers_are_named), cmocka_unit_test(answers_of_nan_are_refused),
+        cmocka_unit_test(templates_of_files),
         cmocka_unit_test(mutations_are_refused_or_run), cmocka_unit_test(demo_cut_short), cmocka_unit_test(shrunk_between_open_and_session), cmocka_unit_test(no_files),
     };
     return cmocka_run_group_tests(tests, open_contexts, close_contexts);

@@ -25,18 +25,24 @@ static inline hdl_span read_bytes(reader *r) {
     return slice;
 }
 
-static inline uint8_t *read_fixture(const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/llm/fixtures/%s", HEDDLE_TESTS_DIR, name);
+static inline uint8_t *read_file(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) {
         fprintf(stderr, "no %s\n", path);
         exit(1);
     }
-    uint8_t *bytes = calloc(1, 1 << 20);
-    if (fread(bytes, 1, 1 << 20, file) == 0) exit(1);
+    fseek(file, 0, SEEK_END);
+    const size_t count = (size_t)ftell(file);
+    uint8_t *bytes = calloc(1, count + 1);
+    rewind(file);
+    if (fread(bytes, 1, count, file) != count) exit(1);
     fclose(file);
     return bytes;
+}
+static inline uint8_t *read_fixture(const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/llm/fixtures/%s", HEDDLE_TESTS_DIR, name);
+    return read_file(path);
 }
 
 typedef struct fixture {
