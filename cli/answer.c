@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Ctrl-C ---- */
 
@@ -28,11 +29,22 @@ unsigned cli_interrupts_count(void) { return (unsigned)interrupts; }
 
 /* ---- options ---- */
 
+/* Another one each time, short enough to be typed again. */
+static bool random_seed(uint64_t *out) {
+    uint64_t mixed = cli_now_ns() ^ (uint64_t)getpid() << 32;
+    for (int i = 0; i < 3; i++) mixed = (mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    *out = mixed % 1000000000;
+    return true;
+}
+
 int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
     uint64_t seed, top_k, window, most;
     double temperature, top_p, min_p, repeat, frequency, presence;
     *a = (cli_answer){ 0 };
-    if (!cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed) || !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
+    const char *word = cli_get(args, "--seed");
+    a->random_seed = word && strcmp(word, "random") == 0;
+    if (!(a->random_seed ? random_seed(&seed) : cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed)) ||
+        !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
         !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) || !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
         !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) || !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &repeat) ||
         !cli_get_fraction(args, "--frequency-penalty", -100, 100, 0, &frequency) ||
@@ -140,6 +152,7 @@ void cli_answer_report(const cli_llm *llm, const cli_answer *a) {
     cli_note("heddle: prompt  %zu tokens, %.1f tokens/s\n", a->fed, cli_per_second(a->fed, a->made.prompt_ns));
     cli_note("heddle: answer  %u tokens, %.1f tokens/s, ended by %s\n", (unsigned)a->made.token_count,
             cli_per_second(a->made.token_count, a->made.answer_ns), ended_by(a->made.stop));
+    if (a->random_seed) cli_note("heddle: seed    %llu\n", (unsigned long long)a->desc.sampling.seed);
     const unsigned there = on_cpu ? fit.cpu_layers : fit.device_layers;
     if (there < llm->info.layers) snprintf(layers, sizeof layers, "%u of %u", there, (unsigned)llm->info.layers);
     else snprintf(layers, sizeof layers, "%u", there);

@@ -1,5 +1,5 @@
 /* args.c: reads a command line by the command's table of options, and prints help from the same table, so that no option
- * can be read but not explained. Both "--name value" and "--name=value" are taken. */
+ * can be read but not explained. "--name value" and "--name=value" are taken, "-n 3" and "-n3". */
 #include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -67,10 +67,13 @@ static int unknown_option(const cli_command *command, const char *word) {
 static int read_option(const cli_command *command, int count, char **words, int *at, cli_args *args) {
     const char *word = words[*at], *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    const cli_option *option = find(command, word, length);
+    const cli_option *option = find(command, word, length), *letter = find(command, word, 2);
+    const bool joined = !option && letter && letter->value; /* "-n3" */
+    if (joined) option = letter;
     if (!option) return unknown_option(command, word);
     const char *value = "";
-    if (option->value && equals) value = equals + 1;
+    if (joined) value = word + 2;
+    else if (option->value && equals) value = equals + 1;
     else if (option->value && *at + 1 < count) value = words[++*at];
     else if (option->value) return cli_usage(command, "%s needs a value: %s %s", option->name, option->name, option->value);
     else if (equals) return cli_usage(command, "%s takes no value", option->name);
@@ -155,6 +158,14 @@ bool cli_number(const char *text, uint64_t high, uint64_t *out) {
     if (length == 0 || length > (hex ? 16u : 19u) || strspn(digits, known) != length) return false;
     *out = strtoull(digits, NULL, hex ? 16 : 10);
     return *out <= high;
+}
+
+bool cli_next_item(const char *list, size_t *at, char *out, size_t room) {
+    while (list[*at] == ',') ++*at;
+    const size_t length = strcspn(list + *at, ",");
+    snprintf(out, room, "%.*s", (int)(length < room ? length : room), list + *at);
+    *at += length;
+    return length > 0;
 }
 
 bool cli_get_number(const cli_args *args, const char *name, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out) {

@@ -139,6 +139,11 @@ static table_row row_of(const measure *m, const measure_device *on, batch *b) {
     return row;
 }
 
+static int leave_out(batches *all, size_t index) {
+    for (size_t way = 0; way < WAYS; way++) all->cases[index * WAYS + way] = (measure_case){ .row = table_row_empty(), .failed = true };
+    return CLI_OK;
+}
+
 /* The first run, and the plans that are kept. */
 static int make_batch(measure *m, batches *all, size_t index) {
     const size_t device = index / (MIXES * MODES);
@@ -147,10 +152,7 @@ static int make_batch(measure *m, batches *all, size_t index) {
     b->mix = &batch_mixes[index / MODES % MIXES];
     b->job_count = index % MODES == 0 ? 1 : b->mix->count;
     measure_case *cases = &all->cases[index * WAYS];
-    if (index % MODES == 1 && b->mix->count == 1) { /* one task is one submission in either way */
-        for (size_t way = 0; way < WAYS; way++) cases[way] = (measure_case){ .row = table_row_empty(), .failed = true };
-        return CLI_OK;
-    }
+    if (index % MODES == 1 && b->mix->count == 1) return leave_out(all, index); /* one task is one submission in either way */
     if (b->job_count == b->mix->count) b->buckets = all->buckets[device];
     table_row row = row_of(m, on, b);
     hd_status status = make_jobs(m, all, b, on);
@@ -256,7 +258,8 @@ static int measure_all(measure *m, batches *all) {
     all->cases = calloc(all->count * WAYS, sizeof *all->cases);
     if (!all->all || !all->cases) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < all->count; i++) {
-        const int made = make_batch(m, all, i);
+        cli_progress("heddle bench batch: preparing %zu of %zu: %s", i + 1, all->count, batch_mixes[i / MODES % MIXES].name);
+        const int made = measure_is_ended() ? leave_out(all, i) : make_batch(m, all, i);
         if (made) code = made;
     }
     const int measured = measure_run(m, all->cases, all->count * WAYS);

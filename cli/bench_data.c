@@ -80,7 +80,7 @@ static void write_clock(const bench_set *set, const bench_row *row, text *to) {
 
 static void write_remark(const bench_set *set, const bench_row *row, text *to) {
     (void)set;
-    if (row->fastest) text_add(to, "fastest");
+    if (row->fastest || row->tied) text_add(to, row->tied ? "tie" : "fastest");
     if (row->synthetic) text_add(to, "synthetic");
     if (row->doubtful) text_add(to, "%sdoubtful: %s", to->length ? "; " : "", *row->cells->flag ? row->cells->flag : "throttled");
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 1000 };
+enum { MOST_ROUNDS = 1000, CHUNK = 512 };
 
 typedef struct test {
     const char *name;     /* "pp" or "tg" */
@@ -29,11 +29,9 @@ static hd_status round_of(cli_llm *llm, const test *t, const int32_t *tokens, ui
     hd_status status = hd_session_rewind(session, 0, 0);
     if (!status && t->depth) status = hd_session_feed(session, 0, tokens, t->depth);
     const uint64_t began = cli_now_ns();
-    if (t->name[0] == 'p') {
-        if (!status) status = hd_session_feed(session, 0, tokens, t->tokens);
-    } else {
-        for (uint64_t i = 0; i < t->tokens && !status; i++) status = hd_session_feed(session, 0, &tokens[i], 1);
-    }
+    const uint64_t step = t->name[0] == 'p' ? CHUNK : 1; /* a prompt goes in such chunks anyhow; between two Ctrl-C is heard */
+    for (uint64_t i = 0; i < t->tokens && !status && !measure_is_ended(); i += step)
+        status = hd_session_feed(session, 0, &tokens[i], t->tokens - i < step ? t->tokens - i : step);
     *out_ns = cli_now_ns() - began;
     return status;
 }
@@ -86,12 +84,16 @@ static int run_rounds(measure *m, cli_llm *llm, const measure_device *on, const 
         for (size_t i = 0; i < count && !measure_is_ended(); i++) {
             test *t = &tests[order[i]];
             uint64_t ns;
+            if (round == 0) cli_progress("heddle bench llm: %s, once before it counts", t->name);
+            else cli_progress("heddle bench llm: %s, round %llu of %llu", t->name, (unsigned long long)round, (unsigned long long)rounds);
             if (round_of(llm, t, tokens, &ns)) return cli_session_fail(&llm->cli, NULL);
+            if (measure_is_ended()) break; /* that one is not whole */
             if (round == 0) t->first_ns = ns;
             else t->samples[t->count++] = ns;
             *(round == 0 ? &t->before : &t->after) = machine_read(&on->sensor);
         }
     }
+    cli_progress_end();
     return measure_is_ended() ? measure_end_early(m) : CLI_OK;
 }
 

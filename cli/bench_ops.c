@@ -28,16 +28,18 @@ static uint64_t fastest_run(measure *m, const measure_device *on, const workload
     char text[64];
     workload_data data = { 0 };
     workload_job job = { .device = on->device, .data = &data, .in_place = on->info.kind == HD_DEVICE_CPU };
+    const uint64_t most_ns = m->most_ns < PEAK_TIME_NS ? m->most_ns : PEAK_TIME_NS;
     uint64_t least = 0;
     job.program = workload_program(m->session->context, op, type, n, text, out_row);
     hd_status status = job.program && workload_data_hold(&data, job.program) ? workload_job_begin(&job) : HD_STATUS_OUT_OF_HOST_MEMORY;
     const uint64_t entered = cli_now_ns();
     /* the first one warms up */
-    for (int i = 0; (i <= PEAK_RUNS || cli_now_ns() - entered < PEAK_TIME_NS) && !status && !measure_is_ended(); i++) {
-        const uint64_t began = cli_now_ns();
+    for (uint64_t i = 0, began = entered; i <= 1 || began - entered < (i <= PEAK_RUNS ? PEAK_RUNS * most_ns : most_ns); i++) {
+        if (status || measure_is_ended()) break;
         status = workload_run(&job);
         const uint64_t spent = cli_now_ns() - began;
         if (i > 0 && (least == 0 || spent < least)) least = spent;
+        began += spent;
     }
     if (status) cli_session_forget(m->session);
     workload_job_end(&job);
@@ -48,14 +50,15 @@ static uint64_t fastest_run(measure *m, const measure_device *on, const workload
 /* The best rate over sizes that double until a run is long; which of the row's figures counts is `flops`'s choice. */
 static double peak_of(measure *m, const measure_device *on, const char *name, hd_dtype type, uint64_t least, uint64_t most, bool flops) {
     const workload_op *op = workload_find(name);
+    const uint64_t began = cli_now_ns();
     double best = NAN;
-    for (uint64_t n = least; n <= most; n *= 2) {
+    for (uint64_t n = least; n <= most && !measure_is_ended(); n *= 2) {
         table_row row = table_row_empty();
         const uint64_t spent = fastest_run(m, on, op, type, n, &row);
         if (spent == 0) break;
         const double rate = (flops ? row.flops : row.bytes) / (double)spent * 1e9;
         if (isnan(best) || rate > best) best = rate;
-        if (spent > PEAK_LONG_NS) break;
+        if (spent > PEAK_LONG_NS || cli_now_ns() - began > m->most_ns) break;
     }
     return best;
 }
@@ -63,6 +66,7 @@ static double peak_of(measure *m, const measure_device *on, const char *name, hd
 static void look_for_peaks(measure *m, const points_wanted *wanted, report *r) {
     for (size_t device = 0; device < m->device_count; device++) {
         const measure_device *on = &m->devices[device];
+        cli_progress("heddle bench ops: the peaks of %s", on->info.name);
         r->bytes_per_s[device] = peak_of(m, on, "copy", HD_F32, 16u << 20, 256u << 20, false);
         for (int type = 0; type < HD_DTYPE_COUNT; type++) r->flops_per_s[device][type] = NAN;
         for (size_t i = 0; i < wanted->type_count; i++)

@@ -83,10 +83,10 @@ static void write_winner(const bench_stretch *stretch, text *to) {
         return;
     }
     text_add(to, "<td>");
-    who(stretch->winner, to);
+    if (stretch->tie) text_add(to, "tie");
+    else who(stretch->winner, to);
     text_add(to, "</td><td class=\"gain\">");
-    if (stretch->most >= stretch->least * 1.05) text_add(to, "%.3g to ", stretch->least);
-    text_add(to, "%.3g\xC3\x97", stretch->most);
+    bench_stretch_gain(stretch, "\xC3\x97", to);
     if (stretch->doubtful)
         text_add(to, " <span class=\"warn\"><b class=\"sign ring\"></b> %zu of %zu</span>", stretch->doubtful,
                  stretch->works);
@@ -162,7 +162,7 @@ static size_t end_of(const bench_set *set, size_t at, size_t end, bool (*same)(c
 }
 
 static void write_winners(const bench_set *set, size_t begin, size_t end, text *to) {
-    text_add(to, "<h3>Winners</h3>\n<p class=\"note\">2\xC3\x97: the next device takes twice as long. ");
+    text_add(to, "<h3>Winners</h3>\n<p class=\"note\">2\xC3\x97: the next device takes twice as long; a tie: no more than 5%% longer. ");
     if (set->rows[begin].kind->form == BENCH_OVER_SIZE)
         text_add(to, "A device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes.");
     bool doubtful = false;
@@ -181,7 +181,7 @@ static void write_winners(const bench_set *set, size_t begin, size_t end, text *
 /* Whether any work of the part was measured on two devices, so that there is something to win. */
 static bool has_contest(const bench_set *set, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++)
-        if (set->rows[i].fastest) return true;
+        if (set->rows[i].fastest || set->rows[i].tied) return true;
     return false;
 }
 

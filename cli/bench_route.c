@@ -92,15 +92,20 @@ static hd_status run_stretch(void *user) {
     const uint64_t began = cli_now_ns();
     uint64_t rounds = 0, spent = 0;
     hd_status status = HD_OK;
-    for (; !status && spent < STRETCH_NS; rounds++, spent = cli_now_ns() - began) status = workload_run_with_transfers(job);
+    for (; !status &&
+           (rounds == 0 || (spent < STRETCH_NS && !measure_is_ended()));
+         rounds++, spent = cli_now_ns() - began)
+      status = workload_run_with_transfers(job);
     j->round_ns = spent / rounds;
     return status;
 }
 
-/* The first rounds find cold caches. */
-static hd_status warm_up(workload_job *job) {
+/* The first rounds find cold caches. They take no longer than the samples may. */
+static hd_status warm_up(workload_job *job, uint64_t most_ns) {
+    const uint64_t began = cli_now_ns();
     hd_status status = HD_OK;
-    for (int i = 0; i < WARM_ROUNDS && !status; i++) status = workload_run_with_transfers(job);
+    for (int i = 0; i < WARM_ROUNDS && !status && !measure_is_ended() && cli_now_ns() - began < most_ns; i++)
+        status = workload_run_with_transfers(job);
     return status;
 }
 
@@ -118,7 +123,8 @@ static int make_job(measure *m, routes *r, size_t index) {
     row.size = "routed";
     row.counted = "transfers";
     row.submissions = 1;
-    for (const size_t count = batch < batch_mix_count ? PLANS : 1; j->count < count && !status; j->count++) {
+    const size_t plans = batch >= batch_mix_count ? 1 : m->samples < PLANS ? (size_t)m->samples : PLANS;
+    for (; j->count < plans && !status && !measure_is_ended(); j->count++) {
         workload_job *job = &j->jobs[j->count];
         job->device = choice == ALL_CPU ? cpu->device : on->device;
         job->data = &r->data;
@@ -128,7 +134,7 @@ static int make_job(measure *m, routes *r, size_t index) {
         const uint64_t began = cli_now_ns();
         status = workload_job_begin(job);
         if (j->count == 0) row.first_ns = (double)(cli_now_ns() - began);
-        if (!status) status = warm_up(job);
+        if (!status) status = warm_up(job, m->most_ns / plans);
     }
     r->cases[index] = (measure_case){ .device = choice == ALL_CPU ? cpu : on, .row = row, .user = j,
                                       .sample = run_stretch, .part_ns = &j->round_ns, .failed = status != HD_OK };
@@ -181,9 +187,9 @@ static int print_device(const measure *m, const routes *r, size_t device) {
               measure_device_name(m, &m->devices[1 + device]),
               m->devices[1 + device].info.name);
     cli_table(cells[0], rows, COLUMNS, 0xFEu);
-    cli_print("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of %d "
-           "plans in turn; OF BEST: and its standard error\n",
-           PLANS);
+    cli_print("times of a round, means over stretches of 5 ms, the highest and the lowest twentieth of these left out, of up to "
+              "%d plans in turn; OF BEST: and its standard error\n",
+              PLANS);
     if (best > 0) cli_print("regret: %.1f%% of the fastest of the three, over all batches\n", 100 * (chosen / best - 1));
     free(cells);
     return CLI_OK;
@@ -199,13 +205,17 @@ static int measure_routes(measure *m, routes *r) {
     r->devices = calloc(count, sizeof *r->devices);
     if (!r->jobs || !r->cases || !r->devices) return cli_fail(m->command, "no memory is left");
     for (size_t i = 0; i < count; i++) r->cases[i] = (measure_case){ .row = table_row_empty(), .failed = true };
-    for (size_t i = 0; i < count && !code && !measure_is_ended(); i++) code = make_job(m, r, i);
-    if (!code) code = measure_run(m, r->cases, count);
+    for (size_t i = 0; i < count && !code && !measure_is_ended(); i++) {
+        cli_progress("heddle bench route: preparing %zu of %zu: %s", i + 1, count, batch_name(i / CHOICES % r->count));
+        code = make_job(m, r, i);
+    }
+    if (code) return code;
+    const int measured = measure_run(m, r->cases, count);
     for (size_t i = 0; i < count && !code; i++)
         if (!isnan(r->cases[i].row.median_ns) && (i % CHOICES != ALL_CPU || i / CHOICES < r->count))
             code = measure_write(m, &r->cases[i].row);
     for (size_t device = 0; device + 1 < m->device_count && !code && !m->json; device++) code = print_device(m, r, device);
-    return code;
+    return measured ? measured : code;
 }
 
 static int run(const cli_args *args) {

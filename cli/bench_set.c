@@ -232,11 +232,13 @@ static int collect(const cli_command *command, bench_set *set) {
     return know_devices(command, set);
 }
 
-/* Marks the fastest of each work; synthetic rows are passed over, and one device alone wins nothing. */
+/* Marks the fastest of each work, or the one that would be but for a tie;
+ * synthetic rows are passed over, and one device alone wins nothing. */
 static int judge(const cli_command *command, bench_set *set) {
     for (size_t at = 0, end; at < set->count; at = end) {
         bench_row *best = NULL;
         size_t measured = 0;
+        double next_ns = INFINITY;
         for (end = at; end < set->count && bench_same_work(set->by_work[at], set->by_work[end]); end++) {
             bench_row *row = set->by_work[end];
             const bench_row *before = end > at ? set->by_work[end - 1] : NULL;
@@ -247,9 +249,12 @@ static int judge(const cli_command *command, bench_set *set) {
                                 set->paths[row->file], before->number, set->paths[before->file]);
             if (row->synthetic) continue;
             measured++;
-            if (!best || row->cells->median_ns < best->cells->median_ns) best = row;
+            const bool better = !best || row->cells->median_ns < best->cells->median_ns;
+            if (!better) next_ns = fmin(next_ns, row->cells->median_ns);
+            else if (best) next_ns = best->cells->median_ns;
+            if (better) best = row;
         }
-        if (measured > 1) best->fastest = true;
+        if (measured > 1) *(next_ns > BENCH_TIE * best->cells->median_ns ? &best->fastest : &best->tied) = true;
     }
     return CLI_OK;
 }

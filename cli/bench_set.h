@@ -22,6 +22,8 @@ typedef struct bench_kind {
     bool        op_parts_figures, op_parts_panels; /* neither: an op is a point, or a row's name */
 } bench_kind;
 
+#define BENCH_TIE 1.05 /* a device that takes no more than so many times as long is not slower */
+
 typedef struct bench_row {
     const table_row  *cells;
     const bench_kind *kind;
@@ -30,7 +32,8 @@ typedef struct bench_row {
     unsigned          style;        /* of that name in charts: CPUs first, then in the order of the files */
     bool              synthetic;    /* made up, or of the null device, which computes nothing */
     bool              doubtful;     /* clocks moved, or the device said that it was throttled */
-    bool              fastest;      /* of at least two devices that were measured at this work */
+    bool              fastest;      /* of at least two devices that were measured at this work, and by more than BENCH_TIE */
+    bool              tied;         /* would be the fastest, but the next one is as near as that */
 } bench_row;
 
 typedef struct bench_set {

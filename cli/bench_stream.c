@@ -72,7 +72,7 @@ static hd_status run_plan(passage *p) {
 static hd_status sample(void *user) {
     passage *p = user;
     hd_status status = HD_OK;
-    for (uint32_t batch = 0; batch < p->batches && !status; batch++) {
+    for (uint32_t batch = 0; batch < p->batches && !status && !measure_is_ended(); batch++) {
         const uint32_t set = batch % p->depth;
         if (!p->stream) status = run_plan(p);
         else if (!(status = await(p, set))) status = submit(p, set);
@@ -103,7 +103,7 @@ static hd_status check(passage *p) {
     const uint32_t batches = 2 * MOST_DEPTH + 1;
     hd_status status = HD_OK;
     p->digest = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t batch = 0; batch < batches + p->depth && !status; batch++) {
+    for (uint32_t batch = 0; batch < batches + p->depth && !status && !measure_is_ended(); batch++) {
         const uint32_t set = batch % p->depth;
         const bool held = p->tickets[set] != NULL;
         status = await(p, set);
@@ -193,7 +193,7 @@ static int make_case(measure *m, bench *b, size_t index, place *at, way w) {
 
 /* Every way must give the outputs of the first one. */
 static int compare(const measure *m, const bench *b, size_t first) {
-    for (size_t w = 1; w < WAYS; w++)
+    for (size_t w = 1; w < WAYS && !measure_is_ended(); w++)
         if (!b->cases[first].failed && !b->cases[first + w].failed && b->passages[first + w].digest != b->passages[first].digest)
             return cli_fail(m->command, "%s: %s: the outputs are not those of runs one after the other",
                             b->passages[first].place->on->info.id, b->texts[first + w]);
@@ -215,11 +215,12 @@ static int make_cases(measure *m, bench *b) {
     for (size_t device = 0; device < m->device_count; device++) {
         place *p = &b->places[device];
         p->on = &m->devices[device];
-        const bool made = !make_place(m, b, p);
-        if (!made) code = cli_session_fail(m->session, p->on->info.id);
+        const bool ended = measure_is_ended(), made = !ended && !make_place(m, b, p);
+        if (!made && !ended) code = cli_session_fail(m->session, p->on->info.id);
         for (size_t w = 0; w < WAYS; w++) {
             const size_t index = device * WAYS + w;
-            if (!made) b->cases[index] = (measure_case){ .row = table_row_empty(), .failed = true };
+            cli_progress("heddle bench stream: preparing %zu of %zu", index + 1, m->device_count * WAYS);
+            if (!made || measure_is_ended()) b->cases[index] = (measure_case){ .row = table_row_empty(), .failed = true };
             else if (make_case(m, b, index, p, (way)w)) code = CLI_FAILED;
         }
         if (compare(m, b, device * WAYS)) code = CLI_FAILED;

@@ -15,7 +15,7 @@ const char *const bench_style[] = {
     /* the page */
     "*{box-sizing:border-box}",
     "body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 " FONTS ";-webkit-text-size-adjust:100%}",
-    "main{max-width:1060px;margin:0 auto;padding:32px 16px 64px}",
+    "main{max-width:1200px;margin:0 auto;padding:32px 16px 64px}",
     "h1{font-size:1.75rem;line-height:1.2;margin:0 0 4px}",
     "h2{font-size:1.3rem;margin:48px 0 4px;padding-top:16px;border-top:1px solid var(--line)}",
     "h3{font-size:1.05rem;margin:28px 0 8px}figure h3{margin-top:0}h4{font-size:.9rem;font-weight:600;margin:0 0 4px}",
@@ -61,10 +61,10 @@ const char *const bench_style[] = {
     "details td,details th{white-space:nowrap;padding:2px 14px 2px 0}tr.begins td{padding-top:7px}",
     ".fastest td{background:var(--win)}.fastest td:last-child{color:var(--win-ink);font-weight:600}",
     ".synthetic td{color:var(--soft);font-style:italic}",
-    ".contests{columns:320px;column-gap:28px;margin-top:12px}",
+    ".contests{columns:3 350px;column-gap:28px;margin-top:12px}",
     ".contests>div{break-inside:avoid;margin-bottom:18px;border-top:1px solid var(--line);padding-top:8px}",
     ".contests p{margin:0;font-size:.9rem}.contests .scroll{margin:2px 0}",
-    ".contests td{white-space:nowrap;padding-right:10px}.contests .overtakes{font-size:.85rem}",
+    ".contests .scroll{overflow:visible;max-height:none}.contests td{padding-right:10px}.contests .overtakes{font-size:.85rem}",
     ".overtakes>.who{display:inline-block;margin-right:12px}",
     /* small screens, and paper */
     "@media(max-width:600px){main{padding-top:20px}figure{padding:12px 10px;margin-left:-6px;margin-right:-6px}",

@@ -10,9 +10,12 @@ static void write_winner(const bench_stretch *stretch, text *to) {
         text_add(to, "one device only");
         return;
     }
-    text_add_markdown(to, stretch->winner->device);
-    if (stretch->most >= stretch->least * 1.05) text_add(to, ", %.3g to %.3g times", stretch->least, stretch->most);
-    else text_add(to, ", %.3g times", stretch->most);
+    if (stretch->tie) text_add(to, "tie");
+    else {
+        text_add_markdown(to, stretch->winner->device);
+        text_add(to, ", ");
+        bench_stretch_gain(stretch, " times", to);
+    }
     if (stretch->doubtful) text_add(to, " (doubtful at %zu of %zu)", stretch->doubtful, stretch->works);
 }
 
@@ -95,8 +98,9 @@ void bench_summary_write(const bench_set *set, text *to) {
     for (size_t at = 0, end; at < set->count; at = end) {
         bool contest = false;
         for (end = at; end < set->count && bench_same_chapter(&set->rows[at], &set->rows[end]); end++)
-            contest = contest || set->rows[end].fastest;
+            contest = contest || set->rows[end].fastest || set->rows[end].tied;
         if (contest) write_chapter(set, at, end, to);
     }
-    text_add(to, "\nA device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes.\n");
+    text_add(to, "\nA device overtakes the CPU at the first size from which on it wins at least 90%% of the sizes. A tie: the "
+             "next one takes no more than 5%% longer.\n");
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { COLUMNS = 7, SUMMARY_COLUMNS = 3 };
+enum { COLUMNS = 7, SUMMARY_COLUMNS = 4 };
 
 typedef struct summary {
     cli_cell (*rows)[SUMMARY_COLUMNS];
@@ -78,6 +78,7 @@ static int add_crossings(const measure *m, const points *p, summary *all) {
             if (size) measure_count((double)size, row[1 + way]);
             else snprintf(row[1 + way], CLI_CELL, "none");
         }
+        snprintf(row[3], CLI_CELL, "%s", p->op->size); /* sizes of one operation are no sizes of another */
     }
     return CLI_OK;
 }
@@ -101,7 +102,7 @@ static int measure_all(measure *m, const points_wanted *wanted) {
     if (m->device_count < 2)
         return free(all.rows),
                cli_fail(m->command, "there is no device besides the CPU; run `heddle devices` to see why");
-    static const char *const heads[] = { "FROM THIS SIZE ON FASTER THAN THE CPU", "COMPUTE", "WITH TRANSFERS" };
+    static const char *const heads[] = { "FASTER THAN THE CPU FROM", "COMPUTE", "WITH TRANSFERS", "COUNTED IN" };
     for (size_t i = 0; i < SUMMARY_COLUMNS; i++) snprintf(all.rows[0][i], CLI_CELL, "%s", heads[i]);
     const int code = points_each(m, wanted, visit, &all);
     if (!m->json && all.count > 1) {

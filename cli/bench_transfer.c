@@ -118,13 +118,14 @@ static int make_cases(measure *m, transfers *all) {
         place *p = &all->places[device];
         const size_t first = device * all->size_count * WAYS;
         p->on = &m->devices[device];
-        if (make_place(p, most)) {
-            for (size_t i = 0; i < all->size_count * WAYS; i++)
-                all->cases[first + i] = (measure_case){ .row = table_row_empty(), .failed = true };
+        for (size_t i = 0; i < all->size_count * WAYS; i++)
+            all->cases[first + i] = (measure_case){ .row = table_row_empty(), .failed = true };
+        if (!measure_is_ended() && make_place(p, most)) {
             code = cli_session_fail(m->session, p->on->info.id);
             continue;
         }
-        for (size_t i = 0; i < all->size_count * WAYS; i++) {
+        for (size_t i = 0; i < all->size_count * WAYS && !measure_is_ended(); i++) {
+            cli_progress("heddle bench transfer: preparing %zu of %zu", first + i + 1, all->case_count);
             const int made = make_case(m, all, first + i, p, all->sizes[i / WAYS], (direction)(i % WAYS));
             if (made) code = made;
         }

@@ -2,6 +2,7 @@
 #include "cli/bench_winner.h"
 #include "cli/bench_figure.h"
 #include "cli/chart_scale.h"
+#include "cli/measure.h"
 #include "cli/statistics.h"
 
 static size_t end_of_work(const bench_set *set, size_t at, size_t end) {
@@ -16,7 +17,7 @@ static const bench_row *winner_of(const bench_set *set, size_t at, size_t end, d
     double next = 0;
     for (size_t i = at; i < end; i++) {
         const bench_row *row = set->by_work[i];
-        if (row->fastest) winner = row;
+        if (row->fastest || row->tied) winner = row;
         else if (!row->synthetic && (next == 0 || row->cells->median_ns < next)) next = row->cells->median_ns;
     }
     *out_gain = winner ? next / winner->cells->median_ns : 0;
@@ -33,9 +34,11 @@ bool bench_next_stretch(const bench_set *set, size_t *at, size_t end, bench_stre
         next = end_of_work(set, *at, end);
         const bench_row *row = set->by_work[*at], *winner = winner_of(set, *at, next, &gain);
         const bool begins = row == first, goes_on = over_sizes && bench_same_panel(first, row) && !winner == !out_stretch->winner &&
-                                                    (!winner || winner->style == out_stretch->winner->style);
+                                                    (!winner || (winner->tied ? out_stretch->tie
+                                                                 : !out_stretch->tie && winner->style == out_stretch->winner->style));
         if (!begins && !goes_on) return true;
         if (begins) out_stretch->winner = winner;
+        if (begins) out_stretch->tie = winner && winner->tied;
         if (begins || gain < out_stretch->least) out_stretch->least = gain;
         if (begins || gain > out_stretch->most) out_stretch->most = gain;
         out_stretch->works++;
@@ -43,6 +46,13 @@ bool bench_next_stretch(const bench_set *set, size_t *at, size_t end, bench_stre
         out_stretch->last = row;
     }
     return true;
+}
+
+void bench_stretch_gain(const bench_stretch *stretch, const char *unit, text *to) {
+    cli_cell least, most;
+    if (stretch->tie) return;
+    if (stretch->most >= stretch->least * 1.05) text_add(to, "%s to ", measure_rate(stretch->least, least));
+    text_add(to, "%s%s", measure_rate(stretch->most, most), unit);
 }
 
 void bench_stretch_name(const bench_stretch *stretch, bool sized, text *to) {

@@ -145,9 +145,11 @@ static bool command(chat *c, const char *line, int *code) {
 
 /* ---- the conversation ---- */
 
-/* The next line; NULL at the end. Ctrl-C clears the line, twice at the prompt it ends. */
+#define IN_A_ROW_NS UINT64_C(1500000000)
+
+/* The next message; NULL at the end. Ctrl-C clears what is being typed; twice in a row, with no time to type between, it ends. */
 static char *next_line(chat *c) {
-    for (bool again = false;; again = true) {
+    for (uint64_t before = 0, now;; before = now) {
         cli_interrupts_catch(false);
         char *line = line_edit_read(c->editor, "> ");
         if (line || cli_interrupts_count() == 0) {
@@ -155,6 +157,8 @@ static char *next_line(chat *c) {
             return line;
         }
         clearerr(stdin);
+        now = cli_now_ns();
+        const bool again = before && now - before < IN_A_ROW_NS;
         cli_note(again ? "\n" : "\nheddle: Ctrl-C again ends, and so does Ctrl-D\n");
         if (again) return NULL;
     }
@@ -206,7 +210,7 @@ static int begin(const cli_args *args, chat *c) {
     if (!c->editor) return cli_fail(args->command, "no memory is left");
     signal(SIGTERM, leave);
     signal(SIGHUP, leave);
-    if (c->interactive) cli_note("heddle: /help lists what can be typed besides messages; Ctrl-D ends\n\n");
+    if (c->interactive) cli_tell("heddle: /help lists what can be typed besides messages; Ctrl-D ends\n\n");
     return CLI_OK;
 }
 

@@ -75,6 +75,8 @@ bool cli_get_fraction(const cli_args *args, const char *name, double low, double
 bool cli_get_bytes(const cli_args *args, const char *name, uint64_t *out);
 /* A whole number, decimal or 0x..., and nothing else. */
 bool cli_number(const char *text, uint64_t high, uint64_t *out);
+/* Items of "a,b,c": copies the one at *at (0 at first) into `out`, cut to its room; false at the end. */
+bool cli_next_item(const char *list, size_t *at, char *out, size_t room);
 /* The name among `count` that is nearest to `text`, or NULL where none is near. */
 const char *cli_nearest(const char *text, const char *const *names, size_t count);
 
@@ -83,6 +85,10 @@ const char *cli_nearest(const char *text, const char *const *names, size_t count
 /* printf to stdout and to stderr. What a file, a model or a driver brought into the arguments is made printable. */
 void cli_print(const char *format, ...) CLI_PRINTF(1, 2);
 void cli_note(const char *format, ...) CLI_PRINTF(1, 2);
+/* cli_note for what need not be known: nothing where --quiet or HEDDLE_LOG=error asks for errors only. */
+void cli_tell(const char *format, ...) CLI_PRINTF(1, 2);
+void cli_be_quiet(void);
+bool cli_is_quiet(void);
 /* A text that a model wrote, or one like it, on stdout: the very bytes, but at a terminal made printable. */
 void cli_print_text(const char *bytes, size_t count);
 /* Where stderr is a terminal: its last line, which tells how far a command is, drawn anew and cut to its width; and its end, which
@@ -143,7 +149,7 @@ void cli_session_forget(cli_session *session);
 void cli_session_close(cli_session *session);
 const char *cli_kind_name(hd_device_kind kind);
 uint64_t cli_now_ns(void);
-/* The whole file with an ending zero, of at most `limit` bytes; free() it. NULL after a message. */
+/* The whole file ("-": standard input) with an ending zero, of at most `limit` bytes; free() it. NULL after a message. */
 char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes);
 
 /* ---- jobs (job.c): a program, its files, its runs, its report; for `run` and `exec` ---- */

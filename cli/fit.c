@@ -24,7 +24,11 @@ static int report(cli_llm *llm, bool json) {
                   fit.device_scratch_bytes, fit.device_bytes);
     if (fit.streamed_layers) cli_print("%-8s %6u  travel to the device for every token\n", "streamed", (unsigned)fit.streamed_layers);
     if (fit.cpu_layers) print_row("CPU", fit.cpu_layers, fit.cpu_weight_bytes, fit.cpu_cache_bytes, fit.cpu_scratch_bytes, fit.cpu_bytes);
-    cli_print("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", hd_device_get_info(llm->desc.device)->name,
+    const hd_device_info *device = hd_device_get_info(llm->desc.device);
+    if (fit.fits && fit.device_bytes == 0 && device->kind != HD_DEVICE_CPU)
+        cli_print("fits: everything is on the CPU, and nothing on %s\n", device->name);
+    else
+        cli_print("%s: %s has %s\n", fit.fits ? "fits" : "does not fit", device->name,
            cli_bytes(fit.device_memory_bytes, has));
     return fit.fits ? CLI_OK : CLI_FAILED;
 }

@@ -1,8 +1,11 @@
 /* generate.c: `heddle generate`: continues a text, streaming. Ctrl-C ends the answer, not the report. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include "cli/receipt.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { PROMPT_LIMIT = 64 << 20, MOST_TOKENS = 128 };
 #define DEMO_PROMPT "In the beginning"
@@ -11,29 +14,64 @@ enum { PROMPT_LIMIT = 64 << 20, MOST_TOKENS = 128 };
 typedef struct job {
     cli_llm     llm;
     cli_answer  answer;
-    bool        json, quiet;
+    bool        json;
     cli_receipt receipt;
     char       *text;          /* the prompt's, from a file; else NULL */
+    int32_t    *ids;           /* of --tokens, in place of a text: `id_count` of them; else NULL */
+    size_t      id_count;
     const char *prompt;
     size_t      prompt_bytes;
 } job;
 
 /* ---- the prompt ---- */
 
+/* Whether standard input is a pipe or a file, which somebody has put there, and no terminal or nothing. */
+static bool has_input(void) {
+    struct stat info;
+    return fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+/* "1,2,3" */
+static int read_tokens(const cli_args *args, const char *list, job *j) {
+    char item[24];
+    uint64_t id;
+    j->ids = calloc(strlen(list) + 1, sizeof *j->ids);
+    if (!j->ids) return cli_fail(args->command, "no memory is left");
+    for (size_t at = 0; cli_next_item(list, &at, item, sizeof item); j->ids[j->id_count++] = (int32_t)id)
+        if (!cli_number(item, INT32_MAX, &id)) return cli_usage(args->command, "--tokens is a list of ids such as 1,2,3, not \"%s\"", list);
+    return j->id_count > 0 ? CLI_OK : cli_usage(args->command, "--tokens names none");
+}
+
 static int read_prompt(const cli_args *args, job *j) {
-    const char *text = cli_get(args, "-p"), *file = cli_get(args, "-f");
-    if (text && file) return cli_usage(args->command, "takes -p or -f, not both");
-    if (!text && !file && args->operand) return cli_usage(args->command, "needs a prompt: -p TEXT or -f FILE");
-    j->prompt = text ? text : DEMO_PROMPT;
+    const char *given = cli_get(args, "-p"), *file = cli_get(args, "-f"), *tokens = cli_get(args, "--tokens");
+    if ((given != NULL) + (file != NULL) + (tokens != NULL) > 1) return cli_usage(args->command, "takes one of -p, -f and --tokens");
+    if (tokens) return read_tokens(args, tokens, j);
+    const bool piped = !given && !file && has_input(), from_stdin = piped || (file && strcmp(file, "-") == 0);
+    j->prompt = given ? given : DEMO_PROMPT;
     j->prompt_bytes = strlen(j->prompt);
-    if (!file) return CLI_OK;
-    j->prompt = j->text = cli_read_text(args->command, file, PROMPT_LIMIT, &j->prompt_bytes);
-    return j->text ? CLI_OK : CLI_FAILED;
+    if (!file && !piped) return given || !args->operand ? CLI_OK : cli_usage(args->command, "needs a prompt: -p TEXT, -f FILE or a pipe");
+    char *text = cli_read_text(args->command, from_stdin ? "-" : file, PROMPT_LIMIT, &j->prompt_bytes);
+    if (!text) return CLI_FAILED;
+    if (from_stdin && j->prompt_bytes > 0 && text[j->prompt_bytes - 1] == '\n') text[--j->prompt_bytes] = 0; /* the end of `echo` */
+    j->prompt = j->text = text;
+    return CLI_OK;
+}
+
+/* Puts the prompt's tokens, whose room is the context's, into the answer. */
+static int take_tokens(job *j, size_t count) {
+    const cli_llm *llm = &j->llm;
+    for (size_t i = 0; i < j->id_count; i++)
+        if ((uint32_t)j->ids[i] >= llm->info.vocabulary)
+            return cli_fail(llm->cli.command, "--tokens: there is no token %d; this model has 0 to %u", (int)j->ids[i],
+                            (unsigned)llm->info.vocabulary - 1);
+    if (j->ids) memcpy(j->answer.tokens, j->ids, count * sizeof *j->ids);
+    return j->ids ? CLI_OK
+                  : cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, j->answer.tokens, &count);
 }
 
 static int tokenize(job *j) {
-    size_t count = 0;
-    int code = cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, &count);
+    size_t count = j->id_count;
+    int code = j->ids ? CLI_OK : cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, &count);
     if (code) return code;
     if (count == 0) return cli_usage(j->llm.cli.command, "the prompt is empty, and this model begins with no token of its own");
     if (count > j->llm.desc.context)
@@ -41,7 +79,7 @@ static int tokenize(job *j) {
                         "the prompt is %zu tokens long, and the context holds %u; give --context or a shorter prompt",
                         count, (unsigned)j->llm.desc.context);
     j->answer.prompt_count = count;
-    return cli_llm_tokenize(&j->llm, j->prompt, j->prompt_bytes, HD_TOKENIZE_ADD_SPECIAL, j->answer.tokens, &count);
+    return take_tokens(j, count);
 }
 
 /* ---- the report ---- */
@@ -57,7 +95,8 @@ static int report_json(job *j) {
     json_t *root = json_object(), *ids = json_array();
     for (uint32_t i = 0; i < a->made.token_count; i++)
         if (json_array_append_new(ids, json_integer(a->tokens[a->prompt_count + i]))) ok = false;
-    cli_put(root, "prompt", cli_json_text(j->prompt), &ok);
+    cli_put(root, "prompt", j->ids ? json_null() : cli_json_bytes(j->prompt, j->prompt_bytes), &ok);
+    cli_put(root, "seed", json_integer((json_int_t)a->desc.sampling.seed), &ok);
     cli_put(root, "text", cli_json_text(a->text), &ok);
     cli_put(root, "tokens", ids, &ok);
     cli_put(root, "stop", json_string(stops[a->made.stop]), &ok);
@@ -90,10 +129,23 @@ static bool tell_model(cli_receipt *receipt, const char *path) {
     return true;
 }
 
+/* What is not on the command line: a prompt from standard input, and a seed by chance. */
+static void tell_options(const cli_args *args, job *j) {
+    const char *file = cli_get(args, "-f");
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)j->answer.desc.sampling.seed);
+    cli_receipt_option(&j->receipt, "--seed", seed);
+    if (j->ids || (file && strcmp(file, "-") != 0)) return;
+    cli_receipt_option(&j->receipt, "-f", NULL);
+    cli_receipt_option(&j->receipt, "-p", j->prompt);
+}
+
 static int tell(const cli_args *args, job *j) {
     const cli_answer *a = &j->answer;
     if (!tell_model(&j->receipt, cli_llm_path(args))) return CLI_FAILED;
-    cli_receipt_input(&j->receipt, "prompt", j->prompt, j->prompt_bytes);
+    if (j->ids) cli_receipt_input(&j->receipt, "prompt", j->ids, j->id_count * sizeof *j->ids);
+    else cli_receipt_input(&j->receipt, "prompt", j->prompt, j->prompt_bytes);
+    tell_options(args, j);
     cli_receipt_device(&j->receipt, j->llm.desc.device);
     cli_receipt_numbers(&j->receipt, "tokens", a->tokens + a->prompt_count, a->made.token_count);
     cli_receipt_output(&j->receipt, "text", a->text, a->text_bytes);
@@ -102,6 +154,12 @@ static int tell(const cli_args *args, job *j) {
 
 /* ---- the command ---- */
 
+/* The answer of a model without a vocabulary. */
+static void print_ids(const job *j) {
+    const cli_answer *a = &j->answer;
+    for (uint32_t i = 0; i < a->made.token_count; i++) cli_print("%s%d", i > 0 ? "," : "", (int)a->tokens[a->prompt_count + i]);
+}
+
 static int generate(const cli_args *args, job *j) {
     int code = cli_llm_open(args, &j->llm);
     if (!code) code = cli_llm_prepare(args, &j->llm);
@@ -109,24 +167,24 @@ static int generate(const cli_args *args, job *j) {
     if (!code) code = tokenize(j);
     if (!code) code = cli_llm_load(&j->llm);
     if (code) return code;
-    if (!j->json && !j->quiet) cli_print_text(j->prompt, j->prompt_bytes);
+    if (!j->json && !cli_get(args, "--quiet") && !j->ids) cli_print_text(j->prompt, j->prompt_bytes);
     cli_interrupts_catch(true);
     code = cli_answer_run(&j->llm, &j->answer, 0);
-    if (!j->json) {
-        cli_print("\n");
-        fflush(stdout);
-    }
+    if (!j->json && strcmp(j->llm.info.tokenizer, "none") == 0) print_ids(j);
+    if (!j->json) cli_print("\n");
+    fflush(stdout);
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if (j->receipt.root && (code = tell(args, j))) return code;
     if (j->json) return report_json(j);
-    if (j->quiet) return CLI_OK;
+    if (cli_is_quiet()) return CLI_OK;
     cli_note("\n");
     cli_answer_report(&j->llm, &j->answer);
     return CLI_OK;
 }
 
 static int run(const cli_args *args) {
-    job j = { .json = cli_get(args, "--json") != NULL, .quiet = cli_get(args, "--quiet") != NULL };
+    job j = { .json = cli_get(args, "--json") != NULL };
+    if (cli_get(args, "--quiet")) cli_be_quiet();
     int code = cli_answer_read(args, MOST_TOKENS, &j.answer);
     j.answer.desc.ignore_end = cli_get(args, "--ignore-end") != NULL;
     j.answer.silent = j.json;
@@ -139,16 +197,18 @@ static int run(const cli_args *args) {
     cli_llm_close(&j.llm);
     cli_answer_free(&j.answer);
     free(j.text);
+    free(j.ids);
     return code;
 }
 
 static const cli_option options[] = {
     { "-p", "TEXT", "the text to continue" },
-    { "-f", "FILE", "a file with the text to continue" },
+    { "-f", "FILE", "a file with the text to continue; -, or a pipe and no -p: standard input" },
+    { "--tokens", "LIST", "token ids to continue, 1,2,3: for files without a vocabulary, whose answer is ids too" },
     { "-n", "N", "most tokens to add; 0: until the context is full; default: 128" },
     CLI_SAMPLING_OPTIONS,
     { "--ignore-end", NULL, "go on where the model would end" },
-    { "--quiet", NULL, "print the answer only" },
+    { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_SESSION_OPTIONS,
     CLI_OPTION_RECEIPT,
     CLI_OPTION_JSON,

@@ -4,6 +4,7 @@
 #include "line_edit.h"
 #include <dlfcn.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,14 @@ static char *read_plain(void) {
     return NULL;
 }
 
-char *line_edit_read(line_edit *editor, const char *prompt) {
+/* Whether more was typed than hands can: the rest of what was pasted. */
+static bool more_is_there(void) {
+    enum { PASTED_MS = 30 };
+    struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+    return isatty(STDIN_FILENO) && poll(&input, 1, PASTED_MS) == 1 && (input.revents & POLLIN);
+}
+
+static char *read_line(line_edit *editor, const char *prompt) {
     if (!editor->library) {
         if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
             fputs(prompt, stdout);
@@ -104,6 +112,24 @@ char *line_edit_read(line_edit *editor, const char *prompt) {
         editor->last = strdup(line);
     }
     return line;
+}
+
+char *line_edit_read(line_edit *editor, const char *prompt) {
+    char *all = read_line(editor, prompt);
+    while (all && more_is_there()) {
+        char *line = read_line(editor, "");
+        if (!line) break;
+        const size_t bytes = strlen(all), more = strlen(line);
+        char *longer = bytes + more < LINE_EDIT_MOST_BYTES ? realloc(all, bytes + more + 2) : NULL;
+        if (!longer) free(all);
+        else {
+            longer[bytes] = '\n';
+            memcpy(longer + bytes + 1, line, more + 1);
+        }
+        all = longer;
+        free(line);
+    }
+    return all;
 }
 
 void line_edit_restore(void) {

@@ -14,8 +14,11 @@ typedef struct line_edit line_edit;
 line_edit *line_edit_open(const char *history_path);
 /* Whether lines can be edited. */
 bool line_edit_edits(const line_edit *editor);
-/* The next line without its newline; free() it. NULL at the end of the input, after a signal whose handler does not
- * restart calls, for a line of more than LINE_EDIT_MOST_BYTES bytes and without memory. The prompt is shown on a terminal only. */
+/* The next line without its newline, or, at a terminal, all lines that were
+ * pasted, with newlines between; free() it. NULL at the end of the input, after
+ * a signal whose handler does not restart calls, for a line of more than
+ * LINE_EDIT_MOST_BYTES bytes and without memory. The prompt is shown on a
+ * terminal only. */
 char *line_edit_read(line_edit *editor, const char *prompt);
 /* Writes the history, with a mode that lets only the user read it, and ends. */
 void line_edit_close(line_edit *editor);

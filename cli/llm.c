@@ -54,6 +54,9 @@ int cli_llm_prepare(const cli_args *args, cli_llm *llm) {
     int code = cli_session_device(&llm->cli, cli_get(args, "--device"));
     if (code) return code;
     if (context == 0) context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
+    if (llm->info.context && context > llm->info.context)
+        cli_tell("heddle: --context %u is more than the %u tokens that the model was made for: what it says behind them may be poor\n",
+                 (unsigned)context, (unsigned)llm->info.context);
     llm->desc = (hd_session_desc){ .device = llm->cli.device, .context = (uint32_t)context, .math = math, .memory_bytes = memory,
                                    .stream = cli_get(args, "--stream") != NULL, .progress_user = llm };
     if (layers != UINT32_MAX) llm->desc.device_layers = layers == 0 ? -1 : layers > llm->info.layers ? (int)llm->info.layers : (int)layers;

@@ -45,7 +45,7 @@ double cli_per_second(uint64_t count, uint64_t ns);
 
 /* Rows for the options that say how tokens are drawn. */
 #define CLI_SAMPLING_OPTIONS \
-    { "--seed", "N", "the same seed gives the same text; default: 0" }, \
+    { "--seed", "N", "the same seed gives the same text; random: another one each time, which is told; default: 0" }, \
     { "--temp", "T", "0: always the most likely token; above: more surprising; default: 0.8" }, \
     { "--top-k", "N", "only the N most likely tokens; 0: all; default: 40" }, \
     { "--top-p", "P", "only the most likely tokens that together reach this chance; default: 0.95" }, \
@@ -59,6 +59,7 @@ double cli_per_second(uint64_t count, uint64_t ns);
 typedef struct cli_answer {
     hd_generate_desc desc;        /* as the options say */
     const char     **stops;
+    bool             random_seed; /* the report tells it */
     bool             silent;      /* the text is kept, and not printed as it comes */
     int32_t         *tokens;      /* what the sequence holds or is to hold: first a prompt, then its answer */
     size_t           prompt_count;

@@ -101,7 +101,7 @@ int measure_open_list(const cli_args *args, const char *list, measure *m) {
     int code = cli_session_open(args->command, &m->own);
     measure_use(m, &m->own);
     if (code || !list) return code ? code : open_every_device(m);
-    for (size_t at = 0; !code && measure_next_item(list, &at, id, sizeof id);) code = open_device(m, id);
+    for (size_t at = 0; !code && cli_next_item(list, &at, id, sizeof id);) code = open_device(m, id);
     if (code) return code;
     return m->device_count > 0 ? CLI_OK : cli_usage(m->command, "--devices names none");
 }
@@ -204,14 +204,14 @@ static hd_status take_sample(measure_case *c) {
     if (c->count == 0) c->before = machine_read(&c->device->sensor);
     if (c->count > 0 ? c->spent_ns / c->count < SHORT_NS : c->row.first_ns < LONG_NS)
         do status = c->sample(c->user);
-        while (!status && cli_now_ns() - entered < WARM_NS);
+        while (!status && !measure_is_ended() && cli_now_ns() - entered < WARM_NS);
     hd_device_get_stats(c->device->device, &before);
     const uint64_t began = cli_now_ns();
-    if (!status) status = c->sample(c->user);
+    if (!status && !measure_is_ended()) status = c->sample(c->user);
     const uint64_t ended = cli_now_ns();
     hd_device_get_stats(c->device->device, &after);
     c->after = machine_read(&c->device->sensor);
-    if (status) return status;
+    if (status || measure_is_ended()) return status; /* one that Ctrl-C cut short is none */
     add_hits(c, &before, &after);
     c->samples[c->count++] = c->part_ns ? *c->part_ns : ended - began;
     c->spent_ns += ended - entered;
@@ -235,8 +235,9 @@ static int run_round(measure *m, measure_case *cases, size_t count, size_t *orde
     for (size_t i = 0; i < count && !measure_is_ended(); i++) {
         measure_case *c = &cases[order[i]];
         if (c->failed || c->of || has_had_its_time(m, c)) continue;
+        const size_t before = c->count;
         if (!take_sample(c)) {
-            take_parts(cases, count, c);
+            if (c->count > before) take_parts(cases, count, c);
             continue;
         }
         c->failed = true;
@@ -287,19 +288,11 @@ const char *measure_device_name(const measure *m, const measure_device *device) 
     return device->info.backend;
 }
 
-bool measure_next_item(const char *list, size_t *at, char *out, size_t room) {
-    while (list[*at] == ',') ++*at;
-    const size_t length = strcspn(list + *at, ",");
-    snprintf(out, room, "%.*s", (int)(length < room ? length : room), list + *at);
-    *at += length;
-    return length > 0;
-}
-
 int measure_types(const cli_args *args, const char *fallback, hd_dtype out_types[HD_DTYPE_COUNT], size_t *out_count) {
     const char *list = cli_get(args, "--types"), *names[HD_DTYPE_COUNT];
     char name[32];
     *out_count = 0;
-    for (size_t at = 0; measure_next_item(list ? list : fallback, &at, name, sizeof name);) {
+    for (size_t at = 0; cli_next_item(list ? list : fallback, &at, name, sizeof name);) {
         const hd_dtype type = hd_dtype_parse(name);
         bool known = false;
         if (type == HD_DTYPE_NONE) {

@@ -97,8 +97,6 @@ void measure_cases_free(measure_case *cases, size_t count);
 /* "vulkan", or the device's id where several are of one back end. */
 const char *measure_device_name(const measure *m, const measure_device *device);
 
-/* Items of "a,b,c": copies the one at *at (0 at first) into `out`, cut to its room; false at the end. */
-bool measure_next_item(const char *list, size_t *at, char *out, size_t room);
 /* The types named in --types, or those of `fallback`; CLI_OK, or CLI_USAGE after a message. */
 int measure_types(const cli_args *args, const char *fallback, hd_dtype out_types[HD_DTYPE_COUNT], size_t *out_count);
 

@@ -74,6 +74,7 @@ static int measure_points(measure *m, points *p) {
     if (code || !held) return code ? code : cli_fail(m->command, "no memory is left for %s; give a smaller --max", row.op);
     for (size_t size = 0; size < p->size_count; size++)
         for (size_t device = 0; device < m->device_count && !measure_is_ended(); device++) {
+            cli_progress("heddle %s: preparing %s of %zu of %zu sizes", m->command->name, p->op->name, size + 1, p->size_count);
             const int made = make_job(m, p, device, size);
             if (made) code = made;
         }
@@ -104,7 +105,7 @@ int points_write(const measure *m, const points *p) {
 static int read_ops(const cli_args *args, const char *list, points_wanted *out) {
     const char *names[POINTS_OPS];
     char name[32];
-    for (size_t at = 0; measure_next_item(list, &at, name, sizeof name);) {
+    for (size_t at = 0; cli_next_item(list, &at, name, sizeof name);) {
         const workload_op *op = workload_find(name);
         bool known = false;
         if (!op) {

@@ -90,6 +90,18 @@ void cli_receipt_numbers(cli_receipt *r, const char *name, const int32_t *number
     cli_put(entry, "numbers", list, &r->ok);
 }
 
+void cli_receipt_option(cli_receipt *r, const char *name, const char *value) {
+    if (!r->root) return;
+    for (size_t i = json_array_size(r->arguments); i-- > 0;) {
+        const char *word = json_string_value(json_array_get(r->arguments, i));
+        if (!word || strcmp(word, name) != 0 || i + 1 >= json_array_size(r->arguments)) continue;
+        json_array_remove(r->arguments, i + 1);
+        json_array_remove(r->arguments, i);
+    }
+    if (value && (json_array_append_new(r->arguments, json_string(name)) || json_array_append_new(r->arguments, cli_json_text(value))))
+        r->ok = false;
+}
+
 /* ---- who did it ---- */
 
 void cli_receipt_device(cli_receipt *r, const hd_device *device) {
@@ -133,7 +145,7 @@ void cli_receipt_begin(const cli_args *args, hd_math math, cli_receipt *r) {
     cli_put(r->root, "receipt", json_integer(1), &r->ok);
     cli_put(r->root, "heddle", cli_json_text(hd_version()), &r->ok);
     cli_put(r->root, "command", cli_json_text(args->command->name), &r->ok);
-    cli_put(r->root, "arguments", command_of(args, &r->ok), &r->ok);
+    cli_put(r->root, "arguments", r->arguments = command_of(args, &r->ok), &r->ok);
     cli_put(r->root, "math", json_string(math == HD_MATH_EXACT ? "exact" : "fast"), &r->ok);
     cli_put(r->root, "devices", r->devices = json_array(), &r->ok);
     cli_put(r->root, "kernels", r->kernels = json_array(), &r->ok);

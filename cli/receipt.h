@@ -11,7 +11,7 @@
 typedef struct cli_receipt {
     const cli_command *command;
     const char *path;    /* where it goes */
-    json_t     *root, *inputs, *outputs, *devices, *kernels;
+    json_t     *root, *arguments, *inputs, *outputs, *devices, *kernels;
     bool        ok;      /* no memory was short */
 } cli_receipt;
 
@@ -23,6 +23,8 @@ void cli_receipt_input(cli_receipt *r, const char *name, const void *bytes, size
 /* What came out: bytes; or numbers, kept one by one. */
 void cli_receipt_output(cli_receipt *r, const char *name, const void *bytes, size_t count);
 void cli_receipt_numbers(cli_receipt *r, const char *name, const int32_t *numbers, size_t count);
+/* Puts an option in place of what was given; `value` NULL: leaves it out. */
+void cli_receipt_option(cli_receipt *r, const char *name, const char *value);
 void cli_receipt_device(cli_receipt *r, const hd_device *device);
 /* Each once. */
 void cli_receipt_kernel(cli_receipt *r, const char *kernel);

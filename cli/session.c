@@ -28,7 +28,7 @@ static void log_line(void *user, hd_log_level level, const char *part, const cha
 
 int cli_session_open(const cli_command *command, cli_session *out_session) {
     *out_session = (cli_session){ .command = command };
-    const hd_context_desc desc = { .log = log_line, .log_user = out_session };
+    const hd_context_desc desc = { .log = log_line, .log_user = out_session, .log_level = cli_is_quiet() ? HD_LOG_ERROR : HD_LOG_DEFAULT };
     hd_status status = hd_context_create(&desc, &out_session->context);
     if (!status) return CLI_OK;
     out_session->held[0] = 0;
@@ -40,7 +40,7 @@ int cli_session_device(cli_session *session, const char *id) {
     const hd_device_desc desc = { .id = id };
     if (hd_device_open(session->context, &desc, &session->device)) return cli_session_fail(session, NULL);
     const char *selection = hd_device_selection(session->device);
-    if (strcmp(session->last, selection) != 0) cli_note("heddle: device: %s\n", selection); /* else the log said it */
+    if (strcmp(session->last, selection) != 0) cli_tell("heddle: device: %s\n", selection); /* else the log said it */
     return CLI_OK;
 }
 
@@ -87,13 +87,14 @@ uint64_t cli_now_ns(void) {
 }
 
 char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes) {
-    FILE *file = fopen(path, "rb");
+    const bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
     char *text = file ? malloc(limit + 1) : NULL;
     size_t bytes = text ? fread(text, 1, limit + 1, file) : 0;
     bool failed = !text || ferror(file);
     if (failed) cli_fail(command, "%s cannot be read: %s; check the path", path, strerror(errno));
-    else if (bytes > limit) cli_fail(command, "%s is larger than %zu bytes; give a program's text", path, limit);
-    if (file) fclose(file);
+    else if (bytes > limit) cli_fail(command, "%s is larger than %zu bytes; give a smaller one", path, limit);
+    if (file && !is_stdin) fclose(file);
     if (failed || bytes > limit) {
         free(text);
         return NULL;

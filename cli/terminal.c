@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+static bool quiet;        /* by cli_be_quiet */
 static bool has_progress; /* the terminal's last line is one of cli_progress */
 
 static void write_printable(FILE *to, const text *from) {
@@ -42,6 +43,21 @@ void cli_note(const char *format, ...) {
     va_end(args);
 }
 
+void cli_be_quiet(void) { quiet = true; }
+
+bool cli_is_quiet(void) {
+    const char *level = getenv("HEDDLE_LOG");
+    return quiet || (level && strcmp(level, "error") == 0);
+}
+
+void cli_tell(const char *format, ...) {
+    if (cli_is_quiet()) return;
+    va_list args;
+    va_start(args, format);
+    print_v(stderr, format, args);
+    va_end(args);
+}
+
 void cli_print_text(const char *bytes, size_t count) {
     text piece = { 0 };
     if (isatty(STDOUT_FILENO)) text_add_printable(&piece, bytes, count, false);
@@ -59,7 +75,7 @@ static size_t columns(void) {
 }
 
 void cli_progress(const char *format, ...) {
-    if (!isatty(STDERR_FILENO)) return;
+    if (cli_is_quiet() || !isatty(STDERR_FILENO)) return;
     text line = { 0 }, shown = { 0 };
     va_list args;
     va_start(args, format);

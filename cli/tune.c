@@ -88,6 +88,7 @@ int tune_set_measure(measure *m, tune_set *set, uint64_t most_ns) {
     for (size_t device = 0; device < m->device_count; device++) {
         uint64_t ns = 0;
         for (size_t size = 0; size < set->size_count && ns <= most_ns && !measure_is_ended(); size++) {
+            cli_progress("heddle tune: preparing %s of %zu of %zu sizes", set->op->name, size + 1, set->size_count);
             const int code = make_job(m, set, device, size, &ns);
             if (code) return code;
         }

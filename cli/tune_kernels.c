@@ -118,7 +118,7 @@ static const group groups[] = {
 static bool is_asked(const char *list, const char *name) {
     char item[NAME];
     size_t at = 0;
-    while (list && measure_next_item(list, &at, item, sizeof item))
+    while (list && cli_next_item(list, &at, item, sizeof item))
         if (strcmp(item, name) == 0 || strcmp(item, "all") == 0) return true;
     return !list;
 }
@@ -126,7 +126,7 @@ static bool is_asked(const char *list, const char *name) {
 static int check_names(const measure *m, const char *list) {
     char item[NAME];
     size_t at = 0;
-    while (list && measure_next_item(list, &at, item, sizeof item)) {
+    while (list && cli_next_item(list, &at, item, sizeof item)) {
         bool known = strcmp(item, "all") == 0;
         for (size_t i = 0; i < CLI_COUNT(groups); i++) known = known || strcmp(groups[i].kernel, item) == 0;
         if (!known) return cli_usage(m->command, "no kernels are called %s", item);
@@ -254,7 +254,9 @@ int tune_kernels(measure *m, const char *kernels, bool quick, bool list) {
         findings f = { .m = m, .device = &m->devices[d], .quick = quick };
         for (size_t g = 0; g < CLI_COUNT(groups) && !code; g++) {
             const bool has_none = f.device->info.kind == HD_DEVICE_CPU && groups[g].build == build_merged;
-            if (is_asked(kernels, groups[g].kernel) && !has_none) code = measure_group(&f, &groups[g]);
+            if (!is_asked(kernels, groups[g].kernel) || has_none || measure_is_ended()) continue;
+            cli_progress("heddle tune: kernels of %s on %s", groups[g].kernel, f.device->info.name);
+            code = measure_group(&f, &groups[g]);
         }
         if (!code) print_findings(&f, list);
         free(f.items);

@@ -133,6 +133,30 @@ static const char *why_best(const hdi_registry *registry) {
     return "the best real device";
 }
 
+/* Of a back end that was asked for and has no device: why, and what to do. `request` NULL: the only one that was looked at. */
+static bool tell_why_none(const hdi_registry *registry, const char *request, hd_status *out_status, hd_error *error) {
+    for (uint32_t i = 0; i < registry->count; i++) {
+        const hdi_registered *row = &registry->rows[i];
+        const size_t length = strlen(row->name);
+        const bool meant =
+            request ? strncmp(request, row->name, length) == 0 &&
+                          (!request[length] || request[length] == ':')
+                    : row->probe != NULL;
+        if (!meant || (row->probe && row->probe->found_count > 0)) continue;
+        if (row->probe)
+          *out_status =
+              hdi_fail(error, HD_STATUS_NO_DEVICE, "%s has no device: %s; %s",
+                       row->name, row->probe->reason, row->probe->mend);
+        else
+          *out_status = hdi_fail(
+              error, HD_STATUS_NO_DEVICE, "%s has no device: %s", row->name,
+              row->backend ? "HEDDLE_BACKEND names another back end; unset it"
+                           : "it is not built in; build heddle with it");
+        return true;
+    }
+    return false;
+}
+
 hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
                               char *out_why, size_t why_room, hd_error *error) {
     char detected[256];
@@ -150,6 +174,8 @@ hd_status hdi_registry_select(const hdi_registry *registry, const char *request,
         found = registry->ranked[0]; /* the one back end that was asked for has nothing better */
         why = "the only one there is";
     }
+    hd_status status;
+    if (!found && (request || registry->ranked_count == 0) && tell_why_none(registry, request, &status, error)) return status;
     if (!found && request)
         return hdi_fail(error, HD_STATUS_NO_DEVICE, "no device is called \"%s\"; there are: %s", request, detected[0] ? detected : "none");
     if (!found)

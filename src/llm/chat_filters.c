@@ -248,16 +248,12 @@ static bool read_number(const filtered *f, hdl_span text, int64_t *out_number) {
     }
     const bool whole = number && at == text.count && !fraction;
     if (number && at < text.count && (text.bytes[at] | 0x20) == 'e') {
-      const bool down = at + 1 < text.count && text.bytes[at + 1] == '-',
-                 sign =
-                     down || (at + 1 < text.count && text.bytes[at + 1] == '+');
-      number = false;
-      for (at += 1 + sign;
-           at < text.count && text.bytes[at] >= '0' && text.bytes[at] <= '9';
-           at++) {
-        exponent =
-            exponent < 1000 ? exponent * 10 + (text.bytes[at] - '0') : exponent;
-        number = true;
+        const bool down = at + 1 < text.count && text.bytes[at + 1] == '-';
+        const bool sign = down || (at + 1 < text.count && text.bytes[at + 1] == '+');
+        number = false;
+        for (at += 1 + sign; at < text.count && text.bytes[at] >= '0' && text.bytes[at] <= '9'; at++) {
+            exponent = exponent < 1000 ? exponent * 10 + (text.bytes[at] - '0') : exponent;
+            number = true;
         }
         shift += down ? -exponent : exponent;
     }

@@ -22,7 +22,9 @@ typedef struct reader {
     uint32_t       name_at, name_bytes; /* its name, once it is known */
 } reader;
 
-/* Refuses the file: "model.gguf: key 3 'a.b': what is wrong, byte 123". */
+#define CUT_SHORT "; the file is cut short: fetch it again"
+
+/* Refuses the file: "model.gguf: key 3 'a.b': what is wrong, byte 123; what to do". */
 static bool refuse(const reader *r, hd_status status, uint64_t at, const char *format, ...) HDL_PRINTF(4, 5);
 static bool refuse(const reader *r, hd_status status, uint64_t at, const char *format, ...) {
     char what[192], name[HDL_QUOTE] = "", thing[96] = "";
@@ -32,7 +34,9 @@ static bool refuse(const reader *r, hd_status status, uint64_t at, const char *f
     va_end(args);
     if (r->name_bytes) hdl_quote((hdl_span){ r->part->header + r->name_at, r->name_bytes }, name);
     if (r->thing) snprintf(thing, sizeof thing, "%s %llu%s%s: ", r->thing, (unsigned long long)r->number, name[0] ? " " : "", name);
-    hdl_fail(r->error, status, "%.80s: %s%s, byte %llu", hdl_gguf_part_name(r->part), thing, what, (unsigned long long)at);
+    const size_t wrong = strcspn(what, ";");
+    hdl_fail(r->error, status, "%.80s: %s%.*s, byte %llu%s", hdl_gguf_part_name(r->part), thing, (int)wrong, what, (unsigned long long)at,
+             what + wrong);
     return false;
 }
 
@@ -59,7 +63,7 @@ static bool load(reader *r, uint64_t wanted) {
 static bool need(reader *r, uint64_t bytes, const char *field) {
     const uint64_t left = r->part->file_bytes - r->at;
     if (bytes > left)
-        return refuse(r, HD_STATUS_PARSE, r->at, "%s needs %llu bytes, the file has %llu more", field, (unsigned long long)bytes,
+        return refuse(r, HD_STATUS_PARSE, r->at, "%s needs %llu bytes, the file has %llu more" CUT_SHORT, field, (unsigned long long)bytes,
                       (unsigned long long)left);
     return r->at + bytes <= r->part->header_bytes || load(r, r->at + bytes);
 }
@@ -262,7 +266,7 @@ static bool take_tensor(reader *r, uint64_t *next) {
         return refuse(r, HD_STATUS_PARSE, r->at - 8, "the data's offset is %llu, the tensor before it ends for %llu",
                       (unsigned long long)offset, (unsigned long long)*next);
     if (!hdl_add(offset, tensor->bytes, &end) || end > r->part->file_bytes)
-        return refuse(r, HD_STATUS_PARSE, r->at - 8, "the data has %llu bytes at offset %llu, the file has %llu in all",
+        return refuse(r, HD_STATUS_PARSE, r->at - 8, "the data has %llu bytes at offset %llu, the file has %llu in all" CUT_SHORT,
                       (unsigned long long)tensor->bytes, (unsigned long long)offset, (unsigned long long)r->part->file_bytes);
     tensor->offset = offset; /* within the data as yet */
     r->part->data_bytes = end;
@@ -303,7 +307,7 @@ static bool place_tensors(reader *r) {
             r->number = i;
             r->name_at = tensor->name_at;
             r->name_bytes = tensor->name_bytes;
-            return refuse(r, HD_STATUS_PARSE, tensor->offset, "the data has %llu bytes, the file has %llu in all: it is cut short",
+            return refuse(r, HD_STATUS_PARSE, tensor->offset, "the data has %llu bytes, the file has %llu in all" CUT_SHORT,
                           (unsigned long long)tensor->bytes, (unsigned long long)part->file_bytes);
         }
     }
@@ -313,7 +317,10 @@ static bool place_tensors(reader *r) {
 static bool take_version(reader *r) {
     uint32_t magic, version;
     if (!take_u32(r, "the magic", &magic)) return false;
-    if (magic != 0x46554747) return refuse(r, HD_STATUS_PARSE, 0, "the first four bytes are not GGUF: this is no GGUF file");
+    if (magic != 0x46554747)
+      return refuse(r, HD_STATUS_PARSE, 0,
+                    "the first four bytes are not GGUF: this is no GGUF file; "
+                    "give a model in that format");
     if (!take_u32(r, "the version", &version)) return false;
     if (version == 1) return refuse(r, HD_STATUS_UNSUPPORTED_VERSION, 4, "the version is 1, too old: convert the file to version 3");
     if (version != 0 && (version & 0xffff) == 0)

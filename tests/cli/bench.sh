@@ -24,12 +24,12 @@ for r in all:
 }
 
 # threshold: the null device is there on every machine.
-expect 0 '^vecadd f32 on null +[0-9a-z,]+ +[0-9a-z,]+$' - "$heddle" bench threshold --op vecadd --max 2048 --devices cpu,null $short --csv a.csv --machine "a, \"b\""
+expect 0 '^vecadd f32 on null +[0-9a-z,]+ +[0-9a-z,]+  elements$' - "$heddle" bench threshold --op vecadd --max 2048 --devices cpu,null $short --csv a.csv --machine "a, \"b\""
 matches out '^ +SIZE +CPU +DEVICE +GAIN +TRANSFERS +GAIN +FIRST RUN$' threshold
 matches out '^1,536 ' threshold
 rows a.csv 12 "r['bench'] == 'threshold' and r['machine'] == 'a, \"b\"' and int(r['bytes']) == 12 * int(r['elements']) and r['counted'] in ('compute', 'transfers') and r['size'] == 'n=' + r['elements']"
 expect 0 '^softmax f16 on null' - "$heddle" bench threshold --op softmax,matmul --types f16,q8_0 --min 256 --max 512 --devices null,cpu $short
-matches out '^matmul q8_0 on null' threshold
+matches out '^matmul q8_0 on null +[0-9a-z,]+ +[0-9a-z,]+  rows and columns$' threshold
 [ "$(awk 'length > 80' out)" = "" ] || fail "threshold prints lines of more than 80 columns"
 expect 0 '^\{"bench": "threshold", .*"synthetic": 0\}$' - "$heddle" bench threshold --op vecadd --max 1024 --devices cpu,null $short --json --csv b.csv
 python "
@@ -95,4 +95,24 @@ HEDDLE_BACKEND=cpu timeout --preserve-status -s INT 5 "$heddle" bench transfer -
 matches err '^heddle bench transfer: ended by Ctrl-C' "Ctrl-C"
 matches out '^ *4.0 KiB ' "Ctrl-C"
 rows h.csv 0 "int(r['samples']) < 100000"
+
+# At a terminal of 60 columns: how far each is, in lines that fit, and Ctrl-C ends it soon, with its rows and its table.
+if "$python3" -c 'import pty' 2>/dev/null; then
+    for bench in batch route transfer stream ops threshold llm; do
+        other=null
+        [ $bench = route ] && has_vulkan && other=vulkan
+        devices="--devices cpu,$other --samples 100000 --seconds 0.2"
+        [ $bench = llm ] && devices="-r 1000"
+        [ $bench = ops ] && devices="$devices --types f32"
+        terminal 60 40 'round 2 :' '+0.3:\x03' -- "$heddle" bench $bench $devices --csv i.csv
+        [ $got = 1 ] && grep -q 'ended by Ctrl-C' out || fail "bench $bench at a terminal: $got"
+        [ "$(cut -d. -f1 err)" -lt 3 ] || fail "bench $bench goes on for $(cat err) s after Ctrl-C"
+        tr '\r' '\n' <out | grep '^heddle bench [a-z]*: \(prep\|round\|the peaks\)' | awk 'length > 63' >long
+        [ -s long ] && fail "bench $bench: $(head -1 long)"
+        case $bench in
+        ops | threshold) ;; # one operation after the other: the first may not be done
+        *) rows i.csv 0 True ;;
+        esac
+    done
+fi
 done_here

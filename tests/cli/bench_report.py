@@ -111,7 +111,9 @@ expected = []
 for contest in work.values():
     measured = [row for row in contest if row["synthetic"] != "1"]
     if len(measured) > 1:
-        expected.append(min(measured, key=lambda row: float(row["median_ns"])))
+        first, second = sorted(measured, key=lambda row: float(row["median_ns"]))[:2]
+        if float(second["median_ns"]) > 1.05 * float(first["median_ns"]):  # else a tie
+            expected.append(first)
 marked = [row for row in listed if "fastest" in row["kind"].split()]
 check(sorted((digits(r["median_ns"]), r["device"]) for r in expected) == sorted((digits(r["median, ns"]), r["device"]) for r in marked), "the winners differ")
 check(all("fastest" in row["remark"] for row in marked), "a winner is not named so")

@@ -69,6 +69,18 @@ exec 3>&-
 wait $pid || fail "chat did not end well after Ctrl-C: $?"
 matches err "ended by Ctrl-C" Ctrl-C
 
+[ -z "$(find "$work" -name chat_history)" ] || fail "a history is kept of a pipe"
+
+# At a terminal: Ctrl-C clears what is being typed, any number of times; twice in a row it ends. Pasted lines are one message.
+if "$python3" -c 'import pty' 2>/dev/null; then
+    terminal 80 40 '> :abc' '+0.3:\x03' 'ends, and:def' '+1.7:\x03' 'ends, and:hello\r' "$(tail -c 11 first | head -c 10):" '+0.5:\x03' \
+        '+0.3:\x03' -- $chat
+    [ $got = 0 ] && [ "$(grep -c 'Ctrl-C again ends' out)" = 3 ] || fail "Ctrl-C at a terminal: $got"
+    tr -d '\r' <out | grep -qxF "$(head -1 first)" || fail "what Ctrl-C cleared is part of the message"
+    terminal 80 40 '> :hello\nagain\n' '+3:\x04' -- $chat
+    [ "$(tr -d '\r' <out | grep -c '^> ')" = 2 ] || fail "two pasted lines are two messages"
+fi
+
 refuse 2 'needs a chat model: heddle chat MODEL.gguf' "$heddle" chat
 refuse 1 'has no chat template' "$heddle" chat "$demo"
 refuse 1 'no chat template is called "foo"; name one of chatml' "$heddle" chat "$demo" --template foo
@@ -76,7 +88,6 @@ refuse 1 'cannot be opened' "$heddle" chat nosuch.gguf
 refuse 1 'this is no GGUF file' "$heddle" chat "$sources/README.md"
 refuse 2 'no option --json' "$heddle" chat "$demo" --json
 refuse 2 'takes one \[MODEL.gguf\]' "$heddle" chat a b
-[ -z "$(find "$work" -name chat_history)" ] || fail "a history is kept of a pipe"
 say hello
 $chat <in >&- 2>err
 [ $? = 1 ] || fail "chat with a closed stdout: not exit code 1"

@@ -29,6 +29,10 @@ refuse 2 '--out is INDEX=TYPE' $run --out 2=f32[0] --groups 2
 refuse 2 '--out is INDEX=TYPE' $run --out '2=f32[1,]' --groups 2
 refuse 2 'a launch has one output' $all --out 3=f32[1] --groups 2
 refuse 2 '--save is 2=FILE.npy' $all --groups 2 --save 1=z.npy
+if has_vulkan; then
+    expect 1 "" 'exec: --device vulkan can run it: ' $all --groups 2
+    [ "$(wc -l <err)" = 3 ] || fail "not the start-up line, the error and what to do"
+fi
 refuse 2 'binding 0 has no file; add --bind 0=FILE.npy' "$heddle" exec axpy.spv --bind 1=y.npy --out 2=f32[1] --groups 1
 refuse 2 '--bind gives binding 1 twice' $all --bind 1=y.npy --groups 2
 refuse 2 '--bind is INDEX=FILE.npy' $all --bind x=y.npy --groups 2

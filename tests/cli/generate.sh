@@ -10,13 +10,39 @@ matches err '^heddle: prompt  [0-9]+ tokens, [0-9.]+ tokens/s$' report
 matches err '^heddle: device  .*: 8 layers, [0-9.]+ MiB, loaded in ' report
 [ "$(wc -l <err)" = 5 ] || fail "not the start-up line, an empty line and three of report"
 expect 0 '^In the beginning' - "$heddle" generate -n 2
-expect 0 - '^heddle: device: ' $generate -n 12 --quiet
-[ "$(wc -l <err)" = 1 ] || fail "--quiet prints a report"
+expect 0 - "" $generate -n 12 --quiet
+[ -s err ] && fail "--quiet prints more than the answer"
 grep -q Behold out && fail "--quiet prints the prompt"
 printf 'Behold,' >prompt
 cp out quiet
 expect 0 - - "$heddle" generate "$demo" -f prompt -n 12 --quiet
 cmp -s out quiet || fail "-f and -p give different texts"
+
+# A prompt from a pipe, from - and as ids; -n12 is -n 12. What ends `echo` is no part of it.
+for given in "" "-f -"; do
+    echo 'Behold,' | "$heddle" generate "$demo" $given -n12 --quiet >out 2>err
+    cmp -s out quiet || fail "a prompt from a pipe, \"$given\""
+done
+printf '' | "$heddle" generate "$demo" -n 1 >out 2>err
+grep -q 'the prompt is empty' err || fail "an empty prompt from a pipe"
+refuse 2 'takes one of -p, -f and --tokens' $generate -f prompt
+ids=$("$heddle" tokenize "$demo" -p 'Behold,' --json | tr -dc '0-9,' | sed 's/,,/,/g; s/,$//')
+expect 0 - - "$heddle" generate "$demo" --tokens "$ids" -n 12 --quiet
+cmp -s out quiet || fail "--tokens $ids is not its text"
+refuse 2 '--tokens is a list of ids such as 1,2,3, not "1,b"' "$heddle" generate "$demo" --tokens 1,b
+refuse 1 'there is no token 4096; this model has 0 to 4095' "$heddle" generate "$demo" --tokens 1,4096
+sed 's/tokenizer\.ggml\.model/general.description2/' "$sources/tests/llm/models/llama_f32.gguf" >ids.gguf # no vocabulary
+expect 0 '^[0-9]+,[0-9]+,[0-9]+$' "" "$heddle" generate ids.gguf --tokens 1,2,3 -n 3 --quiet
+refuse 1 'give token ids in place of text' "$heddle" generate ids.gguf -p a
+
+# A seed by chance is told, and repeats the text.
+expect 0 - '^heddle: seed    [0-9]+$' $generate -n 24 --seed random
+cp out chance
+expect 0 - - $generate -n 24 --seed "$(sed -n 's/^heddle: seed *//p' err)"
+cmp -s out chance || fail "the seed that was told gives another text"
+expect 0 - '^heddle: --context 600 is more than the 512 tokens that the model was made for' $generate -n 1 --context 600
+
+HEDDLE_LOG=error expect 0 '^Behold, ' "" $generate -n 2
 
 # Seeds: the same one repeats, another one differs; at temperature 0 they do not count.
 for seed in 7 7 8; do
@@ -94,8 +120,8 @@ if [ "$(id -u)" != 0 ]; then
     refuse 1 'closed.gguf: cannot be opened' "$heddle" generate closed.gguf -p x
 fi
 refuse 1 'nosuch cannot be read' "$heddle" generate "$demo" -f nosuch
-refuse 2 'needs a prompt: -p TEXT or -f FILE' "$heddle" generate "$demo"
-refuse 2 'takes -p or -f, not both' $generate -f prompt
+refuse 2 'needs a prompt: -p TEXT, -f FILE or a pipe' "$heddle" generate "$demo"
+refuse 2 'takes one of -p, -f and --tokens' $generate -f prompt
 refuse 2 '-n is a whole number of 0 to' $generate -n -1
 refuse 2 '--temp is a number of 0 to 100, not "hot"' $generate --temp hot
 refuse 2 '--top-p is a number of 0 to 1, not "2"' $generate --top-p 2
@@ -103,6 +129,7 @@ refuse 2 '--temp is a number' $generate --temp nan
 refuse 2 '--memory is a number of bytes such as 512M or 3.5G, not "6Q"' $generate --memory 6Q
 refuse 2 'no option --tmp; did you mean --temp\?' $generate --tmp 1
 refuse 1 'no device is called "nosuch"' $generate --device nosuch
+refuse 1 'vulkan has no device: HEDDLE_BACKEND names another back end; unset it' env HEDDLE_BACKEND=cpu $generate --device vulkan
 
 # Nobody listens: that ends the answer, and is told.
 $generate -n 0 >&- 2>err

@@ -9,6 +9,7 @@ standin=$(dirname "$heddle")/../tests/standin/lib # drivers of CUDA and HIP with
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
+exec </dev/null # a pipe would be a prompt
 unset HEDDLE_BACKEND HEDDLE_DEVICE HEDDLE_STRICT HEDDLE_LOG HEDDLE_VALIDATION HEDDLE_THREADS HEDDLE_QUEUES HEDDLE_WAIT_MS
 export HEDDLE_CACHE=none CUDA_VISIBLE_DEVICES='' HIP_VISIBLE_DEVICES=''
 for file in /usr/share/vulkan/icd.d/lvp_icd*.json; do

@@ -45,6 +45,7 @@ expect 1 '"fits": false' - "$heddle" fit --memory 1M --json
 if has_vulkan; then
     expect 0 '^device +3 ' - "$heddle" fit --device vulkan --gpu-layers 3
     matches out '^CPU +5 ' "fit with layers on both"
+    expect 0 '^fits: everything is on the CPU, and nothing on ' - "$heddle" fit --device vulkan --gpu-layers 0
 fi
 
 expect 0 '^ +pp16 +[0-9.]+ +[0-9.]+ +[0-9.]+$' 'selected=cpu' "$heddle" bench llm -p 16 -n 4 -r 2
@@ -60,8 +61,8 @@ assert row["bench"] == "llm" and row["samples"] == 1 and row["min_ns"] == row["m
 head -c 3000000 "$demo" >cut.gguf
 for command in info "tokenize -p x" fit "bench llm -r 1"; do
     refuse 1 'nosuch.gguf: cannot be opened: there is no such file \(errno 2\); ' "$heddle" $command nosuch.gguf
-    refuse 1 'this is no GGUF file' "$heddle" $command "$sources/LICENSE"
-    refuse 1 'cut.gguf: ' "$heddle" $command cut.gguf
+    refuse 1 'this is no GGUF file, byte 0; give a model in that format$' "$heddle" $command "$sources/LICENSE"
+    refuse 1 'cut.gguf: .*; the file is cut short: fetch it again$' "$heddle" $command cut.gguf
     refuse 2 'no option --nosuch' "$heddle" $command --nosuch
     "$heddle" $command >&- 2>err
     [ $? = 1 ] || fail "$command with a closed stdout: not exit code 1"

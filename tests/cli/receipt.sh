@@ -37,6 +37,11 @@ expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json
 has_vulkan && expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json --device vulkan
 python 'import json; r = json.load(open("g.json")); t = r["outputs"][0]; t["numbers"][9] += 1; t["sha256"] = "0"; json.dump(r, open("g.json", "w"))'
 expect 1 '^tokens: differs from number 10 of 24 on$' - "$heddle" confirm g.json
+echo 'In those days' >prompt
+"$heddle" generate -n 8 --seed random --math exact --receipt g.json <prompt >piped 2>err || fail "a prompt from standard input"
+expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json
+expect 0 - - "$heddle" generate --tokens 5,6,7 -n 8 --receipt g.json --math exact
+expect 0 '^equal: 2 of 2' - "$heddle" confirm g.json
 
 # Receipts from strangers.
 echo '{' >bad.json && refuse 1 'bad.json cannot be read as JSON' "$heddle" confirm bad.json
