@@ -120,10 +120,10 @@ static void tell_difference(json_t *was, json_t *is) {
     json_t *numbers = json_object_get(was, "numbers"), *parts = json_object_get(was, "parts");
     const size_t at = first_difference(numbers ? numbers : parts, json_object_get(is, numbers ? "numbers" : "parts"));
     const json_int_t bytes = json_integer_value(json_object_get(was, "bytes"));
-    if (numbers) printf("%s: differs from number %zu of %zu on\n", name, at + 1, json_array_size(numbers));
+    if (numbers) cli_print("%s: differs from number %zu of %zu on\n", name, at + 1, json_array_size(numbers));
     else if (at < json_array_size(parts))
-        printf("%s: differs, first in part %zu of %zu of its %lld bytes\n", name, at + 1, json_array_size(parts), (long long)bytes);
-    else printf("%s: differs\n", name);
+        cli_print("%s: differs, first in part %zu of %zu of its %lld bytes\n", name, at + 1, json_array_size(parts), (long long)bytes);
+    else cli_print("%s: differs\n", name);
 }
 
 /* All that went in is the same? Says what is not. */
@@ -150,10 +150,10 @@ static int check_outputs(json_t *was, json_t *is) {
     const bool same = equal == json_array_size(before) && equal > 0;
     const char *there = text_of(json_array_get(json_object_get(was, "devices"), 0), "name"),
                *here = text_of(json_array_get(json_object_get(is, "devices"), 0), "name");
-    printf("%s: %zu of %zu outputs are those of the receipt, to the byte; made on %s, done again on %s\n", same ? "equal" : "not equal",
+    cli_print("%s: %zu of %zu outputs are those of the receipt, to the byte; made on %s, done again on %s\n", same ? "equal" : "not equal",
            equal, json_array_size(before), there, here);
     if (!same && strcmp(text_of(was, "math"), "exact") != 0)
-        printf("the receipt is of fast arithmetic, whose bits differ between devices; with --math exact they do not\n");
+        cli_print("the receipt is of fast arithmetic, whose bits differ between devices; with --math exact they do not\n");
     return same ? CLI_OK : CLI_FAILED;
 }
 

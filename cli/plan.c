@@ -16,7 +16,7 @@ int cli_plan_save(cli_session *session, const hd_plan *plan, const char *path) {
     if (!text) return cli_fail(session->command, "no memory is left");
     int code = hd_plan_save(plan, text, needed, NULL) ? cli_session_fail(session, "--save") : CLI_OK;
     FILE *file = code ? NULL : fopen(path, "w");
-    bool written = file && fputs(text, file) >= 0;
+    bool written = file && fwrite(text, 1, strlen(text), file) == strlen(text);
     if (file && fclose(file)) written = false;
     free(text);
     return code || written ? code : cli_fail(session->command, "--save: %s cannot be written", path);

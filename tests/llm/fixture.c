@@ -50,7 +50,11 @@ static void put_numbers(hdl_gguf_writer *w, const edit *e) {
         if (e->kind == EDIT_I8S) values[i] = (uint8_t)(int8_t)number;
         else memcpy(values + 4 * i, e->kind == EDIT_F32S ? (const void *)&f32 : &u32, 4);
     }
-    hdl_gguf_put_numbers(w, e->name, e->kind == EDIT_U32S ? HDL_GGUF_U32 : e->kind == EDIT_F32S ? HDL_GGUF_F32 : HDL_GGUF_I8, values, e->count);
+    hdl_gguf_put_numbers(w, e->name,
+                         e->kind == EDIT_U32S   ? HDL_GGUF_U32
+                         : e->kind == EDIT_F32S ? HDL_GGUF_F32
+                                                : HDL_GGUF_I8,
+                         values, e->count);
     free(values);
 }
 

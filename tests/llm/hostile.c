@@ -128,7 +128,8 @@ static void array(blob *b, uint64_t number, const char *name, uint32_t element, 
 }
 
 /* A tensor of one or two axes at *offset, which moves on. */
-static void tensor(blob *b, uint64_t number, const char *name, uint32_t type, uint64_t n0, uint64_t n1, uint32_t alignment, uint64_t *offset) {
+static void tensor(blob *b, uint64_t number, const char *name, uint32_t type, uint64_t n0, uint64_t n1,
+                   uint32_t alignment, uint64_t *offset) {
     const hdl_gguf_type_facts facts = hdl_gguf_type_info(type);
     mark(b, "tensor", number, "name", 8);
     add_text(b, name);
@@ -404,9 +405,50 @@ static void mutate_field(blob *b, uint64_t *random) {
     memcpy(&old, b->bytes + at, width);
     const uint64_t left = b->count - at;
     const uint64_t values[] = {
-        0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 16, 24, 32, 36, 64, 65, 255, 256, 65535, 1 << 20, INT32_MAX, UINT64_C(1) << 31, UINT32_MAX,
-        UINT64_C(1) << 32, UINT64_C(1) << 60, UINT64_C(1) << 61, UINT64_C(1) << 62, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX, UINT64_MAX - 7,
-        left, left + 1, left - 1, left / 4, left / 8, left / 33, old + 1, old - 1, old * 2, old / 2, ~old, old ^ UINT64_C(1) << hostile_random(random) % 64,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        8,
+        9,
+        10,
+        12,
+        16,
+        24,
+        32,
+        36,
+        64,
+        65,
+        255,
+        256,
+        65535,
+        1 << 20,
+        INT32_MAX,
+        UINT64_C(1) << 31,
+        UINT32_MAX,
+        UINT64_C(1) << 32,
+        UINT64_C(1) << 60,
+        UINT64_C(1) << 61,
+        UINT64_C(1) << 62,
+        INT64_MAX,
+        UINT64_C(1) << 63,
+        UINT64_MAX,
+        UINT64_MAX - 7,
+        left,
+        left + 1,
+        left - 1,
+        left / 4,
+        left / 8,
+        left / 33,
+        old + 1,
+        old - 1,
+        old * 2,
+        old / 2,
+        ~old,
+        old ^ UINT64_C(1) << hostile_random(random) % 64,
     };
     const uint64_t value = values[hostile_random(random) % (sizeof values / sizeof values[0])];
     memcpy(b->bytes + at, &value, width);
@@ -473,11 +515,13 @@ static const char *check_key(const hdl_gguf *gguf, uint32_t i, const uint8_t *fi
     hdl_gguf_value found;
     if (value.offset > count || value.bytes.count > count - value.offset) return "a value reaches out of the file";
     if (memcmp(value.bytes.bytes, file + value.offset, value.bytes.count) != 0) return "a value is not the file's";
-    if (!same_name(value.name, name, sizeof name) || !hdl_gguf_find(gguf, name, &found) || found.offset != value.offset) return "a key is not found by its name";
+    if (!same_name(value.name, name, sizeof name) || !hdl_gguf_find(gguf, name, &found) || found.offset != value.offset)
+        return "a key is not found by its name";
     if (value.element == HDL_GGUF_STRING) {
         uint64_t at = 0, texts = 0;
         for (hdl_span text; hdl_gguf_next_text(&value, &at, &text); texts++)
-            if (text.count && (text.bytes < value.bytes.bytes || text.count > value.bytes.count)) return "a string reaches out of its value";
+            if (text.count && (text.bytes < value.bytes.bytes || text.count > value.bytes.count))
+                return "a string reaches out of its value";
         if (texts != value.count) return "an array has another number of strings";
     } else if (value.count) {
         (void)hdl_gguf_integer(&value, value.count - 1);
@@ -493,9 +537,11 @@ static const char *check_tensor(hdl_gguf *gguf, uint32_t i, const uint8_t *file,
     hdl_span span;
     if (it.offset > count || it.bytes > count - it.offset || it.bytes == 0) return "a tensor reaches out of the file";
     if (it.bytes != hdl_gguf_tensor_bytes(it.type, it.shape)) return "a tensor has another number of bytes than its shape";
-    if (!same_name(it.name, name, sizeof name) || !hdl_gguf_find_tensor(gguf, name, &found) || found.number != i) return "a tensor is not found by its name";
+    if (!same_name(it.name, name, sizeof name) || !hdl_gguf_find_tensor(gguf, name, &found) || found.number != i)
+        return "a tensor is not found by its name";
     hd_status status = hdl_gguf_data(gguf, &it, &span, NULL);
-    if (status != (hdl_gguf_type_info(it.type).usable ? HD_OK : HD_STATUS_UNSUPPORTED)) return "a tensor's data is refused, or given though it is not usable";
+    if (status != (hdl_gguf_type_info(it.type).usable ? HD_OK : HD_STATUS_UNSUPPORTED))
+        return "a tensor's data is refused, or given though it is not usable";
     if (!status && (span.bytes != file + it.offset || span.count != it.bytes)) return "a tensor's data lies elsewhere";
     if (!status) {
         hdl_gguf_rows rows;

@@ -27,8 +27,9 @@ static tally compare(uint8_t *file, bool shown) {
         else all.different++;
         if (!same && refused && shown) printf("refused: case %zu: %s\n", i, error.text);
         if (!same && !refused)
-            printf("case %zu: %.*s\nwanted %zu: %.*s\ngot %s: %s\n\n", i, (int)c.desc.source.count, (const char *)c.desc.source.bytes, c.outcome,
-                   (int)c.text.count, (const char *)c.text.bytes, error.text, text ? text : "");
+            printf("case %zu: %.*s\nwanted %zu: %.*s\ngot %s: %s\n\n", i, (int)c.desc.source.count,
+                   (const char *)c.desc.source.bytes, c.outcome, (int)c.text.count, (const char *)c.text.bytes,
+                   error.text, text ? text : "");
         hdl_chat_free(NULL, text, bytes);
     }
     chat_close(&cases);
@@ -69,7 +70,8 @@ static void try(const char *source, hd_status wanted, const char *words) {
 
 static void errors(void **state) {
     (void)state;
-    try("ab{{ x | frobnicate }}", HD_STATUS_UNSUPPORTED, "chat template: filter 'frobnicate' at byte 9 is not supported; name one of heddle's own templates");
+    try("ab{{ x | frobnicate }}", HD_STATUS_UNSUPPORTED,
+        "chat template: filter 'frobnicate' at byte 9 is not supported; name one of heddle's own templates");
     try("{% if 1 is prime %}{% endif %}", HD_STATUS_UNSUPPORTED, "test 'prime' at byte 11");
     try("{{ 'a'.zfill(3) }}", HD_STATUS_UNSUPPORTED, "method 'zfill'");
     try("{{ messages.append(1) }}", HD_STATUS_UNSUPPORTED, "method 'append'");
@@ -109,7 +111,8 @@ static void errors(void **state) {
     desc.messages = &(hdl_chat_message){ .role = { NULL, 1 } };
     assert_int_equal(hdl_chat_render(NULL, &desc, &text, &bytes, NULL), HD_STATUS_NULL_POINTER);
     desc.messages = &(hdl_chat_message){ .role = { NULL, 0 } };
-    desc.source = hdl_text("[{{ messages[0].content }}{{ messages[0].content | length }}{{ messages[0].role == '' }}{{ '' in messages[0].role }}]");
+    desc.source = hdl_text("[{{ messages[0].content }}{{ messages[0].content | length }}{{ messages[0].role == '' }}{{ "
+                           "'' in messages[0].role }}]");
     assert_int_equal(hdl_chat_render(NULL, &desc, &text, &bytes, NULL), HD_OK);
     assert_string_equal(text, "[0TrueTrue]");
     hdl_chat_free(NULL, text, bytes);
@@ -159,14 +162,19 @@ static void bounds(void **state) {
     try("{% set ns = namespace(x='aa') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", HD_STATUS_LIMIT, "more than");
     try("{% set ns = namespace(x=[1, 1]) %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", HD_STATUS_LIMIT, "more than");
     try("{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}", HD_STATUS_LIMIT, "nested");
-    try("{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x | tojson }}", HD_STATUS_LIMIT, "nested");
-    try("{% set ns = namespace(x=[], y=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+    try("{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x | tojson "
+        "}}",
+        HD_STATUS_LIMIT, "nested");
+    try("{% set ns = namespace(x=[], y=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] "
+        "%}{% endfor %}{{ ns.x == ns.y }}",
         HD_STATUS_LIMIT, "nested");
     try("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns == ns.a.a.a }}{{ [ns] }}", HD_STATUS_LIMIT, "nested");
-    try("{% set a = 'a' * 1000000 %}{% for i in range(100000) %}{{ a.find('ab') }}{% endfor %}", HD_STATUS_LIMIT, "works on more than 128 MiB");
+    try("{% set a = 'a' * 1000000 %}{% for i in range(100000) %}{{ a.find('ab') }}{% endfor %}", HD_STATUS_LIMIT,
+        "works on more than 128 MiB");
     try("{% set a = 'a' * 1000000 %}{{ a.find('a' * 500000 ~ 'b') }}", HD_STATUS_LIMIT, "works on more than 128 MiB");
     try("{% set a = 'a' * 3000000 %}{{ a.replace('a', 'bb') | length }}", HD_STATUS_LIMIT, "more than");
-    try("{% set a = ' ' * 3000000 %}{% for i in range(20) %}{{ (a ~ 'x').strip() }}{{ a.split() }}{% endfor %}", HD_STATUS_LIMIT, "more than");
+    try("{% set a = ' ' * 3000000 %}{% for i in range(20) %}{{ (a ~ 'x').strip() }}{{ a.split() }}{% endfor %}",
+        HD_STATUS_LIMIT, "more than");
     try("{% set a = 'a' * 3000000 %}{% for i in range(1000) %}{{ a | length }}{% endfor %}", HD_STATUS_LIMIT, "works on more than 128 MiB");
     try("{% for i in range(100000) %}{{ [[0]] | tojson(indent=16) }}{% endfor %}", HD_STATUS_LIMIT, "more than");
 }
@@ -175,14 +183,19 @@ static void bounds(void **state) {
 static void slow(void **state) {
     (void)state;
     static const char *const uses[] = {
-        "{% set t = (s + 'b',) * 5000 %}{% set q = s + 'c' %}{% for i in n %}{% if q.startswith(t) %}{% endif %}{% endfor %}",
-        "{% set t = ('b' + s,) * 5000 %}{% set q = 'c' + s %}{% for i in n %}{% if q.endswith(t) %}{% endif %}{% endfor %}",
+        "{% set t = (s + 'b',) * 5000 %}{% set q = s + 'c' %}{% for i in n %}{% if q.startswith(t) %}{% endif %}{% "
+        "endfor %}",
+        "{% set t = ('b' + s,) * 5000 %}{% set q = 'c' + s %}{% for i in n %}{% if q.endswith(t) %}{% endif %}{% "
+        "endfor %}",
         "{% set b = s[:250000] + 'b' %}{% set r = s.rsplit(b) %}",
         "{% set b = s[:250000] + 'b' %}{% set r = s.rfind(b) %}",
         "{% set b = s[:250000] + 'b' %}{% set r = s.split(b) %}{{ b in s }}{{ s.replace(b, '') }}",
-        "{% set m = {s + '0': 0, s + '1': 1, s + '2': 2} %}{% set k = s + '2' %}{% for i in n %}{% set z = m[k] %}{% endfor %}",
-        "{% set m = {s + '0': 0, s + '1': 1, s + '2': 2} %}{% set k = s + '2' %}{% for i in n %}{% set z = m.get(k) %}{{ k in m }}{% endfor %}",
-        "{% set a = s + 'b' %}{% set b = s + 'b' %}{% for i in n %}{{ a == b }}{{ a in [s, b] }}{{ a < b }}{% endfor %}",
+        "{% set m = {s + '0': 0, s + '1': 1, s + '2': 2} %}{% set k = s + '2' %}{% for i in n %}{% set z = m[k] %}{% "
+        "endfor %}",
+        "{% set m = {s + '0': 0, s + '1': 1, s + '2': 2} %}{% set k = s + '2' %}{% for i in n %}{% set z = m.get(k) "
+        "%}{{ k in m }}{% endfor %}",
+        "{% set a = s + 'b' %}{% set b = s + 'b' %}{% for i in n %}{{ a == b }}{{ a in [s, b] }}{{ a < b }}{% endfor "
+        "%}",
         "{% for i in n %}{{ s | length }}{% endfor %}",
         "{% for i in n %}{{ (s | list)[0] }}{% endfor %}",
         "{% for i in n %}{{ s[250000] }}{{ s[250000:250001] }}{% endfor %}",
@@ -192,12 +205,14 @@ static void slow(void **state) {
         "{% set d = '1' * 500000 %}{% for i in n %}{{ d.isdigit() }}{% endfor %}",
         "{% set d = '0' * 500000 %}{% for i in n %}{{ d | int(1) }}{% endfor %}",
         "{% for i in n %}{% set z = s | upper | lower | title %}{% endfor %}",
-        "{% for i in n %}{% set z = s.splitlines() %}{% set z = s.split() %}{% set z = s | trim('b') | indent %}{% endfor %}",
+        "{% for i in n %}{% set z = s.splitlines() %}{% set z = s.split() %}{% set z = s | trim('b') | indent %}{% "
+        "endfor %}",
         "{% set a = [s + 'b'] * 1000 %}{% set z = a | unique | list %}{% set z = a | sort %}{% set z = a | max %}",
         "{% set a = [s] * 1000 %}{{ a == [s ~ ''] * 1000 }}",
         "{% set a = [[s] * 1000] * 1000 %}{% set b = [[s ~ ''] * 1000] * 1000 %}{{ a == b }}{{ a < b }}",
         "{% set a = [[[[[[[[1] * 20] * 20] * 20] * 20] * 20] * 20] * 20] * 20 %}{{ a == a ~ '' }}{{ a }}",
-        "{% set a = [[[[[[[[] * 20] * 20] * 20] * 20] * 20] * 20] * 20] * 20 %}{{ a | tojson }}{{ a | string | length }}",
+        "{% set a = [[[[[[[[] * 20] * 20] * 20] * 20] * 20] * 20] * 20] * 20 %}{{ a | tojson }}{{ a | string | length "
+        "}}",
         "{% for a in n %}{% for b in n if false %}{% endfor %}{% endfor %}",
         "{% for a in n %}{{ n | map('string') | select('none') | list }}{% endfor %}",
         "{% set m = namespace() %}{% for i in n %}{% set m.x = m.x | map('string') %}{% endfor %}{{ m.x | list }}",
@@ -226,14 +241,21 @@ static void own_templates(void **state) {
     size_t count = 0;
     for (const char *name; (name = hdl_chat_template_name(count)) != NULL; count++) {
         const hdl_chat_message messages[] = {
-            { hdl_text("system"), hdl_text("Be kind.") }, { hdl_text("user"), hdl_text("Hi") }, { hdl_text("assistant"), hdl_text("Hello") }, { hdl_text("user"), hdl_text("Bye") },
+            { hdl_text("system"), hdl_text("Be kind.") },
+            { hdl_text("user"), hdl_text("Hi") },
+            { hdl_text("assistant"), hdl_text("Hello") },
+            { hdl_text("user"), hdl_text("Bye") },
         };
-        const hdl_chat_desc desc = { .source = hdl_text(hdl_chat_template(name)), .messages = messages, .message_count = 4, .add_generation_prompt = true };
+        const hdl_chat_desc desc = { .source = hdl_text(hdl_chat_template(name)),
+                                     .messages = messages,
+                                     .message_count = 4,
+                                     .add_generation_prompt = true };
         char *text;
         size_t bytes;
         hd_error error = { 0 };
         if (hdl_chat_render(NULL, &desc, &text, &bytes, &error)) fail_msg("%s: %s", name, error.text);
-        const char *system = strstr(text, "Be kind."), *hi = strstr(text, "Hi"), *answer = strstr(text, "Hello"), *bye = strstr(text, "Bye");
+        const char *system = strstr(text, "Be kind."), *hi = strstr(text, "Hi"), *answer = strstr(text, "Hello"),
+                   *bye = strstr(text, "Bye");
         assert_true(system && system < hi && hi < answer && answer < bye);
         hdl_chat_free(NULL, text, bytes);
     }
@@ -253,7 +275,9 @@ static void *from_purse(void *user, void *old, size_t old_bytes, size_t new_byte
 
 static void memory_runs_out(void **state) {
     (void)state;
-    const hdl_chat_desc desc = { .source = hdl_text("{% set x = 'a' * 200000 %}{{ x ~ x }}{{ x.split('a') | length }}"), .messages = &hello, .message_count = 1 };
+    const hdl_chat_desc desc = { .source = hdl_text("{% set x = 'a' * 200000 %}{{ x ~ x }}{{ x.split('a') | length }}"),
+                                 .messages = &hello,
+                                 .message_count = 1 };
     bool done = false;
     for (long grants = 0; !done; grants++) {
         assert_true(grants < 100);

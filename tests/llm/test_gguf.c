@@ -159,10 +159,12 @@ static void sizes_are_the_packages(void **state) {
         if (dtype) assert_int_equal(hd_dtype_bytes(dtype, 512), 512 / facts.block_elements * facts.block_bytes);
     }
     assert_int_equal(known, sizeof fixture_sizes / sizeof fixture_sizes[0] + 1 /* i2_s */);
-    static const struct { hdl_gguf_type type; hd_dtype dtype; } pairs[] = {
-        { HDL_GGUF_TYPE_Q4_K, HD_Q4_K }, { HDL_GGUF_TYPE_Q4_1, HD_Q4_1 }, { HDL_GGUF_TYPE_Q5_0, HD_Q5_0 }, { HDL_GGUF_TYPE_Q5_1, HD_Q5_1 },
-        { HDL_GGUF_TYPE_Q2_K, HD_Q2_K }, { HDL_GGUF_TYPE_Q3_K, HD_Q3_K }, { HDL_GGUF_TYPE_Q5_K, HD_Q5_K }, { HDL_GGUF_TYPE_TQ1_0, HD_TQ1_0 },
-        { HDL_GGUF_TYPE_TQ2_0, HD_TQ2_0 }, { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see i2s.h */
+    static const struct { hdl_gguf_type type; hd_dtype dtype;
+    } pairs[] = {
+        { HDL_GGUF_TYPE_Q4_K, HD_Q4_K },       { HDL_GGUF_TYPE_Q4_1, HD_Q4_1 },   { HDL_GGUF_TYPE_Q5_0, HD_Q5_0 },
+        { HDL_GGUF_TYPE_Q5_1, HD_Q5_1 },       { HDL_GGUF_TYPE_Q2_K, HD_Q2_K },   { HDL_GGUF_TYPE_Q3_K, HD_Q3_K },
+        { HDL_GGUF_TYPE_Q5_K, HD_Q5_K },       { HDL_GGUF_TYPE_TQ1_0, HD_TQ1_0 }, { HDL_GGUF_TYPE_TQ2_0, HD_TQ2_0 },
+        { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see i2s.h */
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) assert_int_equal(hdl_gguf_dtype(pairs[i].type), pairs[i].dtype);
     assert_int_equal(hdl_gguf_dtype(HDL_GGUF_TYPE_IQ4_NL), HD_DTYPE_NONE);
@@ -313,10 +315,13 @@ static void tensors_are_asked_for_by_shape(void **state) {
 
 static void rows_with_nan_or_zeros_are_found(void **state) {
     (void)state;
-    static const struct { uint32_t type, at; } scales[] = {
-        { HDL_GGUF_TYPE_Q4_0, 0 }, { HDL_GGUF_TYPE_Q4_1, 2 }, { HDL_GGUF_TYPE_Q5_0, 0 }, { HDL_GGUF_TYPE_Q5_1, 0 }, { HDL_GGUF_TYPE_Q8_0, 0 },
-        { HDL_GGUF_TYPE_Q2_K, 82 }, { HDL_GGUF_TYPE_Q3_K, 108 }, { HDL_GGUF_TYPE_Q4_K, 2 }, { HDL_GGUF_TYPE_Q5_K, 0 },
-        { HDL_GGUF_TYPE_Q6_K, 208 }, { HDL_GGUF_TYPE_TQ1_0, 52 }, { HDL_GGUF_TYPE_TQ2_0, 64 }, { HDL_GGUF_TYPE_F16, 0 }, { HDL_GGUF_TYPE_BF16, 0 },
+    static const struct { uint32_t type, at;
+    } scales[] = {
+        { HDL_GGUF_TYPE_Q4_0, 0 },   { HDL_GGUF_TYPE_Q4_1, 2 },   { HDL_GGUF_TYPE_Q5_0, 0 },
+        { HDL_GGUF_TYPE_Q5_1, 0 },   { HDL_GGUF_TYPE_Q8_0, 0 },   { HDL_GGUF_TYPE_Q2_K, 82 },
+        { HDL_GGUF_TYPE_Q3_K, 108 }, { HDL_GGUF_TYPE_Q4_K, 2 },   { HDL_GGUF_TYPE_Q5_K, 0 },
+        { HDL_GGUF_TYPE_Q6_K, 208 }, { HDL_GGUF_TYPE_TQ1_0, 52 }, { HDL_GGUF_TYPE_TQ2_0, 64 },
+        { HDL_GGUF_TYPE_F16, 0 },    { HDL_GGUF_TYPE_BF16, 0 },
     };
     hdl_gguf_rows rows;
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
@@ -413,7 +418,8 @@ static void split_models_are_checked(void **state) {
     (void)state;
     parts p;
     hd_error error;
-    refused_part(1, part_of(2, 3, 3, "b"), HD_STATUS_PARSE, "m-00002-of-00003.gguf: keys split.no and split.count say part 3 of 3, wanted 2 of 3");
+    refused_part(1, part_of(2, 3, 3, "b"), HD_STATUS_PARSE,
+                 "m-00002-of-00003.gguf: keys split.no and split.count say part 3 of 3, wanted 2 of 3");
     refused_part(1, part_of(1, 4, 3, "b"), HD_STATUS_PARSE, "say part 2 of 4, wanted 2 of 3");
     refused_part(2, part_of(2, 3, 3, "a"), HD_STATUS_PARSE, "tensor 0 'a': the tensor is there twice");
     refused_part(0, part_of(0, 3, 4, "a"), HD_STATUS_PARSE, "split.tensors.count is 4, the parts have 3");
@@ -450,7 +456,8 @@ static hd_status use_all(memory_files *memory, meter *counted, hd_error *error) 
         const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(g, i);
         hdl_span data;
         status = hdl_gguf_data(g, &tensor, &data, error);
-        for (uint64_t k = 0; !status && k < data.count; k++) assert_true(data.bytes[k] == memory->files[tensor.part].bytes[tensor.offset + k]);
+        for (uint64_t k = 0; !status && k < data.count; k++)
+            assert_true(data.bytes[k] == memory->files[tensor.part].bytes[tensor.offset + k]);
     }
     hdl_gguf_close(g);
     assert_int_equal(status, error->status);
@@ -580,7 +587,10 @@ static hd_status refused_put(int which, char *text, size_t room) {
     case 6: hdl_gguf_put_tensor(w, hdl_text("t"), HDL_GGUF_TYPE_Q4_0, HD_SHAPE(16), data); break;
     case 7: hdl_gguf_put_tensor(w, hdl_text("t"), HDL_GGUF_TYPE_F32, HD_SHAPE(1, 1, 1, 1, 1), data); break;
     case 8: for (int i = 0; i < 2; i++) hdl_gguf_put_tensor(w, hdl_text("t"), HDL_GGUF_TYPE_F32, HD_SHAPE(1), data); break;
-    case 9: hdl_gguf_put_tensor(w, hdl_text("t"), HDL_GGUF_TYPE_F32, HD_SHAPE(1), data); hdl_gguf_put_u32(w, "general.alignment", 64); break;
+    case 9:
+        hdl_gguf_put_tensor(w, hdl_text("t"), HDL_GGUF_TYPE_F32, HD_SHAPE(1), data);
+        hdl_gguf_put_u32(w, "general.alignment", 64);
+        break;
     case 10: hdl_gguf_put_tensor(w, hdl_text("t"), 4, HD_SHAPE(32), data); break;
     case 11: hdl_gguf_put_tensor(w, (hdl_span){ (const uint8_t *)data, 65 }, HDL_GGUF_TYPE_F32, HD_SHAPE(1), data); break;
     default: break;

@@ -103,6 +103,7 @@ static void what_is_no_tensor_is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(values_are_kept), cmocka_unit_test(short_rows_become_q4_0), cmocka_unit_test(what_is_no_tensor_is_refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(values_are_kept), cmocka_unit_test(short_rows_become_q4_0),
+                                        cmocka_unit_test(what_is_no_tensor_is_refused) };
     return cmocka_run_group_tests_name("i2s", tests, NULL, NULL);
 }

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-static const char *const names[] = { "llama_f32", "llama3_f32", "llama_linear_f32", "qwen2_f32", "qwen3_f32", "bitnet_f32", "bitnet_wide_tq2_0",
-                                     "bitnet_b158_i2_s", "llama_q8_0", "llama_q4_0", "qwen3_q8_0", "qwen3_q4_0" };
+static const char *const names[] = { "llama_f32",  "llama3_f32", "llama_linear_f32",  "qwen2_f32",
+                                     "qwen3_f32",  "bitnet_f32", "bitnet_wide_tq2_0", "bitnet_b158_i2_s",
+                                     "llama_q8_0", "llama_q4_0", "qwen3_q8_0",        "qwen3_q4_0" };
 enum { NAMES = sizeof names / sizeof *names };
 
 static hd_context *context;
@@ -105,7 +106,8 @@ static void answers_are_those_of_transformers(void **state) {
         hd_device *device = device_of(places[p].backend);
         if (!device) continue;
         for (uint32_t i = 0; i < NAMES; i += places[p].is_short ? SHORT_EVERY : 1)
-            for (int math = places[p].is_short ? HD_MATH_EXACT : HD_MATH_FAST; math <= HD_MATH_EXACT; math++, runs++) one_model(names[i], device, (hd_math)math);
+            for (int math = places[p].is_short ? HD_MATH_EXACT : HD_MATH_FAST; math <= HD_MATH_EXACT; math++, runs++)
+                one_model(names[i], device, (hd_math)math);
         hd_device_close(device);
     }
     print_message("%u answers of 64 tokens\n", runs);
@@ -185,7 +187,10 @@ static void step_together(hd_device *device) {
     hd_session *session;
     assert_int_equal(model_reference_read("qwen3_q8_0", &r), 0);
     CHECK(hd_model_open(context, r.path, NULL, &model));
-    CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 128, .sequences = 3, .chunk = 8 }, &session));
+    CHECK(hd_session_create(
+        model,
+        &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 128, .sequences = 3, .chunk = 8 },
+        &session));
     static const uint32_t lengths[3] = { 3, 7, 1 };
     float *wanted = malloc(3 * r.vocabulary * sizeof *wanted);
     int32_t tokens[3][16];
@@ -200,7 +205,8 @@ static void step_together(hd_device *device) {
             if (s != 1 || i < 2) steps[count++] = (hd_step){ s, tokens[s][lengths[s] + i] }; /* the second one rests later on */
         CHECK(hd_session_step(session, steps, count));
     }
-    for (uint32_t s = 0; s < 3; s++) alone(model, device, tokens[s], lengths[s] + (s == 1 ? 2 : 4), r.vocabulary, wanted + s * r.vocabulary);
+    for (uint32_t s = 0; s < 3; s++)
+        alone(model, device, tokens[s], lengths[s] + (s == 1 ? 2 : 4), r.vocabulary, wanted + s * r.vocabulary);
     for (uint32_t s = 0; s < 3; s += 2) {
         const float *logits;
         CHECK(hd_session_logits(session, s, &logits));
@@ -225,7 +231,8 @@ static void sequences_do_not_touch_each_other(void **state) {
 }
 
 /* Exact logits after a prompt and one more token, wherever the layers are. */
-static void placed(hd_model *model, const hd_session_desc *wish, const model_reference *r, uint32_t vocabulary, float *out, hd_fit *out_fit) {
+static void placed(hd_model *model, const hd_session_desc *wish, const model_reference *r, uint32_t vocabulary,
+                   float *out, hd_fit *out_fit) {
     hd_session *session;
     const float *logits;
     hd_session_desc desc = *wish;
@@ -355,9 +362,12 @@ int main(int argc, char **argv) {
     }
     for (uint32_t p = 0; p < place_count && !were_named; p++) places[p].is_short = places[p].is_short || is_short;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_those_of_transformers), cmocka_unit_test(prompts_become_the_same_tokens),
+        cmocka_unit_test(answers_are_those_of_transformers),
+        cmocka_unit_test(prompts_become_the_same_tokens),
         cmocka_unit_test(words_do_not_become_control_tokens),
-        cmocka_unit_test(sequences_do_not_touch_each_other), cmocka_unit_test(places_change_no_bit), cmocka_unit_test(streamed_layers_change_no_bit),
+        cmocka_unit_test(sequences_do_not_touch_each_other),
+        cmocka_unit_test(places_change_no_bit),
+        cmocka_unit_test(streamed_layers_change_no_bit),
         cmocka_unit_test(misuse_is_told),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

@@ -75,15 +75,24 @@ static void drawn_on(hd_session *session, const char *where, bool streamed) {
         draw_told(session, &wishes[w].sampling, reference.prompt, reference.prompt_count, reference.prompt_count, wanted);
         CHECK(hd_session_rewind(session, 0, 0));
         const uint64_t before = downloaded(session);
-        CHECK(hd_generate(session, &(hd_generate_desc){ .tokens = reference.prompt, .token_count = reference.prompt_count, .max_tokens = ANSWER,
-                                                        .sampling = wishes[w].sampling, .ignore_end = 1 }, given, &result));
+        CHECK(hd_generate(session,
+                          &(hd_generate_desc){ .tokens = reference.prompt,
+                                               .token_count = reference.prompt_count,
+                                               .max_tokens = ANSWER,
+                                               .sampling = wishes[w].sampling,
+                                               .ignore_end = 1 },
+                          given, &result));
         assert_int_equal(result.token_count, ANSWER);
         for (uint32_t i = 0; i < ANSWER; i++)
-            if (given[i] != wanted[i]) fail_msg("%s, wish %zu: token %u is %d, and %d out of the whole row", where, w, i, given[i], wanted[i]);
+            if (given[i] != wanted[i])
+                fail_msg("%s, wish %zu: token %u is %d, and %d out of the whole row", where, w, i, given[i], wanted[i]);
         if (streamed) continue; /* what goes from layer to layer comes back too */
         /* The prompt's, and what each token but the first is drawn from; the last token is fed too. */
-        const uint64_t bytes = downloaded(session) - before, told = row + (ANSWER + 1) * best + (ANSWER - 1) * (wishes[w].candidates ? candidates : row);
-        if (bytes > told || bytes + 64 < told) fail_msg("%s, wish %zu: %llu bytes came back, not %llu", where, w, (unsigned long long)bytes, (unsigned long long)told);
+        const uint64_t bytes = downloaded(session) - before,
+                       told = row + (ANSWER + 1) * best + (ANSWER - 1) * (wishes[w].candidates ? candidates : row);
+        if (bytes > told || bytes + 64 < told)
+            fail_msg("%s, wish %zu: %llu bytes came back, not %llu", where, w, (unsigned long long)bytes,
+                     (unsigned long long)told);
     }
 }
 
@@ -100,7 +109,13 @@ static void candidates_give_the_same_answer(void **state) {
             (void)hd_context_error(context);
             continue;
         }
-        CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .context = 128, .chunk = 16, .device_layers = places[p].device_layers, .stream = places[p].stream }, &session));
+        CHECK(hd_session_create(model,
+                                &(hd_session_desc){ .device = device,
+                                                    .context = 128,
+                                                    .chunk = 16,
+                                                    .device_layers = places[p].device_layers,
+                                                    .stream = places[p].stream },
+                                &session));
         drawn_on(session, places[p].name, places[p].stream);
         hd_session_destroy(session);
         hd_device_close(device);
@@ -109,7 +124,11 @@ static void candidates_give_the_same_answer(void **state) {
 
 static void go_on(hd_session *session, const hd_sampling *sampling, const int32_t *tokens, size_t count, int32_t *out) {
     hd_generated result;
-    CHECK(hd_generate(session, &(hd_generate_desc){ .tokens = tokens, .token_count = count, .max_tokens = ANSWER, .sampling = *sampling, .ignore_end = 1 }, out, &result));
+    CHECK(hd_generate(
+        session,
+        &(hd_generate_desc){
+            .tokens = tokens, .token_count = count, .max_tokens = ANSWER, .sampling = *sampling, .ignore_end = 1 },
+        out, &result));
     assert_int_equal(result.token_count, ANSWER);
 }
 
@@ -125,9 +144,13 @@ static void penalties_know_the_whole_sequence(void **state) {
     CHECK(hd_session_create(model, &(hd_session_desc){ .device = device, .math = HD_MATH_EXACT, .context = 512, .chunk = 16 }, &session));
     uint32_t differ = 0;
     for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
-        const hd_sampling wish = { .repeat_penalty = 1.8f, .frequency_penalty = 0.25f, .presence_penalty = 0.5f, .penalty_window = windows[w] };
+        const hd_sampling wish = {
+            .repeat_penalty = 1.8f, .frequency_penalty = 0.25f, .presence_penalty = 0.5f, .penalty_window = windows[w]
+        };
         int32_t held[HELD], wanted[ANSWER], given[ANSWER], forgetful[ANSWER];
-        for (uint32_t i = 0; i < HELD; i++) held[i] = (int32_t)(((uint32_t)reference.prompt[i % reference.prompt_count] + i / 9) % reference.vocabulary);
+        for (uint32_t i = 0; i < HELD; i++)
+            held[i] =
+                (int32_t)(((uint32_t)reference.prompt[i % reference.prompt_count] + i / 9) % reference.vocabulary);
         const int32_t other[3] = { held[5], held[5], held[6] };
         CHECK(hd_session_rewind(session, 0, 0));
         CHECK(hd_session_feed(session, 0, held, FILL));
@@ -149,6 +172,7 @@ static void penalties_know_the_whole_sequence(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(candidates_give_the_same_answer), cmocka_unit_test(penalties_know_the_whole_sequence) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(candidates_give_the_same_answer),
+                                        cmocka_unit_test(penalties_know_the_whole_sequence) };
     return cmocka_run_group_tests(tests, begin, end);
 }

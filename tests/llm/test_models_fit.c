@@ -21,14 +21,23 @@ static void put(hdl_gguf_writer *w, const char *name, uint32_t type, int64_t row
 }
 
 static void put_layer(hdl_gguf_writer *w, unsigned layer, const void *blocks, const float *ones) {
-    static const struct { const char *name; int64_t rows, columns; } weights[] = {
-        { "attn_q", HEADS * HEAD, HIDDEN }, { "attn_k", KV_HEADS * HEAD, HIDDEN }, { "attn_v", KV_HEADS * HEAD, HIDDEN }, { "attn_output", HIDDEN, HEADS * HEAD },
-        { "ffn_gate", FORWARD, HIDDEN }, { "ffn_up", FORWARD, HIDDEN }, { "ffn_down", HIDDEN, FORWARD }, { "attn_norm", 0, HIDDEN }, { "ffn_norm", 0, HIDDEN },
+    static const struct { const char *name; int64_t rows, columns;
+    } weights[] = {
+        { "attn_q", HEADS * HEAD, HIDDEN },
+        { "attn_k", KV_HEADS * HEAD, HIDDEN },
+        { "attn_v", KV_HEADS * HEAD, HIDDEN },
+        { "attn_output", HIDDEN, HEADS * HEAD },
+        { "ffn_gate", FORWARD, HIDDEN },
+        { "ffn_up", FORWARD, HIDDEN },
+        { "ffn_down", HIDDEN, FORWARD },
+        { "attn_norm", 0, HIDDEN },
+        { "ffn_norm", 0, HIDDEN },
     };
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
         char name[64];
         snprintf(name, sizeof name, "blk.%u.%s.weight", layer, weights[i].name);
-        put(w, name, weights[i].rows ? HDL_GGUF_TYPE_Q8_0 : HDL_GGUF_TYPE_F32, weights[i].rows, weights[i].columns, weights[i].rows ? blocks : (const void *)ones);
+        put(w, name, weights[i].rows ? HDL_GGUF_TYPE_Q8_0 : HDL_GGUF_TYPE_F32, weights[i].rows, weights[i].columns,
+            weights[i].rows ? blocks : (const void *)ones);
     }
 }
 
@@ -139,9 +148,13 @@ static void taken_on(const char *backend, const char *where, uint32_t prompt, co
     assert_memory_equal(&told, &used, sizeof told);
     if (told.device_bytes) judge(where, told.device_bytes, stats.device_bytes_peak - held);
     else if (measured) judge(where, told.cpu_bytes, (peak - before) * 1024);
-    if (told.device_bytes) print_message("%s: told %.2f + %.2f + %.2f MB; resident %.2f MB\n", where, (double)told.device_weight_bytes * 1e-6, (double)told.device_cache_bytes * 1e-6,
-                                         (double)told.device_scratch_bytes * 1e-6, (double)(peak - before) * 1024e-6);
-    else print_message("%s: told %.2f + %.2f + %.2f MB\n", where, (double)told.cpu_weight_bytes * 1e-6, (double)told.cpu_cache_bytes * 1e-6, (double)told.cpu_scratch_bytes * 1e-6);
+    if (told.device_bytes)
+        print_message("%s: told %.2f + %.2f + %.2f MB; resident %.2f MB\n", where,
+                      (double)told.device_weight_bytes * 1e-6, (double)told.device_cache_bytes * 1e-6,
+                      (double)told.device_scratch_bytes * 1e-6, (double)(peak - before) * 1024e-6);
+    else
+        print_message("%s: told %.2f + %.2f + %.2f MB\n", where, (double)told.cpu_weight_bytes * 1e-6,
+                      (double)told.cpu_cache_bytes * 1e-6, (double)told.cpu_scratch_bytes * 1e-6);
     hd_model_close(model);
     hd_context_destroy(context);
 }

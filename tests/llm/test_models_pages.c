@@ -38,7 +38,9 @@ static hd_model *open_model(model_reference *r) {
 }
 
 /* The token at a place of a sequence: each has words of its own. */
-static int32_t token_at(uint32_t sequence, uint32_t place, uint32_t vocabulary) { return (int32_t)((place * 7 + place / 5 + 31 * sequence) % vocabulary); }
+static int32_t token_at(uint32_t sequence, uint32_t place, uint32_t vocabulary) {
+    return (int32_t)((place * 7 + place / 5 + 31 * sequence) % vocabulary);
+}
 
 /* The sequence grows to `length` tokens. */
 static hd_status grow(hd_session *session, uint32_t sequence, uint32_t length, uint32_t vocabulary) {
@@ -114,7 +116,9 @@ static void sequences_grow_in_turn(void **state) {
 /* The cache to the byte, and never more than the sequences could use. */
 static void the_cache_is_as_told(void **state) {
     (void)state;
-    static const struct { uint64_t wished, pages; } wishes[] = { { 0, 9 }, { 1, 1 }, { 256, 1 }, { 257, 2 }, { 5 * 256, 5 }, { 9 * 256 + 1, 9 }, { UINT64_MAX, 9 } };
+    static const struct {
+        uint64_t wished, pages;
+    } wishes[] = { { 0, 9 }, { 1, 1 }, { 256, 1 }, { 257, 2 }, { 5 * 256, 5 }, { 9 * 256 + 1, 9 }, { UINT64_MAX, 9 } };
     model_reference r;
     hd_device *device;
     hd_model *model = open_model(&r);
@@ -124,7 +128,9 @@ static void the_cache_is_as_told(void **state) {
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         hd_fit told, taken;
         hd_session *session;
-        const hd_session_desc desc = { .device = device, .context = CONTEXT - 10, .sequences = SEQUENCES, .cache_tokens = wishes[i].wished };
+        const hd_session_desc desc = {
+            .device = device, .context = CONTEXT - 10, .sequences = SEQUENCES, .cache_tokens = wishes[i].wished
+        };
         CHECK(hd_model_fit(model, &desc, &told));
         CHECK(hd_session_create(model, &desc, &session));
         CHECK(hd_session_get_fit(session, &taken));
@@ -160,6 +166,8 @@ static void answers_end_with_the_cache(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(sequences_grow_in_turn), cmocka_unit_test(the_cache_is_as_told), cmocka_unit_test(answers_end_with_the_cache) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(sequences_grow_in_turn),
+                                        cmocka_unit_test(the_cache_is_as_told),
+                                        cmocka_unit_test(answers_end_with_the_cache) };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

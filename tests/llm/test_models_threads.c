@@ -41,7 +41,11 @@ static hd_status one_session(task *t) {
     hd_status status = hd_model_tokenize(t->model, t->text, strlen(t->text), 0, tokens, &count);
     if (!status) status = hd_model_fit(t->model, &desc, &fit);
     if (!status) status = hd_session_create(t->model, &desc, &session);
-    const hd_generate_desc wish = { .tokens = tokens, .token_count = count, .max_tokens = ANSWER, .ignore_end = 1, .sampling = { .temperature = 1, .seed = 3 } };
+    const hd_generate_desc wish = { .tokens = tokens,
+                                    .token_count = count,
+                                    .max_tokens = ANSWER,
+                                    .ignore_end = 1,
+                                    .sampling = { .temperature = 1, .seed = 3 } };
     if (!status) status = hd_generate(session, &wish, t->answer, NULL);
     hd_session_destroy(session);
     return status;

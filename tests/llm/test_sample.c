@@ -150,7 +150,9 @@ static void candidates_equal_the_row(void **state) {
         for (size_t i = 0; i < vocab; i++) logits[i] = some_logit(form);
         if (below(20) == 0) for (size_t i = 0; i < vocab; i++) logits[i] = -INFINITY;
         else if (below(20) == 0) for (uint32_t i = 0; i < 3; i++) logits[below((uint32_t)vocab)] = i ? NAN : -NAN;
-        hd_sampling s = { .seed = below(9), .temperature = below(6) ? (float)(1 + below(30)) / 10 : 0, .top_k = below(5) ? 1 + below(100) : below(200) };
+        hd_sampling s = { .seed = below(9),
+                          .temperature = below(6) ? (float)(1 + below(30)) / 10 : 0,
+                          .top_k = below(5) ? 1 + below(100) : below(200) };
         if (below(2)) s.top_p = (float)below(101) / 100;
         if (below(2)) s.min_p = (float)below(101) / 100;
         if (below(2)) s.repeat_penalty = (float)(below(4) ? 10 + below(20) : 5 + below(5)) / 10;
@@ -173,7 +175,9 @@ static void candidates_equal_the_row(void **state) {
             hd_error x = { 0 }, y = { 0 };
             const hd_status v = hdl_sampler_draw(whole, logits, &a, &x), w = hdl_sampler_draw_from(some, order, scores, count, &b, &y);
             const bool same = v == w && a == b && strcmp(x.text, y.text) == 0;
-            if (told && !same) fail_msg("round %d: token %d (%s) of the row, %d (%s) of %zu candidates", round, a, x.text, b, y.text, count);
+            if (told && !same)
+                fail_msg("round %d: token %d (%s) of the row, %d (%s) of %zu candidates", round, a, x.text, b, y.text,
+                         count);
             failures += told && v;
             wrong += !same;
         }
@@ -181,7 +185,9 @@ static void candidates_equal_the_row(void **state) {
         hdl_sampler_destroy(whole);
         hdl_sampler_destroy(some);
     }
-    print_message("%u of 12000 rows need only their candidates, of %u the answer is a failure; %u draws of others differ\n", enough, failures, wrong);
+    print_message(
+        "%u of 12000 rows need only their candidates, of %u the answer is a failure; %u draws of others differ\n",
+        enough, failures, wrong);
     assert_true(enough > 4000 && failures > 200 && wrong > 500);
     hdl_sampler *sampler = make(&(hd_sampling){ .temperature = 1, .top_k = 2 }, 5);
     const int32_t bad[] = { 1, 5 }, below_all[] = { -1 };
@@ -394,9 +400,15 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_twin), cmocka_unit_test(candidates_equal_the_row), cmocka_unit_test(weights),   cmocka_unit_test(distribution),
-        cmocka_unit_test(edges),           cmocka_unit_test(penalties), cmocka_unit_test(draws_depend_on_seed_and_number),
-        cmocka_unit_test(refusals),        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(equals_the_twin),
+        cmocka_unit_test(candidates_equal_the_row),
+        cmocka_unit_test(weights),
+        cmocka_unit_test(distribution),
+        cmocka_unit_test(edges),
+        cmocka_unit_test(penalties),
+        cmocka_unit_test(draws_depend_on_seed_and_number),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

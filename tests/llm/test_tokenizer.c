@@ -268,11 +268,22 @@ static void hostile_merges(void **state) {
     static char long_merge[140000];
     memset(long_merge, 'a', sizeof long_merge);
     long_merge[70000] = ' ';
-    const struct { hdl_span merge; const char *words; } cases[] = {
-        { hdl_text(""), "not two tokens" }, { hdl_text(" "), "not two tokens" }, { hdl_text("a"), "not two tokens" }, { hdl_text("a "), "not two tokens" },
-        { hdl_text(" a"), "not two tokens" }, { hdl_text("xqzj a"), "first part" }, { hdl_text("a xqzj"), "second part" }, { hdl_text("x q"), "together" },
-        { hdl_text("a b c"), "map of bytes" }, { hdl_text("a \xFF"), "map of bytes" }, { hdl_text("a \xE4\xB8\x80"), "map of bytes" },
-        { { (const uint8_t *)long_merge, sizeof long_merge }, "longer" }, { { NULL, 5 }, "longer" }, { f.merges[0], "is the same as merges[0]" },
+    const struct { hdl_span merge; const char *words;
+    } cases[] = {
+        { hdl_text(""), "not two tokens" },
+        { hdl_text(" "), "not two tokens" },
+        { hdl_text("a"), "not two tokens" },
+        { hdl_text("a "), "not two tokens" },
+        { hdl_text(" a"), "not two tokens" },
+        { hdl_text("xqzj a"), "first part" },
+        { hdl_text("a xqzj"), "second part" },
+        { hdl_text("x q"), "together" },
+        { hdl_text("a b c"), "map of bytes" },
+        { hdl_text("a \xFF"), "map of bytes" },
+        { hdl_text("a \xE4\xB8\x80"), "map of bytes" },
+        { { (const uint8_t *)long_merge, sizeof long_merge }, "longer" },
+        { { NULL, 5 }, "longer" },
+        { f.merges[0], "is the same as merges[0]" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hdl_span before = f.merges[70];
@@ -352,11 +363,21 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_gpt2),    cmocka_unit_test(reference_smollm),         cmocka_unit_test(reference_llama3),
-        cmocka_unit_test(reference_qwen2),   cmocka_unit_test(reference_spm_bpe),        cmocka_unit_test(reference_spm_bpe_across),
-        cmocka_unit_test(reference_unigram), cmocka_unit_test(reference_unigram_unknown), cmocka_unit_test(words), cmocka_unit_test(cutting_at_spaces_changes_nothing),
-        cmocka_unit_test(special_tokens),    cmocka_unit_test(hostile_lists),
-        cmocka_unit_test(hostile_tokens),    cmocka_unit_test(hostile_merges),           cmocka_unit_test(long_words),
+        cmocka_unit_test(reference_gpt2),
+        cmocka_unit_test(reference_smollm),
+        cmocka_unit_test(reference_llama3),
+        cmocka_unit_test(reference_qwen2),
+        cmocka_unit_test(reference_spm_bpe),
+        cmocka_unit_test(reference_spm_bpe_across),
+        cmocka_unit_test(reference_unigram),
+        cmocka_unit_test(reference_unigram_unknown),
+        cmocka_unit_test(words),
+        cmocka_unit_test(cutting_at_spaces_changes_nothing),
+        cmocka_unit_test(special_tokens),
+        cmocka_unit_test(hostile_lists),
+        cmocka_unit_test(hostile_tokens),
+        cmocka_unit_test(hostile_merges),
+        cmocka_unit_test(long_words),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
