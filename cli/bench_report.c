@@ -6,20 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Puts the text under the path; a file that could not be written whole does not stay. */
-static int save(const cli_command *command, const char *path, const text *page) {
-    if (page->failed || !page->data) return cli_fail(command, "no memory is left for %s", path);
-    FILE *file = fopen(path, "wb");
-    if (!file) return cli_fail(command, "%s cannot be written: %s", path, strerror(errno));
-    const bool written = fwrite(page->data, 1, page->length, file) == page->length && fflush(file) == 0;
-    const int why = errno;
-    struct stat info;
-    const bool regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
-    if (fclose(file) == 0 && written) return CLI_OK;
-    if (regular) remove(path);
-    return cli_fail(command, "%s cannot be written: %s", path, strerror(why));
-}
-
 /* Whether `path` is one of the files that are read, under whatever name. */
 static bool is_among(const char *const *paths, size_t count, const char *path) {
     struct stat out, in;
@@ -48,8 +34,8 @@ static int write_both(const cli_command *command, const bench_set *set, const ch
                         (int)BENCH_MOST_PANELS);
     bench_page_write(set, &page);
     bench_summary_write(set, &summary);
-    int code = save(command, path, &page);
-    if (!code) code = save(command, beside, &summary);
+    int code = cli_save(command, path, &page);
+    if (!code) code = cli_save(command, beside, &summary);
     text_free(&page);
     text_free(&summary);
     return code;

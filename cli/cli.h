@@ -117,6 +117,9 @@ void cli_put(json_t *object, const char *key, json_t *value, bool *ok);
 /* JSON text of bytes; those that are no UTF-8 become U+FFFD. */
 json_t *cli_json_bytes(const char *from, size_t bytes);
 json_t *cli_json_text(const char *from);
+/* Writes the text as a file, or none of it; returns the exit code. */
+struct text;
+int cli_save(const cli_command *command, const char *path, const struct text *page);
 /* Prints and frees `root`; returns the exit code. */
 int cli_print_json(const cli_command *command, json_t *root, bool ok);
 
@@ -196,10 +199,10 @@ int cli_job_report(cli_job *job);
 /* ---- saved plans (plan.c) ---- */
 
 /* The program in the text of a saved plan; NULL: it is none. */
-const char *cli_plan_program(const char *text);
+const char *cli_plan_program(const char *saved);
 int cli_plan_save(cli_session *session, const hd_plan *plan, const char *path);
 /* Opens the devices that a saved plan names, for hd_plan_load. */
-int cli_plan_devices(cli_session *session, const char *text, hd_plan_desc *out_desc);
+int cli_plan_devices(cli_session *session, const char *saved, hd_plan_desc *out_desc);
 
 /* ---- the commands ---- */
 extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops,

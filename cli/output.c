@@ -1,9 +1,12 @@
 /* output.c: error lines, units, tables and JSON. Results go to stdout, everything else to stderr. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
 #include "cli/text.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- errors ---- */
 
@@ -119,4 +122,19 @@ int cli_print_json(const cli_command *command, json_t *root, bool ok) {
     free(printed);
     json_decref(root);
     return printed ? CLI_OK : cli_fail(command, "no memory is left for the JSON text");
+}
+
+/* ---- files ---- */
+
+int cli_save(const cli_command *command, const char *path, const text *page) {
+    if (page->failed || !page->data) return cli_fail(command, "no memory is left for %s", path);
+    FILE *file = fopen(path, "wb");
+    if (!file) return cli_fail(command, "%s cannot be written: %s", path, strerror(errno));
+    const bool written = fwrite(page->data, 1, page->length, file) == page->length && fflush(file) == 0;
+    const int why = errno;
+    struct stat info;
+    const bool regular = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
+    if (fclose(file) == 0 && written) return CLI_OK;
+    if (regular) remove(path);
+    return cli_fail(command, "%s cannot be written: %s", path, strerror(why));
 }
