@@ -228,49 +228,52 @@ static hdl_value max(const filtered *f) { return end_of(f, 1); }
 
 /* ---- numbers ---- */
 
-/* A number's text without white space, as Python's int reads it, or float, whose fraction goes; false: it is none. */
+/* Moves *at past digits, with a single _ between two of them, and counts them. *value becomes 10 times itself less each digit: of
+ * the two sides of 0 this one reaches further. */
+static int64_t take_digits(hdl_span text, uint64_t *at, int64_t *value, bool *over) {
+    int64_t count = 0;
+    for (; *at < text.count; ++*at) {
+        const uint8_t c = text.bytes[*at], next = *at + 1 < text.count ? text.bytes[*at + 1] : 0;
+        if (c == '_' && count && next >= '0' && next <= '9') continue;
+        if (c < '0' || c > '9') break;
+        *over |= __builtin_mul_overflow(*value, 10, value) || __builtin_sub_overflow(*value, c - '0', value);
+        count++;
+    }
+    return count;
+}
+
+static uint8_t byte_at(hdl_span text, uint64_t at) { return at < text.count ? text.bytes[at] : 0; }
+static bool is_sign(uint8_t c) { return c == '-' || c == '+'; }
+
+/* A text as Python's int reads it, or float, whose fraction goes; false: it is no number. */
 static bool read_number(const filtered *f, hdl_span text, int64_t *out_number) {
-    double value, power = 1;
+    bool over = false;
     int64_t digits = 0, exponent = 0, shift = 0;
-    uint64_t at = text.count && (text.bytes[0] == '-' || text.bytes[0] == '+');
-    const bool minus = at && text.bytes[0] == '-';
-    bool number = false, fraction = false, over = false, digit = false;
-    for (; at < text.count; at++) {
-        const uint8_t c = text.bytes[at], next = at + 1 < text.count ? text.bytes[at + 1] : 0;
-        const bool was_digit = digit;
-        digit = c >= '0' && c <= '9';
-        if (digit) {
-            over = over || __builtin_mul_overflow(digits, 10, &digits) || __builtin_sub_overflow(digits, c - '0', &digits);
-            shift -= fraction;
-            number = true;
-        } else if (c == '.' && !fraction) fraction = true;
-        else if (c != '_' || !was_digit || next < '0' || next > '9') break;
+    uint64_t at = is_sign(byte_at(text, 0));
+    const int64_t sign = byte_at(text, 0) == '-' ? 1 : -1, whole = take_digits(text, &at, &digits, &over);
+    if (whole && at == text.count) {
+        if (over || __builtin_mul_overflow(digits, sign, out_number)) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "a number above 2^63");
+        return true;
     }
-    const bool whole = number && at == text.count && !fraction;
-    if (number && at < text.count && (text.bytes[at] | 0x20) == 'e') {
-      const bool down = at + 1 < text.count && text.bytes[at + 1] == '-',
-                 sign =
-                     down || (at + 1 < text.count && text.bytes[at + 1] == '+');
-      number = false;
-      for (at += 1 + sign;
-           at < text.count && text.bytes[at] >= '0' && text.bytes[at] <= '9';
-           at++) {
-        exponent =
-            exponent < 1000 ? exponent * 10 + (text.bytes[at] - '0') : exponent;
-        number = true;
-        }
-        shift += down ? -exponent : exponent;
+    if (byte_at(text, at) == '.') {
+        at++;
+        shift = -take_digits(text, &at, &digits, &over);
     }
-    if (!number || at < text.count) return false;
-    if (whole && !over && (minus || digits != INT64_MIN)) return *out_number = minus ? digits : -digits, true;
+    if (!whole && !shift) return false;
+    if ((byte_at(text, at) | 0x20) == 'e') {
+        const bool down = byte_at(text, ++at) == '-';
+        at += is_sign(byte_at(text, at));
+        if (!take_digits(text, &at, &exponent, &over)) return false;
+        if (!over && exponent > -1000) shift += down ? exponent : -exponent;
+        over |= exponent <= -1000;
+    }
+    if (at < text.count) return false;
     /* As double has it where that is exact: up to 2^53, times or by a power of ten up to 22. */
-    if (whole) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "a number above 2^63");
-    if (over || digits < -(INT64_C(1) << 53) || shift > 22 || shift < -22)
-        hdl_chat_unsupported(f->run, f->at, "a number such as", text);
+    double value = (double)digits * (double)sign, power = 1;
     for (int64_t i = 0; i < shift || i < -shift; i++) power *= 10;
-    value = (double)digits * (minus ? 1 : -1);
     value = shift < 0 ? value / power : value * power;
-    if (value >= 0x1p63 || value <= -0x1p63) hdl_chat_fail(f->run, HD_STATUS_LIMIT, f->at, "a number above 2^63");
+    if (over || digits < -(INT64_C(1) << 53) || shift > 22 || shift < -22 || value >= 0x1p63 || value <= -0x1p63)
+        hdl_chat_unsupported(f->run, f->at, "a number such as", text);
     *out_number = hdl_chat_stopped(f->run) ? 0 : (int64_t)value;
     return true;
 }
