@@ -155,8 +155,8 @@ static hdl_value without_case(const hdl_use *u, hdl_value v) {
 }
 
 /* The items that a filter with the argument `attribute` works on: those parts of them. */
-static hdl_list parts_of(const hdl_use *u, const hdl_value *attribute, bool ignores_case) {
-    const hdl_value all = list(u);
+static hdl_list parts_of(const hdl_use *u, hdl_list items, const hdl_value *attribute, bool ignores_case) {
+    const hdl_value all = listed(u, HDL_IS_LIST, items);
     hdl_list parts = { 0 };
     if (!hdl_chat_stopped(u->run)) parts = *all.as.list;
     for (size_t i = 0; i < parts.count && hdl_chat_work(u->run, 1); i++) {
@@ -168,7 +168,7 @@ static hdl_list parts_of(const hdl_use *u, const hdl_value *attribute, bool igno
 
 static hdl_value join(const hdl_use *u) {
     const hdl_value *between = hdl_arg(u->args, 0, "d"), *attribute = hdl_arg(u->args, 1, "attribute");
-    const hdl_list parts = attribute ? parts_of(u, attribute, false) : hdl_items(u->run, u->at, u->v);
+    const hdl_list parts = attribute ? parts_of(u, hdl_items(u->run, u->at, u->v), attribute, false) : hdl_items(u->run, u->at, u->v);
     return hdl_text_value(hdl_joined(u->run, between ? hdl_printed(u->run, *between) : hdl_text(""), &parts));
 }
 
@@ -176,8 +176,7 @@ static hdl_value sort(const hdl_use *u) {
     const bool down = hdl_number_arg(u, 0, "reverse", 0), exact = hdl_truth_arg(u->args, 1, "case_sensitive", false);
     const hdl_value *attribute = hdl_arg(u->args, 2, "attribute"), result = list(u);
     if (hdl_chat_stopped(u->run)) return u->v;
-    const hdl_use all = { u->run, u->at, result, u->args };
-    const hdl_list keys = parts_of(&all, attribute, !exact);
+    const hdl_list keys = parts_of(u, *result.as.list, attribute, !exact);
     for (size_t i = 0; i < keys.count && !hdl_chat_stopped(u->run); i++) { /* as Jinja: lists, in which equal ones need no order */
         const hdl_value key = hdl_list_value(u->run, HDL_IS_LIST, 1);
         if (!hdl_chat_stopped(u->run)) key.as.list->items[0] = keys.items[i];
@@ -196,24 +195,22 @@ static hdl_value dictsort(const hdl_use *u) {
     if (hdl_is(u->v, HDL_IS_UNDEFINED)) hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "an undefined value to be sorted");
     const hdl_use pairs = { u->run, u->at, items(u), u->args };
     if (hdl_chat_stopped(u->run)) return u->v;
-    const hdl_use all = { u->run, u->at, list(&pairs), u->args };
-    const hdl_value part = hdl_number(by_value);
-    const hdl_list keys = parts_of(&all, &part, !exact);
-    if (!hdl_chat_stopped(u->run)) hdl_sort(u->run, u->at, all.v.as.list->items, keys.items, keys.count, down);
-    return all.v;
+    const hdl_value result = list(&pairs), part = hdl_number(by_value);
+    if (hdl_chat_stopped(u->run)) return result;
+    const hdl_list keys = parts_of(u, *result.as.list, &part, !exact);
+    hdl_sort(u->run, u->at, result.as.list->items, keys.items, keys.count, down);
+    return result;
 }
 
 /* The smallest or largest item. */
 static hdl_value end_of(const hdl_use *u, int sign) {
     const bool exact = hdl_truth_arg(u->args, 0, "case_sensitive", false);
-    const hdl_value *attribute = hdl_arg(u->args, 1, "attribute"), all = list(u);
-    if (hdl_chat_stopped(u->run)) return u->v;
-    const hdl_use items = { u->run, u->at, all, u->args };
-    const hdl_list keys = parts_of(&items, attribute, !exact);
+    const hdl_value *attribute = hdl_arg(u->args, 1, "attribute");
+    const hdl_list all = hdl_items(u->run, u->at, u->v), keys = parts_of(u, all, attribute, !exact);
     size_t best = 0;
     for (size_t i = 1; i < keys.count && !hdl_chat_stopped(u->run); i++)
         if (hdl_order(u->run, u->at, keys.items[i], keys.items[best]) * sign > 0) best = i;
-    return keys.count ? all.as.list->items[best] : hdl_undefined(hdl_text("an item of nothing"));
+    return keys.count ? all.items[best] : hdl_undefined(hdl_text("an item of nothing"));
 }
 static hdl_value min(const hdl_use *u) { return end_of(u, -1); }
 static hdl_value max(const hdl_use *u) { return end_of(u, 1); }
