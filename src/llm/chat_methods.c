@@ -233,7 +233,9 @@ hdl_value hdl_method(const hdl_use *u, hdl_span name) {
         { HDL_IS_MAP, "keys", keys },              { HDL_IS_MAP, "values", values },  { HDL_IS_LOOP, "changed", changed },
         { HDL_IS_LOOP, "cycle", cycle },
     };
-    if (u->v.safe && (u->args->count || hdl_same(name, hdl_text("split"))))
+    /* What Python's Markup would make of arguments, and the lists of Markup that it gives, are left out. */
+    const bool splits = hdl_same(name, hdl_text("split")) || hdl_same(name, hdl_text("rsplit")) || hdl_same(name, hdl_text("splitlines"));
+    if (u->v.safe && (u->args->count || splits))
         hdl_chat_unsupported(u->run, u->at, "a method of what safe gave,", name);
     for (size_t i = 0; i < sizeof table / sizeof table[0] && !hdl_chat_stopped(u->run); i++)
         if (table[i].kind == u->v.kind && hdl_same(name, hdl_text(table[i].name))) return hdl_safe_like(table[i].call(u), u->v);
