@@ -190,22 +190,20 @@ static const hdl_value *find_arg(hdl_args *args, size_t place, hdl_span name) {
 }
 const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name) { return find_arg(args, place, hdl_text(name)); }
 
-hdl_span hdl_text_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, hdl_span fallback) {
-    const hdl_value *given = hdl_arg(args, place, name);
+hdl_span hdl_text_arg(const hdl_use *u, size_t place, const char *name, hdl_span fallback) {
+    const hdl_value *given = hdl_arg(u->args, place, name);
     if (!given || (hdl_is(*given, HDL_IS_NONE) && !fallback.bytes)) return fallback;
-    if (!hdl_is(*given, HDL_IS_TEXT))
-        hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a text,", name,
-                      hdl_kind_name(*given));
-    return hdl_is(*given, HDL_IS_TEXT) ? given->as.text : fallback;
+    if (hdl_is(*given, HDL_IS_TEXT)) return given->as.text;
+    hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "the argument %s is %s and must be a text,", name, hdl_kind_name(*given));
+    return fallback;
 }
 
-int64_t hdl_number_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, int64_t fallback) {
-    const hdl_value *given = hdl_arg(args, place, name);
+int64_t hdl_number_arg(const hdl_use *u, size_t place, const char *name, int64_t fallback) {
+    const hdl_value *given = hdl_arg(u->args, place, name);
     if (!given) return fallback;
-    if (!hdl_is_number(*given))
-        hdl_chat_fail(run, HD_STATUS_PARSE, at, "the argument %s is %s and must be a number,", name,
-                      hdl_kind_name(*given));
-    return hdl_is_number(*given) ? given->as.number : fallback;
+    if (hdl_is_number(*given)) return given->as.number;
+    hdl_chat_fail(u->run, HD_STATUS_PARSE, u->at, "the argument %s is %s and must be a number,", name, hdl_kind_name(*given));
+    return fallback;
 }
 
 bool hdl_truth_arg(hdl_args *args, size_t place, const char *name, bool fallback) {
@@ -281,10 +279,11 @@ static hdl_value eval_call(hdl_chat_run *run, const hdl_node *node, const hdl_va
     hdl_args args = eval_args(run, node->list, caller);
     if (hdl_chat_stopped(run)) return result;
     char shown[HDL_QUOTE];
-    if (hdl_is(called, HDL_IS_METHOD)) result = hdl_method(run, node->at, called.as.text, owner, &args);
+    const hdl_use use = { run, node->at, owner, &args };
+    if (hdl_is(called, HDL_IS_METHOD)) result = hdl_method(&use, called.as.text);
     else if (hdl_is(called, HDL_IS_MACRO)) result = call_macro(run, called.as.macro, &args);
     else if (hdl_is(called, HDL_IS_LOOP)) result = call_loop(run, node->at, called.as.loop, &args);
-    else if (hdl_is(called, HDL_IS_FUNCTION)) result = hdl_function(run, node->at, called.as.number, &args);
+    else if (hdl_is(called, HDL_IS_FUNCTION)) result = hdl_function(&use, called.as.number);
     else if (hdl_is(called, HDL_IS_UNDEFINED))
         hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s is undefined,", hdl_quote(called.as.text, shown));
     else hdl_chat_fail(run, HD_STATUS_PARSE, node->at, "%s cannot be called,", hdl_kind_name(called));
@@ -299,7 +298,7 @@ static hdl_value eval_filter(hdl_chat_run *run, const hdl_node *node) {
     const hdl_value v = hdl_eval(run, node->a);
     hdl_args args = eval_args(run, node->list, NULL);
     if (hdl_chat_stopped(run)) return v;
-    const hdl_value result = node->kind == HDL_NODE_FILTER ? hdl_filter(run, node->at, node->text, v, &args)
+    const hdl_value result = node->kind == HDL_NODE_FILTER ? hdl_filter(&(hdl_use){ run, node->at, v, &args }, node->text)
                                                            : hdl_bool(hdl_test(run, node->at, node->text, v, &args));
     hdl_check_args(run, node->at, &args);
     return result;

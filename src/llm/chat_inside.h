@@ -318,9 +318,16 @@ typedef struct hdl_args {
 } hdl_args;
 /* The argument of this name or place, or NULL. */
 const hdl_value *hdl_arg(hdl_args *args, size_t place, const char *name);
-/* The same as a text, a number or the truth: `fallback` where it is not given; fails where it is of another kind. */
-hdl_span hdl_text_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, hdl_span fallback);
-int64_t hdl_number_arg(hdl_chat_run *run, uint32_t at, hdl_args *args, size_t place, const char *name, int64_t fallback);
+/* A filter, method or function at work: what it is used on, and its arguments. */
+typedef struct hdl_use {
+    hdl_chat_run *run;
+    uint32_t      at;
+    hdl_value     v;
+    hdl_args     *args;
+} hdl_use;
+/* An argument as a text, a number or the truth: `fallback` where it is not given; fails where it is of another kind. */
+hdl_span hdl_text_arg(const hdl_use *u, size_t place, const char *name, hdl_span fallback);
+int64_t hdl_number_arg(const hdl_use *u, size_t place, const char *name, int64_t fallback);
 bool hdl_truth_arg(hdl_args *args, size_t place, const char *name, bool fallback);
 /* After a call: every argument must have been asked for. */
 void hdl_check_args(hdl_chat_run *run, uint32_t at, const hdl_args *args);
@@ -334,15 +341,15 @@ hdl_value hdl_run_captured(hdl_chat_run *run, const hdl_node *list, hdl_scope *s
 /* Whether there is such a filter or test. */
 bool hdl_has_filter(hdl_span name);
 bool hdl_has_test(hdl_span name);
-hdl_value hdl_filter(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args);
+hdl_value hdl_filter(const hdl_use *u, hdl_span name);
 bool hdl_test(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args);
-hdl_value hdl_method(hdl_chat_run *run, uint32_t at, hdl_span name, hdl_value v, hdl_args *args);
+hdl_value hdl_method(const hdl_use *u, hdl_span name);
 /* Whether Python knows a method of this name. */
 bool hdl_has_method(hdl_value v, hdl_span name);
 /* A map's parts as a view: "dict_items(" and so on. */
 hdl_value hdl_map_view(hdl_chat_run *run, const hdl_map *map, const char *view);
 /* Functions: bound to their names in the globals, called by number. */
 void hdl_bind_functions(hdl_chat_run *run);
-hdl_value hdl_function(hdl_chat_run *run, uint32_t at, int64_t which, hdl_args *args);
+hdl_value hdl_function(const hdl_use *u, int64_t which);
 
 #endif
