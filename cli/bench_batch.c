@@ -186,7 +186,7 @@ static int print_mixes(const measure *m, const batches *all, size_t device) {
     cli_cell (*cells)[COLUMNS] = calloc(MIXES * MODES + 1, sizeof *cells);
     size_t count = 1;
     if (!cells) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, COLUMNS);
     for (size_t i = device * MIXES * MODES; i < (device + 1) * MIXES * MODES; i++) {
         const measure_case *cases = &all->cases[i * WAYS];
         const table_row *row = &cases[PLAN].row;
@@ -235,7 +235,7 @@ static void print_hits(const measure *m, const batches *all, size_t device) {
     cli_cell cells[BUCKETS + 1][CLI_COUNT(heads)], staging;
     hd_device_stats stats = { 0 };
     hd_device_get_stats(m->devices[device].device, &stats);
-    for (size_t i = 0; i < CLI_COUNT(heads); i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, CLI_COUNT(heads));
     for (size_t i = 0; i < BUCKETS; i++) {
         const bucket *b = &all->buckets[device][i];
         snprintf(cells[i + 1][0], CLI_CELL, "%s%d Ki", i + 1 < BUCKETS ? "to " : "over ",

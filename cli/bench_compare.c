@@ -130,7 +130,7 @@ static int compare(comparison *c, const side *old, const side *new, bool all) {
     const size_t most = old->set.count < new->set.count ? old->set.count : new->set.count;
     c->cells = calloc((most + 1) * COLUMNS, sizeof *c->cells);
     if (!c->cells) return cli_fail(c->command, "no memory is left");
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(c->cells[i], CLI_CELL, "%s", heads[i]);
+    cli_heads(c->cells, heads, COLUMNS);
     c->row_count = 1;
     walk(c, old, new, all);
     const int code = finish(c);

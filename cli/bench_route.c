@@ -164,7 +164,7 @@ static int print_device(const measure *m, const routes *r, size_t device) {
     double chosen = 0, best = 0;
     size_t rows = 1;
     if (!cells) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, COLUMNS);
     for (size_t batch = 0; batch < r->count; batch++) {
         const size_t at = (device * r->count + batch) * CHOICES;
         const double ns[CHOICES] = { mean_ns(&r->cases[at]), mean_ns(&r->cases[at + 1]), mean_ns(&r->cases[at + 2]) };

@@ -268,7 +268,7 @@ static void print_device(const measure *m, const bench *b, size_t device) {
     cli_cell cells[4][COLUMNS], bytes;
     static const char *const heads[COLUMNS] = { "MEMORY", "ONE", "OVERLAPPED", "GAIN", "GB/S", "SPREAD" };
     const size_t first = device * WAYS;
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, COLUMNS);
     print_way(b, first + PLAN, first + PLAN, "plan", cells[1]);
     print_way(b, first + HOST_ONE, first + HOST_MANY, "host", cells[2]);
     print_way(b, first + PINNED_ONE, first + PINNED_MANY, "pinned", cells[3]);

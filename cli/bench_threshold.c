@@ -32,7 +32,7 @@ static int print_device(const measure *m, const points *p, size_t device) {
     static const char *const heads[COLUMNS] = { "SIZE", "CPU", "DEVICE", "GAIN", "TRANSFERS", "GAIN", "FIRST RUN" };
     cli_cell (*cells)[COLUMNS] = calloc(p->size_count + 1, sizeof *cells);
     if (!cells) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, COLUMNS);
     for (size_t size = 0; size < p->size_count; size++) {
         cli_cell *row = cells[size + 1];
         measure_count((double)p->sizes[size], row[0]);
@@ -103,7 +103,7 @@ static int measure_all(measure *m, const points_wanted *wanted) {
         return free(all.rows),
                cli_fail(m->command, "there is no device besides the CPU; run `heddle devices` to see why");
     static const char *const heads[] = { "FASTER THAN THE CPU FROM", "COMPUTE", "WITH TRANSFERS", "COUNTED IN" };
-    for (size_t i = 0; i < SUMMARY_COLUMNS; i++) snprintf(all.rows[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(all.rows[0], heads, SUMMARY_COLUMNS);
     const int code = points_each(m, wanted, visit, &all);
     if (!m->json && all.count > 1) {
         cli_table(all.rows[0], all.count, SUMMARY_COLUMNS, 1u << 1 | 1u << 2);

@@ -148,7 +148,7 @@ static int print_device(const measure *m, const transfers *all, size_t device) {
     static const char *const heads[COLUMNS] = { "SIZE", "UP", "UP, PINNED", "DOWN", "DOWN, PINNED" };
     cli_cell (*cells)[COLUMNS] = calloc(all->size_count + 1, sizeof *cells), median, rate;
     if (!cells) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, COLUMNS);
     for (size_t size = 0; size < all->size_count; size++) {
         cli_bytes(all->sizes[size], cells[size + 1][0]);
         for (size_t way = 0; way < WAYS; way++) {

@@ -109,6 +109,8 @@ typedef char cli_cell[CLI_CELL];
 char *cli_bytes(uint64_t bytes, cli_cell out);
 char *cli_time(uint64_t ns, cli_cell out);
 char *cli_tensor(hd_dtype dtype, hd_shape shape, cli_cell out);
+/* Fills the first cells in. */
+void cli_heads(cli_cell *cells, const char *const *heads, size_t count);
 /* Rows of cells, the first one the heading, in aligned columns; columns named in `right` (bit i: column i) are set to
  * the right. */
 void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right);

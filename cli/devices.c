@@ -49,7 +49,7 @@ static int print_backends(const cli_command *command, const inventory *all) {
     cli_cell *cells = calloc((2 * all->backend_count + 1) * COLUMNS, sizeof *cells);
     size_t rows = 1;
     if (!cells) return cli_fail(command, "no memory is left");
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells, heads, COLUMNS);
     for (size_t i = 0; i < all->backend_count; i++) {
         const hd_backend_info *backend = &all->backends[i];
         cli_cell *row = &cells[COLUMNS * rows++];
@@ -98,7 +98,7 @@ static int print_devices(const cli_command *command, const inventory *all) {
     cli_cell *cells = calloc((all->device_count + 1) * CLI_COUNT(heads), sizeof *cells);
     bool software = false;
     if (!cells) return cli_fail(command, "no memory is left");
-    for (size_t i = 0; i < CLI_COUNT(heads); i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells, heads, CLI_COUNT(heads));
     for (size_t i = 0; i < all->device_count; i++) {
         const hd_device_info *device = &all->devices[i];
         cli_cell *row = &cells[(i + 1) * CLI_COUNT(heads)];

@@ -1,5 +1,6 @@
 /* info.c: `heddle info`: what a model file is. */
 #include "cli/llm.h"
+#include <string.h>
 
 static int print_json(const cli_llm *llm, const char *path) {
     bool ok = true;
@@ -7,6 +8,7 @@ static int print_json(const cli_llm *llm, const char *path) {
     json_t *root = json_object();
     cli_put(root, "path", cli_json_text(path), &ok);
     cli_put(root, "name", cli_json_text(i->name), &ok);
+    cli_put(root, "type", cli_json_text(i->type), &ok);
     cli_put(root, "architecture", cli_json_text(i->architecture), &ok);
     cli_put(root, "weight_types", cli_json_text(i->weight_types), &ok);
     cli_put(root, "tokenizer", cli_json_text(i->tokenizer), &ok);
@@ -27,6 +29,7 @@ static void print(const cli_llm *llm) {
     size_t row = 0;
 #define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
     ROW("name", "%s", i->name[0] ? i->name : "(none)");
+    if (strcmp(i->type, "model") != 0) ROW("type", "%s", i->type);
     ROW("architecture", "%s", i->architecture);
     ROW("parameters", "%.2f %s", millions < 1000 ? millions : millions / 1000, millions < 1000 ? "million" : "billion");
     ROW("weights", "%s: %s", cli_bytes(i->weight_bytes, bytes), i->weight_types);
@@ -40,13 +43,17 @@ static void print(const cli_llm *llm) {
     cli_table(cells, row, 2, 0);
 }
 
+/* A file that cannot be run is told about too, as far as it can be read; why it cannot be was said before. */
 static int run(const cli_args *args) {
     cli_llm llm;
-    int code = cli_llm_open(args, &llm);
-    if (!code && cli_get(args, "--json")) code = print_json(&llm, cli_llm_path(args));
-    else if (!code) print(&llm);
+    const int code = cli_llm_open(args, &llm);
+    const bool known = !code || (llm.cli.context && !hd_model_describe(llm.cli.context, cli_llm_path(args), &llm.info));
+    int printed = CLI_OK;
+    if (!known) cli_session_forget(&llm.cli);
+    else if (cli_get(args, "--json")) printed = print_json(&llm, cli_llm_path(args));
+    else print(&llm);
     cli_llm_close(&llm);
-    return code;
+    return code ? code : printed;
 }
 
 static const cli_option options[] = { CLI_OPTION_JSON };

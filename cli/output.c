@@ -76,6 +76,10 @@ static size_t settle(cli_cell cell) {
     return text_characters(cell);
 }
 
+void cli_heads(cli_cell *cells, const char *const *heads, size_t count) {
+    for (size_t i = 0; i < count; i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
+}
+
 void cli_table(cli_cell *cells, size_t rows, size_t columns, uint32_t right) {
     size_t widths[32] = { 0 }; /* as many as `right` has bits */
     for (size_t i = 0; i < rows * columns; i++) {

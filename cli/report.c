@@ -143,9 +143,7 @@ static int print_outputs(const cli_job *job) {
     cli_cell *cells = calloc((job->port_count + 1) * 3, sizeof *cells);
     size_t rows = 1;
     if (!cells) return cli_fail(job->session->command, "no memory is left");
-    snprintf(cells[0], CLI_CELL, "OUTPUT");
-    snprintf(cells[1], CLI_CELL, "TYPE");
-    snprintf(cells[2], CLI_CELL, "VALUES");
+    cli_heads(cells, (const char *const[]){ "OUTPUT", "TYPE", "VALUES" }, 3);
     for (size_t i = 0; i < job->port_count; i++) {
         const cli_port *port = &job->ports[i];
         if (!is_result(port)) continue;
@@ -168,7 +166,7 @@ static int print_timings(const cli_job *job, const hd_timing *timings, size_t co
     cli_cell *cells = calloc((count + 1) * 5, sizeof *cells);
     static const char *const heads[] = { "DISPATCH", "KERNEL", "TIME", "GB/s", "GFLOP/s" };
     if (!cells) return cli_fail(job->session->command, "no memory is left");
-    for (size_t i = 0; i < CLI_COUNT(heads); i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells, heads, CLI_COUNT(heads));
     for (size_t i = 0; i < count; i++) {
         cli_cell *row = &cells[5 * (i + 1)];
         double ns = timings[i].ns ? (double)timings[i].ns : 1;

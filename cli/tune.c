@@ -271,7 +271,7 @@ static int print_samples(const measure *m, size_t device, const samples *all) {
     cli_cell (*cells)[SAMPLE_COLUMNS] = calloc(2 * all->counts[device] + 1, sizeof *cells);
     size_t rows = 1;
     if (!cells) return cli_fail(m->command, "no memory is left");
-    for (size_t i = 0; i < SAMPLE_COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, SAMPLE_COLUMNS);
     for (size_t i = 0; i < all->counts[device]; i++) {
         const sample *s = &all->items[device][i];
         uint64_t run_ns, transfers_ns;

@@ -59,7 +59,7 @@ static bool keep_miss(misses *list, const tune_set *set, size_t size, size_t way
     cli_cell (*more)[MISS_COLUMNS] = realloc(list->cells, (list->count + 2) * sizeof *more);
     if (!more) return false;
     list->cells = more;
-    for (size_t i = 0; i < MISS_COLUMNS && list->count == 0; i++) snprintf(more[0][i], CLI_CELL, "%s", heads[i]);
+    if (list->count == 0) cli_heads(more[0], heads, MISS_COLUMNS);
     cli_cell *line = more[++list->count];
     char text[64];
     set->op->print(text, sizeof text, set->sizes[size]);
@@ -117,7 +117,7 @@ static void print_score(const char *name, const char *type, const char *counted,
 
 static void print_device(const measure *m, size_t device, cli_cell (*cells)[COLUMNS], size_t lines, const score *all, const misses *list) {
     static const char *const heads[COLUMNS] = { "OPERATION", "TYPE", "COUNTED", "RIGHT", "EVEN", "REGRET", "WORST" };
-    for (size_t i = 0; i < COLUMNS; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells[0], heads, COLUMNS);
     print_score("all", "-", "-", all, cells[lines - 1]);
     cli_print("%scpu or %s\n", device > 1 ? "\n" : "", measure_device_name(m, &m->devices[device]));
     cli_table(cells[0], lines, COLUMNS, 0x78u);

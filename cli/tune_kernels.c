@@ -230,7 +230,7 @@ static void print_findings(const findings *f, bool list) {
     cli_cell (*cells)[COLUMNS] = calloc(f->count + 1, sizeof *cells);
     static const char *const heads[COLUMNS] = { "KERNELS", "OPTIONS", "USUAL", "CHOSEN", "GAIN" };
     size_t rows = 1, faster = 0;
-    for (size_t i = 0; i < COLUMNS && cells; i++) snprintf(cells[0][i], CLI_CELL, "%s", heads[i]);
+    if (cells) cli_heads(cells[0], heads, COLUMNS);
     for (size_t i = 0; i < f->count && cells; i++) {
         const hd_kernel_choice *choice = &f->items[i];
         const bool changed = strcmp(choice->standard, choice->chosen) != 0;

@@ -35,7 +35,7 @@ static int print_text(cli_session *session, const verdicts *all, double seconds)
     uint64_t answers = 0;
     hd_device_stats stats;
     if (!cells) return cli_fail(session->command, "no memory is left");
-    for (size_t i = 0; i < CLI_COUNT(heads); i++) snprintf(cells[i], CLI_CELL, "%s", heads[i]);
+    cli_heads(cells, heads, CLI_COUNT(heads));
     for (size_t i = 0; i < all->count; i++) {
         const hd_verdict *verdict = &all->items[i];
         cli_cell *row = &cells[(i + 1) * CLI_COUNT(heads)];

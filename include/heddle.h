@@ -2,7 +2,8 @@
  *
  * WHAT IT IS
  *   You describe a batch of tensor operations once (a program), heddle decides how and where it runs (a plan),
- *   and from then on every run is one submission to the device, with nothing built, compiled or recorded again.
+ *   and from then on every run is one submission to each device it uses, with nothing built or compiled again, and nothing
+ *   recorded again where the device's API can replay commands (hd_plan_stats.records tells).
  *
  * STEP BY STEP
  *   1. hd_context_create       one per process is usual; it holds errors, options and the list of devices
@@ -10,7 +11,7 @@
  *   3. hd_program_create       then hd_input, hd_matmul, hd_relu, ... and hd_output: ids in, ids out, no data
  *   4. hd_plan_create          shapes checked, operations fused, memory placed, kernels chosen: once
  *   5. hd_plan_write           inputs and weights go in by name; what you do not write again stays on the device
- *   6. hd_plan_run             one submission; again and again
+ *   6. hd_plan_run             one submission to each device; again and again
  *   7. hd_plan_read            outputs come back by name
  *   8. hd_context_destroy      ends everything that was made from it
  *
@@ -806,7 +807,7 @@ typedef struct hd_plan_desc {
  *     it looks how long others take now. Inputs that were written and states go along. */
 
 /** Decides how `program` runs on `device` and compiles what it needs. A program of the same structure that was planned
- *  before and is idle again is taken from the cache whole: nothing is built, compiled or recorded.
+ *  before and is idle again is taken from the cache whole: nothing is built or compiled, and what is recorded stays so.
  *  @param desc NULL for defaults. @param out_plan yours; hd_plan_destroy.
  *  Statuses: those of hd_program_check, UNSUPPORTED, OVER_BUDGET, OUT_OF_DEVICE_MEMORY, PIPELINE_CREATION; for the route PARSE,
  *  INVALID_ARGUMENT (no second device; "auto" then runs all on the first), LIMIT (more than 1024 segments) and UNSUPPORTED. */

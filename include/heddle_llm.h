@@ -47,6 +47,7 @@ HD_API void hd_model_close(hd_model *model);
 /** Facts of a model. */
 typedef struct hd_model_info {
     char     name[96];          /* as the file says it, or "" */
+    char     type[24];          /* "model"; of files that are none: "adapter", "mmproj", ... */
     char     architecture[24];  /* "llama", "qwen2", ... */
     char     weight_types[96];  /* "q4_0 253, f32 145": types and how many tensors have each, the most bytes first */
     char     tokenizer[24];     /* "gpt2", "llama", "t5" */
@@ -58,6 +59,10 @@ typedef struct hd_model_info {
 } hd_model_info;
 /** Reads a model's facts. Statuses: NULL_POINTER. */
 HD_API hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info);
+
+/** What a GGUF file says of itself, whether heddle can run it or not: 0 and "none" for what it does not say. Statuses:
+ *  NULL_POINTER, and those of hd_model_open for a file that is no GGUF file or a damaged one. */
+HD_API hd_status hd_model_describe(hd_context *context, const char *path, hd_model_info *out_info);
 
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 

@@ -95,15 +95,7 @@ hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *fo
 
 /* ---- facts ---- */
 
-/* "q4_0 253, f32 145": the types of the weights, the one with the most bytes first. */
-static void describe_types(const hd_model *model, char *out, size_t room) {
-    uint64_t bytes[HDL_GGUF_TYPE_COUNT] = { 0 };
-    uint32_t counts[HDL_GGUF_TYPE_COUNT] = { 0 };
-    for (uint32_t i = 0; i < model->weight_count; i++) {
-        if (!model->weights[i].present) continue;
-        bytes[model->weights[i].tensor.type] += model->weights[i].tensor.bytes;
-        counts[model->weights[i].tensor.type]++;
-    }
+void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out, size_t room) {
     out[0] = 0;
     for (size_t used = 0; used + 1 < room;) {
         uint32_t most = 0;
@@ -116,8 +108,7 @@ static void describe_types(const hd_model *model, char *out, size_t room) {
     }
 }
 
-/* A text of the file in a field of a struct: cut to fit, with what does not print as '?'. */
-static void copy_text(hdl_span text, char *out, size_t room) {
+void hdl_copy_text(hdl_span text, char *out, size_t room) {
     size_t count = text.count < room - 1 ? (size_t)text.count : room - 1;
     while (count < text.count && count > 0 && (text.bytes[count] & 0xC0) == 0x80) count--; /* not inside of a character */
     for (size_t i = 0; i < count; i++) out[i] = text.bytes[i] < ' ' || text.bytes[i] == 127 ? '?' : (char)text.bytes[i];
@@ -129,20 +120,26 @@ hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
     const hdl_figures *f = &model->figures;
     hdl_span text;
     *out_info = (hd_model_info){
-        .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads, .head_size = f->head_size,
+        .type = "model", .layers = f->layers, .hidden = f->hidden, .heads = f->heads, .kv_heads = f->kv_heads, .head_size = f->head_size,
         .feed_forward = f->feed_forward, .vocabulary = f->vocabulary, .context = f->context,
         .has_chat_template = model->chat_template.count > 0, .file_bytes = hdl_gguf_get_info(model->gguf).file_bytes,
     };
-    if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text, NULL)) copy_text(text, out_info->name, sizeof out_info->name);
+    if (!hdl_gguf_get_text(model->gguf, "general.name", hdl_text(""), &text,
+                           NULL))
+      hdl_copy_text(text, out_info->name, sizeof out_info->name);
     if (!hdl_gguf_get_text(model->gguf, "tokenizer.ggml.model", hdl_text("none"), &text, NULL))
-        copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
+        hdl_copy_text(text, out_info->tokenizer, sizeof out_info->tokenizer);
     snprintf(out_info->architecture, sizeof out_info->architecture, "%s", model->arch_name);
-    describe_types(model, out_info->weight_types, sizeof out_info->weight_types);
+    uint64_t bytes[HDL_GGUF_TYPE_COUNT] = { 0 };
+    uint32_t counts[HDL_GGUF_TYPE_COUNT] = { 0 };
     for (uint32_t i = 0; i < model->weight_count; i++) {
         if (!model->weights[i].present) continue;
+        bytes[model->weights[i].tensor.type] += model->weights[i].tensor.bytes;
+        counts[model->weights[i].tensor.type]++;
         out_info->weight_bytes += model->weights[i].tensor.bytes;
         out_info->parameters += hd_shape_elements(model->weights[i].shape);
     }
+    hdl_describe_types(bytes, counts, out_info->weight_types, sizeof out_info->weight_types);
     return HD_OK;
 }
 

@@ -76,4 +76,9 @@ hd_status hdl_need_tokenizer(const hd_model *model);
 /* Makes the tokenizer, and finds the tokens that end an answer. */
 hd_status hdl_vocabulary_read(hd_model *model, hd_error *error);
 
+/* "q4_0 253, f32 145": types and how many tensors have each, the one with the most bytes first. Uses `bytes` up. */
+void hdl_describe_types(uint64_t bytes[HDL_GGUF_TYPE_COUNT], const uint32_t counts[HDL_GGUF_TYPE_COUNT], char *out, size_t room);
+/* A text of the file in a field of a struct: cut to fit, with what does not print as '?'. */
+void hdl_copy_text(hdl_span text, char *out, size_t room);
+
 #endif

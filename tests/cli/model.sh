@@ -57,6 +57,15 @@ import json
 row = json.load(open("out"))
 assert row["bench"] == "llm" and row["samples"] == 1 and row["min_ns"] == row["max_ns"] == row["median_ns"] > 0, row'
 
+# What cannot be run is told about all the same, and why not; an adapter is named.
+LC_ALL=C sed 's/qwen3/qwenX/g' "$demo" >family.gguf
+expect 1 '^layers        8 of hidden size 256, feed-forward 768$' "unsupported: general.architecture is 'qwenX'; heddle runs llama" "$heddle" info family.gguf
+matches out '^weights       7.5 MiB: q8_0 57, f32 33$' "info of an architecture that is not known"
+LC_ALL=C sed 's/\(general\.type.\{12\}\)model/\1lorax/' "$demo" >adapter.gguf
+expect 1 '^type          lorax$' "general.type is 'lorax': the file holds no whole model; give the model that it belongs to" "$heddle" info adapter.gguf
+expect 1 '"type": "lorax"' - "$heddle" info adapter.gguf --json
+refuse 1 "general.type is 'lorax'" "$heddle" generate adapter.gguf -p a
+
 # Each of them refuses the same files.
 head -c 3000000 "$demo" >cut.gguf
 for command in info "tokenize -p x" fit "bench llm -r 1"; do

@@ -26,6 +26,12 @@ words <"$work/session" >"$work/shown"
 words <"$work/log" >"$work/printed"
 diff "$work/shown" "$work/printed" || failed "does not show the report of heddle $command"
 
+# Its program in text, and what explain says of it.
+sed -nE '/^A program is text/,/prints$/p' README.md | tr '\n' ' ' | grep -oE '`(v[0-9]+ =|output) [^`]*`' | tr -d '`' | sed '1i heddle 1' >"$work/relu.hd"
+"$heddle" explain "$work/relu.hd" 2>/dev/null | grep '^level 0' >"$work/printed"
+sed -n 's/^    \(level 0 .*\)/\1/p' README.md >"$work/shown"
+diff "$work/shown" "$work/printed" || failed "does not show what heddle explain says"
+
 for name in $(sed -nE 's/^    heddle ([a-z]+) .*/\1/p' README.md | sort -u); do
     "$heddle" help "$name" >/dev/null || failed "shows a command $name, which is not there"
 done

@@ -3,6 +3,7 @@
  * options: -max_len=4096 */
 #define _GNU_SOURCE
 #include "cli/table.h"
+#include "cli/text.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "front/front.h"
 #include "ops_data.h"
 #include "results.h"
+#include "validation.h"
 #include "kernels/kernel.h"
 #include <math.h>
 #include <stdio.h>
@@ -569,6 +570,7 @@ int ops_main(const char *family, const ops_test *tests, uint32_t count, int argc
             report("%s cannot be written", suite.results_path);
         hd_context_destroy(p->context);
     }
+    if (validation_messages() > 0) report("%llu messages of the validation layers", (unsigned long long)validation_messages());
     hdi_free(&hdi_default_allocator, suite.inputs, suite.input_capacity * sizeof *suite.inputs);
     hdi_free(&hdi_default_allocator, suite.outputs, suite.output_capacity * sizeof *suite.outputs);
     return suite.failures != 0;

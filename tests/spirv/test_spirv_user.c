@@ -1,5 +1,6 @@
 /* test_spirv_user.c: kernels as users write them give the same on every device that takes SPIR-V: Mandelbrot, a histogram,
  * n-body, much control flow, many types, subgroups. Each as glslc -O and -O0 make it, which must agree as well. */
+#include "validation.h"
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -137,5 +138,5 @@ int main(void) {
         hd_context_destroy(context);
     }
     printf("%d runs of %d kernels, %d failures\n", ran, KERNELS, failures);
-    return failures != 0;
+    return failures != 0 || validation_messages() > 0;
 }
