@@ -157,6 +157,12 @@ uint64_t cli_now_ns(void);
 /* The whole file ("-": standard input) with an ending zero, of at most `limit` bytes; free() it. NULL after a message. */
 char *cli_read_text(const cli_command *command, const char *path, size_t limit, size_t *out_bytes);
 
+/* ---- the environment (environment.c) ---- */
+
+typedef struct cli_variable { const char *name, *help; } cli_variable;
+extern const cli_variable cli_environment[]; /* all variables that heddle reads */
+extern const size_t cli_environment_count;
+
 /* ---- jobs (job.c): a program, its files, its runs, its report; for `run` and `exec` ---- */
 
 typedef struct cli_port {
@@ -209,6 +215,6 @@ int cli_plan_devices(cli_session *session, const char *saved, hd_plan_desc *out_
 /* ---- the commands ---- */
 extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops,
     cli_bench_transfer, cli_bench_batch, cli_bench_stream, cli_bench_route, cli_bench_llm,
-    cli_bench_report, cli_bench_compare, cli_devices, cli_verify, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;
+    cli_bench_report, cli_bench_compare, cli_devices, cli_doctor, cli_verify, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;
 
 #endif

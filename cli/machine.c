@@ -51,6 +51,7 @@ struct machine_nvml {
     int (*clock)(void *device, int type, unsigned *out_mhz);
     int (*temperature)(void *device, int sensor, unsigned *out_celsius);
     int (*throttle_reasons)(void *device, unsigned long long *out_reasons);
+    int (*memory)(void *device, unsigned long long out_total_free_used[3]);
 };
 enum { NVML_CLOCK_SM = 1, NVML_TEMPERATURE_GPU = 0 };
 /* Power cap, hardware slowdown, heat by software and hardware, power brake; not: idle, or as the user set it. */
@@ -71,7 +72,8 @@ static machine_nvml *nvml_open(void) {
     if (library && find(library, "nvmlInit_v2", &nvml->init) && find(library, "nvmlShutdown", &nvml->shutdown) &&
         find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->by_pci) && find(library, "nvmlDeviceGetClockInfo", &nvml->clock) &&
         find(library, "nvmlDeviceGetTemperature", &nvml->temperature) &&
-        find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->throttle_reasons) && nvml->init() == 0)
+        find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->throttle_reasons) &&
+        find(library, "nvmlDeviceGetMemoryInfo", &nvml->memory) && nvml->init() == 0)
         return nvml;
     if (library) dlclose(library);
     free(nvml);
@@ -214,6 +216,20 @@ machine_sensor machine_sensor_of(const machine *m, const hd_device_info *device)
     snprintf(folder, sizeof folder, "/sys/bus/pci/devices/%s/hwmon", device->pci);
     find_hwmon(folder, NULL, 0, sensor.hwmon, sizeof sensor.hwmon);
     return sensor;
+}
+
+double machine_free_device_bytes(const machine *m, const hd_device_info *device) {
+    if (device->kind == HD_DEVICE_CPU || device->kind == HD_DEVICE_SOFTWARE) return machine_free_bytes();
+    unsigned long long total_free_used[3];
+    void *gpu = NULL;
+    if (!device->pci[0]) return NAN;
+    if (m->nvml && m->nvml->by_pci(device->pci, &gpu) == 0)
+        return m->nvml->memory(gpu, total_free_used) == 0 ? (double)total_free_used[1] : NAN;
+    char path[96]; /* amdgpu tells so */
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/mem_info_vram_total", device->pci);
+    const double total = read_number(path);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/mem_info_vram_used", device->pci);
+    return total - read_number(path);
 }
 
 machine_reading machine_read(const machine_sensor *sensor) {

@@ -20,6 +20,8 @@ void machine_close(machine *m);
 
 /* Host memory that can be taken without pushing others out, in bytes; NaN where the system does not tell. */
 double machine_free_bytes(void);
+/* The same of a device's memory, now. */
+double machine_free_device_bytes(const machine *m, const hd_device_info *device);
 
 /* Where a device's clock and heat are read. */
 typedef struct machine_sensor {

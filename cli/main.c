@@ -10,7 +10,7 @@
 static const cli_command *const commands[] = { &cli_generate, &cli_chat, &cli_info, &cli_tokenize, &cli_fit,
                                                &cli_bench_threshold, &cli_bench_ops,
                                                &cli_bench_transfer, &cli_bench_batch, &cli_bench_stream, &cli_bench_route, &cli_bench_llm,
-                                               &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_verify,
+                                               &cli_bench_report, &cli_bench_compare, &cli_devices, &cli_doctor, &cli_verify,
                                                &cli_tune, &cli_run, &cli_explain, &cli_exec, &cli_confirm };
 
 /* Whether the command's name is two words of which this is the first one. */
@@ -24,18 +24,9 @@ static void overview(void) {
            "usage: heddle COMMAND [options], or heddle --version\n\ncommands:\n", hd_version());
     for (size_t i = 0; i < CLI_COUNT(commands); i++) cli_print("  %-15s %s\n", commands[i]->name, commands[i]->summary);
     cli_print("  %-15s %s\n\n", "help", "this, or `heddle help COMMAND`");
-    cli_print("environment:\n"
-           "  HEDDLE_BACKEND     look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null\n"
-           "  HEDDLE_DEVICE      the device to take where none is named\n"
-           "  HEDDLE_STRICT      1: no fall-back, no software device, no null device\n"
-           "  HEDDLE_LOG         error, warning (default), info or debug, on stderr\n"
-           "  HEDDLE_VALIDATION  1: the driver's validation layers, in the log\n"
-           "  HEDDLE_THREADS     number of CPU threads, also of those that compile kernels or copy\n"
-           "  HEDDLE_CACHE       folder for compiled kernels; none: keep nothing\n"
-           "  HEDDLE_QUEUES      1: uploads, runs and downloads go through one queue of a device\n"
-           "  HEDDLE_WAIT_MS     longest wait for a device\n"
-           "  HEDDLE_VERIFY      known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere\n\n"
-           "exit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
+    cli_print("environment:\n");
+    for (size_t i = 0; i < cli_environment_count; i++) cli_print("  %-18s %s\n", cli_environment[i].name, cli_environment[i].help);
+    cli_print("\nexit codes: 0 done, 1 failed, 2 the command line is wrong\n\n"
            "examples:\n  heddle generate -p \"In the beginning\"\n  heddle chat model.gguf\n");
 }
 

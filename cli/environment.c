@@ -1,0 +1,16 @@
+/* environment.c: the variables that heddle reads, in the words of its help. */
+#include "cli/cli.h"
+
+const cli_variable cli_environment[] = {
+    { "HEDDLE_BACKEND", "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null" },
+    { "HEDDLE_DEVICE", "the device to take where none is named" },
+    { "HEDDLE_STRICT", "1: no fall-back, no software device, no null device" },
+    { "HEDDLE_LOG", "error, warning (default), info or debug, on stderr" },
+    { "HEDDLE_VALIDATION", "1: the driver's validation layers, in the log" },
+    { "HEDDLE_THREADS", "number of CPU threads, also of those that compile kernels or copy" },
+    { "HEDDLE_CACHE", "folder for compiled kernels; none: keep nothing" },
+    { "HEDDLE_QUEUES", "1: uploads, runs and downloads go through one queue of a device" },
+    { "HEDDLE_WAIT_MS", "longest wait for a device" },
+    { "HEDDLE_VERIFY", "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere" },
+};
+const size_t cli_environment_count = CLI_COUNT(cli_environment);
