@@ -24,7 +24,7 @@ static int print_json(const cli_llm *llm, const char *path) {
 
 static void print(const cli_llm *llm) {
     const hd_model_info *i = &llm->info;
-    cli_cell cells[20], bytes;
+    cli_cell cells[24], bytes;
     const double millions = (double)i->parameters / 1e6;
     size_t row = 0;
 #define ROW(label, ...) (snprintf(cells[2 * row], CLI_CELL, "%s", label), snprintf(cells[2 * row + 1], CLI_CELL, __VA_ARGS__), row++)
