@@ -141,8 +141,8 @@ static void fold_instruction(hdi_spirv_printer *p, uint32_t block, uint32_t inst
 
 static void need(hdi_spirv_printer *p, uint32_t def, uint32_t block);
 
-/* A pointer is printed where it is used: so are its indices. Function arguments
- * stand for whole variables, which may begin with a value. */
+/* A pointer is printed where it is used: so are its indices. Function arguments stand for whole variables, which may begin with
+ * a value. */
 static void need_pointer(hdi_spirv_printer *p, uint32_t def, uint32_t block) {
     for (;;) {
         const uint32_t *words = hdi_spirv_def_words(p->m, def);

@@ -1,7 +1,6 @@
-/* patch.c: small changes to a module that was checked, or that is heddle's own:
- * setting specialisation constants for good, and declaring that f32 keeps its
- * subnormals, for devices that flush them otherwise. Walks instructions only; a
- * length that does not fit ends the walk. */
+/* patch.c: small changes to a module that was checked, or that is heddle's own: setting specialisation constants for good,
+ * and declaring that f32 keeps its subnormals, for devices that flush them otherwise. Walks instructions only; a length
+ * that does not fit ends the walk. */
 #include "spirv/spirv.h"
 #include <spirv/unified1/spirv.h>
 
@@ -15,40 +14,26 @@ static uint32_t instruction(const uint32_t *words, size_t count, size_t at, uint
     return length <= count - at ? length : 0;
 }
 
-bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words,
-                         size_t count, const uint32_t *ids,
+bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words, size_t count, const uint32_t *ids,
                          const uint32_t *values, uint32_t spec_count) {
-  const uint32_t bound = spec_count && count >= HEADER_WORDS ? words[3] : 0;
-  uint8_t *set_by = bound ? hdi_alloc(allocator, bound)
-                          : NULL; /* by result id: one more than the place of
-                                     its SpecId in `ids` */
-  uint32_t op, length;
-  if (bound && !set_by)
-    return false;
-  for (size_t at = HEADER_WORDS;
-       bound && (length = instruction(words, count, at, &op)) != 0;
-       at += length) {
-    const uint32_t target =
-        length > 2 ? words[at + (op == SpvOpDecorate ? 1 : 2)] : bound;
-    if (target >= bound)
-      continue;
-    for (uint32_t i = 0; op == SpvOpDecorate && length == 4 &&
-                         words[at + 2] == SpvDecorationSpecId && i < spec_count;
-         i++)
-      if (words[at + 3] == ids[i])
-        set_by[target] = (uint8_t)(i + 1);
-    if (!set_by[target])
-      continue;
-    const uint32_t value = values[set_by[target] - 1];
-    if (op == SpvOpSpecConstant && length == 4)
-      words[at + 3] = value;
-    else if (op == SpvOpSpecConstantTrue || op == SpvOpSpecConstantFalse)
-      words[at] =
-          length << SpvWordCountShift |
-          (uint32_t)(value ? SpvOpSpecConstantTrue : SpvOpSpecConstantFalse);
-  }
-  hdi_free(allocator, set_by, bound);
-  return true;
+    const uint32_t bound = spec_count && count >= HEADER_WORDS ? words[3] : 0;
+    uint8_t *set_by = bound ? hdi_alloc(allocator, bound) : NULL; /* by result id: one more than its place in `ids` */
+    uint32_t op, length;
+    if (bound && !set_by) return false;
+    for (size_t at = HEADER_WORDS; bound && (length = instruction(words, count, at, &op)) != 0; at += length) {
+        const uint32_t target = length > 2 ? words[at + (op == SpvOpDecorate ? 1 : 2)] : bound;
+        if (target >= bound) continue;
+        for (uint32_t i = 0; op == SpvOpDecorate && length == 4 && words[at + 2] == SpvDecorationSpecId && i < spec_count; i++)
+            if (words[at + 3] == ids[i]) set_by[target] = (uint8_t)(i + 1);
+        if (!set_by[target]) continue;
+        const uint32_t value = values[set_by[target] - 1];
+        if (op == SpvOpSpecConstant && length == 4)
+            words[at + 3] = value;
+        else if (op == SpvOpSpecConstantTrue || op == SpvOpSpecConstantFalse)
+            words[at] = length << SpvWordCountShift | (uint32_t)(value ? SpvOpSpecConstantTrue : SpvOpSpecConstantFalse);
+    }
+    hdi_free(allocator, set_by, bound);
+    return true;
 }
 
 /* Where the declarations go: behind the last capability, extension and execution mode; and the entry point's id. */

@@ -1,14 +1,12 @@
-/* print_flow.c: functions and their control flow, from the constructs that
- * merge instructions state. A branch to the merge block of a selection falls
- * out of its arm; of a loop or switch it is a break. On the way there a switch
- * may have to be left as well: then a flag is raised, and asked behind the
- * switch. A loop is `for (;;)`. Its continue part is printed where it is
- * reached if that is in one place, or short; else it stands at the end of the
- * loop, behind a label. WGSL has none: there it stands at the top, behind a
- * flag that is raised after the first round. A phi is a variable, assigned on
- * the ways that lead to it. A function that is called is printed in place, as a
- * switch with one case that its returns break out of. Recursion follows
- * constructs and calls; its depth is bounded. */
+/* print_flow.c: functions and their control flow, from the constructs that merge instructions state.
+ *   A branch to the merge block of a selection falls out of its arm; of a loop or switch it is a break. On the way there a
+ *   switch may have to be left as well: then a flag is raised, and asked behind the switch.
+ *   A loop is `for (;;)`. Its continue part is printed where it is reached if that is in one place, or short; else it stands at
+ *   the end of the loop, behind a label. WGSL has none: there it stands at the top, behind a flag that is raised after the
+ *   first round.
+ *   A phi is a variable, assigned on the ways that lead to it. A function that is called is printed in place, as a switch
+ *   with one case that its returns break out of.
+ * Recursion follows constructs and calls; its depth is bounded. */
 #include "spirv/print.h"
 
 typedef hdi_spirv_scope scope;
@@ -417,9 +415,8 @@ static bool is_continued_in_place(const hdi_spirv_printer *p, uint32_t header) {
 static bool put_loop(hdi_spirv_printer *p, uint32_t block, scope *in) {
     const hdi_spirv_block *header = &p->m->blocks[block];
     scope s = { .kind = 'l', .header = block, .merge = header->merge, .continue_to = header->continue_to, .outer = in };
-    const bool closes = p->target->closes_loops &&
-                        p->holds[block] & HDI_SPIRV_HOLDS_BARRIER &&
-                        !(p->holds[block] & HDI_SPIRV_HOLDS_RETURN);
+    const bool closes =
+        p->target->closes_loops && p->holds[block] & HDI_SPIRV_HOLDS_BARRIER && !(p->holds[block] & HDI_SPIRV_HOLDS_RETURN);
     const bool closes_rounds = closes && p->holds[block] & HDI_SPIRV_MISSES_BARRIER && header->continue_to != block;
     const bool apart = closes_rounds || (p->reached[header->continue_to] && !is_continued_in_place(p, block));
     s.continue_first = apart && hdi_spirv_is_wgsl(p);

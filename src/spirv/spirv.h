@@ -53,10 +53,9 @@ const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
 
 /* ---- changes to a module that was checked, or that is heddle's own (patch.c) ---- */
-/* Sets every 32-bit or bool constant of these SpecIds for good; of an id that
- * is there twice the last value counts. False: no memory. */
-bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words,
-                         size_t count, const uint32_t *ids,
+/* Sets every 32-bit or bool constant of these SpecIds for good; of an id that is there twice the last value counts. False: no
+ * memory. */
+bool hdi_spirv_set_specs(const hd_allocator *allocator, uint32_t *words, size_t count, const uint32_t *ids,
                          const uint32_t *values, uint32_t spec_count);
 /* Copies the module and declares DenormPreserve for f32, in at most HDI_SPIRV_SUBNORMAL_WORDS more words (SPV_KHR_float_controls).
  * Returns the words written, 0 where the module has no entry point. */

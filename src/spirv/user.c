@@ -9,20 +9,13 @@ hdi_user_kernel *hdi_user_kernel_new(const hd_allocator *allocator, const hdi_sp
     hdi_user_kernel *kernel = hdi_alloc(allocator, sizeof *kernel);
     uint32_t *words = kernel ? hdi_alloc(allocator, bytes) : NULL;
     if (words) memcpy(words, input->module, bytes);
-    if (!words ||
-        !hdi_spirv_set_specs(allocator, words, bytes / 4, input->spec_ids,
-                             input->spec_values, input->spec_count)) {
-      hdi_free(allocator, words, bytes);
-      hdi_free(allocator, kernel, sizeof *kernel);
-      hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY,
-               "no host memory for a kernel of %zu bytes", bytes);
-      return NULL;
+    if (!words || !hdi_spirv_set_specs(allocator, words, bytes / 4, input->spec_ids, input->spec_values, input->spec_count)) {
+        hdi_free(allocator, words, bytes);
+        hdi_free(allocator, kernel, sizeof *kernel);
+        hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory for a kernel of %zu bytes", bytes);
+        return NULL;
     }
-    *kernel = (hdi_user_kernel){.allocator = allocator,
-                                .holders = 1,
-                                .words = words,
-                                .word_count = bytes / 4,
-                                .info = info};
+    *kernel = (hdi_user_kernel){ .allocator = allocator, .holders = 1, .words = words, .word_count = bytes / 4, .info = info };
     kernel->hash = hdi_hash(HDI_HASH_START, words, bytes);
     kernel->hash = hdi_hash(kernel->hash, info.entry, strlen(info.entry) + 1);
     return kernel;

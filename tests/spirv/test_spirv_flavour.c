@@ -119,7 +119,8 @@ static bool shuffles_unequal(const hdi_text *module) {
     memset(count_of, 0, sizeof count_of);
     for (size_t at = 5; at < module->count / 4 && words[3] < 4096; at += words[at] >> 16) {
         const uint32_t opcode = words[at] & 0xFFFF, length = words[at] >> 16;
-        if (opcode == SpvOpTypeVector) count_of[words[at + 1]] = words[at + 3];
+        if (opcode == SpvOpTypeVector)
+            count_of[words[at + 1]] = words[at + 3];
         else if (length > 3 && words[at + 1] < 4096 && words[at + 2] < 4096 && count_of[words[at + 1]])
             count_of[words[at + 2]] = count_of[words[at + 1]];
         if (opcode == SpvOpVectorShuffle && count_of[words[at + 3]] != count_of[words[at + 4]]) return true;
@@ -134,20 +135,18 @@ static void test_user(tools *t, const char *name, const uint32_t *words, size_t 
     const hdi_spirv_input input = { .module = words, .bytes = bytes };
     if (hdi_spirv_kernel_module(&hdi_default_allocator, &input, &everything, &module, &printed, &error))
         fprintf(stderr, "%s: %s\n", name, error.text), failures++;
-    else examine(t, &module, name);
+    else
+        examine(t, &module, name);
     if (strncmp(name, "shuffles", 8) == 0 && module.count)
-      check(!shuffles_unequal(&module),
-            "no reader is given a shuffle of unequal vectors");
+        check(!shuffles_unequal(&module), "no reader is given a shuffle of unequal vectors");
     hdi_text_free(&module);
 }
 
 static void test_users(tools *t) {
-  for (size_t i = 0; i < HDI_COUNT(user_kernels); i++)
-    test_user(t, user_kernels[i].name, user_kernels[i].words,
-              user_kernels[i].bytes);
-  for (size_t i = 0; i < HDI_COUNT(foreign_kernels); i++)
-    test_user(t, foreign_kernels[i].name, foreign_kernels[i].words,
-              foreign_kernels[i].bytes);
+    for (size_t i = 0; i < HDI_COUNT(user_kernels); i++)
+        test_user(t, user_kernels[i].name, user_kernels[i].words, user_kernels[i].bytes);
+    for (size_t i = 0; i < HDI_COUNT(foreign_kernels); i++)
+        test_user(t, foreign_kernels[i].name, foreign_kernels[i].words, foreign_kernels[i].bytes);
 }
 
 /* ---- refusals and memory ---- */

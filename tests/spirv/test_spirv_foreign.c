@@ -49,12 +49,9 @@ static const struct {
     const char *not_on;
 } rules[] = {
     { "branch", barriers, 2, 0, "levelzero" }, /* the stand-in is PoCL, whose fault the printed text goes around */
-    { "continues", continues, 2, 0, "levelzero" },
-    { "returns", barriers, 2, 0, "levelzero" },
-    { "two_of_one", two_of_one, 0, 1, NULL },
-    { "wide", wide, 0, 0, "webgpu" },
-    { "shuffles", shuffles, 0, 0, NULL },
-    { "begins", begins, 0, 0, NULL },
+    { "continues", continues, 2, 0, "levelzero" }, { "returns", barriers, 2, 0, "levelzero" },
+    { "two_of_one", two_of_one, 0, 1, NULL },      { "wide", wide, 0, 0, "webgpu" },
+    { "shuffles", shuffles, 0, 0, NULL },          { "begins", begins, 0, 0, NULL },
 };
 
 /* ---- running one ---- */
@@ -65,19 +62,18 @@ static hd_status run(hd_context *context, hd_device *device, int k, int rule) {
     hd_plan *plan = NULL;
     hd_program *program = hd_program_create(context);
     const hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(COUNT));
-    const hd_kernel_desc what = {.spirv = foreign_kernels[k].words,
-                                 .spirv_bytes = foreign_kernels[k].bytes,
-                                 .spec_ids = &spec_id,
-                                 .spec_values = &spec,
-                                 .spec_count = (uint32_t)rules[rule].specs};
-    const hd_dispatch_desc desc = {.inputs = &x,
-                                   .input_count = 1,
-                                   .out_dtype = HD_F32,
-                                   .out_shape = HD_SHAPE(COUNT),
-                                   .push = push,
-                                   .push_bytes =
-                                       (uint32_t)rules[rule].pushes * 4,
-                                   .groups = {2, 1, 1}};
+    const hd_kernel_desc what = { .spirv = foreign_kernels[k].words,
+                                  .spirv_bytes = foreign_kernels[k].bytes,
+                                  .spec_ids = &spec_id,
+                                  .spec_values = &spec,
+                                  .spec_count = (uint32_t)rules[rule].specs };
+    const hd_dispatch_desc desc = { .inputs = &x,
+                                    .input_count = 1,
+                                    .out_dtype = HD_F32,
+                                    .out_shape = HD_SHAPE(COUNT),
+                                    .push = push,
+                                    .push_bytes = (uint32_t)rules[rule].pushes * 4,
+                                    .groups = { 2, 1, 1 } };
     hd_status status = hd_kernel_create(context, &what, &kernel);
     if (!status) hd_output(program, "y", hd_dispatch(program, kernel, &desc));
     if (!status) status = hd_plan_create(device, program, NULL, &plan);
@@ -121,10 +117,9 @@ int main(void) {
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
         hd_context *context;
         hd_device *device;
-        if (hd_context_create(&(hd_context_desc){ .cache_dir = "", .strict = -1 }, &context)) return 1;
-        if (hd_device_open(context, &(hd_device_desc){.id = devices[d]},
-                           &device))
-          printf("skipped, no %s device\n", devices[d]);
+        if (hd_context_create(&(hd_context_desc) { .cache_dir = "", .strict = -1 }, &context)) return 1;
+        if (hd_device_open(context, &(hd_device_desc) { .id = devices[d] }, &device))
+            printf("skipped, no %s device\n", devices[d]);
         else
             for (int k = 0; k < KERNELS; k++) check(context, device, devices[d], k);
         hd_context_destroy(context);
