@@ -82,6 +82,19 @@ static hd_status measure_copy(hd_device *device, uint64_t *inout_ns, hd_error *e
     return status;
 }
 
+void hdi_calibrate_order(hdi_registry *registry) {
+    const hdi_host *host = registry->host;
+    uint32_t refused;
+    hdi_facts *facts = host->cache_dir ? hdi_alloc(host->allocator, sizeof *facts) : NULL;
+    for (uint32_t i = 0; i < registry->ranked_count && facts; i++) {
+        hdi_found *found = registry->ranked[i];
+        hdi_calibrate_assume(host, found, facts);
+        if (hdi_facts_load(host->allocator, host->cache_dir, facts, &refused)) found->info.measured_ns = facts->rank_ns;
+    }
+    hdi_free(host->allocator, facts, sizeof *facts);
+    hdi_registry_rank(registry);
+}
+
 hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns, hd_error *error) {
     *out_ns = 0;
     hd_status status = measure_steps(device, out_ns, error);

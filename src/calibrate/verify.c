@@ -191,7 +191,9 @@ static hd_status load_products(hd_device *device, const hdi_schedule *schedule, 
     return status;
 }
 
-hd_status hdi_calibrate_judge(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error) {
+/* Judges the variants of a plan that were never judged. `*out_again`: the plan holds one that is wrong, or a product that the
+ * device's library refuses; that is a fact now, and another plan will be made. */
+static hd_status judge_plan(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error) {
     bool wrong = false, refused = false;
     hdi_mutex_lock(&device->calibrating);
     hd_status status = load_products(device, schedule, &refused, error);
@@ -209,10 +211,25 @@ hd_status hdi_calibrate_plan(hd_device *device, const hd_program *program, const
         bool again = false;
         hdi_store_caps(device->facts, &caps);
         hd_status status = hdi_schedule_make(device->host->allocator, program, &caps, options, out_schedule, error);
-        if (!status) status = hdi_calibrate_judge(device, *out_schedule, &again, error);
+        if (!status) status = judge_plan(device, *out_schedule, &again, error);
         if (!status && !again) return HD_OK;
         hdi_schedule_free(*out_schedule);
         *out_schedule = NULL;
+        if (status) return status;
+    }
+}
+
+hd_status hdi_calibrate_whole(hd_device *const *devices, uint32_t count, const hdi_plan_wish *wish, hdi_caps *caps,
+                              hdi_plan **out_plan, hd_error *error) {
+    for (;;) {
+        bool again = false;
+        for (uint32_t d = 0; d < count; d++) hdi_store_caps(devices[d]->facts, &caps[d]);
+        hd_status status = hdi_plan_make(devices[0]->host->allocator, wish, out_plan, error);
+        for (uint32_t s = 0; !status && s < (*out_plan)->segment_count && !again; s++)
+            status = judge_plan(devices[(*out_plan)->segments[s].device], (*out_plan)->segments[s].schedule, &again, error);
+        if (!status && !again) return HD_OK;
+        hdi_plan_free(*out_plan);
+        *out_plan = NULL;
         if (status) return status;
     }
 }
