@@ -69,6 +69,16 @@ bool hdi_word_is(hdi_span word, const char *text);
 /* The word as a whole number, decimal and at most `most`. */
 bool hdi_whole_read(hdi_span word, uint64_t most, uint64_t *out);
 
+/* ---- files (files.c) ---- */
+typedef struct hdi_file {
+    char    *data; /* of `capacity` */
+    size_t   count;
+    uint32_t capacity;
+} hdi_file;
+/* All of a file of at most so many bytes. Statuses: IO, LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t most_bytes, hdi_file *out_file, hd_error *error);
+void hdi_file_free(const hd_allocator *allocator, hdi_file *file);
+
 /* ---- hashing (hash.c): FNV-1a, 64 bits ---- */
 #define HDI_HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t hdi_hash(uint64_t hash, const void *bytes, size_t count);
@@ -156,28 +166,36 @@ void hdi_thread_pool_copy(hdi_thread_pool *thread_pool, void *to, const void *fr
 void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *from, uint64_t bytes);
 
 /* ---- options (options.c): the one place that reads the environment ---- */
-/* X(FIELD, "HEDDLE_NAME", "default", "help") */
-#define HDI_OPTION_LIST(X) \
-    X(BACKEND,    "HEDDLE_BACKEND",    "all",     "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null") \
-    X(DEVICE,     "HEDDLE_DEVICE",     "best",    "device id or index, as `heddle devices` prints them") \
-    X(STRICT,     "HEDDLE_STRICT",     "0",       "1: no fall-back, no software device, no null device") \
-    X(LOG,        "HEDDLE_LOG",        "warning", "error, warning, info or debug") \
-    X(VALIDATION, "HEDDLE_VALIDATION", "0",       "1: the driver's validation layers, reported in the log") \
-    X(THREADS,    "HEDDLE_THREADS",    "all",     "number of CPU threads, also of those that compile kernels or copy") \
-    X(QUEUES,     "HEDDLE_QUEUES",     "all",     "1: uploads, runs and downloads go through one queue of a device") \
-    X(CACHE,      "HEDDLE_CACHE",      "user",    "folder for compiled kernels; none: keep nothing") \
-    X(WAIT_MS,    "HEDDLE_WAIT_MS",    "60000",   "longest wait for a device, in milliseconds") \
-    X(VERIFY,     "HEDDLE_VERIFY",     "1",       "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere")
+/* X(FIELD, "HEDDLE_NAME", "default", "help", least, most, "values"): of a number; a text has 0, 0 */
+#define HDI_OPTION_LIST(X)                                                                                             \
+    X(BACKEND, "HEDDLE_BACKEND", "all",                                                                                \
+      "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null", 0, 0, "")               \
+    X(DEVICE, "HEDDLE_DEVICE", "best", "device id or index, as `heddle devices` prints them", 0, 0, "")                \
+    X(STRICT, "HEDDLE_STRICT", "0", "1: no fall-back, no software device, no null device", 0, 1, "0 or 1")             \
+    X(LOG, "HEDDLE_LOG", "warning", "error, warning, info or debug", 0, 0, "error, warning, info or debug")            \
+    X(VALIDATION, "HEDDLE_VALIDATION", "0", "1: the driver's validation layers, reported in the log", 0, 1, "0 or 1")  \
+    X(THREADS, "HEDDLE_THREADS", "all", "number of CPU threads, also of those that compile kernels or copy", 1, 1024,  \
+      "1 to 1024")                                                                                                     \
+    X(QUEUES, "HEDDLE_QUEUES", "all", "1: uploads, runs and downloads go through one queue of a device", 1, 3,         \
+      "1 or 3")                                                                                                        \
+    X(CACHE, "HEDDLE_CACHE", "user", "folder for compiled kernels; none: keep nothing", 0, 0, "")                      \
+    X(WAIT_MS, "HEDDLE_WAIT_MS", "60000", "longest wait for a device, in milliseconds", 1, 1000000000,                 \
+      "1 to 1000000000")                                                                                               \
+    X(VERIFY, "HEDDLE_VERIFY", "1", "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere", 0,   \
+      2, "0, 1 or 2")
 typedef enum hdi_option {
-#define HDI_OPTION_ENUM(field, name, value, help) HDI_OPTION_##field,
+#define HDI_OPTION_ENUM(field, ...) HDI_OPTION_##field,
     HDI_OPTION_LIST(HDI_OPTION_ENUM)
 #undef HDI_OPTION_ENUM
     HDI_OPTION_COUNT
 } hdi_option;
 /* The environment's text for the option, or NULL where it is unset or empty. */
 const char *hdi_option_get(hdi_option option);
-/* The option as a number within low..high, `fallback` where it is unset; false where it is no such number. */
-bool hdi_option_number(hdi_option option, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out);
+/* Fails with the option's name and values. */
+hd_status hdi_option_refuse(hdi_option option, hd_error *error);
+/* The option as a number: its default where it is unset, or `all` where that is no number. INVALID_ARGUMENT: it is none within
+ * the table's limits. */
+hd_status hdi_option_number(hdi_option option, uint64_t all, uint64_t *out, hd_error *error);
 /* The path of the folder for compiled kernels: HEDDLE_CACHE, else in the user's cache folder. False: none is wanted or known. */
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room);
 

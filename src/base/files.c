@@ -1,6 +1,6 @@
-/* files.c: the files of the cache's folder. Other processes write there at the same time, and what lies there need not be of
- * heddle: nothing but an ordinary file is opened, and a file is written beside its place and then moved there, so that a reader
- * sees the old one, the new one or none. */
+/* files.c: files read whole, and those of the cache's folder. There, other processes write there at the same time, and
+ * what lies there need not be of heddle: nothing but an ordinary file is opened, and a file is written beside its place
+ * and then moved there, so that a reader sees the old one, the new one or none. */
 #define _DEFAULT_SOURCE
 #include "base/base.h"
 #include <dirent.h>
@@ -90,4 +90,31 @@ bool hdi_folder_open(char *path, char *why, size_t room) {
     if (access(path, W_OK) != 0) snprintf(why, room, "nothing can be written there (%s)", strerror(errno));
     tidy(folder);
     return true;
+}
+
+/* ---- files of the caller ---- */
+
+hd_status hdi_file_read(const hd_allocator *allocator, const char *path, size_t most_bytes, hdi_file *out_file, hd_error *error) {
+    enum { PIECE_BYTES = 65536 };
+    FILE *file = fopen(path, "rb");
+    if (!file) return hdi_fail(error, HD_STATUS_IO, "cannot open %s", path);
+    hdi_file read = { 0 };
+    size_t got = 0;
+    hd_status status = HD_OK;
+    do {
+        read.count += got;
+        if (read.count > most_bytes) status = hdi_fail(error, HD_STATUS_LIMIT, "%s is larger than %zu MiB", path, most_bytes >> 20);
+        else if (!hdi_grow(allocator, &read.data, &read.capacity, read.count + PIECE_BYTES, 1))
+            status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to read %s", path);
+    } while (!status && (got = fread(read.data + read.count, 1, PIECE_BYTES, file)) > 0);
+    if (!status && ferror(file)) status = hdi_fail(error, HD_STATUS_IO, "cannot read %s", path);
+    fclose(file);
+    *out_file = read;
+    if (status) hdi_file_free(allocator, out_file);
+    return status;
+}
+
+void hdi_file_free(const hd_allocator *allocator, hdi_file *file) {
+    hdi_free(allocator, file->data, file->capacity);
+    *file = (hdi_file){ 0 };
 }

@@ -4,24 +4,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const names[HDI_OPTION_COUNT] = {
-#define OPTION_NAME(field, name, value, help) name,
-    HDI_OPTION_LIST(OPTION_NAME)
-#undef OPTION_NAME
+static const struct option_row {
+    const char *name, *value;
+    uint64_t    least, most;
+    const char *values;
+} rows[HDI_OPTION_COUNT] = {
+#define OPTION_ROW(field, name, value, help, least, most, values) { name, value, least, most, values },
+    HDI_OPTION_LIST(OPTION_ROW)
+#undef OPTION_ROW
 };
 
 const char *hdi_option_get(hdi_option option) {
-    const char *text = getenv(names[option]);
+    const char *text = getenv(rows[option].name);
     return text && text[0] ? text : NULL;
 }
 
-bool hdi_option_number(hdi_option option, uint64_t low, uint64_t high, uint64_t fallback, uint64_t *out) {
-    const char *text = hdi_option_get(option);
-    *out = fallback;
-    if (!text) return true;
-    if (strspn(text, "0123456789") != strlen(text) || strlen(text) > 18) return false;
-    *out = strtoull(text, NULL, 10);
-    return *out >= low && *out <= high;
+hd_status hdi_option_refuse(hdi_option option, hd_error *error) {
+    return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%s is %s", rows[option].name, rows[option].values);
+}
+
+hd_status hdi_option_number(hdi_option option, uint64_t all, uint64_t *out, hd_error *error) {
+    const struct option_row *row = &rows[option];
+    const char *given = hdi_option_get(option), *text = given ? given : row->value;
+    const bool number = hdi_whole_read((hdi_span){ text, text + strlen(text) }, row->most, out) && *out >= row->least;
+    if (!number) *out = all;
+    if (number || !given) return HD_OK;
+    return hdi_option_refuse(option, error);
 }
 
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room) {

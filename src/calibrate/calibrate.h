@@ -7,20 +7,32 @@
 #include "facts/facts.h"
 #include "plan/choose.h"
 
+/* ---- find.c: all that can be known of a device ---- */
+/* What is known before anything was found out. */
+void hdi_calibrate_assume(const hdi_host *host, const hdi_found *found, hdi_facts *out_facts);
+/* Finds out, or forgets, as hd_device_calibrate. */
+hd_status hdi_calibrate(hd_device *device, const hd_calibrate_desc *desc, hd_error *error);
+/* The facts that are known, as far as there is room; NULL: none. Returns their number. */
+size_t hdi_calibrate_known(hd_device *device, hd_fact *out_facts, size_t room);
 /* ---- verify.c: which kernel variants are right ---- */
 /* Names the kernels and known answers of this build, for the facts of a device; 0: verdicts on it are not kept. */
 uint64_t hdi_verdicts_key(const hdi_caps *caps);
-/* Judges the variants of a plan that were never judged, where the context asks for it. `*out_again`: the plan holds one that
- * is wrong, or a product that the device's library refuses; that is a fact now, and another plan will be made. */
-hd_status hdi_calibrate_judge(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error);
-/* A plan for the device alone whose kernels are known to be right. */
-hd_status hdi_calibrate_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options,
-                             hdi_schedule **out_schedule, hd_error *error);
+/* A plan for devices whose kernels are known to be right: variants that were never judged are judged first, where the context
+ * asks for it. `caps` are those of the wish, and become what is known of the devices now. */
+hd_status hdi_calibrate_plan(hd_device *const *devices, uint32_t count, const hdi_plan_wish *wish, hdi_caps *caps,
+                             hdi_plan **out_plan, hd_error *error);
+/* The same for a device alone. */
+hd_status hdi_calibrate_schedule(hd_device *device, const hd_program *program, const hdi_plan_options *options,
+                                 hdi_schedule **out_schedule, hd_error *error);
+/* Judges what was never judged of a plan that is there. `out_wrong`: a kernel of it is wrong on its device. */
+hd_status hdi_calibrate_judge(hd_device *const *devices, const hdi_plan *plan, bool *out_wrong, hd_error *error);
 /* Judges all of them. */
 hd_status hdi_calibrate_verdicts(hd_device *device, hd_fact_fn report, void *user, hd_error *error);
 /* ---- samples.c: figures from measurements. Statuses: NULL_POINTER, INVALID_ARGUMENT, OUT_OF_HOST_MEMORY, IO ---- */
 hd_status hdi_calibrate_figures(hd_device *device, const hd_sample *samples, size_t count, hd_error *error);
 /* ---- rank.c: the time of a fixed piece of work ---- */
+/* Orders the devices that were found by what was measured of them in earlier processes, too. */
+void hdi_calibrate_order(hdi_registry *registry);
 hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns, hd_error *error);
 /* ---- choices.c: which option of a kernel is the fastest ---- */
 /* For the class of desc->programs. */

@@ -74,7 +74,7 @@ static hd_status learn_facts(contest *c, hd_error *error) {
     hd_status status = HD_OK;
     for (uint32_t p = 0; p < c->program_count && !status; p++) {
         hdi_schedule *schedule = NULL;
-        status = hdi_calibrate_plan(c->device, c->programs[p], &options, &schedule, error);
+        status = hdi_calibrate_schedule(c->device, c->programs[p], &options, &schedule, error);
         hdi_schedule_free(schedule);
     }
     hdi_store_caps(c->device->facts, &c->caps);
@@ -360,11 +360,11 @@ static hd_status choose(contest *c, uint32_t *out_option, double *out_gain, hd_e
 hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc, hd_kernel_choice *out_choice, hd_error *error) {
     uint32_t option = 0;
     double gain = 1;
-    if (!desc->programs) return HD_STATUS_NULL_POINTER;
+    if (!desc->programs) return hdi_fail(error, HD_STATUS_NULL_POINTER, "no programs to choose by");
     if (desc->program_count == 0 || desc->program_count > PROGRAMS)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", desc->program_count, PROGRAMS);
     for (size_t i = 0; i < desc->program_count; i++)
-        if (!desc->programs[i]) return HD_STATUS_NULL_POINTER;
+        if (!desc->programs[i]) return hdi_fail(error, HD_STATUS_NULL_POINTER, "program %zu to choose by is NULL", i);
     contest *c = hdi_alloc(device->host->allocator, sizeof *c);
     if (!c) return no_memory(error);
     c->device = device;

@@ -46,7 +46,7 @@ static hd_status measure_steps(hd_device *device, uint64_t *inout_ns, hd_error *
     hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(ELEMENTS));
     for (int i = 0; i < STEPS; i++) x = hd_scale(program, x, 0.5f, 1.0f);
     hd_output(program, "y", x);
-    hd_status status = hdi_calibrate_plan(device, program, &(hdi_plan_options){ .no_fusion = true }, &schedule, error);
+    hd_status status = hdi_calibrate_schedule(device, program, &(hdi_plan_options){ .no_fusion = true }, &schedule, error);
     if (!status) status = hdi_core_make(device, schedule, &core, error);
     if (!status) status = write_zeros(core, error);
     if (!status) status = best_of(run_steps, core, inout_ns, error);
@@ -80,6 +80,19 @@ static hd_status measure_copy(hd_device *device, uint64_t *inout_ns, hd_error *e
     if (c.memory) hdi_device_free(device, c.memory, COPIED_BYTES);
     hdi_free(allocator, c.bytes, (size_t)COPIED_BYTES);
     return status;
+}
+
+void hdi_calibrate_order(hdi_registry *registry) {
+    const hdi_host *host = registry->host;
+    uint32_t refused;
+    hdi_facts *facts = host->cache_dir ? hdi_alloc(host->allocator, sizeof *facts) : NULL;
+    for (uint32_t i = 0; i < registry->ranked_count && facts; i++) {
+        hdi_found *found = registry->ranked[i];
+        hdi_calibrate_assume(host, found, facts);
+        if (hdi_facts_load(host->allocator, host->cache_dir, facts, &refused)) found->info.measured_ns = facts->rank_ns;
+    }
+    hdi_free(host->allocator, facts, sizeof *facts);
+    hdi_registry_rank(registry);
 }
 
 hd_status hdi_calibrate_rank(hd_device *device, uint64_t *out_ns, hd_error *error) {

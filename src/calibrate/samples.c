@@ -70,7 +70,7 @@ static hd_status read_sample(hd_device *device, const hd_sample *from, hdi_sampl
 
 hd_status hdi_calibrate_figures(hd_device *device, const hd_sample *samples, size_t count, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
-    if (!samples && count > 0) return HD_STATUS_NULL_POINTER;
+    if (!samples && count > 0) return hdi_fail(error, HD_STATUS_NULL_POINTER, "%zu samples at NULL", count);
     hdi_sample *read = count > SIZE_MAX / sizeof *read ? NULL : hdi_alloc(allocator, count * sizeof *read);
     hd_status status = read || count == 0 ? HD_OK
         : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for %zu samples", count);

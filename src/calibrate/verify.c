@@ -191,7 +191,9 @@ static hd_status load_products(hd_device *device, const hdi_schedule *schedule, 
     return status;
 }
 
-hd_status hdi_calibrate_judge(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error) {
+/* Judges the variants of a schedule that were never judged. `*out_again`: it holds one that is wrong, or a product that the
+ * device's library refuses; that is a fact now, and another schedule will be made. */
+static hd_status judge_new(hd_device *device, const hdi_schedule *schedule, bool *out_again, hd_error *error) {
     bool wrong = false, refused = false;
     hdi_mutex_lock(&device->calibrating);
     hd_status status = load_products(device, schedule, &refused, error);
@@ -202,17 +204,39 @@ hd_status hdi_calibrate_judge(hd_device *device, const hdi_schedule *schedule, b
     return status;
 }
 
-hd_status hdi_calibrate_plan(hd_device *device, const hd_program *program, const hdi_plan_options *options,
+hd_status hdi_calibrate_schedule(hd_device *device, const hd_program *program, const hdi_plan_options *options,
                              hdi_schedule **out_schedule, hd_error *error) {
     for (;;) { /* each round but the last finds a kernel that is wrong, or a product that is refused */
         hdi_caps caps;
         bool again = false;
         hdi_store_caps(device->facts, &caps);
         hd_status status = hdi_schedule_make(device->host->allocator, program, &caps, options, out_schedule, error);
-        if (!status) status = hdi_calibrate_judge(device, *out_schedule, &again, error);
+        if (!status) status = judge_new(device, *out_schedule, &again, error);
         if (!status && !again) return HD_OK;
         hdi_schedule_free(*out_schedule);
         *out_schedule = NULL;
+        if (status) return status;
+    }
+}
+
+hd_status hdi_calibrate_judge(hd_device *const *devices, const hdi_plan *plan, bool *out_wrong, hd_error *error) {
+    hd_status status = HD_OK;
+    *out_wrong = false;
+    for (uint32_t s = 0; !status && s < plan->segment_count && !*out_wrong; s++)
+        status = judge_new(devices[plan->segments[s].device], plan->segments[s].schedule, out_wrong, error);
+    return status;
+}
+
+hd_status hdi_calibrate_plan(hd_device *const *devices, uint32_t count, const hdi_plan_wish *wish, hdi_caps *caps,
+                             hdi_plan **out_plan, hd_error *error) {
+    for (;;) {
+        bool again = false;
+        for (uint32_t d = 0; d < count; d++) hdi_store_caps(devices[d]->facts, &caps[d]);
+        hd_status status = hdi_plan_make(devices[0]->host->allocator, wish, out_plan, error);
+        if (!status) status = hdi_calibrate_judge(devices, *out_plan, &again, error);
+        if (!status && !again) return HD_OK;
+        hdi_plan_free(*out_plan);
+        *out_plan = NULL;
         if (status) return status;
     }
 }

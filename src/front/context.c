@@ -107,7 +107,7 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error) {
         status = hdi_registry_probe(&context->registry, &context->host, context->backend[0] ? context->backend : NULL, error);
         context->probed = status == HD_OK;
         if (status) hdi_registry_free(&context->registry);
-        else hdi_front_rank(context);
+        else hdi_calibrate_order(&context->registry);
     }
     hdi_mutex_unlock(&context->lock);
     return status;
@@ -130,23 +130,26 @@ static bool copy_wish(const char *wish, hdi_option option, char *out, size_t roo
     return (size_t)snprintf(out, room, "%s", text ? text : "") < room;
 }
 
-/* Fills the context in from the desc and the environment; on failure names the variable to the log. */
-static hd_status resolve(hd_context *context, const hd_context_desc *desc) {
-    const char *level = hdi_option_get(HDI_OPTION_LOG), *bad = NULL;
+/* Fills the context in from the desc and the environment. */
+static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_error *error) {
+    const char *level = hdi_option_get(HDI_OPTION_LOG);
     uint64_t strict, validation, threads, wait_ms, verify, queues;
     context->log = (hdi_log){ desc->log, desc->log_user, desc->log_level ? desc->log_level : HD_LOG_WARNING };
-    if (!desc->log_level && level && !read_level(level, &context->log.level)) bad = "HEDDLE_LOG is error, warning, info or debug";
-    if (!hdi_option_number(HDI_OPTION_STRICT, 0, 1, 0, &strict)) bad = "HEDDLE_STRICT is 0 or 1";
-    if (!hdi_option_number(HDI_OPTION_VALIDATION, 0, 1, 0, &validation)) bad = "HEDDLE_VALIDATION is 0 or 1";
-    if (!hdi_option_number(HDI_OPTION_THREADS, 1, 1024, hdi_processor_count(), &threads)) bad = "HEDDLE_THREADS is 1 to 1024";
-    if (!hdi_option_number(HDI_OPTION_QUEUES, 1, HDI_QUEUE_COUNT, HDI_QUEUE_COUNT, &queues) || queues == 2) bad = "HEDDLE_QUEUES is 1 or 3";
-    if (!hdi_option_number(HDI_OPTION_WAIT_MS, 1, 1000000000, 60000, &wait_ms)) bad = "HEDDLE_WAIT_MS is 1 to 1000000000";
-    if (!hdi_option_number(HDI_OPTION_VERIFY, 0, 2, 1, &verify)) bad = "HEDDLE_VERIFY is 0, 1 or 2";
-    if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend)) bad = "the back end's name is too long";
-    if (!copy_wish(desc->device, HDI_OPTION_DEVICE, context->device, sizeof context->device)) bad = "the device's name is too long";
-    if (bad) {
-        hdi_log_line(&context->log, HD_LOG_ERROR, "heddle", "%s", bad);
-        return HD_STATUS_INVALID_ARGUMENT;
+    if (!desc->log_level && level && !read_level(level, &context->log.level))
+        hdi_option_refuse(HDI_OPTION_LOG, error);
+    hdi_option_number(HDI_OPTION_STRICT, 0, &strict, error);
+    hdi_option_number(HDI_OPTION_VALIDATION, 0, &validation, error);
+    hdi_option_number(HDI_OPTION_THREADS, hdi_processor_count(), &threads, error);
+    hdi_option_number(HDI_OPTION_WAIT_MS, 0, &wait_ms, error);
+    hdi_option_number(HDI_OPTION_VERIFY, 0, &verify, error);
+    hdi_option_number(HDI_OPTION_QUEUES, HDI_QUEUE_COUNT, &queues, error);
+    if (queues == 2) hdi_option_refuse(HDI_OPTION_QUEUES, error);
+    if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend) ||
+        !copy_wish(desc->device, HDI_OPTION_DEVICE, context->device, sizeof context->device))
+        hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the name of a back end or a device is too long");
+    if (error->status) {
+        hdi_log_line(&context->log, HD_LOG_ERROR, "heddle", "%s", error->text);
+        return error->status;
     }
     context->strict = desc->strict ? desc->strict > 0 : strict != 0;
     char why[128] = "";
@@ -174,7 +177,8 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     hd_context *context = hdi_alloc(&allocator, sizeof *context);
     if (!context) return HD_STATUS_OUT_OF_HOST_MEMORY;
     context->allocator = allocator;
-    hd_status status = resolve(context, desc);
+    hd_error error = { 0 };
+    hd_status status = resolve(context, desc, &error);
     if (!status) context->host.thread_pool = hdi_thread_pool_new(&context->allocator, context->host.cpu_threads);
     if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle) ||
                     !hdi_runs_init(&context->runs)))

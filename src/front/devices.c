@@ -82,7 +82,7 @@ static hd_status open_facts(hd_device *device, hd_error *error) {
         hdi_free(host->allocator, assumed, sizeof *assumed);
         return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a device");
     }
-    hdi_front_assume(device->context, &device->found, assumed);
+    hdi_calibrate_assume(host, &device->found, assumed);
     const hd_status status = hdi_store_open(host->allocator, host->log, host->cache_dir, assumed, &device->facts, error);
     hdi_free(host->allocator, assumed, sizeof *assumed);
     if (status) hdi_mutex_free(&device->calibrating);
@@ -189,4 +189,35 @@ hd_status hd_device_trace(hd_device *device, hd_trace_fn receive, void *user) {
     hd_error error = { 0 };
     hd_status status = hdi_trace_set(device, receive, user, &error);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
+}
+
+/* ---- what is known ---- */
+
+hd_status hd_device_calibrate(hd_device *device, const hd_calibrate_desc *desc) {
+    const hd_calibrate_desc defaults = { 0 };
+    hd_error error = { 0 };
+    if (!device) return HD_STATUS_NULL_POINTER;
+    return hdi_context_done(device->context, hdi_calibrate(device, desc ? desc : &defaults, &error), &error);
+}
+
+hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count) {
+    if (!device || !count) return HD_STATUS_NULL_POINTER;
+    const size_t room = *count;
+    *count = hdi_calibrate_known(device, out_facts, room);
+    if (!out_facts || *count <= room) return HD_OK;
+    return hdi_context_fail(device->context, HD_STATUS_LIMIT, "%zu facts and room for %zu", *count, room);
+}
+
+hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
+    if (!device || !program) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hdi_caps caps;
+    hdi_figures figures;
+    hdi_placement_time time = { 0 };
+    hdi_store_caps(device->facts, &caps);
+    hdi_store_figures(device->facts, &figures);
+    const hd_status status = hdi_timing_alone(program, &caps, &figures, &time, &error);
+    if (!status && out_run_ns) *out_run_ns = (uint64_t)(time.total_ns - time.transfers_ns);
+    if (!status && out_transfers_ns) *out_transfers_ns = (uint64_t)time.transfers_ns;
+    return hdi_context_done(device->context, status, &error);
 }

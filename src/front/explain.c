@@ -57,33 +57,6 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
     return give(&text, out_text, room, out_needed);
 }
 
-/* ---- times ---- */
-
-/* The times of one segment's steps, as far as there is room for them. */
-static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room,
-                                 hd_error *error) {
-    const hdi_schedule *made = core->schedule;
-    uint32_t got = 0;
-    if (made->step_count == 0) return HD_OK;
-    uint64_t *ns = hdi_alloc(allocator, made->step_count * sizeof *ns);
-    hd_status status = ns ? hdi_device_wait(core->device, core->run_ticket, 0, error)
-                          : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
-    if (!status) {
-        hdi_mutex_lock(&core->device->lock);
-        status = core->device->backend->profile(core->device->handle, core->run_ticket, ns, made->step_count, &got, error);
-        hdi_mutex_unlock(&core->device->lock);
-    }
-    for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
-        const hdi_schedule_step *step = &made->steps[i];
-        const char *kernel = step->kind == HDI_CMD_COPY   ? "copy"
-                             : step->kind == HDI_CMD_FILL ? "fill"
-                                                          : hdi_schedule_module_name(NULL, step->kernel.module);
-        out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
-    }
-    hdi_free(allocator, ns, made->step_count * sizeof *ns);
-    return status;
-}
-
 hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) {
     if (!plan || !count) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
@@ -93,13 +66,7 @@ hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) 
     if (!plan->desc.timestamps || !ran->ran)
         return hdi_context_fail(plan->context, HD_STATUS_WRONG_STATE, "times need a plan made with timestamps, and a run");
     const size_t room = *count;
-    size_t at = 0;
-    for (uint32_t s = 0; s < ran->plan->segment_count && !status; s++) {
-        if (out_timings && at < room)
-            status = segment_timings(ran->segments[s], &plan->context->allocator, out_timings + at, room - at, &error);
-        at += ran->segments[s]->schedule->step_count;
-    }
-    *count = at;
+    status = hdi_loaded_timings(ran, out_timings, room, count, &error);
     if (status) return hdi_context_keep(plan->context, &error);
-    return out_timings && room < at ? HD_STATUS_LIMIT : HD_OK;
+    return out_timings && room < *count ? HD_STATUS_LIMIT : HD_OK;
 }

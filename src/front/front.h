@@ -37,12 +37,6 @@ struct hd_kernel {
     hd_kernel_info   info;
 };
 
-/* A host copy of what the caller wrote, or of a state, for fail-over. */
-typedef struct hdi_shadow {
-    void *bytes;
-    bool  written;
-} hdi_shadow;
-
 struct hd_plan {
     hd_context  *context;
     hdi_link     link;
@@ -55,7 +49,7 @@ struct hd_plan {
     uint32_t     alternative_count;
     hdi_follow   follow;
     uint64_t     run_keys[HDI_MOST_ALTERNATIVES]; /* under which the next plan finds what runs of each took; 0: nobody asks */
-    hdi_shadow  *shadows;       /* for each port, with fail-over; else NULL */
+    hdi_shadows *shadows;       /* with fail-over; else NULL */
     hdi_link     streams;       /* of the plan */
     hd_plan_memory memory;
     hdi_text     program_text;  /* explains, and is planned anew after a loss */
@@ -87,7 +81,8 @@ struct hd_ticket {
 hd_status hdi_context_keep(hd_context *context, const hd_error *error);
 /* The same where a call ends so: an error that it got over is not kept. */
 static inline hd_status hdi_context_done(hd_context *context, hd_status status, const hd_error *error) {
-    return status ? hdi_context_keep(context, error) : HD_OK;
+    if (status) hdi_context_keep(context, error);
+    return status;
 }
 /* hdi_fail and hdi_context_keep in one. */
 hd_status hdi_context_fail(hd_context *context, hd_status status, const char *format, ...) HDI_PRINTF(3, 4);
@@ -100,11 +95,6 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
                          hd_device **out_device, hd_error *error);
-/* ---- facts.c ---- */
-/* What is known of a device before anything was found out. */
-void hdi_front_assume(const hd_context *context, const hdi_found *found, hdi_facts *out_facts);
-/* Orders the devices that were found by what was measured of them in earlier processes, too. */
-void hdi_front_rank(hd_context *context);
 /* ---- planning.c: from a program and wishes to a loaded plan ---- */
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc);
 /* Where a program's operations go, and the plan for that; what it chose is told in `out_text` (NULL: nobody asks). */
@@ -127,8 +117,6 @@ static inline bool hdi_plan_may_move(const hd_plan *plan, hd_status status) {
 }
 /* Plans anew without the lost devices, and brings along what was written. */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
-/* Keeps a host copy of a port's bytes; `data` NULL: reads them. */
-hd_status hdi_plan_keep(hd_plan *plan, const hdi_loaded_port *port, const void *data, hd_error *error);
 /* ---- tickets.c ---- */
 hd_status hdi_ticket_new(hd_context *context, hd_ticket **out_ticket, hd_error *error);
 /* Runs the plan once and waits, and again elsewhere as often as a device is lost. */

@@ -1,16 +1,6 @@
-/* lost.c: moving on when a device is lost. A plan with fail-over keeps host copies of what was written and of its states.
- * After a loss it is planned anew with other devices in place of the lost ones, and goes on with these copies. */
+/* lost.c: moving on when a device is lost. After a loss a plan is planned anew with other devices in place of the lost ones,
+ * and goes on with its host copies (run/shadow.c). */
 #include "front/front.h"
-
-hd_status hdi_plan_keep(hd_plan *plan, const hdi_loaded_port *port, const void *data, hd_error *error) {
-    hdi_shadow *shadow = &plan->shadows[port - plan->loaded->ports];
-    if (!shadow->bytes && port->bytes <= SIZE_MAX) shadow->bytes = hdi_alloc(&plan->context->allocator, (size_t)port->bytes);
-    if (!shadow->bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a host copy of \"%s\"", port->name);
-    if (data) hdi_thread_pool_copy(plan->context->host.thread_pool, shadow->bytes, data, port->bytes);
-    else if (hdi_port_read(plan->loaded, port, shadow->bytes, error)) return error->status;
-    shadow->written = true;
-    return HD_OK;
-}
 
 /* Has the plan the device already? */
 static bool has(const hd_plan *plan, const hd_device *device) {
@@ -91,13 +81,6 @@ static hd_status plan_anew(hd_plan *plan, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status bring_copies(hd_plan *plan, hd_error *error) {
-    hd_status status = HD_OK;
-    for (uint32_t p = 0; p < plan->loaded->plan->port_count && !status; p++)
-        if (plan->shadows[p].written) status = hdi_port_write(plan->loaded, &plan->loaded->ports[p], plan->shadows[p].bytes, error);
-    return status;
-}
-
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
     hd_status status;
     do { /* the next device may be lost, too */
@@ -106,7 +89,7 @@ hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
         status = replace_lost(plan, error);
         if (status) return status;
         status = plan_anew(plan, error);
-        if (!status) status = bring_copies(plan, error);
+        if (!status) status = hdi_shadows_bring(plan->shadows, plan->loaded, error);
     } while (status == HD_STATUS_DEVICE_LOST);
     plan->stats.failovers += status == HD_OK;
     return status;

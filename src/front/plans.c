@@ -21,9 +21,7 @@ static void free_plan(hd_plan *plan, bool reusable) {
     for (uint32_t i = 0; i < plan->alternative_count; i++)
         if (plan->run_keys[i] && plan->follow.runs[i] >= TELLING_RUNS)
             hdi_runs_note(&plan->context->runs, plan->run_keys[i], plan->follow.run_ns[i]);
-    for (uint32_t p = 0; plan->shadows && p < plan->loaded->plan->port_count; p++)
-        hdi_free(allocator, plan->shadows[p].bytes, (size_t)plan->loaded->plan->ports[p].bytes);
-    if (plan->shadows) hdi_free(allocator, plan->shadows, plan->loaded->plan->port_count * sizeof *plan->shadows);
+    hdi_shadows_free(plan->shadows);
     for (uint32_t i = 0; i < plan->alternative_count; i++) {
         if (reusable) hdi_idle_put(&plan->context->idle, plan->alternatives[i]);
         else hdi_loaded_end(plan->alternatives[i]);
@@ -44,12 +42,6 @@ static hd_status keep_route(hd_plan *plan, hd_error *error) {
     return HD_OK;
 }
 
-static hd_status make_shadows(hd_plan *plan, hd_error *error) {
-    if (!plan->desc.failover) return HD_OK;
-    plan->shadows = hdi_alloc(&plan->context->allocator, plan->loaded->plan->port_count * sizeof *plan->shadows);
-    return plan->shadows ? HD_OK : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for fail-over");
-}
-
 static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
     hd_status status = hdi_planning_check(plan, error);
     if (status) return status;
@@ -58,7 +50,9 @@ static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_
     status = keep_route(plan, error);
     if (!status && saved) status = hdi_planning_load(plan, program, saved, error);
     else if (!status) status = hdi_planning_make(plan, program, error);
-    return status ? status : make_shadows(plan, error);
+    if (!status && plan->desc.failover && !(plan->shadows = hdi_shadows_new(plan->loaded, error)))
+        status = HD_STATUS_OUT_OF_HOST_MEMORY;
+    return status;
 }
 
 hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
@@ -177,7 +171,7 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
     hdi_loaded_port *port = hdi_port_find(plan->loaded, name, HDI_PORTS(INPUT) | HDI_PORTS(STATE), bytes, &error);
     hd_status status = error.status;
     if (!status) status = hdi_drive(plan->loaded, true, 0, &error); /* segments that were not handed over yet may read it */
-    if (!status && plan->shadows) status = hdi_plan_keep(plan, port, data, &error);
+    if (!status && plan->shadows) status = hdi_shadow_keep(plan->shadows, plan->loaded, port, data, &error);
     if (!status) status = hdi_port_write(plan->loaded, port, data, &error);
     if (!status) port->version = ++plan->writes;
     if (hdi_plan_may_move(plan, status)) {

@@ -1,6 +1,5 @@
 /* programs.c: programs and own kernels as objects of a context. Building itself is the program room's. */
 #include "front/front.h"
-#include <stdio.h>
 
 /* ---- programs ---- */
 
@@ -74,34 +73,6 @@ uint64_t hd_program_hash(const hd_program *program) { return program ? hdi_progr
 
 /* ---- own kernels ---- */
 
-typedef struct file_bytes {
-    char    *data; /* of `capacity`, as it was grown */
-    size_t   count;
-    uint32_t capacity;
-} file_bytes;
-
-static hd_status read_file(hd_context *context, const char *path, file_bytes *out_file, hd_error *error) {
-    enum { LIMIT_BYTES = 16 << 20 };
-    FILE *file = fopen(path, "rb");
-    if (!file) return hdi_fail(error, HD_STATUS_IO, "cannot open %s", path);
-    char *data = NULL;
-    uint32_t capacity = 0;
-    size_t count = 0, got = 0;
-    hd_status status = HD_OK;
-    do {
-        count += got;
-        if (count > LIMIT_BYTES) status = hdi_fail(error, HD_STATUS_LIMIT, "%s is larger than 16 MiB", path);
-        else if (!hdi_grow(&context->allocator, &data, &capacity, count + 65536, 1))
-            status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to read %s", path);
-    } while (!status && (got = fread(data + count, 1, 65536, file)) > 0);
-    if (!status && ferror(file)) status = hdi_fail(error, HD_STATUS_IO, "cannot read %s", path);
-    fclose(file);
-    if (!status && count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", path);
-    if (status) hdi_free(&context->allocator, data, capacity);
-    *out_file = (file_bytes){ data, count, capacity };
-    return status;
-}
-
 static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
     memcpy(out->workgroup, from->workgroup, sizeof out->workgroup);
     out->push_bytes = from->push_bytes;
@@ -110,10 +81,12 @@ static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
 }
 
 static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel, hd_error *error) {
-    file_bytes file = { 0 };
+    enum { MOST_BYTES = 16 << 20 };
+    hdi_file file = { 0 };
     hd_status status = HD_OK;
     if (!desc->spirv && !desc->path) return hdi_fail(error, HD_STATUS_NULL_POINTER, "a kernel needs SPIR-V bytes or a path");
-    if (!desc->spirv) status = read_file(context, desc->path, &file, error);
+    if (!desc->spirv) status = hdi_file_read(&context->allocator, desc->path, MOST_BYTES, &file, error);
+    if (!desc->spirv && !status && file.count == 0) status = hdi_fail(error, HD_STATUS_MODULE, "%s is empty", desc->path);
     if (status) return status;
     hd_kernel *kernel = hdi_alloc(&context->allocator, sizeof *kernel);
     if (!kernel) status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a kernel");
@@ -121,7 +94,7 @@ static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_
                                     .entry = desc->entry, .spec_ids = desc->spec_ids, .spec_values = desc->spec_values,
                                     .spec_count = desc->spec_count };
     if (kernel) kernel->user = hdi_user_kernel_new(&context->allocator, &input, error);
-    hdi_free(&context->allocator, file.data, file.capacity);
+    hdi_file_free(&context->allocator, &file);
     if (kernel && !kernel->user) {
         hdi_free(&context->allocator, kernel, sizeof *kernel);
         status = error->status ? error->status : HD_STATUS_MODULE;

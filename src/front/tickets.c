@@ -25,9 +25,7 @@ static hd_status run(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {
     if (!status) status = hdi_drive_wait(plan->loaded, timeout_ns, error);
     plan->outputs = NULL;
     if (!status && timed) follow(plan, hdi_now_ns() - began_ns);
-    for (uint32_t p = 0; p < plan->loaded->plan->port_count && !status && plan->shadows; p++) /* what a later move needs */
-        if (plan->loaded->ports[p].kind == HD_PORT_STATE) status = hdi_plan_keep(plan, &plan->loaded->ports[p], NULL, error);
-    return status;
+    return !status && plan->shadows ? hdi_shadows_keep_states(plan->shadows, plan->loaded, error) : status;
 }
 
 hd_status hdi_plan_run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error) {

@@ -61,6 +61,9 @@ double hdi_timing_read_ns(const hdi_timing *t, uint32_t device, uint32_t node); 
 double hdi_timing_crossing_ns(const hdi_timing *t, uint32_t from, uint32_t to, uint64_t bytes); /* and by way of it */
 /* The whole time of a placement without shares. */
 hdi_placement_time hdi_timing_of(const hdi_timing *timing, const hdi_placement *placement);
+/* What a program takes on one device alone. Statuses: those of hdi_program_check too. */
+hd_status hdi_timing_alone(const hd_program *program, const hdi_caps *caps, const hdi_figures *figures, hdi_placement_time *out_time,
+                           hd_error *error);
 
 /* ---- cut.c: the minimum cut of a graph: node 0 is the source, node 1 the sink ---- */
 
@@ -82,7 +85,7 @@ void hdi_cut_edge_add(hdi_cut *cut, uint32_t from, uint32_t to, uint64_t room);
 bool hdi_cut_make(hdi_cut *cut, uint8_t *out_side);
 void hdi_cut_end(hdi_cut *cut);
 
-/* ---- choose.c, share.c ---- */
+/* ---- choose.c ---- */
 
 /* The fastest placements that were found. */
 typedef struct hdi_device_choice {
@@ -99,6 +102,31 @@ typedef struct hdi_device_choice {
  * hdi_device_choice_free ends it, also after a failure. */
 hd_status hdi_choose(const hdi_choose_wish *wish, hdi_device_choice *out_choice, hd_error *error);
 void hdi_device_choice_free(hdi_device_choice *choice);
+
+/* ---- candidates.c: what a plan that follows the choice may be ---- */
+
+typedef struct hdi_candidate {
+    hdi_placement placement;
+    uint64_t key;      /* under which earlier plans left what their runs took */
+    double   run_ns;   /* known from them, or predicted */
+    double   total_ns; /* with inputs written and outputs read */
+} hdi_candidate;
+typedef struct hdi_candidates {
+    struct hdi_runs *runs; /* what runs of earlier plans took, */
+    uint64_t      key;     /* of this program, these wishes and devices */
+    hdi_candidate of[HDI_MOST_DEVICES + 1];
+    uint32_t      count;
+} hdi_candidates;
+/* Adds what was predicted to be best, the best of those in which several devices compute, and all on each device; the one
+ * that is known or predicted to take the least time comes first. choice->text tells where runs say otherwise than it. */
+hd_status hdi_candidates_find(const hd_program *program, uint32_t device_count, hdi_device_choice *choice, hdi_candidates *inout_all,
+                              hd_error *error);
+void hdi_candidates_free(hdi_candidates *all);
+/* Marks the nodes of the inputs with these names (hdi_choose_wish.resident). NAME_NOT_FOUND: one has none. */
+hd_status hdi_inputs_mark(const hd_program *program, const char *const *names, uint32_t count, bool *inout_marks, hd_error *error);
+
+/* ---- share.c ---- */
+
 /* Shares by rows all `wanted` nodes that can be shared, where `base` has the rest: the parts of least time. total_ns is
  * HUGE_VAL where nothing can be. */
 hd_status hdi_choose_rows(const hdi_timing *timing, const hdi_placement *base, const bool *wanted, hdi_placement *out_placement,

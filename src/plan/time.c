@@ -164,3 +164,19 @@ hdi_placement_time hdi_timing_of(const hdi_timing *timing, const hdi_placement *
     time.total_ns = HDI_MIN(one_by_one, overlapped) + time.ports_ns;
     return time;
 }
+
+hd_status hdi_timing_alone(const hd_program *program, const hdi_caps *caps, const hdi_figures *figures, hdi_placement_time *out_time,
+                           hd_error *error) {
+    hdi_timing timing = { 0 };
+    hdi_placement placement = { 0 };
+    const char *const id = "";
+    const bool software = true;
+    const hdi_choose_wish wish = { { .program = program, .caps = caps, .ids = &id }, 1, figures, &software, NULL };
+    hd_status status = hdi_program_check(program, error);
+    if (!status) status = hdi_timing_make(&wish, program, &timing, error);
+    if (!status) status = hdi_placement_new(program, 1, &placement, error);
+    if (!status) *out_time = hdi_timing_of(&timing, &placement);
+    hdi_placement_free(&placement);
+    hdi_timing_end(&timing);
+    return status;
+}

@@ -200,3 +200,42 @@ void hdi_idle_drop(hdi_idle *idle, const hd_device *device) {
         hdi_loaded_end(found);
     }
 }
+
+/* ---- times ---- */
+
+/* The times of one segment's steps, as far as there is room for them. */
+static hd_status segment_timings(const hdi_core *core, const hd_allocator *allocator, hd_timing *out_timings, size_t room,
+                                 hd_error *error) {
+    const hdi_schedule *made = core->schedule;
+    uint32_t got = 0;
+    if (made->step_count == 0) return HD_OK;
+    uint64_t *ns = hdi_alloc(allocator, made->step_count * sizeof *ns);
+    hd_status status = ns ? hdi_device_wait(core->device, core->run_ticket, 0, error)
+                          : hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for times");
+    if (!status) {
+        hdi_mutex_lock(&core->device->lock);
+        status = core->device->backend->profile(core->device->handle, core->run_ticket, ns, made->step_count, &got, error);
+        hdi_mutex_unlock(&core->device->lock);
+    }
+    for (uint32_t i = 0; i < made->step_count && i < room && !status; i++) {
+        const hdi_schedule_step *step = &made->steps[i];
+        const char *kernel = step->kind == HDI_CMD_COPY   ? "copy"
+                             : step->kind == HDI_CMD_FILL ? "fill"
+                                                          : hdi_schedule_module_name(NULL, step->kernel.module);
+        out_timings[i] = (hd_timing){ step->label, kernel, i < got ? ns[i] : 0, step->bytes, step->flops };
+    }
+    hdi_free(allocator, ns, made->step_count * sizeof *ns);
+    return status;
+}
+
+hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count, hd_error *error) {
+    hd_status status = HD_OK;
+    *out_count = 0;
+    for (uint32_t s = 0; s < loaded->plan->segment_count && !status; s++) {
+        const size_t at = *out_count;
+        if (out_timings && at < room)
+            status = segment_timings(loaded->segments[s], loaded->allocator, out_timings + at, room - at, error);
+        *out_count += loaded->segments[s]->schedule->step_count;
+    }
+    return status;
+}

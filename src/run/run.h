@@ -1,7 +1,7 @@
 /* run.h: the loaded plan. A plan of the plan room made real: each segment has its memory, kernels and recording on its
  * device (core.c), values by name (ports.c), runs that go from segment to segment (drive.c), runs that overlap
- * (stream.c), and a choice between loaded plans of one program (follow.c). A loaded plan belongs to one thread at a
- * time; nothing here places, plans or parses. */
+ * (stream.c), host copies for fail-over (shadow.c), and a choice between loaded plans of one program (follow.c). A
+ * loaded plan belongs to one thread at a time; nothing here places, plans or parses. */
 #ifndef HDI_RUN_H
 #define HDI_RUN_H
 
@@ -131,6 +131,8 @@ hd_status hdi_loaded_make(hdi_plan *plan, hd_device *const *devices, const hd_al
 void hdi_loaded_end(hdi_loaded *loaded);
 /* As it was after hdi_loaded_make: no inputs, nothing bound, states of zeros. */
 hd_status hdi_loaded_reset(hdi_loaded *loaded, hd_error *error);
+/* The times of the last run's steps, as far as there is room; NULL: their number only. */
+hd_status hdi_loaded_timings(const hdi_loaded *loaded, hd_timing *out_timings, size_t room, size_t *out_count, hd_error *error);
 bool hdi_loaded_uses(const hdi_loaded *loaded, const hd_device *device);
 bool hdi_loaded_is_lost(const hdi_loaded *loaded); /* a device of it is */
 
@@ -166,6 +168,26 @@ hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buff
 bool hdi_port_is_written(const hdi_loaded *loaded, const hdi_loaded_port *port);
 /* Copies states, and inputs of other versions, from one loaded plan of a program to another one. */
 hd_status hdi_ports_move(hdi_loaded *from, hdi_loaded *to, hd_error *error);
+
+/* ---- shadow.c: host copies of inputs and states, for fail-over ---- */
+
+typedef struct hdi_shadow {
+    void    *copy;
+    uint64_t bytes;
+    bool     written;
+} hdi_shadow;
+typedef struct hdi_shadows {
+    const hd_allocator *allocator;
+    uint32_t   count;
+    hdi_shadow of[]; /* each port */
+} hdi_shadows;
+hdi_shadows *hdi_shadows_new(const hdi_loaded *loaded, hd_error *error); /* NULL: no memory */
+void hdi_shadows_free(hdi_shadows *shadows);
+/* Keeps a copy of a port's bytes; `data` NULL: reads them. */
+hd_status hdi_shadow_keep(hdi_shadows *shadows, hdi_loaded *loaded, const hdi_loaded_port *port, const void *data, hd_error *error);
+hd_status hdi_shadows_keep_states(hdi_shadows *shadows, hdi_loaded *loaded, hd_error *error);
+/* Writes all copies to a loaded plan of the same program. */
+hd_status hdi_shadows_bring(const hdi_shadows *shadows, hdi_loaded *loaded, hd_error *error);
 
 /* ---- drive.c: a run, from segment to segment ---- */
 

@@ -1,26 +1,13 @@
-/* facts.c: what is known of a device, found out, forgotten and told. */
-#include "front/front.h"
+/* find.c: what is known of a device, found out, forgotten and told. */
+#include "calibrate/calibrate.h"
+#include "kernels/kernel.h"
 #include <math.h>
-#include <stdio.h>
 
 static const uint32_t alone = HD_FACT_RANK | HD_FACT_VERDICT; /* kinds that need nothing of the caller */
 
-void hdi_front_assume(const hd_context *context, const hdi_found *found, hdi_facts *out) {
-    hdi_facts_assume(&found->info, &found->caps, context->host.cpu_threads, hdi_verdicts_key(&found->caps), out);
+void hdi_calibrate_assume(const hdi_host *host, const hdi_found *found, hdi_facts *out) {
+    hdi_facts_assume(&found->info, &found->caps, host->cpu_threads, hdi_verdicts_key(&found->caps), out);
     out->caps.choices.table = hdi_kernel_options_digest();
-}
-
-void hdi_front_rank(hd_context *context) {
-    uint32_t refused;
-    hdi_facts *facts = context->host.cache_dir ? hdi_alloc(&context->allocator, sizeof *facts) : NULL;
-    for (uint32_t i = 0; i < context->registry.ranked_count && facts; i++) {
-        hdi_found *found = context->registry.ranked[i];
-        hdi_front_assume(context, found, facts);
-        if (hdi_facts_load(&context->allocator, context->host.cache_dir, facts, &refused))
-            found->info.measured_ns = facts->rank_ns;
-    }
-    hdi_free(&context->allocator, facts, sizeof *facts);
-    hdi_registry_rank(&context->registry);
 }
 
 /* ---- rows ---- */
@@ -84,18 +71,15 @@ static void tell_choices(rows *to, const hdi_choices *choices) {
     }
 }
 
-hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count) {
-    if (!device || !count) return HD_STATUS_NULL_POINTER;
-    rows to = { .out = out_facts, .room = *count };
+size_t hdi_calibrate_known(hd_device *device, hd_fact *out_facts, size_t room) {
+    rows to = { .out = out_facts, .room = room };
     const hdi_facts *facts = hdi_store_lock(device->facts);
     if (facts->rank_ns) tell(&to, &(hd_fact){ .kind = HD_FACT_RANK, .rank_ns = facts->rank_ns });
     tell_verdicts(&to, facts);
     tell_figures(&to, &facts->figures);
     tell_choices(&to, &facts->caps.choices);
     hdi_store_unlock(device->facts);
-    *count = to.count;
-    if (!out_facts || to.count <= to.room) return HD_OK;
-    return hdi_context_fail(device->context, HD_STATUS_LIMIT, "%zu facts and room for %zu", to.count, to.room);
+    return to.count;
 }
 
 /* ---- finding out ---- */
@@ -132,47 +116,16 @@ static hd_status find_choice(hd_device *device, const hd_calibrate_desc *desc, r
 
 static void say_nothing(void *user, const hd_fact *fact) { (void)user, (void)fact; }
 
-hd_status hd_device_calibrate(hd_device *device, const hd_calibrate_desc *desc) {
-    const hd_calibrate_desc defaults = { 0 };
-    hd_error error = { 0 };
-    hd_status status = HD_OK;
-    if (!device) return HD_STATUS_NULL_POINTER;
-    if (!desc) desc = &defaults;
+hd_status hdi_calibrate(hd_device *device, const hd_calibrate_desc *desc, hd_error *error) {
     if (desc->kinds & ~(uint32_t)HDI_FACTS_ALL)
-        return hdi_context_fail(device->context, HD_STATUS_INVALID_ARGUMENT, "kinds 0x%x do not exist", desc->kinds);
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "kinds 0x%x do not exist", desc->kinds);
     const uint32_t kinds = desc->kinds ? desc->kinds : desc->forget ? (uint32_t)HDI_FACTS_ALL : alone;
     rows to = { .report = desc->report ? desc->report : say_nothing, .user = desc->user };
-    if (desc->forget) status = forget(device, kinds, &error);
-    else {
-        if (kinds & HD_FACT_RANK) status = find_rank(device, &to, &error);
-        if (!status && (kinds & HD_FACT_VERDICT)) status = hdi_calibrate_verdicts(device, to.report, to.user, &error);
-        if (!status && (kinds & HD_FACT_FIGURE)) status = find_figures(device, desc, &to, &error);
-        if (!status && (kinds & HD_FACT_CHOICE)) status = find_choice(device, desc, &to, &error);
-    }
-    return error.status ? hdi_context_keep(device->context, &error) : status;
-}
-
-hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
-    if (!device || !program) return HD_STATUS_NULL_POINTER;
-    hd_error error = { 0 };
-    hdi_caps caps;
-    hdi_figures figures;
-    hdi_timing timing = { 0 };
-    hdi_placement placement = { 0 };
-    const char *const id = device->found.info.id;
-    const bool software = true;
-    hdi_store_caps(device->facts, &caps);
-    hdi_store_figures(device->facts, &figures);
-    const hdi_choose_wish wish = { { .program = program, .caps = &caps, .ids = &id }, 1, &figures, &software, NULL };
-    hd_status status = hdi_program_check(program, &error);
-    if (!status) status = hdi_timing_make(&wish, program, &timing, &error);
-    if (!status) status = hdi_placement_new(program, 1, &placement, &error);
-    if (!status) {
-        const hdi_placement_time time = hdi_timing_of(&timing, &placement);
-        if (out_run_ns) *out_run_ns = (uint64_t)(time.total_ns - time.transfers_ns);
-        if (out_transfers_ns) *out_transfers_ns = (uint64_t)time.transfers_ns;
-    }
-    hdi_placement_free(&placement);
-    hdi_timing_end(&timing);
-    return status ? hdi_context_keep(device->context, &error) : HD_OK;
+    hd_status status = HD_OK;
+    if (desc->forget) return forget(device, kinds, error);
+    if (kinds & HD_FACT_RANK) status = find_rank(device, &to, error);
+    if (!status && (kinds & HD_FACT_VERDICT)) status = hdi_calibrate_verdicts(device, to.report, to.user, error);
+    if (!status && (kinds & HD_FACT_FIGURE)) status = find_figures(device, desc, &to, error);
+    if (!status && (kinds & HD_FACT_CHOICE)) status = find_choice(device, desc, &to, error);
+    return status;
 }
