@@ -614,11 +614,18 @@ HD_API hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const i
 /* Reductions over one axis (negative: from the end), which stays with length 1. HD_ALL_AXES: over all, to rank 0. */
 #define HD_ALL_AXES 127
 HD_API hd_value hd_sum(hd_program *p, hd_value x, int axis);  /**< sum, in f32 */
+HD_API hd_value hd_prod(hd_program *p, hd_value x, int axis); /**< product, in f32 */
 HD_API hd_value hd_mean(hd_program *p, hd_value x, int axis); /**< sum / length, in f32 */
 HD_API hd_value hd_max(hd_program *p, hd_value x, int axis);  /**< largest; NaN wins */
 HD_API hd_value hd_min(hd_program *p, hd_value x, int axis);  /**< smallest; NaN wins */
 HD_API hd_value hd_argmax(hd_program *p, hd_value x, int axis); /**< i32 index of the first largest; NaN wins */
 HD_API hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis); /**< sum of a * b, shapes equal */
+
+/** Flags of hd_cumsum: without the element itself; from the last element to the first. */
+typedef enum hd_cumsum_flags { HD_CUMSUM_PLAIN = 0, HD_CUMSUM_EXCLUSIVE = 1, HD_CUMSUM_REVERSE = 2 } hd_cumsum_flags;
+/** Running sums along an axis (negative: from the end), of float or i32, in f32 or i32: y[i] = x[0] + ... + x[i].
+ *  @param flags HD_CUMSUM_EXCLUSIVE | HD_CUMSUM_REVERSE, or 0. Exclusive sums end before i; reverse ones begin at the end. */
+HD_API hd_value hd_cumsum(hd_program *p, hd_value x, int axis, uint32_t flags);
 
 #define HD_MAX_TOP_K 256
 /** i32 indices of the k largest along the last axis, largest first: [..., n] of float or i32 gives [..., k]. Of equal ones
@@ -649,9 +656,15 @@ HD_API hd_value hd_gather(hd_program *p, hd_value table, hd_value indices);
 /** Elements along the last axis by index: x [..., n] and i32 [..., k], all axes before the last equal, give [..., k] with
  *  y[..., i] = x[..., indices[..., i]]. x is of any type but a quantised one. An index outside of 0..n-1 gives zero. */
 HD_API hd_value hd_take_along(hd_program *p, hd_value x, hd_value indices);
-/** base with updates[i] added to row indices[i], in the order of i: [R,n], i32 [I], [I,n] give [R,n]. Indices outside
- *  are left out. */
+/** base with updates[i] added to row indices[i], in the order of i: [R,n], i32 [I], [I,n] give [R,n], of float or i32.
+ *  Indices outside are left out. */
 HD_API hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates);
+/** The same with row indices[i] multiplied by updates[i]. */
+HD_API hd_value hd_scatter_mul(hd_program *p, hd_value base, hd_value indices, hd_value updates);
+/** The same with the larger of row indices[i] and updates[i], element by element; NaN wins. */
+HD_API hd_value hd_scatter_max(hd_program *p, hd_value base, hd_value indices, hd_value updates);
+/** The same with the smaller one; NaN wins. */
+HD_API hd_value hd_scatter_min(hd_program *p, hd_value base, hd_value indices, hd_value updates);
 /** Overwrites rows of a state in place: rows [T, ...] go to state [S, ...] at row position[0] on (i32 [1], read at run
  *  time; rows that would fall outside are left out). The batch form has state [B,S, ...], rows [B,T, ...] and position
  *  [B]: sequence b's rows go to its own state from row position[b] on. It is the batch form when position has more than

@@ -209,6 +209,7 @@
 #define HDI_REDUCE_MIN    3
 #define HDI_REDUCE_ARGMAX 4
 #define HDI_REDUCE_DOT    5
+#define HDI_REDUCE_PROD   6
 #define HDI_REDUCE_PART      65536u /* of a sum: its order is part of the result */
 #define HDI_REDUCE_PICK_PART 4096u  /* of what is picked from few rows */
 /* Push words: [0] outer, [1] n, [2] inner, [3] parts a row (stages 1, 2), [4] n of the whole row (mean),
@@ -216,8 +217,24 @@
  * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part; argmax: the value's word and
  * the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
  * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. A row of more than a part: each part so,
- * then their sums as a row. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order -inf .. -0, +0 .. inf, with NaN
+ * then their sums as a row. Products in the same orders. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order -inf .. -0, +0 .. inf, with NaN
  * the largest and the least; for argmax -0 equals +0. */
+
+/* ---- cumsum: running sums along the last axis. Bindings: x, what is before each part (x again where none is), y. Push words:
+ * [0] rows, [1] n, [2] parts a row, [3] elements of a part. Exact order: 256 elements at a time, a tile, get the sums s of
+ * a scan: by turns, for d of 1, 2, 4, ... 128, lane l >= d adds what lane l - d had before the turn. What was before the
+ * tile, from zero, plus s is the result (exclusive: plus the s before; the first is what was before), and plus the last s
+ * what is before the next tile. A row of more than a part: what each part comes to by itself, the exclusive running sums
+ * of these as a row, and then each part from there. Reverse: of the elements from the last to the first. ---- */
+#define HDI_CUMSUM_TYPE  16 /* of x */
+#define HDI_CUMSUM_STAGE 17
+#define HDI_CUMSUM_FORM  18 /* bits: */
+#define HDI_CUMSUM_EXCLUSIVE 1u
+#define HDI_CUMSUM_REVERSE   2u
+#define HDI_CUMSUM_WHOLE  0 /* rows */
+#define HDI_CUMSUM_TOTALS 1 /* what parts come to, a word each */
+#define HDI_CUMSUM_BEHIND 2 /* parts, from what is before them */
+#define HDI_CUMSUM_PART   4096u
 
 /* ---- top_k. Bindings: x, y. A group takes a row, or a part of a long one; it gives indices, or pairs (key, index) that a
  * later launch merges. A key is an element as an unsigned number of the same order: NaN above all, -0 as +0. Of equal keys
@@ -257,9 +274,14 @@
 #define HDI_GATHER_ALL   1
 #define HDI_GATHER_ALONG 2
 
-/* ---- scatter_add. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. Sums in f32 in
- * the order of the indices, from base on; rounded to the type once. ---- */
-#define HDI_SCATTER_TYPE 16
+/* ---- scatter. Bindings: base, indices, updates, y. Push words: [0] rows, [1] n, [2] count of indices. Sums and products in
+ * f32 or i32 in the order of the indices, from base on; rounded to the type once. Max and min order as reductions do. ---- */
+#define HDI_SCATTER_OP   16
+#define HDI_SCATTER_TYPE 17
+#define HDI_SCATTER_ADD 0
+#define HDI_SCATTER_MUL 1
+#define HDI_SCATTER_MAX 2
+#define HDI_SCATTER_MIN 3
 
 /* ---- pages: rows of a sequence may lie in pages of 2^PAGE rows of a pool. The table of a sequence, as many i32 as its S
  * rows are pages, tells them; there is none where a kernel's PAGE is 0. ---- */

@@ -44,6 +44,18 @@ hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi
     return status != HD_OK ? status : hdi_rows_copy(request, from, out_tensor, lowering, error);
 }
 
+hdi_tensor hdi_rows_axis_last(const hdi_tensor *tensor, uint32_t axis) {
+    hdi_tensor view = *tensor;
+    const uint32_t last = tensor->shape.rank - 1;
+    for (uint32_t i = axis; i < last; i++) {
+        view.shape.dims[i] = tensor->shape.dims[i + 1];
+        view.strides[i] = tensor->strides[i + 1];
+    }
+    view.shape.dims[last] = tensor->shape.dims[axis];
+    view.strides[last] = tensor->strides[axis];
+    return view;
+}
+
 uint32_t hdi_rows_workgroup(const hdi_caps *caps) {
     uint64_t most = caps->max_workgroup == 0 ? 256 : caps->max_workgroup;
     if (caps->max_workgroup_x != 0) most = HDI_MIN(most, caps->max_workgroup_x);

@@ -17,6 +17,9 @@ hd_status hdi_rows_temporary(hdi_lowering *lowering, hd_dtype dtype, hd_shape sh
 hd_status hdi_rows_dense(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                          hdi_tensor *out_tensor, hd_error *error);
 
+/* The tensor seen with `axis` moved to the end. */
+hdi_tensor hdi_rows_axis_last(const hdi_tensor *tensor, uint32_t axis);
+
 /* A launch of `module` over `groups` groups with workgroups of `workgroup`, 0 for the usual 256; operands are bound in
  * order: `inputs`, then `out`. The family's constants come from spec id HDI_SPEC_FAMILY on. */
 typedef struct hdi_rows_launch {

@@ -11,7 +11,7 @@ _Static_assert(HDI_FORM_COUNT <= 64 && HDI_ROW_LAYER_NORM * 8 + 7 < 64 && (int)H
 enum { OPERATION = 8 }; /* forms of reductions and rows: operation * 8 + type */
 
 static bool has_operations(uint32_t module) {
-    return module == HDI_MODULE_REDUCE || module == HDI_MODULE_SOFTMAX || module == HDI_MODULE_NORM;
+    return module == HDI_MODULE_REDUCE || module == HDI_MODULE_SOFTMAX || module == HDI_MODULE_NORM || module == HDI_MODULE_SCATTER;
 }
 
 hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
@@ -22,10 +22,10 @@ hdi_variant hdi_variant_of(const hdi_kernel *kernel) {
         for (uint32_t i = 0; i < spec[HDI_SPEC_CHAIN] && i < HDI_CHAIN_STEPS; i++)
             variant.forms |= UINT64_C(1) << (spec[HDI_SPEC_STEP + i] & 63u);
         break;
-    case HDI_MODULE_REDUCE: case HDI_MODULE_SOFTMAX: case HDI_MODULE_NORM:
+    case HDI_MODULE_REDUCE: case HDI_MODULE_SOFTMAX: case HDI_MODULE_NORM: case HDI_MODULE_SCATTER:
         variant.forms = UINT64_C(1) << ((spec[HDI_ROW_OP] * OPERATION + spec[HDI_ROW_TYPE]) & 63u);
         break;
-    case HDI_MODULE_GATHER: case HDI_MODULE_SCATTER_ADD: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE:
+    case HDI_MODULE_GATHER: case HDI_MODULE_WRITE_ROWS: case HDI_MODULE_ROPE: case HDI_MODULE_CUMSUM:
     case HDI_MODULE_TOP_K: case HDI_MODULE_TRANSPOSE:
         variant.forms = UINT64_C(1) << (spec[HDI_SPEC_FAMILY] & 63u);
         break;
@@ -66,13 +66,16 @@ static const char *step_name(uint32_t form) {
 }
 
 static const char *form_name(hdi_variant variant) {
-    static const char *const reductions[] = { "sum", "mean", "max", "min", "argmax", "dot" };
+    static const char *const reductions[] = { "sum", "mean", "max", "min", "argmax", "dot", "prod" };
+    static const char *const scatters[] = { "add", "mul", "max", "min" };
     static const char *const rows[] = { "softmax", "log_softmax", "cross_entropy", "rms_norm", "layer_norm" };
     const uint32_t form = first_form(variant);
     if (variant.module == HDI_MODULE_ELEMENTWISE) return step_name(form);
     if (!has_operations(variant.module)) return "";
-    if (variant.module == HDI_MODULE_REDUCE) return form / OPERATION < HDI_COUNT(reductions) ? reductions[form / OPERATION] : "?";
-    return form / OPERATION < HDI_COUNT(rows) ? rows[form / OPERATION] : "?";
+    const char *const *names = variant.module == HDI_MODULE_REDUCE ? reductions : variant.module == HDI_MODULE_SCATTER ? scatters : rows;
+    const size_t count = variant.module == HDI_MODULE_REDUCE ? HDI_COUNT(reductions) :
+                         variant.module == HDI_MODULE_SCATTER ? HDI_COUNT(scatters) : HDI_COUNT(rows);
+    return form / OPERATION < count ? names[form / OPERATION] : "?";
 }
 
 char *hdi_variant_text(hdi_variant variant, char *out) {

@@ -9,7 +9,7 @@ typedef enum hdi_attr_kind {
     HDI_ATTR_FLOAT,   /* floats[at] */
     HDI_ATTR_INT,     /* ints[at] */
     HDI_ATTR_LIST,    /* ints[at .. at + list_count) */
-    HDI_ATTR_FLAG,    /* bit `at` of ints[0]; written as its bare name */
+    HDI_ATTR_FLAG,    /* bit at % 64 of ints[at / 64]; written as its bare name */
     HDI_ATTR_PAIRING, /* ints[at]: "halves" or "neighbours" */
     HDI_ATTR_FACTORS,
     HDI_ATTR_DTYPE,

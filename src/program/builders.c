@@ -57,6 +57,10 @@ static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t co
     hd_value hd_##name(hd_program *p, hd_value a, hd_value b) { \
         return add(p, HDI_OP_##code, (hd_value[]){ a, b }, 2, NULL); \
     }
+#define BUILD_ternary(code, name) \
+    hd_value hd_##name(hd_program *p, hd_value a, hd_value b, hd_value c) { \
+        return add(p, HDI_OP_##code, (hd_value[]){ a, b, c }, 3, NULL); \
+    }
 #define BUILD_along(code, name) \
     hd_value hd_##name(hd_program *p, hd_value x, int axis) { return along(p, HDI_OP_##code, &x, 1, axis); }
 #define BUILD_reduce(code, name) \
@@ -80,9 +84,6 @@ hd_value hd_clip(hd_program *p, hd_value x, float low, float high) {
     return with_floats(p, HDI_OP_CLIP, x, low, high);
 }
 
-hd_value hd_where(hd_program *p, hd_value condition, hd_value a, hd_value b) {
-    return add(p, HDI_OP_WHERE, (hd_value[]){ condition, a, b }, 3, NULL);
-}
 hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype) {
     return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_CAST, .dtype = dtype, .operands = &x, .operand_count = 1 });
 }
@@ -143,6 +144,9 @@ hd_value hd_pad(hd_program *p, hd_value x, const int64_t *before, const int64_t 
 hd_value hd_top_k(hd_program *p, hd_value x, uint32_t k) {
     return add(p, HDI_OP_TOP_K, &x, 1, &(hdi_attrs){ .ints = { k } });
 }
+hd_value hd_cumsum(hd_program *p, hd_value x, int axis, uint32_t flags) {
+    return add(p, HDI_OP_CUMSUM, &x, 1, &(hdi_attrs){ .ints = { axis, flags } });
+}
 hd_value hd_dot(hd_program *p, hd_value a, hd_value b, int axis) {
     return reduce(p, HDI_OP_DOT, (hd_value[]){ a, b }, 2, axis);
 }
@@ -159,12 +163,6 @@ hd_value hd_layer_norm(hd_program *p, hd_value x, hd_value weight, hd_value bias
 hd_value hd_matmul(hd_program *p, hd_value a, hd_value b) { return hd_matmul_with(p, a, b, HD_MATMUL_PLAIN); }
 hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags) {
     return add(p, HDI_OP_MATMUL, (hd_value[]){ a, b }, 2, &(hdi_attrs){ .ints = { flags } });
-}
-hd_value hd_scatter_add(hd_program *p, hd_value base, hd_value indices, hd_value updates) {
-    return add(p, HDI_OP_SCATTER_ADD, (hd_value[]){ base, indices, updates }, 3, NULL);
-}
-hd_value hd_write_rows(hd_program *p, hd_value state, hd_value rows, hd_value position) {
-    return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position }, 3, NULL);
 }
 hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value position, hd_value pages) {
     return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position, pages }, 4, NULL);

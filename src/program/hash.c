@@ -36,7 +36,7 @@ static uint64_t add_attr(uint64_t hash, const hdi_node *node, const hdi_attr *at
     case HDI_ATTR_FLOAT: return add_float(hash, a->floats[attr->at]);
     case HDI_ATTR_INT:
     case HDI_ATTR_PAIRING: return add_number(hash, (uint64_t)a->ints[attr->at]);
-    case HDI_ATTR_FLAG: return add_number(hash, (uint64_t)a->ints[0] >> attr->at & 1);
+    case HDI_ATTR_FLAG: return add_number(hash, (uint64_t)a->ints[attr->at / 64] >> attr->at % 64 & 1);
     case HDI_ATTR_LIST:
         for (uint32_t i = 0; i < a->list_count; i++) hash = add_number(hash, (uint64_t)a->ints[attr->at + i]);
         return hash;

@@ -290,15 +290,22 @@ static hd_status top_k(inference *in) {
     return give(in, HD_I32, shape);
 }
 
+static hd_status softmax(inference *in) {
+    hd_status status = resolve_axis(in);
+    return status ? status : same_as_x(in);
+}
+
+static hd_status cumsum(inference *in) {
+    const int64_t flags = in->node->attrs.ints[1];
+    if (flags < 0 || flags > (HD_CUMSUM_EXCLUSIVE | HD_CUMSUM_REVERSE))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "flags %lld are not of hd_cumsum_flags", (long long)flags);
+    return softmax(in);
+}
+
 static hd_status dot(inference *in) {
     hd_status status = same_type(in, 0, 1);
     if (!status) status = has_shape(in, 1, "operand 2", in->x[0]->shape);
     return status ? status : reduce(in);
-}
-
-static hd_status softmax(inference *in) {
-    hd_status status = resolve_axis(in);
-    return status ? status : same_as_x(in);
 }
 
 static hd_status norm(inference *in) {
@@ -366,7 +373,7 @@ static hd_status take_along(inference *in) {
     return status ? status : give(in, in->x[0]->dtype, shape);
 }
 
-static hd_status scatter_add(inference *in) {
+static hd_status scatter(inference *in) {
     hd_status status = takes(in, 1, I32);
     if (!status) status = same_type(in, 0, 2);
     if (!status) status = has_rank(in, 0, 2, 2);

@@ -36,6 +36,8 @@ static const hdi_attr attrs[] = {
     { "transpose_a",     HDI_ATTR_FLAG,    0, true,  0 },
     { "transpose_b",     HDI_ATTR_FLAG,    1, true,  0 },
     { "not_causal",      HDI_ATTR_FLAG,    0, true,  0 },
+    { "exclusive",       HDI_ATTR_FLAG,    64, true, 0 },
+    { "reverse",         HDI_ATTR_FLAG,    65, true, 0 },
     { "factors",         HDI_ATTR_FACTORS, 0, true,  0 },
     { "dtype",           HDI_ATTR_DTYPE,   0, false, 0 },
     { "shape",           HDI_ATTR_SHAPE,   0, false, 0 },

@@ -320,7 +320,7 @@ static hd_status read_part(parser *p, statement *s) {
         return fail(p, HD_STATUS_PARSE, where, "%s is written %s", attr->name,
                     has_value ? "without =" : "with = and a value");
     if (has_value) return read_attr(p, s, attr);
-    s->values.ints[0] |= (int64_t)1 << attr->at;
+    s->values.ints[attr->at / 64] |= (int64_t)1 << attr->at % 64;
     return HD_OK;
 }
 

@@ -42,7 +42,7 @@ static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr
         print_shape(out, list);
         break;
     case HDI_ATTR_FLAG:
-        if (a->ints[0] >> attr->at & 1) hdi_text_add(out, " %s", attr->name);
+        if (a->ints[attr->at / 64] >> attr->at % 64 & 1) hdi_text_add(out, " %s", attr->name);
         break;
     case HDI_ATTR_PAIRING: hdi_text_add(out, " %s=%s", attr->name, a->ints[attr->at] ? "neighbours" : "halves"); break;
     case HDI_ATTR_FACTORS: print_factors(out, attr->name, a); break;

@@ -420,19 +420,32 @@ static void take_along(const oracle_tensor *const *operands, oracle_tensor *out)
     }
 }
 
-static void scatter_add(const oracle_tensor *const *operands, oracle_tensor *out) {
+/* As i32 holds it. */
+static double wrapped(int64_t w) { return (double)(int32_t)(uint32_t)(uint64_t)w; }
+static double scattered(hdi_op op, double a, double b) {
+    switch (op) {
+    case HDI_OP_SCATTER_MUL: return a * b;
+    case HDI_OP_SCATTER_MAX: return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b;
+    case HDI_OP_SCATTER_MIN: return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b;
+    default: return a + b;
+    }
+}
+static void scatter(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const uint64_t rows = (uint64_t)out->shape.dims[0], n = (uint64_t)out->shape.dims[1], updates = (uint64_t)operands[1]->shape.dims[0];
+    const bool picks = node->op == HDI_OP_SCATTER_MAX || node->op == HDI_OP_SCATTER_MIN, product = node->op == HDI_OP_SCATTER_MUL;
     for (uint64_t at = 0; at < rows * n; at++) {
         double sum = operands[0]->value[at], sizes = fabs(sum), terms = 0;
         for (uint64_t i = 0; i < updates; i++) {
             if (operands[1]->value[i] != (double)(at / n)) continue;
             const double update = operands[2]->value[i * n + at % n];
-            sum += update;
-            sizes += fabs(update);
+            if (out->dtype == HD_I32 && product) sum = wrapped((int64_t)sum * (int64_t)update);
+            else sum = out->dtype == HD_I32 ? wrapped((int64_t)scattered(node->op, sum, update)) : scattered(node->op, sum, update);
+            sizes = product ? fabs(sum) : sizes + fabs(update);
             terms++;
         }
-        oracle_set(out, at, sum, 2 * (double)updates * ORACLE_U * sizes + oracle_ulp(sum), terms * ORACLE_U * sizes);
         if (terms == 0) copy_element(out, at, operands[0], at);
+        else if (picks || out->dtype == HD_I32) out->value[at] = sum;
+        else oracle_set(out, at, sum, 2 * (double)updates * ORACLE_U * sizes + oracle_ulp(sum), terms * (ORACLE_U * sizes + (product ? 0x1p-149 : 0)));
     }
 }
 
@@ -505,9 +518,10 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
         for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) copy_element(out, i, operands[1], i);
         return;
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
-    case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: oracle_reduce(node, operands, out); break;
+    case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_PROD: oracle_reduce(node, operands, out); break;
     case HDI_OP_TOP_K: oracle_top_k(operands, out); break;
-    case HDI_OP_SCATTER_ADD: scatter_add(operands, out); break;
+    case HDI_OP_SCATTER_ADD: case HDI_OP_SCATTER_MUL: case HDI_OP_SCATTER_MAX: case HDI_OP_SCATTER_MIN: scatter(node, operands, out); break;
+    case HDI_OP_CUMSUM: oracle_cumsum(node, operands, out); break;
     case HDI_OP_SOFTMAX: case HDI_OP_LOG_SOFTMAX: oracle_softmax(node, operands, out); break;
     case HDI_OP_CROSS_ENTROPY: oracle_cross_entropy(operands, out); break;
     case HDI_OP_RMS_NORM: case HDI_OP_LAYER_NORM: oracle_norm(node, operands, out); break;

@@ -27,6 +27,21 @@ static bool better(hdi_op op, double value, double best) {
     return isnan(value) || (op == HDI_OP_MIN ? value < best : value > best);
 }
 
+/* Each rounding moves the product by half an ulp of what it is then, or by what lies between subnormal numbers. */
+static void set_product(const oracle_tensor *x, uint64_t first, axis a, oracle_tensor *out, uint64_t at) {
+    double product = 1, most = 1;
+    uint32_t wrapped = 1;
+    for (uint64_t j = 0; j < a.n; j++) {
+        const double factor = x->value[first + j * a.inner];
+        product *= factor;
+        if (isfinite(factor)) most = fmax(most, fabs(factor));
+        if (out->dtype == HD_I32) wrapped *= (uint32_t)(int32_t)factor;
+    }
+    if (out->dtype == HD_I32) out->value[at] = (double)(int32_t)wrapped;
+    else oracle_set(out, at, product, (double)a.n * (2 * ORACLE_U * fabs(product) + 0x1p-125), (double)a.n * (ORACLE_U * fabs(product) * 1.01 + 0x1p-149));
+    if (most > 1e3) out->error[ORACLE_FAST][at] = out->error[ORACLE_EXACT][at] = INFINITY; /* may leave f32 on the way */
+}
+
 void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const oracle_tensor *x = operands[0];
     const axis a = axis_of(x->shape, node->attrs.ints[0]);
@@ -46,6 +61,10 @@ void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, o
             best = x->value[at];
             best_at = j;
         }
+        if (node->op == HDI_OP_PROD) {
+            set_product(x, first, a, out, i);
+            continue;
+        }
         const double scale = mean ? 1 / (double)a.n : 1, w = sum * scale;
         if (node->op == HDI_OP_MAX || node->op == HDI_OP_MIN) out->value[i] = best;
         else if (node->op == HDI_OP_ARGMAX) out->value[i] = (double)best_at;
@@ -60,6 +79,30 @@ void oracle_reduce(const hdi_node *node, const oracle_tensor *const *operands, o
                 out->error[mode][i] += moved[mode] * scale;
                 if (sizes > 0x1p127) out->error[mode][i] = INFINITY; /* f32 may overflow on the way */
             }
+        }
+    }
+}
+
+void oracle_cumsum(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
+    const oracle_tensor *x = operands[0];
+    const axis a = axis_of(x->shape, node->attrs.ints[0]);
+    const bool exclusive = node->attrs.ints[1] & HD_CUMSUM_EXCLUSIVE, reverse = node->attrs.ints[1] & HD_CUMSUM_REVERSE;
+    const double parts = ceil((double)a.n / 4096), depth = 8 + 17 + (parts > 1 ? 17 + 8 + ceil(parts / 256) : 0);
+    for (uint64_t i = 0; i < a.outer * a.inner; i++) {
+        double sum = 0, sizes = 0;
+        uint32_t wrapped = 0;
+        for (uint64_t j = 0; j < a.n; j++) {
+            const uint64_t at = i / a.inner * a.n * a.inner + i % a.inner + (reverse ? a.n - 1 - j : j) * a.inner;
+            const double before = sum;
+            const uint32_t wrapped_before = wrapped;
+            sum += x->value[at];
+            if (isfinite(x->value[at])) sizes += fabs(x->value[at]);
+            const double w = exclusive ? before : sum;
+            if (out->dtype != HD_I32) oracle_set(out, at, w, 2 * (double)a.n * ORACLE_U * sizes + oracle_ulp(w), depth * ORACLE_U * sizes);
+            if (sizes > 0x1p127) out->error[ORACLE_FAST][at] = out->error[ORACLE_EXACT][at] = INFINITY; /* f32 may overflow on the way */
+            if (out->dtype != HD_I32) continue;
+            wrapped += (uint32_t)(int32_t)x->value[at];
+            out->value[at] = (double)(int32_t)(exclusive ? wrapped_before : wrapped);
         }
     }
 }

@@ -39,6 +39,7 @@ static hd_value clip_whole(hd_program *p, hd_value x) { return hd_clip(p, x, -20
 /* Those of one operand and no attribute come from the table; what takes whole numbers too is exact over a wide range. */
 #define OF_own(name, takes)
 #define OF_binary(name, takes)
+#define OF_ternary(name, takes)
 #define OF_along(name, takes)
 #define OF_reduce(name, takes)
 #define OF_unary(name, takes) { hd_##name, FILL_##takes },

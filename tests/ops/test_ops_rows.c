@@ -2,6 +2,7 @@
  * that they are summed in parts; extreme values; NaN and infinity. */
 #include "ops.h"
 #include <math.h>
+#include <stdlib.h>
 
 static const hd_dtype floats[] = { HD_F32, HD_F16, HD_BF16 };
 static const hd_dtype numbers[] = { HD_F32, HD_F16, HD_BF16, HD_I32 };
@@ -75,6 +76,61 @@ static void special_reductions(void) {
             reduce(i, numbers[t], HD_SHAPE(5, 77), 1, OPS_TINY);
             reduce(i, numbers[t], HD_SHAPE(77, 5), 0, OPS_TINY);
         }
+        ops_end();
+    }
+}
+
+/* Factors that keep the product of n of them near one, of either sign; whole numbers wrap. */
+static hd_value factors(hd_dtype dtype, hd_shape shape, uint64_t n) {
+    const uint64_t count = hd_shape_elements(shape), bytes = hdi_dtype(dtype).block_bytes;
+    uint8_t *room = malloc(count * bytes);
+    const double spread = fmin(1, 2 / sqrt((double)n));
+    if (!room) abort();
+    for (uint64_t i = 0; i < count; i++) {
+        const double near_one = (ops_random(2) ? 1 : -1) * (1 + spread * ((double)ops_random(2001) / 1000 - 1));
+        oracle_store(dtype, dtype == HD_I32 ? (double)ops_random(1u << 31) * 2 - 0x1p31 + 1 : near_one, room + i * bytes);
+    }
+    const hd_value value = ops_given(dtype, shape, room);
+    free(room);
+    return value;
+}
+static void products(void) {
+    static const int64_t lengths[] = { 1, 2, 3, 5, 31, 32, 33, 65, 255, 256, 257, 1000, 65537 };
+    static const hd_shape shapes[] = { { 2, { 5, 9 } }, { 3, { 3, 67, 2 } }, { 4, { 2, 3, 33, 5 } }, { 6, { 2, 1, 3, 2, 1, 4 } } };
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t n = 0; n < HDI_COUNT(lengths); n++) {
+            const int64_t length = lengths[n];
+            ops_case_of(HDI_OP_PROD, hd_prod(ops_program(), factors(numbers[t], HD_SHAPE(3, length), (uint64_t)length), 1));
+            ops_case_of(HDI_OP_PROD, hd_prod(ops_program(), factors(numbers[t], HD_SHAPE(length, 3), (uint64_t)length), 0));
+        }
+        for (uint32_t s = 0; s < HDI_COUNT(shapes); s++)
+            for (uint32_t axis = 0; axis <= shapes[s].rank; axis++) /* the last time over all */
+                ops_case_of(HDI_OP_PROD, hd_prod(ops_program(), factors(numbers[t], shapes[s], 60), axis < shapes[s].rank ? (int)axis : HD_ALL_AXES));
+        ops_case_of(HDI_OP_PROD, hd_prod(ops_program(), ops_input(numbers[t], HD_SHAPE(9, 40), OPS_WHOLE), 1));
+        ops_end();
+        ops_begin(hd_dtype_name(numbers[t]), OPS_EXACT_ONLY);
+        ops_case_of(HDI_OP_PROD, hd_prod(ops_program(), ops_input(numbers[t], HD_SHAPE(41, 3), OPS_SPECIAL), 1));
+        ops_case_of(HDI_OP_PROD, hd_prod(ops_program(), ops_input(numbers[t], HD_SHAPE(3, 33), OPS_TINY), 0));
+        ops_end();
+    }
+}
+
+static void running_sums(void) {
+    static const int64_t lengths[] = { 1, 2, 3, 7, 64, 255, 256, 257, 512, 1000, 4095, 4096, 4097, 70001 };
+    static const hd_shape shapes[] = { { 3, { 3, 5, 7 } }, { 4, { 2, 3, 300, 2 } }, { 6, { 2, 1, 3, 2, 1, 4 } } };
+    for (uint32_t t = 0; t < HDI_COUNT(numbers); t++) {
+        const ops_fill fill = numbers[t] == HD_I32 ? OPS_WIDE : OPS_UNIT;
+        ops_begin(hd_dtype_name(numbers[t]), 0);
+        for (uint32_t flags = 0; flags < 4; flags++) {
+            for (uint32_t n = 0; n < HDI_COUNT(lengths); n++) ops_case(hd_cumsum(ops_program(), ops_input(numbers[t], HD_SHAPE(1 + n % 3, lengths[n]), fill), -1, flags));
+            for (uint32_t s = 0; s < HDI_COUNT(shapes); s++)
+                for (uint32_t axis = 0; axis < shapes[s].rank; axis++) ops_case(hd_cumsum(ops_program(), ops_input(numbers[t], shapes[s], fill), (int)axis, flags));
+            ops_split(14);
+        }
+        ops_end();
+        ops_begin(hd_dtype_name(numbers[t]), OPS_EXACT_ONLY);
+        for (uint32_t flags = 0; flags < 4; flags++) ops_case(hd_cumsum(ops_program(), ops_input(numbers[t], HD_SHAPE(5, 40), flags % 2 ? OPS_SPECIAL : OPS_TINY), 1, flags));
         ops_end();
     }
 }
@@ -168,7 +224,7 @@ static void norms(void) {
 
 int main(int argc, char **argv) {
     static const ops_test tests[] = {
-        { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "softmax", softmaxes },
+        { "reductions", reductions_over }, { "long rows", long_rows }, { "special values", special_reductions }, { "products", products }, { "running sums", running_sums }, { "softmax", softmaxes },
         { "extreme rows", extreme_rows }, { "cross entropy", cross_entropies }, { "norms", norms },
     };
     return ops_main("rows", tests, HDI_COUNT(tests), argc, argv);

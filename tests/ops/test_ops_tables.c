@@ -1,4 +1,4 @@
-/* test_ops_tables.c: tables (gather, scatter_add, write_rows), rotary embedding and attention with grouped heads. */
+/* test_ops_tables.c: tables (gather, scatters, write_rows), rotary embedding and attention with grouped heads. */
 #include "ops.h"
 #include <stdio.h>
 
@@ -22,16 +22,23 @@ static void gathers(void) {
 }
 
 static void scatters(void) {
-    for (uint32_t t = 0; t < HDI_COUNT(floats); t++) {
-        ops_begin(hd_dtype_name(floats[t]), 0);
-        for (uint32_t k = 0; k < 24; k++) {
-            const int64_t rows = 1 + ops_random(12), n = k % 3 == 0 ? 1 + ops_random(5) : 1 + ops_random(300), count = 1 + ops_random(k % 2 ? 8 : 60);
-            const hd_value base = ops_input(floats[t], HD_SHAPE(rows, n), OPS_MIDDLE), updates = ops_input(floats[t], HD_SHAPE(count, n), OPS_MIDDLE);
-            /* Many indices are equal; a third of the cases has some outside. */
-            ops_case(hd_scatter_add(ops_program(), base, ops_indices(HD_SHAPE(count), k % 3 == 2 ? -2 : 0, (int32_t)rows - (k % 3 == 2 ? -1 : 1)), updates));
+    static hd_value (*const build[])(hd_program *, hd_value, hd_value, hd_value) = { hd_scatter_add, hd_scatter_mul, hd_scatter_max, hd_scatter_min };
+    for (uint32_t t = 0; t < 4; t++)
+        for (uint32_t i = 0; i < HDI_COUNT(build); i++) {
+            const hd_dtype dtype = plain[t];
+            ops_begin(hd_dtype_name(dtype), 0);
+            for (uint32_t k = 0; k < (i == 0 ? 24 : 12); k++) {
+                const int64_t rows = 1 + ops_random(12), n = k % 3 == 0 ? 1 + ops_random(5) : 1 + ops_random(300), count = 1 + ops_random(k % 2 ? 8 : 60);
+                const ops_fill fill = dtype == HD_I32 ? OPS_WIDE : i == 1 ? OPS_UNIT : OPS_MIDDLE;
+                const hd_value base = ops_input(dtype, HD_SHAPE(rows, n), fill), updates = ops_input(dtype, HD_SHAPE(count, n), fill);
+                /* Many indices are equal; a third of the cases has some outside. */
+                ops_case(build[i](ops_program(), base, ops_indices(HD_SHAPE(count), k % 3 == 2 ? -2 : 0, (int32_t)rows - (k % 3 == 2 ? -1 : 1)), updates));
+            }
+            ops_end();
+            ops_begin(hd_dtype_name(dtype), OPS_EXACT_ONLY);
+            ops_case(build[i](ops_program(), ops_input(dtype, HD_SHAPE(3, 40), OPS_SPECIAL), ops_indices(HD_SHAPE(5), 0, 2), ops_input(dtype, HD_SHAPE(5, 40), OPS_SPECIAL)));
+            ops_end();
         }
-        ops_end();
-    }
 }
 
 static void writes(void) {
@@ -225,6 +232,6 @@ static void attentions(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter_add", scatters }, { "write_rows", writes }, { "assign", assigns }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

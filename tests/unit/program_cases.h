@@ -66,6 +66,7 @@ static inline void test_every_op(hd_program *p) {
     v = hd_elu(p, hd_leaky_relu(p, hd_scale(p, v, 0.1f, -3), 0.01f), 1.5f);
 #define EVERY_own(name)
 #define EVERY_binary(name)
+#define EVERY_ternary(name)
 #define EVERY_along(name)
 #define EVERY_reduce(name)
 #define EVERY_unary(name) v = hd_##name(p, v);
@@ -82,14 +83,15 @@ static inline void test_every_op(hd_program *p) {
     v = hd_sum(p, hd_mean(p, hd_max(p, hd_min(p, v, 2), 1), 0), HD_ALL_AXES);
     hd_value bits = hd_bit_and(p, hd_bit_or(p, hd_bit_xor(p, i, one), i), hd_shift_left(p, i, one));
     bits = hd_shift_right_logical(p, hd_shift_right_arithmetic(p, bits, one), one);
-    hd_value best = hd_argmax(p, x, 0), dots = hd_dot(p, x, x, 1), picked = hd_take_along(p, x, hd_top_k(p, x, 2));
+    hd_value best = hd_argmax(p, hd_mul(p, x, hd_prod(p, x, 1)), 0), dots = hd_dot(p, x, x, 1), picked = hd_take_along(p, x, hd_top_k(p, x, 2));
     v = hd_log_softmax(p, hd_softmax(p, x, 0), -1);
     v = hd_layer_norm(p, hd_rms_norm(p, hd_rms_norm(p, v, y, 1e-6f), 0, 0), 0, y, 1e-5f);
     v = hd_layer_norm(p, hd_layer_norm(p, v, 0, 0, 1), y, y, 1);
     hd_value product = hd_matmul_with(p, wide, w, HD_TRANSPOSE_B);
     product = hd_matmul_with(p, product, hd_matmul(p, wide, hd_transpose(p, wide)), HD_TRANSPOSE_A);
     hd_value rows = hd_add(p, hd_gather(p, w, i), hd_gather(p, w, one));
-    v = hd_scatter_add(p, v, i, x);
+    v = hd_scatter_mul(p, hd_scatter_max(p, v, i, x), i, hd_scatter_min(p, x, i, x));
+    v = hd_scatter_add(p, hd_cumsum(p, v, -1, HD_CUMSUM_REVERSE), i, hd_cumsum(p, x, 0, HD_CUMSUM_EXCLUSIVE));
     cache = hd_write_rows(p, cache, v, one);
     cache = hd_write_rows(p, cache, x, one);
     cache = hd_assign(p, cache, hd_scale(p, cache, 0.5f, 1));

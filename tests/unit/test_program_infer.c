@@ -59,6 +59,7 @@ typedef struct infer_case {
 /* Operations of one operand and no attribute: by the table's types of operand 1. */
 #define UNARY_own(name, takes)
 #define UNARY_binary(name, takes)
+#define UNARY_ternary(name, takes)
 #define UNARY_along(name, takes)
 #define UNARY_reduce(name, takes)
 #define UNARY_unary(name, takes) takes(name),
@@ -119,10 +120,12 @@ static const infer_case cases[] = {
     BAD(LIMIT, "pad f before=[0,0] after=[0,9223372036854775807]",
         "0 before and 9223372036854775807 after along axis 1 are more than a tensor can have"),
     BAD(LIMIT, "pad f before=[0,1099511627776] after=[0,0]", "a tensor [2,1099511627779] of f32 has more than 2^40 bytes"),
-    BAD(TYPE, "pad q before=[0,0] after=[0,0]", NULL), REDUCE("sum", "f32"), REDUCE("mean", "f32"), REDUCE("max", "f32"),
+    BAD(TYPE, "pad q before=[0,0] after=[0,0]", NULL), REDUCE("sum", "f32"), REDUCE("prod", "f32"), REDUCE("mean", "f32"), REDUCE("max", "f32"),
     REDUCE("min", "f32"), REDUCE("argmax", "i32"), GOOD("sum i axis=1", "i32[2,1]"), GOOD("max i axis=1", "i32[2,1]"),
     GOOD("argmax i axis=1", "i32[2,1]"), BAD(TYPE, "mean i axis=0", "operand 1 is i32, it must be f32, f16 or bf16"),
-    BAD(TYPE, "sum u axis=0", NULL), BAD(TYPE, "min q axis=0", NULL),
+    BAD(TYPE, "sum u axis=0", NULL), GOOD("prod i axis=0", "i32[1,3]"),
+    AXIS("cumsum"), GOOD("cumsum f axis=-1 exclusive", "f32[2,3]"), GOOD("cumsum i axis=0 reverse exclusive", "i32[2,3]"),
+    BAD(TYPE, "cumsum u axis=0", "operand 1 is u8, it must be f32, f16, bf16 or i32"), BAD(TYPE, "min q axis=0", NULL),
     BAD(LIMIT, "argmax long axis=0", "an axis of 2147483648 elements has indices that i32 does not hold"),
     NUMBERS_K("top_k", "k=3"), GOOD("top_k f223 k=1", "i32[2,2,1]"), GOOD("top_k f3 k=2", "i32[2]"),
     BAD(SHAPE, "top_k f0 k=1", "operand 1 is [], it needs at least 1 axes"), BAD(INVALID_ARGUMENT, "top_k f64 k=0", "k is 0, it must be 1 to 256"),
@@ -163,7 +166,10 @@ static const infer_case cases[] = {
     BAD(TYPE, "gather f f", "operand 2 is f32, it must be i32"),
     BAD(SHAPE, "gather f3 i", "operand 1 is [3], the number of its axes must be 2"),
     BAD(LIMIT, "gather f r6", "indices [1,1,1,1,1,2] leave no axis for the rows: at most 5 axes"),
-    GOOD("scatter_add f i2 f", "f32[2,3]"), BAD(TYPE, "scatter_add i i2 i", NULL),
+    GOOD("scatter_add f i2 f", "f32[2,3]"), GOOD("scatter_add i i2 i", "i32[2,3]"), BAD(TYPE, "scatter_add u i2 u", NULL),
+    GOOD("scatter_mul i i2 i", "i32[2,3]"), GOOD("scatter_max f i2 f", "f32[2,3]"), GOOD("scatter_min h i2 h", "f16[2,3]"),
+    BAD(TYPE, "scatter_mul u i2 u", "operand 1 is u8, it must be f32, f16, bf16 or i32"),
+    BAD(SHAPE, "scatter_max f i4 f", "updates is [2,3], it must be [4,3] to go with [2,3]"), BAD(TYPE, "scatter_min f f3 f", NULL),
     BAD(TYPE, "scatter_add f f3 f", "operand 2 is f32, it must be i32"),
     BAD(TYPE, "scatter_add f i2 h", "operands 1 and 3 are f32 and f16: cast one of them"),
     BAD(SHAPE, "scatter_add f3 i2 f", "operand 1 is [3], the number of its axes must be 2"),

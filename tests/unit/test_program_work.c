@@ -59,7 +59,7 @@ static const struct { uint64_t rows; const char *line; } by_rows[] = {
     { 1, "sum x axis=1" }, { 0, "sum x axis=0" }, { 0, "softmax x axis=0" }, { 3, "concat x x axis=1" }, { 0, "concat x x axis=0" },
     { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" },
     { 3, "cross_entropy x i" }, { 1, "matmul x w" }, { 0, "matmul x x transpose_a" }, { 1, "matmul k w" }, { 3, "matmul k k transpose_b" },
-    { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "write_rows s x one" }, { 3, "rope h i" }, { 1, "rope l i" },
+    { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 3, "rope h i" }, { 1, "rope l i" },
     { 0, "attention h h h" }, { 1, "permute h axes=[0,2,1]" }, { 0, "permute x axes=[1,0]" }, { 1, "reshape x shape=[4,3,2]" },
     { 0, "reshape x shape=[3,8]" }, { 1, "slice x begin=[0,1] end=[4,3]" }, { 0, "slice x begin=[1,0] end=[4,6]" },
     { 1, "pad x before=[0,1] after=[0,0] value=1" }, { 0, "pad x before=[0,0] after=[1,0] value=1" },

@@ -49,6 +49,24 @@ static uint32_t finished(const reduction *r, float sum) {
     return exact_bits(exact_canonical(r->op == HDI_REDUCE_MEAN ? exact_div(sum, (float)r->whole) : sum));
 }
 
+/* The lanes' product as a tree, as rows.h has their sum. */
+static float product_of_lanes(float *lanes) {
+    for (uint32_t half = LANES / 2; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++) lanes[l] *= lanes[l + half];
+    return lanes[0];
+}
+static uint32_t multiply_row(const reduction *r, uint64_t first, uint32_t count) {
+    float lanes[LANES], room[LANES];
+    uint32_t total = 1;
+    for (uint32_t l = 0; l < LANES; l++) lanes[l] = 1.0f;
+    for (uint32_t i = 0; i < count; i += LANES) {
+        const uint32_t width = HDI_MIN(LANES, count - i), *words = words_at(r, first + i, width, room);
+        if (r->type == HDI_TYPE_I32) for (uint32_t l = 0; l < width; l++) total *= words[l];
+        else for (uint32_t l = 0; l < width; l++) lanes[l] *= ((const float *)(const void *)words)[l];
+    }
+    return r->type == HDI_TYPE_I32 ? total : finished(r, product_of_lanes(lanes));
+}
+
 static uint32_t add_row(const reduction *r, uint64_t first, uint32_t count) {
     float lanes[LANES] = { 0 }, room[LANES], second_room[LANES];
     uint32_t total = 0;
@@ -109,7 +127,8 @@ static void reduce_row(const reduction *r, uint32_t group) {
         count = HDI_MIN(r->part, r->n - begin);
         first = (uint64_t)(group / r->parts) * r->n + begin;
     }
-    if (!picks(r)) store(r, group, add_row(r, first, count));
+    if (r->op == HDI_REDUCE_PROD) store(r, group, multiply_row(r, first, count));
+    else if (!picks(r)) store(r, group, add_row(r, first, count));
     else if (r->op == HDI_REDUCE_ARGMAX && r->stage == 2) store(r, group, pick_pair(r, first, count));
     else {
         uint32_t at;
@@ -149,6 +168,22 @@ static void add_columns(const reduction *r, uint64_t first, uint64_t out, uint32
     }
     for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
 }
+static void multiply_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
+    float total[LANES], block[LANES], room[LANES];
+    uint32_t whole[LANES];
+    for (uint32_t l = 0; l < LANES; l++) whole[l] = 1, total[l] = block[l] = 1.0f;
+    for (uint32_t j = 0; j < r->n; j++) {
+        const uint32_t *words = words_at(r, first + (uint64_t)j * r->inner, width, room);
+        if (r->type == HDI_TYPE_I32) for (uint32_t l = 0; l < width; l++) whole[l] *= words[l];
+        else for (uint32_t l = 0; l < width; l++) block[l] *= ((const float *)(const void *)words)[l];
+        if (j % HDI_MM_BLOCK != HDI_MM_BLOCK - 1 && j + 1 != r->n) continue;
+        for (uint32_t l = 0; l < width; l++) {
+            total[l] *= block[l];
+            block[l] = 1.0f;
+        }
+    }
+    for (uint32_t l = 0; l < width; l++) store(r, out + l, r->type == HDI_TYPE_I32 ? whole[l] : finished(r, total[l]));
+}
 static void pick_columns(const reduction *r, uint64_t first, uint64_t out, uint32_t width) {
     int32_t best[LANES], keys[LANES];
     uint32_t best_at[LANES] = { 0 };
@@ -180,7 +215,8 @@ HDCPU_KERNEL(reduce) {
         const uint64_t line = column / r.inner, at = column % r.inner;
         const uint32_t width = (uint32_t)HDI_MIN(HDI_MIN(end - column, r.inner - at), LANES);
         const uint64_t first = line * r.n * r.inner + at;
-        if (picks(&r)) pick_columns(&r, first, column, width);
+        if (r.op == HDI_REDUCE_PROD) multiply_columns(&r, first, column, width);
+        else if (picks(&r)) pick_columns(&r, first, column, width);
         else add_columns(&r, first, column, width);
         column += width;
     }

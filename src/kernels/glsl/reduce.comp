@@ -1,5 +1,5 @@
 #version 450
-// reduce.comp: sum, mean, max, min, argmax and dot along an axis; a workgroup for a row, an invocation for a column.
+// reduce.comp: sum, product, mean, max, min, argmax and dot along an axis; a workgroup for a row, an invocation for a column.
 // Sums keep the order that abi.h states. What is picked is compared as integer keys, so its order does not matter.
 #include "rows.glsl"
 layout(constant_id = HDI_REDUCE_OP) const uint OP = HDI_REDUCE_SUM;
@@ -15,8 +15,11 @@ const bool PICKS = OP == HDI_REDUCE_MAX || OP == HDI_REDUCE_MIN || OP == HDI_RED
 const uint NOWHERE = 0xFFFFFFFFu;
 shared uint lanes_at[LANES];
 
-// What a sum has after one more element.
+const uint NOTHING = OP != HDI_REDUCE_PROD ? 0u : TYPE == HDI_TYPE_I32 ? 1u : 0x3F800000u; // what a sum, or a product, begins with
+
+// What a sum, or a product, has after one more element.
 uint plus_bits(uint a, uint b) {
+    if (OP == HDI_REDUCE_PROD) return TYPE == HDI_TYPE_I32 ? a * b : floatBitsToUint(mul_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
     return TYPE == HDI_TYPE_I32 ? a + b : floatBitsToUint(add_rounded(uintBitsToFloat(a), uintBitsToFloat(b)));
 }
 uint plus_element(uint sum, uint i) {
@@ -53,7 +56,7 @@ void reduce_row(uint group) {
     }
     bool pairs = OP == HDI_REDUCE_ARGMAX && STAGE == 2u; // a value and an index for each part
     FOR_EACH_LANE(lane) {
-        uint sum = 0u, best_at = NOWHERE;
+        uint sum = NOTHING, best_at = NOWHERE;
         int best = KEY_LEAST;
         for (uint i = lane; i < count; i += LANES) {
             if (PICKS) {
@@ -97,10 +100,10 @@ void take(uint i, uint j, inout uint block, inout int best, inout uint best_at) 
 void reduce_column(uint column) {
     uint line = column / push.inner;
     uint first = line * push.n * push.inner + (column - line * push.inner);
-    uint sum = 0u, best_at = NOWHERE;
+    uint sum = NOTHING, best_at = NOWHERE;
     int best = KEY_LEAST;
     for (uint j = 0u; j < push.n; j += HDI_MM_BLOCK) {
-        uint block = 0u, end = min(j + HDI_MM_BLOCK, push.n);
+        uint block = NOTHING, end = min(j + HDI_MM_BLOCK, push.n);
         for (uint k = j; k < end; k += 4u) {
             /* Four written out: a compiler that unrolls forgets which operations are precise. */
             take(first + k * push.inner, k, block, best, best_at);

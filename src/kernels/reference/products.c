@@ -46,15 +46,36 @@ void reference_gather(const reference *r) {
     }
 }
 
-void reference_scatter_add(const reference *r) {
+static float scattered(hdi_op op, float a, float b) {
+    switch (op) {
+    case HDI_OP_SCATTER_MUL: return a * b;
+    case HDI_OP_SCATTER_MAX: return reference_larger(a, b);
+    case HDI_OP_SCATTER_MIN: return exact_is_nan(a) || exact_is_nan(b) ? exact_from_bits(EXACT_NAN) : reference_larger(a, b) == a ? b : a;
+    default: return a + b;
+    }
+}
+static int32_t scattered_i32(hdi_op op, int32_t a, int32_t b) {
+    switch (op) {
+    case HDI_OP_SCATTER_MUL: return (int32_t)((uint32_t)a * (uint32_t)b);
+    case HDI_OP_SCATTER_MAX: return HDI_MAX(a, b);
+    case HDI_OP_SCATTER_MIN: return HDI_MIN(a, b);
+    default: return (int32_t)((uint32_t)a + (uint32_t)b);
+    }
+}
+void reference_scatter(const reference *r) {
     const uint64_t rows = (uint64_t)r->node->shape.dims[0], n = (uint64_t)r->node->shape.dims[1];
     const uint64_t count = (uint64_t)r->operands[1].shape.dims[0];
     const int32_t *indices = r->data[1];
-    memcpy(r->y, r->x[0], rows * n * sizeof *r->y);
+    int32_t *whole = r->out->data;
+    if (r->y) memcpy(r->y, r->x[0], rows * n * sizeof *r->y);
+    else memcpy(whole, r->data[0], rows * n * sizeof *whole);
     for (uint64_t i = 0; i < count; i++)
-        for (uint64_t j = 0; j < n && indices[i] >= 0 && (uint64_t)indices[i] < rows; j++)
-            r->y[(uint64_t)indices[i] * n + j] += r->x[2][i * n + j];
-    for (uint64_t i = 0; i < rows * n; i++) r->y[i] = exact_canonical(r->y[i]);
+        for (uint64_t j = 0; j < n && indices[i] >= 0 && (uint64_t)indices[i] < rows; j++) {
+            const uint64_t at = (uint64_t)indices[i] * n + j, from = i * n + j;
+            if (r->y) r->y[at] = scattered(r->node->op, r->y[at], r->x[2][from]);
+            else whole[at] = scattered_i32(r->node->op, whole[at], ((const int32_t *)r->data[2])[from]);
+        }
+    for (uint64_t i = 0; r->y && i < rows * n; i++) r->y[i] = exact_canonical(r->y[i]);
 }
 
 /* ---- rope ---- */

@@ -11,13 +11,16 @@ static int32_t key_of(float x) {
 }
 float reference_larger(float a, float b) { return key_of(b) > key_of(a) ? b : a; }
 
-float reference_row_sum(const float *values, uint64_t n) {
-    float lanes[LANES] = { 0 };
-    for (uint64_t i = 0; i < n; i++) lanes[i % LANES] += values[i];
+static float joined(float a, float b, bool product) { return product ? a * b : a + b; }
+static float row_total(const float *values, uint64_t n, bool product) {
+    float lanes[LANES];
+    for (uint32_t l = 0; l < LANES; l++) lanes[l] = product;
+    for (uint64_t i = 0; i < n; i++) lanes[i % LANES] = joined(lanes[i % LANES], values[i], product);
     for (uint32_t half = LANES / 2; half > 0; half /= 2)
-        for (uint32_t l = 0; l < half; l++) lanes[l] += lanes[l + half];
+        for (uint32_t l = 0; l < half; l++) lanes[l] = joined(lanes[l], lanes[l + half], product);
     return lanes[0];
 }
+float reference_row_sum(const float *values, uint64_t n) { return row_total(values, n, false); }
 
 float reference_block_sum(const float *a, uint64_t a_stride, const float *b, uint64_t b_stride, uint64_t n) {
     float total = 0, block = 0;
@@ -34,14 +37,14 @@ float reference_block_sum(const float *a, uint64_t a_stride, const float *b, uin
 /* ---- reductions ---- */
 
 /* A long row's parts are summed first, and their sums are a row again. Overwrites the row. */
-static float sum_of_parts(float *row, uint64_t n) {
-    if (n <= HDI_REDUCE_PART) return reference_row_sum(row, n);
+static float total_of_parts(float *row, uint64_t n, bool product) {
+    if (n <= HDI_REDUCE_PART) return row_total(row, n, product);
     const uint64_t parts = hdi_divide_up(n, HDI_REDUCE_PART);
     for (uint64_t part = 0; part < parts; part++) {
         const uint64_t first = part * HDI_REDUCE_PART;
-        row[part] = reference_row_sum(row + first, HDI_MIN(n - first, HDI_REDUCE_PART));
+        row[part] = row_total(row + first, HDI_MIN(n - first, HDI_REDUCE_PART), product);
     }
-    return reference_row_sum(row, parts);
+    return row_total(row, parts, product);
 }
 
 /* Of the row or column that begins at element `first`. */
@@ -56,11 +59,21 @@ static float reduced(const reference *r, reference_axis axis, uint64_t first) {
         }
         return exact_canonical(best);
     }
-    if (axis.inner > 1) {
+    const bool product = r->node->op == HDI_OP_PROD;
+    if (axis.inner > 1 && product) {
+        float block = 1;
+        sum = 1;
+        for (uint64_t j = 0; j < axis.n; j++) {
+            block *= x[j * axis.inner];
+            if (j % HDI_MM_BLOCK != HDI_MM_BLOCK - 1 && j + 1 != axis.n) continue;
+            sum *= block;
+            block = 1;
+        }
+    } else if (axis.inner > 1) {
         sum = reference_block_sum(x, axis.inner, second, axis.inner, axis.n);
     } else {
         for (uint64_t j = 0; j < axis.n; j++) r->room[j] = second ? x[j] * second[j] : x[j];
-        sum = sum_of_parts(r->room, axis.n);
+        sum = total_of_parts(r->room, axis.n, product);
     }
     return r->node->op == HDI_OP_MEAN ? exact_div(sum, (float)axis.n) : exact_canonical(sum);
 }
@@ -73,6 +86,7 @@ static void reduce_i32(const reference *r, reference_axis axis) {
             for (uint64_t j = 1; j < axis.n; j++) {
                 const int32_t value = x[j * axis.inner];
                 if (r->node->op == HDI_OP_SUM) y = (int32_t)((uint32_t)y + (uint32_t)value); /* wraps */
+                else if (r->node->op == HDI_OP_PROD) y = (int32_t)((uint32_t)y * (uint32_t)value);
                 else y = r->node->op == HDI_OP_MAX ? HDI_MAX(y, value) : HDI_MIN(y, value);
             }
             ((int32_t *)r->out->data)[o * axis.inner + i] = y;
@@ -84,6 +98,63 @@ void reference_reduce(const reference *r) {
     if (!r->y) reduce_i32(r, axis);
     for (uint64_t o = 0; r->y && o < axis.outer; o++)
         for (uint64_t i = 0; i < axis.inner; i++) r->y[o * axis.inner + i] = reduced(r, axis, o * axis.n * axis.inner + i);
+}
+
+/* Running sums of one tile of up to LANES elements behind `carry`, which becomes what is before the next one. y NULL: only
+ * that. Elements lie `step` apart, which is negative where they are taken from the last on. */
+static void scan_tile(const float *x, int64_t step, uint64_t count, bool exclusive, float *carry, float *y) {
+    float sums[LANES] = { 0 }, had[LANES];
+    for (uint64_t l = 0; l < count; l++) sums[l] = x[(int64_t)l * step];
+    for (uint32_t d = 1; d < LANES; d *= 2) {
+        memcpy(had, sums, sizeof had);
+        for (uint32_t l = d; l < LANES; l++) sums[l] = had[l] + had[l - d];
+    }
+    for (uint64_t l = 0; y && l < count; l++)
+        y[(int64_t)l * step] = exact_canonical(!exclusive ? *carry + sums[l] : l > 0 ? *carry + sums[l - 1] : *carry);
+    *carry = *carry + sums[LANES - 1];
+}
+static float scan(const float *x, int64_t step, uint64_t n, bool exclusive, float carry, float *y) {
+    for (uint64_t i = 0; i < n; i += LANES) {
+        const int64_t at = (int64_t)i * step;
+        scan_tile(x + at, step, HDI_MIN(n - i, LANES), exclusive, &carry, y ? y + at : NULL);
+    }
+    return carry;
+}
+/* r->room has as many floats as x has elements: a row's totals, and the running sums of them. */
+static void scan_parts(const reference *r, const float *x, int64_t step, uint64_t n, bool exclusive, float *y) {
+    const uint64_t parts = hdi_divide_up(n, HDI_CUMSUM_PART);
+    float *totals = r->room, *before = totals + parts;
+    if (parts == 1) {
+        scan(x, step, n, exclusive, 0, y);
+        return;
+    }
+    for (uint64_t part = 0; part < parts; part++)
+      totals[part] = scan(x + (int64_t)(part * HDI_CUMSUM_PART) * step, step,
+                          HDI_MIN(n - part * HDI_CUMSUM_PART, HDI_CUMSUM_PART),
+                          false, 0, NULL);
+    scan(totals, 1, parts, true, 0, before);
+    for (uint64_t part = 0; part < parts; part++) {
+        const int64_t at = (int64_t)(part * HDI_CUMSUM_PART) * step;
+        scan(x + at, step, HDI_MIN(n - part * HDI_CUMSUM_PART, HDI_CUMSUM_PART), exclusive, before[part], y + at);
+    }
+}
+
+void reference_cumsum(const reference *r) {
+    const reference_axis axis = reference_axis_of(r->node->shape, (uint32_t)r->node->attrs.ints[0]);
+    const bool exclusive = r->node->attrs.ints[1] & 1, reverse = r->node->attrs.ints[1] & 2;
+    for (uint64_t row = 0; row < axis.outer * axis.inner; row++) {
+        const uint64_t first = row / axis.inner * axis.n * axis.inner + row % axis.inner;
+        const uint64_t begin = first + (reverse ? (axis.n - 1) * axis.inner : 0);
+        const int64_t step = reverse ? -(int64_t)axis.inner : (int64_t)axis.inner;
+        uint32_t sum = 0;
+        if (r->y) scan_parts(r, r->x[0] + begin, step, axis.n, exclusive, r->y + begin);
+        for (uint64_t i = 0; !r->y && i < axis.n; i++) { /* integers wrap */
+            const int64_t at = (int64_t)begin + (int64_t)i * step;
+            const uint32_t next = sum + ((const uint32_t *)r->data[0])[at];
+            ((uint32_t *)r->out->data)[at] = exclusive ? sum : next;
+            sum = next;
+        }
+    }
 }
 
 /* The element's place in argmax's order. */

@@ -1,4 +1,4 @@
-/* gather.c: lowers gather, take_along, scatter_add and write_rows, and the cast of a quantised tensor, which is a gather of
+/* gather.c: lowers gather, take_along, the scatters and write_rows, and the cast of a quantised tensor, which is a gather of
  * all of its rows. */
 #include "kernels/rows.h"
 
@@ -26,16 +26,33 @@ static hd_status lower_gather(const hdi_request *request, const hdi_tensor *tabl
     return hdi_rows_add(request, &launch, lowering, error);
 }
 
+static uint32_t scatter_code(hdi_op op) {
+    switch (op) {
+    case HDI_OP_SCATTER_MUL: return HDI_SCATTER_MUL;
+    case HDI_OP_SCATTER_MAX: return HDI_SCATTER_MAX;
+    case HDI_OP_SCATTER_MIN: return HDI_SCATTER_MIN;
+    default:                 return HDI_SCATTER_ADD;
+    }
+}
 static hd_status lower_scatter(const hdi_request *request, const hdi_tensor *operands, hdi_lowering *lowering, hd_error *error) {
-    const uint32_t rows = hdi_rows_dim(&operands[0], 0), workgroup = hdi_rows_workgroup(request->caps);
-    const uint64_t n = row_elements(&operands[0]), count = hd_shape_elements(operands[1].shape);
-    const hdi_rows_launch launch = { .module = HDI_MODULE_SCATTER_ADD,
-                                     .inputs = { &operands[0], &operands[1], &operands[2] }, .input_count = 3,
-                                     .out = &request->out, .spec = { (uint32_t)operands[0].dtype }, .spec_count = 1,
-                                     .push = { rows, (uint32_t)n, (uint32_t)count }, .push_count = 3,
-                                     .groups = rows * hdi_divide_up(n, workgroup), .flops = count * (n + rows),
-                                     .because = "each workgroup looks for its own row's updates: their order is kept" };
-    return hdi_rows_add(request, &launch, lowering, error);
+  const uint32_t rows = hdi_rows_dim(&operands[0], 0),
+                 workgroup = hdi_rows_workgroup(request->caps);
+  const uint64_t n = row_elements(&operands[0]),
+                 count = hd_shape_elements(operands[1].shape);
+  const hdi_rows_launch launch = {
+      .module = HDI_MODULE_SCATTER,
+      .inputs = {&operands[0], &operands[1], &operands[2]},
+      .input_count = 3,
+      .out = &request->out,
+      .spec = {scatter_code(request->op), (uint32_t)operands[0].dtype},
+      .spec_count = 2,
+      .push = {rows, (uint32_t)n, (uint32_t)count},
+      .push_count = 3,
+      .groups = rows * hdi_divide_up(n, workgroup),
+      .flops = count * (n + rows),
+      .because = "each workgroup looks for its own row's updates: their order "
+                 "is kept"};
+  return hdi_rows_add(request, &launch, lowering, error);
 }
 
 /* Operands: rows and position, and pages where the state is a pool of them; the result is the state itself, in place. */
@@ -70,7 +87,8 @@ hd_status hdi_lower_gather(const hdi_request *request, hdi_lowering *lowering, h
     }
     switch (request->op) {
     case HDI_OP_GATHER: case HDI_OP_TAKE_ALONG: return lower_gather(request, &operands[0], &operands[1], lowering, error);
-    case HDI_OP_SCATTER_ADD: return lower_scatter(request, operands, lowering, error);
+    case HDI_OP_SCATTER_ADD: case HDI_OP_SCATTER_MUL: case HDI_OP_SCATTER_MAX: case HDI_OP_SCATTER_MIN:
+        return lower_scatter(request, operands, lowering, error);
     case HDI_OP_WRITE_ROWS:  return lower_write(request, operands, lowering, error);
     default:                 return lower_gather(request, &operands[0], NULL, lowering, error); /* cast of a quantised tensor */
     }

@@ -1,10 +1,11 @@
-/* reduce.c: lowers sum, mean, max, min, argmax and dot over one axis. A row, or a part of a long one, is a
+/* reduce.c: lowers sum, prod, mean, max, min, argmax and dot over one axis. A row, or a part of a long one, is a
  * workgroup; where the axis is not the last one a column is an invocation. */
 #include "kernels/rows.h"
 
 static uint32_t code_of(hdi_op op) {
     switch (op) {
     case HDI_OP_SUM:    return HDI_REDUCE_SUM;
+    case HDI_OP_PROD:   return HDI_REDUCE_PROD;
     case HDI_OP_MEAN:   return HDI_REDUCE_MEAN;
     case HDI_OP_MAX:    return HDI_REDUCE_MAX;
     case HDI_OP_MIN:    return HDI_REDUCE_MIN;

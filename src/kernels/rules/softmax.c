@@ -2,19 +2,6 @@
  * tensor is copied with that axis last, and the result is copied back. */
 #include "kernels/rows.h"
 
-/* The tensor seen with `axis` moved to the end. */
-static hdi_tensor axis_last(const hdi_tensor *tensor, uint32_t axis) {
-    hdi_tensor view = *tensor;
-    const uint32_t last = tensor->shape.rank - 1;
-    for (uint32_t i = axis; i < last; i++) {
-        view.shape.dims[i] = tensor->shape.dims[i + 1];
-        view.strides[i] = tensor->strides[i + 1];
-    }
-    view.shape.dims[last] = tensor->shape.dims[axis];
-    view.strides[last] = tensor->strides[axis];
-    return view;
-}
-
 /* Rows of `n` neighbouring elements; the inputs are these and the targets. */
 static hd_status add(const hdi_request *request, uint32_t op, uint64_t n, const hdi_tensor inputs[2], const hdi_tensor *out,
                      hdi_lowering *lowering, hd_error *error) {
@@ -37,7 +24,7 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
     uint64_t inner = 1;
     for (uint32_t i = axis + 1; rank != 0 && i < rank; i++) inner *= (uint64_t)input->shape.dims[i];
     hdi_tensor inputs[2], y = request->out;
-    const hdi_tensor view = inner == 1 ? *input : axis_last(input, axis);
+    const hdi_tensor view = inner == 1 ? *input : hdi_rows_axis_last(input, axis);
     hd_status status = hdi_rows_dense(request, &view, lowering, &inputs[0], error);
     if (status != HD_OK) return status;
     inputs[1] = inputs[0];
@@ -45,6 +32,6 @@ hd_status hdi_lower_softmax(const hdi_request *request, hdi_lowering *lowering, 
     if (status == HD_OK && inner != 1) status = hdi_rows_temporary(lowering, y.dtype, inputs[0].shape, &y, error);
     if (status == HD_OK) status = add(request, op, n, inputs, &y, lowering, error);
     if (status != HD_OK || inner == 1) return status;
-    const hdi_tensor back = axis_last(&request->out, axis);
+    const hdi_tensor back = hdi_rows_axis_last(&request->out, axis);
     return hdi_rows_copy(request, &y, &back, lowering, error);
 }
