@@ -217,8 +217,8 @@
  * Partial results: sums, maxima: one 32-bit word of the computing type (f32 or i32) a part; argmax: the value's word and
  * the index's word. Exact order of a row: lane l of 256 adds elements l, l + 256, ... in order, then the lanes are added
  * as a tree, 128 + l, 64 + l, ... 1 + l. Exact order of a column: as matmul's. A row of more than a part: each part so,
- * then their sums as a row. Products in the same orders. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order -inf .. -0, +0 .. inf, with NaN
- * the largest and the least; for argmax -0 equals +0. */
+ * then their sums as a row. Products in the same orders. Mean: exact_div(sum, float(n)). i32 wraps. Max and min order
+ * -inf .. -0, +0 .. inf, with NaN the largest and the least; for argmax -0 equals +0. */
 
 /* ---- cumsum: running sums along the last axis. Bindings: x, what is before each part (x again where none is), y. Push words:
  * [0] rows, [1] n, [2] parts a row, [3] elements of a part. Exact order: 256 elements at a time, a tile, get the sums s of

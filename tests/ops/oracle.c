@@ -424,7 +424,7 @@ static void take_along(const oracle_tensor *const *operands, oracle_tensor *out)
 static double wrapped(int64_t w) { return (double)(int32_t)(uint32_t)(uint64_t)w; }
 static double scattered(hdi_op op, double a, double b) {
     switch (op) {
-    case HDI_OP_SCATTER_MUL: return a * b;
+    case HDI_OP_SCATTER_MUL: return (float)(a * b); /* as each step is kept: one above the largest f32 is inf from there on */
     case HDI_OP_SCATTER_MAX: return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b;
     case HDI_OP_SCATTER_MIN: return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b;
     default: return a + b;

@@ -50,7 +50,7 @@ static float scattered(hdi_op op, float a, float b) {
     switch (op) {
     case HDI_OP_SCATTER_MUL: return a * b;
     case HDI_OP_SCATTER_MAX: return reference_larger(a, b);
-    case HDI_OP_SCATTER_MIN: return exact_is_nan(a) || exact_is_nan(b) ? exact_from_bits(EXACT_NAN) : reference_larger(a, b) == a ? b : a;
+    case HDI_OP_SCATTER_MIN: return reference_smaller(a, b);
     default: return a + b;
     }
 }

@@ -30,8 +30,9 @@ static inline reference_axis reference_axis_of(hd_shape shape, uint32_t axis) {
         *(i < axis ? &a.outer : i == axis ? &a.n : &a.inner) *= (uint64_t)shape.dims[i];
     return a;
 }
-/* The larger in the order -inf .. -0, +0 .. inf, NaN. */
+/* The larger and the smaller in the order -inf .. -0, +0 .. inf; NaN where either is. */
 float reference_larger(float a, float b);
+float reference_smaller(float a, float b);
 /* The sum of n values in abi.h's row order, in one part. */
 float reference_row_sum(const float *values, uint64_t n);
 /* The sum of n products, or of n values where b is NULL, in matmul's order; strides in elements. */

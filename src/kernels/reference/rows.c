@@ -10,6 +10,9 @@ static int32_t key_of(float x) {
     return exact_is_nan(x) ? INT32_MAX : exact_is_below(x) ? -magnitude - 1 : magnitude;
 }
 float reference_larger(float a, float b) { return key_of(b) > key_of(a) ? b : a; }
+float reference_smaller(float a, float b) {
+    return !exact_is_nan(a) && (exact_is_nan(b) || key_of(b) < key_of(a)) ? b : a;
+}
 
 static float joined(float a, float b, bool product) { return product ? a * b : a + b; }
 static float row_total(const float *values, uint64_t n, bool product) {
@@ -54,8 +57,7 @@ static float reduced(const reference *r, reference_axis axis, uint64_t first) {
     if (r->node->op == HDI_OP_MAX || r->node->op == HDI_OP_MIN) {
         for (uint64_t j = 1; j < axis.n; j++) {
             const float value = x[j * axis.inner];
-            if (r->node->op == HDI_OP_MAX || exact_is_nan(value)) best = reference_larger(best, value);
-            else best = key_of(value) < key_of(best) && !exact_is_nan(best) ? value : best;
+            best = r->node->op == HDI_OP_MAX ? reference_larger(best, value) : reference_smaller(best, value);
         }
         return exact_canonical(best);
     }
