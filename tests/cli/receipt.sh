@@ -22,7 +22,7 @@ expect 0 '^equal: 2 of 2' - "$heddle" confirm plan.json
 
 # One changed byte.
 cp x.npy kept.npy
-printf '\001' | dd of=x.npy bs=1 seek=400 conv=notrunc 2>dd
+printf '\001' | dd of=x.npy bs=1 seek=400 conv=notrunc 2>dd.log
 refuse 1 'input "x", x.npy is not what the receipt was made from' "$heddle" confirm r.json
 sed "s/$(sha256sum kept.npy | cut -d' ' -f1)/$(sha256sum x.npy | cut -d' ' -f1)/" r.json >forged.json
 expect 1 '^y: differs, first in part 3 of 64 of its 6144 bytes$' - "$heddle" confirm forged.json
