@@ -25,6 +25,7 @@ static const hdi_attr attrs[] = {
     { "magnitude",       HDI_ATTR_FLOAT,   2, true,  0 },
     { "scale",           HDI_ATTR_FLOAT,   0, true,  0 },
     { "axis",            HDI_ATTR_INT,     0, false, 0 },
+    { "offset",          HDI_ATTR_INT,     0, false, 0 },
     { "k",               HDI_ATTR_INT,     0, false, 0 },
     { "dims",            HDI_ATTR_INT,     0, true,  0 },
     { "pairing",         HDI_ATTR_PAIRING, 1, true,  0 },
@@ -45,6 +46,7 @@ static const hdi_attr attrs[] = {
     { "kernel",          HDI_ATTR_KERNEL,  0, false, 0 },
     { "push",            HDI_ATTR_PUSH,    0, true,  0 },
     { "groups",          HDI_ATTR_GROUPS,  0, false, 0 },
+    { "bindings",        HDI_ATTR_BINDINGS, 0, true, 0 },
 };
 
 hdi_op_facts hdi_op_get(hdi_op op) { return (unsigned)op < HDI_OP_COUNT ? ops[op] : ops[HDI_OP_NONE]; }

@@ -211,7 +211,8 @@ static void join_storage(trimmer *t) {
     bool any = false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
         uint32_t *words = t->words + at, opcode = opcode_at(t, at), length = length_at(t, at);
-        uint32_t *storage = opcode == SpvOpTypePointer && length == 4 ? &words[2] : opcode == SpvOpVariable && length >= 4 ? &words[3] : NULL;
+        uint32_t *storage = opcode == SpvOpTypePointer && length == 4 ? &words[2]
+                          : opcode == SpvOpVariable && length >= 4    ? &words[3] : NULL;
         if (storage && *storage == SpvStorageClassUniform) *storage = SpvStorageClassStorageBuffer, any = true;
     }
     if (!any) return;
