@@ -81,13 +81,16 @@ static hd_status read_header(hd_safetensors *file, const char *path, const uint8
     uint64_t length = 0;
     if (file->map.count < LENGTH_BYTES) return hdt_fail(file->context, HD_STATUS_PARSE, "%s is too short for a safetensors file", path);
     for (int i = LENGTH_BYTES; i-- > 0;) length = length << 8 | file->map.bytes[i];
-    if (length > HEADER_MOST) return hdt_fail(file->context, HD_STATUS_LIMIT, "%s: a header of more than 100 MB, or no safetensors file", path);
-    if (length > file->map.count - LENGTH_BYTES) return hdt_fail(file->context, HD_STATUS_PARSE, "%s ends inside of its header", path);
+    if (length > HEADER_MOST)
+        return hdt_fail(file->context, HD_STATUS_LIMIT, "%s: a header of more than 100 MB, or no safetensors file", path);
+    if (length > file->map.count - LENGTH_BYTES)
+        return hdt_fail(file->context, HD_STATUS_PARSE, "%s ends inside of its header", path);
     const char *text = (const char *)file->map.bytes + LENGTH_BYTES;
     if (length == 0 || text[0] != '{') return hdt_fail(file->context, HD_STATUS_PARSE, "%s is no safetensors file", path);
     json_error_t why;
     file->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object(file->header)) return hdt_fail(file->context, HD_STATUS_PARSE, "%s: its header is no JSON object: %s", path, why.text);
+    if (!json_is_object(file->header))
+        return hdt_fail(file->context, HD_STATUS_PARSE, "%s: its header is no JSON object: %s", path, why.text);
     *out_first = (const uint8_t *)text + length;
     return HD_OK;
 }
@@ -167,7 +170,8 @@ static json_t *entry_of(const hd_safetensor *tensor, uint64_t begin) {
     json_t *shape = json_array();
     for (uint32_t i = 0; i < tensor->shape.rank; i++) json_array_append_new(shape, json_integer(tensor->shape.dims[i]));
     const uint64_t end = begin + hd_tensor_bytes(tensor->dtype, tensor->shape);
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", type_of(tensor->dtype), "shape", shape, "data_offsets", (json_int_t)begin, (json_int_t)end);
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", type_of(tensor->dtype), "shape", shape, "data_offsets", (json_int_t)begin,
+                     (json_int_t)end);
 }
 
 /* The object of the header; NULL without memory. */
@@ -213,7 +217,8 @@ static hd_status check_tensors(hd_context *context, const hd_safetensor *tensors
         const hd_safetensor *t = &tensors[i];
         if (!t->name || !t->data) status = hdt_fail(context, HD_STATUS_NULL_POINTER, "tensor %zu has no name or no data", i);
         else if (!type_of(t->dtype) || hd_tensor_bytes(t->dtype, t->shape) == 0)
-            status = hdt_fail(context, HD_STATUS_TYPE, "tensor '%.80s' of %s cannot be written as safetensors", t->name, hd_dtype_name(t->dtype));
+            status = hdt_fail(context, HD_STATUS_TYPE, "tensor '%.80s' of %s cannot be written as safetensors", t->name,
+                              hd_dtype_name(t->dtype));
         else if (json_object_get(names, t->name) || strcmp(t->name, "__metadata__") == 0)
             status = hdt_fail(context, HD_STATUS_NAME_TAKEN, "tensor '%.80s' is there twice, or has a name of the format's", t->name);
         else if (json_object_set_new(names, t->name, json_null()) != 0) status = hdt_no_memory(context);
@@ -235,7 +240,8 @@ hd_status hd_safetensors_write(hd_context *context, const char *path, const hd_s
     else if (!part) status = hdt_no_memory(context);
     if (!status) {
         pieces[0] = (hdt_piece){ header, header_bytes };
-        for (size_t i = 0; i < count; i++) pieces[i + 1] = (hdt_piece){ tensors[i].data, hd_tensor_bytes(tensors[i].dtype, tensors[i].shape) };
+        for (size_t i = 0; i < count; i++)
+            pieces[i + 1] = (hdt_piece){ tensors[i].data, hd_tensor_bytes(tensors[i].dtype, tensors[i].shape) };
         strcat(strcpy(part, path), ".new");
         status = hdt_write_file(context, part, pieces, count + 1);
         if (!status) status = hdt_rename(context, part, path);
