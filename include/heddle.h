@@ -717,6 +717,13 @@ HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, 
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
 
+/** Random words, i32 of any shape, the same on every device: element i is a function of i, `stream`, and the key that is read at
+ *  run time, so that a plan which is run again draws anew. It is word i % 4 of Philox4x32-10 (Salmon and others, SC 2011) with
+ *  the counter (i / 4, stream, step's low and high word).
+ *  @param key i32 [4]: the seed's low and high word, the step's low and high word.
+ *  @param stream tells draws of one program apart: two with the same stream and key are equal. */
+HD_API hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape);
+
 /* ------------------------------------------------------------------------------------------------ 7. own kernels */
 
 /** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */
