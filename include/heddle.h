@@ -106,7 +106,7 @@ HD_API const char *hd_version(void);
     X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", \
                                 "choose another use or device") \
     X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", \
-                                "check it with spirv-val") \
+                                "docs/spirv-subset.md lists what is taken") \
     X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", \
                                 "update the driver or report the kernel named") \
     X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", \
@@ -740,8 +740,10 @@ typedef struct hd_kernel_desc {
 typedef struct hd_kernel_info {
     uint32_t workgroup[3];
     uint32_t push_bytes;
-    uint32_t binding_count;     /* storage buffers in set 0, bindings 0 .. binding_count-1 */
+    uint32_t binding_count;     /* buffers 0 .. binding_count-1, storage and uniform ones */
     bool     binding_written[16];
+    uint32_t binding_set[16], binding_number[16]; /* where the module has them: its descriptor sets and bindings. If all are in
+                                   set 0 at 0..15, buffers keep their numbers; else they count by set and binding */
 } hd_kernel_info;
 
 /** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. @param out_kernel
