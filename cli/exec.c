@@ -1,6 +1,7 @@
 /* exec.c: `heddle exec`: one launch of a SPIR-V kernel of the user's own, as a program of one operation. Any binding may be an
  * input, an output, or both; the names in the program are their numbers, and of what an output begins with "N.in". */
 #include "cli/exec_check.h"
+#include "cli/exec_glsl.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,14 +263,23 @@ static void fill_ports(launch *l, cli_job *job) {
         if (l->bounds[i].is_output) port++->save_path = l->bounds[i].save_path;
 }
 
+static int create_kernel(cli_session *session, const char *path, const launch *l, hd_kernel **out_kernel) {
+    hd_kernel_desc desc = { .path = path, .entry = l->entry, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
+                            .spec_count = l->spec_count };
+    void *compiled = NULL;
+    int code = exec_is_glsl(path) ? exec_compile_glsl(l->command, path, &compiled, &desc.spirv_bytes) : CLI_OK;
+    desc.spirv = compiled;
+    if (!code && hd_kernel_create(session->context, &desc, out_kernel)) code = cli_session_fail(session, path);
+    free(compiled);
+    return code;
+}
+
 static int run_kernel(cli_session *session, const cli_args *args, launch *l) {
     hd_kernel *kernel = NULL;
     hd_program *program = NULL;
     cli_job job = { 0 };
-    const hd_kernel_desc desc = { .path = args->operand, .entry = l->entry, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
-                                  .spec_count = l->spec_count };
-    if (hd_kernel_create(session->context, &desc, &kernel)) return cli_session_fail(session, args->operand);
-    int code = find_bindings(l, hd_kernel_get_info(kernel));
+    int code = create_kernel(session, args->operand, l, &kernel);
+    if (!code) code = find_bindings(l, hd_kernel_get_info(kernel));
     if (!code) code = build(session, l, kernel, &program);
     if (!code) code = cli_job_begin(session, args, program, &job);
     else hd_program_destroy(program);
@@ -318,8 +328,8 @@ const cli_command cli_exec = {
     "exec", "launches a SPIR-V kernel of your own once",
     "exec KERNEL.spv --bind 0=FILE.npy --out 1=f32[N] --groups X,Y,Z [options]", "KERNEL.spv", options,
     CLI_COUNT(options),
-    "SPIR-V is for Vulkan, as glslc makes it; workgroup size, bindings and the size of the push\n"
-    "constants are read from it. Files hold f4, f2, i4 or u1; random:f32[N] in place of a file is\n"
-    "N numbers, the same each time.\n",
+    "SPIR-V is for Vulkan, as glslc makes it; a .comp or .glsl file is given to glslc. Workgroup size,\n"
+    "bindings and the size of the push constants are read from it. Files hold f4, f2, i4 or u1;\n"
+    "random:f32[N] in place of a file is N numbers, the same each time.\n",
     "  glslc -O scale.comp -o scale.spv\n  heddle exec scale.spv --bind 0=x.npy --out 1=f32[1024] --push f32:0.5 --groups 16\n", execute
 };

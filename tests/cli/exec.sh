@@ -9,7 +9,8 @@ text = open('$sources/examples/04_custom_kernel.c').read()
 words = [int(w, 0) for w in re.search(r'axpy\[\] = \{(.*?)\}', text, re.S).group(1).replace(',', ' ').split()]
 open('axpy.spv', 'wb').write(struct.pack('<%dI' % len(words), *words))
 open('cut.spv', 'wb').write(open('axpy.spv', 'rb').read()[:-8])
-np.save('x.npy', np.arange(100, dtype='<f4')); np.save('y.npy', np.ones(100, '<f4')); np.save('f8.npy', np.ones(100)); np.save('one.npy', np.ones(1, '<f4'))"
+np.save('x.npy', np.arange(100, dtype='<f4')); np.save('y.npy', np.ones(100, '<f4')); np.save('f8.npy', np.ones(100)); np.save('one.npy', np.ones(1, '<f4'))
+np.save('twos.npy', np.full(64, 2, '<f4')); np.save('four.npy', np.arange(4, dtype='<f4') * 3)"
 
 run="$heddle exec axpy.spv --bind 0=x.npy --bind 1=y.npy"
 all="$run --out 2=f32[100] --push u32:100,f32:0.5"
@@ -27,6 +28,20 @@ assert (np.load("cpu.npy") == np.load("x.npy") * np.float32(0.5) + 1).all()'
 if has_vulkan; then
     expect 0 - 'binding 2: all 100 are those of the interpreter' $all --groups 2 --device vulkan --check
     expect 0 - 'binding 2: all 100 are' "$heddle" exec axpy.spv --bind '0=random:f32[100]' --bind '1=random:f32[100]' --out 2=f32[100] --push 100,f32:3 --groups 2 --device vulkan --check
+fi
+cat >twice.comp <<'GLSL'
+#version 450
+layout(local_size_x = 32) in;
+layout(std140, set = 1, binding = 0) uniform U { vec4 by; } u;
+layout(std430, set = 0, binding = 3) buffer X { float x[]; };
+void main() { x[gl_GlobalInvocationID.x] *= u.by.y; }
+GLSL
+glsl="$heddle exec twice.comp --bind 0.3=twos.npy --bind 1.0=four.npy --out 0.3=f32[64] --groups 2 --device cpu"
+refuse 1 'twice.comp is GLSL, and glslc is not there' env PATH=/nowhere $glsl
+if command -v glslc >/dev/null; then
+    expect 0 '^0 +f32\[64\] +6 6 6' - $glsl
+    sed 's/by.y/by.q7/' twice.comp >wrong.comp
+    expect 1 - 'glslc does not compile it' "$heddle" exec wrong.comp --out 0=f32[1] --groups 1 --device cpu
 fi
 refuse 2 'random data is random:TYPE' $run --bind '2=random:f33[3]' --out 2=f32[100] --groups 2
 refuse 2 'the output is missing; add --out 2=f32\[N\]' $run --groups 2

@@ -67,6 +67,14 @@ layout(local_size_x = 32) in;
 layout(std430, binding = 0) readonly buffer A { float a[]; };
 layout(std430, binding = 1) buffer D { float d[]; };
 void main() { double x = double(a[gl_GlobalInvocationID.x]); d[gl_GlobalInvocationID.x] = float(x * 3.0lf); }'''),
+    ('doubles', '''#version 450
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uvec2 words = unpackDouble2x32(double(a[gl_GlobalInvocationID.x]));
+    d[gl_GlobalInvocationID.x] = float(packDouble2x32(uvec2(words.x, words.y ^ 0x80000000u)));
+}'''),
     # written first, written and read, read
     ('roles', '''#version 450
 layout(local_size_x = 32) in;

@@ -46,6 +46,10 @@ static int uniforms(void) { /* floats of the block: 0 scale, 4 t, 20 m, 32 r, th
     for (int i = 0; i < 64; i++) wanted[i] = a[i] * a[i % 4] + a[4 + i / 4 % 4 * 4] + a[20 + 2 * 4 + 1] + a[32 + 2 * 4 + 1];
     return 64;
 }
+static int doubles(void) { /* the sign bit of a double is turned */
+    for (int i = 0; i < 64; i++) wanted[i] = -a[i];
+    return 64;
+}
 static int stages(void) {
     for (int i = 0; i < 64; i++) wanted[i] = 2.0f * a[i];
     return 64;
@@ -57,6 +61,7 @@ static const struct {
     const char *not_on;
     uint32_t inputs; /* each is given `a` */
 } rules[] = {
+    { "doubles", doubles, 0, 0, "webgpu", 1 },
     { "uniforms", uniforms, 0, 0, NULL, 2 },        { "stages", stages, 0, 0, NULL, 1 },
     { "branch", barriers, 2, 0, "levelzero", 1 }, /* the stand-in is PoCL, whose fault the printed text goes around */
     { "continues", continues, 2, 0, "levelzero", 1 }, { "returns", barriers, 2, 0, "levelzero", 1 },
