@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool oracle_in_float64;
+
 /* ---- numbers ---- */
 
 static void *take(size_t count) {
@@ -243,7 +245,7 @@ static void elementwise(const hdi_node *node, const oracle_tensor *const *operan
         double fast = 0, exact = 0;
         const bool doubtful = a->error[ORACLE_FAST][at] > 0 || (b && b->error[ORACLE_FAST][bt] > 0);
         if (bounds(node, x, w, &fast, &exact)) oracle_set(out, i, w, fast, exact);
-        else out->value[i] = oracle_round(out->dtype, w);
+        else out->value[i] = oracle_in_float64 && hdi_dtype_is_float(out->dtype) ? w : oracle_round(out->dtype, w);
         if (doubtful && hdi_dtype_is_float(out->dtype)) oracle_set(out, i, w, fast, exact); /* its rounding is in doubt too */
         for (int mode = 0; mode < ORACLE_MODES; mode++)
             out->error[mode][i] += carried(node, x, y, a->error[mode][at], b ? b->error[mode][bt] : 0);
@@ -424,7 +426,7 @@ static void take_along(const oracle_tensor *const *operands, oracle_tensor *out)
 static double wrapped(int64_t w) { return (double)(int32_t)(uint32_t)(uint64_t)w; }
 static double scattered(hdi_op op, double a, double b) {
     switch (op) {
-    case HDI_OP_SCATTER_MUL: return (float)(a * b); /* as each step is kept: one above the largest f32 is inf from there on */
+    case HDI_OP_SCATTER_MUL: return oracle_in_float64 ? a * b : (double)(float)(a * b); /* as each step is kept: one above the largest f32 is inf from there on */
     case HDI_OP_SCATTER_MAX: return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b;
     case HDI_OP_SCATTER_MIN: return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b;
     default: return a + b;
