@@ -306,6 +306,12 @@
 #define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
 #define HDI_ROPE_PAGE    20 /* as write_rows' */
 
+/* ---- experts. Bindings: x, w, chosen, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
+ * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's over K. ---- */
+#define HDI_EXPERTS_TYPE    16 /* of x */
+#define HDI_EXPERTS_W_TYPE  17
+#define HDI_EXPERTS_COLUMNS 18 /* divides a GPU's workgroup */
+
 /* ---- attention. Bindings: q, k, v, past, pages, sinks (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq,
  * [4] Hkv, [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read; [8] window,
  * below S + T, [9] cap's and [10] 1 / cap's bits. A past above S counts as S.

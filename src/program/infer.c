@@ -350,6 +350,21 @@ static hd_status matmul(inference *in) {
     return give(in, in->x[0]->dtype, batch);
 }
 
+static hd_status experts(inference *in) {
+    const hd_shape x = in->x[0]->shape, w = in->x[1]->shape, chosen = in->x[2]->shape;
+    hd_status status = takes(in, 1, FLOATS | QUANTISED);
+    if (!status) status = takes(in, 2, I32);
+    if (!status) status = has_rank(in, 0, 2, 3);
+    if (!status) status = has_rank(in, 1, 3, 3);
+    if (!status) status = has_rank(in, 2, 2, 2);
+    if (status) return status;
+    if (x.dims[0] != chosen.dims[0] || (x.rank == 3 && x.dims[1] != chosen.dims[1]))
+        return fail(in, HD_STATUS_SHAPE, "rows %s and the experts they chose, %s, do not go together", TEXT(x), TEXT(chosen));
+    if (x.dims[x.rank - 1] != w.dims[2])
+        return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s and %s", TEXT(x), TEXT(w));
+    return give(in, in->x[0]->dtype, HD_SHAPE(chosen.dims[0], chosen.dims[1], w.dims[1]));
+}
+
 static hd_status gather(inference *in) {
     hd_dtype table = in->x[0]->dtype;
     hd_shape shape = in->x[1]->shape;

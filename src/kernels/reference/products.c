@@ -30,6 +30,18 @@ void reference_matmul(const reference *r) {
     }
 }
 
+void reference_experts(const reference *r) {
+    const uint64_t E = reference_dim(r, 1, 0), N = reference_dim(r, 1, 1), K = reference_dim(r, 1, 2), U = reference_dim(r, 2, 1);
+    const uint64_t share = r->operands[0].shape.rank == 3 ? 1 : U, pairs = reference_dim(r, 2, 0) * U;
+    const int32_t *chosen = r->data[2];
+    for (uint64_t i = 0; i < pairs * N; i++) {
+        const int32_t expert = chosen[i / N];
+        const bool inside = expert >= 0 && (uint64_t)expert < E;
+        const float *weights = r->x[1] + (inside ? ((uint64_t)expert * N + i % N) * K : 0);
+        r->y[i] = inside ? exact_canonical(reference_block_sum(r->x[0] + i / N / share * K, 1, weights, 1, K)) : 0.0f;
+    }
+}
+
 /* ---- tables ---- */
 
 void reference_gather(const reference *r) {
