@@ -1,4 +1,5 @@
-/* gemma3.c: Gemma 3, its text: Gemma 2 with norms of heads in place of caps, and a window in five of six layers, which turn by another base. */
+/* gemma3.c: Gemma 3, its text: Gemma 2 with norms of heads in place of caps, and a window in five of six layers, which turn
+ * by another base. */
 #include "llm/arch/arch.h"
 #include <math.h>
 
