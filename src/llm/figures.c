@@ -83,8 +83,9 @@ static void read_experts(hdl_keys *k) {
     f->shared_forward = hdl_key_u32(k, "expert_shared_feed_forward_length", 0, 1u << 22, shares ? f->feed_forward : 0);
     if (k->status) return;
     if (f->experts == 0 ? f->experts_used != 0 || !k->model->arch->tensors : f->experts_used == 0 || f->experts_used > f->experts)
-        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED, "%s.expert_used_count is %u of expert_count %u", k->model->arch_name,
-                             f->experts_used, f->experts);
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.expert_count is %u, and %s.expert_used_count is %u: no mixture that can be run; convert the model anew",
+                             k->model->arch_name, f->experts, k->model->arch_name, f->experts_used);
 }
 
 /* The vocabulary has as many tokens as the table has rows. */

@@ -25,7 +25,8 @@ hd_status hdi_lower_experts(const hdi_request *request, hdi_lowering *lowering, 
         .spec = { (uint32_t)x->dtype, (uint32_t)w->dtype, columns }, .spec_count = 3,
         .push = { (uint32_t)pairs, x->shape.rank == 3 ? 1 : U, E, N, K }, .push_count = 5,
         .groups = E * hdi_divide_up(N, columns), .flops = 2 * elements * K, .scratch_bytes = 8 * K,
-        .bytes = read + hd_tensor_bytes(x->dtype, x->shape) + hd_tensor_bytes(request->out.dtype, request->out.shape),
+        .bytes = read + hd_tensor_bytes(x->dtype, x->shape) + hd_tensor_bytes(chosen->dtype, chosen->shape) +
+                 hd_tensor_bytes(request->out.dtype, request->out.shape),
         .because = "each expert's weights are read for the rows that chose it" };
     return hdi_rows_add(request, &launch, lowering, error);
 }
