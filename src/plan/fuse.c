@@ -1,4 +1,4 @@
-/* fuse.c: nodes become tasks. Reshape, permute and slice move no data: they are views. Element-wise nodes are held back
+/* fuse.c: nodes become tasks. Reshape, permute, slice and part move no data: they are views. Element-wise nodes are held back
  * as pending chains and join the chain, or the matrix product, that makes their operand, when they are its only reader;
  * two products of one operand that such a chain joins become one, and an rms_norm that only products read becomes a part
  * of each; everything else is emitted in the program's order. Relies on program checks; decides nothing about kernels. */
@@ -410,6 +410,14 @@ static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
     return status;
 }
 
+static hd_status view_part(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_tensor from;
+    const hd_status status = dense(f, node->operands[0], &from);
+    f->values[id].view = hdi_tensor_dense(from.storage, node->dtype, node->shape);
+    f->values[id].view.first = (uint64_t)node->attrs.ints[0] / hdi_dtype(node->dtype).block_bytes;
+    return status;
+}
+
 /* ---- joining and padding: copies into parts of one tensor ---- */
 
 /* `whole` from index begin[] on, with `shape`; where it is one dense run at an aligned place, a storage of its own, so
@@ -625,6 +633,7 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     case HDI_OP_RESHAPE: return view_reshape(f, node, id);
     case HDI_OP_PERMUTE: return view_permute(f, node, id);
     case HDI_OP_SLICE: return view_slice(f, node, id);
+    case HDI_OP_PART: return view_part(f, node, id);
     case HDI_OP_CONCAT: return fuse_concat(f, node, id);
     case HDI_OP_PAD: return fuse_pad(f, node, id);
     case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);
