@@ -203,9 +203,12 @@ static int begin_run(job *j) {
 
 static int make_trainer(job *j) {
     char folder[PATH_MAX];
-    cli_cell size;
+    cli_cell size, memory;
+    hd_plan_memory takes;
     int code = cli_session_device(&j->cli, cli_get(j->args, "--device"));
     if (code) return code;
+    if (hd_trainer_fit(j->cli.context, j->cli.device, &j->desc, &takes)) return cli_session_fail(&j->cli, NULL);
+    cli_tell("heddle: memory %s, of it weights and optimizer %s\n", cli_bytes(takes.total_bytes, memory), cli_bytes(takes.state_bytes, size));
     if (hd_trainer_create(j->cli.context, j->cli.device, &j->desc, &j->trainer)) return cli_session_fail(&j->cli, NULL);
     j->desc = *hd_trainer_get_desc(j->trainer);
     folder_of(j, j->first, folder);

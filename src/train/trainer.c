@@ -74,6 +74,16 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
     return status;
 }
 
+hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_plan_memory *out_memory) {
+    if (!context || !device || !desc || !out_memory) return HD_STATUS_NULL_POINTER;
+    hd_trainer trainer = { .context = context, .device = device, .desc = *desc };
+    hd_status status = hdt_check_desc(context, &trainer.desc);
+    if (!status) status = hdt_layout_make(context, &trainer.desc.model, &trainer.layout);
+    if (!status) status = hdt_estimate(&trainer, out_memory);
+    hdt_layout_free(&trainer.layout);
+    return status;
+}
+
 void hd_trainer_destroy(hd_trainer *trainer) {
     if (!trainer) return;
     if (trainer->stream) hd_stream_finish(trainer->stream, 0); /* it writes into `flights` */
