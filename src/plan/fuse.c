@@ -516,8 +516,8 @@ static bool may_store_to(const hdi_task *task, const hdi_tensor *to) {
     if (task->op != HDI_OP_COPY) return false;
     for (uint32_t i = 0; i < task->chain.input_count; i++) {
         const hdi_tensor *input = &task->chain.inputs[i];
-        if (input->storage == to->storage && (input->first != 0 || !hdi_tensor_is_dense(input) || !hdi_shape_equal(input->shape, to->shape)))
-            return false;
+        if (input->storage != to->storage) continue;
+        if (input->first != 0 || !hdi_tensor_is_dense(input) || !hdi_shape_equal(input->shape, to->shape)) return false;
     }
     return true;
 }

@@ -60,7 +60,8 @@ void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]) {
 /* Rows begin .. begin + batch of [.., length], flat. */
 static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
     const int64_t begin[] = { first, 0 }, end[] = { first + d->graph.batch, d->graph.length };
-    return hd_reshape(d->graph.program, hd_slice(d->graph.program, all, begin, end, 2), HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
+    return hd_reshape(d->graph.program, hd_slice(d->graph.program, all, begin, end, 2),
+                      HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
 }
 
 static hd_value mean_loss(draft *d, hd_value tokens, hd_value targets) {
@@ -140,7 +141,8 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     if (!status) {
         const hd_value hidden = hdt_graph_hidden(&d.graph, hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length)));
         const hd_value scores = hdt_graph_scores(&d.graph, hd_gather(p, hidden, hd_input(p, "last", HD_I32, HD_SHAPE(1))));
-        const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX, HD_SHAPE(1, trainer->desc.model.vocabulary));
+        const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
+                                                   HD_SHAPE(1, trainer->desc.model.vocabulary));
         const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));
         const hd_value drawn = hd_add(p, scores, hd_mul(p, noise, hd_input(p, "temperature", HD_F32, HD_SHAPE(1))));
         hd_output(p, "next", hd_argmax(p, drawn, -1));
