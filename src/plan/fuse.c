@@ -518,11 +518,34 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
-/* A copy into the state's storage; by way of another one where the value is a view of the state itself. */
+/* May a chain that was held back store into `to` at once? It is element-wise, and what it reads of the storage it reads where it
+ * writes. */
+static bool may_store_to(const hdi_task *task, const hdi_tensor *to) {
+    if (task->op != HDI_OP_COPY) return false;
+    for (uint32_t i = 0; i < task->chain.input_count; i++) {
+        const hdi_tensor *input = &task->chain.inputs[i];
+        if (input->storage != to->storage) continue;
+        if (input->first != 0 || !hdi_tensor_is_dense(input) || !hdi_shape_equal(input->shape, to->shape)) return false;
+    }
+    return true;
+}
+
+/* The chain that makes the value stores into the state where it may; else a copy follows, by way of another one where the value is a
+ * view of the state itself. */
 static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     const hdi_tensor to = f->values[node->operands[0]].view;
+    value_state *value = &f->values[node->operands[1]];
+    f->values[id].view = to;
+    if (value->pending != NO_TASK && may_store_to(&f->tasks[value->pending], &to)) {
+        hdi_task task = f->tasks[value->pending];
+        f->task_used[value->pending] = false;
+        value->pending = NO_TASK;
+        const hd_status status = save_old_rows(f, node->operands[0], id);
+        task.out = value->view = to;
+        return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
+    }
     hd_status status = settle(f, node->operands[1]);
-    hdi_tensor from = f->values[node->operands[1]].view;
+    hdi_tensor from = value->view;
     if (!status && from.storage == to.storage) {
         hdi_tensor copy;
         status = new_tensor(f, from.dtype, from.shape, &copy);
@@ -532,7 +555,6 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     }
     if (!status) status = save_old_rows(f, node->operands[0], id);
     hdi_task task = copy_task(&from, &to, id);
-    f->values[id].view = to;
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
