@@ -128,6 +128,34 @@ static inline void hdi_list_remove(hdi_link *link) {
 /* The object that holds `link` as its member. */
 #define HDI_OBJECT(link_pointer, type, member) ((type *)(void *)((char *)(link_pointer) - offsetof(type, member)))
 
+/* ---- handles (handles.c): what the caller holds of an object. Rooms call public functions with the object itself, which
+ * is found as it is: an address is even, a handle odd. ---- */
+extern const char hdi_kind_context[], hdi_kind_device[], hdi_kind_buffer[], hdi_kind_program[], hdi_kind_plan[],
+    hdi_kind_kernel[], hdi_kind_ticket[], hdi_kind_stream[];
+#define HDI_KIND_OF(pointer) _Generic((pointer), \
+    hd_context *: hdi_kind_context, const hd_context *: hdi_kind_context, hd_device *: hdi_kind_device, \
+    const hd_device *: hdi_kind_device, hd_buffer *: hdi_kind_buffer, const hd_buffer *: hdi_kind_buffer, \
+    hd_program *: hdi_kind_program, const hd_program *: hdi_kind_program, hd_plan *: hdi_kind_plan, \
+    const hd_plan *: hdi_kind_plan, hd_kernel *: hdi_kind_kernel, const hd_kernel *: hdi_kind_kernel, \
+    hd_ticket *: hdi_kind_ticket, hd_stream *: hdi_kind_stream)
+/* Puts the object in the place of its handle; false, and nothing changed, where there is none: HDI_REFUSE then says why. */
+#define HDI_FIND(pointer) hdi_handle_replace(&(pointer), HDI_KIND_OF(pointer))
+#define HDI_REFUSE(pointer) hd_handle_refuse((pointer), HDI_KIND_OF(pointer))
+static inline bool hdi_handle_replace(void *pointer_at, const char *kind) {
+    void *pointer;
+    memcpy(&pointer, pointer_at, sizeof pointer);
+    pointer = hd_handle_find(pointer, kind);
+    if (pointer) memcpy(pointer_at, &pointer, sizeof pointer);
+    return pointer != NULL;
+}
+/* What is wrong with a handle, and the context (a handle) that its object was of, or NULL. */
+hd_status hdi_handle_why(const void *handle, const char *kind, hd_context **out_context, hd_error *error);
+/* How an object hangs in its context. */
+typedef struct hdi_held {
+    hdi_link link;   /* in a list of objects alike */
+    void    *handle; /* that the caller has */
+} hdi_held;
+
 /* ---- threads and clock (threads.c) ---- */
 typedef struct hdi_mutex { void *opaque[8]; } hdi_mutex;
 bool hdi_mutex_init(hdi_mutex *mutex);

@@ -57,7 +57,7 @@ struct hdi_store; /* facts/store.c */
 
 struct hd_device {
     hd_context         *context;   /* opaque here */
-    hdi_link            link;      /* in the context's list */
+    hdi_held            held;
     const hdi_host     *host;
     const hdi_backend  *backend;
     hdi_found           found;

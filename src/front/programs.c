@@ -3,31 +3,42 @@
 
 /* ---- programs ---- */
 
-hd_program *hd_program_create(hd_context *context) {
-    if (!context) return NULL;
+/* The object itself; NULL, and the error kept, without memory. */
+static hd_program *new_program(hd_context *context) {
+    hd_error error = { 0 };
     hd_program *program = hdi_program_new(&context->allocator, context);
-    if (program) hdi_context_add(context, &context->programs, &program->link);
-    else hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
+    if (!program) hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a program");
+    else if (HDI_ADD(context, &context->programs, program, &error)) {
+        hdi_program_free(program);
+        program = NULL;
+    }
+    if (program) hdi_program_show(program);
+    else hdi_context_keep(context, &error);
     return program;
 }
 
+hd_program *hd_program_create(hd_context *context) {
+    if (!HDI_FIND(context)) return HDI_REFUSE(context), NULL;
+    const hd_program *program = new_program(context);
+    return program ? program->held.handle : NULL;
+}
+
 void hd_program_destroy(hd_program *program) {
-    if (!program) return;
+    if (!HDI_FIND(program) || !hdi_context_remove(program->context, &program->held)) return;
     for (uint32_t i = 0; program->foreign_kernels && i < program->node_count; i++)
         if (program->nodes[i].op == HDI_OP_DISPATCH) hdi_user_kernel_release(program->nodes[i].attrs.custom->kernel);
-    hdi_context_remove(program->context, &program->link);
     hdi_program_free(program);
 }
 
 hd_status hd_program_check(hd_program *program) {
-    if (!program) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
     hd_error error = { 0 };
     hd_status status = hdi_program_check(program, &error);
     return status ? hdi_context_keep(program->context, &error) : HD_OK;
 }
 
 hd_status hd_program_print(const hd_program *program, char *out_text, size_t room, size_t *out_needed) {
-    if (!program) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
     hdi_text text = { .allocator = &program->context->allocator };
     hdi_program_print(program, &text);
     hd_status status = hdi_text_out(&text, out_text, room, out_needed);
@@ -41,7 +52,7 @@ static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
     bool found = false;
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->kernels.next; at != &context->kernels && !found; at = at->next) {
-        hd_kernel *kernel = HDI_OBJECT(at, hd_kernel, link);
+        hd_kernel *kernel = HDI_OBJECT(at, hd_kernel, held.link);
         if (kernel->user->hash != hash) continue;
         out_custom->kernel = kernel->user;
         out_custom->kernel_bindings = kernel->info.binding_count;
@@ -52,10 +63,8 @@ static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
     return found;
 }
 
-hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
-    if (!context || !text || !out_program) return HD_STATUS_NULL_POINTER;
-    *out_program = NULL;
-    hd_program *program = hd_program_create(context);
+hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+    hd_program *program = new_program(context);
     if (!program) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_error error = { 0 };
     hd_status status = hdi_program_parse(program, text, bytes, find_kernel, context, &error);
@@ -69,7 +78,17 @@ hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, 
     return hdi_context_keep(context, &error);
 }
 
-uint64_t hd_program_hash(const hd_program *program) { return program ? hdi_program_hash(program) : 0; }
+hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    if (!text || !out_program) return HD_STATUS_NULL_POINTER;
+    *out_program = NULL;
+    hd_program *program = NULL;
+    const hd_status status = hdi_program_read(context, text, bytes, &program);
+    if (!status) *out_program = program->held.handle;
+    return status;
+}
+
+uint64_t hd_program_hash(const hd_program *program) { return HDI_FIND(program) ? hdi_program_hash(program) : 0; }
 
 /* ---- own kernels ---- */
 
@@ -106,28 +125,40 @@ static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_
     return HD_OK;
 }
 
+static void end_kernel(hd_kernel *kernel) {
+    hdi_user_kernel_release(kernel->user);
+    hdi_free(&kernel->context->allocator, kernel, sizeof *kernel);
+}
+
 hd_status hd_kernel_create(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel) {
-    if (!context || !desc || !out_kernel) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    if (!desc || !out_kernel) return HD_STATUS_NULL_POINTER;
     *out_kernel = NULL;
     hd_error error = { 0 };
-    hd_status status = new_kernel(context, desc, out_kernel, &error);
+    hd_kernel *kernel = NULL;
+    hd_status status = new_kernel(context, desc, &kernel, &error);
+    if (!status && (status = HDI_ADD(context, &context->kernels, kernel, &error))) end_kernel(kernel);
     if (status) return hdi_context_keep(context, &error);
-    hdi_context_add(context, &context->kernels, &(*out_kernel)->link);
+    *out_kernel = kernel->held.handle;
     return HD_OK;
 }
 
 void hd_kernel_destroy(hd_kernel *kernel) {
-    if (!kernel) return;
-    hd_context *context = kernel->context;
-    hdi_context_remove(context, &kernel->link);
-    hdi_user_kernel_release(kernel->user);
-    hdi_free(&context->allocator, kernel, sizeof *kernel);
+    if (HDI_FIND(kernel) && hdi_context_remove(kernel->context, &kernel->held)) end_kernel(kernel);
 }
 
-const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel) { return kernel ? &kernel->info : NULL; }
+const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel) { return HDI_FIND(kernel) ? &kernel->info : NULL; }
 
 hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc) {
-    if (!program) return 0;
+    if (!HDI_FIND(program)) return HDI_REFUSE(program), 0;
+    if (kernel && !HDI_FIND(kernel)) {
+        hdi_fail(&program->error, HD_STATUS_STALE_HANDLE, "dispatch: the kernel was destroyed, or is none");
+        return 0;
+    }
+    if (kernel && program->context && kernel->context != program->context) {
+        hdi_fail(&program->error, HD_STATUS_INVALID_ARGUMENT, "dispatch: the kernel is of another context than the program");
+        return 0;
+    }
     if (!kernel || !desc || (desc->input_count && !desc->inputs) || (desc->push_bytes && !desc->push)) {
         hdi_fail(&program->error, HD_STATUS_NULL_POINTER, "dispatch: the kernel, its desc, inputs or push constants are NULL");
         return 0;
@@ -142,7 +173,7 @@ hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_d
     if (desc->push_bytes) memcpy(custom.push_words, desc->push, desc->push_bytes);
     memcpy(custom.groups, desc->groups, sizeof custom.groups);
     hdi_attrs attrs = { .custom = &custom };
-    hd_value value = hdi_program_add(program, &(hdi_node){
+    hd_value value = hdi_program_put(program, &(hdi_node){
         .op = HDI_OP_DISPATCH, .dtype = desc->out_dtype, .shape = desc->out_shape, .attrs = attrs, .operands = desc->inputs,
         .operand_count = desc->input_count });
     if (value) hdi_user_kernel_hold(kernel->user);

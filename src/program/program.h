@@ -139,7 +139,8 @@ void hdi_names_free(hdi_names *names);
 
 struct hd_program {
     hd_context *context; /* owner; opaque here */
-    hdi_link    link;    /* in the owner's list */
+    hdi_held    held;
+    uint32_t    tag;     /* in the ids that callers see; 0: they see ids as they are */
     const hd_allocator *allocator;
     hdi_arena   arena;
     hdi_node   *nodes;   /* value v is nodes[v - 1] */
@@ -159,6 +160,14 @@ const hdi_node *hdi_program_node(const hd_program *program, hd_value value);
 /* An empty program over an allocator; NULL without memory. hdi_program_free ends it. */
 hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context);
 void hdi_program_free(hd_program *program);
+/* What callers see of a program's ids: a hd_value has the program's tag above the id, so that no other program takes it. */
+enum { HDI_ID_BITS = 21 };
+void hdi_program_show(hd_program *program); /* gives it a tag; it is empty */
+hd_value hdi_value_shown(const hd_program *program, hd_value id);
+/* The id of a value that a caller gave; one that is none of the program's where it is another's, or no value. */
+hd_value hdi_value_id(const hd_program *program, hd_value value);
+/* As hdi_program_add, with operands as callers see them, and so the result. */
+hd_value hdi_program_put(hd_program *program, const hdi_node *node);
 /* Adds a node after checking operands and attributes against the operation's rule, which also gives type and shape: of
  * `node` only the operation, operands and attributes are read, of input, state, cast, reshape and dispatch type and
  * shape too, and of the first two the name. 0 on failure, which sticks. */

@@ -100,6 +100,7 @@ static void all_shapes_are_refused(void **state) {
 
 static void the_library_is_not_there(void **state) {
     (void)state;
+    assert_true(HDI_FIND(device));
     device->handle->api.BlasCreate = NULL;
     device->handle->api.multiplies = false;
     multiply(0, "it is asked no more\n");
