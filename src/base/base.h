@@ -197,10 +197,11 @@ void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *f
 /* X(FIELD, "HEDDLE_NAME", "default", "help", least, most, "values"): of a number; a text has 0, 0 */
 #define HDI_OPTION_LIST(X)                                                                                             \
     X(BACKEND, "HEDDLE_BACKEND", "all",                                                                                \
-      "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null", 0, 0, "")               \
+      "back ends to look at, the best first: of vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null", 0, 0, "") \
     X(DEVICE, "HEDDLE_DEVICE", "best", "device id or index, as `heddle devices` prints them", 0, 0, "")                \
     X(STRICT, "HEDDLE_STRICT", "0", "1: no fall-back, no software device, no null device", 0, 1, "0 or 1")             \
-    X(LOG, "HEDDLE_LOG", "warning", "error, warning, info or debug", 0, 0, "error, warning, info or debug")            \
+    X(LOG, "HEDDLE_LOG", "warning", "error, warning, info or debug; also by part: warning,vulkan=debug", 0, 0,         \
+      "error, warning, info or debug, or such with parts: warning,vulkan=debug")                                       \
     X(VALIDATION, "HEDDLE_VALIDATION", "0", "1: the driver's validation layers, reported in the log", 0, 1, "0 or 1")  \
     X(THREADS, "HEDDLE_THREADS", "all", "number of CPU threads, also of those that compile kernels or copy", 1, 1024,  \
       "1 to 1024")                                                                                                     \
@@ -241,11 +242,16 @@ typedef struct hdi_piece {
 bool hdi_file_replace(const char *path, const hdi_piece *pieces, size_t count);
 
 /* ---- logging (log.c) ---- */
+enum { HDI_LOG_PARTS = 8 };
 typedef struct hdi_log {
     hd_log_fn    write;
     void        *user;
-    hd_log_level level;
+    hd_log_level level;      /* of parts that are not named: */
+    struct { char name[16]; hd_log_level level; } parts[HDI_LOG_PARTS];
+    uint32_t     part_count;
 } hdi_log;
+/* Reads "warning,vulkan=debug,cache=error" into the levels. False: it is no such text. */
+bool hdi_log_read(hdi_log *log, const char *text);
 void hdi_log_line(const hdi_log *log, hd_log_level level, const char *part, const char *format, ...) HDI_PRINTF(4, 5);
 
 #endif

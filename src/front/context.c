@@ -141,16 +141,6 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error) {
 
 /* ---- wishes ---- */
 
-static bool read_level(const char *text, hd_log_level *out) {
-    static const char *const names[] = { "error", "warning", "info", "debug" };
-    for (size_t i = 0; i < HDI_COUNT(names); i++)
-        if (strcmp(text, names[i]) == 0) {
-            *out = (hd_log_level)(HD_LOG_ERROR + i);
-            return true;
-        }
-    return false;
-}
-
 static bool copy_wish(const char *wish, hdi_option option, char *out, size_t room) {
     const char *text = wish ? wish : hdi_option_get(option);
     return (size_t)snprintf(out, room, "%s", text ? text : "") < room;
@@ -158,11 +148,11 @@ static bool copy_wish(const char *wish, hdi_option option, char *out, size_t roo
 
 /* Fills the context in from the desc and the environment. */
 static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_error *error) {
-    const char *level = hdi_option_get(HDI_OPTION_LOG);
+    const char *levels = desc->log_levels ? desc->log_levels : desc->log_level ? NULL : hdi_option_get(HDI_OPTION_LOG);
     uint64_t strict, validation, threads, wait_ms, verify, queues;
-    context->log = (hdi_log){ desc->log, desc->log_user, desc->log_level ? desc->log_level : HD_LOG_WARNING };
-    if (!desc->log_level && level && !read_level(level, &context->log.level))
-        hdi_option_refuse(HDI_OPTION_LOG, error);
+    context->log = (hdi_log){ .write = desc->log, .user = desc->log_user, .level = HD_LOG_WARNING };
+    if (levels && !hdi_log_read(&context->log, levels)) hdi_option_refuse(HDI_OPTION_LOG, error);
+    if (desc->log_level) context->log.level = desc->log_level;
     hdi_option_number(HDI_OPTION_STRICT, 0, &strict, error);
     hdi_option_number(HDI_OPTION_VALIDATION, 0, &validation, error);
     hdi_option_number(HDI_OPTION_THREADS, hdi_processor_count(), &threads, error);

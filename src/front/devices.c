@@ -58,7 +58,7 @@ hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *c
 hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_text, size_t room, size_t *out_needed) {
     hd_error error = { 0 };
     const hdi_found *found;
-    char why[512];
+    char why[HDI_WHY];
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
     hd_status status = hdi_context_probe(context, &error);
     if (!status) status = hdi_registry_select(&context->registry, id, false, &found, why, sizeof why, &error);
@@ -119,7 +119,7 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     const hd_device_desc defaults = { 0 };
     hd_error error = { 0 };
     const hdi_found *found;
-    char why[512];
+    char why[HDI_WHY];
     if (!HDI_FIND(context)) return HDI_REFUSE(context);
     if (!out_device) return HD_STATUS_NULL_POINTER;
     *out_device = NULL;

@@ -17,7 +17,7 @@ struct hd_context {
     hdi_log      log;
     hdi_host     host;
     bool         strict;
-    char         backend[16], device[64]; /* wishes; "" for none */
+    char         backend[96], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_runs     runs;          /* what earlier plans took; with a lock of its own, */
     hdi_idle     idle;          /* and plans that ended, for the same plan again; with a lock of its own */

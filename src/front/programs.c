@@ -12,7 +12,7 @@ static hd_program *new_program(hd_context *context) {
         hdi_program_free(program);
         program = NULL;
     }
-    if (program) hdi_program_show(program);
+    if (program) program->tag = hdi_program_new_tag();
     else hdi_context_keep(context, &error);
     return program;
 }
@@ -88,6 +88,34 @@ hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, 
     return status;
 }
 
+static const hd_kernel_gradient *find_gradient(const hd_gradients_desc *desc, const struct hdi_user_kernel *kernel) {
+    for (size_t i = 0; i < desc->kernel_count; i++) {
+        const hd_kernel *one = desc->kernels[i].kernel;
+        if (HDI_FIND(one) && one->user == kernel) return &desc->kernels[i];
+    }
+    return NULL;
+}
+
+hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
+                       hd_value *out_gradients) {
+    hd_gradients_desc wishes = desc ? *desc : (hd_gradients_desc){ 0 };
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
+    if (wanted_count > 0 && (!wanted || !out_gradients)) return HD_STATUS_NULL_POINTER;
+    if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels)) return HD_STATUS_NULL_POINTER;
+    const size_t count = wanted_count + wishes.kept_count;
+    hd_value *ids = hdi_alloc(program->allocator, count * sizeof *ids);
+    if (count > 0 && !ids) return hdi_context_fail(program->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for gradients");
+    for (size_t i = 0; i < count; i++) ids[i] = hdi_value_id(tag, i < wanted_count ? wanted[i] : wishes.kept[i - wanted_count]);
+    wishes.loss_gradient = hdi_value_id(tag, wishes.loss_gradient);
+    wishes.kept = ids ? ids + wanted_count : NULL;
+    const hd_status status = hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_gradient,
+                                                   out_gradients);
+    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = hdi_value_shown(tag, out_gradients[i]);
+    hdi_free(program->allocator, ids, count * sizeof *ids);
+    return status ? hdi_context_keep(program->context, &program->error) : HD_OK;
+}
+
 uint64_t hd_program_hash(const hd_program *program) { return HDI_FIND(program) ? hdi_program_hash(program) : 0; }
 
 /* ---- own kernels ---- */
@@ -96,7 +124,11 @@ static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
     memcpy(out->workgroup, from->workgroup, sizeof out->workgroup);
     out->push_bytes = from->push_bytes;
     out->binding_count = from->binding_count;
-    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) out->binding_written[i] = from->bindings[i].written;
+    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) {
+        out->binding_written[i] = from->bindings[i].written;
+        out->binding_set[i] = from->bindings[i].place.set;
+        out->binding_number[i] = from->bindings[i].place.binding;
+    }
 }
 
 static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel, hd_error *error) {

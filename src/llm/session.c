@@ -27,7 +27,8 @@ static hd_status lay_out(const hd_model *model, const hd_session_desc *desc, hdl
                          hd_device **out_cpu) {
     hd_device *device = desc->device;
     if (device && hd_device_context(device) != model->context)
-        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "the session's device was closed, or is of another context than the model");
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "the session's device was closed, or is of another context than the model");
     hd_status status = device ? HD_OK : hd_device_open(model->context, NULL, out_device);
     if (!device) device = *out_device;
     if (!status) status = hdl_layout_make(model, desc, device, NULL, out);

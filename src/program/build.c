@@ -219,22 +219,22 @@ bool hdi_program_add_output(hd_program *program, const char *name, hd_value valu
 
 /* ---- as callers see it ---- */
 
-void hdi_program_show(hd_program *program) {
-    static atomic_uint shown;
-    program->tag = 1 + atomic_fetch_add(&shown, 1) % ((1u << (32 - HDI_ID_BITS)) - 1);
+uint32_t hdi_program_new_tag(void) {
+    static atomic_uint given;
+    return 1 + atomic_fetch_add(&given, 1) % ((1u << (32 - HDI_ID_BITS)) - 1);
 }
 
-hd_value hdi_value_shown(const hd_program *program, hd_value id) { return id ? program->tag << HDI_ID_BITS | id : 0; }
-
-hd_value hdi_value_id(const hd_program *program, hd_value value) {
-    if (value == 0 || value >> HDI_ID_BITS == program->tag) return value & ((1u << HDI_ID_BITS) - 1);
-    return UINT32_MAX;
+bool hdi_program_see(hd_program **program_at, uint32_t *out_tag) {
+    const bool inside = ((uintptr_t)*program_at & 1) == 0;
+    if (!HDI_FIND(*program_at)) return false;
+    *out_tag = inside ? 0 : (*program_at)->tag;
+    return true;
 }
 
 /* Operands as ids; fails at a value of another program. */
-static hd_status read_operands(const hd_program *program, const hdi_node *node, hd_value *out_ids, hd_error *error) {
+static hd_status read_operands(uint32_t tag, const hdi_node *node, hd_value *out_ids, hd_error *error) {
     for (uint32_t i = 0; node->operands && i < HDI_MIN(node->operand_count, (uint32_t)HDI_MAX_OPERANDS); i++) {
-        out_ids[i] = hdi_value_id(program, node->operands[i]);
+        out_ids[i] = hdi_value_id(tag, node->operands[i]);
         if (out_ids[i] != UINT32_MAX) continue;
         const char *name = hdi_op_get(node->op).name;
         snprintf(error->op, sizeof error->op, "%s", name);
@@ -244,32 +244,38 @@ static hd_status read_operands(const hd_program *program, const hdi_node *node, 
 }
 
 hd_value hdi_program_put(hd_program *program, const hdi_node *from) {
-    if (!HDI_FIND(program)) return HDI_REFUSE(program), 0;
     hd_value ids[HDI_MAX_OPERANDS] = { 0 };
     hd_error error = { 0 };
     hdi_node node = *from;
-    if (node.operands) node.operands = ids;
-    if (read_operands(program, from, ids, &error)) return hdi_program_fail(program, &error), 0;
-    return hdi_value_shown(program, hdi_program_add(program, &node));
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program), 0;
+    if (tag && node.operands) node.operands = ids;
+    if (tag && read_operands(tag, from, ids, &error)) return hdi_program_fail(program, &error), 0;
+    return hdi_value_shown(tag, hdi_program_add(program, &node));
 }
 
 void hd_output(hd_program *program, const char *name, hd_value value) {
-    if (HDI_FIND(program)) hdi_program_add_output(program, name, hdi_value_id(program, value));
+    uint32_t tag;
+    if (hdi_program_see(&program, &tag)) hdi_program_add_output(program, name, hdi_value_id(tag, value));
     else HDI_REFUSE(program);
 }
 
 size_t hd_program_port_count(const hd_program *program) { return HDI_FIND(program) ? program->port_count : 0; }
 
-hd_port hd_program_port(const hd_program *program, size_t index) {
-    if (!HDI_FIND(program) || index >= program->port_count) return (hd_port){ 0 };
+hd_port hd_program_port(const hd_program *handle, size_t index) {
+    hd_program *program = (hd_program *)(uintptr_t)handle; /* only read */
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag) || index >= program->port_count) return (hd_port){ 0 };
     hd_port port = program->ports[index];
-    port.value = hdi_value_shown(program, port.value);
+    port.value = hdi_value_shown(tag, port.value);
     return port;
 }
 
-hd_status hd_value_describe(const hd_program *program, hd_value value, hd_dtype *out_dtype, hd_shape *out_shape) {
-    if (!HDI_FIND(program)) return HDI_REFUSE(program);
-    const hdi_node *node = hdi_program_node(program, hdi_value_id(program, value));
+hd_status hd_value_describe(const hd_program *handle, hd_value value, hd_dtype *out_dtype, hd_shape *out_shape) {
+    hd_program *program = (hd_program *)(uintptr_t)handle; /* only read */
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
+    const hdi_node *node = hdi_program_node(program, hdi_value_id(tag, value));
     if (!node) return HD_STATUS_UNKNOWN_VALUE;
     if (out_dtype) *out_dtype = node->dtype;
     if (out_shape) *out_shape = node->shape;

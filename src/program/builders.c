@@ -23,8 +23,9 @@ static hd_value with_floats(hd_program *p, hdi_op op, hd_value x, float first, f
 }
 
 /* What a value is, or NULL. */
-static const hdi_node *node_of(const hd_program *p, hd_value x) {
-    return HDI_FIND(p) ? hdi_program_node(p, hdi_value_id(p, x)) : NULL;
+static const hdi_node *node_of(hd_program *p, hd_value x) {
+    uint32_t tag;
+    return hdi_program_see(&p, &tag) ? hdi_program_node(p, hdi_value_id(tag, x)) : NULL;
 }
 
 /* ---- named values ---- */
@@ -170,6 +171,11 @@ hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags) {
 }
 hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value position, hd_value pages) {
     return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position, pages }, 4, NULL);
+}
+
+hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape) {
+    return hdi_program_put(p, &(hdi_node){ .op = HDI_OP_RANDOM, .shape = shape, .operands = &key, .operand_count = 1,
+                                           .attrs = { .ints = { stream } } });
 }
 
 /* ---- attention and its company ---- */

@@ -76,7 +76,7 @@ typedef struct hdi_custom {
 typedef struct hdi_attrs {
     int64_t  ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
                                        ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags; rope: dims, pairing;
-                                       attention: not_causal. Axes and bounds are resolved: never negative. */
+                                       attention: not_causal; random: stream. Axes and bounds are resolved: never negative. */
     uint32_t list_count;            /* entries of axes, begin, end, before, after: the operand's rank */
     float    floats[4];             /* in the row's order */
     uint32_t factor_count;          /* rope */
@@ -140,7 +140,7 @@ void hdi_names_free(hdi_names *names);
 struct hd_program {
     hd_context *context; /* owner; opaque here */
     hdi_held    held;
-    uint32_t    tag;     /* in the ids that callers see; 0: they see ids as they are */
+    uint32_t    tag;     /* in the values that callers see */
     const hd_allocator *allocator;
     hdi_arena   arena;
     hdi_node   *nodes;   /* value v is nodes[v - 1] */
@@ -162,11 +162,16 @@ hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context);
 void hdi_program_free(hd_program *program);
 /* What callers see of a program's ids: a hd_value has the program's tag above the id, so that no other program takes it. */
 enum { HDI_ID_BITS = 21 };
-void hdi_program_show(hd_program *program); /* gives it a tag; it is empty */
-hd_value hdi_value_shown(const hd_program *program, hd_value id);
-/* The id of a value that a caller gave; one that is none of the program's where it is another's, or no value. */
-hd_value hdi_value_id(const hd_program *program, hd_value value);
-/* As hdi_program_add, with operands as callers see them, and so the result. */
+uint32_t hdi_program_new_tag(void);
+/* Puts the program in the place of its handle, and gives the tag of the values that come with it: 0 for the library's own
+ * rooms, which have the program itself and ids as they are. False: HDI_REFUSE says why. */
+bool hdi_program_see(hd_program **program_at, uint32_t *out_tag);
+static inline hd_value hdi_value_shown(uint32_t tag, hd_value id) { return id ? tag << HDI_ID_BITS | id : 0; }
+/* The id of a value that a caller gave; one that no program has where it is another program's. */
+static inline hd_value hdi_value_id(uint32_t tag, hd_value value) {
+    return value == 0 || value >> HDI_ID_BITS == tag ? value & ((1u << HDI_ID_BITS) - 1) : UINT32_MAX;
+}
+/* As hdi_program_add, with a handle, operands as callers see them, and so the result. */
 hd_value hdi_program_put(hd_program *program, const hdi_node *node);
 /* Adds a node after checking operands and attributes against the operation's rule, which also gives type and shape: of
  * `node` only the operation, operands and attributes are read, of input, state, cast, reshape and dispatch type and
@@ -181,6 +186,12 @@ hd_status hdi_program_infer(const hd_program *program, hdi_node *node, hd_error 
 uint64_t hdi_op_row_operands(const hd_program *program, const hdi_node *node);
 /* Whole-program check: the sticky error, at least one output. */
 hd_status hdi_program_check(const hd_program *program, hd_error *error);
+
+/* hd_gradients (grad.c), desc not NULL. `find_kernel` tells the gradient that the desc has for a user's kernel; NULL: there
+ * are none. */
+typedef const hd_kernel_gradient *(*hdi_kernel_gradient_fn)(const hd_gradients_desc *desc, const struct hdi_user_kernel *kernel);
+hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
 
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
  * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It

@@ -100,7 +100,6 @@ void ops_begin(const char *name, unsigned flags) {
     suite.input_count = suite.output_count = suite.group_cases = 0;
     suite.program = hd_program_create(suite.places[0].context);
     must(HDI_FIND(suite.program), "no program");
-    suite.program->tag = 0; /* values are nodes */
     ops_seed(name);
 }
 hd_program *ops_program(void) { return suite.program; }
