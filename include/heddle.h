@@ -792,7 +792,16 @@ HD_API void hd_kernel_destroy(hd_kernel *kernel);
 /** What the module says, valid as long as the kernel. */
 HD_API const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel);
 
-/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ... */
+/** What a binding of a launch is: an input, an output, or both. */
+typedef struct hd_dispatch_binding {
+    hd_value value; /* what it holds: of an output, what it begins with, of as many bytes, a multiple of 4; 0: an output begins
+                       as anything, and a binding that is no output is one that the kernel does not use */
+    hd_dtype dtype; /* of an output; HD_DTYPE_NONE: it is only read */
+    hd_shape shape;
+} hd_dispatch_binding;
+
+/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ...; or each binding is
+ *  said by itself. */
 typedef struct hd_dispatch_desc {
     const hd_value *inputs;
     uint32_t        input_count;
@@ -801,9 +810,15 @@ typedef struct hd_dispatch_desc {
     const void     *push;
     uint32_t        push_bytes;  /* as the module says */
     uint32_t        groups[3];   /* each at least 1 */
+    const hd_dispatch_binding *bindings; /* instead of inputs and output: one for each binding of the kernel, in their order */
+    uint32_t        binding_count;
 } hd_dispatch_desc;
-/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status. */
+/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status.
+ *  @return the output, the first of several. */
 HD_API hd_value hd_dispatch(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc);
+/** The same for any number of outputs. @param out_values what desc->bindings[i] holds afterwards, for each i; 0 where that is no
+ *  output, and for all where the program fails. */
+HD_API void hd_dispatch_all(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc, hd_value *out_values);
 
 /* -------------------------------------------------------------------------------------------------- 8. gradients */
 

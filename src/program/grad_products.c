@@ -73,7 +73,8 @@ void hdi_grad_experts(hdi_grad *g) {
 void hdi_grad_rope(hdi_grad *g) {
     const hdi_attrs *a = &g->node.attrs;
     const hd_rope_desc desc = { .theta = a->floats[0], .frequency_scale = a->floats[1], .magnitude = a->floats[2],
-                                .dims = (uint32_t)a->ints[0], .pairing = (hd_rope_pairing)a->ints[1], .factors = a->factor_count ? a->factors : NULL };
+                                .dims = (uint32_t)a->ints[0], .pairing = (hd_rope_pairing)a->ints[1],
+                                .factors = a->factor_count ? a->factors : NULL };
     hdi_grad_give(g, 0, hd_rope(g->program, g->dy, hd_neg(g->program, hdi_grad_x(g, 1)), &desc));
 }
 
