@@ -210,9 +210,13 @@ void hdi_grad_dispatch(hdi_grad *g) {
         hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "this kernel has no gradient: name it in hd_gradients_desc.kernels");
         return;
     }
-    for (uint32_t i = 0; i < count; i++) inputs[i] = hdi_grad_x(g, i);
-    const hd_status status = kernel->build(kernel->user, g->program, inputs, hdi_grad_y(g), g->dy, gradients);
+    /* The caller's function is outside: it gets the handle, and values as callers see them. */
+    hd_program *const handle = g->program->held.handle ? g->program->held.handle : g->program;
+    const uint32_t tag = g->program->held.handle ? g->program->tag : 0;
+    for (uint32_t i = 0; i < count; i++) inputs[i] = hdi_value_shown(tag, hdi_grad_x(g, i));
+    const hd_value y = hdi_value_shown(tag, hdi_grad_y(g)), dy = hdi_value_shown(tag, g->dy);
+    const hd_status status = kernel->build(kernel->user, handle, inputs, y, dy, gradients);
     if (status) hdi_grad_refuse(g, status, "the caller's function that builds its gradient failed");
     for (uint32_t i = 0; i < count && !status; i++)
-        if (hdi_grad_wants(g, i)) hdi_grad_give(g, i, gradients[i]);
+        if (hdi_grad_wants(g, i)) hdi_grad_give(g, i, hdi_value_id(tag, gradients[i]));
 }

@@ -147,7 +147,8 @@ void hdi_names_free(hdi_names *names);
 
 struct hd_program {
     hd_context *context; /* owner; opaque here */
-    hdi_link    link;    /* in the owner's list */
+    hdi_held    held;
+    uint32_t    tag;     /* in the values that callers see */
     const hd_allocator *allocator;
     hdi_arena   arena;
     hdi_node   *nodes;   /* value v is nodes[v - 1] */
@@ -167,6 +168,19 @@ const hdi_node *hdi_program_node(const hd_program *program, hd_value value);
 /* An empty program over an allocator; NULL without memory. hdi_program_free ends it. */
 hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context);
 void hdi_program_free(hd_program *program);
+/* What callers see of a program's ids: a hd_value has the program's tag above the id, so that no other program takes it. */
+enum { HDI_ID_BITS = 21 };
+uint32_t hdi_program_new_tag(void);
+/* Puts the program in the place of its handle, and gives the tag of the values that come with it: 0 for the library's own
+ * rooms, which have the program itself and ids as they are. False: HDI_REFUSE says why. */
+bool hdi_program_see(hd_program **program_at, uint32_t *out_tag);
+static inline hd_value hdi_value_shown(uint32_t tag, hd_value id) { return id ? tag << HDI_ID_BITS | id : 0; }
+/* The id of a value that a caller gave; one that no program has where it is another program's. */
+static inline hd_value hdi_value_id(uint32_t tag, hd_value value) {
+    return value == 0 || value >> HDI_ID_BITS == tag ? value & ((1u << HDI_ID_BITS) - 1) : UINT32_MAX;
+}
+/* As hdi_program_add, with a handle, operands as callers see them, and so the result. */
+hd_value hdi_program_put(hd_program *program, const hdi_node *node);
 /* Adds a node after checking operands and attributes against the operation's rule, which also gives type and shape: of
  * `node` only the operation, operands and attributes are read, of input, state, cast, reshape and dispatch type and
  * shape too, and of the first two the name. 0 on failure, which sticks. */

@@ -246,6 +246,7 @@ static hd_device *open_device(const char *name, int verify) {
     hd_device *device;
     const hd_context_desc desc = { .backend = name, .verify = verify, .cache_dir = "", .cpu_threads = 2, .wait_ns = UINT64_C(20000000000) };
     if (hd_context_create(&desc, &context) || hd_device_open(context, &(hd_device_desc){ .id = name }, &device)) return NULL;
+    if (!HDI_FIND(device)) return NULL;
     if (mutant.target) put_between(device);
     return device;
 }
@@ -353,6 +354,7 @@ static hd_status softmax_with(const char *folder, int verify) {
         hd_context_destroy(context);
         skip();
     }
+    assert_true(HDI_FIND(device));
     if (mutant.target) put_between(device);
     const hd_status status = run_work(device, softmax, HD_MATH_FAST, &result, &bytes);
     free(result);
