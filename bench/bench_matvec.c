@@ -2,7 +2,7 @@
  * type. Several weights, more than 200 MB of them, are used in turn so that no cache holds them; the products of one plan
  * are independent, and the time of one is the slope between a plan of many and one of few, run in turn, so that hand-over
  * falls out. Prints medians, bytes a second of weights, and the largest error beside float64 as a part of sum |a b|.
- *   bench_matvec [device] [M] [rounds] [plain|norm|pair] [shapes] */
+ *   bench_matvec [device] [M] [rounds] [plain|norm|pair] [shapes] [fast|exact] */
 #define _POSIX_C_SOURCE 200809L
 #include "kernels/kernel.h"
 #include "kernels/reference/reference.h"
@@ -18,6 +18,7 @@ typedef struct bench {
     hd_device  *device;
     int         rounds;
     const char *form;
+    hd_math     math;
 } bench;
 
 static double now_us(void) {
@@ -65,7 +66,7 @@ static hd_plan *make(const bench *b, hd_dtype dtype, int64_t m, int64_t n, int64
         hd_output(p, name, y);
     }
     hd_plan *plan = NULL;
-    if (hd_plan_create(b->device, p, NULL, &plan)) fprintf(stderr, "%s\n", hd_context_error(b->context));
+    if (hd_plan_create(b->device, p, &(hd_plan_desc){ .math = b->math }, &plan)) fprintf(stderr, "%s\n", hd_context_error(b->context));
     hd_program_destroy(p);
     return plan;
 }
@@ -150,6 +151,7 @@ int main(int count, char **arguments) {
     static const int64_t shapes[][2] = { { 4096, 14336 }, { 4096, 2560 }, { 1024, 2560 }, { 9728, 2560 }, { 2560, 4096 }, { 2560, 9728 }, { 151936, 2560 } };
     const int m = count > 2 ? atoi(arguments[2]) : 1;
     bench b = { .rounds = count > 3 ? atoi(arguments[3]) : ROUNDS, .form = count > 4 ? arguments[4] : "plain" };
+    b.math = count > 6 && strcmp(arguments[6], "exact") == 0 ? HD_MATH_EXACT : HD_MATH_FAST;
     const size_t some = count > 5 ? (size_t)atoi(arguments[5]) : HDI_COUNT(shapes);
     if (m < 1 || m > 64 || b.rounds < 1 || hd_context_create(NULL, &b.context)) return 2;
     if (hd_device_open(b.context, &(hd_device_desc){ .id = count > 1 ? arguments[1] : NULL }, &b.device)) {
