@@ -2,7 +2,7 @@
 // matvec_dot: C = chain(A x B) for at most 8 rows of A and quantised weights whose columns lie along K: abi.h's exact product
 // in 8 bits, in both modes. A is rounded once for a workgroup, into shared memory. A lane is a strand of PART_N columns:
 // it takes every 16th run of 32 along K by integer dot products of 4 x 8 bits and keeps their sums; neighbouring lanes read
-// neighbours in memory. What it reads of AHEAD runs is asked for at once, that of the first ones before A is rounded.
+// neighbours in memory. What it reads of AHEAD runs is asked for at once; where these are all it has, before A is rounded.
 // In fast mode A may be normalised on the way; B may be a pair. Needs whole subgroups with shuffles and integer dot
 // products; all operands wide, and B's bytes a multiple of 16.
 #extension GL_GOOGLE_include_directive : require
@@ -17,6 +17,7 @@ layout(constant_id = HDI_MM_AHEAD) const uint AHEAD = 1;
 const uint STRANDS = HDI_MM_STRANDS, SLOTS = WORKGROUP / STRANDS; // columns side by side
 const uint COLUMNS = PRODUCTS * PART_N, SUMS = TILE_M * COLUMNS, ASKED = AHEAD * COLUMNS;
 const uint DEPTH = PART_M, RUNS = DEPTH / 32; // of A along K that shared memory holds: whole rounds of all strands
+const bool AT_ONCE = AHEAD * STRANDS >= RUNS;
 const uint RAW = 5;            // sixteens of memory that a run's loads give at most
 const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over the memory's banks
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
@@ -249,12 +250,12 @@ void main() {
     for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
         const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
         uvec4 raw[ASKED][RAW];
-        fetch_rounds(b0, run0, 0u, runs, raw);
+        if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
         if (k0 > 0u) barrier();
         round_rows(a0, k0, runs, square);
         barrier();
         for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
-            if (round > 0u) fetch_rounds(b0, run0, round, runs, raw);
+            if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
             [[unroll]] for (uint i = 0u; i < AHEAD; i++)
                 if ((round + i) * STRANDS < runs) add_round(b0, run0, round + i, runs, i, raw, sums);
         }

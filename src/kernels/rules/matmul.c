@@ -115,20 +115,20 @@ static bool dot_fits(const product *p, config *c) {
            caps->shared_bytes >= c->part_m / HDI_MM_RUN * BYTES_A_RUN * c->tile_m + strands + squares;
 }
 
-/* Workgroups of 8 subgroups; smaller ones where they would leave units idle, more columns of a lane where there would be many for
- * each unit, or where the rows that share a weight's unpacking are few. About five runs at once hide what memory takes. */
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* Workgroups of 8 subgroups; smaller ones where they would leave units idle, more columns of a lane where there would be many
+ * for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it cost time to ask for all of
+ * them before A is rounded. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
-    enum { USUAL = 8, SMALL = 4, MANY = 5, AT_ONCE = 5 };
+    enum { USUAL = 8, SMALL = 4, MANY = 10, LONG_K = 2560 };
     const hdi_caps *caps = p->request->caps;
     const uint64_t units = HDI_MAX(caps->compute_units, 1), slots = HDI_MAX(USUAL * caps->subgroup / HDI_MM_STRANDS, 1);
     const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
     if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
-    const uint32_t columns = p->m > 1 || groups * products > 2 * MANY * units ? 2 : 1;
-    const uint64_t subgroups = groups < units ? SMALL : USUAL, columns_in_all = columns * products;
-    const uint32_t ahead = columns_in_all == 1 ? AT_ONCE : columns_in_all == 2 && p->m == 1 ? 2 : 1;
-    return 4 * (o->subgroups > subgroups ? o->subgroups - subgroups : subgroups - o->subgroups) +
-           2 * (o->tile_n > columns ? o->tile_n - columns : columns - o->tile_n) +
-           (o->keys > ahead ? o->keys - ahead : ahead - o->keys);
+    const uint64_t columns = p->m > 1 || groups * products > MANY * units ? 2 : 1;
+    const uint64_t ahead = p->m > 1 || columns * products > 2 ? 1 : columns * products == 2 ? 2 : p->k > LONG_K ? 5 : 3;
+    return 8 * distance(o->subgroups, groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
 }
 
 static const char *vector_because(const product *p) {
