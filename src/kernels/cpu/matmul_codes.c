@@ -88,7 +88,8 @@ static float product_of(const round_of_runs *column, const int8_t *x, const uint
         for (uint32_t i = 0; i < STRANDS; i++) {
             const int32_t low = (int16_t)(own[2 * i + 1] & 0xFFFFu), high = (int32_t)own[2 * i + 1] >> 16;
             const int32_t mins = has_min ? column->low_min[i] * low + column->high_min[i] * high : 0;
-            strands[i] = strands[i] + hdcpu_run_value(exact_from_bits(own[2 * i]), column->d[i], column->less[i], has_min, weights[i], mins);
+            const float scale = exact_from_bits(own[2 * i]);
+            strands[i] = strands[i] + hdcpu_run_value(scale, column->d[i], column->less[i], has_min, weights[i], mins);
         }
     }
     for (uint32_t i = 0; i < STRANDS; i++) total = total + strands[i];
@@ -102,7 +103,7 @@ HDCPU_KERNEL(matmul_codes) {
     const uint32_t m_count = HDI_MIN(p.m - m0, call->spec[HDI_MM_TILE_M]), n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
     const uint64_t row = (uint64_t)p.batch * p.m + m0;
     const int8_t *x = (const int8_t *)call->bindings[0] + row * p.k;
-    const uint32_t *facts = (const uint32_t *)call->bindings[0] + (uint64_t)call->spec[HDI_MM_PARTS] * runs * (HDI_MM_RUN / 4) + row * runs * 2;
+    const uint32_t *facts = (const uint32_t *)call->bindings[0] + (uint64_t)call->spec[HDI_MM_PARTS] * runs * (HDI_MM_RUN / 4);
     const bool scaled = p.b_type == HDI_TYPE_Q4_K || p.b_type == HDI_TYPE_Q5_K || p.b_type == HDI_TYPE_Q6_K ||
                         p.b_type == HDI_TYPE_Q2_K || p.b_type == HDI_TYPE_Q3_K;
     const bool has_min = hdcpu_has_min(p.b_type);
@@ -112,7 +113,7 @@ HDCPU_KERNEL(matmul_codes) {
         const uint64_t first = p.b_first + (uint64_t)(n0 + n) * p.b_col;
         unpack_column(p.b_type, (const uint8_t *)p.b + first / hdcpu_block_elements(p.b_type) * hdcpu_block_bytes(p.b_type), runs, column);
         for (uint32_t m = 0; m < m_count; m++)
-            sums[m * n_count + n] = product_of(column, x + (uint64_t)m * p.k, facts + (uint64_t)m * runs * 2, runs, scaled, has_min);
+            sums[m * n_count + n] = product_of(column, x + (uint64_t)m * p.k, facts + (row + m) * runs * 2, runs, scaled, has_min);
     }
     for (uint32_t m = 0; m < m_count; m++) hdcpu_store_sums(&p, m0 + m, n0, n_count, sums + m * n_count);
 }

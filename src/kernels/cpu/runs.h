@@ -28,14 +28,15 @@ static inline void hdcpu_run_nibbles(const uint8_t *bytes, const uint8_t *bits, 
         codes[i + 16] = (int8_t)((bytes[i] >> 4 | (int)(high >> (i + 16) & 1) << 4) - offset);
     }
 }
-/* Codes of `width` bits at `shift`, and above them one or two bits more of each at `more_shift` of `more` (NULL: none). */
-static inline void hdcpu_run_fields(const uint8_t *low, uint32_t shift, uint32_t width, const uint8_t *more, uint32_t more_shift,
-                                    uint32_t more_width, int offset, int8_t *codes) {
-    for (uint32_t i = 0; i < HDCPU_RUN; i++) {
-        int code = low[i] >> shift & ((1 << width) - 1);
-        if (more) code |= (more[i] >> more_shift & ((1 << more_width) - 1)) << width;
-        codes[i] = (int8_t)(code - offset);
-    }
+/* Codes of `width` bits at `shift` of each byte; then more bits of them above those; then their offset taken off. */
+static inline void hdcpu_run_fields(const uint8_t *bytes, uint32_t shift, uint32_t width, int8_t *codes) {
+    for (uint32_t i = 0; i < HDCPU_RUN; i++) codes[i] = (int8_t)(bytes[i] >> shift & ((1 << width) - 1));
+}
+static inline void hdcpu_run_more(const uint8_t *bytes, uint32_t shift, uint32_t width, uint32_t above, int8_t *codes) {
+    for (uint32_t i = 0; i < HDCPU_RUN; i++) codes[i] = (int8_t)(codes[i] | (bytes[i] >> shift & ((1 << width) - 1)) << above);
+}
+static inline void hdcpu_run_offset(int offset, int8_t *codes) {
+    for (uint32_t i = 0; i < HDCPU_RUN; i++) codes[i] = (int8_t)(codes[i] - offset);
 }
 static inline void hdcpu_run_tq1_0(const uint8_t *block, uint32_t part, int8_t *codes) {
     static const uint8_t powers[] = { 1, 3, 9, 27, 81 };
@@ -60,33 +61,40 @@ static inline void hdcpu_run_of_256(uint32_t type, const uint8_t *block, uint32_
     const uint32_t half = part >> 2, shift = 2 * (part & 3);
     switch (type) {
     case HDI_TYPE_Q4_K:
-        hdcpu_run_fields(block + 16 + 32 * (part >> 1), 4 * (part & 1), 4, NULL, 0, 0, 0, out->codes);
+        hdcpu_run_fields(block + 16 + 32 * (part >> 1), 4 * (part & 1), 4, out->codes);
         hdcpu_run_six_bits(block + 4, part, out);
         break;
     case HDI_TYPE_Q5_K:
-        hdcpu_run_fields(block + 48 + 32 * (part >> 1), 4 * (part & 1), 4, block + 16, part, 1, 0, out->codes);
+        hdcpu_run_fields(block + 48 + 32 * (part >> 1), 4 * (part & 1), 4, out->codes);
+        hdcpu_run_more(block + 16, part, 1, 4, out->codes);
         hdcpu_run_six_bits(block + 4, part, out);
         break;
     case HDI_TYPE_Q6_K:
-        hdcpu_run_fields(block + 64 * half + 32 * (part & 1), 4 * (part >> 1 & 1), 4, block + 128 + 32 * half, shift, 2, 32, out->codes);
+        hdcpu_run_fields(block + 64 * half + 32 * (part & 1), 4 * (part >> 1 & 1), 4, out->codes);
+        hdcpu_run_more(block + 128 + 32 * half, shift, 2, 4, out->codes);
+        hdcpu_run_offset(32, out->codes);
         for (uint32_t h = 0; h < 2; h++) out->scale[h] = (int8_t)block[192 + 2 * part + h];
         break;
     case HDI_TYPE_Q2_K:
-        hdcpu_run_fields(block + 16 + 32 * half, shift, 2, NULL, 0, 0, 0, out->codes);
+        hdcpu_run_fields(block + 16 + 32 * half, shift, 2, out->codes);
         for (uint32_t h = 0; h < 2; h++) {
             out->scale[h] = block[2 * part + h] & 15;
             out->min[h] = block[2 * part + h] >> 4;
         }
         break;
     case HDI_TYPE_Q3_K:
-        hdcpu_run_fields(block + 32 + 32 * half, shift, 2, block, part, 1, 4, out->codes);
+        hdcpu_run_fields(block + 32 + 32 * half, shift, 2, out->codes);
+        hdcpu_run_more(block, part, 1, 2, out->codes);
+        hdcpu_run_offset(4, out->codes);
         for (uint32_t h = 0; h < 2; h++) {
             const uint32_t p = 2 * part + h;
             out->scale[h] = ((block[96 + (p & 7)] >> 4 * (p >> 3) & 15) | (block[104 + (p & 3)] >> 2 * (p >> 2) & 3) << 4) - 32;
         }
         break;
     case HDI_TYPE_TQ1_0: hdcpu_run_tq1_0(block, part, out->codes); break;
-    default:             hdcpu_run_fields(block + 32 * half, shift, 2, NULL, 0, 0, 1, out->codes); break; /* tq2_0 */
+    default: /* tq2_0 */
+        hdcpu_run_fields(block + 32 * half, shift, 2, out->codes);
+        hdcpu_run_offset(1, out->codes);
     }
 }
 

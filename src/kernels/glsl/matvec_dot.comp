@@ -18,6 +18,7 @@ const uint STRANDS = HDI_MM_STRANDS, SLOTS = WORKGROUP / STRANDS; // columns sid
 const uint COLUMNS = PRODUCTS * PART_N, SUMS = TILE_M * COLUMNS, ASKED = AHEAD * COLUMNS;
 const uint DEPTH = PART_M, RUNS = DEPTH / 32; // of A along K that shared memory holds: whole rounds of all strands
 const bool AT_ONCE = AHEAD * STRANDS >= RUNS;
+const uint ROUNDS = (2 * RUNS + WORKGROUP - 1) / WORKGROUP; // of A's halves of runs
 const uint RAW = 5;            // sixteens of memory that a run's loads give at most
 const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over the memory's banks
 shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
@@ -63,10 +64,11 @@ float round_half(uint first, uint k, uint at, uint h, bool wanted) {
     }
     return wanted ? square : 0.0;
 }
-// All rows of A from k0 on, `runs` of them along K. All lanes take all rounds: pairs of them talk to each other.
+// All rows of A from k0 on, `runs` of them along K. All lanes take all rounds: pairs of them talk to each other. The rounds are
+// written out, so that none waits for what the one before has read.
 void round_rows(uint a0, uint k0, uint runs, inout float square[TILE_M]) {
-    for (uint half_run = lane_number(); half_run - lane_number() < 2u * runs; half_run += WORKGROUP) {
-        uint run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
+    [[unroll]] for (uint i = 0u; i < ROUNDS; i++) {
+        uint half_run = lane_number() + i * WORKGROUP, run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
         [[unroll]] for (uint m = 0u; m < TILE_M; m++)
             square[m] += round_half(a0 + m * push[HDI_MM_PUSH_A_ROW] + k, k, m * RUNS + run, h, half_run < 2u * runs);
     }

@@ -117,7 +117,7 @@ static bool dot_fits(const product *p, config *c) {
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* Workgroups of 8 subgroups; smaller ones where they would leave units idle, more columns of a lane where there would be many
+/* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there would be many
  * for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it cost time to ask for all of
  * them before A is rounded. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
@@ -126,9 +126,9 @@ static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
     const uint64_t units = HDI_MAX(caps->compute_units, 1), slots = HDI_MAX(USUAL * caps->subgroup / HDI_MM_STRANDS, 1);
     const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
     if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
-    const uint64_t columns = p->m > 1 || groups * products > MANY * units ? 2 : 1;
-    const uint64_t ahead = p->m > 1 || columns * products > 2 ? 1 : columns * products == 2 ? 2 : p->k > LONG_K ? 5 : 3;
-    return 8 * distance(o->subgroups, groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
+    const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1;
+    const uint64_t ahead = p->m > 2 || columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;
+    return 8 * distance(o->subgroups, 4 * groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
 }
 
 static const char *vector_because(const product *p) {
