@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes.comp, digest 45c6f81de805ac9b. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes.comp, digest c2edd010e5edce17. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes;
 static const uint32_t words[] = {
@@ -10412,4 +10412,4 @@ static const uint32_t words[] = {
 0x000006fc,0x000010c2,0x000010c1,0x00000710,0x000200f9,0x000010c0,0x000200f8,0x000010c5,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0x45c6f81de805ac9b), NULL };
+const hdi_blob hdi_blob_matmul_codes = { words, sizeof words / 4, UINT64_C(0xc2edd010e5edce17), NULL };

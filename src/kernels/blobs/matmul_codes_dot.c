@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest 0bdff2894f619227. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_codes_dot.comp, digest fb49048cb2d09601. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_codes_dot;
 static const uint32_t words[] = {
@@ -10342,4 +10342,4 @@ static const uint32_t words[] = {
 0x0000105b,0x000200f8,0x0000105b,0x00050080,0x000006fc,0x0000105a,0x00001059,0x00000724,
 0x000200f9,0x00001058,0x000200f8,0x0000105d,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0x0bdff2894f619227), NULL };
+const hdi_blob hdi_blob_matmul_codes_dot = { words, sizeof words / 4, UINT64_C(0xfb49048cb2d09601), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest fd13c936874ea84a. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 65a3104a4331eca3. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -12784,4 +12784,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00001c73,0x000200f8,0x00001c73,0x00050080,0x00000737,0x00001c72,0x00001c71,
 0x00000b27,0x000200f9,0x00001c70,0x000200f8,0x00001c75,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xfd13c936874ea84a), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x65a3104a4331eca3), NULL };
