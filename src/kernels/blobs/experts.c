@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/experts.comp, digest faf1681114ec7566. Do not edit. */
+/* Made by tools/blobs from glsl/experts.comp, digest 637bd5c04fe326d1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_experts;
 static const uint32_t words[] = {
@@ -1598,4 +1598,4 @@ static const uint32_t words[] = {
 0x000008ec,0x000200f9,0x000000b8,0x000200f8,0x000000bf,0x000200f9,0x000000a2,0x000200f8,
 0x000000a2,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0xfaf1681114ec7566), NULL };
+const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x637bd5c04fe326d1), NULL };

@@ -41,6 +41,12 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
     return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
 }
 
+/* The exact product in 8 bits: room for a finished tile, and for one unpacked column, 16 runs at a time. */
+enum { HDCPU_CODES_ROUND_BYTES = 16 * 32 + 16 * (4 + 4 * 4) };
+static inline uint64_t hdcpu_codes_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
+    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) + hdi_divide_up(k, 512) * HDCPU_CODES_ROUND_BYTES;
+}
+
 /* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's
  * columns and all sums stay in the second cache. */
 enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };
