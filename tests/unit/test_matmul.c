@@ -165,12 +165,12 @@ static uint32_t packed_storage(void *user, uint64_t bytes) {
     return PACKED;
 }
 /* A product that packs its rows first. */
-static void lower_packed(problem *p) {
+static void lower_packed(problem *p, hdi_module_id module) {
     hdi_lowering lowering = { .allocator = &hdi_default_allocator, .temporary = packed_storage, .user = p };
     hd_error error = { 0 };
     if (hdi_lower_matmul(&p->request, &lowering, &error) != HD_OK) fail_msg("%s", error.text);
     assert_int_equal(lowering.count, 2);
-    assert_int_equal(lowering.launches[1].kernel.module, HDI_MODULE_MATMUL_AMX);
+    assert_int_equal(lowering.launches[1].kernel.module, module);
     memcpy(p->launches, lowering.launches, sizeof p->launches);
     hdi_free(&hdi_default_allocator, lowering.launches, lowering.capacity * sizeof *p->launches);
 }
@@ -364,12 +364,42 @@ static void bf16_tiles(void **state) {
         if (i % 9 == 0) o = (options){ .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
         make(&p, sizes[i % 6].m, sizes[i % 6].n, sizes[i % 6].k / hdi_dtype(o.b).block_elements * hdi_dtype(o.b).block_elements, o);
         p.request.caps = &caps;
-        lower_packed(&p);
+        lower_packed(&p, HDI_MODULE_MATMUL_AMX);
         for (uint32_t level = 0; level < levels; level++) {
             memset(p.data[C], 0xFF, p.bytes[C]);
             memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
             run_form(&p, &p.launches[0], pack_bf16[level]);
             run_form(&p, &p.launches[1], matmul_amx[level]);
+            check(&p);
+        }
+        drop(&p);
+    }
+}
+
+LEVELS(pack_int8)
+LEVELS(matmul_int8)
+
+/* Tiles of 8-bit integers on every level: all types, rows of every type and stride, odd sizes, batches, chains. */
+static void int8_tiles(void **state) {
+    (void)state;
+    static const struct { int64_t m, n, k; } sizes[] = { { 9, 31, 256 }, { 33, 17, 512 }, { 40, 50, 512 }, { 16, 7, 2816 }, { 514, 3, 256 }, { 35, 245, 96 }, { 18, 50, 320 } };
+    hdi_caps caps = cpu_caps;
+    caps.integer_dot = 1;
+    seed = 6;
+    for (uint32_t i = 0; i < 2 * HDI_COUNT(b_types); i++) {
+        problem p;
+        options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[i % HDI_COUNT(b_types)], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
+        if (!hdi_dtype_is_quantised(o.b)) continue;
+        if (i % 9 == 0) o = (options){ .a = HD_F32, .b = o.b, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
+        const int64_t unit = hdi_dtype(o.b).block_elements, k = sizes[i % 7].k;
+        make(&p, sizes[i % 7].m, sizes[i % 7].n, (k + unit - 1) / unit * unit, o);
+        p.request.caps = &caps;
+        lower_packed(&p, HDI_MODULE_MATMUL_INT8);
+        for (uint32_t level = 0; level <= hdcpu_level(); level++) {
+            memset(p.data[C], 0xFF, p.bytes[C]);
+            memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
+            run_form(&p, &p.launches[0], pack_int8[level]);
+            run_form(&p, &p.launches[1], matmul_int8[level]);
             check(&p);
         }
         drop(&p);
@@ -543,7 +573,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles),
+        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
         cmocka_unit_test(exact_order), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };

@@ -19,7 +19,7 @@ typedef struct config {
     uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
     uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     bool     merges;
-    bool     packs;     /* A is read as bf16 tiles */
+    uint32_t packs;     /* module that packs A for it; HDI_MODULE_COUNT: A is read as it is */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
@@ -309,7 +309,7 @@ static bool amx_fits(const product *p, config *c) {
     if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
-    c->packs = true;
+    c->packs = HDI_MODULE_PACK_BF16;
     c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
     return true;
 }
@@ -321,6 +321,23 @@ static bool fills_threads(const product *p, uint64_t tile_m, uint64_t tile_n) {
 
 static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
     return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_AMX_TILE_M), o->tile_n) ? 0 : NEVER;
+}
+
+/* Each weight meets as many rows as a vector has lanes. */
+static bool int8_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    if (is_exact(p) || !caps->integer_dot || !hdi_dtype_is_quantised(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
+        return false;
+    if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
+    c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);
+    c->scratch_bytes = (uint32_t)hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
+    c->packs = HDI_MODULE_PACK_INT8;
+    c->because = "quantised weights as integers: rows rounded to 8 bits once, columns unpacked on the way";
+    return true;
+}
+
+static uint64_t int8_cost(const product *p, const hdi_kernel_option *o) {
+    return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_INT8_TILE_M), o->tile_n) ? 0 : NEVER;
 }
 
 static bool native_tile_fits(const product *p, config *c) {
@@ -368,6 +385,7 @@ static const struct {
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
     { HDI_MODULE_MATVEC,          true,  false, native_vector_fits, native_vector_cost },
     { HDI_MODULE_MATMUL_AMX,      true,  false, amx_fits, amx_cost },
+    { HDI_MODULE_MATMUL_INT8,     true,  false, int8_fits, int8_cost },
     { HDI_MODULE_MATMUL_TILED,    false, false, tile_fits, tile_cost },
     { HDI_MODULE_MATMUL_TILED,    true,  false, native_tile_fits, native_tile_cost },
 };
@@ -396,7 +414,8 @@ static bool is_open(const product *p, uint32_t kernel) {
 /* What a kernel makes of the product with an option. */
 static bool configure(const product *p, uint32_t kernel, const hdi_kernel_option *o, config *out) {
     *out = (config){ .option = o, .merges = kernels[kernel].merges, .tile_m = o->tile_m, .tile_n = o->tile_n,
-                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts };
+                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts,
+                     .packs = HDI_MODULE_COUNT };
     return o->native == kernels[kernel].native && kernels[kernel].fits(p, out);
 }
 
@@ -528,27 +547,31 @@ static void add_merged(const product *p, hdi_launch *launch) {
     hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
 }
 
-/* A as bf16 tiles, in a temporary of its own. */
-static hd_status launch_packing(const product *p, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
-    const uint64_t bytes = p->batch * hdcpu_amx_packed_bytes((uint32_t)p->m, (uint32_t)p->k);
+/* A as a product of tiles reads it, in a temporary of its own: a group packs 16 rows. */
+static hd_status launch_packing(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+    enum { LINES = 16 };
+    const bool bf16 = module == HDI_MODULE_PACK_BF16;
+    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k, runs = hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
+    const uint64_t bytes = p->batch * (bf16 ? hdcpu_amx_packed_bytes(m, k) : hdcpu_int8_packed_bytes(m, k, runs));
     hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
-    *kernel = (hdi_kernel){ .module = HDI_MODULE_PACK_BF16, .spec_count = HDI_MM_LAYOUT + 1 };
+    *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1 };
     kernel->spec[HDI_SPEC_WORKGROUP] = 1;
     kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
-    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */
     fill_words(p, launch);
     kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
     hdi_launch_bind(launch, out_packed, HDI_WRITE);
-    launch->groups[0] = hdcpu_amx_rows((uint32_t)p->m) / 16;
+    launch->groups[0] = (uint32_t)hdi_divide_up(bf16 ? hdcpu_amx_rows(m) : m, LINES);
     launch->groups[1] = 1;
     launch->groups[2] = (uint32_t)p->batch;
     launch->bytes = side_bytes(p, &p->a, p->m) + bytes;
-    launch->because = "rows of A as bf16 tiles";
+    launch->because = bf16 ? "rows of A as bf16 tiles" : "rows of A rounded to 8 bits, side by side in vectors";
     return HD_OK;
 }
 
@@ -713,9 +736,9 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
-    if (c.packs) {
+    if (c.packs != HDI_MODULE_COUNT) {
         hdi_tensor packed;
-        status = launch_packing(p, lowering, &packed, error);
+        status = launch_packing(p, c.packs, lowering, &packed, error);
         return status ? status : launch_product(p, &c, &packed, lowering, error);
     }
     if (!c.halves[0] && !c.halves[1]) {
