@@ -30,8 +30,9 @@ static void unpack(const work *w, uint32_t n, uint32_t c, uint32_t k0, uint32_t 
     const uint32_t columns = w->tiles->columns, unit = unit_of(w), runs = w->form.runs, tile = c / columns, lane = c % columns;
     const uint8_t *from = w->b + n * w->column_bytes + (uint64_t)k0 / elements * bytes;
     int8_column column;
-    for (uint32_t at = 0; at < DEPTH / elements * bytes + 63; at += 64)
-        __builtin_prefetch(from + DEPTH / elements * bytes + at, 0, 2); /* what comes next of it */
+    const uint32_t depth_bytes = DEPTH / elements * bytes;
+    const uint8_t *next = k0 + DEPTH < w->p->k ? from + depth_bytes : w->b + (n + w->n_count) * w->column_bytes; /* the next group's */
+    for (uint32_t at = 0; at < depth_bytes + 63; at += 64) __builtin_prefetch(next + at, 0, 2);
     int8_codes(type, from, blocks * INT8_BLOCK, w->tiles->is_signed ? 0 : 0x80, &column);
     uint8_t *codes = w->codes + (tile * INT8_DEPTH_BLOCKS * columns + lane) * unit;
     for (uint32_t block = 0; block < blocks; block++, codes += columns * unit) {
