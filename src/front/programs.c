@@ -145,25 +145,109 @@ void hd_kernel_destroy(hd_kernel *kernel) {
 
 const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel) { return kernel ? &kernel->info : NULL; }
 
-hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc) {
-    if (!program) return 0;
-    if (!kernel || !desc || (desc->input_count && !desc->inputs) || (desc->push_bytes && !desc->push)) {
-        hdi_fail(&program->error, HD_STATUS_NULL_POINTER, "dispatch: the kernel, its desc, inputs or push constants are NULL");
-        return 0;
+/* ---- launches of own kernels ---- */
+
+/* The node of a launch, but for its operands and its result. False: it is refused, and the program says why. */
+static bool begin_launch(hd_program *program, const hd_kernel *kernel, const hd_dispatch_desc *desc, hdi_custom *out) {
+    if (!kernel || !desc || (desc->input_count && !desc->inputs) || (desc->push_bytes && !desc->push) ||
+        (desc->binding_count && !desc->bindings)) {
+        hdi_fail(&program->error, HD_STATUS_NULL_POINTER, "dispatch: the kernel, its desc, inputs, bindings or push constants are NULL");
+        return false;
     }
-    hdi_custom custom = { .kernel = kernel->user, .kernel_hash = kernel->user->hash, .kernel_bindings = kernel->info.binding_count,
-                          .kernel_push_bytes = kernel->info.push_bytes, .push_bytes = desc->push_bytes };
-    if (desc->push_bytes > sizeof custom.push_words) {
-        hdi_fail(&program->error, HD_STATUS_LIMIT, "dispatch: %u push bytes and the limit is %zu", desc->push_bytes,
-                 sizeof custom.push_words);
-        return 0;
+    *out = (hdi_custom){ .kernel = kernel->user, .kernel_hash = kernel->user->hash, .kernel_bindings = kernel->info.binding_count,
+                         .kernel_push_bytes = kernel->info.push_bytes, .push_bytes = desc->push_bytes };
+    if (desc->push_bytes > sizeof out->push_words || desc->binding_count > HDI_COUNT(out->bindings)) {
+        hdi_fail(&program->error, HD_STATUS_LIMIT, "dispatch: %u push bytes and %u bindings; the limits are %zu and %zu", desc->push_bytes,
+                 desc->binding_count, sizeof out->push_words, HDI_COUNT(out->bindings));
+        return false;
     }
-    if (desc->push_bytes) memcpy(custom.push_words, desc->push, desc->push_bytes);
-    memcpy(custom.groups, desc->groups, sizeof custom.groups);
-    hdi_attrs attrs = { .custom = &custom };
-    hd_value value = hdi_program_add(program, &(hdi_node){
-        .op = HDI_OP_DISPATCH, .dtype = desc->out_dtype, .shape = desc->out_shape, .attrs = attrs, .operands = desc->inputs,
-        .operand_count = desc->input_count });
+    if (desc->push_bytes) memcpy(out->push_words, desc->push, desc->push_bytes);
+    memcpy(out->groups, desc->groups, sizeof out->groups);
+    return true;
+}
+
+/* A node's result is all outputs, one behind the other; of one output, that one as it is. */
+typedef struct launch_node {
+    hdi_custom custom;
+    hd_value   operands[16];
+    uint32_t   operand_count, output_count;
+    hd_dtype   dtype;
+    hd_shape   shape;
+} launch_node;
+
+static void add_bindings(const hd_dispatch_desc *desc, launch_node *node) {
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < desc->binding_count; i++) {
+        const hd_dispatch_binding *from = &desc->bindings[i];
+        hdi_custom_binding *to = &node->custom.bindings[node->custom.binding_count++];
+        if (from->value) {
+            node->operands[node->operand_count++] = from->value;
+            to->operand = node->operand_count;
+        }
+        if (from->dtype == HD_DTYPE_NONE) continue;
+        to->offset = hdi_divide_up(end, HDI_PART_ALIGN) * HDI_PART_ALIGN;
+        to->bytes = hd_tensor_bytes(from->dtype, from->shape);
+        end = to->offset + to->bytes;
+        node->dtype = node->output_count ? HD_U8 : from->dtype;
+        node->shape = node->output_count ? HD_SHAPE((int64_t)end) : from->shape;
+        node->output_count++;
+    }
+}
+
+static hd_value add_launch(hd_program *program, hd_kernel *kernel, const launch_node *node) {
+    const hd_value value = hdi_program_add(program, &(hdi_node){
+        .op = HDI_OP_DISPATCH, .dtype = node->dtype, .shape = node->shape, .attrs = { .custom = &node->custom },
+        .operands = node->operands, .operand_count = node->operand_count });
     if (value) hdi_user_kernel_hold(kernel->user);
     return value;
+}
+
+void hd_dispatch_all(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc, hd_value *out_values) {
+    launch_node node = { .dtype = HD_DTYPE_NONE };
+    if (!program || !out_values) return;
+    for (uint32_t i = 0; desc && i < desc->binding_count; i++) out_values[i] = 0;
+    if (!begin_launch(program, kernel, desc, &node.custom)) return;
+    for (uint32_t i = 0; i < desc->binding_count && i < kernel->info.binding_count; i++) {
+        const bool output = desc->bindings[i].dtype != HD_DTYPE_NONE, held = output || desc->bindings[i].value;
+        const hdi_spirv_binding *binding = &kernel->user->info.bindings[i];
+        if ((held || !binding->used) && (output || !binding->written)) continue;
+        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, held ? "dispatch: the kernel writes binding %u: it is an output"
+                                                                 : "dispatch: the kernel uses binding %u, and nothing is given for it", i);
+        return;
+    }
+    add_bindings(desc, &node);
+    if (node.output_count == 0) {
+        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
+        return;
+    }
+    const hd_value value = add_launch(program, kernel, &node);
+    for (uint32_t i = 0; i < desc->binding_count && value; i++) {
+        const hd_dispatch_binding *binding = &desc->bindings[i];
+        if (binding->dtype == HD_DTYPE_NONE) continue;
+        out_values[i] = node.output_count == 1 ? value : hdi_program_add(program, &(hdi_node){
+            .op = HDI_OP_PART, .dtype = binding->dtype, .shape = binding->shape, .operands = &value, .operand_count = 1,
+            .attrs = { .ints = { (int64_t)node.custom.bindings[i].offset } } });
+    }
+}
+
+hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc) {
+    launch_node node = { .dtype = HD_DTYPE_NONE };
+    hd_value values[16] = { 0 };
+    if (!program) return 0;
+    if (desc && desc->binding_count > 0 && desc->binding_count <= HDI_COUNT(values)) {
+        hd_dispatch_all(program, kernel, desc, values);
+        for (uint32_t i = 0; i < HDI_COUNT(values); i++)
+            if (values[i]) return values[i];
+        return 0;
+    }
+    if (!begin_launch(program, kernel, desc, &node.custom)) return 0;
+    if (desc->input_count > HDI_COUNT(node.operands)) {
+        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: %u inputs; a kernel has at most 16 bindings", desc->input_count);
+        return 0;
+    }
+    if (desc->input_count) memcpy(node.operands, desc->inputs, desc->input_count * sizeof *node.operands);
+    node.operand_count = desc->input_count;
+    node.dtype = desc->out_dtype;
+    node.shape = desc->out_shape;
+    return add_launch(program, kernel, &node);
 }

@@ -62,6 +62,12 @@ static inline bool hdi_op_shows_state(hdi_op op) { return op == HDI_OP_STATE || 
 /* The launch of a user's kernel. `kernel` is counted by whoever made it; the program room only carries it, and knows of
  * it what the kernel_... fields say. */
 struct hdi_user_kernel;
+/* What one of its bindings holds: an operand, a part of the result, or a part that begins as the operand. */
+typedef struct hdi_custom_binding {
+    uint32_t operand;       /* one more than its number; 0: none */
+    uint64_t offset, bytes; /* of the result; 0 bytes: it is not written */
+} hdi_custom_binding;
+#define HDI_PART_ALIGN 256 /* of a part's offset */
 typedef struct hdi_custom {
     struct hdi_user_kernel *kernel;
     uint64_t kernel_hash;
@@ -69,6 +75,8 @@ typedef struct hdi_custom {
     uint32_t push_words[32];
     uint32_t push_bytes;
     uint32_t groups[3];
+    hdi_custom_binding bindings[16];
+    uint32_t binding_count; /* 0: the operands in their order, and then the result */
 } hdi_custom;
 
 /* Attributes, as named in the operation's row. Unused ones are zero, and zeros that stand for a default (attention's
@@ -76,7 +84,7 @@ typedef struct hdi_custom {
 typedef struct hdi_attrs {
     int64_t  ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
                                        ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags; rope: dims, pairing;
-                                       attention: not_causal; random: stream. Axes and bounds are resolved: never negative. */
+                                       attention: not_causal, window; random: stream. Axes and bounds are resolved: never negative. */
     uint32_t list_count;            /* entries of axes, begin, end, before, after: the operand's rank */
     float    floats[4];             /* in the row's order */
     uint32_t factor_count;          /* rope */
