@@ -205,6 +205,8 @@ void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *f
     X(VALIDATION, "HEDDLE_VALIDATION", "0", "1: the driver's validation layers, reported in the log", 0, 1, "0 or 1")  \
     X(THREADS, "HEDDLE_THREADS", "all", "number of CPU threads, also of those that compile kernels or copy", 1, 1024,  \
       "1 to 1024")                                                                                                     \
+    X(CPU, "HEDDLE_CPU", "all", "the last instruction set that CPU kernels may use, to compare them", 0, 0,            \
+      "portable, dotprod, avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx or all")                                  \
     X(QUEUES, "HEDDLE_QUEUES", "all", "1: uploads, runs and downloads go through one queue of a device", 1, 3,         \
       "1 or 3")                                                                                                        \
     X(CACHE, "HEDDLE_CACHE", "user", "folder for compiled kernels; none: keep nothing", 0, 0, "")                      \
@@ -227,6 +229,28 @@ hd_status hdi_option_refuse(hdi_option option, hd_error *error);
 hd_status hdi_option_number(hdi_option option, uint64_t all, uint64_t *out, hd_error *error);
 /* The path of the folder for compiled kernels: HEDDLE_CACHE, else in the user's cache folder. False: none is wanted or known. */
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room);
+
+/* ---- instruction sets of the CPU's kernels (sets.c) ---- */
+/* X(SET, "name"). HEDDLE_CPU names the last one that this process may use. */
+#define HDI_SET_LIST(X) \
+    X(PORTABLE, "portable") \
+    X(DOTPROD, "dotprod") \
+    X(AVX2, "avx2") \
+    X(AVXVNNI, "avxvnni") \
+    X(AVX512, "avx512") \
+    X(AVX512VNNI, "avx512vnni") \
+    X(AVX512BF16, "avx512bf16") \
+    X(AMX, "amx")
+typedef enum hdi_set {
+#define HDI_SET_ENUM(set, name) HDI_SET_##set,
+    HDI_SET_LIST(HDI_SET_ENUM)
+#undef HDI_SET_ENUM
+    HDI_SET_COUNT
+} hdi_set;
+/* Has the processor the set, and may this process use it? Of AMX: bf16 tiles, once the system gave leave (cpu.c). */
+bool hdi_set_permitted(hdi_set set);
+/* The last set that HEDDLE_CPU permits; HDI_SET_COUNT: it names none. */
+hdi_set hdi_set_last(void);
 
 /* ---- files of the cache's folder (files.c): other processes use it too, and anything may lie there ---- */
 /* Makes the folder if it is missing, and removes what dead processes left half written. False: it cannot be used, since it is none,

@@ -153,6 +153,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     context->log = (hdi_log){ .write = desc->log, .user = desc->log_user, .level = HD_LOG_WARNING };
     if (levels && !hdi_log_read(&context->log, levels)) hdi_option_refuse(HDI_OPTION_LOG, error);
     if (desc->log_level) context->log.level = desc->log_level;
+    if (hdi_set_last() == HDI_SET_COUNT) hdi_option_refuse(HDI_OPTION_CPU, error);
     hdi_option_number(HDI_OPTION_STRICT, 0, &strict, error);
     hdi_option_number(HDI_OPTION_VALIDATION, 0, &validation, error);
     hdi_option_number(HDI_OPTION_THREADS, hdi_processor_count(), &threads, error);

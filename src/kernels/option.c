@@ -22,6 +22,7 @@
 #define VECTOR(id, w, c) OPTION(id, MATVEC, .workgroup = (w), .tile_n = (c))
 #define NATIVE_VECTOR(id, c, rule) OPTION(id, MATVEC, .native = 1, .by_rules = (rule), .workgroup = 1, .tile_n = (c))
 #define AMX(id, c) OPTION(id, MATMUL_AMX, .native = 1, .tile_n = (c))
+#define INT8(id, c) OPTION(id, MATMUL_INT8, .native = 1, .tile_n = (c))
 #define TILE(id, t, p, w) \
     OPTION(id, MATMUL_TILED, .tile_m = (t), .tile_n = (t), .part_m = (p), .part_n = (p), .workgroup = (w))
 #define NATIVE_TILE(id, m, n, r) OPTION(id, MATMUL_TILED, .native = 1, .by_rules = (r), .tile_m = (m), .tile_n = (n))
@@ -54,6 +55,7 @@ static const hdi_kernel_option table[] = {
     NATIVE_VECTOR(181, 32, 0), NATIVE_VECTOR(182, 64, 0), NATIVE_VECTOR(183, 96, 1), NATIVE_VECTOR(184, 128, 0),
     NATIVE_VECTOR(185, 160, 1), NATIVE_VECTOR(186, 192, 1), NATIVE_VECTOR(187, 224, 1), NATIVE_VECTOR(188, 256, 0),
     AMX(191, 256), AMX(192, 128), AMX(193, 64), AMX(194, 32),
+    INT8(195, 192), INT8(196, 96), INT8(197, 48), INT8(198, 24),
     /* tile of a workgroup, of an invocation; width of the workgroup */
     TILE(201, 128, 8, 256), TILE(202, 64, 4, 256), TILE(203, 32, 4, 64), TILE(204, 16, 2, 64),
     /* tile of a workgroup, from large to small; 1: only the rules take it */
@@ -104,7 +106,7 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
         [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
         [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
         [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes", [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",
-        [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_TILED] = "tiled",
+        [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_INT8] = "int8", [HDI_MODULE_MATMUL_TILED] = "tiled",
         [HDI_MODULE_ATTENTION_MATRIX] = "matrix", [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
     add_number(out, "_s", o->subgroups);

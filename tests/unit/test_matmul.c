@@ -379,6 +379,36 @@ static void bf16_tiles(void **state) {
     }
 }
 
+LEVELS(pack_int8)
+LEVELS(matmul_int8)
+
+/* Tiles of 8-bit integers on every level: all types, rows of every type and stride, odd sizes, batches, chains. */
+static void int8_tiles(void **state) {
+    (void)state;
+    static const struct { int64_t m, n, k; } sizes[] = { { 9, 31, 256 }, { 33, 17, 512 }, { 40, 50, 512 }, { 16, 7, 2816 }, { 514, 3, 256 }, { 35, 245, 96 }, { 18, 50, 320 } };
+    hdi_caps caps = cpu_caps;
+    caps.integer_dot = 1;
+    seed = 6;
+    for (uint32_t i = 0; i < 2 * HDI_COUNT(b_types); i++) {
+        problem p;
+        options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[i % HDI_COUNT(b_types)], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
+        if (!hdi_dtype_is_quantised(o.b)) continue;
+        if (i % 9 == 0) o = (options){ .a = HD_F32, .b = o.b, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
+        const int64_t unit = hdi_dtype(o.b).block_elements, k = sizes[i % 7].k;
+        make(&p, sizes[i % 7].m, sizes[i % 7].n, (k + unit - 1) / unit * unit, o);
+        p.request.caps = &caps;
+        lower_packed(&p, HDI_MODULE_MATMUL_INT8);
+        for (uint32_t level = 0; level <= hdcpu_level(); level++) {
+            memset(p.data[C], 0xFF, p.bytes[C]);
+            memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
+            run_form(&p, &p.launches[0], pack_int8[level]);
+            run_form(&p, &p.launches[1], matmul_int8[level]);
+            check(&p);
+        }
+        drop(&p);
+    }
+}
+
 /* The order that abi.h states, spelled out. */
 static void exact_order(void **state) {
     (void)state;
@@ -597,7 +627,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles),
+        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
         cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };

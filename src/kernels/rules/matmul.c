@@ -20,8 +20,7 @@ typedef struct config {
     uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
     uint32_t ahead;     /* HDI_MM_AHEAD */
     bool     merges;
-    bool     packs;     /* A is read as bf16 tiles */
-    bool     rounds;    /* A is read in 8 bits, made so by a launch of its own */
+    uint32_t packs;     /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
@@ -328,7 +327,7 @@ static bool codes_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const bool dot = c->option->module == HDI_MODULE_MATMUL_CODES_DOT;
     if (!is_exact(p) || (dot && !caps->integer_dot) || p->batch * p->m > UINT32_MAX / p->k) return false;
-    c->rounds = true;
+    c->packs = HDI_MODULE_CODES;
     c->because = dot ? "rows of A in 8 bits, tiles by integer dot products" : "rows of A in 8 bits, tiles";
     return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 40 * c->tile_m + 48 * c->tile_n;
 }
@@ -337,7 +336,7 @@ static bool native_codes_fits(const product *p, config *c) {
     c->tile_m = (uint32_t)HDI_MIN(p->m, c->tile_m);
     const uint64_t bytes = hdcpu_codes_scratch_bytes(c->tile_m, c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
-    c->rounds = true;
+    c->packs = HDI_MODULE_CODES;
     c->because = "rows of A in 8 bits, columns unpacked for all of a tile's";
     return is_exact(p) && bytes <= UINT32_MAX && p->batch * p->m <= UINT32_MAX / p->k;
 }
@@ -350,7 +349,7 @@ static bool amx_fits(const product *p, config *c) {
     if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
-    c->packs = true;
+    c->packs = HDI_MODULE_PACK_BF16;
     c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
     return true;
 }
@@ -362,6 +361,23 @@ static bool fills_threads(const product *p, uint64_t tile_m, uint64_t tile_n) {
 
 static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
     return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_AMX_TILE_M), o->tile_n) ? 0 : NEVER;
+}
+
+/* Each weight meets as many rows as a vector has lanes. */
+static bool int8_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    if (is_exact(p) || !caps->integer_dot || !hdi_dtype_is_quantised(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
+        return false;
+    if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
+    c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);
+    c->scratch_bytes = (uint32_t)hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
+    c->packs = HDI_MODULE_PACK_INT8;
+    c->because = "quantised weights as integers: rows rounded to 8 bits once, columns unpacked on the way";
+    return true;
+}
+
+static uint64_t int8_cost(const product *p, const hdi_kernel_option *o) {
+    return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_INT8_TILE_M), o->tile_n) ? 0 : NEVER;
 }
 
 static bool native_tile_fits(const product *p, config *c) {
@@ -417,6 +433,7 @@ static const struct {
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
     { HDI_MODULE_MATVEC,          true,  false, native_vector_fits, native_vector_cost },
     { HDI_MODULE_MATMUL_AMX,      true,  false, amx_fits, amx_cost },
+    { HDI_MODULE_MATMUL_INT8,     true,  false, int8_fits, int8_cost },
     { HDI_MODULE_MATMUL_TILED,    false, false, tile_fits, tile_cost },
     { HDI_MODULE_MATMUL_TILED,    true,  false, native_tile_fits, native_tile_cost },
 };
@@ -450,7 +467,8 @@ static bool is_open(const product *p, uint32_t kernel) {
 /* What a kernel makes of the product with an option. */
 static bool configure(const product *p, uint32_t kernel, const hdi_kernel_option *o, config *out) {
     *out = (config){ .option = o, .merges = kernels[kernel].merges, .tile_m = o->tile_m, .tile_n = o->tile_n,
-                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts };
+                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts,
+                     .packs = HDI_MODULE_COUNT };
     return o->native == kernels[kernel].native && kernels[kernel].fits(p, out);
 }
 
@@ -586,7 +604,7 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
-    if (c->rounds) {
+    if (c->packs == HDI_MODULE_CODES) {
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = (uint32_t)(p->batch * p->m);
     }
@@ -684,9 +702,9 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
-    if (c.packs || c.rounds) {
+    if (c.packs != HDI_MODULE_COUNT) {
         hdi_tensor packed;
-        status = (c.packs ? hdi_product_pack_rows : hdi_product_round_rows)(p, lowering, &packed, error);
+        status = hdi_product_pack_rows(p, c.packs, lowering, &packed, error);
         return status ? status : launch_product(p, &c, &packed, lowering, error);
     }
     if (!c.halves[0] && !c.halves[1]) {

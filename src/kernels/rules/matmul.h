@@ -37,10 +37,9 @@ hd_status hdi_product_read(const hdi_request *request, product *out_product, hd_
 uint64_t hdi_product_side_bytes(const product *p, const side *s, uint64_t lines);
 /* Fills in the family's push words up to the chain's attributes; returns how many these are. */
 uint32_t hdi_product_words(const product *p, hdi_launch *launch);
-/* A as bf16 tiles. */
-hd_status hdi_product_pack_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error);
-/* A's rows in 8 bits (abi.h, codes). */
-hd_status hdi_product_round_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error);
+/* Rows of A as a product asks for them: as bf16 tiles (PACK_BF16), rounded to 8 bits side by side in vectors (PACK_INT8), or
+ * rounded to 8 bits row by row (CODES, abi.h). */
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error);
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
 hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
                                        hdi_tensor *out_halves, hd_error *error);

@@ -33,32 +33,36 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
     return words;
 }
 
-/* A as bf16 tiles, in a temporary of its own. */
-hd_status hdi_product_pack_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
-    const uint64_t bytes = p->batch * hdcpu_amx_packed_bytes((uint32_t)p->m, (uint32_t)p->k);
+/* A as a product of native tiles reads it: a group packs 16 rows. */
+static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+    enum { LINES = 16 };
+    const bool bf16 = module == HDI_MODULE_PACK_BF16;
+    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k, runs = hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
+    const uint64_t bytes = p->batch * (bf16 ? hdcpu_amx_packed_bytes(m, k) : hdcpu_int8_packed_bytes(m, k, runs));
     hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
     if (status) return status;
     hdi_launch *launch = hdi_lowering_add(lowering);
     if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
     hdi_kernel *kernel = &launch->kernel;
-    *kernel = (hdi_kernel){ .module = HDI_MODULE_PACK_BF16, .spec_count = HDI_MM_LAYOUT + 1 };
+    *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1 };
     kernel->spec[HDI_SPEC_WORKGROUP] = 1;
     kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
-    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */
     hdi_product_words(p, launch);
     kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
     hdi_launch_bind(launch, p->a.tensor, HDI_READ);
     hdi_launch_bind(launch, out_packed, HDI_WRITE);
-    launch->groups[0] = hdcpu_amx_rows((uint32_t)p->m) / 16;
+    launch->groups[0] = (uint32_t)hdi_divide_up(bf16 ? hdcpu_amx_rows(m) : m, LINES);
     launch->groups[1] = 1;
     launch->groups[2] = (uint32_t)p->batch;
     launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + bytes;
-    launch->because = "rows of A as bf16 tiles";
+    launch->because = bf16 ? "rows of A as bf16 tiles" : "rows of A rounded to 8 bits, side by side in vectors";
     return HD_OK;
 }
 
-/* A's rows in 8 bits, in a temporary of their own. */
-hd_status hdi_product_round_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error) {
+/* A's rows in 8 bits. */
+static hd_status round_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error) {
     enum { INVOCATIONS = 64, BYTES_A_RUN = HDI_MM_RUN + 8 };
     const uint64_t rows = p->batch * p->m, runs = rows * (p->k / HDI_MM_RUN);
     hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)(runs * BYTES_A_RUN)), out_codes, error);
@@ -81,6 +85,11 @@ hd_status hdi_product_round_rows(const product *p, hdi_lowering *lowering, hdi_t
     launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + runs * BYTES_A_RUN;
     launch->because = "rows of A in 8 bits, once";
     return HD_OK;
+}
+
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+    if (module == HDI_MODULE_CODES) return round_rows(p, lowering, out_packed, error);
+    return pack_tiles(p, module, lowering, out_packed, error);
 }
 
 /* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
