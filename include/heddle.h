@@ -172,7 +172,10 @@ typedef struct hd_error {
     X(Q2_K,  "q2_k",  256,  84) \
     X(Q3_K,  "q3_k",  256, 110) \
     X(Q5_K,  "q5_k",  256, 176) \
-    X(TQ1_0, "tq1_0", 256,  54)
+    X(TQ1_0, "tq1_0", 256,  54) \
+    X(IQ4_NL, "iq4_nl", 32,  18) \
+    X(IQ4_XS, "iq4_xs", 256, 136) \
+    X(MXFP4, "mxfp4",  32,  17)
 
 /** Type of a tensor's elements. The quantised types are weights: operand b of hd_matmul and the table of hd_gather. */
 typedef enum hd_dtype {

@@ -60,13 +60,17 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
         else if (dtype == HD_F16) { const uint16_t h = f16_of(value); memcpy(data + 2 * i, &h, 2); }
         else { const uint16_t h = (uint16_t)(bits >> 16); memcpy(data + 2 * i, &h, 2); }
     }
+    static const uint8_t halves[HD_DTYPE_COUNT][2] = {
+#define HALVES(code, elements, bytes, scale, less) [code] = { scale, less },
+        HDI_BLOCK_LIST(HALVES)
+#undef HALVES
+    };
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     for (uint64_t i = 0; i < bytes && hdi_dtype_is_quantised(dtype); i++) data[i] = (uint8_t)random_bits();
     for (uint64_t at = 0; at < bytes && hdi_dtype_is_quantised(dtype); at += facts.block_bytes) { /* scales of moderate size */
-        const uint64_t d = at + (dtype == HD_Q6_K ? 208u : dtype == HD_TQ2_0 ? 64u : dtype == HD_Q2_K ? 80u : dtype == HD_Q3_K ? 108u : dtype == HD_TQ1_0 ? 52u : 0u);
-        const bool two = dtype == HD_Q4_K || dtype == HD_Q4_1 || dtype == HD_Q5_1 || dtype == HD_Q2_K || dtype == HD_Q5_K;
-        data[d + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
-        if (two) data[d + 3] = (uint8_t)(0x24 | (random_bits() & 0x83));
+        for (uint32_t j = 0; j < 2; j++)
+            if (halves[dtype][j] != HDI_NO_HALF) data[at + halves[dtype][j] + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
+        if (dtype == HD_MXFP4) data[at] = (uint8_t)(120 + (random_bits() & 3));
     }
 }
 
@@ -252,7 +256,7 @@ static void check(const problem *p) {
 /* ---- tests ---- */
 
 static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0,
-                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0 };
+                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0, HD_IQ4_NL, HD_IQ4_XS, HD_MXFP4 };
 
 static options random_options(uint32_t i) {
     options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(HDI_COUNT(b_types))], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention.comp, digest 322304214159fc18. Do not edit. */
+/* Made by tools/blobs from glsl/attention.comp, digest 0e69606f952667c6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention;
 static const uint32_t words[] = {
@@ -982,4 +982,4 @@ static const uint32_t words[] = {
 0x000004dd,0x00050080,0x00000082,0x000004dc,0x000004db,0x0000009e,0x000200f9,0x000004da,
 0x000200f8,0x000004df,0x000200f9,0x00000117,0x000200f8,0x00000117,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x322304214159fc18), NULL };
+const hdi_blob hdi_blob_attention = { words, sizeof words / 4, UINT64_C(0x0e69606f952667c6), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_matrix.comp, digest b5832c7a82c97173. Do not edit. */
+/* Made by tools/blobs from glsl/attention_matrix.comp, digest d5dc6ab86206941d. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_matrix;
 static const uint32_t words[] = {
@@ -1570,4 +1570,4 @@ static const uint32_t words[] = {
 0x00000053,0x000200f9,0x00000733,0x000200f8,0x00000738,0x000200f9,0x000000c6,0x000200f8,
 0x000000c6,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xb5832c7a82c97173), NULL };
+const hdi_blob hdi_blob_attention_matrix = { words, sizeof words / 4, UINT64_C(0xd5dc6ab86206941d), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/attention_subgroup.comp, digest 7ec320bbb14bf6a1. Do not edit. */
+/* Made by tools/blobs from glsl/attention_subgroup.comp, digest bf9c6ecfa472cd2f. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_attention_subgroup;
 static const uint32_t words[] = {
@@ -1452,4 +1452,4 @@ static const uint32_t words[] = {
 0x00000061,0x000200f9,0x00000772,0x000200f8,0x00000777,0x000200f9,0x0000014c,0x000200f8,
 0x0000014c,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0x7ec320bbb14bf6a1), NULL };
+const hdi_blob hdi_blob_attention_subgroup = { words, sizeof words / 4, UINT64_C(0xbf9c6ecfa472cd2f), NULL };
