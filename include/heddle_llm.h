@@ -64,6 +64,27 @@ HD_API hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_inf
  *  NULL_POINTER, and those of hd_model_open for a file that is no GGUF file or a damaged one. */
 HD_API hd_status hd_model_describe(hd_context *context, const char *path, hd_model_info *out_info);
 
+/** One tensor that went into a quantised model. */
+typedef struct hd_quantized_tensor {
+    char     name[68], from[16], to[16]; /* types by name: "f16", "q4_k" */
+    uint64_t elements, from_bytes, to_bytes;
+    double   error;                      /* root of the sum of squares of what elements are off, over that of the values; 0: the same */
+} hd_quantized_tensor;
+
+/** Wishes for quantising. */
+typedef struct hd_quantize_desc {
+    const char        *type;       /* needed: "q4_k_m", "q8_0", "iq4_xs", "f16", ...: llama.cpp's names in small letters */
+    const char *const *keep;       /* parts of names: tensors that have one of them keep their type */
+    size_t             keep_count;
+    void             (*report)(void *user, const hd_quantized_tensor *tensor); /* told about each tensor when it is done, or NULL */
+    void              *report_user;
+} hd_quantize_desc;
+/** Writes a GGUF file with the weights of another one in another type: the same bytes as llama.cpp's llama-quantize without an
+ *  importance file. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
+ *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0),
+ *  PARSE (NaN or infinity among them), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
+HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);
+
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 
 /** Flags of hd_model_tokenize. */
