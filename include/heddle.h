@@ -106,7 +106,7 @@ HD_API const char *hd_version(void);
     X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", \
                                 "choose another use or device") \
     X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", \
-                                "check it with spirv-val") \
+                                "docs/spirv-subset.md lists what is taken") \
     X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", \
                                 "update the driver or report the kernel named") \
     X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", \
@@ -727,6 +727,13 @@ HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, 
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
 
+/** Random words, i32 of any shape, the same on every device: element i is a function of i, `stream`, and the key that is read at
+ *  run time, so that a plan which is run again draws anew. It is word i % 4 of Philox4x32-10 (Salmon and others, SC 2011) with
+ *  the counter (i / 4, stream, step's low and high word).
+ *  @param key i32 [4]: the seed's low and high word, the step's low and high word.
+ *  @param stream tells draws of one program apart: two with the same stream and key are equal. */
+HD_API hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape);
+
 /* ------------------------------------------------------------------------------------------------ 7. own kernels */
 
 /** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */
@@ -743,8 +750,10 @@ typedef struct hd_kernel_desc {
 typedef struct hd_kernel_info {
     uint32_t workgroup[3];
     uint32_t push_bytes;
-    uint32_t binding_count;     /* storage buffers in set 0, bindings 0 .. binding_count-1 */
+    uint32_t binding_count;     /* buffers 0 .. binding_count-1, storage and uniform ones */
     bool     binding_written[16];
+    uint32_t binding_set[16], binding_number[16]; /* where the module has them: its descriptor sets and bindings. If all are in
+                                   set 0 at 0..15, buffers keep their numbers; else they count by set and binding */
 } hd_kernel_info;
 
 /** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. @param out_kernel
@@ -768,7 +777,47 @@ typedef struct hd_dispatch_desc {
 /** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status. */
 HD_API hd_value hd_dispatch(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc);
 
-/* ------------------------------------------------------------------------------------------------------ 8. plans */
+/* -------------------------------------------------------------------------------------------------- 8. gradients */
+
+/** How the gradient of a kernel of your own is built. */
+typedef struct hd_kernel_gradient {
+    const hd_kernel *kernel;
+    /** Adds the operations to p: `gradient` is that of the launch's `result`, of its type and shape. For each of the launch's
+     *  `inputs` out_gradients receives a value that broadcasts to no more than the input's shape, of its type or f32, or stays
+     *  0 for none. Launches of other kernels are fine. What it returns but HD_OK makes the program fail with that. */
+    hd_status (*build)(void *user, hd_program *p, const hd_value *inputs, hd_value result, hd_value gradient, hd_value *out_gradients);
+    void     *user;
+} hd_kernel_gradient;
+
+/** Wishes for gradients. */
+typedef struct hd_gradients_desc {
+    hd_value loss_gradient;    /* f32 of the loss's shape, which all gradients are multiplied by; 0: 1 */
+    int      recompute;        /* 0: what the backward part needs of the forward part is kept until then. 1: only `kept` is, with
+                                  inputs, outputs, states and what kernels of your own gave; all else is computed again when it is
+                                  needed. In exact mode the bits are the same either way */
+    const hd_value *kept;      /* for recompute: such as what goes from one layer to the next; borrowed for the call */
+    size_t   kept_count;
+    const hd_kernel_gradient *kernels; /* of your own, that gradients go through; borrowed for the call */
+    size_t   kernel_count;
+} hd_gradients_desc;
+
+/** Adds to the program what gives the derivatives of one number by values of the program. Gradients are values like others: name
+ *  them by hd_output, or go on with them, as an optimiser does. Call it before hd_assign changes what the loss depends on.
+ *  - Several parts of one gradient are added in the order of the operations that use the value, and that is part of the result:
+ *    in exact mode gradients are the same bits on every device.
+ *  - A sum over the axes along which an operand was repeated is one sum in f32, in the order of hd_sum; the product for a matrix
+ *    that a batch shares is one sum over the batch's rows.
+ *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 1 at its ends, hd_maximum half at equal operands,
+ *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
+ *  @param loss one f32 element. @param wanted values of any kind: inputs, states, or what lies between.
+ *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type and shape, which may be the
+ *  same for two; 0 where the loss does not depend on it through floats: what is compared, rounded, an index or quantised has none.
+ *  Statuses: NULL_POINTER, UNKNOWN_VALUE, SHAPE (of the loss), UNSUPPORTED (a kernel or an operation without a gradient, by
+ *  name), WRONG_STATE (of a state's content that was overwritten), LIMIT, OUT_OF_HOST_MEMORY; they stick to the program. */
+HD_API hd_status hd_gradients(hd_program *p, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
+                              hd_value *out_gradients);
+
+/* ------------------------------------------------------------------------------------------------------ 9. plans */
 
 /** Which arithmetic a plan may use. */
 typedef enum hd_math {
@@ -932,7 +981,7 @@ HD_API hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns);
 /** Forgets the ticket; the run itself goes on. NULL is fine. */
 HD_API void hd_ticket_destroy(hd_ticket *ticket);
 
-/* ---------------------------------------------------------------------------------------------------- 9. streams */
+/* ---------------------------------------------------------------------------------------------------- 10. streams */
 
 /* BATCH AFTER BATCH THROUGH ONE PLAN
  *   A stream has `depth` sets of memory for the inputs and outputs that change from batch to batch. While one batch computes, the next
@@ -988,7 +1037,7 @@ HD_API hd_status hd_stream_submit(hd_stream *stream, const hd_stream_input *inpu
 /** Waits for all runs and brings their outputs. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT, DEVICE_LOST. */
 HD_API hd_status hd_stream_finish(hd_stream *stream, uint64_t timeout_ns);
 
-/* --------------------------------------------------------------------------------------------------- 10. traces */
+/* --------------------------------------------------------------------------------------------------- 11. traces */
 
 /** Something that the host or a queue of the device did. */
 typedef struct hd_trace_event {

@@ -69,6 +69,21 @@ hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, 
     return hdi_context_keep(context, &error);
 }
 
+static const hd_kernel_gradient *find_gradient(const hd_gradients_desc *desc, const struct hdi_user_kernel *kernel) {
+    for (size_t i = 0; i < desc->kernel_count; i++)
+        if (desc->kernels[i].kernel && desc->kernels[i].kernel->user == kernel) return &desc->kernels[i];
+    return NULL;
+}
+
+hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
+                       hd_value *out_gradients) {
+    const hd_gradients_desc wishes = desc ? *desc : (hd_gradients_desc){ 0 };
+    if (!program || (wanted_count > 0 && (!wanted || !out_gradients))) return HD_STATUS_NULL_POINTER;
+    if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels)) return HD_STATUS_NULL_POINTER;
+    const hd_status status = hdi_program_gradients(program, loss, wanted, wanted_count, &wishes, find_gradient, out_gradients);
+    return status ? hdi_context_keep(program->context, &program->error) : HD_OK;
+}
+
 uint64_t hd_program_hash(const hd_program *program) { return program ? hdi_program_hash(program) : 0; }
 
 /* ---- own kernels ---- */
@@ -77,7 +92,11 @@ static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
     memcpy(out->workgroup, from->workgroup, sizeof out->workgroup);
     out->push_bytes = from->push_bytes;
     out->binding_count = from->binding_count;
-    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) out->binding_written[i] = from->bindings[i].written;
+    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) {
+        out->binding_written[i] = from->bindings[i].written;
+        out->binding_set[i] = from->bindings[i].place.set;
+        out->binding_number[i] = from->bindings[i].place.binding;
+    }
 }
 
 static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel, hd_error *error) {

@@ -1,5 +1,5 @@
-/* store.c: weights and cache on a device. A GPU gets the weights in slabs, since a device has few allocations to give; the
- * CPU uses them where the file is mapped, so that loading costs nothing. */
+/* store.c: weights and cache on a device. A GPU gets them in slabs, since a device has few allocations to give and none may
+ * be larger than its driver allows; the CPU uses the weights where the file is mapped, so that loading costs nothing. */
 #include "llm/i2s.h"
 #include "llm/store.h"
 
@@ -137,6 +137,9 @@ static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
 
 /* ---- making and ending ---- */
 
+/* Of keys or values of one layer. */
+static uint64_t tensor_bytes(const hdl_store *store) { return hdl_cache_bytes(store->model, 1, store->pages->count) / 2; }
+
 /* Layers that are streamed have their weights in two slots in turn. */
 static hd_status make_slots(hdl_store *store) {
     const hd_model *model = store->model;
@@ -156,18 +159,35 @@ static hd_status make_slots(hdl_store *store) {
     return status;
 }
 
+/* Keys and values of all layers, as many tensors a slab as it holds. */
+static hd_status make_cache(hdl_store *store) {
+    const uint32_t count = 2 * store->layer_count;
+    const uint64_t each = tensor_bytes(store);
+    uint64_t fit = SLAB_BYTES / each;
+    hd_buffer *slab = NULL;
+    if (!fit) fit = 1;
+    store->caches = hdl_alloc(&store->model->allocator, count * sizeof *store->caches);
+    if (!store->caches) return hdl_model_fail(store->model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of caches");
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t in_slab = fit < count - i ? fit : count - i;
+        const hd_buffer_desc desc = { .bytes = in_slab * each, .label = "cache" };
+        const hd_status status = i % fit ? HD_OK : make_buffer(store, &desc, &slab);
+        if (status) return status;
+        store->caches[i] = (hdl_place){ slab, i % fit * each };
+    }
+    return HD_OK;
+}
+
 hd_status hdl_store_load(hdl_store *store, hdl_loading *loading) {
     const hd_model *model = store->model;
     store->places = hdl_alloc(&model->allocator, model->weight_count * sizeof *store->places);
     if (!store->places) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the list of weights");
     hd_status status = load_weights(store, loading);
     if (status || store->layer_count == 0) return status;
-    const uint64_t cache = hdl_cache_bytes(model, store->layer_count, store->pages->count);
     const hd_buffer_desc table = { .bytes = hdl_table_bytes(store->pages->rows, store->pages->width), .label = "table of pages" };
     status = make_slots(store);
     if (!status) status = make_buffer(store, &table, &store->table);
-    if (!status) status = make_buffer(store, &(hd_buffer_desc){ .bytes = cache, .label = "cache" }, &store->cache);
-    return status;
+    return status ? status : make_cache(store);
 }
 
 void hdl_store_end(hdl_store *store) {
@@ -177,13 +197,13 @@ void hdl_store_end(hdl_store *store) {
     for (uint32_t i = 0; i < store->buffer_count; i++) hd_buffer_destroy(store->buffers[i]);
     hdl_free(allocator, store->buffers, store->buffer_capacity * sizeof *store->buffers);
     if (store->places) hdl_free(allocator, store->places, store->model->weight_count * sizeof *store->places);
+    if (store->caches) hdl_free(allocator, store->caches, 2 * store->layer_count * sizeof *store->caches);
     memset(store, 0, sizeof *store);
 }
 
 /* ---- plans ---- */
 
 hd_status hdl_store_bind(hdl_store *store, hd_plan *plan) {
-    const uint64_t each = hdl_cache_bytes(store->model, 1, store->pages->count) / 2; /* keys or values */
     hd_status status = store->table ? hd_plan_bind(plan, "pages", store->table, 0) : HD_OK;
     for (uint32_t i = 0; i < store->model->weight_count && !status; i++) {
         char name[HDL_WEIGHT_NAME];
@@ -194,7 +214,7 @@ hd_status hdl_store_bind(hdl_store *store, hd_plan *plan) {
     for (uint32_t i = 0; i < 2 * store->layer_count && !status; i++) {
         char name[HDL_CACHE_NAME];
         hdl_cache_name(store->first_layer + i / 2, i & 1, name);
-        status = hd_plan_bind(plan, name, store->cache, i * each);
+        status = hd_plan_bind(plan, name, store->caches[i].buffer, store->caches[i].offset);
     }
     return status;
 }

@@ -23,7 +23,7 @@ typedef struct hdl_store {
     hd_buffer **buffers;                 /* all that places point into */
     uint32_t    buffer_count;
     size_t      buffer_capacity;
-    hd_buffer  *cache;                   /* [layer][keys, values][page][256][Hkv][D], f16 */
+    hdl_place  *caches;                  /* [layer][keys, values]: [page][256][Hkv][D], f16 */
     hd_buffer  *table;                   /* the pages of each row of a run */
     uint64_t    table_version;           /* of pages->shown that it holds; 0: nothing of use */
 } hdl_store;

@@ -76,7 +76,7 @@ typedef struct hdi_custom {
 typedef struct hdi_attrs {
     int64_t  ints[2 * HD_MAX_RANK]; /* axis: ints[0]; axes: ints[0..rank); begin, before: ints[0..rank); end, after:
                                        ints[HD_MAX_RANK..); matmul: ints[0] the flags; cumsum: ints[1] the flags; rope: dims, pairing;
-                                       attention: not_causal. Axes and bounds are resolved: never negative. */
+                                       attention: not_causal; random: stream. Axes and bounds are resolved: never negative. */
     uint32_t list_count;            /* entries of axes, begin, end, before, after: the operand's rank */
     float    floats[4];             /* in the row's order */
     uint32_t factor_count;          /* rope */
@@ -172,6 +172,12 @@ hd_status hdi_program_infer(const hd_program *program, hdi_node *node, hd_error 
 uint64_t hdi_op_row_operands(const hd_program *program, const hdi_node *node);
 /* Whole-program check: the sticky error, at least one output. */
 hd_status hdi_program_check(const hd_program *program, hd_error *error);
+
+/* hd_gradients (grad.c), desc not NULL. `find_kernel` tells the gradient that the desc has for a user's kernel; NULL: there
+ * are none. */
+typedef const hd_kernel_gradient *(*hdi_kernel_gradient_fn)(const hd_gradients_desc *desc, const struct hdi_user_kernel *kernel);
+hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
 
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
  * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It

@@ -1,6 +1,7 @@
 /* test_models_pages.c: sequences that share one cache of pages. They grow in turn, so that their pages lie anywhere, and each
  * gets the bits that it gets alone; a full cache is told, changes nothing, and goes on after a rewind. */
 #include "llm/model_reference.h"
+#include "llm/session.h"
 #include <heddle_llm.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,6 +144,40 @@ static void the_cache_is_as_told(void **state) {
     free(r.bytes);
 }
 
+/* Drivers have a largest allocation (4 GiB at most on NVIDIA's Vulkan), so a large cache lies in several, and scores are the same. */
+static void a_large_cache_lies_in_pieces(void **state) {
+    (void)state;
+    const hd_session_desc sizes[] = { { .context = 16384, .sequences = 256, .math = HD_MATH_EXACT },
+                                      { .context = CONTEXT, .math = HD_MATH_EXACT } };
+    model_reference r;
+    float *scores[2];
+    hd_device *device;
+    hd_model *model = open_model(&r);
+    CHECK(hd_device_open(context, &(hd_device_desc){ .id = "cpu" }, &device));
+    for (int i = 0; i < 2; i++) {
+        hd_session_desc desc = sizes[i];
+        const float *got;
+        hd_session *session;
+        hd_fit fit;
+        desc.device = device;
+        CHECK(hd_session_create(model, &desc, &session));
+        CHECK(hd_session_get_fit(session, &fit));
+        assert_true(i == 1 || fit.cpu_cache_bytes > UINT64_C(1) << 29);
+        for (uint32_t k = 0; k < session->stage.here.buffer_count; k++)
+            assert_in_range(hd_buffer_bytes(session->stage.here.buffers[k]), 1, 1u << 29);
+        CHECK(grow(session, 0, PAGE + 9, r.vocabulary));
+        CHECK(hd_session_logits(session, 0, &got));
+        assert_non_null(scores[i] = malloc(r.vocabulary * sizeof(float)));
+        memcpy(scores[i], got, r.vocabulary * sizeof(float));
+        hd_session_destroy(session);
+    }
+    assert_memory_equal(scores[0], scores[1], r.vocabulary * sizeof(float));
+    free(scores[0]), free(scores[1]);
+    hd_device_close(device);
+    hd_model_close(model);
+    free(r.bytes);
+}
+
 /* An answer ends where the cache does. */
 static void answers_end_with_the_cache(void **state) {
     (void)state;
@@ -168,6 +203,7 @@ static void answers_end_with_the_cache(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(sequences_grow_in_turn),
                                         cmocka_unit_test(the_cache_is_as_told),
+                                        cmocka_unit_test(a_large_cache_lies_in_pieces),
                                         cmocka_unit_test(answers_end_with_the_cache) };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

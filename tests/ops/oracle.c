@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool oracle_in_float64;
+
 /* ---- numbers ---- */
 
 static void *take(size_t count) {
@@ -257,7 +259,7 @@ static void elementwise(const hdi_node *node, const oracle_tensor *const *operan
         double fast = 0, exact = 0;
         const bool doubtful = a->error[ORACLE_FAST][at] > 0 || (b && b->error[ORACLE_FAST][bt] > 0);
         if (bounds(node, x, w, &fast, &exact)) oracle_set(out, i, w, fast, exact);
-        else out->value[i] = oracle_round(out->dtype, w);
+        else out->value[i] = oracle_in_float64 && hdi_dtype_is_float(out->dtype) ? w : oracle_round(out->dtype, w);
         if (doubtful && hdi_dtype_is_float(out->dtype)) oracle_set(out, i, w, fast, exact); /* its rounding is in doubt too */
         for (int mode = 0; mode < ORACLE_MODES; mode++)
             out->error[mode][i] += carried(node, x, y, a->error[mode][at], b ? b->error[mode][bt] : 0);
@@ -438,7 +440,7 @@ static void take_along(const oracle_tensor *const *operands, oracle_tensor *out)
 static double wrapped(int64_t w) { return (double)(int32_t)(uint32_t)(uint64_t)w; }
 static double scattered(hdi_op op, double a, double b) {
     switch (op) {
-    case HDI_OP_SCATTER_MUL: return (float)(a * b); /* as each step is kept: one above the largest f32 is inf from there on */
+    case HDI_OP_SCATTER_MUL: return oracle_in_float64 ? a * b : (double)(float)(a * b); /* as each step is kept: one above the largest f32 is inf from there on */
     case HDI_OP_SCATTER_MAX: return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b;
     case HDI_OP_SCATTER_MIN: return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b;
     default: return a + b;
@@ -501,6 +503,20 @@ static void write_rows(const oracle_tensor *const *operands, oracle_tensor *out)
     }
 }
 
+/* Philox4x32-10 as its paper writes it: the key is raised between the rounds. */
+static void draw(const hdi_node *node, const oracle_tensor *key, oracle_tensor *out) {
+    for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) {
+        uint32_t c[4] = { (uint32_t)(i / 4), (uint32_t)node->attrs.ints[0], (uint32_t)(int64_t)key->value[2], (uint32_t)(int64_t)key->value[3] };
+        uint32_t k0 = (uint32_t)(int64_t)key->value[0], k1 = (uint32_t)(int64_t)key->value[1];
+        for (int round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
+            const uint64_t a = UINT64_C(0xD2511F53) * c[0], b = UINT64_C(0xCD9E8D57) * c[2];
+            const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a };
+            memcpy(c, next, sizeof c);
+        }
+        out->value[i] = (double)(int32_t)c[i % 4];
+    }
+}
+
 /* ---- the choice ---- */
 
 /* Behind an operation that carries no errors on, results of inexact operands are not judged. */
@@ -531,6 +547,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_ASSIGN:
         for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) copy_element(out, i, operands[1], i);
         return;
+    case HDI_OP_RANDOM: draw(node, operands[0], out); return;
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
     case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_PROD: oracle_reduce(node, operands, out); break;
     case HDI_OP_TOP_K: oracle_top_k(operands, out); break;

@@ -15,6 +15,9 @@ typedef struct oracle_tensor {
     double  *value, *error[ORACLE_MODES];
 } oracle_tensor;
 
+/* Set: no value of a float type is rounded to it, so that a whole program is computed in float64. */
+extern bool oracle_in_float64;
+
 /* A tensor of the type and shape, all zeros; free with oracle_free. Ends the process without memory. */
 oracle_tensor oracle_new(hd_dtype dtype, hd_shape shape);
 void oracle_free(oracle_tensor *tensor);

@@ -1,0 +1,298 @@
+/* grad.c: gradients, a program -> program step: operations that give the derivatives of one number, the loss, are added
+ * behind those that are there. The walk goes from the loss back, by descending number of the values, and visits each value
+ * on a way from a wanted one to the loss once, when all of its consumers have given their parts. Parts are added in the
+ * order of the consumers' numbers, and of operands of one consumer in theirs: the first two, then the third, and so on. */
+#include "program/grad.h"
+#include "program/attrs.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A consumer's part of a value's gradient. */
+typedef struct part {
+    hd_value value;
+    hd_value consumer; /* a slice's part is of the slice's own shape: it is put in its place as parts are added */
+    uint32_t next;     /* index + 1; 0: the last */
+} part;
+
+struct hdi_grad_walk {
+    const hd_gradients_desc *desc;
+    hdi_kernel_gradient_fn find_kernel;
+    hd_value  loss;
+    hd_value  nought;
+    uint8_t  *marks;    /* MARK_... of each value up to the loss */
+    uint32_t *first;    /* index + 1 of its first part */
+    hd_value *again;    /* what computes it again; itself: it is kept */
+    part     *parts;
+    uint32_t  part_count, part_capacity;
+    hd_value *pending;  /* values to be computed again */
+    uint32_t  pending_count, pending_capacity;
+};
+enum { MARK_WANTED = 1, MARK_LEADS = 2, MARK_KEPT = 4 };
+
+typedef void (*rule)(hdi_grad *g);
+/* What the gradient column may say besides the name of a rule: the way ends there, or there is no rule yet. */
+static void ends(hdi_grad *g) { (void)g; }
+#define hdi_grad_ends ends
+#define hdi_grad_none NULL
+static const rule rules[HDI_OP_COUNT] = {
+#define HDI_OP(code, name, least, most, lack, kind, rows, work, rule, takes, builder, reference, lower, gradient, ...) \
+    [HDI_OP_##code] = hdi_grad_##gradient,
+#include "program/op_table.inc"
+#undef HDI_OP
+};
+
+static bool failed(const hd_program *program) { return program->error.status != HD_OK; }
+
+static void fail(hd_program *program, hd_status status, const char *format, ...) HDI_PRINTF(3, 4);
+static void fail(hd_program *program, hd_status status, const char *format, ...) {
+    char text[sizeof program->error.text];
+    hd_error error = { 0 };
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hdi_fail(&error, status, "gradients: %s", text);
+    snprintf(error.op, sizeof error.op, "gradients");
+    hdi_program_fail(program, &error);
+}
+
+void hdi_grad_refuse(hdi_grad *g, hd_status status, const char *why) {
+    fail(g->program, status, "value %u, %s: %s", g->value, hdi_op_get(g->node.op).name, why);
+}
+
+/* ---- what rules ask ---- */
+
+bool hdi_grad_wants(const hdi_grad *g, uint32_t index) {
+    return index < g->node.operand_count && g->node.operands[index] != 0 && (g->walk->marks[g->node.operands[index]] & MARK_LEADS);
+}
+
+/* May a value be computed again? Not what the caller gave or named, what lies in a state, and a caller's kernel's. */
+static bool stays(const hdi_grad_walk *walk, const hd_program *program, hd_value value) {
+    const hdi_node *node = hdi_program_node(program, value);
+    if (!walk->desc->recompute || value > walk->loss || (walk->marks[value] & MARK_KEPT) || node->is_output) return true;
+    if (hdi_op_is_source(node->op) || hdi_op_shows_state(node->op) || node->op == HDI_OP_DISPATCH) return true;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const hdi_node *operand = hdi_program_node(program, node->operands[i]);
+        if (operand && operand->overwritten) return true;
+    }
+    return false;
+}
+
+/* Writes a value's operation once more, over operands that are there. */
+static hd_value write_again(hd_program *program, const hdi_grad_walk *walk, hd_value value) {
+    hdi_node node = program->nodes[value - 1];
+    hd_value operands[HDI_MAX_OPERANDS];
+    for (uint32_t i = 0; i < node.operand_count; i++) operands[i] = node.operands[i] ? walk->again[node.operands[i]] : 0;
+    node.operands = operands;
+    return hdi_program_add(program, &node);
+}
+
+/* The forward value as it is there, or computed again from what is kept, once for all who need it. */
+static hd_value forward(hdi_grad *g, hd_value wanted) {
+    hdi_grad_walk *walk = g->walk;
+    hd_program *p = g->program;
+    if (wanted == 0 || wanted > walk->loss) return wanted;
+    walk->pending_count = 0;
+    for (hd_value at = wanted; !failed(p);) {
+        hd_value missing = 0;
+        if (!walk->again[at] && stays(walk, p, at)) walk->again[at] = at;
+        const hdi_node *node = hdi_program_node(p, at);
+        for (uint32_t i = 0; !walk->again[at] && i < node->operand_count && !missing; i++)
+            if (node->operands[i] && !walk->again[node->operands[i]]) missing = node->operands[i];
+        if (missing) {
+            if (!hdi_grow(p->allocator, &walk->pending, &walk->pending_capacity, walk->pending_count + 1, sizeof at)) {
+                fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
+                return 0;
+            }
+            walk->pending[walk->pending_count++] = at;
+            at = missing;
+            continue;
+        }
+        if (!walk->again[at]) walk->again[at] = write_again(p, walk, at);
+        if (walk->pending_count == 0) break;
+        at = walk->pending[--walk->pending_count];
+    }
+    return walk->again[wanted];
+}
+
+hd_value hdi_grad_x(hdi_grad *g, uint32_t index) {
+    return index < g->node.operand_count ? forward(g, g->node.operands[index]) : 0;
+}
+hd_value hdi_grad_y(hdi_grad *g) { return forward(g, g->value); }
+
+hd_value hdi_grad_nought(hdi_grad *g) {
+    hdi_grad_walk *walk = g->walk;
+    if (!walk->nought) walk->nought = hd_reshape(g->program, hd_less(g->program, walk->loss, walk->loss), (hd_shape){ 0 });
+    return walk->nought;
+}
+
+const hd_kernel_gradient *hdi_grad_kernel(const hdi_grad *g) {
+    return g->walk->find_kernel ? g->walk->find_kernel(g->walk->desc, g->node.attrs.custom->kernel) : NULL;
+}
+
+void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
+    hdi_grad_walk *walk = g->walk;
+    hd_program *p = g->program;
+    if (!hdi_grad_wants(g, index) || dx == 0 || failed(p)) return;
+    const hd_value to = g->node.operands[index];
+    if (g->node.op != HDI_OP_SLICE) dx = hdi_grad_sum_to(g, dx, hdi_grad_shape(g, to));
+    if (hdi_grad_type(g, dx) != HD_F32) dx = hdi_grad_to(g, dx, hdi_grad_type(g, to));
+    if (!hdi_grow(p->allocator, &walk->parts, &walk->part_capacity, walk->part_count + 1, sizeof(part))) {
+        fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for another part");
+        return;
+    }
+    /* Operands ascending: behind the parts that this consumer gave before. Those of later consumers come after them. */
+    uint32_t *link = &walk->first[to];
+    while (*link && walk->parts[*link - 1].consumer == g->value) link = &walk->parts[*link - 1].next;
+    walk->parts[walk->part_count] = (part){ dx, g->value, *link };
+    *link = ++walk->part_count;
+}
+
+/* ---- adding parts ---- */
+
+typedef struct cut { int64_t begin; hd_value value; } cut;
+static int by_begin(const void *a, const void *b) {
+    const cut *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Slices of one value that lie side by side along one axis and leave nothing out: their parts joined. 0: they are not so. */
+static hd_value joined(hdi_grad *g, hd_value value) {
+    const hdi_grad_walk *walk = g->walk;
+    const hd_shape shape = hdi_grad_shape(g, value);
+    cut cuts[HDI_MAX_OPERANDS];
+    hd_value values[HDI_MAX_OPERANDS];
+    uint32_t count = 0, axis = HD_MAX_RANK;
+    for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
+        const part *one = &walk->parts[at - 1];
+        const hdi_node *slice = hdi_program_node(g->program, one->consumer);
+        if (slice->op != HDI_OP_SLICE || count == HDI_MAX_OPERANDS) return 0;
+        for (uint32_t i = 0; i < shape.rank; i++) {
+            if (slice->shape.dims[i] == shape.dims[i]) continue;
+            if (axis != HD_MAX_RANK && axis != i) return 0;
+            axis = i;
+        }
+        if (axis == HD_MAX_RANK) return 0;
+        cuts[count++] = (cut){ slice->attrs.ints[axis], hdi_grad_to(g, one->value, hdi_grad_type(g, value)) };
+    }
+    if (count < 2) return 0;
+    qsort(cuts, count, sizeof *cuts, by_begin);
+    int64_t end = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (cuts[i].begin != end) return 0;
+        values[i] = cuts[i].value;
+        end += hdi_grad_shape(g, values[i]).dims[axis];
+    }
+    return end == shape.dims[axis] ? hd_concat(g->program, values, count, (int)axis) : 0;
+}
+
+/* A slice's part in its place, zeros around it. */
+static hd_value in_place(hdi_grad *g, const part *one, hd_shape shape) {
+    const hdi_node *slice = hdi_program_node(g->program, one->consumer);
+    int64_t before[HD_MAX_RANK], after[HD_MAX_RANK];
+    if (slice->op != HDI_OP_SLICE || hdi_shape_equal(slice->shape, shape)) return one->value;
+    for (uint32_t i = 0; i < shape.rank; i++) {
+        before[i] = slice->attrs.ints[i];
+        after[i] = shape.dims[i] - slice->attrs.ints[HD_MAX_RANK + i];
+    }
+    return hd_pad(g->program, one->value, before, after, shape.rank, 0);
+}
+
+/* The gradient of a value, all parts of which are there; 0: there are none. Of narrow types several are added in f32. */
+static hd_value total(hdi_grad *g, hd_value value, bool keep_wide) {
+    const hdi_grad_walk *walk = g->walk;
+    const hd_shape shape = hdi_grad_shape(g, value);
+    hd_value sum = joined(g, value);
+    if (sum) return sum;
+    for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
+        const part one = walk->parts[at - 1];
+        const hd_value placed = in_place(g, &one, shape);
+        sum = sum ? hd_add(g->program, hdi_grad_wide(g, sum), hdi_grad_wide(g, placed)) : placed;
+    }
+    return sum && !keep_wide ? hdi_grad_to(g, sum, hdi_grad_type(g, value)) : sum;
+}
+
+/* ---- the walk ---- */
+
+/* Marks the values on a way from a wanted one to the loss, as far as what comes before them tells. */
+static void mark_ways(const hd_program *program, const hdi_grad_walk *walk) {
+    for (hd_value v = 1; v <= walk->loss; v++) {
+        const hdi_node *node = &program->nodes[v - 1];
+        bool leads = walk->marks[v] & MARK_WANTED;
+        for (uint32_t i = 0; i < node->operand_count && rules[node->op] != ends; i++)
+            leads |= node->operands[i] && (walk->marks[node->operands[i]] & MARK_LEADS);
+        if (leads && hdi_dtype_is_float(node->dtype)) walk->marks[v] |= MARK_LEADS;
+    }
+}
+
+static hd_value seed(hdi_grad *g) {
+    const hd_value given = g->walk->desc->loss_gradient;
+    return given ? given : hdi_grad_fill(g, HD_F32, hdi_grad_shape(g, g->walk->loss), 1);
+}
+
+static void walk_back(hd_program *program, hdi_grad_walk *walk, const hd_value *wanted, size_t wanted_count, hd_value *out_gradients) {
+    for (hd_value v = walk->loss; v > 0 && !failed(program); v--) {
+        if (!(walk->marks[v] & MARK_LEADS) || (v != walk->loss && !walk->first[v])) continue;
+        hdi_grad g = { .program = program, .walk = walk, .node = program->nodes[v - 1], .value = v };
+        const bool is_cast = g.node.op == HDI_OP_CAST, is_wanted = walk->marks[v] & MARK_WANTED;
+        g.dy = v == walk->loss ? seed(&g) : total(&g, v, is_cast && !is_wanted);
+        for (size_t i = 0; i < wanted_count && is_wanted; i++)
+            if (wanted[i] == v) out_gradients[i] = g.dy;
+        bool leads_on = false;
+        for (uint32_t i = 0; i < g.node.operand_count; i++) leads_on |= hdi_grad_wants(&g, i);
+        if (!leads_on || failed(program)) continue;
+        if (rules[g.node.op]) rules[g.node.op](&g);
+        else hdi_grad_refuse(&g, HD_STATUS_UNSUPPORTED, "this operation has no gradient yet");
+    }
+}
+
+static bool check(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc) {
+    const hdi_node *node = hdi_program_node(program, loss), *given = hdi_program_node(program, desc->loss_gradient);
+    if (!node) fail(program, HD_STATUS_UNKNOWN_VALUE, "the loss is value %u, the program has 1 to %u", loss, program->node_count);
+    else if (node->dtype != HD_F32 || hd_shape_elements(node->shape) != 1)
+        fail(program, HD_STATUS_SHAPE, "the loss is %s %s, it must be one f32: sum it", hd_dtype_name(node->dtype),
+             hdi_shape_text(node->shape, (char[HDI_SHAPE_TEXT]){ 0 }));
+    else if (desc->loss_gradient && (!given || given->dtype != HD_F32 || !hdi_shape_equal(given->shape, node->shape)))
+        fail(program, HD_STATUS_SHAPE, "loss_gradient must be a value of the loss's type and shape");
+    for (size_t i = 0; i < wanted_count + desc->kept_count && !failed(program); i++) {
+        const hd_value value = i < wanted_count ? wanted[i] : desc->kept[i - wanted_count];
+        if (!hdi_program_node(program, value))
+            fail(program, HD_STATUS_UNKNOWN_VALUE, "%s %u, the program has 1 to %u", i < wanted_count ? "wanted is value" : "kept is value",
+                 value, program->node_count);
+    }
+    return !failed(program);
+}
+
+static bool begin(const hd_program *program, hdi_grad_walk *walk) {
+    const size_t room = (size_t)walk->loss + 1;
+    walk->marks = hdi_alloc(program->allocator, room * sizeof *walk->marks);
+    walk->first = hdi_alloc(program->allocator, room * sizeof *walk->first);
+    walk->again = hdi_alloc(program->allocator, room * sizeof *walk->again);
+    return walk->marks && walk->first && walk->again;
+}
+
+static void end(const hd_program *program, hdi_grad_walk *walk) {
+    const size_t room = (size_t)walk->loss + 1;
+    hdi_free(program->allocator, walk->marks, room * sizeof *walk->marks);
+    hdi_free(program->allocator, walk->first, room * sizeof *walk->first);
+    hdi_free(program->allocator, walk->again, room * sizeof *walk->again);
+    hdi_free(program->allocator, walk->parts, walk->part_capacity * sizeof *walk->parts);
+    hdi_free(program->allocator, walk->pending, walk->pending_capacity * sizeof *walk->pending);
+}
+
+hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
+                                const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
+    hdi_grad_walk walk = { .desc = desc, .find_kernel = find_kernel, .loss = loss };
+    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = 0;
+    if (failed(program) || !check(program, loss, wanted, wanted_count, desc)) return program->error.status;
+    if (!begin(program, &walk)) fail(program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
+    else {
+        for (size_t i = 0; i < wanted_count; i++) if (wanted[i] <= loss) walk.marks[wanted[i]] |= MARK_WANTED;
+        for (size_t i = 0; i < desc->kept_count; i++) if (desc->kept[i] <= loss) walk.marks[desc->kept[i]] |= MARK_KEPT;
+        mark_ways(program, &walk);
+        walk_back(program, &walk, wanted, wanted_count, out_gradients);
+    }
+    end(program, &walk);
+    for (size_t i = 0; i < wanted_count && failed(program); i++) out_gradients[i] = 0;
+    return program->error.status;
+}
