@@ -1,7 +1,6 @@
 /* perplexity.c: `heddle perplexity`: how well a model foretells a text, as llama.cpp measures it: the text in chunks of
  * --context tokens, each read alone from BOS on, the tokens of its second half foretold one by one. */
 #include "cli/llm.h"
-#include "cli/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,18 +37,18 @@ static int take_chunks(cli_llm *llm, const int32_t *tokens, uint32_t count, uint
     hd_status status = HD_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
         status = hd_session_rewind(llm->session, i, 0);
-        if (!status) status = hd_session_feed(llm->session, i, tokens + (size_t)i * size, first + 1);
+        if (!status) status = hd_session_feed(llm->session, i, tokens + (size_t)i * size, first);
     }
     for (uint32_t at = first; at + 1 < size && !status; at++) {
+        for (uint32_t i = 0; i < count; i++) steps[i] = (hd_step){ .sequence = i, .token = tokens[(size_t)i * size + at] };
+        status = hd_session_step(llm->session, steps, count);
         for (uint32_t i = 0; i < count && !status; i++) {
             const float *scores;
             const int32_t token = tokens[(size_t)i * size + at + 1];
             status = hd_session_logits(llm->session, i, &scores);
             if (!status && !add_token(s, scores, llm->info.vocabulary, token))
                 return cli_fail(llm->cli.command, "the model's scores are no numbers");
-            steps[i] = (hd_step){ .sequence = i, .token = token };
         }
-        if (!status && at + 2 < size) status = hd_session_step(llm->session, steps, count);
     }
     return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
 }
@@ -58,8 +57,8 @@ static int print(const cli_args *args, const cli_llm *llm, const sums *s, uint64
     const double value = exp(s->loss / (double)s->count);
     bool ok = true;
     if (!cli_get(args, "--json")) {
-        cli_print("perplexity %.4f +- %.4f, over %llu of %llu tokens in %llu chunks of %u\n", value, error_of(s), (unsigned long long)s->count,
-                  (unsigned long long)tokens, (unsigned long long)chunks, (unsigned)llm->desc.context);
+        cli_print("perplexity %.4f +- %.4f, over %llu of %llu tokens in %llu chunks of %u\n", value, error_of(s),
+                  (unsigned long long)s->count, (unsigned long long)tokens, (unsigned long long)chunks, (unsigned)llm->desc.context);
         return CLI_OK;
     }
     json_t *root = json_object();
@@ -95,15 +94,16 @@ static int measure(const cli_args *args, cli_llm *llm, const char *text, size_t 
     const uint32_t size = llm->desc.context;
     uint64_t chunks = count / size;
     if (!code && chunks == 0)
-        code = cli_fail(args->command, "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context", count, (unsigned)size);
+        code = cli_fail(args->command, "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context", count,
+                        (unsigned)size);
     if (most > 0 && chunks > most) chunks = most;
     llm->desc.sequences = chunks < TOGETHER ? (uint32_t)chunks : TOGETHER;
     if (!code) code = cli_llm_load(llm);
     for (uint64_t at = 0; at < chunks && !code; at += TOGETHER) {
         const uint32_t together = chunks - at < TOGETHER ? (uint32_t)(chunks - at) : TOGETHER;
         code = take_chunks(llm, tokens + at * size, together, size, &s);
-        if (!code) cli_progress("heddle: chunk %llu of %llu, perplexity %.4f", (unsigned long long)(at + together), (unsigned long long)chunks,
-                                exp(s.loss / (double)s.count));
+        if (!code) cli_progress("heddle: chunk %llu of %llu, perplexity %.4f", (unsigned long long)(at + together),
+                                (unsigned long long)chunks, exp(s.loss / (double)s.count));
     }
     cli_progress_end();
     if (!code) code = print(args, llm, &s, count, chunks);

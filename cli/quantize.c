@@ -14,7 +14,8 @@ typedef struct report {
 static void print_tensor(const report *r, const hd_quantized_tensor *t) {
     if (r->json)
         cli_print("%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"elements\": %llu, \"bytes\": %llu, \"error\": %.9g}",
-                  r->started ? ",\n  " : "[\n  ", t->name, t->from, t->to, (unsigned long long)t->elements, (unsigned long long)t->to_bytes, t->error);
+                  r->started ? ",\n  " : "[\n  ", t->name, t->from, t->to, (unsigned long long)t->elements,
+                  (unsigned long long)t->to_bytes, t->error);
     else if (strcmp(t->from, t->to) == 0) cli_print("%-40s %7s\n", t->name, t->from);
     else cli_print("%-40s %7s -> %-7s error %.6f\n", t->name, t->from, t->to, t->error);
 }
@@ -64,8 +65,8 @@ static const cli_option options[] = {
 const cli_command cli_quantize = {
     "quantize", "writes a model with its weights in another type", "quantize IN.gguf OUT.gguf TYPE [options]",
     "IN.gguf OUT.gguf TYPE", options, CLI_COUNT(options),
-    "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, which gives some\n"
-    "tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of IN.gguf are f32, f16, bf16 or\n"
-    "q8_0. The error is the root mean square of what elements are off, over that of the elements.\n",
+    "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, which\n"
+    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of IN.gguf\n"
+    "are f32, f16, bf16 or q8_0. The error is the root mean square of what elements are off, over that of the elements.\n",
     "  heddle quantize model-f16.gguf model.gguf q4_k_m\n", run,
 };

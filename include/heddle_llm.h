@@ -85,6 +85,30 @@ typedef struct hd_quantize_desc {
  *  PARSE (NaN or infinity among them), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
 HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);
 
+/** A GGUF file that is being written. The first failure stays and is told by hd_model_writer_write; what follows it does nothing.
+ *  A NULL writer takes nothing. */
+typedef struct hd_model_writer hd_model_writer;
+/** Begins a file. @param out_writer yours; hd_model_writer_destroy. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_writer_create(hd_context *context, hd_model_writer **out_writer);
+/** Ends the writer. NULL is fine. */
+HD_API void hd_model_writer_destroy(hd_model_writer *writer);
+/** Keys, each of a name of its own: a u32, an f32, a bool, a text of `bytes` bytes. */
+HD_API void hd_model_writer_u32(hd_model_writer *writer, const char *key, uint32_t value);
+HD_API void hd_model_writer_f32(hd_model_writer *writer, const char *key, float value);
+HD_API void hd_model_writer_bool(hd_model_writer *writer, const char *key, bool value);
+HD_API void hd_model_writer_text(hd_model_writer *writer, const char *key, const char *text, size_t bytes);
+/** Lists of texts, each with an ending zero, and of i32. */
+HD_API void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count);
+HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count);
+/** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */
+typedef bool (*hd_tensor_fill)(void *user, uint64_t from, uint64_t bytes, void *out);
+/** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written. */
+HD_API void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape,
+                                   hd_tensor_fill fill, void *user);
+/** Writes the file, whole or not at all. Statuses: NULL_POINTER, INVALID_ARGUMENT, NAME_TAKEN, SHAPE (of what was put), LIMIT, IO,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_writer_write(hd_model_writer *writer, const char *path);
+
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 
 /** Flags of hd_model_tokenize. */

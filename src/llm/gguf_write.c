@@ -1,6 +1,6 @@
 /* gguf_write.c: writes GGUF version 3. Keys and tensor headers are put together in memory as they come; the tensors' data
- * stays the caller's until the write, or is asked for then. It writes nothing that the reader would refuse, and a file appears under its name only
- * when it is whole. Numbers are written in the machine's own form: a little-endian machine is relied on. */
+ * stays the caller's until the write, or is asked for then. It writes nothing that the reader would refuse, and a file
+ * appears under its name only when it is whole. Numbers are written in the machine's own form: a little-endian machine is relied on. */
 #include "llm/gguf_write.h"
 #include "llm/gguf_inside.h"
 #include <errno.h>

@@ -61,7 +61,8 @@ hd_status hdl_mix_begin(const hdl_gguf *gguf, const hdl_mix_row *row, hdl_mix *o
 #undef KEY
     out_mix->group = kv_heads > 0 ? heads / kv_heads : 0;
     out_mix->falcon = strcmp(architecture, "falcon") == 0;
-    out_mix->is_70b = out_mix->layers == 80 && ((strcmp(architecture, "llama") == 0 && heads != kv_heads) || strcmp(architecture, "qwen2") == 0);
+    const bool llama = strcmp(architecture, "llama") == 0 && heads != kv_heads, qwen2 = strcmp(architecture, "qwen2") == 0;
+    out_mix->is_70b = out_mix->layers == 80 && (llama || qwen2);
     out_mix->downs = out_mix->layers;
     for (uint32_t i = 0; i < hdl_gguf_get_info(gguf).tensor_count; i++) {
         const hdl_span name = hdl_gguf_tensor_at(gguf, i).name;

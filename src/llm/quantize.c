@@ -84,7 +84,8 @@ static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
 }
 
 static void put_all(work *w, uint32_t file_type) {
-    static const char *const dropped[] = { "general.quantization_version", "general.file_type", "split.no", "split.count", "split.tensors.count" };
+    static const char *const dropped[] = { "general.quantization_version", "general.file_type", "split.no", "split.count",
+                                           "split.tensors.count" };
     const uint32_t keys = hdl_gguf_get_info(w->gguf).key_count;
     for (uint32_t i = 0; i < keys; i++) {
         const hdl_gguf_value value = hdl_gguf_key(w->gguf, i);

@@ -1,5 +1,6 @@
 /* test_mix.c: hd_model_quantize writes the files of llama.cpp's llama-quantize, to the byte (mix_fixture.h); it keeps what it is told
  * to, tells the errors, and leaves nothing behind where it fails. */
+#define _XOPEN_SOURCE 700
 #include "llm/gguf_write.h"
 #include "llm/fixtures/mix_fixture.h"
 #include <heddle_llm.h>
@@ -119,8 +120,76 @@ static void nothing_is_left_where_it_fails(void **state) {
     remove(from);
 }
 
+/* ---- models written by hand ---- */
+
+static bool count_up(void *user, uint64_t from, uint64_t bytes, void *out) {
+    for (uint64_t i = 0; i < bytes; i++) ((uint8_t *)out)[i] = (uint8_t)((from + i) % 251);
+    return from / 4 < *(const uint64_t *)user;
+}
+
+static void a_model_is_written_by_hand(void **state) {
+    (void)state;
+    static const char *const words[] = { "a", "", "word" };
+    static const int32_t types[] = { 1, -1, 3 };
+    uint64_t most = UINT64_MAX;
+    hd_model_writer *w;
+    hdl_gguf *gguf;
+    hdl_gguf_value value;
+    hdl_gguf_tensor tensor;
+    assert_int_equal(hd_model_writer_create(context, &w), HD_OK);
+    hd_model_writer_text(w, "general.architecture", "none", 4);
+    hd_model_writer_u32(w, "n", 7);
+    hd_model_writer_f32(w, "f", 0.5f);
+    hd_model_writer_bool(w, "b", true);
+    hd_model_writer_texts(w, "words", words, 3);
+    hd_model_writer_i32s(w, "types", types, 3);
+    hd_model_writer_tensor(w, "large", HD_F32, HD_SHAPE(600, 1000), count_up, &most);
+    hd_model_writer_tensor(w, "blocks", HD_Q4_K, HD_SHAPE(3, 512), count_up, &most);
+    assert_int_equal(hd_model_writer_write(w, out_path), HD_OK);
+    hd_model_writer_destroy(w);
+    assert_int_equal(hdl_gguf_open(out_path, NULL, &gguf, NULL), HD_OK);
+    assert_true(hdl_gguf_find(gguf, "n", &value) && value.kind == HDL_GGUF_U32 && hdl_gguf_integer(&value, 0) == 7);
+    assert_true(hdl_gguf_find(gguf, "f", &value) && hdl_gguf_float(&value, 0) == 0.5);
+    assert_true(hdl_gguf_find(gguf, "words", &value) && value.count == 3 && value.element == HDL_GGUF_STRING);
+    assert_true(hdl_gguf_find(gguf, "types", &value) && value.count == 3 && hdl_gguf_integer(&value, 1) == -1);
+    assert_true(hdl_gguf_find_tensor(gguf, "large", &tensor));
+    hdl_span data;
+    assert_int_equal(hdl_gguf_data(gguf, &tensor, &data, NULL), HD_OK);
+    assert_int_equal(data.count, 2400000);
+    for (uint64_t i = 0; i < data.count; i++) assert_true(data.bytes[i] == i % 251);
+    assert_true(hdl_gguf_find_tensor(gguf, "blocks", &tensor) && tensor.bytes == 3 * 2 * 144);
+    hdl_gguf_close(gguf);
+    remove(out_path);
+}
+
+static void what_cannot_be_written_is_told(void **state) {
+    (void)state;
+    uint64_t most = 100;
+    static const struct { const char *key; hd_dtype dtype; hd_shape shape; hd_tensor_fill fill; hd_status status; } wrong[] = {
+        { NULL, HD_F32, { 1, { 4 } }, count_up, HD_STATUS_NULL_POINTER },      { "t", HD_F32, { 1, { 4 } }, NULL, HD_STATUS_NULL_POINTER },
+        { "t", HD_DTYPE_NONE, { 1, { 4 } }, count_up, HD_STATUS_SHAPE },       { "t", HD_Q4_K, { 1, { 32 } }, count_up, HD_STATUS_SHAPE },
+        { "", HD_F32, { 1, { 4 } }, count_up, HD_STATUS_INVALID_ARGUMENT },    { "t", HD_F32, { 2, { 600, 1000 } }, count_up, HD_STATUS_INVALID_ARGUMENT },
+        { "first", HD_F32, { 1, { 4 } }, count_up, HD_STATUS_NAME_TAKEN },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hd_model_writer *w;
+        assert_int_equal(hd_model_writer_create(context, &w), HD_OK);
+        hd_model_writer_tensor(w, "first", HD_F32, HD_SHAPE(4), count_up, &most);
+        hd_model_writer_tensor(w, wrong[i].key, wrong[i].dtype, wrong[i].shape, wrong[i].fill, &most);
+        assert_int_equal(hd_model_writer_write(w, out_path), wrong[i].status);
+        assert_int_not_equal(access(out_path, F_OK), 0);
+        hd_model_writer_destroy(w);
+        (void)hd_context_error(context);
+    }
+    hd_model_writer_u32(NULL, "n", 1);
+    assert_int_equal(hd_model_writer_create(context, NULL), HD_STATUS_NULL_POINTER);
+    assert_int_equal(hd_model_writer_write(NULL, out_path), HD_STATUS_NULL_POINTER);
+    hd_model_writer_destroy(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(equals_llama_quantize), cmocka_unit_test(tells_and_keeps),
-                                        cmocka_unit_test(nothing_is_left_where_it_fails) };
+                                        cmocka_unit_test(nothing_is_left_where_it_fails),
+                                        cmocka_unit_test(a_model_is_written_by_hand), cmocka_unit_test(what_cannot_be_written_is_told) };
     return cmocka_run_group_tests_name("mix", tests, set_up, tear_down);
 }

@@ -217,7 +217,10 @@ void hdi_quantise_q5_k(const float *x, uint8_t *out) {
     const uint8_t *codes = p.codes;
     memset(out + 16, 0, 32);
     for (int i = 0; i < BLOCK; i++) out[16 + i % 32] |= (uint8_t)(codes[i] >> 4 << i / 32);
-    for (int i = 0; i < 128; i++) out[48 + i] = (uint8_t)((codes[i / 32 * 64 + i % 32] & 15) | (codes[i / 32 * 64 + 32 + i % 32] & 15) << 4);
+    for (int i = 0; i < 128; i++) {
+        const uint8_t *pair = codes + i / 32 * 64 + i % 32;
+        out[48 + i] = (uint8_t)((pair[0] & 15) | (pair[32] & 15) << 4);
+    }
 }
 
 /* ---- q3_k, q6_k ---- */
