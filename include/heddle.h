@@ -659,6 +659,10 @@ typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANS
 HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
 /** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B, or 0. */
 HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
+/** Products with experts that each row chose (a mixture of experts): x [T,K], or [T,U,K] with a row for each choice, w [E,N,K]
+ *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of
+ *  0..E-1 gives zeros. Only what is chosen is read, once for all of a batch that chose it; sums are matmul's. */
+HD_API hd_value hd_matmul_experts(hd_program *p, hd_value x, hd_value w, hd_value chosen);
 
 /** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
  *  row of zeros. */
@@ -716,12 +720,16 @@ typedef struct hd_attention_desc {
     float scale;      /* of the scores; 0: 1 / sqrt(D) */
     int   not_causal; /* 1: every query sees all past + T keys */
     hd_value pages;   /* i32 [P], read at run time: k and v are pools of pages [N,R,Hkv,D]; 0: they are not */
+    float    cap;     /* a score s becomes cap * tanh(s / cap) (Gemma 2); at least 0.001; 0: s itself */
+    uint32_t window;  /* query t sees no key before past + t + 1 - window: the last `window` ones; 0: all before it */
+    hd_value sinks;   /* f32 [Hq]: a score for each head that takes part in the softmax, and has no value; 0: none */
 } hd_attention_desc;
 /** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv). Result as q.
  *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and
  *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
  *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share
- *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. In fast mode with f16 keys, q
+ *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. A past above S counts as S. A
+ *  query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
  *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */

@@ -24,6 +24,7 @@ typedef struct hdi_attr {
     uint32_t      at;
     bool          optional; /* in texts */
     float         unset;    /* a float's value where a text leaves it out */
+    bool          silent;   /* texts leave it out where it is unset, a whole number 0 */
 } hdi_attr;
 
 #define HDI_MAX_ATTRS 8

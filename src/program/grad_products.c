@@ -42,6 +42,33 @@ void hdi_grad_matmul(hdi_grad *g) {
     if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, of_b(g, swap_a, swap_b));
 }
 
+/* Of each pair of a row and an expert by itself: dx = dy W of the expert, added up where pairs share a row; dW of an expert is
+ * the sum of dy^T x over the pairs that chose it, in their order. A number outside has no gradient. */
+void hdi_grad_experts(hdi_grad *g) {
+    hd_program *p = g->program;
+    const hd_shape x = operand_shape(g, 0), w = operand_shape(g, 1), y = g->node.shape;
+    const int64_t T = y.dims[0], U = y.dims[1], N = y.dims[2], K = w.dims[2], pairs = T * U;
+    const hd_value numbers = hd_reshape(p, hdi_grad_x(g, 2), HD_SHAPE(pairs)), dy = hdi_grad_wide(g, g->dy);
+    if (hdi_grad_wants(g, 0) && !hdi_dtype_is_float(hdi_grad_type(g, hdi_grad_x(g, 1)))) {
+        hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "rows have no gradient through quantised experts: cast these to f16 first");
+        return;
+    }
+    if (hdi_grad_wants(g, 0)) {
+        const hd_value own = hd_gather(p, hd_reshape(p, hdi_grad_x(g, 1), HD_SHAPE(w.dims[0], N * K)), numbers);
+        const hd_value weights = hd_reshape(p, hdi_grad_wide(g, own), HD_SHAPE(pairs, N, K));
+        const hd_value dx = hd_reshape(p, hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, 1, N)), weights), HD_SHAPE(T, U, K));
+        hdi_grad_give(g, 0, x.rank == 3 ? dx : hd_reshape(p, hd_sum(p, dx, 1), x));
+    }
+    if (hdi_grad_wants(g, 1)) {
+        const hd_value rows = hdi_grad_wide(g, hdi_grad_x(g, 0));
+        const hd_value apart = x.rank == 3 ? rows : hd_reshape(p, rows, HD_SHAPE(T, 1, K));
+        const hd_value each = hd_reshape(p, hdi_grad_expand(g, apart, HD_SHAPE(T, U, K)), HD_SHAPE(pairs, 1, K));
+        const hd_value outer = hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, N, 1)), each);
+        const hd_value none = hdi_grad_fill(g, HD_F32, HD_SHAPE(w.dims[0], N * K), 0);
+        hdi_grad_give(g, 1, hd_reshape(p, hd_scatter_add(p, none, numbers, hd_reshape(p, outer, HD_SHAPE(pairs, N * K))), w));
+    }
+}
+
 /* Turned back by the same angles: positions negated. */
 void hdi_grad_rope(hdi_grad *g) {
     const hdi_attrs *a = &g->node.attrs;
@@ -110,28 +137,59 @@ static hd_value visible(hdi_grad *g, const attention *a) {
     hd_program *p = g->program;
     const bool causal = g->node.attrs.ints[0] == 0;
     const hd_value past = hdi_grad_x(g, 3), key = hdi_grad_count(g, 5, 4, a->S);
-    hd_value end = causal ? hdi_grad_count(g, 5, 3, a->T) : hd_reshape(p, hdi_grad_whole(g, a->T - 1), HD_SHAPE(1, 1, 1, 1, 1));
-    if (past) end = hd_add(p, end, hd_reshape(p, past, HD_SHAPE(a->B, 1, 1, 1, 1)));
-    return hd_less(p, key, hd_add(p, end, hdi_grad_whole(g, 1)));
+    hd_value own = hdi_grad_count(g, 5, 3, a->T);
+    hd_value end = causal ? own : hd_reshape(p, hdi_grad_whole(g, a->T - 1), HD_SHAPE(1, 1, 1, 1, 1));
+    if (past) {
+        const hd_value before = hd_reshape(p, hd_minimum(p, past, hdi_grad_whole(g, a->S)), HD_SHAPE(a->B, 1, 1, 1, 1));
+        own = hd_add(p, own, before);
+        end = hd_add(p, end, before);
+    }
+    const hd_value seen = hd_less(p, key, hd_add(p, end, hdi_grad_whole(g, 1)));
+    const int64_t window = g->node.attrs.ints[1];
+    if (window == 0 || window >= a->S + a->T) return seen;
+    return hd_bit_and(p, seen, hd_less(p, hd_sub(p, own, hdi_grad_whole(g, window)), key));
+}
+
+/* Shares of the keys [B,Hkv,G,T,S], and of the sinks [B,Hkv,G,T,1], 0 where there are none. */
+typedef struct shares { hd_value keys, sinks; } shares;
+static shares shares_of(hdi_grad *g, const attention *a, hd_value scores) {
+    hd_program *p = g->program;
+    const hd_value sinks = hdi_grad_x(g, 5);
+    if (!sinks) return (shares){ hd_softmax(p, scores, -1), 0 };
+    const hd_value heads = hd_reshape(p, sinks, HD_SHAPE(1, a->Hkv, a->G, 1, 1));
+    const hd_value column = hdi_grad_expand(g, heads, HD_SHAPE(a->B, a->Hkv, a->G, a->T, 1));
+    const hd_value all = hd_softmax(p, hd_concat(p, (hd_value[]){ scores, column }, 2, 4), -1);
+    const int64_t begin[] = { 0, 0, 0, 0, 0 }, last[] = { 0, 0, 0, 0, a->S };
+    const int64_t keys[] = { a->B, a->Hkv, a->G, a->T, a->S }, end[] = { a->B, a->Hkv, a->G, a->T, a->S + 1 };
+    return (shares){ hd_slice(p, all, begin, keys, 5), hd_slice(p, all, last, end, 5) };
 }
 
 /* W = softmax(scale * Q K^T): dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. Heads of
- * a group are added in their order. A query that sees no key has no gradient. */
+ * a group are added in their order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also
+ * times 1 - t^2. A sink is a score of a value 0: its gradient is -its share * sum of dW * W. */
 void hdi_grad_attention(hdi_grad *g) {
     hd_program *p = g->program;
-    const bool paged = g->node.operand_count > 4;
-    const float scale = g->node.attrs.floats[0], far = -3e38f;
+    const bool paged = g->node.operand_count > 4 && g->node.operands[4];
+    const float scale = g->node.attrs.floats[0], cap = g->node.attrs.floats[1], far = -3e38f;
     const attention a = read_operands(g, paged);
     const hd_shape q = g->node.shape, pool = operand_shape(g, 1);
     const hd_shape kv = paged ? HD_SHAPE(a.B, a.S, a.Hkv, a.D) : pool;
-    const hd_value seen = visible(g, &a), scores = hdi_grad_times(g, hd_matmul_with(p, a.q, a.k, HD_TRANSPOSE_B), scale);
+    const hd_value seen = visible(g, &a), products = hd_matmul_with(p, a.q, a.k, HD_TRANSPOSE_B);
+    const hd_value capped = cap > 0 ? hd_tanh(p, hdi_grad_times(g, products, scale / cap)) : 0;
+    const hd_value scores = cap > 0 ? hdi_grad_times(g, capped, cap) : hdi_grad_times(g, products, scale);
     const hd_value masked = hd_where(p, seen, scores, hdi_grad_fill(g, HD_F32, (hd_shape){ 0 }, far));
-    const hd_value weights = hdi_grad_where(g, seen, hd_softmax(p, masked, -1));
+    const shares both = shares_of(g, &a, masked);
+    const hd_value weights = hdi_grad_where(g, seen, both.keys);
     hd_value dk = 0, dv = 0;
     if (hdi_grad_wants(g, 2)) dv = hd_sum(p, hd_matmul_with(p, weights, a.dy, HD_TRANSPOSE_A), 2);
-    if (hdi_grad_wants(g, 0) || hdi_grad_wants(g, 1)) {
-        const hd_value dw = hd_matmul_with(p, a.dy, a.v, HD_TRANSPOSE_B);
-        const hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, hd_dot(p, dw, weights, -1))), scale);
+    if (hdi_grad_wants(g, 0) || hdi_grad_wants(g, 1) || (both.sinks && hdi_grad_wants(g, 5))) {
+        const hd_value dw = hd_matmul_with(p, a.dy, a.v, HD_TRANSPOSE_B), mean = hd_dot(p, dw, weights, -1);
+        hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, mean)), scale);
+        if (capped) ds = hd_mul(p, ds, hd_scale(p, hd_mul(p, capped, capped), -1, 1));
+        if (both.sinks && hdi_grad_wants(g, 5)) {
+            const hd_value each = hd_neg(p, hd_mul(p, both.sinks, mean));
+            hdi_grad_give(g, 5, hd_reshape(p, hdi_grad_sum_to(g, each, HD_SHAPE(1, a.Hkv, a.G, 1, 1)), operand_shape(g, 5)));
+        }
         if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, from_heads(g, hd_matmul(p, ds, a.k), q));
         if (hdi_grad_wants(g, 1)) dk = hd_sum(p, hd_matmul_with(p, ds, a.q, HD_TRANSPOSE_A), 2);
     }

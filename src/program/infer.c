@@ -19,7 +19,7 @@ enum {
 typedef struct inference {
     const hd_program *program;
     hdi_node   *node;
-    const hdi_node *x[5]; /* the first operands; NULL where there is none */
+    const hdi_node *x[6]; /* the first operands; NULL where there is none */
     const char *name;
     hd_error   *error;
 } inference;
@@ -350,6 +350,21 @@ static hd_status matmul(inference *in) {
     return give(in, in->x[0]->dtype, batch);
 }
 
+static hd_status experts(inference *in) {
+    const hd_shape x = in->x[0]->shape, w = in->x[1]->shape, chosen = in->x[2]->shape;
+    hd_status status = takes(in, 1, FLOATS | QUANTISED);
+    if (!status) status = takes(in, 2, I32);
+    if (!status) status = has_rank(in, 0, 2, 3);
+    if (!status) status = has_rank(in, 1, 3, 3);
+    if (!status) status = has_rank(in, 2, 2, 2);
+    if (status) return status;
+    if (x.dims[0] != chosen.dims[0] || (x.rank == 3 && x.dims[1] != chosen.dims[1]))
+        return fail(in, HD_STATUS_SHAPE, "rows %s and the experts they chose, %s, do not go together", TEXT(x), TEXT(chosen));
+    if (x.dims[x.rank - 1] != w.dims[2])
+        return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s and %s", TEXT(x), TEXT(w));
+    return give(in, in->x[0]->dtype, HD_SHAPE(chosen.dims[0], chosen.dims[1], w.dims[1]));
+}
+
 static hd_status gather(inference *in) {
     hd_dtype table = in->x[0]->dtype;
     hd_shape shape = in->x[1]->shape;
@@ -537,22 +552,33 @@ static hd_status attention_shapes(const inference *in) {
     if (q_dims[0] > k_dims[0])
         return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
                     (long long)k_dims[0], TEXT(q), TEXT(k));
-    return in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
+    status = in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
+    return status || !in->x[5] ? status : has_shape(in, 5, "sinks", HD_SHAPE(q_dims[1]));
+}
+
+static hd_status attention_attrs(const inference *in, int64_t D) {
+    hdi_attrs *a = &in->node->attrs;
+    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)D));
+    if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
+    if (!isfinite(a->floats[1]) || (a->floats[1] != 0 && a->floats[1] < 1e-3f))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "cap %g is neither 0, for none, nor a number from 0.001 on", (double)a->floats[1]);
+    if (a->ints[0] != 0 && a->ints[0] != 1)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
+    if (a->ints[1] < 0 || a->ints[1] > UINT32_MAX)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "a window of %lld keys; 0 is none", (long long)a->ints[1]);
+    return HD_OK;
 }
 
 static hd_status attention(inference *in) {
-    hdi_attrs *a = &in->node->attrs;
     hd_status status = takes(in, 1, FLOATS);
     if (!status) status = same_type(in, 1, 2);
     if (!status && in->x[3]) status = takes(in, 3, I32);
+    if (!status && in->x[5] && in->x[5]->dtype != HD_F32)
+        status = fail(in, HD_STATUS_TYPE, "operand 6 is %s, it must be f32", hd_dtype_name(in->x[5]->dtype));
     if (!status) status = attention_shapes(in);
-    if (status) return status;
     const hd_shape q = in->x[0]->shape;
-    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)q.dims[q.rank - 1]));
-    if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
-    if (a->ints[0] != 0 && a->ints[0] != 1)
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
-    return same_as_x(in);
+    if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
+    return status ? status : same_as_x(in);
 }
 
 static hd_status cross_entropy(inference *in) {

@@ -30,6 +30,7 @@ static void print_push(hdi_text *out, const hdi_custom *custom) {
 static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr) {
     const hdi_attrs *a = &node->attrs;
     hd_shape list = { a->list_count, { 0 } };
+    if (attr->silent && (attr->kind == HDI_ATTR_INT ? a->ints[attr->at] == 0 : a->floats[attr->at] == attr->unset)) return;
     switch (attr->kind) {
     case HDI_ATTR_FLOAT:
         hdi_text_add(out, " %s", attr->name);

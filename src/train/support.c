@@ -116,6 +116,11 @@ hd_status hdt_make_folder(hd_context *context, const char *path) {
     return io_error(context, "made", path);
 }
 
+bool hdt_is_there(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
 void hdt_remove_folder(const char *path) {
     DIR *folder = opendir(path);
     if (!folder) return;

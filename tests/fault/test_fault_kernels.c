@@ -54,6 +54,7 @@ static const work works[] = {
     BOTH(MATVEC, 1e-4, X("[4,100]") "v2 = input f32[60,100] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
     BOTH(MATMUL_TILED, 1e-4, X("[50,96]") "v2 = input f32[96,75] \"w\"\nv9 = matmul v1 v2" Y),
     BOTH(MATMUL_TILED, 1e-2, X("[24,128]") "v2 = input q8_0[56,128] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
+    BOTH(EXPERTS, 1e-4, X("[9,64]") "v2 = input q8_0[6,20,64] \"w\"\nv3 = input i32[9,2] \"i\"\nv9 = matmul_experts v1 v2 v3" Y),
     BOTH(ATTENTION, 1e-4, X("[9,4,32]") "v2 = input f32[50,2,32] \"k\"\nv3 = input f32[50,2,32] \"v\"\nv4 = input i32[1] \"i\"\nv9 = attention v1 v2 v3 v4" Y),
     { HDI_MODULE_MATVEC_SUBGROUP, HD_MATH_FAST, 1e-4, X("[1,256]") "v2 = input f16[40,256] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
 };

@@ -23,7 +23,8 @@ static const char prelude[] =
     "sb = state f16[2,8,3] \"sb\"\n"    "fb = input f32[2,3,3] \"fb\"\n"  "hb = input f16[2,3,3] \"hb\"\n"
     "sp = state f16[5,64,3] \"sp\"\n"   "sq = state f16[5,96,3] \"sq\"\n" "i22 = input i32[2,2] \"i22\"\n"
     "kp = input f16[5,64,2,16] \"kp\"\n" "k32 = input f16[5,32,2,16] \"k32\"\n" "kp5 = input f16[5,64,5,16] \"kp5\"\n"
-    "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n";
+    "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
+    "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n";
 
 typedef struct infer_case {
     const char *line;
@@ -132,6 +133,9 @@ static const infer_case cases[] = {
     BAD(INVALID_ARGUMENT, "top_k f64 k=257", "k is 257, it must be 1 to 256"), BAD(INVALID_ARGUMENT, "top_k f64 k=-9223372036854775808", NULL),
     BAD(INVALID_ARGUMENT, "top_k f64 k=65", "k is 65, but the last axis of [4,64] has fewer elements"),
     BAD(LIMIT, "top_k long k=1", "an axis of 2147483648 elements has indices that i32 does not hold"),
+    GOOD("matmul_experts f f223 i22", "f32[2,2,2]"), GOOD("matmul_experts fb2 f223 i22", "f32[2,2,2]"), BAD(TYPE, "matmul_experts f f223 f", "operand 3 is f32, it must be i32"),
+    BAD(SHAPE, "matmul_experts f f i22", "operand 2 is [2,3], the number of its axes must be 3"), BAD(SHAPE, "matmul_experts f32 f223 i22", "rows [3,2] and the experts they chose, [2,2], do not go together"),
+    BAD(SHAPE, "matmul_experts fb f223 i22", "rows [2,3,3] and the experts they chose, [2,2], do not go together"), BAD(SHAPE, "matmul_experts f21 f223 i22", "inner lengths differ: [2,1] and [2,2,3]"),
     GOOD("take_along f i", "f32[2,3]"), GOOD("take_along h i", "f16[2,3]"), GOOD("take_along u i", "u8[2,3]"), GOOD("take_along f5 i4", "f32[4]"),
     BAD(TYPE, "take_along q i", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8"), BAD(TYPE, "take_along f f", "operand 2 is f32, it must be i32"),
     BAD(SHAPE, "take_along f i2", "operand 2 is [2], the number of its axes must be 2"), BAD(SHAPE, "take_along f0 i0", "operand 1 is [], it needs at least 1 axes"),
@@ -241,7 +245,11 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention q4 k3 k3", "4 queries have only 3 keys to see: [4,6,16] and [3,2,16]"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 scale=inf", "scale inf is no number"),
     BAD(INVALID_ARGUMENT, "attention q4 k4", "2 operands, at least 3"),
-    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1", "6 operands, at most 5"),
+    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1 i1", "7 operands, at most 6"),
+    GOOD("attention q4 k4 k4 - - q6 cap=50 window=3", "f32[4,6,16]"), BAD(SHAPE, "attention q4 k4 k4 i1 - f3", "sinks is [3], it must be [6] to go with [4,6,16]"),
+    BAD(TYPE, "attention q4 k4 k4 i1 - i1", "operand 6 is i32, it must be f32"), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=-1", "cap -1 is neither 0, for none, nor a number from 0.001 on"),
+    BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=nan", NULL), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=-1", "a window of -1 keys; 0 is none"),
+    BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=4294967296", NULL),
     GOOD("attention q4 kp kp i1 i2", "f32[4,6,16]"), GOOD("attention q4 kp kp - i1", "f32[4,6,16]"), GOOD("attention bq kp kp i2 i22", "f32[2,4,6,16]"),
     BAD(SHAPE, "attention q4 k4 k4 i1 i1", "operand 2 is [9,2,16], the number of its axes must be 4"),
     BAD(SHAPE, "attention q4 kp kp i1 i22", "pages is [2,2], it must be [P]"), BAD(SHAPE, "attention bq kp kp i2 i2", "pages is [2], it must be [2,P]"),
@@ -296,7 +304,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 54, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line 56, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }

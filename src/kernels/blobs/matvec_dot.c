@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 87f735b08402420e. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest b5ad80c70b8cbafa. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -10800,4 +10800,4 @@ static const uint32_t words[] = {
 0x000200f9,0x00001236,0x000200f8,0x00001236,0x00050080,0x00000706,0x00001235,0x00001234,
 0x00000aba,0x000200f9,0x00001233,0x000200f8,0x00001238,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x87f735b08402420e), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0xb5ad80c70b8cbafa), NULL };
