@@ -183,7 +183,10 @@ typedef struct hd_error {
     X(Q2_K,  "q2_k",  256,  84) \
     X(Q3_K,  "q3_k",  256, 110) \
     X(Q5_K,  "q5_k",  256, 176) \
-    X(TQ1_0, "tq1_0", 256,  54)
+    X(TQ1_0, "tq1_0", 256,  54) \
+    X(IQ4_NL, "iq4_nl", 32,  18) \
+    X(IQ4_XS, "iq4_xs", 256, 136) \
+    X(MXFP4, "mxfp4",  32,  17)
 
 /** Type of a tensor's elements. The quantised types are weights: operand b of hd_matmul and the table of hd_gather. */
 typedef enum hd_dtype {
@@ -200,6 +203,13 @@ HD_API const char *hd_dtype_name(hd_dtype dtype);
 HD_API hd_dtype hd_dtype_parse(const char *name);
 /** Bytes of `elements` elements in a row of this type; 0 where they are not whole blocks or would overflow. */
 HD_API uint64_t hd_dtype_bytes(hd_dtype dtype, uint64_t elements);
+
+/** Numbers as elements of a float or quantised type, chosen as GGUF's own tools choose them: the same bytes. @param elements
+ *  whole blocks of the type. @param out_data hd_dtype_bytes of them. Statuses: NULL_POINTER, TYPE (i32, u8), SHAPE (not
+ *  whole blocks). Any thread. */
+HD_API hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data);
+/** Elements of a float or quantised type as f32, exactly. Statuses as hd_quantize's. Any thread. */
+HD_API hd_status hd_dequantize(hd_dtype dtype, const void *data, uint64_t elements, float *out_values);
 
 /** The most axes that a tensor has. */
 #define HD_MAX_RANK 6

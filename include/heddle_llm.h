@@ -64,6 +64,51 @@ HD_API hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_inf
  *  NULL_POINTER, and those of hd_model_open for a file that is no GGUF file or a damaged one. */
 HD_API hd_status hd_model_describe(hd_context *context, const char *path, hd_model_info *out_info);
 
+/** One tensor that went into a quantised model. */
+typedef struct hd_quantized_tensor {
+    char     name[68], from[16], to[16]; /* types by name: "f16", "q4_k" */
+    uint64_t elements, from_bytes, to_bytes;
+    double   error;                      /* root of the sum of squares of what elements are off, over that of the values; 0: the same */
+} hd_quantized_tensor;
+
+/** Wishes for quantising. */
+typedef struct hd_quantize_desc {
+    const char        *type;       /* needed: "q4_k_m", "q8_0", "iq4_xs", "f16", ...: llama.cpp's names in small letters */
+    const char *const *keep;       /* parts of names: tensors that have one of them keep their type */
+    size_t             keep_count;
+    void             (*report)(void *user, const hd_quantized_tensor *tensor); /* told about each tensor when it is done, or NULL */
+    void              *report_user;
+} hd_quantize_desc;
+/** Writes a GGUF file with the weights of another one in another type: the same bytes as llama.cpp's llama-quantize without an
+ *  importance file. Tensors that the type is not for keep theirs. Weights are read in pieces; `out_path` is written whole or
+ *  not at all. Statuses: NULL_POINTER, NAME_NOT_FOUND (the type), UNSUPPORTED (weights that are not f32, f16, bf16 or q8_0),
+ *  PARSE (NaN or infinity among them), IO, OUT_OF_HOST_MEMORY, those of hd_model_open for a file that is no GGUF file. */
+HD_API hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc);
+
+/** A GGUF file that is being written. The first failure stays and is told by hd_model_writer_write; what follows it does nothing.
+ *  A NULL writer takes nothing. */
+typedef struct hd_model_writer hd_model_writer;
+/** Begins a file. @param out_writer yours; hd_model_writer_destroy. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_writer_create(hd_context *context, hd_model_writer **out_writer);
+/** Ends the writer. NULL is fine. */
+HD_API void hd_model_writer_destroy(hd_model_writer *writer);
+/** Keys, each of a name of its own: a u32, an f32, a bool, a text of `bytes` bytes. */
+HD_API void hd_model_writer_u32(hd_model_writer *writer, const char *key, uint32_t value);
+HD_API void hd_model_writer_f32(hd_model_writer *writer, const char *key, float value);
+HD_API void hd_model_writer_bool(hd_model_writer *writer, const char *key, bool value);
+HD_API void hd_model_writer_text(hd_model_writer *writer, const char *key, const char *text, size_t bytes);
+/** Lists of texts, each with an ending zero, and of i32. */
+HD_API void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count);
+HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count);
+/** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */
+typedef bool (*hd_tensor_fill)(void *user, uint64_t from, uint64_t bytes, void *out);
+/** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written. */
+HD_API void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape,
+                                   hd_tensor_fill fill, void *user);
+/** Writes the file, whole or not at all. Statuses: NULL_POINTER, INVALID_ARGUMENT, NAME_TAKEN, SHAPE (of what was put), LIMIT, IO,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_writer_write(hd_model_writer *writer, const char *path);
+
 /* ------------------------------------------------------------------------------------------------------- 2. text */
 
 /** Flags of hd_model_tokenize. */

@@ -102,6 +102,10 @@ typedef struct hdi_dtype_facts {
 /* Facts of a type; block_elements 0 for an unknown one. */
 hdi_dtype_facts hdi_dtype(hd_dtype dtype);
 static inline bool hdi_dtype_is_quantised(hd_dtype dtype) { return hdi_dtype(dtype).block_elements > 1; }
+/* Are its codes whole numbers, as products of integers take them? The others name a number of a table. */
+static inline bool hdi_dtype_has_whole_codes(hd_dtype dtype) {
+    return hdi_dtype_is_quantised(dtype) && dtype != HD_IQ4_NL && dtype != HD_IQ4_XS && dtype != HD_MXFP4;
+}
 static inline bool hdi_dtype_is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
 bool hdi_shape_equal(hd_shape a, hd_shape b);
 /* "[2,3]" into `out` (at least HDI_SHAPE_TEXT bytes); returns `out`. */

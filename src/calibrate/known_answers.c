@@ -10,8 +10,8 @@
 #define K(module) (1u << HDI_MODULE_##module)
 #define T(type)   (1u << HD_##type)
 #define FLOATS    (T(F32) | T(F16) | T(BF16))
-#define QUANTISED (T(Q4_0) | T(Q8_0) | T(Q4_K) | T(Q6_K) | T(TQ2_0) | T(Q4_1) | \
-                    T(Q5_0) | T(Q5_1) | T(Q2_K) | T(Q3_K) | T(Q5_K) | T(TQ1_0))
+#define IF_QUANTISED(code, elements, bytes, scale, less) | ((elements) > 1 ? 1u << (code) : 0)
+#define QUANTISED (0 HDI_BLOCK_LIST(IF_QUANTISED))
 #define WEIGHTS   (FLOATS | QUANTISED)
 
 typedef enum data { REAL, WHOLE, SPECIAL, TINY } data; /* SPECIAL: infinities and NaN too; TINY: subnormals */
@@ -112,24 +112,32 @@ static void pack_parts(generator *g, hd_dtype dtype, uint8_t *block) {
             block[104 + i % 4] |= (uint8_t)(code >> 4 << 2 * (i / 4));
         }
         break;
+    case HD_IQ4_XS: /* likewise */
+        memset(block + 2, 0, 6);
+        for (uint32_t i = 0; i < 8; i++) {
+            const uint32_t code = mins[i] ? 32u - scales[i] : scales[i] == 32 ? 33 : 32u + scales[i];
+            block[4 + i / 2] |= (uint8_t)((code & 15u) << 4 * (i % 2));
+            block[2 + i / 4] |= (uint8_t)(code >> 4 << 2 * (i % 4));
+        }
+        break;
     default: break;
     }
 }
 
 static void fill_block(generator *g, hd_dtype dtype, uint8_t *block) {
-    static const struct { uint8_t scale, less; bool has_less; } places[HD_DTYPE_COUNT] = {
-        [HD_Q4_0] = { 0, 0, false }, [HD_Q8_0] = { 0, 0, false }, [HD_Q4_K] = { 0, 2, true },
-        [HD_Q6_K] = { 208, 0, false }, [HD_TQ2_0] = { 64, 0, false }, [HD_Q4_1] = { 0, 2, true },
-        [HD_Q5_0] = { 0, 0, false }, [HD_Q5_1] = { 0, 2, true }, [HD_Q2_K] = { 80, 82, true },
-        [HD_Q3_K] = { 108, 0, false }, [HD_Q5_K] = { 0, 2, true }, [HD_TQ1_0] = { 52, 0, false } };
+    static const struct { uint8_t scale, less; } places[HD_DTYPE_COUNT] = {
+#define PLACES(code, elements, bytes, scale, less) [code] = { scale, less },
+        HDI_BLOCK_LIST(PLACES) };
+#undef PLACES
     const bool whole = g->data == WHOLE;
     for (uint32_t i = 0; i < hdi_dtype(dtype).block_bytes; i++) block[i] = (uint8_t)random_below(g, 256);
     if (whole) pack_parts(g, dtype, block);
     const double scale = whole ? ldexp(random_below(g, 2) ? 1 : -1, (int)random_below(g, 3) - 1)
         : between(g, -0.0625, 0.0625);
     const bool parts = hdi_dtype(dtype).block_elements == 256;
-    store_f16(scale, block + places[dtype].scale);
-    if (places[dtype].has_less)
+    if (dtype == HD_MXFP4) block[0] = (uint8_t)(whole ? 127 + random_below(g, 3) : 120 + random_below(g, 4)); /* 128: one */
+    else store_f16(scale, block + places[dtype].scale);
+    if (places[dtype].less != HDI_NO_HALF)
         store_f16(!whole ? between(g, -0.0625, 0.0625) : parts ? scale : scale * random_below(g, 4),
             block + places[dtype].less);
 }

@@ -22,30 +22,43 @@
 #define HDI_TYPE_Q3_K  15
 #define HDI_TYPE_Q5_K  16
 #define HDI_TYPE_TQ1_0 17
+#define HDI_TYPE_IQ4_NL 18
+#define HDI_TYPE_IQ4_XS 19
+#define HDI_TYPE_MXFP4 20
 
-/* Blocks of every type: X(type, elements a block, bytes a block). More than one element: a quantised type.
- * The value of a quantised element is scale * (code - offset) - less. Scale (the block's d, times a part's scale where
- * there are parts) and less (likewise; -m in q4_1 and q5_1) are products of an f16 and a small whole number, so they and
- * scale * (code - offset) are exact in f32, in any order. Only the subtraction of less rounds, in q4_1, q5_1, q2_k, q4_k
- * and q5_k: once, and to the same bits where a device multiplies and subtracts in one step. Other types have no less. */
+/* Blocks of every type: X(type, elements a block, bytes a block, the bytes at which the f16 of its scale lies, and the f16 of
+ * its less). More than one element: a quantised type. The value of a quantised element is scale * code - less. Code is a
+ * small whole number: what is stored, less an offset, or in iq4_nl, iq4_xs and mxfp4 one of HDI_CODES_...; scale (the
+ * block's d, times a part's scale where there are parts) and less (likewise; -m in q4_1 and q5_1) are products of an f16 and
+ * a small whole number. So they and scale * code are exact in f32, in any order; mxfp4's scale is a power of two. Only the
+ * subtraction of less rounds, in types that have one: once, and to the same bits where a device multiplies and subtracts
+ * in one step. */
+#define HDI_NO_HALF 255
 #define HDI_BLOCK_LIST(X) \
-    X(HDI_TYPE_F32,     1,   4) \
-    X(HDI_TYPE_F16,     1,   2) \
-    X(HDI_TYPE_BF16,    1,   2) \
-    X(HDI_TYPE_I32,     1,   4) \
-    X(HDI_TYPE_U8,      1,   1) \
-    X(HDI_TYPE_Q4_0,   32,  18) \
-    X(HDI_TYPE_Q8_0,   32,  34) \
-    X(HDI_TYPE_Q4_K,  256, 144) \
-    X(HDI_TYPE_Q6_K,  256, 210) \
-    X(HDI_TYPE_TQ2_0, 256,  66) \
-    X(HDI_TYPE_Q4_1,   32,  20) \
-    X(HDI_TYPE_Q5_0,   32,  22) \
-    X(HDI_TYPE_Q5_1,   32,  24) \
-    X(HDI_TYPE_Q2_K,  256,  84) \
-    X(HDI_TYPE_Q3_K,  256, 110) \
-    X(HDI_TYPE_Q5_K,  256, 176) \
-    X(HDI_TYPE_TQ1_0, 256,  54)
+    X(HDI_TYPE_F32,      1,   4, HDI_NO_HALF, HDI_NO_HALF) \
+    X(HDI_TYPE_F16,      1,   2, HDI_NO_HALF, HDI_NO_HALF) \
+    X(HDI_TYPE_BF16,     1,   2, HDI_NO_HALF, HDI_NO_HALF) \
+    X(HDI_TYPE_I32,      1,   4, HDI_NO_HALF, HDI_NO_HALF) \
+    X(HDI_TYPE_U8,       1,   1, HDI_NO_HALF, HDI_NO_HALF) \
+    X(HDI_TYPE_Q4_0,    32,  18, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_Q8_0,    32,  34, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_Q4_K,   256, 144, 0, 2) \
+    X(HDI_TYPE_Q6_K,   256, 210, 208, HDI_NO_HALF) \
+    X(HDI_TYPE_TQ2_0,  256,  66, 64, HDI_NO_HALF) \
+    X(HDI_TYPE_Q4_1,    32,  20, 0, 2) \
+    X(HDI_TYPE_Q5_0,    32,  22, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_Q5_1,    32,  24, 0, 2) \
+    X(HDI_TYPE_Q2_K,   256,  84, 80, 82) \
+    X(HDI_TYPE_Q3_K,   256, 110, 108, HDI_NO_HALF) \
+    X(HDI_TYPE_Q5_K,   256, 176, 0, 2) \
+    X(HDI_TYPE_TQ1_0,  256,  54, 52, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ4_NL,  32,  18, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_IQ4_XS, 256, 136, 0, HDI_NO_HALF) \
+    X(HDI_TYPE_MXFP4,   32,  17, HDI_NO_HALF, HDI_NO_HALF)
+
+/* What the codes 0..15 stand for: X(of 0, of 1, ...). mxfp4's are twice the numbers of the format E2M1, whose scale is half. */
+#define HDI_CODES_IQ4(X)   X(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+#define HDI_CODES_MXFP4(X) X(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 
 /* ---- grids ----
  * A one-dimensional grid of G groups is launched as (min(G, WIDTH), ceil(G / WIDTH), 1); group number = y * WIDTH + x,
@@ -151,7 +164,8 @@
  * of elements times the norm's weight, and are scaled by the row's 1 / sqrt(mean of squares + eps) at the end. With a
  * pair, binding 3 is a second B that lies as the first one does, and chain source 1 is A times it. Sums are f32; in exact
  * mode over blocks of 32 along K: each block is summed in order from zero, and the blocks' sums are added in order, the
- * first to zero. But where B is quantised and its blocks lie along K (HD_TRANSPOSE_B):
+ * first to zero. But where B is quantised by whole numbers (not by a table, as
+ * iq4_nl, iq4_xs and mxfp4 are) and its blocks lie along K (HD_TRANSPOSE_B):
  *
  * The product in 8 bits. Each run of 32 of a row of A becomes whole numbers a and a scale s (exact_int8_rounding). A run of a
  * column lies in one block, and value i of it is d * scale * c - less * min, where c, the code less its offset, and the

@@ -61,14 +61,14 @@ const char *hdl_gguf_kind_name(hdl_gguf_kind kind); /* "u32"; "unknown" for what
     X(Q5_K,    13, "q5_k",    256, 176,  0, 1) X(Q6_K,    14, "q6_k",    256, 210,  0, 1) \
     X(IQ2_XXS, 16, "iq2_xxs", 256,  66,  0, 0) X(IQ2_XS,  17, "iq2_xs",  256,  74,  0, 0) \
     X(IQ3_XXS, 18, "iq3_xxs", 256,  98,  0, 0) X(IQ1_S,   19, "iq1_s",   256,  50,  0, 0) \
-    X(IQ4_NL,  20, "iq4_nl",   32,  18,  0, 0) X(IQ3_S,   21, "iq3_s",   256, 110,  0, 0) \
-    X(IQ2_S,   22, "iq2_s",   256,  82,  0, 0) X(IQ4_XS,  23, "iq4_xs",  256, 136,  0, 0) \
+    X(IQ4_NL,  20, "iq4_nl",   32,  18,  0, 1) X(IQ3_S,   21, "iq3_s",   256, 110,  0, 0) \
+    X(IQ2_S,   22, "iq2_s",   256,  82,  0, 0) X(IQ4_XS,  23, "iq4_xs",  256, 136,  0, 1) \
     X(I8,      24, "i8",        1,   1,  0, 1) X(I16,     25, "i16",       1,   2,  0, 1) \
     X(I32,     26, "i32",       1,   4,  0, 1) X(I64,     27, "i64",       1,   8,  0, 1) \
     X(F64,     28, "f64",       1,   8,  0, 1) X(IQ1_M,   29, "iq1_m",   256,  56,  0, 0) \
     X(BF16,    30, "bf16",      1,   2,  0, 1) X(TQ1_0,   34, "tq1_0",   256,  54,  0, 1) \
     X(TQ2_0,   35, "tq2_0",   256,  66,  0, 1) X(I2_S,    36, "i2_s",      4,   1, 32, 1) \
-    X(MXFP4,   39, "mxfp4",    32,  17,  0, 0) X(NVFP4,   40, "nvfp4",    64,  36,  0, 0) \
+    X(MXFP4,   39, "mxfp4",    32,  17,  0, 1) X(NVFP4,   40, "nvfp4",    64,  36,  0, 0) \
     X(Q1_0,    41, "q1_0",    128,  18,  0, 0)
 typedef enum hdl_gguf_type {
 #define HDL_GGUF_TYPE_ENUM(code, number, name, elements, bytes, tail, usable) HDL_GGUF_TYPE_##code = number,

@@ -3,7 +3,8 @@
 #include "llm/gguf_inside.h"
 
 /* Where a block keeps numbers that scale all the others: `width` bytes each, of the bits that `exponent` says are all set
- * in NaN and infinity. A type without a row is plain integers. */
+ * in NaN and infinity. A type without a row is plain integers, or has
+ * scales that are always finite. */
 typedef struct floats {
     uint32_t width, count;
     uint32_t at[2];
@@ -28,6 +29,8 @@ static const floats of_type[HDL_GGUF_TYPE_COUNT] = {
     [HDL_GGUF_TYPE_Q6_K]  = HALVES_AT(1, 208, 0),
     [HDL_GGUF_TYPE_TQ1_0] = HALVES_AT(1, 52, 0),
     [HDL_GGUF_TYPE_TQ2_0] = HALVES_AT(1, 64, 0),
+    [HDL_GGUF_TYPE_IQ4_NL] = HALVES_AT(1, 0, 0),
+    [HDL_GGUF_TYPE_IQ4_XS] = HALVES_AT(1, 0, 0),
 };
 
 static uint64_t load(const uint8_t *at, uint32_t width) {
@@ -59,7 +62,7 @@ bool hdl_gguf_check_rows(uint32_t type, uint64_t row_elements, const void *data,
     const uint64_t blocks = row_elements / facts.block_elements;
     if (!hdl_mul(blocks, facts.block_bytes, &row_bytes) || bytes % row_bytes) return false;
     out_rows->rows = bytes / row_bytes;
-    if (of_type[type].count == 0) return true; /* any integer is as good as another */
+    if (of_type[type].count == 0) return true; /* anything is as good as another */
     const uint8_t *row = data;
     for (uint64_t i = 0; i < out_rows->rows; i++, row += row_bytes) {
         bool bad, zero;

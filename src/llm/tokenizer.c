@@ -41,9 +41,9 @@ bool hdl_emit_unknown(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
 }
 
 static bool plain_bytes(hdl_tokenizing *run, const uint8_t *text, size_t bytes) {
-    hdl_words words = { .pattern = run->t->pattern, .text = text, .bytes = bytes };
+    hdl_words words = { .rule = &run->t->words, .text = text, .bytes = bytes };
     for (size_t begin = 0, end; hdl_words_next(&words, &end); begin = end) {
-        int32_t whole = run->t->whole_words ? hdl_text_table_find(run->t, &run->t->texts, text + begin, end - begin) : HDL_NO_TOKEN;
+        int32_t whole = run->t->words.whole_words ? hdl_text_table_find(run->t, &run->t->texts, text + begin, end - begin) : HDL_NO_TOKEN;
         if (whole == HDL_NO_TOKEN ? !hdl_merge_word(run, text + begin, end - begin) : !hdl_emit(run, whole)) return false;
     }
     return true;

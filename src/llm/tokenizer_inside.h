@@ -31,8 +31,7 @@ typedef enum hdl_added { HDL_ADDED, HDL_ADDED_TWICE, HDL_ADDED_CROWDED } hdl_add
 struct hdl_tokenizer {
     hd_allocator   allocator;
     hdl_vocab_kind kind;
-    hdl_pattern    pattern;
-    bool           whole_words;      /* BYTES: a word that is a token is taken as it is, whatever the merges say */
+    hdl_word_rule  words;            /* BYTES */
     bool           cuts_at_spaces;   /* SentencePiece: no piece goes on after a space that follows something else */
     bool           add_bos, add_eos, add_space_prefix;
     int32_t        bos, eos, unknown;

@@ -31,9 +31,6 @@ static hd_status check_lists(const hdl_vocab_desc *desc, hd_error *error) {
                         desc->score_count, desc->token_count);
     if (!desc->tokens || (desc->type_count && !desc->types) || (pieces && !desc->scores) || (desc->merge_count && !desc->merges))
         return hdl_fail(error, HD_STATUS_NULL_POINTER, "the vocabulary's description lacks a list that it counts");
-    if (!pieces && (!desc->pre || hdl_pattern_find(desc->pre) == HDL_PATTERN_NONE))
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %.40s; known are gpt-2, smollm, llama-bpe and qwen2",
-                        desc->pre ? desc->pre : "missing");
     hd_status status = check_id(desc, desc->bos, "bos_token_id", error);
     if (!status) status = check_id(desc, desc->eos, "eos_token_id", error);
     if (!status) status = check_id(desc, desc->unknown, "unknown_token_id", error);
@@ -247,14 +244,13 @@ static hd_status fill(hdl_tokenizer *t, const hdl_vocab_desc *desc, hd_error *er
     if (t->kind != HDL_VOCAB_BYTES) t->scores = hdl_alloc(&t->allocator, t->token_count * sizeof *t->scores);
     if (!t->pool || !t->starts || !t->types || (t->kind != HDL_VOCAB_BYTES && !t->scores))
         return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a vocabulary of %zu tokens", t->token_count);
+    if (t->kind == HDL_VOCAB_BYTES && (!desc->pre || !hdl_words_find(desc->pre, &t->words)))
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre is %.40s, whose pattern heddle does not know",
+                        desc->pre ? desc->pre : "missing");
     hd_status status = take_tokens(t, desc, error);
     if (!status) status = take_byte_ids(t, error);
     if (status) return status;
-    if (t->kind == HDL_VOCAB_BYTES) {
-        t->pattern = hdl_pattern_find(desc->pre);
-        t->whole_words = t->pattern == HDL_PATTERN_LLAMA3;
-        return take_merges(t, desc, error);
-    }
+    if (t->kind == HDL_VOCAB_BYTES) return take_merges(t, desc, error);
     t->add_space_prefix = desc->add_space_prefix;
     take_scores(t, desc);
     return HD_OK;

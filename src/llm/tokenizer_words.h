@@ -1,27 +1,35 @@
-/* tokenizer_words.h: the words that a byte-level vocabulary merges within, cut as its training pattern cuts them. */
+/* tokenizer_words.h: the words that a byte-level vocabulary merges within, cut as its training cut them. */
 #ifndef HDL_TOKENIZER_WORDS_H
 #define HDL_TOKENIZER_WORDS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "llm/pattern.h"
 
-typedef enum hdl_pattern {
-    HDL_PATTERN_NONE = 0,
-    HDL_PATTERN_GPT2,
-    HDL_PATTERN_DIGITS_GPT2,
-    HDL_PATTERN_LLAMA3,
-    HDL_PATTERN_QWEN2
-} hdl_pattern;
+enum { HDL_WORDS_STAGES = 6 };
 
-/* The pattern that GGUF calls `name`, or HDL_PATTERN_NONE. */
-hdl_pattern hdl_pattern_find(const char *name);
+/* How a vocabulary's words are found: each pattern cuts the parts that the one before left. */
+typedef struct hdl_word_rule {
+    hdl_pattern patterns[HDL_WORDS_STAGES];
+    uint32_t    count;
+    bool        whole_words; /* a word that is a token is taken as it is, whatever the merges say */
+} hdl_word_rule;
 
-/* A text being cut. Set pattern, text and bytes; the rest begins as zero. */
+/* The rule that GGUF calls `pre`, or false. */
+bool hdl_words_find(const char *pre, hdl_word_rule *out_rule);
+
+/* Do texts of such a vocabulary begin with BOS where the file does not say? */
+bool hdl_words_begin(const char *pre);
+
+/* One stage's part of the text, and the match that was found last. */
+typedef struct hdl_words_stage {
+    size_t begin, end, match, match_end;
+} hdl_words_stage;
+
+/* A text being cut. Set rule, text and bytes; the rest begins as zero. */
 typedef struct hdl_words {
-    hdl_pattern    pattern;
-    const uint8_t *text;
-    size_t         bytes, at, part_end;
+    const hdl_word_rule *rule;
+    const uint8_t       *text;
+    size_t               bytes, at;
+    hdl_words_stage      stages[HDL_WORDS_STAGES];
 } hdl_words;
 /* The next word's end, its begin being the end before; false when the text is used up. */
 bool hdl_words_next(hdl_words *words, size_t *out_end);

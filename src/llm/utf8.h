@@ -29,4 +29,10 @@ static inline uint32_t hdl_utf8_read(const uint8_t *text, size_t bytes, uint32_t
     return *out_code = HDL_UTF8_INVALID, 1;
 }
 
+/* Where the character after the one at `at` begins. */
+static inline size_t hdl_utf8_next(const uint8_t *text, size_t at, size_t end) {
+    uint32_t code;
+    return at + hdl_utf8_read(text + at, end - at, &code);
+}
+
 #endif

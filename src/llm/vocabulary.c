@@ -1,5 +1,6 @@
 /* vocabulary.c: a file's tokenizer keys as a tokenizer, the tokens that end an answer, and the chat template. */
 #include "llm/model.h"
+#include "llm/tokenizer_words.h"
 
 /* The lists of a vocabulary while its tokenizer is made. */
 typedef struct lists {
@@ -69,11 +70,11 @@ static hd_status read_desc(const hd_model *model, hdl_span kind, lists *l, hd_er
     hdl_vocab_desc *d = &l->desc;
     const bool bytes = hdl_same(kind, hdl_text("gpt2")), pieces = hdl_same(kind, hdl_text("llama"));
     d->kind = bytes ? HDL_VOCAB_BYTES : pieces ? HDL_VOCAB_PIECES : HDL_VOCAB_UNIGRAM;
-    const bool llama_bpe = bytes && (strcmp(d->pre, "llama-bpe") == 0 || strcmp(d->pre, "llama3") == 0);
+    const bool begins = pieces || (bytes && hdl_words_begin(d->pre));
     hd_status status = read_id(model, "tokenizer.ggml.bos_token_id", &d->bos, error);
     if (!status) status = read_id(model, "tokenizer.ggml.eos_token_id", &d->eos, error);
     if (!status) status = read_id(model, "tokenizer.ggml.unknown_token_id", &d->unknown, error);
-    if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_bos_token", pieces || llama_bpe, &d->add_bos, error);
+    if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_bos_token", begins, &d->add_bos, error);
     if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_eos_token", d->kind == HDL_VOCAB_UNIGRAM, &d->add_eos, error);
     if (!status) status = hdl_gguf_get_bool(model->gguf, "tokenizer.ggml.add_space_prefix", !bytes, &d->add_space_prefix, error);
     return status;

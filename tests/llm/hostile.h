@@ -3,7 +3,7 @@
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
-#include "gguf_write.h"
+#include "llm/gguf_write.h"
 
 /* Files in memory, by path. */
 typedef struct memory_files {

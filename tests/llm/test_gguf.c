@@ -164,10 +164,11 @@ static void sizes_are_the_packages(void **state) {
         { HDL_GGUF_TYPE_Q4_K, HD_Q4_K },       { HDL_GGUF_TYPE_Q4_1, HD_Q4_1 },   { HDL_GGUF_TYPE_Q5_0, HD_Q5_0 },
         { HDL_GGUF_TYPE_Q5_1, HD_Q5_1 },       { HDL_GGUF_TYPE_Q2_K, HD_Q2_K },   { HDL_GGUF_TYPE_Q3_K, HD_Q3_K },
         { HDL_GGUF_TYPE_Q5_K, HD_Q5_K },       { HDL_GGUF_TYPE_TQ1_0, HD_TQ1_0 }, { HDL_GGUF_TYPE_TQ2_0, HD_TQ2_0 },
+        { HDL_GGUF_TYPE_IQ4_NL, HD_IQ4_NL },   { HDL_GGUF_TYPE_IQ4_XS, HD_IQ4_XS }, { HDL_GGUF_TYPE_MXFP4, HD_MXFP4 },
         { HDL_GGUF_TYPE_I2_S, HD_DTYPE_NONE }, /* see i2s.h */
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) assert_int_equal(hdl_gguf_dtype(pairs[i].type), pairs[i].dtype);
-    assert_int_equal(hdl_gguf_dtype(HDL_GGUF_TYPE_IQ4_NL), HD_DTYPE_NONE);
+    assert_int_equal(hdl_gguf_dtype(HDL_GGUF_TYPE_NVFP4), HD_DTYPE_NONE);
     assert_int_equal(hdl_gguf_tensor_bytes(HDL_GGUF_TYPE_I2_S, HD_SHAPE(2, 64)), 32 + 32);
 }
 
@@ -283,7 +284,7 @@ static void tensors_are_asked_for_by_shape(void **state) {
     hdl_gguf_writer *w = hdl_gguf_writer_create(NULL, 0);
     hdl_gguf_put_tensor(w, hdl_text("t"), HDL_GGUF_TYPE_F32, HD_SHAPE(4, 6), data);
     hdl_gguf_put_tensor(w, hdl_text("row"), HDL_GGUF_TYPE_F32, HD_SHAPE(6), data);
-    hdl_gguf_put_tensor(w, hdl_text("iq"), HDL_GGUF_TYPE_IQ4_NL, HD_SHAPE(32), data);
+    hdl_gguf_put_tensor(w, hdl_text("nv"), HDL_GGUF_TYPE_NVFP4, HD_SHAPE(64), data);
     blob b = written(w);
     memory_files memory = { .files = { { "m.gguf", b.bytes, b.count } }, .file_count = 1 };
     hd_error error;
@@ -298,8 +299,8 @@ static void tensors_are_asked_for_by_shape(void **state) {
     expect(&error, HD_STATUS_SHAPE, "wanted [24]");
     hdl_gguf_need_tensor(g, "u", HD_SHAPE(4, 6), &tensor, &error);
     expect(&error, HD_STATUS_NAME_NOT_FOUND, "tensor 'u' is missing");
-    hdl_gguf_need_tensor(g, "iq", HD_SHAPE(32), &tensor, &error);
-    expect(&error, HD_STATUS_UNSUPPORTED, "has type iq4_nl");
+    hdl_gguf_need_tensor(g, "nv", HD_SHAPE(64), &tensor, &error);
+    expect(&error, HD_STATUS_UNSUPPORTED, "has type nvfp4");
     assert_true(hdl_gguf_find_tensor(g, "t", &tensor));
     uint8_t out[4];
     hdl_gguf_read(g, &tensor, 93, 4, out, &error);
@@ -321,7 +322,7 @@ static void rows_with_nan_or_zeros_are_found(void **state) {
         { HDL_GGUF_TYPE_Q5_1, 0 },   { HDL_GGUF_TYPE_Q8_0, 0 },   { HDL_GGUF_TYPE_Q2_K, 82 },
         { HDL_GGUF_TYPE_Q3_K, 108 }, { HDL_GGUF_TYPE_Q4_K, 2 },   { HDL_GGUF_TYPE_Q5_K, 0 },
         { HDL_GGUF_TYPE_Q6_K, 208 }, { HDL_GGUF_TYPE_TQ1_0, 52 }, { HDL_GGUF_TYPE_TQ2_0, 64 },
-        { HDL_GGUF_TYPE_F16, 0 },    { HDL_GGUF_TYPE_BF16, 0 },
+        { HDL_GGUF_TYPE_IQ4_NL, 0 }, { HDL_GGUF_TYPE_IQ4_XS, 0 }, { HDL_GGUF_TYPE_F16, 0 },    { HDL_GGUF_TYPE_BF16, 0 },
     };
     hdl_gguf_rows rows;
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {

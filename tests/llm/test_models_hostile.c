@@ -356,7 +356,7 @@ static const variant variants[] = {
     { "bos wanted and missing", LLAMA, { DROP("tokenizer.ggml.bos_token_id"), DROP("tokenizer.ggml.add_bos_token") }, HD_OK, "" },
     { "tokenizer unknown", LLAMA, { TEXT("tokenizer.ggml.model", "rwkv") }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.model" },
     { "no tokenizer", LLAMA, { DROP("tokenizer.ggml.model") }, HD_OK, "" },
-    { "pre unknown", LLAMA, { TEXT("tokenizer.ggml.pre", "tekken") }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre" },
+    { "pre unknown", LLAMA, { TEXT("tokenizer.ggml.pre", "gpt-3") }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre" },
     { "pre of 1 MB", LLAMA, { { .kind = EDIT_TEXT, .name = "tokenizer.ggml.pre", .count = 1 << 20 } }, HD_STATUS_UNSUPPORTED, "tokenizer.ggml.pre" },
     { "a million merges", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.merges", .count = 1 << 20, .text = "t h", .uneven = true } }, HD_STATUS_PARSE, "tokenizer.ggml.merges[1]" },
     { "two million merges", LLAMA, { { .kind = EDIT_TEXTS, .name = "tokenizer.ggml.merges", .count = 2 << 20, .text = "t h", .uneven = true } }, HD_STATUS_LIMIT, "tokenizer.ggml.merges" },

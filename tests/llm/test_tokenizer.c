@@ -1,4 +1,4 @@
-/* test_tokenizer.c: the ids of 2,000 strings against other people's tokenizers, text and back, special tokens,
+/* test_tokenizer.c: the ids and the words of 2,000 strings against other people's tokenizers, text and back, special tokens,
  * memory that runs out, and descriptions as hostile files would give them. */
 #include "tokenizer_fixture.h"
 #include "llm/tokenizer_inside.h"
@@ -62,13 +62,49 @@ static void reference_spm_bpe_across(void **state) { (void)state; check_referenc
 static void reference_unigram(void **state) { (void)state; check_reference("unigram.tok"); }
 static void reference_unigram_unknown(void **state) { (void)state; check_reference("unigram_unknown.tok"); }
 
+/* The words of 2,000 strings by each pattern, as words.bin has them. */
+static void reference_words(void **state) {
+    (void)state;
+    uint8_t *strings = read_fixture("strings.bin"), *file = read_fixture("words.bin");
+    reader r = { file };
+    hdl_word_rule *rule = malloc(sizeof *rule);
+    assert_non_null(rule);
+    for (size_t patterns = read_number(&r); patterns > 0; patterns--) {
+        char name[32] = "";
+        const hdl_span pre = read_bytes(&r);
+        assert_true(pre.count < sizeof name);
+        memcpy(name, pre.bytes, pre.count);
+        if (!hdl_words_find(name, rule)) fail_msg("there is no rule for %s", name);
+        reader texts = { strings };
+        const size_t count = read_number(&texts);
+        for (size_t i = 0; i < count; i++) {
+            const hdl_span text = read_bytes(&texts);
+            hdl_words words = { .rule = rule, .text = text.bytes, .bytes = text.count };
+            size_t begin = 0, end = 0;
+            for (size_t left = read_number(&r); left > 0; left--, begin = end) {
+                const size_t wanted = read_number(&r);
+                if (!hdl_words_next(&words, &end) || end - begin != wanted)
+                    fail_msg("%s cuts string %zu at %zu, not at %zu: \"%.*s\"", name, i, end, begin + wanted, (int)text.count, (const char *)text.bytes);
+            }
+            assert_int_equal(end, text.count);
+            assert_false(hdl_words_next(&words, &end));
+        }
+    }
+    free(rule);
+    free(strings);
+    free(file);
+}
+
 /* `marked` holds the text with '|' where the pattern must cut it. */
 static void assert_words(const char *pattern, const char *marked) {
     uint8_t text[64];
     size_t bytes = 0, end;
     for (const char *c = marked; *c; c++)
         if (*c != '|') text[bytes++] = (uint8_t)*c;
-    hdl_words words = { .pattern = hdl_pattern_find(pattern), .text = text, .bytes = bytes };
+    hdl_word_rule *rule = malloc(sizeof *rule);
+    assert_non_null(rule);
+    assert_true(hdl_words_find(pattern, rule));
+    hdl_words words = { .rule = rule, .text = text, .bytes = bytes };
     const char *rest = marked;
     for (size_t begin = 0; hdl_words_next(&words, &end); begin = end) {
         size_t count = strcspn(rest, "|");
@@ -76,6 +112,7 @@ static void assert_words(const char *pattern, const char *marked) {
         rest += count + (rest[count] == '|');
     }
     assert_int_equal(*rest, 0);
+    free(rule);
 }
 
 static void words(void **state) {
@@ -85,7 +122,10 @@ static void words(void **state) {
     assert_words("smollm", "a| |1|2| b|.|3");
     assert_words("llama-bpe", "I|'M| he|'Re|'\xC5\xBF|a|'\xC6\xBF" "a|'x|123|45| |678| ...\r\n|  \n|  |\ta|(b|  ");
     assert_words("qwen2", "1|2| |3|\xC2\xBD|'ll|\n \n|  | x|\n");
-    assert_int_equal(hdl_pattern_find("gpt-3"), HDL_PATTERN_NONE);
+    static hdl_word_rule rule;
+    assert_false(hdl_words_find("gpt-3", &rule));
+    assert_false(hdl_words_find("", &rule));
+    assert_false(hdl_words_find("gpt-2 gpt2", &rule));
 }
 
 /* Cutting at spaces is only a shorter way to the same ids. */
@@ -201,7 +241,7 @@ static void hostile_lists(void **state) {
     REFUSE(d.eos = HDL_NO_TOKEN, PARSE, "tokenizer.ggml.add_eos_token");
     REFUSE(d.unknown = HDL_NO_TOKEN, PARSE, "no token for the byte");
     REFUSE(d.kind = HDL_VOCAB_BYTES, UNSUPPORTED, "tokenizer.ggml.pre is missing");
-    REFUSE((d.kind = HDL_VOCAB_BYTES, d.pre = "default"), UNSUPPORTED, "tokenizer.ggml.pre is default");
+    REFUSE((d.kind = HDL_VOCAB_BYTES, d.pre = "gpt-3"), UNSUPPORTED, "tokenizer.ggml.pre is gpt-3");
     assert_int_equal(hdl_tokenizer_create(NULL, NULL, NULL, NULL), HD_STATUS_NULL_POINTER);
     hdl_tokenizer_destroy(NULL);
     hdl_tokenizer *t = make(&good);
@@ -371,7 +411,7 @@ int main(void) {
         cmocka_unit_test(reference_spm_bpe_across),
         cmocka_unit_test(reference_unigram),
         cmocka_unit_test(reference_unigram_unknown),
-        cmocka_unit_test(words),
+        cmocka_unit_test(reference_words), cmocka_unit_test(words),
         cmocka_unit_test(cutting_at_spaces_changes_nothing),
         cmocka_unit_test(special_tokens),
         cmocka_unit_test(hostile_lists),

@@ -1,6 +1,7 @@
 /* ops_data.c: random tensors of every type, the same in every run. Values are chosen so that each operation meets those
  * that matter to it, special ones at known places among ordinary ones. */
 #include "ops_data.h"
+#include "kernels/abi.h"
 #include <math.h>
 
 static uint64_t random_state = 1;
@@ -50,14 +51,17 @@ static double whole(hd_dtype dtype, ops_fill fill) {
 
 /* Codes are any bits; scales are of a size that weights have, or special. */
 static void fill_block(hd_dtype dtype, ops_fill fill, uint8_t *block) {
-    static const struct { uint32_t scales[2], count; } where[HD_DTYPE_COUNT] = {
-        [HD_Q4_0] = { { 0 }, 1 }, [HD_Q8_0] = { { 0 }, 1 }, [HD_Q4_K] = { { 0, 2 }, 2 }, [HD_Q6_K] = { { 208 }, 1 }, [HD_TQ2_0] = { { 64 }, 1 },
-        [HD_Q4_1] = { { 0, 2 }, 2 }, [HD_Q5_0] = { { 0 }, 1 }, [HD_Q5_1] = { { 0, 2 }, 2 }, [HD_Q2_K] = { { 80, 82 }, 2 }, [HD_Q3_K] = { { 108 }, 1 },
-        [HD_Q5_K] = { { 0, 2 }, 2 }, [HD_TQ1_0] = { { 52 }, 1 } };
+    static const uint8_t where[HD_DTYPE_COUNT][2] = {
+#define HALVES(code, elements, bytes, scale, less) [code] = { scale, less },
+        HDI_BLOCK_LIST(HALVES)
+#undef HALVES
+    };
     const bool few_codes = dtype == HD_Q4_0 || dtype == HD_Q4_1 || dtype == HD_TQ1_0 || dtype == HD_TQ2_0;
     const double size = few_codes ? 0.1 : dtype == HD_Q8_0 || dtype == HD_Q5_0 || dtype == HD_Q5_1 || dtype == HD_Q2_K ? 0.01 : 0.001;
     for (uint32_t i = 0; i < hdi_dtype(dtype).block_bytes; i++) block[i] = (uint8_t)ops_random(256);
-    for (uint32_t i = 0; i < where[dtype].count; i++) oracle_store(HD_F16, fill == OPS_SPECIAL ? special(HD_F16) : between(-size, size), block + where[dtype].scales[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        if (where[dtype][i] != HDI_NO_HALF) oracle_store(HD_F16, fill == OPS_SPECIAL ? special(HD_F16) : between(-size, size), block + where[dtype][i]);
+    if (dtype == HD_MXFP4 && fill != OPS_SPECIAL) block[0] = (uint8_t)(121 + ops_random(4));
 }
 
 void ops_fill_bytes(hd_dtype dtype, hd_shape shape, ops_fill fill, void *out_bytes) {

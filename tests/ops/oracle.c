@@ -85,6 +85,10 @@ static int code_of(const uint8_t *codes, uint32_t i, uint32_t bits, uint32_t gro
     const uint32_t in_byte = 8 / bits, run = group * in_byte;
     return codes[i / run * group + i % group] >> (i % run / group * bits) & ((1 << bits) - 1);
 }
+static int iq4_number(int code) {
+    static const int numbers[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+    return numbers[code];
+}
 static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
     switch (dtype) {
     case HD_Q4_0: return oracle_load(HD_F16, b) * (((i < 16 ? b[2 + i] : b[2 + i - 16] >> 4) & 15) - 8);
@@ -123,6 +127,16 @@ static double block_element(hd_dtype dtype, const uint8_t *b, uint32_t i) {
         double fraction = b[(i < 160 ? 0 : i < 240 ? 32 : 48) + (i - first) % run] / 256.0;
         for (uint32_t digit = 0; digit < (i - first) / run; digit++) fraction = fraction * 3 - floor(fraction * 3);
         return oracle_load(HD_F16, b + 52) * (floor(fraction * 3) - 1);
+    }
+    case HD_IQ4_NL: return oracle_load(HD_F16, b) * iq4_number(code_of(b + 2, i, 4, 16));
+    case HD_IQ4_XS: { /* d, 8 scales of 6 bits: two words of high bits, 4 bytes of low ones; codes */
+        const int scale = code_of(b + 4, i / 32, 4, 1) + 16 * code_of(b + 2, i / 32, 2, 1) - 32;
+        return oracle_load(HD_F16, b) * scale * iq4_number(code_of(b + 8, i, 4, 16));
+    }
+    case HD_MXFP4: { /* a power of two, codes of a sign, two bits of exponent and one of fraction */
+        const int code = code_of(b + 1, i, 4, 16), exponent = code >> 1 & 3;
+        const double size = exponent ? ldexp(2 + (code & 1), exponent - 2) : (code & 1) * 0.5;
+        return ldexp(code & 8 ? -size : size, b[0] - 127);
     }
     default: return oracle_load(HD_F16, b + 64) * ((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1); /* tq2_0 */
     }
@@ -402,7 +416,7 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
         narrow_activations(a, swap_a, a_errors[ORACLE_FAST]);
         for (uint64_t i = 0; i < b_count; i++) b_errors[ORACLE_FAST][i] += narrowed(b->value[i], 0x1p-8);
     }
-    const bool runs = swap_b && hdi_dtype_is_quantised(b->dtype);
+    const bool runs = swap_b && hdi_dtype_has_whole_codes(b->dtype);
     double *a_sizes = take(a_count), *b_sizes = take(b_count);
     if (runs) {
         round_activations(a, swap_a, a_errors[ORACLE_EXACT], a_sizes);

@@ -62,13 +62,17 @@ static void fill(problem *p, int storage, hd_dtype dtype, uint64_t elements) {
         else if (dtype == HD_F16) { const uint16_t h = f16_of(value); memcpy(data + 2 * i, &h, 2); }
         else { const uint16_t h = (uint16_t)(bits >> 16); memcpy(data + 2 * i, &h, 2); }
     }
+    static const uint8_t halves[HD_DTYPE_COUNT][2] = {
+#define HALVES(code, elements, bytes, scale, less) [code] = { scale, less },
+        HDI_BLOCK_LIST(HALVES)
+#undef HALVES
+    };
     const hdi_dtype_facts facts = hdi_dtype(dtype);
     for (uint64_t i = 0; i < bytes && hdi_dtype_is_quantised(dtype); i++) data[i] = (uint8_t)random_bits();
     for (uint64_t at = 0; at < bytes && hdi_dtype_is_quantised(dtype); at += facts.block_bytes) { /* scales of moderate size */
-        const uint64_t d = at + (dtype == HD_Q6_K ? 208u : dtype == HD_TQ2_0 ? 64u : dtype == HD_Q2_K ? 80u : dtype == HD_Q3_K ? 108u : dtype == HD_TQ1_0 ? 52u : 0u);
-        const bool two = dtype == HD_Q4_K || dtype == HD_Q4_1 || dtype == HD_Q5_1 || dtype == HD_Q2_K || dtype == HD_Q5_K;
-        data[d + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
-        if (two) data[d + 3] = (uint8_t)(0x24 | (random_bits() & 0x83));
+        for (uint32_t j = 0; j < 2; j++)
+            if (halves[dtype][j] != HDI_NO_HALF) data[at + halves[dtype][j] + 1] = (uint8_t)(0x24 | (random_bits() & 0x83));
+        if (dtype == HD_MXFP4) data[at] = (uint8_t)(120 + (random_bits() & 3));
     }
 }
 
@@ -212,7 +216,7 @@ static void check(const problem *p) {
     const bool ta = p->attrs.ints[0] & HD_TRANSPOSE_A, tb = p->attrs.ints[0] & HD_TRANSPOSE_B;
     const double unit = out->dtype == HD_F16 ? 0x1p-11 : out->dtype == HD_BF16 ? 0x1p-8 : 0x1p-24;
     const uint64_t total = hd_shape_elements(out->shape);
-    const bool exact = p->request.math == HD_MATH_EXACT, runs = hdi_dtype_is_quantised(p->inputs[1].dtype) && tb;
+    const bool exact = p->request.math == HD_MATH_EXACT, runs = hdi_dtype_has_whole_codes(p->inputs[1].dtype) && tb;
     const bool narrow = exact ? runs : p->inputs[1].dtype != HD_F32;
     for (uint64_t c = 0; c < total; c++) {
         int64_t index[HD_MAX_RANK];
@@ -248,7 +252,7 @@ static void check(const problem *p) {
 /* ---- tests ---- */
 
 static const hd_dtype b_types[] = { HD_F32, HD_F16, HD_BF16, HD_Q4_0, HD_Q8_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0,
-                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0 };
+                                   HD_Q4_1, HD_Q5_0, HD_Q5_1, HD_Q2_K, HD_Q3_K, HD_Q5_K, HD_TQ1_0, HD_IQ4_NL, HD_IQ4_XS, HD_MXFP4 };
 
 static options random_options(uint32_t i) {
     options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[random_below(HDI_COUNT(b_types))], .math = i & 1 ? HD_MATH_EXACT : HD_MATH_FAST,
@@ -325,7 +329,7 @@ static void forms_and_levels(void **state) {
         random_problem(&p, i, o);
         hdi_launch launch = lower(&p, &cpu_caps);
         const bool vector = launch.kernel.module == HDI_MODULE_MATVEC, coded = launch.kernel.module == HDI_MODULE_MATMUL_CODES;
-        assert_int_equal(coded, o.math == HD_MATH_EXACT && hdi_dtype_is_quantised(o.b) && (o.flags & HD_TRANSPOSE_B));
+        assert_int_equal(coded, o.math == HD_MATH_EXACT && hdi_dtype_has_whole_codes(o.b) && (o.flags & HD_TRANSPOSE_B));
         void *first = malloc(p.bytes[C]);
         for (uint32_t form = 0; form < (vector && o.math == HD_MATH_EXACT ? 2u : 1u); form++) {
             if (form == 1) launch.kernel.module = HDI_MODULE_MATMUL_TILED;
@@ -392,7 +396,7 @@ static void int8_tiles(void **state) {
     for (uint32_t i = 0; i < 2 * HDI_COUNT(b_types); i++) {
         problem p;
         options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[i % HDI_COUNT(b_types)], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
-        if (!hdi_dtype_is_quantised(o.b)) continue;
+        if (!hdi_dtype_has_whole_codes(o.b)) continue;
         if (i % 9 == 0) o = (options){ .a = HD_F32, .b = o.b, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
         const int64_t unit = hdi_dtype(o.b).block_elements, k = sizes[i % 7].k;
         make(&p, sizes[i % 7].m, sizes[i % 7].n, (k + unit - 1) / unit * unit, o);

@@ -55,6 +55,9 @@ static void equals_gguf(void **state) {
     CHECK(HDI_TYPE_Q3_K, q3_k);
     CHECK(HDI_TYPE_Q5_K, q5_k);
     CHECK(HDI_TYPE_TQ1_0, tq1_0);
+    CHECK(HDI_TYPE_IQ4_NL, iq4_nl);
+    CHECK(HDI_TYPE_IQ4_XS, iq4_xs);
+    CHECK(HDI_TYPE_MXFP4, mxfp4);
 }
 
 static void every_f16(void **state) {

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/softmax.comp, digest 86501669374d6c71. Do not edit. */
+/* Made by tools/blobs from glsl/softmax.comp, digest bc106c8b1a616663. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_softmax;
 static const uint32_t words[] = {
@@ -783,4 +783,4 @@ static const uint32_t words[] = {
 0x00000449,0x00000448,0x000200f9,0x000002e5,0x000200f8,0x000002e5,0x000200f9,0x000000f9,
 0x000200f8,0x000000f9,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0x86501669374d6c71), NULL };
+const hdi_blob hdi_blob_softmax = { words, sizeof words / 4, UINT64_C(0xbc106c8b1a616663), NULL };

@@ -195,6 +195,12 @@ DOT dot_tq1_0(const uint8_t *block, const float *x, uint64_t x_stride, const uin
     hdcpu_tq1_0_last(block, last);
     for (uint32_t i = 0; i < 16; i += LANES) MEET(d * hdcpu_load(last + i), 240 + i, i / LANES)
 }
+/* A block of a type that has no form of its own. */
+DOT dot_block(uint32_t type, const uint8_t *block, const float *x, uint64_t x_stride, const uint32_t rows, floats (*sums)[4]) {
+    float values[256];
+    hdcpu_dequantise_block(type, block, values);
+    for (uint32_t i = 0; i < hdcpu_block_elements(type); i += LANES) MEET(hdcpu_load(values + i), i, i / LANES)
+}
 
 /* out[r] = the column times row r of x; `rows` is 1, 2, 4 or 8 and known when this is compiled. */
 DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64_t x_stride, const uint32_t rows, float *out) {
@@ -224,7 +230,14 @@ DOT dot(uint32_t type, const uint8_t *column, uint32_t k, const float *x, uint64
     case HDI_TYPE_Q3_K: BLOCKS(256, 110, dot_q3_k);
     case HDI_TYPE_Q5_K: BLOCKS(256, 176, dot_q5_k);
     case HDI_TYPE_TQ1_0: BLOCKS(256, 54, dot_tq1_0);
-    default:            BLOCKS(256, 66, dot_tq2_0);
+    case HDI_TYPE_TQ2_0: BLOCKS(256, 66, dot_tq2_0);
+    default: {
+        const uint32_t elements = hdcpu_block_elements(type), block_bytes = hdcpu_block_bytes(type);
+        for (const uint8_t *block = column; at + elements <= k; at += elements, block += block_bytes) {
+            hdcpu_look_ahead(block, block_bytes);
+            dot_block(type, block, x + at, x_stride, rows, sums);
+        }
+    }
     }
     for (uint32_t r = 0; r < rows; r++) {
         const floats sum = (sums[r][0] + sums[r][1]) + (sums[r][2] + sums[r][3]);

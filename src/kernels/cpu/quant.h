@@ -32,7 +32,7 @@ static inline float hdcpu_f16_at(const uint8_t *bytes) { return hdcpu_float_of_f
 
 static inline uint32_t hdcpu_block_elements(uint32_t type) {
     static const uint16_t of_type[] = {
-#define BLOCK_ELEMENTS(code, elements, bytes) [code] = elements,
+#define BLOCK_ELEMENTS(code, elements, bytes, scale, less) [code] = elements,
         HDI_BLOCK_LIST(BLOCK_ELEMENTS)
 #undef BLOCK_ELEMENTS
     };
@@ -40,7 +40,7 @@ static inline uint32_t hdcpu_block_elements(uint32_t type) {
 }
 static inline uint32_t hdcpu_block_bytes(uint32_t type) {
     static const uint8_t of_type[] = {
-#define BLOCK_BYTES(code, elements, bytes) [code] = bytes,
+#define BLOCK_BYTES(code, elements, bytes, scale, less) [code] = bytes,
         HDI_BLOCK_LIST(BLOCK_BYTES)
 #undef BLOCK_BYTES
     };
@@ -192,6 +192,31 @@ static inline void hdcpu_block_tq1_0(const uint8_t *block, float *restrict out) 
     hdcpu_tq1_0_last(block, out + 240);
     for (int i = 0; i < 256; i++) out[i] *= d;
 }
+/* Codes of 4 bits, the lower halves of 16 bytes and then the upper ones, as the numbers they stand for. */
+static inline void hdcpu_block_numbers(const int8_t numbers[16], const uint8_t *codes, float scale, float *restrict out) {
+    for (int i = 0; i < 16; i++) {
+        out[i] = scale * (float)numbers[codes[i] & 15];
+        out[i + 16] = scale * (float)numbers[codes[i] >> 4];
+    }
+}
+#define HDCPU_NUMBERS(...) { __VA_ARGS__ }
+static const int8_t hdcpu_numbers_iq4[16] = HDI_CODES_IQ4(HDCPU_NUMBERS), hdcpu_numbers_mxfp4[16] = HDI_CODES_MXFP4(HDCPU_NUMBERS);
+#undef HDCPU_NUMBERS
+static inline void hdcpu_block_iq4_nl(const uint8_t *block, float *restrict out) {
+    hdcpu_block_numbers(hdcpu_numbers_iq4, block + 2, hdcpu_f16_at(block), out);
+}
+static inline void hdcpu_block_iq4_xs(const uint8_t *block, float *restrict out) {
+    for (int part = 0; part < 8; part++) {
+        const int low = block[4 + part / 2] >> 4 * (part & 1) & 15, high = block[2 + part / 4] >> 2 * (part & 3) & 3;
+        const float scale = hdcpu_f16_at(block) * (float)((low | high << 4) - 32);
+        hdcpu_block_numbers(hdcpu_numbers_iq4, block + 8 + 16 * part, scale, out + 32 * part);
+    }
+}
+static inline void hdcpu_block_mxfp4(const uint8_t *block, float *restrict out) {
+    const uint32_t exponent = block[0]; /* of a power of two, of which 128 is none */
+    const float scale = hdcpu_float_of_bits(exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23);
+    hdcpu_block_numbers(hdcpu_numbers_mxfp4, block + 1, scale, out);
+}
 static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, float *restrict out) {
     switch (type) {
     case HDI_TYPE_Q4_0: hdcpu_block_q4_0(block, out); break;
@@ -205,6 +230,9 @@ static inline void hdcpu_dequantise_block(uint32_t type, const uint8_t *block, f
     case HDI_TYPE_Q3_K: hdcpu_block_q3_k(block, out); break;
     case HDI_TYPE_Q5_K: hdcpu_block_q5_k(block, out); break;
     case HDI_TYPE_TQ1_0: hdcpu_block_tq1_0(block, out); break;
+    case HDI_TYPE_IQ4_NL: hdcpu_block_iq4_nl(block, out); break;
+    case HDI_TYPE_IQ4_XS: hdcpu_block_iq4_xs(block, out); break;
+    case HDI_TYPE_MXFP4: hdcpu_block_mxfp4(block, out); break;
     default:            hdcpu_block_tq2_0(block, out); break;
     }
 }

@@ -1,32 +1,35 @@
 // quant.glsl: values of quantised tensors by GGUF's definition, read from a buffer that is declared as words, of which
-// QUANT_WORD(at) is one. Blocks of 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, so a block is read word by
-// word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in f32: fused or not, the bits
+// QUANT_WORD(at) is one. Blocks of 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, those of 17 at any, so a
+// block is read word by word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in f32:
+// fused or not, the bits
 // are the same.
 #ifndef QUANT_GLSL
 #define QUANT_GLSL
 #include "tensor.glsl"
 
 uint block_elements(uint type) {
-#define BLOCK_ELEMENTS(code, elements, bytes) type == code ? uint(elements) :
+#define BLOCK_ELEMENTS(code, elements, bytes, scale, less) type == code ? uint(elements) :
     return HDI_BLOCK_LIST(BLOCK_ELEMENTS) 1u;
 }
 uint block_bytes(uint type) {
-#define BLOCK_BYTES(code, elements, bytes) type == code ? uint(bytes) :
+#define BLOCK_BYTES(code, elements, bytes, scale, less) type == code ? uint(bytes) :
     return HDI_BLOCK_LIST(BLOCK_BYTES) 4u;
 }
 bool is_quantised(uint type) { return block_elements(type) > 1u; }
 uint block_first(uint type, uint index) { return index / block_elements(type) * block_bytes(type); }
 uint place_in_block(uint type, uint index) { return index & (block_elements(type) - 1u); }
 
-// Where d lies in a block. The m of q4_1 and q5_1 and the second scale of q2_k, q4_k and q5_k are the half behind it.
+// Where d lies in a block.
 uint scale_byte(uint type) {
-    return type == HDI_TYPE_Q6_K ? 208u : type == HDI_TYPE_TQ2_0 ? 64u : type == HDI_TYPE_Q2_K ? 80u
-         : type == HDI_TYPE_Q3_K ? 108u : type == HDI_TYPE_TQ1_0 ? 52u : 0u;
+#define SCALE_BYTE(code, elements, bytes, scale, less) type == code ? uint(scale) :
+    return HDI_BLOCK_LIST(SCALE_BYTE) 0u;
 }
 // Where the byte with (the low bits of) element e's code lies in its block.
 uint code_byte(uint type, uint e) {
     if (type == HDI_TYPE_Q8_0) return 2u + e;
-    if (type == HDI_TYPE_Q4_0) return 2u + (e & 15u);
+    if (type == HDI_TYPE_Q4_0 || type == HDI_TYPE_IQ4_NL) return 2u + (e & 15u);
+    if (type == HDI_TYPE_MXFP4) return 1u + (e & 15u);
+    if (type == HDI_TYPE_IQ4_XS) return 8u + 16u * (e >> 5) + (e & 15u);
     if (type == HDI_TYPE_Q4_1) return 4u + (e & 15u);
     if (type == HDI_TYPE_Q5_0) return 6u + (e & 15u);
     if (type == HDI_TYPE_Q5_1) return 8u + (e & 15u);
@@ -44,7 +47,8 @@ uint more_byte(uint type, uint e) {
     if (type == HDI_TYPE_Q6_K) return 128u + 32u * (e >> 7) + (e & 31u);
     return e & 31u; // q3_k
 }
-// Where its part's scale lies: the first of several bytes or words in q3_k (2, 8 bytes apart), q4_k and q5_k (3 words).
+// Where its part's scale lies: the first of several bytes or words in q3_k (2, 8 bytes apart), q4_k and q5_k (3 words),
+// iq4_xs (2, and its word).
 uint part_byte(uint type, uint e) {
     if (type == HDI_TYPE_Q2_K) return e >> 4;
     if (type == HDI_TYPE_Q3_K) return 96u + ((e >> 4) & 7u);
@@ -72,6 +76,22 @@ uint tq1_0_power(uint e) {
     uint digit = e < 160u ? e >> 5 : e < 240u ? (e - 160u) >> 4 : (e - 240u) >> 2;
     return digit == 0u ? 1u : digit == 1u ? 3u : digit == 2u ? 9u : digit == 3u ? 27u : 81u;
 }
+// What the whole number that scales part 0..7 of an iq4_xs block is, from the block's first word and its second.
+float iq4_xs_scale(uint part, uint first, uint low) {
+    return float(int(((low >> (4u * part)) & 15u) | (((first >> (16u + 2u * part)) & 3u) << 4)) - 32);
+}
+// What a code of iq4_nl and iq4_xs, or of mxfp4, stands for.
+float code_number(uint type, uint code) {
+#define FOUR_BYTES(a, b, c, d) (uint((a) & 255) | (uint((b) & 255) << 8) | (uint((c) & 255) << 16) | (uint((d) & 255) << 24))
+#define SIXTEEN_BYTES(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) \
+    uvec4(FOUR_BYTES(a, b, c, d), FOUR_BYTES(e, f, g, h), FOUR_BYTES(i, j, k, l), FOUR_BYTES(m, n, o, p))
+    uvec4 numbers = type == HDI_TYPE_MXFP4 ? HDI_CODES_MXFP4(SIXTEEN_BYTES) : HDI_CODES_IQ4(SIXTEEN_BYTES);
+    uint word = code < 8u ? (code < 4u ? numbers.x : numbers.y) : code < 12u ? numbers.z : numbers.w;
+    return signed_byte(quant_byte(word, code));
+}
+// A power of two by its exponent, of which 128 is none.
+float power_of_two(uint exponent) { return uintBitsToFloat(exponent < 2u ? 0x00200000u << exponent : (exponent - 1u) << 23); }
+bool has_numbers(uint type) { return type == HDI_TYPE_IQ4_NL || type == HDI_TYPE_IQ4_XS || type == HDI_TYPE_MXFP4; }
 float minus(float scaled, float less) {
     precise float value = scaled - less;
     return value;
@@ -82,12 +102,17 @@ float value_in_32(uint type, uint e, uint block, float d, uint code) {
     if (type == HDI_TYPE_Q8_0) return d * signed_byte(code);
     code = (e & 16u) != 0u ? code >> 4 : code & 15u;
     if (type == HDI_TYPE_Q4_0) return d * float(int(code) - 8);
+    if (has_numbers(type)) return d * code_number(type, code);
     if (type != HDI_TYPE_Q4_1) code |= ((byte_at(block + more_byte(type, e)) >> (e & 7u)) & 1u) << 4;
     if (type == HDI_TYPE_Q5_0) return d * float(int(code) - 16);
     return minus(d * float(code), -half_at(block + 2u));
 }
 float value_in_256(uint type, uint e, uint block, float d, uint code) {
     if (type == HDI_TYPE_TQ1_0) return d * float(int((((code * tq1_0_power(e)) & 255u) * 3u) >> 8) - 1);
+    if (type == HDI_TYPE_IQ4_XS) {
+        float scale = d * iq4_xs_scale(e >> 5, QUANT_WORD(block >> 2), QUANT_WORD((block >> 2) + 1u));
+        return scale * code_number(type, (e & 16u) != 0u ? code >> 4 : code & 15u);
+    }
     uint part = block + part_byte(type, e), more = block + more_byte(type, e);
     if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K) {
         uint word = part >> 2, pair = q4_k_scale_min(e >> 5, QUANT_WORD(word), QUANT_WORD(word + 1u), QUANT_WORD(word + 2u));
@@ -112,7 +137,7 @@ float value_in_256(uint type, uint e, uint block, float d, uint code) {
 }
 float quant_value(uint type, uint index) {
     uint e = place_in_block(type, index), block = block_first(type, index);
-    float d = half_at(block + scale_byte(type));
+    float d = type == HDI_TYPE_MXFP4 ? power_of_two(byte_at(block)) : half_at(block + scale_byte(type));
     uint code = byte_at(block + code_byte(type, e));
     if (block_elements(type) == 32u) return value_in_32(type, e, block, d, code);
     return value_in_256(type, e, block, d, code);

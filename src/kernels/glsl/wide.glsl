@@ -11,9 +11,11 @@ layout(std430, binding = 1) readonly buffer WideB { uvec4 wide_b[]; };
 #define B_WORD(at) b[at]
 #define B_WORDS(at) wide_b[at]
 #endif
-// 4 bytes from byte `at`, a multiple of 2, on, and a half.
+// 4 bytes from byte `at` on, a multiple of 2 but for mxfp4, and a half.
 uint b_bytes(uint at) {
     uint word = B_WORD(at >> 2);
+    if (B_TYPE == HDI_TYPE_MXFP4 && (at & 1u) != 0u)
+        return (word >> (8u * (at & 3u))) | (B_WORD((at >> 2) + 1u) << (32u - 8u * (at & 3u)));
     return (at & 2u) == 0u ? word : (word >> 16) | (B_WORD((at >> 2) + 1u) << 16);
 }
 float b_half(uint at) { return unpackHalf2x16(B_WORD(at >> 2) >> (8u * (at & 2u))).x; }
@@ -32,6 +34,11 @@ uint tq1_0_codes(uint bytes, uint power) {
     return even | odd;
 }
 
+vec4 code_numbers(uint bytes) {
+    return vec4(code_number(B_TYPE, bytes & 15u), code_number(B_TYPE, (bytes >> 8) & 15u),
+                code_number(B_TYPE, (bytes >> 16) & 15u), code_number(B_TYPE, (bytes >> 24) & 15u));
+}
+
 // 8 neighbouring elements of a quantised B from element `index`, a multiple of 8, on: scale * (code - offset) - less.
 void b_eight(uint index, out vec4 low, out vec4 high) {
     uint e = place_in_block(B_TYPE, index), block = block_first(B_TYPE, index);
@@ -40,6 +47,14 @@ void b_eight(uint index, out vec4 low, out vec4 high) {
         float scale = b_half(block);
         low = scale * signed_bytes_to_floats(b_bytes(at));
         high = scale * signed_bytes_to_floats(b_bytes(at + 4u));
+        return;
+    }
+    if (has_numbers(B_TYPE)) {
+        uint nibble = (e & 16u) >> 2;
+        float scale = B_TYPE == HDI_TYPE_MXFP4 ? power_of_two(quant_byte(B_WORD(block >> 2), block)) : b_half(block);
+        if (B_TYPE == HDI_TYPE_IQ4_XS) scale *= iq4_xs_scale(e >> 5, B_WORD(block >> 2), B_WORD((block >> 2) + 1u));
+        low = scale * code_numbers(b_bytes(at) >> nibble);
+        high = scale * code_numbers(b_bytes(at + 4u) >> nibble);
         return;
     }
     uint shift = 2u * ((e >> 5) & 3u), mask = 0x03030303u, more_low = 0u, more_high = 0u; // four codes to a byte

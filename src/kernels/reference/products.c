@@ -48,7 +48,7 @@ void reference_matmul(const reference *r) {
     const uint64_t M = (uint64_t)c.dims[c.rank - 2], N = (uint64_t)c.dims[c.rank - 1];
     const uint64_t K = (uint64_t)a.dims[a.rank - (swap_a ? 2 : 1)], matrices = hd_shape_elements(c) / (M * N);
     const hd_dtype type = r->operands[1].dtype;
-    const bool runs = swap_b && hdi_dtype_is_quantised(type);
+    const bool runs = swap_b && hdi_dtype_has_whole_codes(type);
     for (uint64_t batch = 0; batch < matrices; batch++) {
         const uint64_t first_b = matrix_first(b, c, batch);
         const float *from_a = r->x[0] + matrix_first(a, c, batch), *from_b = r->x[1] + first_b;

@@ -26,9 +26,9 @@ typedef struct config {
 } config;
 
 static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
-/* Quantised weights whose blocks lie along K: exact mode has a product in 8 bits for them (abi.h). */
+/* Weights of whole codes whose blocks lie along K: exact mode has a product in 8 bits for them (abi.h). */
 static bool has_runs(const product *p) {
-    return hdi_dtype_is_quantised(p->b.tensor->dtype) && (p->request->attrs->ints[0] & HD_TRANSPOSE_B) != 0;
+    return hdi_dtype_has_whole_codes(p->b.tensor->dtype) && (p->request->attrs->ints[0] & HD_TRANSPOSE_B) != 0;
 }
 /* Is the module, over weights like these, known to be wrong on the device? */
 static bool is_wrong(const product *p, hdi_module_id module) {
@@ -366,7 +366,7 @@ static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
 /* Each weight meets as many rows as a vector has lanes. */
 static bool int8_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (is_exact(p) || !caps->integer_dot || !hdi_dtype_is_quantised(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
+    if (is_exact(p) || !caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
         return false;
     if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);

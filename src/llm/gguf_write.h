@@ -1,4 +1,4 @@
-/* gguf_write.h: writes GGUF files for the tests: models with what the tests need, whole or wrong. */
+/* gguf_write.h: writes GGUF files. */
 #ifndef GGUF_WRITE_H
 #define GGUF_WRITE_H
 
@@ -21,12 +21,17 @@ void hdl_gguf_put_number(hdl_gguf_writer *writer, const char *name, hdl_gguf_kin
 void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values, uint64_t count);
 /* A value as a reader gave it. */
 void hdl_gguf_put_value(hdl_gguf_writer *writer, const hdl_gguf_value *value);
-/* A tensor; `data` is borrowed until the write. */
-void hdl_gguf_put_tensor(hdl_gguf_writer *writer, hdl_span name, uint32_t type, hd_shape shape, const void *data);
 /* Takes bytes in order; false ends the writing. */
 typedef bool (*hdl_gguf_sink)(void *user, const void *bytes, uint64_t count);
+/* Gives the data of tensor number `tensor` to the sink, all of it and no more. A status ends the writing; IO where the sink
+ * took nothing. */
+typedef hd_status (*hdl_gguf_fill)(void *user, uint32_t tensor, hdl_gguf_sink sink, void *to, hd_error *error);
+/* Whom the write asks for the data of tensors that were put without any. */
+void hdl_gguf_fill_by(hdl_gguf_writer *writer, hdl_gguf_fill fill, void *user);
+/* A tensor; `data` is borrowed until the write; NULL: it is asked for. */
+void hdl_gguf_put_tensor(hdl_gguf_writer *writer, hdl_span name, uint32_t type, hd_shape shape, const void *data);
 /* Writes all through `sink`. Statuses: the first failure of a put (INVALID_ARGUMENT, NAME_TAKEN, SHAPE, LIMIT,
- * OUT_OF_HOST_MEMORY), IO. */
+ * OUT_OF_HOST_MEMORY), those of a fill, IO. */
 hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, hd_error *error);
 /* Writes a file: first beside it (".part"), then renamed, so that no half of a model ever stands under its name. */
 hd_status hdl_gguf_write_file(hdl_gguf_writer *writer, const char *path, hd_error *error);

@@ -1,7 +1,7 @@
 /* gguf_write.c: writes GGUF version 3. Keys and tensor headers are put together in memory as they come; the tensors' data
- * stays the caller's until the write. It writes nothing that the reader would refuse, and a file appears under its name only
- * when it is whole. Numbers are written in the machine's own form: a little-endian machine is relied on. */
-#include "gguf_write.h"
+ * stays the caller's until the write, or is asked for then. It writes nothing that the reader would refuse, and a file
+ * appears under its name only when it is whole. Numbers are written in the machine's own form: a little-endian machine is relied on. */
+#include "llm/gguf_write.h"
 #include "llm/gguf_inside.h"
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +29,8 @@ struct hdl_gguf_writer {
     uint32_t     alignment;
     list         keys, tensors;
     uint64_t     next; /* offset of the next tensor */
+    hdl_gguf_fill fill;
+    void        *fill_user;
     hd_error     error;
 };
 
@@ -222,7 +224,35 @@ static bool pad_to(uint64_t count, uint32_t alignment, hdl_gguf_sink sink, void 
     return left == 0 || sink(user, zeros, left);
 }
 
-static bool send(const hdl_gguf_writer *w, hdl_gguf_sink sink, void *user) {
+void hdl_gguf_fill_by(hdl_gguf_writer *writer, hdl_gguf_fill fill, void *user) {
+    writer->fill = fill;
+    writer->fill_user = user;
+}
+
+/* What a fill gives, on its way to the sink. */
+typedef struct filling {
+    hdl_gguf_sink sink;
+    void         *user;
+    uint64_t      left;
+} filling;
+static bool to_sink(void *user, const void *from, uint64_t count) {
+    filling *f = user;
+    if (count > f->left || !f->sink(f->user, from, count)) return false;
+    f->left -= count;
+    return true;
+}
+
+static hd_status send_tensor(const hdl_gguf_writer *w, uint32_t i, hdl_gguf_sink sink, void *user, hd_error *error) {
+    const item *tensor = &w->tensors.items[i];
+    filling f = { sink, user, tensor->data_bytes };
+    hd_status status = HD_OK;
+    if (!tensor->data && w->fill) status = w->fill(w->fill_user, i, to_sink, &f, error);
+    else if (tensor->data && sink(user, tensor->data, tensor->data_bytes)) f.left = 0;
+    if (status || (f.left == 0 && pad_to(tensor->data_bytes, w->alignment, sink, user))) return status;
+    return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
+}
+
+static bool send_header(const hdl_gguf_writer *w, hdl_gguf_sink sink, void *user) {
     const uint64_t counts[2] = { w->tensors.index.count, w->keys.index.count };
     uint8_t head[24] = { 'G', 'G', 'U', 'F', 3 };
     memcpy(head + 8, counts, sizeof counts);
@@ -230,20 +260,17 @@ static bool send(const hdl_gguf_writer *w, hdl_gguf_sink sink, void *user) {
     if (!sink(user, head, sizeof head) || (keys->count && !sink(user, keys->at, keys->count)) ||
         (infos->count && !sink(user, infos->at, infos->count)))
         return false;
-    if (!pad_to(sizeof head + keys->count + infos->count, w->alignment, sink, user)) return false;
-    for (uint32_t i = 0; i < w->tensors.index.count; i++) {
-        const item *tensor = &w->tensors.items[i];
-        if (!sink(user, tensor->data, tensor->data_bytes) || !pad_to(tensor->data_bytes, w->alignment, sink, user)) return false;
-    }
-    return true;
+    return pad_to(sizeof head + keys->count + infos->count, w->alignment, sink, user);
 }
 
 hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user, hd_error *error) {
     if (writer->error.status) return hdl_fail(error, writer->error.status, "%s", writer->error.text);
     if (writer->keys.text.count + writer->tensors.text.count + 24 > HDL_GGUF_MAX_HEADER_BYTES)
         return hdl_fail(error, HD_STATUS_LIMIT, "the header has more than %d bytes", HDL_GGUF_MAX_HEADER_BYTES);
-    if (!send(writer, sink, user)) return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
-    return HD_OK;
+    if (!send_header(writer, sink, user)) return hdl_fail(error, HD_STATUS_IO, "the model could not be written");
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < writer->tensors.index.count && !status; i++) status = send_tensor(writer, i, sink, user, error);
+    return status;
 }
 
 static bool to_file(void *user, const void *from, uint64_t count) { return fwrite(from, 1, (size_t)count, user) == count; }
@@ -266,7 +293,7 @@ hd_status hdl_gguf_write_file(hdl_gguf_writer *writer, const char *path, hd_erro
     }
     if (status) {
         hdl_fail(error, status, "%.160s: cannot be written (errno %d)", path, code);
-        if (error && status == HD_STATUS_IO) error->native_code = code;
+        if (error && status == HD_STATUS_IO && !error->native_code) error->native_code = code;
         if (file) remove(beside);
     }
     hdl_free(&writer->allocator, beside, room);

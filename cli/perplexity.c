@@ -1,0 +1,142 @@
+/* perplexity.c: `heddle perplexity`: how well a model foretells a text, as llama.cpp measures it: the text in chunks of
+ * --context tokens, each read alone from BOS on, the tokens of its second half foretold one by one. */
+#include "cli/llm.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_LIMIT = 256 << 20, TOGETHER = 8 };
+
+typedef struct sums {
+    double   loss, square; /* of -log of the probability of the token that came, and of its square */
+    uint64_t count;
+} sums;
+
+/* Adds the token that came after these scores. */
+static bool add_token(sums *s, const float *scores, uint32_t vocabulary, int32_t token) {
+    double largest = (double)scores[0], sum = 0;
+    for (uint32_t i = 1; i < vocabulary; i++)
+        if ((double)scores[i] > largest) largest = (double)scores[i];
+    for (uint32_t i = 0; i < vocabulary; i++) sum += exp((double)scores[i] - largest);
+    const double loss = log(sum) - ((double)scores[token] - largest);
+    s->loss += loss;
+    s->square += loss * loss;
+    s->count++;
+    return isfinite(loss);
+}
+
+static double error_of(const sums *s) {
+    const double n = (double)s->count, mean = s->loss / n, spread = s->square / n - mean * mean;
+    return s->count > 1 && spread > 0 ? sqrt(spread / (n - 1)) * exp(mean) : 0;
+}
+
+/* `count` chunks side by side, a sequence each. */
+static int take_chunks(cli_llm *llm, const int32_t *tokens, uint32_t count, uint32_t size, sums *s) {
+    const uint32_t first = size / 2;
+    hd_step steps[TOGETHER];
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        status = hd_session_rewind(llm->session, i, 0);
+        if (!status) status = hd_session_feed(llm->session, i, tokens + (size_t)i * size, first);
+    }
+    for (uint32_t at = first; at + 1 < size && !status; at++) {
+        for (uint32_t i = 0; i < count; i++) steps[i] = (hd_step){ .sequence = i, .token = tokens[(size_t)i * size + at] };
+        status = hd_session_step(llm->session, steps, count);
+        for (uint32_t i = 0; i < count && !status; i++) {
+            const float *scores;
+            const int32_t token = tokens[(size_t)i * size + at + 1];
+            status = hd_session_logits(llm->session, i, &scores);
+            if (!status && !add_token(s, scores, llm->info.vocabulary, token))
+                return cli_fail(llm->cli.command, "the model's scores are no numbers");
+        }
+    }
+    return status ? cli_session_fail(&llm->cli, NULL) : CLI_OK;
+}
+
+static int print(const cli_args *args, const cli_llm *llm, const sums *s, uint64_t tokens, uint64_t chunks) {
+    const double value = exp(s->loss / (double)s->count);
+    bool ok = true;
+    if (!cli_get(args, "--json")) {
+        cli_print("perplexity %.4f +- %.4f, over %llu of %llu tokens in %llu chunks of %u\n", value, error_of(s),
+                  (unsigned long long)s->count, (unsigned long long)tokens, (unsigned long long)chunks, (unsigned)llm->desc.context);
+        return CLI_OK;
+    }
+    json_t *root = json_object();
+    cli_put(root, "perplexity", json_real(value), &ok);
+    cli_put(root, "error", json_real(error_of(s)), &ok);
+    cli_put(root, "tokens", json_integer((json_int_t)tokens), &ok);
+    cli_put(root, "foretold", json_integer((json_int_t)s->count), &ok);
+    cli_put(root, "chunks", json_integer((json_int_t)chunks), &ok);
+    cli_put(root, "context", json_integer((json_int_t)llm->desc.context), &ok);
+    return cli_print_json(args->command, root, ok);
+}
+
+/* The text's tokens, each chunk beginning with what a text begins with. */
+static int cut(cli_llm *llm, const char *text, size_t bytes, int32_t **out_tokens, size_t *out_count) {
+    int32_t begin[2];
+    size_t begins = 2;
+    int code = cli_llm_tokenize(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, NULL, out_count);
+    if (code) return code;
+    *out_tokens = calloc(*out_count + 1, sizeof **out_tokens);
+    if (!*out_tokens) return cli_fail(llm->cli.command, "no memory is left");
+    code = cli_llm_tokenize(llm, text, bytes, HD_TOKENIZE_ADD_SPECIAL, *out_tokens, out_count);
+    if (!code) code = cli_llm_tokenize(llm, "", 0, HD_TOKENIZE_ADD_SPECIAL, begin, &begins);
+    const bool has_begin = begins > 0 && *out_count > 0 && (*out_tokens)[0] == begin[0];
+    for (size_t at = 0; at < *out_count && has_begin; at += llm->desc.context) (*out_tokens)[at] = begin[0];
+    return code;
+}
+
+static int measure(const cli_args *args, cli_llm *llm, const char *text, size_t bytes, uint64_t most) {
+    int32_t *tokens = NULL;
+    size_t count = 0;
+    sums s = { 0 };
+    int code = cut(llm, text, bytes, &tokens, &count);
+    const uint32_t size = llm->desc.context;
+    uint64_t chunks = count / size;
+    if (!code && chunks == 0)
+        code = cli_fail(args->command, "the text has %zu tokens, and a chunk %u; give a longer text or a smaller --context", count,
+                        (unsigned)size);
+    if (most > 0 && chunks > most) chunks = most;
+    llm->desc.sequences = chunks < TOGETHER ? (uint32_t)chunks : TOGETHER;
+    if (!code) code = cli_llm_load(llm);
+    for (uint64_t at = 0; at < chunks && !code; at += TOGETHER) {
+        const uint32_t together = chunks - at < TOGETHER ? (uint32_t)(chunks - at) : TOGETHER;
+        code = take_chunks(llm, tokens + at * size, together, size, &s);
+        if (!code) cli_progress("heddle: chunk %llu of %llu, perplexity %.4f", (unsigned long long)(at + together),
+                                (unsigned long long)chunks, exp(s.loss / (double)s.count));
+    }
+    cli_progress_end();
+    if (!code) code = print(args, llm, &s, count, chunks);
+    free(tokens);
+    return code;
+}
+
+static int run(const cli_args *args) {
+    cli_llm llm = { 0 };
+    uint64_t most;
+    size_t bytes = 0;
+    if (!cli_get_number(args, "--chunks", 1, 1u << 30, 0, &most)) return CLI_USAGE;
+    char *text = cli_read_text(args->command, args->operands[1], TEXT_LIMIT, &bytes);
+    if (!text) return CLI_FAILED;
+    int code = cli_llm_open(args, &llm);
+    if (!code) code = cli_llm_prepare(args, &llm);
+    if (!code && !cli_get(args, "--context")) llm.desc.context = llm.desc.context < 512 ? llm.desc.context : 512;
+    if (!code && llm.desc.context < 4) code = cli_usage(args->command, "--context takes 4 or more here");
+    if (!code) code = measure(args, &llm, text, bytes, most);
+    cli_llm_close(&llm);
+    free(text);
+    return code;
+}
+
+static const cli_option options[] = {
+    { "--chunks", "N", "only the first N chunks of the text; default: all" },
+    CLI_SESSION_OPTIONS,
+    CLI_OPTION_JSON,
+};
+
+const cli_command cli_perplexity = {
+    "perplexity", "tells how well a model foretells a text", "perplexity MODEL.gguf TEXT.txt [options]", "MODEL.gguf TEXT.txt",
+    options, CLI_COUNT(options),
+    "--context is the length of a chunk here; default: 512. The second half of each chunk is foretold, as llama.cpp does it.\n",
+    "  heddle perplexity model.gguf text.txt --context 256\n", run,
+};

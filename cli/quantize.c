@@ -1,0 +1,72 @@
+/* quantize.c: `heddle quantize`: a model file with its weights in another type. */
+#include "cli/llm.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What is told about the tensors, as they are done. */
+typedef struct report {
+    bool     json, started;
+    uint64_t from_bytes, to_bytes, changed, kept;
+    double   worst;
+    char     worst_name[68];
+} report;
+
+static void print_tensor(const report *r, const hd_quantized_tensor *t) {
+    if (r->json)
+        cli_print("%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"elements\": %llu, \"bytes\": %llu, \"error\": %.9g}",
+                  r->started ? ",\n  " : "[\n  ", t->name, t->from, t->to, (unsigned long long)t->elements,
+                  (unsigned long long)t->to_bytes, t->error);
+    else if (strcmp(t->from, t->to) == 0) cli_print("%-40s %7s\n", t->name, t->from);
+    else cli_print("%-40s %7s -> %-7s error %.6f\n", t->name, t->from, t->to, t->error);
+}
+
+static void take(void *user, const hd_quantized_tensor *t) {
+    report *r = user;
+    print_tensor(r, t);
+    r->started = true;
+    r->from_bytes += t->from_bytes;
+    r->to_bytes += t->to_bytes;
+    *(strcmp(t->from, t->to) == 0 ? &r->kept : &r->changed) += 1;
+    if (t->error <= r->worst) return;
+    r->worst = t->error;
+    snprintf(r->worst_name, sizeof r->worst_name, "%s", t->name);
+}
+
+static void summary(const report *r) {
+    cli_cell from, to;
+    cli_print("%llu tensors quantised, %llu kept: %s to %s of weights", (unsigned long long)r->changed, (unsigned long long)r->kept,
+              cli_bytes(r->from_bytes, from), cli_bytes(r->to_bytes, to));
+    if (r->changed > 0) cli_print("; the largest error is %.6f, of %s", r->worst, r->worst_name);
+    cli_print("\n");
+}
+
+static int run(const cli_args *args) {
+    cli_session session;
+    report r = { .json = cli_get(args, "--json") != NULL };
+    size_t at = 0, count = 0;
+    const char **keep = calloc(args->given_count + 1, sizeof *keep);
+    if (!keep) return cli_fail(args->command, "no memory is left");
+    for (const char *part; (part = cli_next(args, "--keep", &at)) != NULL;) keep[count++] = part;
+    const hd_quantize_desc desc = { .type = args->operands[2], .keep = keep, .keep_count = count, .report = take, .report_user = &r };
+    int code = cli_session_open(args->command, &session);
+    if (!code && hd_model_quantize(session.context, args->operands[0], args->operands[1], &desc)) code = cli_session_fail(&session, NULL);
+    if (r.json && r.started) cli_print("\n]\n");
+    if (!code && !r.json) summary(&r);
+    cli_session_close(&session);
+    free(keep);
+    return code;
+}
+
+static const cli_option options[] = {
+    { "--keep", "PART", "tensors whose name has PART in it keep their type; may be given several times" },
+    CLI_OPTION_JSON,
+};
+
+const cli_command cli_quantize = {
+    "quantize", "writes a model with its weights in another type", "quantize IN.gguf OUT.gguf TYPE [options]",
+    "IN.gguf OUT.gguf TYPE", options, CLI_COUNT(options),
+    "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q6_k, iq4_nl, iq4_xs, tq1_0, tq2_0, mxfp4_moe, or a mix, which\n"
+    "gives some tensors more bits: q2_k, q3_k_s, q3_k_m, q3_k_l, q4_k_s, q4_k_m, q5_k_s, q5_k_m. The weights of IN.gguf\n"
+    "are f32, f16, bf16 or q8_0. The error is the root mean square of what elements are off, over that of the elements.\n",
+    "  heddle quantize model-f16.gguf model.gguf q4_k_m\n", run,
+};

@@ -1,0 +1,37 @@
+/* quantise.c: the types' block writers as one call, and the other way round. */
+#include "kernels/reference/quantise.h"
+#include "base/base.h"
+#include "kernels/cpu/quant.h"
+
+static const hdi_block_writer writers[HD_DTYPE_COUNT] = {
+    [HD_Q4_0] = hdi_quantise_q4_0,     [HD_Q4_1] = hdi_quantise_q4_1,     [HD_Q5_0] = hdi_quantise_q5_0,   [HD_Q5_1] = hdi_quantise_q5_1,
+    [HD_Q8_0] = hdi_quantise_q8_0,     [HD_Q2_K] = hdi_quantise_q2_k,     [HD_Q3_K] = hdi_quantise_q3_k,   [HD_Q4_K] = hdi_quantise_q4_k,
+    [HD_Q5_K] = hdi_quantise_q5_k,     [HD_Q6_K] = hdi_quantise_q6_k,     [HD_TQ1_0] = hdi_quantise_tq1_0, [HD_TQ2_0] = hdi_quantise_tq2_0,
+    [HD_IQ4_NL] = hdi_quantise_iq4_nl, [HD_IQ4_XS] = hdi_quantise_iq4_xs, [HD_MXFP4] = hdi_quantise_mxfp4,
+};
+
+static hd_status check(hd_dtype dtype, const void *from, uint64_t elements, const void *to) {
+    if (!hdi_dtype_is_float(dtype) && !hdi_dtype_is_quantised(dtype)) return HD_STATUS_TYPE;
+    if (elements % hdi_dtype(dtype).block_elements != 0) return HD_STATUS_SHAPE;
+    return elements > 0 && (!from || !to) ? HD_STATUS_NULL_POINTER : HD_OK;
+}
+
+hd_status hd_quantize(hd_dtype dtype, const float *values, uint64_t elements, void *out_data) {
+    const hd_status status = check(dtype, values, elements, out_data);
+    if (status || elements == 0) return status;
+    const hdi_dtype_facts facts = hdi_dtype(dtype);
+    uint8_t *out = out_data;
+    if (dtype == HD_F32) memcpy(out, values, elements * sizeof *values);
+    for (uint64_t i = 0; i < elements && dtype != HD_F32; i += facts.block_elements, out += facts.block_bytes) {
+        const uint16_t half = (uint16_t)(dtype == HD_BF16 ? exact_f32_to_bf16(values[i]) : exact_f32_to_f16(values[i]));
+        if (writers[dtype]) writers[dtype](values + i, out);
+        else memcpy(out, &half, sizeof half);
+    }
+    return HD_OK;
+}
+
+hd_status hd_dequantize(hd_dtype dtype, const void *data, uint64_t elements, float *out_values) {
+    const hd_status status = check(dtype, data, elements, out_values);
+    if (!status && elements > 0) hdcpu_load_floats(dtype, data, 0, elements, out_values);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* quantize.c: a model file with its weights in another type. Weights go through in pieces, so that memory is bounded whatever the
+ * model; the new file appears under its name only when it is whole. Keys and the order of tensors are llama.cpp's. */
+#include "llm/files.h"
+#include "llm/gguf_write.h"
+#include "llm/mix.h"
+#include <heddle_llm.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PIECE = 1 << 16 }; /* elements; whole blocks of every type */
+
+typedef struct target {
+    hdl_gguf_tensor tensor; /* as it is */
+    int64_t         layer;  /* -1: of none */
+    uint32_t        type;   /* as it is to be */
+} target;
+
+typedef struct work {
+    const hd_quantize_desc *desc;
+    hd_allocator     allocator;
+    hdl_gguf        *gguf;
+    hdl_gguf_writer *writer;
+    target          *targets;
+    uint32_t         count;
+    float           *values, *back;   /* a piece, and what its new elements stand for */
+    uint8_t         *from, *to;
+} work;
+
+enum { VALUE_BYTES = PIECE * sizeof(float) };
+
+static hd_status no_memory(hd_error *error) { return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to quantise a model"); }
+
+static int64_t layer_of(hdl_span name) {
+    int64_t layer = 0;
+    uint64_t at = 4;
+    if (name.count < 6 || memcmp(name.bytes, "blk.", 4) != 0) return -1;
+    for (; at < name.count && at < 12 && name.bytes[at] >= '0' && name.bytes[at] <= '9'; at++) layer = layer * 10 + (name.bytes[at] - '0');
+    return at > 4 && at < name.count && name.bytes[at] == '.' ? layer : -1;
+}
+
+/* What belongs to no layer first, then layer by layer; by name. */
+static int compare(const void *one, const void *other) {
+    const target *a = one, *b = other;
+    if (a->layer != b->layer) return a->layer < b->layer ? -1 : 1;
+    const uint64_t least = a->tensor.name.count < b->tensor.name.count ? a->tensor.name.count : b->tensor.name.count;
+    const int order = memcmp(a->tensor.name.bytes, b->tensor.name.bytes, least);
+    return order ? order : a->tensor.name.count < b->tensor.name.count ? -1 : a->tensor.name.count > b->tensor.name.count;
+}
+
+static bool is_kept(const hd_quantize_desc *desc, hdl_span name) {
+    for (size_t i = 0; i < desc->keep_count; i++) {
+        const size_t count = desc->keep[i] ? strlen(desc->keep[i]) : 0;
+        for (uint64_t at = 0; count > 0 && at + count <= name.count; at++)
+            if (memcmp(name.bytes + at, desc->keep[i], count) == 0) return true;
+    }
+    return false;
+}
+
+static hd_status plan(work *w, const hdl_mix_row *row, hd_error *error) {
+    hdl_mix mix;
+    char name[HDL_QUOTE];
+    w->count = hdl_gguf_get_info(w->gguf).tensor_count;
+    w->targets = hdl_alloc(&w->allocator, w->count * sizeof *w->targets);
+    if (!w->targets) return no_memory(error);
+    const hd_status status = hdl_mix_begin(w->gguf, row, &mix, error);
+    if (status) return status;
+    for (uint32_t i = 0; i < w->count; i++) {
+        const hdl_gguf_tensor tensor = hdl_gguf_tensor_at(w->gguf, i);
+        w->targets[i] = (target){ tensor, layer_of(tensor.name), tensor.type };
+    }
+    qsort(w->targets, w->count, sizeof *w->targets, compare);
+    for (uint32_t i = 0; i < w->count; i++) {
+        target *t = &w->targets[i];
+        const uint32_t type = hdl_mix_type(&mix, &t->tensor);
+        if (is_kept(w->desc, t->tensor.name) || type == t->tensor.type) continue;
+        const hd_dtype from = hdl_gguf_dtype(t->tensor.type);
+        if (from != HD_F32 && from != HD_F16 && from != HD_BF16 && from != HD_Q8_0)
+            return hdl_fail(error, HD_STATUS_UNSUPPORTED, "tensor %s has type %s; weights are quantised from f32, f16, bf16 or q8_0",
+                            hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->tensor.type).name);
+        t->type = type;
+    }
+    return HD_OK;
+}
+
+static void put_all(work *w, uint32_t file_type) {
+    static const char *const dropped[] = { "general.quantization_version", "general.file_type", "split.no", "split.count",
+                                           "split.tensors.count" };
+    const uint32_t keys = hdl_gguf_get_info(w->gguf).key_count;
+    for (uint32_t i = 0; i < keys; i++) {
+        const hdl_gguf_value value = hdl_gguf_key(w->gguf, i);
+        bool drops = false;
+        for (size_t k = 0; k < sizeof dropped / sizeof *dropped; k++) drops = drops || hdl_same(value.name, hdl_text(dropped[k]));
+        if (!drops) hdl_gguf_put_value(w->writer, &value);
+    }
+    hdl_gguf_put_u32(w->writer, "general.quantization_version", 2);
+    hdl_gguf_put_u32(w->writer, "general.file_type", file_type);
+    for (uint32_t i = 0; i < w->count; i++)
+        hdl_gguf_put_tensor(w->writer, w->targets[i].tensor.name, w->targets[i].type, w->targets[i].tensor.shape, NULL);
+}
+
+static void report(const work *w, const target *t, double error, double size) {
+    const hdl_span name = t->tensor.name;
+    hd_quantized_tensor told = { .elements = hd_shape_elements(t->tensor.shape), .from_bytes = t->tensor.bytes,
+                                 .to_bytes = hdl_gguf_tensor_bytes(t->type, t->tensor.shape),
+                                 .error = size > 0 ? sqrt(error / size) : 0 };
+    snprintf(told.name, sizeof told.name, "%.*s", (int)name.count, (const char *)name.bytes);
+    snprintf(told.from, sizeof told.from, "%s", hdl_gguf_type_info(t->tensor.type).name);
+    snprintf(told.to, sizeof told.to, "%s", hdl_gguf_type_info(t->type).name);
+    if (w->desc->report) w->desc->report(w->desc->report_user, &told);
+}
+
+/* One piece of a tensor in its new type, into w->to. */
+static hd_status convert(work *w, const target *t, uint64_t count, double *inout_error, double *inout_size, hd_error *error) {
+    const hd_dtype from = hdl_gguf_dtype(t->tensor.type), to = hdl_gguf_dtype(t->type);
+    char name[HDL_QUOTE];
+    hd_status status = hd_dequantize(from, w->from, count, w->values);
+    if (!status) status = hd_quantize(to, w->values, count, w->to);
+    if (!status) status = hd_dequantize(to, w->to, count, w->back);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const double value = (double)w->values[i], off = (double)w->back[i] - value;
+        if (!isfinite(off)) return hdl_fail(error, HD_STATUS_PARSE, "tensor %s holds NaN, infinity or numbers too large for %s",
+                                            hdl_quote(t->tensor.name, name), hdl_gguf_type_info(t->type).name);
+        *inout_error += off * off;
+        *inout_size += value * value;
+    }
+    return status ? hdl_fail(error, status, "tensor %s cannot be quantised", hdl_quote(t->tensor.name, name)) : HD_OK;
+}
+
+static hd_status fill(void *user, uint32_t number, hdl_gguf_sink sink, void *to, hd_error *error) {
+    work *w = user;
+    const target *t = &w->targets[number];
+    const bool changes = t->type != t->tensor.type;
+    const hdl_gguf_type_facts was = hdl_gguf_type_info(t->tensor.type), is = hdl_gguf_type_info(t->type);
+    const uint64_t step = changes ? (uint64_t)PIECE / was.block_elements * was.block_bytes : VALUE_BYTES;
+    double error_sum = 0, size_sum = 0;
+    for (uint64_t at = 0; at < t->tensor.bytes; at += step) {
+        const uint64_t bytes = t->tensor.bytes - at < step ? t->tensor.bytes - at : step;
+        hd_status status = hdl_gguf_read(w->gguf, &t->tensor, at, bytes, w->from, error);
+        const uint64_t elements = bytes / was.block_bytes * was.block_elements;
+        if (!status && changes) status = convert(w, t, elements, &error_sum, &size_sum, error);
+        if (status) return status;
+        if (!sink(to, changes ? w->to : w->from, changes ? elements / is.block_elements * is.block_bytes : bytes)) return HD_OK;
+    }
+    hdl_gguf_rest(w->gguf, &t->tensor);
+    report(w, t, error_sum, size_sum);
+    return HD_OK;
+}
+
+static hd_status run(work *w, const char *out_path, hd_error *error) {
+    const hdl_mix_row *row = hdl_mix_find(w->desc->type);
+    if (!row) return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are %s", w->desc->type, hdl_mix_names());
+    w->values = hdl_alloc(&w->allocator, VALUE_BYTES);
+    w->back = hdl_alloc(&w->allocator, VALUE_BYTES);
+    w->from = hdl_alloc(&w->allocator, VALUE_BYTES);
+    w->to = hdl_alloc(&w->allocator, VALUE_BYTES);
+    w->writer = hdl_gguf_writer_create(&w->allocator, 0);
+    if (!w->values || !w->back || !w->from || !w->to || !w->writer) return no_memory(error);
+    const hd_status status = plan(w, row, error);
+    if (status) return status;
+    put_all(w, row->file_type);
+    hdl_gguf_fill_by(w->writer, fill, w);
+    return hdl_gguf_write_file(w->writer, out_path, error);
+}
+
+hd_status hd_model_quantize(hd_context *context, const char *path, const char *out_path, const hd_quantize_desc *desc) {
+    if (!context || !path || !out_path || !desc || !desc->type || (desc->keep_count && !desc->keep)) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    work w = { .desc = desc, .allocator = hd_context_allocator(context) };
+    hd_status status = hdl_gguf_open(path, &(hdl_gguf_desc){ .allocator = &w.allocator }, &w.gguf, &error);
+    if (!status) status = run(&w, out_path, &error);
+    hdl_gguf_writer_destroy(w.writer);
+    hdl_free(&w.allocator, w.targets, w.count * sizeof *w.targets);
+    hdl_free(&w.allocator, w.values, VALUE_BYTES);
+    hdl_free(&w.allocator, w.back, VALUE_BYTES);
+    hdl_free(&w.allocator, w.from, VALUE_BYTES);
+    hdl_free(&w.allocator, w.to, VALUE_BYTES);
+    hdl_gguf_close(w.gguf);
+    return status ? hd_context_put_error(context, &error) : HD_OK;
+}

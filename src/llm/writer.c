@@ -1,0 +1,113 @@
+/* writer.c: the public face of gguf_write.c. */
+#include "llm/gguf_write.h"
+#include <heddle_llm.h>
+
+enum { PIECE_BYTES = 1 << 20 };
+
+typedef struct source {
+    hd_tensor_fill fill;
+    void          *user;
+    uint64_t       bytes;
+} source;
+
+struct hd_model_writer {
+    hd_context      *context;
+    hd_allocator     allocator;
+    hdl_gguf_writer *gguf;
+    source          *sources; /* one for each tensor */
+    size_t           count, room;
+    bool             no_memory, lacks;
+    uint8_t         *piece;
+};
+
+hd_status hd_model_writer_create(hd_context *context, hd_model_writer **out_writer) {
+    if (!context || !out_writer) return HD_STATUS_NULL_POINTER;
+    const hd_allocator allocator = hd_context_allocator(context);
+    hd_error error = { 0 };
+    *out_writer = NULL;
+    hd_model_writer *w = hdl_alloc(&allocator, sizeof *w);
+    if (w) *w = (hd_model_writer){ .context = context, .allocator = allocator };
+    if (w && (w->gguf = hdl_gguf_writer_create(&w->allocator, 0)) && (w->piece = hdl_alloc(&w->allocator, PIECE_BYTES))) {
+        *out_writer = w;
+        return HD_OK;
+    }
+    hd_model_writer_destroy(w);
+    hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to write a model");
+    return hd_context_put_error(context, &error);
+}
+
+void hd_model_writer_destroy(hd_model_writer *writer) {
+    if (!writer) return;
+    const hd_allocator allocator = writer->allocator;
+    hdl_gguf_writer_destroy(writer->gguf);
+    hdl_free(&allocator, writer->sources, writer->room * sizeof *writer->sources);
+    hdl_free(&allocator, writer->piece, PIECE_BYTES);
+    hdl_free(&allocator, writer, sizeof *writer);
+}
+
+/* Whether there is something to put: what is missing is told by the write. */
+static bool takes(hd_model_writer *writer, const char *key, const void *value, size_t count) {
+    if (!writer) return false;
+    writer->lacks = writer->lacks || !key || (count > 0 && !value);
+    return !writer->lacks;
+}
+
+void hd_model_writer_u32(hd_model_writer *writer, const char *key, uint32_t value) {
+    if (takes(writer, key, NULL, 0)) hdl_gguf_put_u32(writer->gguf, key, value);
+}
+void hd_model_writer_f32(hd_model_writer *writer, const char *key, float value) {
+    if (takes(writer, key, NULL, 0)) hdl_gguf_put_f32(writer->gguf, key, value);
+}
+void hd_model_writer_bool(hd_model_writer *writer, const char *key, bool value) {
+    if (takes(writer, key, NULL, 0)) hdl_gguf_put_bool(writer->gguf, key, value);
+}
+void hd_model_writer_text(hd_model_writer *writer, const char *key, const char *text, size_t bytes) {
+    if (takes(writer, key, text, bytes)) hdl_gguf_put_text(writer->gguf, key, (hdl_span){ (const uint8_t *)text, bytes });
+}
+void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count) {
+    if (takes(writer, key, values, count)) hdl_gguf_put_numbers(writer->gguf, key, HDL_GGUF_I32, values, count);
+}
+void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count) {
+    if (!takes(writer, key, texts, count)) return;
+    hdl_span *spans = hdl_alloc(&writer->allocator, count * sizeof *spans);
+    writer->no_memory = writer->no_memory || !spans;
+    for (size_t i = 0; i < count && spans; i++) spans[i] = hdl_text(texts[i] ? texts[i] : "");
+    if (spans) hdl_gguf_put_texts(writer->gguf, key, spans, count);
+    hdl_free(&writer->allocator, spans, count * sizeof *spans);
+}
+
+void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape, hd_tensor_fill fill, void *user) {
+    uint32_t type = HDL_GGUF_TYPE_COUNT; /* no type: put refuses it */
+    if (!takes(writer, name, NULL, fill ? 0 : 1)) return;
+    for (uint32_t i = 0; i < HDL_GGUF_TYPE_COUNT && dtype != HD_DTYPE_NONE; i++)
+        if (hdl_gguf_dtype(i) == dtype) type = i;
+    if (!hdl_grow(&writer->allocator, &writer->sources, &writer->room, writer->count + 1, sizeof *writer->sources)) {
+        writer->no_memory = true;
+        return;
+    }
+    writer->sources[writer->count++] = (source){ fill, user, hdl_gguf_tensor_bytes(type, shape) };
+    hdl_gguf_put_tensor(writer->gguf, hdl_text(name), type, shape, NULL);
+}
+
+static hd_status give(void *user, uint32_t tensor, hdl_gguf_sink sink, void *to, hd_error *error) {
+    hd_model_writer *w = user;
+    const source *s = &w->sources[tensor];
+    for (uint64_t at = 0; at < s->bytes; at += PIECE_BYTES) {
+        const uint64_t bytes = s->bytes - at < PIECE_BYTES ? s->bytes - at : PIECE_BYTES;
+        if (!s->fill(s->user, at, bytes, w->piece))
+            return hdl_fail(error, HD_STATUS_INVALID_ARGUMENT, "tensor %u was not given", (unsigned)tensor);
+        if (!sink(to, w->piece, bytes)) return HD_OK;
+    }
+    return HD_OK;
+}
+
+hd_status hd_model_writer_write(hd_model_writer *writer, const char *path) {
+    if (!writer || !path) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    hd_status status = HD_OK;
+    hdl_gguf_fill_by(writer->gguf, give, writer);
+    if (writer->lacks) status = hdl_fail(&error, HD_STATUS_NULL_POINTER, "a key or tensor was put without its name or its value");
+    else if (writer->no_memory) status = hdl_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to write %.160s", path);
+    else status = hdl_gguf_write_file(writer->gguf, path, &error);
+    return status ? hd_context_put_error(writer->context, &error) : HD_OK;
+}

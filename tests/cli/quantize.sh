@@ -1,0 +1,35 @@
+# quantize.sh: `heddle quantize` and `heddle perplexity`: files and figures of llama.cpp's programs, and what they refuse.
+. "$2/tests/cli/lib.sh"
+mixes=$sources/tests/llm/fixtures
+demo=$sources/models/demo.gguf
+
+expect 0 '^blk.15.ffn_down.weight +f16 -> q6_k +error 0.0[0-9]*$' "" "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q4_k_m
+matches out '^blk.0.attn_norm.weight +f32$' quantize
+matches out '^82 tensors quantised, 33 kept: 1[0-9.]* KiB to [0-9.]* KiB of weights; the largest error is 0.0' quantize
+[ "$(ls)" = "$(printf 'err\nout\nout.gguf')" ] || fail "quantize left something beside the file"
+expect 0 '"tensor": "blk.0.attn_k.weight", "from": "f16", "to": "f16", "elements": 512, "bytes": 1024, "error": 0}' "" \
+    "$heddle" quantize "$mixes/mix_f16.gguf" kept.gguf q4_0 --keep attn_k --keep attn_v --json
+python "import json; json.load(open('out'))"
+expect 1 "^weights +[0-9.]* KiB: .*f16 32" "shape" "$heddle" info kept.gguf
+rm -f out.gguf kept.gguf
+refuse 1 'no type is called q9; there are f32, f16' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf q9
+refuse 1 'no/such.gguf' "$heddle" quantize no/such.gguf out.gguf q4_0
+refuse 1 'cannot be written' "$heddle" quantize "$mixes/mix_f16.gguf" no/such/out.gguf q4_0
+refuse 2 'needs IN.gguf OUT.gguf TYPE' "$heddle" quantize "$mixes/mix_f16.gguf" out.gguf
+[ -e out.gguf ] && fail "quantize left a file where it failed"
+
+# What llama-perplexity (llama.cpp 0.7.0, build 11669, CPU) says of the demo model and this text: 82.5938 +- 16.37557 and 84.7735 +- 17.19616.
+expect 0 '"perplexity": 8[12]\.' - "$heddle" perplexity "$demo" "$sources/LICENSE" --context 64 --device cpu --json
+cp out perplexity
+python "import json
+p = json.load(open('perplexity'))
+assert abs(p['perplexity'] - 82.5938) < 0.15 and abs(p['error'] - 16.37557) < 0.06, p
+assert p['chunks'] == 9 and p['foretold'] == 9 * 31 and p['context'] == 64, p"
+expect 0 '^perplexity 84\.[67].* \+- 17\.[12].*, over 252 of [0-9]* tokens in 4 chunks of 128$' - \
+    "$heddle" perplexity "$demo" "$sources/LICENSE" --context 128 --device cpu
+expect 0 ' over 31 of ' - "$heddle" perplexity "$demo" "$sources/LICENSE" --context 64 --chunks 1 --device cpu
+printf 'short' >short
+expect 1 "" 'the text has [0-9]* tokens, and a chunk 512; give a longer text' "$heddle" perplexity "$demo" short --device cpu
+refuse 1 'no/such' "$heddle" perplexity "$demo" no/such
+refuse 2 'needs MODEL.gguf TEXT.txt' "$heddle" perplexity "$demo"
+done_here
