@@ -788,7 +788,7 @@ typedef struct hd_gradients_desc {
  *    in exact mode gradients are the same bits on every device.
  *  - A sum over the axes along which an operand was repeated is one sum in f32, in the order of hd_sum; the product for a matrix
  *    that a batch shares is one sum over the batch's rows.
- *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 1 at its ends, hd_maximum half at equal operands,
+ *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 0 at its ends, hd_maximum half at equal operands,
  *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
  *  @param loss one f32 element. @param wanted values of any kind: inputs, states, or what lies between.
  *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type and shape, which may be the
