@@ -714,7 +714,8 @@ typedef struct hd_attention_desc {
  *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. In fast mode with f16 keys, q
  *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
-/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
+/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
+ *  A target of V or more gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
 
 /* ------------------------------------------------------------------------------------------------ 7. own kernels */
@@ -778,6 +779,11 @@ typedef struct hd_gradients_desc {
                                   needed. In exact mode the bits are the same either way */
     const hd_value *kept;      /* for recompute: such as what goes from one layer to the next; borrowed for the call */
     size_t   kept_count;
+    uint32_t chunk_rows;       /* what is summed over rows (for a matrix of weights, a bias, a norm's weight, a table) is summed in
+                                  chunks of as many, each from zero, and these are added in order. 0: in one. With `continued`
+                                  and batches of whole chunks many small batches give the bits of one large one */
+    const hd_value *continued; /* wanted_count gradients that the wanted ones go on from, or 0, each of its wanted value's type and
+                                  shape, which is an input or a state; NULL: from zero. Borrowed for the call */
     const hd_kernel_gradient *kernels; /* of your own, that gradients go through; borrowed for the call */
     size_t   kernel_count;
 } hd_gradients_desc;
@@ -787,7 +793,9 @@ typedef struct hd_gradients_desc {
  *  - Several parts of one gradient are added in the order of the operations that use the value, and that is part of the result:
  *    in exact mode gradients are the same bits on every device.
  *  - A sum over the axes along which an operand was repeated is one sum in f32, in the order of hd_sum; the product for a matrix
- *    that a batch shares is one sum over the batch's rows.
+ *    that a batch shares is one sum over the batch's rows. desc->chunk_rows divides them: first come the chunks with the first
+ *    rows, of all operations that use the value, in the operations' order, then those with the next rows. Rows of a table
+ *    are added one by one to the sum so far.
  *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 0 at its ends, hd_maximum half at equal operands,
  *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
  *  @param loss one f32 element. @param wanted values of any kind: inputs, states, or what lies between.

@@ -7,11 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A consumer's part of a value's gradient. */
+/* A consumer's part of a value's gradient. Those that are sums over rows are made as parts are added, chunk by chunk. */
+typedef enum part_kind {
+    PART_WHOLE,   /* value, or, of a slice, what is to be put in its place */
+    PART_PRODUCT, /* value^T other, or, `turned`, other^T value: [rows,K] and [rows,N] */
+    PART_COLUMNS, /* sum over the first axis of value [L,...], of which `rows_each` rows have one index */
+    PART_TABLE    /* value [I,n] added to the rows that other, i32 [I], names */
+} part_kind;
 typedef struct part {
-    hd_value value;
-    hd_value consumer; /* a slice's part is of the slice's own shape: it is put in its place as parts are added */
-    uint32_t next;     /* index + 1; 0: the last */
+    part_kind kind;
+    bool      turned;
+    hd_value  value, other;
+    int64_t   rows_each;
+    hd_value  consumer;
+    uint32_t  next; /* index + 1; 0: the last */
 } part;
 
 struct hdi_grad_walk {
@@ -130,22 +139,52 @@ const hd_kernel_gradient *hdi_grad_kernel(const hdi_grad *g) {
     return g->walk->find_kernel ? g->walk->find_kernel(g->walk->desc, g->node.attrs.custom->kernel) : NULL;
 }
 
-void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
+/* Operands ascending: behind the parts that this consumer gave before. Those of later consumers come after them. */
+static void add_part(hdi_grad *g, uint32_t index, part one) {
     hdi_grad_walk *walk = g->walk;
     hd_program *p = g->program;
-    if (!hdi_grad_wants(g, index) || dx == 0 || failed(p)) return;
-    const hd_value to = g->node.operands[index];
-    if (g->node.op != HDI_OP_SLICE) dx = hdi_grad_sum_to(g, dx, hdi_grad_shape(g, to));
-    if (hdi_grad_type(g, dx) != HD_F32) dx = hdi_grad_to(g, dx, hdi_grad_type(g, to));
-    if (!hdi_grow(p->allocator, &walk->parts, &walk->part_capacity, walk->part_count + 1, sizeof(part))) {
+    if (!hdi_grad_wants(g, index) || one.value == 0 || failed(p)) return;
+    if (!hdi_grow(p->allocator, &walk->parts, &walk->part_capacity, walk->part_count + 1, sizeof one)) {
         fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for another part");
         return;
     }
-    /* Operands ascending: behind the parts that this consumer gave before. Those of later consumers come after them. */
-    uint32_t *link = &walk->first[to];
+    uint32_t *link = &walk->first[g->node.operands[index]];
     while (*link && walk->parts[*link - 1].consumer == g->value) link = &walk->parts[*link - 1].next;
-    walk->parts[walk->part_count] = (part){ dx, g->value, *link };
+    one.consumer = g->value;
+    one.next = *link;
+    walk->parts[walk->part_count] = one;
     *link = ++walk->part_count;
+}
+
+void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
+    if (!hdi_grad_wants(g, index) || dx == 0 || failed(g->program)) return;
+    const hd_value to = g->node.operands[index];
+    const hd_shape shape = hdi_grad_shape(g, to), from = hdi_grad_shape(g, dx);
+    if (hdi_grad_type(g, dx) != HD_F32) dx = hdi_grad_to(g, dx, hdi_grad_type(g, to));
+    part one = { .kind = PART_WHOLE, .value = dx };
+    uint32_t lead = 0, before = from.rank > shape.rank ? from.rank - shape.rank : 0;
+    while (g->walk->desc->chunk_rows && lead < from.rank && (lead < before || shape.dims[lead - before] == 1)) lead++;
+    if (g->node.op == HDI_OP_SLICE) {
+        add_part(g, index, one);
+    } else if (lead == 0 || hd_shape_elements(from) == hd_shape_elements(shape)) {
+        one.value = hdi_grad_sum_to(g, dx, shape);
+        add_part(g, index, one);
+    } else { /* the other axes at once, the leading ones by chunks */
+        hd_shape left = from;
+        for (uint32_t i = lead; i < from.rank; i++) left.dims[i] = shape.dims[i - before];
+        one.value = hdi_grad_flat(g, hdi_grad_sum_to(g, dx, left), lead);
+        one.kind = PART_COLUMNS;
+        one.rows_each = 1;
+        for (uint32_t i = lead; i + 1 < from.rank; i++) one.rows_each *= left.dims[i];
+        add_part(g, index, one);
+    }
+}
+
+void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy, bool turned) {
+    add_part(g, index, (part){ .kind = PART_PRODUCT, .turned = turned, .value = x, .other = dy, .rows_each = 1 });
+}
+void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows) {
+    add_part(g, index, (part){ .kind = PART_TABLE, .value = rows, .other = indices, .rows_each = 1 });
 }
 
 /* ---- adding parts ---- */
@@ -198,16 +237,56 @@ static hd_value in_place(hdi_grad *g, const part *one, hd_shape shape) {
     return hd_pad(g->program, one->value, before, after, shape.rank, 0);
 }
 
-/* The gradient of a value, all parts of which are there; 0: there are none. Of narrow types several are added in f32. */
-static hd_value total(hdi_grad *g, hd_value value, bool keep_wide) {
+/* Rows begin to end of x. */
+static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
+    const hd_shape shape = hdi_grad_shape(g, x);
+    int64_t low[HD_MAX_RANK] = { 0 }, high[HD_MAX_RANK];
+    if (begin == 0 && end == shape.dims[0]) return x;
+    memcpy(high, shape.dims, sizeof high);
+    low[0] = begin;
+    high[0] = end;
+    return hd_slice(g->program, x, low, high, shape.rank);
+}
+
+/* What a part adds to the sum so far, 0 for none: all of it, or the rows of chunk `k`. Returns the new sum. */
+static hd_value add_chunk(hdi_grad *g, const part *one, hd_value sum, hd_shape shape, int64_t k) {
+    hd_program *p = g->program;
+    const int64_t wish = g->walk->desc->chunk_rows, length = one->kind == PART_WHOLE ? 1 : hdi_grad_shape(g, one->value).dims[0];
+    const bool divides = one->kind != PART_WHOLE && wish > 0 && wish % one->rows_each == 0;
+    const int64_t step = one->kind == PART_WHOLE || wish == 0 ? length : divides ? wish / one->rows_each : 1;
+    const int64_t begin = k * step, end = HDI_MIN(begin + step, length);
+    if (begin >= length) return sum;
+    hd_value term = one->value;
+    if (one->kind == PART_WHOLE) {
+        term = in_place(g, one, shape);
+    } else if (one->kind == PART_COLUMNS) {
+        term = hd_reshape(p, hd_sum(p, rows_of(g, term, begin, end), 0), shape);
+    } else if (one->kind == PART_PRODUCT) {
+        const hd_value x = rows_of(g, one->value, begin, end), dy = rows_of(g, one->other, begin, end);
+        term = hd_reshape(p, hd_matmul_with(p, one->turned ? dy : x, one->turned ? x : dy, HD_TRANSPOSE_A), shape);
+    } else {
+        if (sum) term = hdi_grad_to(g, term, hdi_grad_type(g, sum));
+        else sum = hdi_grad_fill(g, hdi_grad_type(g, term), shape, 0);
+        return hd_scatter_add(p, sum, rows_of(g, one->other, begin, end), rows_of(g, term, begin, end));
+    }
+    return sum ? hd_add(p, hdi_grad_wide(g, sum), hdi_grad_wide(g, term)) : term;
+}
+
+/* The gradient of a value, all parts of which are there; 0: there are none. Chunk by chunk, and in each part by part, to what
+ * there was before. Of narrow types several are added in f32. */
+static hd_value total(hdi_grad *g, hd_value value, hd_value sum, bool keep_wide) {
     const hdi_grad_walk *walk = g->walk;
     const hd_shape shape = hdi_grad_shape(g, value);
-    hd_value sum = joined(g, value);
-    if (sum) return sum;
-    for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
-        const part one = walk->parts[at - 1];
-        const hd_value placed = in_place(g, &one, shape);
-        sum = sum ? hd_add(g->program, hdi_grad_wide(g, sum), hdi_grad_wide(g, placed)) : placed;
+    const hd_value whole = sum ? 0 : joined(g, value);
+    if (whole) return whole;
+    bool more = true;
+    for (int64_t k = 0; more && !failed(g->program); k++) {
+        const hd_value before = sum;
+        for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
+            const part one = walk->parts[at - 1];
+            sum = add_chunk(g, &one, sum, shape, k);
+        }
+        more = sum != before;
     }
     return sum && !keep_wide ? hdi_grad_to(g, sum, hdi_grad_type(g, value)) : sum;
 }
@@ -235,11 +314,14 @@ static void walk_back(hd_program *program, hdi_grad_walk *walk, const hd_value *
         if (!(walk->marks[v] & MARK_LEADS) || (v != walk->loss && !walk->first[v])) continue;
         hdi_grad g = { .program = program, .walk = walk, .node = program->nodes[v - 1], .value = v };
         const bool is_cast = g.node.op == HDI_OP_CAST, is_wanted = walk->marks[v] & MARK_WANTED;
-        g.dy = v == walk->loss ? seed(&g) : total(&g, v, is_cast && !is_wanted);
-        for (size_t i = 0; i < wanted_count && is_wanted; i++)
-            if (wanted[i] == v) out_gradients[i] = g.dy;
         bool leads_on = false;
         for (uint32_t i = 0; i < g.node.operand_count; i++) leads_on |= hdi_grad_wants(&g, i);
+        hd_value before = 0;
+        for (size_t i = 0; i < wanted_count && is_wanted && walk->desc->continued && !leads_on; i++)
+            if (wanted[i] == v && !before) before = walk->desc->continued[i];
+        g.dy = v == walk->loss ? seed(&g) : total(&g, v, before, is_cast && !is_wanted);
+        for (size_t i = 0; i < wanted_count && is_wanted; i++)
+            if (wanted[i] == v) out_gradients[i] = g.dy;
         if (!leads_on || failed(program)) continue;
         if (rules[g.node.op]) rules[g.node.op](&g);
         else hdi_grad_refuse(&g, HD_STATUS_UNSUPPORTED, "this operation has no gradient yet");
@@ -259,6 +341,14 @@ static bool check(hd_program *program, hd_value loss, const hd_value *wanted, si
         if (!hdi_program_node(program, value))
             fail(program, HD_STATUS_UNKNOWN_VALUE, "%s %u, the program has 1 to %u", i < wanted_count ? "wanted is value" : "kept is value",
                  value, program->node_count);
+    }
+    for (size_t i = 0; i < wanted_count && desc->continued && !failed(program); i++) {
+        const hdi_node *so_far = hdi_program_node(program, desc->continued[i]), *of = hdi_program_node(program, wanted[i]);
+        if (desc->continued[i] == 0) continue;
+        if (!hdi_op_is_source(of->op))
+            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state: its gradient cannot go on from another one", wanted[i]);
+        else if (!so_far || so_far->dtype != of->dtype || !hdi_shape_equal(so_far->shape, of->shape))
+            fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape", wanted[i]);
     }
     return !failed(program);
 }
@@ -283,7 +373,7 @@ static void end(const hd_program *program, hdi_grad_walk *walk) {
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
                                 const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
     hdi_grad_walk walk = { .desc = desc, .find_kernel = find_kernel, .loss = loss };
-    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = 0;
+    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = desc->continued ? desc->continued[i] : 0;
     if (failed(program) || !check(program, loss, wanted, wanted_count, desc)) return program->error.status;
     if (!begin(program, &walk)) fail(program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
     else {

@@ -25,6 +25,10 @@ hd_value hdi_grad_x(hdi_grad *g, uint32_t index);
 hd_value hdi_grad_y(hdi_grad *g);
 /* A gradient of operand `index`: of its shape or one that it broadcasts to, and of its type or f32. 0: none. */
 void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx);
+/* The same as sums over rows, which are made chunk by chunk: x^T dy, or dy^T x if `turned`, of [rows,K] and [rows,N]; and
+ * `rows` [I,n] added to the rows of a table that `indices`, i32 [I], name. */
+void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy, bool turned);
+void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows);
 /* Fails by name; sticks to the program. */
 void hdi_grad_refuse(hdi_grad *g, hd_status status, const char *why);
 
