@@ -204,20 +204,6 @@ static int build(cli_session *session, const launch *l, hd_kernel *kernel, hd_pr
     return hd_program_check(program) ? cli_session_fail(session, NULL) : CLI_OK;
 }
 
-/* Where there is no GPU the best device is the CPU's own, and a driver that computes on the CPU is taken only where it is named. */
-static void tell_other_device(cli_session *session, const cli_args *args) {
-    enum { MOST = 16 };
-    hd_device_info infos[MOST];
-    size_t count = MOST;
-    if (cli_get(args, "--device") || !session->device || hd_device_get_info(session->device)->kind != HD_DEVICE_CPU) return;
-    if (hd_devices(session->context, infos, &count)) cli_session_forget(session), count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (infos[i].kind == HD_DEVICE_CPU || infos[i].kind == HD_DEVICE_NULL) continue;
-        cli_note("heddle exec: --device %s can run it: %s\n", infos[i].backend, infos[i].name);
-        return;
-    }
-}
-
 static int run_kernel(cli_session *session, const cli_args *args, launch *l) {
     hd_kernel *kernel = NULL;
     hd_program *program = NULL;
@@ -236,7 +222,6 @@ static int run_kernel(cli_session *session, const cli_args *args, launch *l) {
     if (!code) {
         job.ports[l->input_count].save_path = l->save_path;
         code = cli_job_run(&job, args, HD_MATH_DEFAULT);
-        if (code) tell_other_device(session, args);
     }
     cli_job_end(&job);
     hd_kernel_destroy(kernel);

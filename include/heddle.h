@@ -106,7 +106,7 @@ HD_API const char *hd_version(void);
     X(MEMORY_TYPE_NOT_FOUND, -22, "memory-type-not-found", "no kind of memory on the device fits the use", \
                                 "choose another use or device") \
     X(MODULE,                -23, "module", "the kernel's SPIR-V is damaged or outside of the supported subset", \
-                                "check it with spirv-val") \
+                                "docs/spirv-subset.md lists what is taken") \
     X(PIPELINE_CREATION,     -24, "pipeline-creation", "the driver could not compile the kernel", \
                                 "update the driver or report the kernel named") \
     X(KERNEL_NOT_FOUND,      -25, "kernel-not-found", "no kernel fits the operation, or the entry point is missing", \
@@ -718,6 +718,13 @@ HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, 
  *  A target of V or more gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
 
+/** Random words, i32 of any shape, the same on every device: element i is a function of i, `stream`, and the key that is read at
+ *  run time, so that a plan which is run again draws anew. It is word i % 4 of Philox4x32-10 (Salmon and others, SC 2011) with
+ *  the counter (i / 4, stream, step's low and high word).
+ *  @param key i32 [4]: the seed's low and high word, the step's low and high word.
+ *  @param stream tells draws of one program apart: two with the same stream and key are equal. */
+HD_API hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape);
+
 /* ------------------------------------------------------------------------------------------------ 7. own kernels */
 
 /** Wishes for a kernel of your own: SPIR-V for Vulkan (GLSL, HLSL or Slang compile to it), a compute entry point. */
@@ -734,8 +741,10 @@ typedef struct hd_kernel_desc {
 typedef struct hd_kernel_info {
     uint32_t workgroup[3];
     uint32_t push_bytes;
-    uint32_t binding_count;     /* storage buffers in set 0, bindings 0 .. binding_count-1 */
+    uint32_t binding_count;     /* buffers 0 .. binding_count-1, storage and uniform ones */
     bool     binding_written[16];
+    uint32_t binding_set[16], binding_number[16]; /* where the module has them: its descriptor sets and bindings. If all are in
+                                   set 0 at 0..15, buffers keep their numbers; else they count by set and binding */
 } hd_kernel_info;
 
 /** Reads and checks a kernel; bindings, push constants and workgroup size come from the module. @param out_kernel

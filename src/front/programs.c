@@ -92,7 +92,11 @@ static void describe(const hdi_spirv_info *from, hd_kernel_info *out) {
     memcpy(out->workgroup, from->workgroup, sizeof out->workgroup);
     out->push_bytes = from->push_bytes;
     out->binding_count = from->binding_count;
-    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) out->binding_written[i] = from->bindings[i].written;
+    for (uint32_t i = 0; i < HDI_COUNT(out->binding_written); i++) {
+        out->binding_written[i] = from->bindings[i].written;
+        out->binding_set[i] = from->bindings[i].place.set;
+        out->binding_number[i] = from->bindings[i].place.binding;
+    }
 }
 
 static hd_status new_kernel(hd_context *context, const hd_kernel_desc *desc, hd_kernel **out_kernel, hd_error *error) {

@@ -32,7 +32,8 @@ static hd_status emit_dispatch(hdi_schedule *schedule, const hdi_schedule_step *
     uint32_t kernel;
     hd_status status = hdi_cmds_kernel(&schedule->cmds, &step->kernel, &kernel);
     uint64_t pieces = 1 + estimate_us(schedule, step) / schedule->options.slice_us;
-    if (!schedule->caps.dispatch_base && !schedule->caps.native_kernels) pieces = 1;
+    const bool whole = step->kernel.module >= HDI_USER_MODULE; /* it may ask how many groups there are */
+    if ((!schedule->caps.dispatch_base && !schedule->caps.native_kernels) || whole) pieces = 1;
     int axis = longest_axis(step->groups);
     uint32_t piece_groups = (uint32_t)hdi_divide_up(step->groups[axis], HDI_MIN(pieces, step->groups[axis]));
     for (uint32_t begin = 0; begin < step->groups[axis] && !status; begin += piece_groups) {

@@ -325,14 +325,14 @@ static hd_status keep_wish(hdi_plan *plan, const hdi_plan_wish *wish, const hdi_
 }
 
 static hd_status make(hdi_plan *plan, const hdi_plan_wish *wish, hd_error *error) {
-    bool runs_user_kernels[HDI_MOST_DEVICES];
+    bool fast_with_user_kernels[HDI_MOST_DEVICES];
     hdi_placement settled = { 0 };
-    for (uint32_t d = 0; d < plan->device_count; d++) runs_user_kernels[d] = !wish->caps[d].native_kernels;
+    for (uint32_t d = 0; d < plan->device_count; d++) fast_with_user_kernels[d] = !wish->caps[d].native_kernels;
     hd_status status = check_exact(wish, error);
     if (!status) status = take_ports(plan, wish->program, error);
     if (!status) status = hdi_placement_copy(wish->placement, &settled, error);
     if (!status && plan->device_count > 1)
-        status = hdi_placement_settle(wish->program, runs_user_kernels, &settled, error);
+        status = hdi_placement_settle(wish->program, fast_with_user_kernels, &settled, error);
     if (!status) status = keep_wish(plan, wish, &settled, error);
     const uint32_t only = status ? 0 : only_device(wish->program, &settled);
     if (!status)

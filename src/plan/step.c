@@ -114,8 +114,6 @@ static hd_status hold_kernel(hdi_schedule *schedule, hdi_user_kernel *kernel, ui
 
 static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const char *label, hd_error *error) {
     const hdi_custom *custom = task->attrs->custom;
-    if (schedule->caps.native_kernels)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "%s: the CPU device cannot run SPIR-V kernels; open a Vulkan device", label);
     if (custom->push_bytes > schedule->caps.max_push_bytes || task->input_count + 1 > schedule->caps.max_bindings)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label,
                         custom->push_bytes, task->input_count + 1, (unsigned long long)schedule->caps.max_push_bytes,

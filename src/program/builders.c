@@ -168,6 +168,11 @@ hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value p
     return add(p, HDI_OP_WRITE_ROWS, (hd_value[]){ state, rows, position, pages }, 4, NULL);
 }
 
+hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape) {
+    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_RANDOM, .shape = shape, .operands = &key, .operand_count = 1,
+                                           .attrs = { .ints = { stream } } });
+}
+
 /* ---- attention and its company ---- */
 
 hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_rope_desc *desc) {

@@ -346,7 +346,7 @@ static bool check(hd_program *program, hd_value loss, const hd_value *wanted, si
         const hdi_node *so_far = hdi_program_node(program, desc->continued[i]), *of = hdi_program_node(program, wanted[i]);
         if (desc->continued[i] == 0) continue;
         if (!hdi_op_is_source(of->op))
-            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state: its gradient cannot go on from another one", wanted[i]);
+            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state: its gradient cannot be continued", wanted[i]);
         else if (!so_far || so_far->dtype != of->dtype || !hdi_shape_equal(so_far->shape, of->shape))
             fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape", wanted[i]);
     }

@@ -565,6 +565,14 @@ static hd_status cross_entropy(inference *in) {
     return status ? status : give(in, HD_F32, rows);
 }
 
+static hd_status draw(inference *in) {
+    const int64_t stream = in->node->attrs.ints[0];
+    if (stream < 0 || stream > UINT32_MAX)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "stream %lld is outside of 0..2^32 - 1", (long long)stream);
+    const hd_status status = has_shape(in, 0, "key", HD_SHAPE(4));
+    return status ? status : give(in, HD_I32, in->node->shape);
+}
+
 static hd_status dispatch(inference *in) {
     const hdi_custom *custom = in->node->attrs.custom;
     uint32_t inputs = in->node->operand_count;

@@ -26,6 +26,7 @@ static const hdi_attr attrs[] = {
     { "scale",           HDI_ATTR_FLOAT,   0, true,  0 },
     { "axis",            HDI_ATTR_INT,     0, false, 0 },
     { "k",               HDI_ATTR_INT,     0, false, 0 },
+    { "stream",          HDI_ATTR_INT,     0, false, 0 },
     { "dims",            HDI_ATTR_INT,     0, true,  0 },
     { "pairing",         HDI_ATTR_PAIRING, 1, true,  0 },
     { "axes",            HDI_ATTR_LIST,    0, false, 0 },

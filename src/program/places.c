@@ -301,15 +301,11 @@ static hd_value set_of(const hdi_node *node, state_set *sets, bool joining) {
     return leader;
 }
 
-static hd_status place_user_kernel(hd_value value, const bool *runs, uint32_t device_count, hdi_place *place, hd_error *error) {
+/* The CPU runs a user's kernel slowly: it goes elsewhere, unless it was placed there by name. */
+static void place_user_kernel(const bool *runs_fast, uint32_t device_count, hdi_place *place) {
     uint32_t device = 0;
-    while (device < device_count && !runs[device]) device++;
-    if (runs[place->device] || device == device_count) return HD_OK; /* or no plan takes it, and says why */
-    if (place->named)
-        return hdi_fail(error, HD_STATUS_UNSUPPORTED, "route: v%u is a kernel of your own, and device %u does not run SPIR-V; "
-                                                      "place it on device %u", value, place->device, device);
-    *place = (hdi_place){ .device = device, .named = true };
-    return HD_OK;
+    while (device < device_count && !runs_fast[device]) device++;
+    if (!runs_fast[place->device] && device < device_count && !place->named) *place = (hdi_place){ .device = device, .named = true };
 }
 
 static void find_states(const hd_program *program, state_set *sets) {
@@ -354,15 +350,13 @@ static hd_status settle_states(const hd_program *program, state_set *sets, hdi_p
     return HD_OK;
 }
 
-hd_status hdi_placement_settle(const hd_program *program, const bool *runs_user_kernels, hdi_placement *inout, hd_error *error) {
+hd_status hdi_placement_settle(const hd_program *program, const bool *fast_with_user_kernels, hdi_placement *inout, hd_error *error) {
     const size_t bytes = ((size_t)program->node_count + 1) * sizeof(state_set);
-    hd_status status = HD_OK;
-    for (uint32_t i = 0; i < program->node_count && !status; i++)
+    for (uint32_t i = 0; i < program->node_count; i++)
         if (program->nodes[i].op == HDI_OP_DISPATCH)
-            status = place_user_kernel(i + 1, runs_user_kernels, inout->device_count, &inout->of[i], error);
-    if (status) return status;
+            place_user_kernel(fast_with_user_kernels, inout->device_count, &inout->of[i]);
     state_set *sets = hdi_alloc(program->allocator, bytes);
-    status = sets ? settle_states(program, sets, inout, error) : no_memory(error);
+    const hd_status status = sets ? settle_states(program, sets, inout, error) : no_memory(error);
     for (uint32_t i = 0; i < program->node_count; i++) inout->of[i].named = false;
     hdi_free(program->allocator, sets, bytes);
     return status;

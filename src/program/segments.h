@@ -56,9 +56,9 @@ hd_status hdi_placement_parse(const hd_program *program, const char *text, const
 /* As such a text, with devices by number. What is on device 0 is left out. */
 void hdi_placement_print(const hd_program *program, const hdi_placement *placement, hdi_text *out_text);
 /* Moves what cannot stay. All that touches a state goes to one device: where it was asked for by name, else where most
- * of it is. A user's kernel goes to a device that runs such. No place is named any more after it. Statuses: UNSUPPORTED
+ * of it is. A user's kernel goes to a device that runs such fast. No place is named any more after it. Statuses: UNSUPPORTED
  * (what was asked for by name contradicts that), OUT_OF_HOST_MEMORY. */
-hd_status hdi_placement_settle(const hd_program *program, const bool *runs_user_kernels, hdi_placement *inout,
+hd_status hdi_placement_settle(const hd_program *program, const bool *fast_with_user_kernels, hdi_placement *inout,
                                hd_error *error);
 /* The bytes that name a placement: equal placements, equal hashes. */
 uint64_t hdi_placement_hash(uint64_t hash, const hdi_placement *placement);

@@ -45,6 +45,22 @@ static const struct { uint32_t number, implies, minor; const char *extension; } 
     { HDI_SPIRV_COOPERATIVE_MATRIX, NOTHING, 9, "SPV_KHR_cooperative_matrix" },
 };
 
+static size_t capability_row(uint32_t capability) {
+    size_t row = 0;
+    while (row < HDI_COUNT(capabilities) && capabilities[row].number != capability) row++;
+    return row;
+}
+
+/* All that is taken needs capabilities of the list only. Some others change what it means, and so may those of the future. */
+bool hdi_spirv_may_drop_capability(uint32_t capability) {
+    enum { EXPLICIT_LAYOUT = 4428, EXPLICIT_LAYOUT_8 = 4429, EXPLICIT_LAYOUT_16 = 4430 }; /* of shared memory */
+    switch (capability) {
+    case SpvCapabilityKernel: case SpvCapabilityAddresses: case SpvCapabilityPhysicalStorageBufferAddresses:
+    case EXPLICIT_LAYOUT: case EXPLICIT_LAYOUT_8: case EXPLICIT_LAYOUT_16: return false;
+    default: return capability_row(capability) == HDI_COUNT(capabilities) && strcmp(hdi_spirv_capability_name(capability), "unknown") != 0;
+    }
+}
+
 static const char *capability_advice(uint32_t capability) {
     switch (capability) {
     case SpvCapabilityKernel: case SpvCapabilityAddresses: case SpvCapabilityLinkage:
@@ -58,8 +74,7 @@ static const char *capability_advice(uint32_t capability) {
 
 static bool check_capability(hdi_spirv_module *m, uint32_t inst) {
     uint32_t capability = hdi_spirv_words(m, inst)[1];
-    size_t row = 0;
-    while (row < HDI_COUNT(capabilities) && capabilities[row].number != capability) row++;
+    size_t row = capability_row(capability);
     if (row == HDI_COUNT(capabilities))
         return hdi_spirv_bad(m, inst, "capability %u, %s: %s", capability, hdi_spirv_capability_name(capability),
                              capability_advice(capability));
@@ -81,6 +96,12 @@ static const char *const extensions[] = {
     "SPV_EXT_shader_atomic_float_add", "SPV_GOOGLE_decorate_string", "SPV_GOOGLE_hlsl_functionality1",
     "SPV_GOOGLE_user_type"
 };
+
+bool hdi_spirv_takes_extension(const uint32_t *text, uint32_t words) {
+    for (size_t i = 0; i < HDI_COUNT(extensions); i++)
+        if (strlen(extensions[i]) / 4 < words && hdi_spirv_text_is(text, extensions[i])) return true;
+    return false;
+}
 
 static bool check_extension(hdi_spirv_module *m, uint32_t inst) {
     const uint32_t *text = hdi_spirv_words(m, inst) + 1;

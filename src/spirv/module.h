@@ -1,5 +1,6 @@
 /* module.h: a SPIR-V module that was read and checked, for those who look inside: reflection now, printers of other
  * languages later. Internal to src/spirv/. Built in this order, each step standing on the ones before it:
+ *   trim.c   of a module of others only what its entry point reaches, in heddle's kind
  *   read.c   words -> instructions and result ids      declare.c  decorations, types, constants, variables
  *   check.c  the module as a whole                      blocks.c   functions and their blocks
  *   flow.c   dominance, structured control flow         typing.c, memory.c  operand types inside of functions
@@ -269,6 +270,9 @@ bool hdi_spirv_read_checked(hdi_spirv_module *m); /* all steps, of a module that
 bool hdi_spirv_header(hdi_spirv_module *m); /* read's parts: the words themselves */
 bool hdi_spirv_define(hdi_spirv_module *m, uint32_t inst_first, uint32_t inst_end); /* and results, more at each call */
 bool hdi_spirv_check(hdi_spirv_module *m);
+/* Does nothing that is taken need the capability, nor change by it? Is the extension, a text within so many words, taken? */
+bool hdi_spirv_may_drop_capability(uint32_t capability);
+bool hdi_spirv_takes_extension(const uint32_t *text, uint32_t words);
 bool hdi_spirv_declare(hdi_spirv_module *m);
 bool hdi_spirv_decorate_from(hdi_spirv_module *m, uint32_t def_first); /* ids that were not defined yet when declare saw them */
 bool hdi_spirv_blocks(hdi_spirv_module *m);

@@ -8,8 +8,12 @@
 #define HDI_SPIRV_MAX_BINDINGS 16
 #define HDI_SPIRV_MAX_SPEC 64
 
+typedef struct hdi_spirv_binding_place {
+    uint32_t set, binding;
+} hdi_spirv_binding_place;
 typedef struct hdi_spirv_binding {
     bool used, written;
+    hdi_spirv_binding_place place; /* of a user's kernel: where its module had it */
 } hdi_spirv_binding;
 typedef struct hdi_spirv_spec {
     uint32_t id, default_value; /* 32-bit constants; a bool is 0 or 1 */
@@ -51,6 +55,15 @@ hd_status hdi_spirv_inspect(const hd_allocator *allocator, const hdi_spirv_input
 /* Name of an opcode or capability for messages ("OpFAdd"), from the spirv-headers; "unknown" otherwise. */
 const char *hdi_spirv_op_name(uint32_t opcode);
 const char *hdi_spirv_capability_name(uint32_t capability);
+
+/* ---- a module of others, before it is checked (trim.c) ---- */
+/* Leaves out, as OpNop, what the entry point (NULL: as above) does not reach, turns uniform blocks into storage buffers and
+ * numbers all buffers within set 0. `out_places[i]` says where binding i was. What is not understood is left for the checks.
+ * Statuses: LIMIT, OUT_OF_HOST_MEMORY. */
+hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t count, const char *entry,
+                         hdi_spirv_binding_place out_places[HDI_SPIRV_MAX_BINDINGS], hd_error *error);
+/* Takes out each OpNop; the words that are left. */
+size_t hdi_spirv_compact(uint32_t *words, size_t count);
 
 /* ---- changes to a module that was checked, or that is heddle's own (patch.c) ---- */
 /* Sets every 32-bit or bool constant of these SpecIds for good; of an id that is there twice the last value counts. False: no
@@ -112,12 +125,38 @@ hd_status hdi_spirv_print(const hd_allocator *allocator, const hdi_spirv_input *
 hd_status hdi_spirv_kernel_module(const hd_allocator *allocator, const hdi_spirv_input *input, const hdi_spirv_print_target *target,
                                   hdi_text *out_module, hdi_spirv_printed *out_printed, hd_error *error);
 
+/* ---- running a kernel here, instruction by instruction (interpret.c): slow, and right ---- */
+
+typedef struct hdi_spirv_machine hdi_spirv_machine; /* a kernel made ready; any number of threads may run it */
+/* Checks the module and makes it ready, with subgroups of up to `lanes` lanes, as many as divide the workgroup, a power of two
+ * up to 64. Statuses: those of hdi_spirv_inspect, UNSUPPORTED (a cooperative matrix), OUT_OF_HOST_MEMORY. */
+hd_status hdi_spirv_machine_new(const hd_allocator *allocator, const hdi_spirv_input *input, uint32_t lanes,
+                                hdi_spirv_machine **out_machine, hd_error *error);
+void hdi_spirv_machine_free(const hd_allocator *allocator, hdi_spirv_machine *machine); /* NULL is fine */
+const hdi_spirv_info *hdi_spirv_machine_info(const hdi_spirv_machine *machine);
+
+/* What a kernel is run on; borrowed. */
+typedef struct hdi_spirv_launch {
+    void *const    *bindings;
+    const uint64_t *binding_bytes;
+    uint32_t        binding_count;
+    const uint32_t *push;
+    uint64_t        push_words;
+    uint32_t        groups[3];   /* of the whole launch, as the kernel is told */
+    uint64_t        deadline_ns; /* of hdi_now_ns; 0: none */
+} hdi_spirv_launch;
+/* Runs one workgroup. Reads outside of what they are of give zeros, and writes there do nothing. Statuses: TIMEOUT,
+ * OUT_OF_HOST_MEMORY. */
+hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_machine *machine, const hdi_spirv_launch *launch,
+                              const uint32_t group[3], hd_error *error);
+
 /* ---- a user's kernel (user.c): an owned, counted copy of a module with its facts; carried by programs and plans ---- */
 typedef struct hdi_user_kernel {
     const hd_allocator *allocator;
     uint32_t       holders;      /* atomically counted */
-    uint32_t      *words;        /* with the constants set */
+    uint32_t      *words;        /* trimmed, with the constants set */
     size_t         word_count;
+    size_t         bytes;        /* of their allocation */
     uint64_t       hash;         /* of the words and the entry */
     hdi_spirv_info info;
 } hdi_user_kernel;

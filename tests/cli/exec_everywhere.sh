@@ -47,7 +47,7 @@ assert (moved[:50, 3] == np.load('bodies.npy')[:, 3]).all(), 'masses of bodies'"
 }
 
 ran=
-for backend in vulkan opencl cuda hip levelzero webgpu; do
+for backend in vulkan opencl cuda hip levelzero webgpu cpu; do
     HEDDLE_BACKEND=$backend "$heddle" devices 2>/dev/null | grep -q "$backend:" || continue
     run="$heddle exec --device $backend"
     expect 0 - - $run mandelbrot.spv --bind 0=unused.npy --out '1=i32[4096]' --push 64,200 --groups 8,8 --save 1=$backend-mandelbrot.npy
@@ -60,7 +60,5 @@ for backend in vulkan opencl cuda hip levelzero webgpu; do
     done
     ran="$ran${ran:+ }$backend"
 done
-[ -n "$ran" ] || { echo "no device that takes SPIR-V: skipped"; exit 77; }
 echo "the same on: $ran"
-refuse 1 'the CPU device cannot run SPIR-V|choose another device' "$heddle" exec mandelbrot.spv --device cpu --bind 0=unused.npy --out '1=i32[4096]' --push 64,200 --groups 8,8
 done_here

@@ -489,6 +489,20 @@ static void write_rows(const oracle_tensor *const *operands, oracle_tensor *out)
     }
 }
 
+/* Philox4x32-10 as its paper writes it: the key is raised between the rounds. */
+static void draw(const hdi_node *node, const oracle_tensor *key, oracle_tensor *out) {
+    for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) {
+        uint32_t c[4] = { (uint32_t)(i / 4), (uint32_t)node->attrs.ints[0], (uint32_t)(int64_t)key->value[2], (uint32_t)(int64_t)key->value[3] };
+        uint32_t k0 = (uint32_t)(int64_t)key->value[0], k1 = (uint32_t)(int64_t)key->value[1];
+        for (int round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
+            const uint64_t a = UINT64_C(0xD2511F53) * c[0], b = UINT64_C(0xCD9E8D57) * c[2];
+            const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a };
+            memcpy(c, next, sizeof c);
+        }
+        out->value[i] = (double)(int32_t)c[i % 4];
+    }
+}
+
 /* ---- the choice ---- */
 
 /* Behind an operation that carries no errors on, results of inexact operands are not judged. */
@@ -519,6 +533,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
     case HDI_OP_ASSIGN:
         for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) copy_element(out, i, operands[1], i);
         return;
+    case HDI_OP_RANDOM: draw(node, operands[0], out); return;
     case HDI_OP_SUM: case HDI_OP_MEAN: oracle_reduce(node, operands, out); return;
     case HDI_OP_MAX: case HDI_OP_MIN: case HDI_OP_ARGMAX: case HDI_OP_DOT: case HDI_OP_PROD: oracle_reduce(node, operands, out); break;
     case HDI_OP_TOP_K: oracle_top_k(operands, out); break;

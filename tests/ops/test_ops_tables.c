@@ -109,6 +109,19 @@ static void assigns(void) {
     }
 }
 
+/* Words of every length around the four that are drawn at once, of any seed, step and stream. */
+static void draws(void) {
+    ops_begin("i32", OPS_UNFUSED);
+    for (uint32_t k = 0; k < 24; k++) {
+        const hd_shape shape = k == 0 ? (hd_shape){ 0, { 0 } } : k < 10 ? HD_SHAPE(k) : HD_SHAPE(1 + ops_random(5), 1 + ops_random(2100), k % 4 + 1);
+        ops_case(hd_random(ops_program(), ops_input(HD_I32, HD_SHAPE(4), OPS_WIDE), k % 3 ? ops_random(UINT32_MAX) : k, shape));
+    }
+    const int32_t zeros[4] = { 0 }, ones[4] = { -1, -1, -1, -1 };
+    ops_case(hd_random(ops_program(), ops_given(HD_I32, HD_SHAPE(4), zeros), 0, HD_SHAPE(8193)));
+    ops_case(hd_random(ops_program(), ops_given(HD_I32, HD_SHAPE(4), ones), UINT32_MAX, HD_SHAPE(3, 3)));
+    ops_end();
+}
+
 /* A table of pages [P] or [B,P] of a pool of N, none twice. Hostile: some numbers are of no page. */
 static hd_value page_table(int64_t B, int64_t P, int64_t N, bool batched, bool hostile) {
     int32_t numbers[64], table[64];
@@ -232,6 +245,6 @@ static void attentions(void) {
 }
 
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -67,6 +67,16 @@ layout(local_size_x = 32) in;
 layout(std430, binding = 0) readonly buffer A { float a[]; };
 layout(std430, binding = 1) buffer D { float d[]; };
 void main() { double x = double(a[gl_GlobalInvocationID.x]); d[gl_GlobalInvocationID.x] = float(x * 3.0lf); }'''),
+    # a uniform block, as std140 lays it out, and buffers in three sets
+    ('uniforms', '''#version 450
+layout(local_size_x = 32) in;
+layout(std430, set = 0, binding = 0) readonly buffer A { float a[]; };
+layout(std140, set = 1, binding = 2) uniform U { vec4 scale; float t[4]; mat3x2 m; layout(row_major) mat2x3 r; } u;
+layout(std430, set = 2, binding = 5) buffer D { float d[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    d[i] = a[i] * u.scale[i % 4u] + u.t[i / 4u % 4u] + u.m[2].y + u.r[1].z;
+}'''),
 ]
 
 # What glslc does not make: from one buffer of floats to another.
@@ -136,6 +146,42 @@ ASSEMBLED = [
 %result = OpDot %float %four %weights'''),
 ]
 
+# Another stage with its texture, a built-in that stands there twice, and capabilities of no compute shader.
+STAGES = ASSEMBLY.replace('OpCapability Shader\n', 'OpCapability Shader\nOpCapability ImageQuery\nOpCapability Sampled1D\n')
+STAGES = STAGES.replace('"main" %id\n', '"main" %id %id2\nOpEntryPoint Fragment %shade "shade" %color %coord\n')
+STAGES = STAGES.replace('LocalSize 32 1 1\n', '''LocalSize 32 1 1
+OpExecutionMode %shade OriginUpperLeft
+OpDecorate %id2 BuiltIn GlobalInvocationId
+OpDecorate %color Location 0
+OpDecorate %coord Location 0
+OpDecorate %tex DescriptorSet 0
+OpDecorate %tex Binding 2
+''')
+STAGES = STAGES.replace('%main = OpFunction', '''%id2 = OpVariable %pi Input
+%po = OpTypePointer Output %v4
+%p2 = OpTypePointer Input %v2
+%image = OpTypeImage %float 2D 0 0 0 1 Unknown
+%sampled = OpTypeSampledImage %image
+%pt = OpTypePointer UniformConstant %sampled
+%color = OpVariable %po Output
+%coord = OpVariable %p2 Input
+%tex = OpVariable %pt UniformConstant
+%main = OpFunction''', 1)
+STAGES += '''%shade = OpFunction %void None %f
+%begin = OpLabel
+%where = OpLoad %v2 %coord
+%with = OpLoad %sampled %tex
+%colour = OpImageSampleImplicitLod %v4 %with %where
+OpStore %color %colour
+OpReturn
+OpFunctionEnd
+'''
+STAGES = STAGES.replace('VARIABLES\n', '').replace('BODY', '''%i2 = OpLoad %u3 %id2
+%x2 = OpCompositeExtract %uint %i2 0
+%r2 = OpAccessChain %pu %a %c0 %x2
+%w2 = OpLoad %float %r2
+%result = OpFAdd %float %w %w2''')
+
 
 def made(command, source, name):
     with tempfile.TemporaryDirectory() as folder:
@@ -145,6 +191,10 @@ def made(command, source, name):
         subprocess.run(command + [path, '-o', path + '.spv'], check=True)
         data = open(path + '.spv', 'rb').read()
     return struct.unpack('<%dI' % (len(data) // 4), data)
+
+
+def assembled(source):
+    return made(['spirv-as', '--target-env', 'spv1.0', '--preserve-numeric-ids'], source, 'k.spvasm')
 
 
 rows = []
@@ -165,7 +215,8 @@ for name, source in KERNELS:
         put(name + ending, name + (', plain' if ending else ''), words)
 for name, variables, body in ASSEMBLED:
     source = ASSEMBLY.replace('VARIABLES', variables).replace('BODY', body)
-    put(name, name, made(['spirv-as', '--target-env', 'spv1.0', '--preserve-numeric-ids'], source, 'k.spvasm'))
+    put(name, name, assembled(source))
+put('stages', 'stages', assembled(STAGES))
 print('static const struct { const char *name; const uint32_t *words; size_t bytes; } foreign_kernels[] = {')
 print('\n'.join(rows))
 print('};')

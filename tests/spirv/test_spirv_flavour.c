@@ -132,7 +132,8 @@ static void test_user(tools *t, const char *name, const uint32_t *words, size_t 
     hdi_text module = { .allocator = &hdi_default_allocator };
     hdi_spirv_printed printed;
     hd_error error = { 0 };
-    const hdi_spirv_input input = { .module = words, .bytes = bytes };
+    hdi_user_kernel *kernel = hdi_user_kernel_new(&hdi_default_allocator, &(hdi_spirv_input){ .module = words, .bytes = bytes }, &error);
+    const hdi_spirv_input input = { .module = kernel ? kernel->words : words, .bytes = kernel ? kernel->word_count * 4 : 0 };
     if (hdi_spirv_kernel_module(&hdi_default_allocator, &input, &everything, &module, &printed, &error))
         fprintf(stderr, "%s: %s\n", name, error.text), failures++;
     else
@@ -140,6 +141,7 @@ static void test_user(tools *t, const char *name, const uint32_t *words, size_t 
     if (strncmp(name, "shuffles", 8) == 0 && module.count)
         check(!shuffles_unequal(&module), "no reader is given a shuffle of unequal vectors");
     hdi_text_free(&module);
+    hdi_user_kernel_release(kernel);
 }
 
 static void test_users(tools *t) {

@@ -42,16 +42,26 @@ static int begins(void) {
     for (int i = 0; i < 64; i++) wanted[i] = a[i] + table[i & 3];
     return 64;
 }
+static int uniforms(void) { /* floats of the block: 0 scale, 4 t, 20 m, 32 r, the rows and elements 4 apart */
+    for (int i = 0; i < 64; i++) wanted[i] = a[i] * a[i % 4] + a[4 + i / 4 % 4 * 4] + a[20 + 2 * 4 + 1] + a[32 + 2 * 4 + 1];
+    return 64;
+}
+static int stages(void) {
+    for (int i = 0; i < 64; i++) wanted[i] = 2.0f * a[i];
+    return 64;
+}
 static const struct {
     const char *name;
     int (*give)(void);
     int pushes, specs;
     const char *not_on;
+    uint32_t inputs; /* each is given `a` */
 } rules[] = {
-    { "branch", barriers, 2, 0, "levelzero" }, /* the stand-in is PoCL, whose fault the printed text goes around */
-    { "continues", continues, 2, 0, "levelzero" }, { "returns", barriers, 2, 0, "levelzero" },
-    { "two_of_one", two_of_one, 0, 1, NULL },      { "wide", wide, 0, 0, "webgpu" },
-    { "shuffles", shuffles, 0, 0, NULL },          { "begins", begins, 0, 0, NULL },
+    { "uniforms", uniforms, 0, 0, NULL, 2 },        { "stages", stages, 0, 0, NULL, 1 },
+    { "branch", barriers, 2, 0, "levelzero", 1 }, /* the stand-in is PoCL, whose fault the printed text goes around */
+    { "continues", continues, 2, 0, "levelzero", 1 }, { "returns", barriers, 2, 0, "levelzero", 1 },
+    { "two_of_one", two_of_one, 0, 1, NULL, 1 },      { "wide", wide, 0, 0, "webgpu", 1 },
+    { "shuffles", shuffles, 0, 0, NULL, 1 },          { "begins", begins, 0, 0, NULL, 1 },
 };
 
 /* ---- running one ---- */
@@ -61,14 +71,14 @@ static hd_status run(hd_context *context, hd_device *device, int k, int rule) {
     hd_kernel *kernel = NULL;
     hd_plan *plan = NULL;
     hd_program *program = hd_program_create(context);
-    const hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(COUNT));
+    const hd_value x = hd_input(program, "x", HD_F32, HD_SHAPE(COUNT)), inputs[] = { x, x };
     const hd_kernel_desc what = { .spirv = foreign_kernels[k].words,
                                   .spirv_bytes = foreign_kernels[k].bytes,
                                   .spec_ids = &spec_id,
                                   .spec_values = &spec,
                                   .spec_count = (uint32_t)rules[rule].specs };
-    const hd_dispatch_desc desc = { .inputs = &x,
-                                    .input_count = 1,
+    const hd_dispatch_desc desc = { .inputs = inputs,
+                                    .input_count = rules[rule].inputs,
                                     .out_dtype = HD_F32,
                                     .out_shape = HD_SHAPE(COUNT),
                                     .push = push,
@@ -112,7 +122,7 @@ static void check(hd_context *context, hd_device *device, const char *id, int k)
 }
 
 int main(void) {
-    static const char *const devices[] = { "vulkan", "opencl", "levelzero", "webgpu" };
+    static const char *const devices[] = { "vulkan", "opencl", "levelzero", "webgpu", "cpu" };
     for (int i = 0; i < COUNT; i++) a[i] = (float)((i * 37 + 11) % 101) / 16.0f - 3.0f;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
         hd_context *context;

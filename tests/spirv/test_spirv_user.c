@@ -89,7 +89,7 @@ static uint32_t differing(const uint32_t *a, const uint32_t *b, uint32_t count, 
 }
 
 int main(void) {
-    static const char *const devices[] = { "vulkan", "opencl", "levelzero", "webgpu" };
+    static const char *const devices[] = { "vulkan", "opencl", "levelzero", "webgpu", "cpu" };
     static uint32_t results[KERNELS][MAX_WORDS], now[MAX_WORDS];
     const char *before[KERNELS] = { NULL };
     int ran = 0;

@@ -26,6 +26,7 @@ static const struct { hdi_op_kind kind; const char *lines; } cases[] = {
     { HDI_KIND_TABLE, "t = input q8_0[100,32] \"t\"\ni = input i32[5] \"i\"\ny = gather t i\noutput y \"y\"\n" },
     { HDI_KIND_TABLE, "s = state f16[100,32] \"s\"\nr = input f32[4,32] \"r\"\np = input i32[1] \"p\"\ny = write_rows s r p\noutput r \"y\"\n" },
     { HDI_KIND_ATTENTION, "q = input f32[4,8,64] \"q\"\nk = input f32[16,2,64] \"k\"\nv = input f32[16,2,64] \"v\"\np = input i32[1] \"p\"\ny = attention q k v p\noutput y \"y\"\n" },
+    { HDI_KIND_TABLE, "k = input i32[4] \"k\"\ny = random k stream=3 shape=[8,32]\noutput y \"y\"\n" },
     { HDI_KIND_COPY, "a = input f32[8,32] \"a\"\ny = copy a\noutput y \"y\"\n" },
 };
 
@@ -59,7 +60,7 @@ static const struct { uint64_t rows; const char *line; } by_rows[] = {
     { 1, "sum x axis=1" }, { 0, "sum x axis=0" }, { 0, "softmax x axis=0" }, { 3, "concat x x axis=1" }, { 0, "concat x x axis=0" },
     { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" },
     { 3, "cross_entropy x i" }, { 1, "matmul x w" }, { 0, "matmul x x transpose_a" }, { 1, "matmul k w" }, { 3, "matmul k k transpose_b" },
-    { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 3, "rope h i" }, { 1, "rope l i" },
+    { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 0, "random i stream=1 shape=[4,2]" }, { 3, "rope h i" }, { 1, "rope l i" },
     { 0, "attention h h h" }, { 1, "permute h axes=[0,2,1]" }, { 0, "permute x axes=[1,0]" }, { 1, "reshape x shape=[4,3,2]" },
     { 0, "reshape x shape=[3,8]" }, { 1, "slice x begin=[0,1] end=[4,3]" }, { 0, "slice x begin=[1,0] end=[4,6]" },
     { 1, "pad x before=[0,1] after=[0,0] value=1" }, { 0, "pad x before=[0,0] after=[1,0] value=1" },

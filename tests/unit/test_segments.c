@@ -118,7 +118,8 @@ static void own_kernels_go_where_they_run(void **state) {
     assert_string_equal(cut_text(text, "rest=1"),
                         "segment 0 on B: v2 neg\nsegment 1 on A: v3 dispatch\n  takes v2 f32[4,6] of segment 0: 96 bytes cross\n"
                         "segment 2 on B: v4 neg\n  takes v3 f32[4,6] of segment 1: 96 bytes cross\n");
-    assert_string_equal(cut_text(text, "dispatch=1"), "unsupported: route: v3 is a kernel of your own, and device 1 does not run SPIR-V; place it on device 0\n");
+    assert_string_equal(cut_text(text, "dispatch=1"), "segment 0 on A: v2 neg\nsegment 1 on B: v3 dispatch\n  takes v2 f32[4,6] of segment 0: 96 bytes cross\n"
+                                                      "segment 2 on A: v4 neg\n  takes v3 f32[4,6] of segment 1: 96 bytes cross\n");
 }
 
 static void shared_rows_are_two_operations(void **state) {

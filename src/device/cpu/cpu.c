@@ -1,10 +1,11 @@
 /* cpu.c: the CPU as a device like the others. Submissions go into a queue, and one after the other is run by the
  * queue's thread, or, where it is known to be short and nothing runs before it, by the thread that hands it over or
  * waits for it, since to wake another would take longer than the work. A dispatch is a loop over workgroups, shared
- * with the context's thread pool. Memory is the process' own, so everything is mapped and nothing is staged. Relies on
- * kernels that touch only their bindings. */
+ * with the context's thread pool; a user's kernel has SPIR-V only, and is interpreted. Memory is the process' own, so
+ * everything is mapped and nothing is staged. Relies on heddle's kernels to touch only their bindings. */
 #define _GNU_SOURCE
 #include "device/backend.h"
+#include "spirv/spirv.h"
 #if defined(__x86_64__)
 #  include <cpuid.h>
 #endif
@@ -26,9 +27,10 @@ struct hdi_memory {
 };
 
 struct hdi_loaded_kernel {
-    hdi_link       link;
-    hdi_cpu_kernel run;
-    hdi_kernel     kernel;
+    hdi_link           link;
+    hdi_cpu_kernel     run;     /* or */
+    hdi_spirv_machine *machine;
+    hdi_kernel         kernel;
 };
 
 /* What is kept of submissions of the same commands. */
@@ -78,6 +80,8 @@ struct hdi_backend_device {
     pthread_cond_t  queued, ended; /* there is a job for the queue's thread; a job has ended */
     cpu_job        *first, *last;
     uint64_t        submitted, done;
+    uint64_t        failed;      /* the last submission that did not do all of its work, until somebody was told; 0: none */
+    hd_error        failure;     /* and why */
     bool            stop, running; /* running: some thread runs a job */
     hdi_link        memories, dead, kernels, recordings, forgotten; /* dead, forgotten: given up by the owner while a submission used it */
     cpu_profile     profiles[PROFILES];
@@ -198,6 +202,56 @@ static void run_groups(void *user, uint32_t worker, uint64_t first, uint64_t cou
     }
 }
 
+/* ---- users' kernels ---- */
+
+enum { LANES = 32 }; /* of their subgroups */
+
+typedef struct cpu_interpretation {
+    const hd_allocator      *allocator;
+    const hdi_spirv_machine *machine;
+    hdi_spirv_launch         launch;
+    const uint32_t          *first;
+    atomic_int               failed; /* 1: by somebody who then writes `error` */
+    hd_error                 error;
+} cpu_interpretation;
+
+static void interpret_groups(void *user, uint32_t worker, uint64_t first, uint64_t count) {
+    (void)worker;
+    cpu_interpretation *of = user;
+    const uint32_t *groups = of->launch.groups;
+    for (uint64_t i = first; i < first + count && !atomic_load(&of->failed); i++) {
+        const uint64_t plane = i / groups[0];
+        const uint32_t group[3] = { of->first[0] + (uint32_t)(i % groups[0]), of->first[1] + (uint32_t)(plane % groups[1]),
+                                    of->first[2] + (uint32_t)(plane / groups[1]) };
+        hd_error error = { 0 };
+        const bool fails = hdi_spirv_interpret(of->allocator, of->machine, &of->launch, group, &error) != HD_OK;
+        if (fails && !atomic_exchange(&of->failed, 1)) of->error = error;
+    }
+}
+
+/* What the submission was to write is not there, and whoever waits for it is told. */
+static void note_failure(hdi_backend_device *device, uint64_t ticket, const hd_error *error) {
+    pthread_mutex_lock(&device->mutex);
+    device->failed = ticket;
+    device->failure = *error;
+    pthread_mutex_unlock(&device->mutex);
+}
+
+static void run_interpreted(hdi_backend_device *device, const cpu_job *job, const hdi_cmd *cmd, const hdi_cpu_call *call) {
+    const hdi_loaded_kernel *kernel = job->kernels[cmd->as.dispatch.kernel];
+    const uint32_t *groups = cmd->as.dispatch.groups;
+    cpu_interpretation of = {
+        .allocator = device->host->allocator, .machine = kernel->machine, .first = cmd->as.dispatch.first,
+        .launch = { .bindings = call->bindings, .binding_bytes = call->binding_bytes, .binding_count = cmd->as.dispatch.binding_count,
+                    .push = call->push, .push_words = kernel->kernel.push_bytes / 4, .groups = { groups[0], groups[1], groups[2] },
+                    .deadline_ns = hdi_now_ns() + device->host->wait_ns } };
+    const uint64_t slow_ns = 1000000; /* for a group, at least */
+    hdi_thread_pool_run(device->host->thread_pool, interpret_groups, &of, (uint64_t)groups[0] * groups[1] * groups[2], slow_ns);
+    if (atomic_load(&of.failed)) note_failure(device, job->ticket, &of.error);
+}
+
+/* ---- commands ---- */
+
 static void *slot_pointer(const cpu_job *job, hdi_range range) {
     const hdi_slot *slot = &job->slots[range.slot];
     return (char *)slot->memory->pointer + slot->offset + range.offset;
@@ -214,6 +268,10 @@ static void run_dispatch(hdi_backend_device *device, const cpu_job *job, const h
         all_bytes += bytes[i];
     }
     hdi_cpu_call call = { kernel->kernel.spec, job->cmds->push + cmd->as.dispatch.push_first, pointers, bytes, NULL, NULL };
+    if (kernel->machine) {
+        run_interpreted(device, job, cmd, &call);
+        return;
+    }
     cpu_loop loop = { cmd, &call, kernel->run, device->scratch, device->scratch_bytes, device->words, ++device->dispatches };
     const uint32_t *groups = cmd->as.dispatch.groups;
     hdi_thread_pool_run(device->host->thread_pool, run_groups, &loop, (uint64_t)groups[0] * groups[1] * groups[2],
@@ -453,12 +511,19 @@ static hd_status device_submit(hdi_backend_device *device, hdi_submission *submi
     return HD_OK;
 }
 
+/* Tells once of a submission that failed. Called under the mutex. */
+static hd_status take_failure(hdi_backend_device *device, uint64_t ticket, hd_error *error) {
+    if (!device->failed || device->failed > ticket || device->done < device->failed) return HD_OK;
+    device->failed = 0;
+    return hdi_fail_native(error, device->failure.status, "cpu", 0, "%s", device->failure.text);
+}
+
 static hd_status device_poll(hdi_backend_device *device, uint64_t ticket, bool *out_done, hd_error *error) {
-    (void)error;
     pthread_mutex_lock(&device->mutex);
     *out_done = device->done >= ticket;
+    const hd_status status = take_failure(device, ticket, error);
     pthread_mutex_unlock(&device->mutex);
-    return HD_OK;
+    return status;
 }
 
 static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
@@ -472,8 +537,9 @@ static hd_status device_wait(hdi_backend_device *device, uint64_t ticket, uint64
         else result = pthread_cond_timedwait(&device->ended, &device->mutex, &until);
     }
     bool done = device->done >= ticket;
+    const hd_status status = take_failure(device, ticket, error);
     pthread_mutex_unlock(&device->mutex);
-    return done ? HD_OK : hdi_fail_native(error, HD_STATUS_TIMEOUT, "cpu", result, "submission %llu is not done after %llu ms",
+    return done ? status : hdi_fail_native(error, HD_STATUS_TIMEOUT, "cpu", result, "submission %llu is not done after %llu ms",
                                           (unsigned long long)ticket, (unsigned long long)(timeout_ns / 1000000));
 }
 
@@ -499,6 +565,7 @@ static void end_kernel(hdi_backend_device *device, hdi_loaded_kernel *kernel) {
     pthread_mutex_lock(&device->mutex);
     hdi_list_remove(&kernel->link);
     pthread_mutex_unlock(&device->mutex);
+    hdi_spirv_machine_free(device->host->allocator, kernel->machine);
     hdi_free(device->host->allocator, kernel, sizeof *kernel);
 }
 
@@ -559,11 +626,22 @@ static hd_status device_open(const hdi_host *host, const hdi_found *found, const
 
 static hd_status kernel_load(hdi_backend_device *device, const hdi_module *module, const hdi_kernel *kernel,
                              hdi_loaded_kernel **out_kernel, bool *out_from_cache, hd_error *error) {
-    if (!module->cpu) return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "cpu", 0, "kernel %s has no CPU form", module->name);
+    const bool interpreted = !module->cpu && module->spirv && kernel->module >= HDI_USER_MODULE;
+    if (!module->cpu && !interpreted)
+        return hdi_fail_native(error, HD_STATUS_KERNEL_NOT_FOUND, "cpu", 0, "kernel %s has no CPU form", module->name);
     hdi_loaded_kernel *loaded = hdi_alloc(device->host->allocator, sizeof *loaded);
     if (!loaded) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for kernel %s", module->name);
     loaded->run = module->cpu;
     loaded->kernel = *kernel;
+    if (interpreted) {
+        const hdi_blob *blob = module->spirv;
+        const hdi_spirv_input input = { .module = blob->words, .bytes = blob->word_count * 4, .entry = blob->entry };
+        const hd_status status = hdi_spirv_machine_new(device->host->allocator, &input, LANES, &loaded->machine, error);
+        if (status) {
+            hdi_free(device->host->allocator, loaded, sizeof *loaded);
+            return status;
+        }
+    }
     pthread_mutex_lock(&device->mutex);
     hdi_list_add(&device->kernels, &loaded->link);
     pthread_mutex_unlock(&device->mutex);

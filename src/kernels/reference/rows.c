@@ -1,6 +1,7 @@
 /* rows.c: the reference of what sums or searches along an axis: reductions, softmax and its kin, norms. The
  * orders and formulas are those that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
 #include "kernels/reference/reference.h"
+#include "kernels/random.h"
 
 #define LANES 256u
 
@@ -156,6 +157,16 @@ void reference_cumsum(const reference *r) {
             ((uint32_t *)r->out->data)[at] = exclusive ? sum : next;
             sum = next;
         }
+    }
+}
+
+void reference_random(const reference *r) {
+    const uint32_t *key = r->data[0], stream = (uint32_t)r->node->attrs.ints[0];
+    const uint64_t count = hd_shape_elements(r->node->shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const random_words drawn = random_draw(RANDOM_WORDS((uint32_t)(i / 4), stream, key[2], key[3]), key[0], key[1]);
+        const uint32_t words[4] = { drawn.a, drawn.b, drawn.c, drawn.d };
+        ((uint32_t *)r->out->data)[i] = words[i % 4];
     }
 }
 

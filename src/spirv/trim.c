@@ -1,0 +1,308 @@
+/* trim.c: a module of others becomes one of the kind that heddle runs. Only what the chosen entry point reaches stays: not
+ * the other entry points and their stages, nor the types, variables and capabilities of theirs, nor what is said for
+ * debuggers. All buffers become storage buffers of set 0: a uniform block is one that is not written, with the offsets
+ * that it states, and other sets and high bindings are numbered anew. What goes becomes OpNop, so that words keep their
+ * places for messages; hdi_spirv_compact takes those out. Trusts nothing: what does not fit is left for the checks, which
+ * see the module afterwards. Takes time and memory in proportion to the bytes, and to the id bound. */
+#define SPV_ENABLE_UTILITY_CODE
+#define inline static inline /* the header's function would need a definition elsewhere */
+#include <spirv/unified1/spirv.h>
+#undef inline
+#include "spirv/module.h"
+#include <stdlib.h>
+
+typedef struct trimmer {
+    uint32_t *words;
+    size_t    count;
+    uint32_t  bound;
+    size_t    entry, functions; /* words where the OpEntryPoint stands, and the first function */
+    uint32_t *at;    /* by id: the word where it is defined in front of the functions, or its OpFunction; 0: elsewhere */
+    uint32_t *same;  /* by id: an input that is the same built-in; 0: none */
+    uint8_t  *kept;  /* by id: KEPT or LISTED */
+    uint32_t *stack, stack_count; /* ids that were kept and not looked at */
+} trimmer;
+enum { KEPT = 1, LISTED = 2 /* and by the entry point */ };
+
+static uint32_t opcode_at(const trimmer *t, size_t at) { return t->words[at] & SpvOpCodeMask; }
+static uint32_t length_at(const trimmer *t, size_t at) { return t->words[at] >> SpvWordCountShift; }
+
+static void blank(trimmer *t, size_t at, size_t count) {
+    for (size_t i = at; i < at + count; i++) t->words[i] = 1u << SpvWordCountShift | SpvOpNop;
+}
+
+/* ---- finding what there is ---- */
+
+/* Whole instructions up to the end, of a module in this byte order? */
+static bool is_readable(const uint32_t *words, size_t count) {
+    if (count < HDI_SPIRV_HEADER_WORDS || words[0] != SpvMagicNumber || words[3] == 0 || words[3] > HDI_SPIRV_MAX_BOUND) return false;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS, length; at < count; at += length) {
+        length = words[at] >> SpvWordCountShift;
+        if (length == 0 || length > count - at) return false;
+    }
+    return true;
+}
+
+/* The id that the instruction defines; 0: none, or out of bounds. */
+static uint32_t result_at(const trimmer *t, size_t at) {
+    bool result = false, type = false;
+    const hdi_spirv_op *row = hdi_spirv_op_row(opcode_at(t, at));
+    SpvHasResultAndType((SpvOp)opcode_at(t, at), &result, &type); /* older headers lack some that heddle takes */
+    if (row) result = strchr(row->operands, 'r') != NULL, type = result && row->operands[0] == 't';
+    const uint32_t word = type ? 2 : 1;
+    if (!result || length_at(t, at) <= word || t->words[at + word] >= t->bound) return 0;
+    return t->words[at + word];
+}
+
+/* Fills in `at`, `functions` and the entry point called `name`; false: there is none to choose. */
+static bool find(trimmer *t, const char *name) {
+    uint32_t computes = 0;
+    size_t named = 0, only = 0;
+    bool inside = false;
+    t->functions = t->count;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->count; at += length_at(t, at)) {
+        const uint32_t opcode = opcode_at(t, at), id = result_at(t, at);
+        if (opcode == SpvOpFunction && t->functions == t->count) t->functions = at;
+        inside |= opcode == SpvOpFunction;
+        if (id && (!inside || opcode == SpvOpFunction)) t->at[id] = (uint32_t)at;
+        if (opcode != SpvOpEntryPoint || length_at(t, at) < 4 || t->words[at + 1] != SpvExecutionModelGLCompute) continue;
+        computes++;
+        only = at;
+        const char *wanted = name ? name : "main";
+        if (strlen(wanted) / 4 < length_at(t, at) - 3 && hdi_spirv_text_is(t->words + at + 3, wanted)) named = at;
+    }
+    t->entry = named ? named : !name && computes == 1 ? only : 0;
+    return t->entry != 0;
+}
+
+/* Inputs of one built-in and one type are one. */
+static void join_builtins(trimmer *t) {
+    enum { BUILTINS = 64 };
+    uint32_t first[BUILTINS] = { 0 };
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
+        const uint32_t *words = t->words + at;
+        if (opcode_at(t, at) != SpvOpDecorate || length_at(t, at) != 4 || words[2] != SpvDecorationBuiltIn) continue;
+        if (words[1] >= t->bound || words[3] >= BUILTINS || !t->at[words[1]]) continue;
+        const uint32_t *variable = t->words + t->at[words[1]];
+        if ((variable[0] & SpvOpCodeMask) != SpvOpVariable || variable[0] >> SpvWordCountShift != 4 || variable[3] != SpvStorageClassInput)
+            continue;
+        uint32_t *other = &first[words[3]];
+        if (*other == 0) *other = words[1];
+        else if (*other != words[1] && t->words[t->at[*other] + 1] == variable[1]) t->same[words[1]] = *other;
+    }
+}
+
+/* ---- what is reached ---- */
+
+static void keep(trimmer *t, uint32_t id) {
+    if (id == 0 || id >= t->bound || t->kept[id]) return;
+    t->kept[id] = KEPT;
+    if (t->at[id]) t->stack[t->stack_count++] = id;
+}
+
+/* Keeps what the instruction names, and what it defines. */
+static void keep_operands(trimmer *t, size_t at) {
+    const hdi_spirv_op *row = hdi_spirv_op_row(opcode_at(t, at));
+    if (!row) return;
+    hdi_spirv_operands o = { .words = t->words + at, .then = 1, .end = length_at(t, at), .next = row->operands };
+    while (hdi_spirv_next(&o)) {
+        if (!strchr("rtigcevlfa", o.letter)) continue;
+        if (o.word < t->bound && t->same[o.word]) t->words[at + o.at] = t->same[o.word];
+        keep(t, t->words[at + o.at]);
+    }
+}
+
+/* Is it an instruction of a set that only debuggers read? */
+static bool is_for_debuggers(const trimmer *t, size_t at) {
+    const uint32_t set = opcode_at(t, at) == SpvOpExtInst && length_at(t, at) > 4 ? t->words[at + 3] : t->bound;
+    if (set >= t->bound || !t->at[set] || opcode_at(t, t->at[set]) != SpvOpExtInstImport) return false;
+    const uint32_t *name = t->words + t->at[set] + 2, room = length_at(t, t->at[set]) - 2;
+    return (room > 3 && hdi_spirv_begins(name, "NonSemantic.", 12)) || (room > 4 && hdi_spirv_begins(name, "OpenCL.DebugInfo.", 17));
+}
+
+static bool is_line(uint32_t opcode) { return opcode == SpvOpLine || opcode == SpvOpNoLine; }
+
+static void keep_function(trimmer *t, size_t at) {
+    for (size_t length; at < t->count; at += length) {
+        const uint32_t opcode = opcode_at(t, at);
+        length = length_at(t, at);
+        if (is_line(opcode) || is_for_debuggers(t, at)) blank(t, at, length);
+        else keep_operands(t, at);
+        if (opcode == SpvOpFunctionEnd) return;
+    }
+}
+
+/* Constants that are asked for by name, and the workgroup size, count for every entry point. */
+static bool is_root(const uint32_t *words) {
+    return words[0] == (4u << SpvWordCountShift | SpvOpDecorate) &&
+           (words[2] == SpvDecorationSpecId || (words[2] == SpvDecorationBuiltIn && words[3] == SpvBuiltInWorkgroupSize));
+}
+
+static void keep_reached(trimmer *t) {
+    const uint32_t function = t->words[t->entry + 2];
+    keep(t, function);
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
+        const bool mode = opcode_at(t, at) == SpvOpExecutionModeId && length_at(t, at) > 2 && t->words[at + 1] == function;
+        if (is_root(t->words + at)) keep(t, t->words[at + 1]);
+        if (mode) keep_operands(t, at);
+    }
+    while (t->stack_count) {
+        const size_t at = t->at[t->stack[--t->stack_count]];
+        if (opcode_at(t, at) == SpvOpFunction) keep_function(t, at);
+        else keep_operands(t, at);
+    }
+}
+
+/* ---- leaving the rest out ---- */
+
+/* The entry point lists the variables that are used, each once. */
+static void list_interface(trimmer *t) {
+    const uint32_t length = length_at(t, t->entry);
+    uint32_t from = 3, to;
+    while (from < length && (((t->words[t->entry + from] - 0x01010101u) & ~t->words[t->entry + from]) & 0x80808080u) == 0) from++;
+    for (to = ++from; from < length; from++) {
+        const uint32_t id = t->words[t->entry + from], own = id < t->bound && t->same[id] ? t->same[id] : id;
+        if (own < t->bound && t->kept[own] != KEPT) continue;
+        if (own < t->bound) t->kept[own] = LISTED;
+        t->words[t->entry + to++] = own;
+    }
+    if (to >= length) return;
+    t->words[t->entry] = to << SpvWordCountShift | SpvOpEntryPoint;
+    blank(t, t->entry + to, length - to);
+}
+
+static bool is_kept(const trimmer *t, uint32_t id) { return id >= t->bound || t->kept[id]; }
+
+/* Does an instruction in front of the functions stay? Unknown ones that define nothing do: the checks refuse them by name. */
+static bool stays(const trimmer *t, size_t at) {
+    const uint32_t opcode = opcode_at(t, at), length = length_at(t, at), *words = t->words + at;
+    if (length < 2) return true;
+    switch (opcode) {
+    case SpvOpCapability: return !hdi_spirv_may_drop_capability(words[1]);
+    case SpvOpExtension: return hdi_spirv_takes_extension(words + 1, length - 1);
+    case SpvOpMemoryModel: return true;
+    case SpvOpEntryPoint: return at == t->entry;
+    case SpvOpExecutionMode: case SpvOpExecutionModeId: return words[1] == t->words[t->entry + 2];
+    case SpvOpSource: case SpvOpSourceContinued: case SpvOpSourceExtension: case SpvOpString: case SpvOpModuleProcessed:
+    case SpvOpLine: case SpvOpNoLine: case SpvOpDecorateString: case SpvOpMemberDecorateString: return false;
+    case SpvOpName: case SpvOpMemberName: case SpvOpMemberDecorate: return is_kept(t, words[1]);
+    case SpvOpDecorate: case SpvOpDecorateId: /* which promise that a value is the same for many, or not */
+        return is_kept(t, words[1]) && length > 2 && words[2] != SpvDecorationUniform && words[2] != SpvDecorationUniformId &&
+               words[2] != SpvDecorationNonUniform;
+    case SpvOpExtInst: return !is_for_debuggers(t, at);
+    case SpvOpTypeForwardPointer: return is_kept(t, words[1]);
+    default: return result_at(t, at) == 0 || t->kept[result_at(t, at)];
+    }
+}
+
+static void leave_out(trimmer *t) {
+    bool stay = true;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS, length; at < t->count; at += length) {
+        length = length_at(t, at);
+        if (at < t->functions) stay = stays(t, at);
+        else if (opcode_at(t, at) == SpvOpFunction) stay = result_at(t, at) == 0 || t->kept[result_at(t, at)];
+        if (!stay) blank(t, at, length);
+    }
+}
+
+/* ---- buffers ---- */
+
+/* Uniform blocks and the buffers of old modules become storage buffers, which version 1.3 knows. */
+static void join_storage(trimmer *t) {
+    bool any = false;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
+        uint32_t *words = t->words + at, opcode = opcode_at(t, at), length = length_at(t, at);
+        uint32_t *storage = opcode == SpvOpTypePointer && length == 4 ? &words[2] : opcode == SpvOpVariable && length >= 4 ? &words[3] : NULL;
+        if (storage && *storage == SpvStorageClassUniform) *storage = SpvStorageClassStorageBuffer, any = true;
+    }
+    if (!any) return;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at))
+        if (opcode_at(t, at) == SpvOpDecorate && length_at(t, at) == 3 && t->words[at + 2] == SpvDecorationBufferBlock)
+            t->words[at + 2] = SpvDecorationBlock;
+    if (t->words[1] < 0x00010300u) t->words[1] = 0x00010300u;
+}
+
+/* The value that the id is decorated with; by the word where it stands, so that it can be changed. */
+static uint32_t *decorated(trimmer *t, uint32_t id, uint32_t decoration) {
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at))
+        if (t->words[at] == (4u << SpvWordCountShift | SpvOpDecorate) && t->words[at + 1] == id && t->words[at + 2] == decoration)
+            return &t->words[at + 3];
+    return NULL;
+}
+
+static int by_place(const void *a, const void *b) {
+    const hdi_spirv_binding_place *x = a, *y = b;
+    return x->set != y->set ? (x->set > y->set) - (x->set < y->set) : (x->binding > y->binding) - (x->binding < y->binding);
+}
+
+/* Bindings 0 to 15 of set 0 keep their numbers where all are of those; else all are numbered by set and binding. */
+static hd_status place_buffers(trimmer *t, hdi_spirv_binding_place places[HDI_SPIRV_MAX_BINDINGS], hd_error *error) {
+    enum { MOST_VARIABLES = 4 * HDI_SPIRV_MAX_BINDINGS };
+    uint32_t *sets[MOST_VARIABLES], *bindings[MOST_VARIABLES], variables = 0, count = 0;
+    bool plain = true;
+    for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
+        if (opcode_at(t, at) != SpvOpVariable || length_at(t, at) < 4 || t->words[at + 3] != SpvStorageClassStorageBuffer) continue;
+        uint32_t *set = decorated(t, t->words[at + 2], SpvDecorationDescriptorSet);
+        uint32_t *binding = decorated(t, t->words[at + 2], SpvDecorationBinding);
+        if (!set || !binding) return HD_OK; /* the checks say so */
+        uint32_t i = 0;
+        while (i < count && (places[i].set != *set || places[i].binding != *binding)) i++;
+        if (i == HDI_SPIRV_MAX_BINDINGS || variables == MOST_VARIABLES)
+            return hdi_fail(error, HD_STATUS_LIMIT, "SPIR-V: more than %d buffers, which is what a kernel of heddle takes",
+                            HDI_SPIRV_MAX_BINDINGS);
+        if (i == count) places[count++] = (hdi_spirv_binding_place){ *set, *binding };
+        plain &= *set == 0 && *binding < HDI_SPIRV_MAX_BINDINGS;
+        sets[variables] = set;
+        bindings[variables++] = binding;
+    }
+    if (plain) {
+        for (uint32_t i = 0; i < HDI_SPIRV_MAX_BINDINGS; i++) places[i] = (hdi_spirv_binding_place){ 0, i };
+        return HD_OK;
+    }
+    qsort(places, count, sizeof *places, by_place);
+    for (uint32_t v = 0; v < variables; v++) {
+        uint32_t i = 0;
+        while (places[i].set != *sets[v] || places[i].binding != *bindings[v]) i++;
+        *sets[v] = 0;
+        *bindings[v] = i;
+    }
+    return HD_OK;
+}
+
+/* ---- all of it ---- */
+
+hd_status hdi_spirv_trim(const hd_allocator *allocator, uint32_t *words, size_t count, const char *entry,
+                         hdi_spirv_binding_place out_places[HDI_SPIRV_MAX_BINDINGS], hd_error *error) {
+    for (uint32_t i = 0; i < HDI_SPIRV_MAX_BINDINGS; i++) out_places[i] = (hdi_spirv_binding_place){ 0, i };
+    if (!is_readable(words, count)) return HD_OK;
+    hdi_arena arena = { .allocator = allocator };
+    trimmer t = { .words = words, .count = count, .bound = words[3] };
+    t.at = hdi_arena_alloc(&arena, t.bound * sizeof *t.at);
+    t.same = hdi_arena_alloc(&arena, t.bound * sizeof *t.same);
+    t.stack = hdi_arena_alloc(&arena, t.bound * sizeof *t.stack);
+    t.kept = hdi_arena_alloc(&arena, t.bound);
+    hd_status status = HD_OK;
+    if (!t.at || !t.same || !t.stack || !t.kept) {
+        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no host memory to read a SPIR-V module of %zu words", count);
+    } else if (find(&t, entry)) {
+        join_builtins(&t);
+        keep_reached(&t);
+        list_interface(&t);
+        leave_out(&t);
+        join_storage(&t);
+        status = place_buffers(&t, out_places, error);
+    }
+    hdi_arena_free(&arena);
+    return status;
+}
+
+size_t hdi_spirv_compact(uint32_t *words, size_t count) {
+    size_t to = HDI_MIN((size_t)HDI_SPIRV_HEADER_WORDS, count);
+    for (size_t at = to, length; at < count; at += length) {
+        length = words[at] >> SpvWordCountShift;
+        if (length == 0 || length > count - at) return count;
+        if ((words[at] & SpvOpCodeMask) == SpvOpNop) continue;
+        memmove(words + to, words + at, length * sizeof *words);
+        to += length;
+    }
+    return to;
+}
