@@ -166,7 +166,7 @@ void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
     while (g->walk->desc->chunk_rows && lead < from.rank && (lead < before || shape.dims[lead - before] == 1)) lead++;
     if (g->node.op == HDI_OP_SLICE) {
         add_part(g, index, one);
-    } else if (lead == 0 || hd_shape_elements(from) == hd_shape_elements(shape)) {
+    } else if (lead == 0) {
         one.value = hdi_grad_sum_to(g, dx, shape);
         add_part(g, index, one);
     } else { /* the other axes at once, the leading ones by chunks */
@@ -263,7 +263,8 @@ static hd_value add_chunk(hdi_grad *g, const part *one, hd_value sum, hd_shape s
         term = hd_reshape(p, hd_sum(p, rows_of(g, term, begin, end), 0), shape);
     } else if (one->kind == PART_PRODUCT) {
         const hd_value x = rows_of(g, one->value, begin, end), dy = rows_of(g, one->other, begin, end);
-        term = hd_reshape(p, hd_matmul_with(p, one->turned ? dy : x, one->turned ? x : dy, HD_TRANSPOSE_A), shape);
+        const hd_value first = hdi_grad_wide(g, one->turned ? dy : x); /* of its type is the result */
+        term = hd_reshape(p, hd_matmul_with(p, first, one->turned ? x : dy, HD_TRANSPOSE_A), shape);
     } else {
         if (sum) term = hdi_grad_to(g, term, hdi_grad_type(g, sum));
         else sum = hdi_grad_fill(g, hdi_grad_type(g, term), shape, 0);
@@ -373,7 +374,7 @@ static void end(const hd_program *program, hdi_grad_walk *walk) {
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
                                 const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
     hdi_grad_walk walk = { .desc = desc, .find_kernel = find_kernel, .loss = loss };
-    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = desc->continued ? desc->continued[i] : 0;
+    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = 0;
     if (failed(program) || !check(program, loss, wanted, wanted_count, desc)) return program->error.status;
     if (!begin(program, &walk)) fail(program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
     else {
@@ -383,6 +384,9 @@ hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_val
         walk_back(program, &walk, wanted, wanted_count, out_gradients);
     }
     end(program, &walk);
-    for (size_t i = 0; i < wanted_count && failed(program); i++) out_gradients[i] = 0;
+    for (size_t i = 0; i < wanted_count; i++) {
+        if (failed(program)) out_gradients[i] = 0;
+        else if (!out_gradients[i] && desc->continued) out_gradients[i] = desc->continued[i];
+    }
     return program->error.status;
 }

@@ -14,7 +14,7 @@ static void refusals(void **state) {
         hd_program *p = fresh();
         const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 6)), half = hd_input(p, "h", HD_F16, HD_SHAPE(4, 6)), held = hd_state(p, "s", HD_F32, HD_SHAPE(4, 6));
         const hd_value loss = hd_sum(p, hd_mul(p, x, held), HD_ALL_AXES), before = p->node_count;
-        hd_value wanted[] = { x, held }, out[2] = { 9, 9 };
+        hd_value wanted[] = { x, held }, out[2] = { 9, 9 }, nothing = 0, first[] = { loss, 0 }, second[] = { 0, loss };
         hd_gradients_desc desc = { 0 };
         hd_value of = loss;
         hd_status expected = HD_STATUS_SHAPE;
@@ -24,20 +24,17 @@ static void refusals(void **state) {
         case 1: of = hd_sum(p, half, HD_ALL_AXES); word = "f16"; break;
         case 2: of = 99; word = "99"; expected = HD_STATUS_UNKNOWN_VALUE; break;
         case 3: wanted[1] = 77; word = "wanted is value 77"; expected = HD_STATUS_UNKNOWN_VALUE; break;
-        case 4: desc.kept = (hd_value[]){ 0 }; desc.kept_count = 1; word = "kept is value 0"; expected = HD_STATUS_UNKNOWN_VALUE; break;
+        case 4: desc.kept = &nothing; desc.kept_count = 1; word = "kept is value 0"; expected = HD_STATUS_UNKNOWN_VALUE; break;
         case 5: desc.loss_gradient = x; word = "loss_gradient"; break;
         case 6: desc.loss_gradient = 1234; word = "loss_gradient"; break;
-        case 7: desc.continued = (hd_value[]){ loss, 0 }; word = "goes on from"; break;
-        case 8: wanted[1] = loss; desc.continued = (hd_value[]){ 0, loss }; word = "no input or state"; expected = HD_STATUS_INVALID_ARGUMENT; break;
+        case 7: desc.continued = first; word = "goes on from"; break;
+        case 8: wanted[1] = loss; desc.continued = second; word = "no input or state"; expected = HD_STATUS_INVALID_ARGUMENT; break;
         case 9: of = hd_sum(p, test_dispatch(p, x, x), HD_ALL_AXES); word = "dispatch: this kernel has no gradient"; expected = HD_STATUS_UNSUPPORTED; break;
         case 10: hd_assign(p, held, x); word = "overwritten"; expected = HD_STATUS_WRONG_STATE; break;
         default: hd_exp(p, 99); word = "exp"; expected = HD_STATUS_UNKNOWN_VALUE; break; /* failed before */
         }
         const hd_status status = gradients(p, of, wanted, 2, desc, out);
-        if (status != expected || !strstr(p->error.text, word) || out[0] || out[1])
-            if (i != 7 && i != 8) fail_msg("case %d: status %d, %s", i, (int)status, p->error.text);
-        assert_int_equal(status, expected);
-        assert_non_null(strstr(p->error.text, word));
+        if (status != expected || !strstr(p->error.text, word) || out[0] || out[1]) fail_msg("case %d: status %d, %s", i, (int)status, p->error.text);
         if (i < 9 && i != 1) assert_int_equal(p->node_count, before); /* nothing was added */
         assert_int_equal(hdi_program_check(p, &(hd_error){ 0 }), expected); /* it sticks */
         hdi_program_free(p);
