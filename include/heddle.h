@@ -785,7 +785,8 @@ typedef struct hd_gradients_desc {
     hd_value loss_gradient;    /* f32 of the loss's shape, which all gradients are multiplied by; 0: 1 */
     int      recompute;        /* 0: what the backward part needs of the forward part is kept until then. 1: only `kept` is, with
                                   inputs, outputs, states and what kernels of your own gave; all else is computed again when it is
-                                  needed. In exact mode the bits are the same either way */
+                                  needed, which takes less memory where hd_plan_desc.budget_bytes asks for a tight plan. In
+                                  exact mode the bits are the same either way */
     const hd_value *kept;      /* for recompute: such as what goes from one layer to the next; borrowed for the call */
     size_t   kept_count;
     uint32_t chunk_rows;       /* what is summed over rows (for a matrix of weights, a bias, a norm's weight, a table) is summed in

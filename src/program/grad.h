@@ -35,6 +35,18 @@ void hdi_grad_refuse(hdi_grad *g, hd_status status, const char *why);
 /* One u8 without axes, 0. */
 hd_value hdi_grad_nought(hdi_grad *g);
 
+/* A constant that was made already, so that rules share it: a fill, or a count along the axis that is longer than 1. */
+typedef struct hdi_grad_constant {
+    hd_dtype dtype;
+    hd_shape shape;
+    float    value;
+    bool     counts;
+    hd_value made; /* 0: not yet */
+} hdi_grad_constant;
+/* The same constant, as it was made, or 0; and one more. Large ones are not kept. */
+hd_value hdi_grad_find(const hdi_grad *g, const hdi_grad_constant *wanted);
+hd_value hdi_grad_keep(hdi_grad *g, hdi_grad_constant made);
+
 /* What rules are made of (grad_help.c). */
 hd_shape hdi_grad_shape(const hdi_grad *g, hd_value value);
 hd_dtype hdi_grad_type(const hdi_grad *g, hd_value value);

@@ -16,8 +16,8 @@ static bool has_batch(hd_shape shape) {
 static hd_value of_a(hdi_grad *g, bool swap_a, bool swap_b) {
     hd_program *p = g->program;
     const hd_value b = hdi_grad_x(g, 1);
-    if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b)))
-        return hd_matmul_with(p, b, g->dy, HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
+    if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b))) /* the result has the first one's type */
+        return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, g->dy)), g->dy, HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
     return turned(g, hd_matmul_with(p, g->dy, b, swap_b ? HD_MATMUL_PLAIN : HD_TRANSPOSE_B), swap_a);
 }
 
