@@ -253,8 +253,7 @@
  * softmax module: bindings x, targets (cross entropy; else x again), y. norm module: x, weight, bias (x again where
  * absent), y. A workgroup a row; exact sums in the row order of reduce, never in parts. With m the largest of the row and
  * s the sum of exp(x - m): softmax exp(x - m) * exact_div(1, s), log_softmax (x - m) - log(s), cross entropy
- * log(s) - (x[target] - m), 0 for a negative target. rms_norm: mean 0; layer_norm: mean exact_div(sum of x, float(n)).
- * Then, one rounding each,
+ * log(s) - (x[target] - m). rms_norm: mean 0; layer_norm: mean exact_div(sum of x, float(n)). Then, one rounding each,
  * (x - mean) * exact_rsqrt(exact_div(sum of (x - mean)^2, float(n)) + eps), * weight, + bias. */
 #define HDI_ROW_OP   16
 #define HDI_ROW_TYPE 17 /* of x */
