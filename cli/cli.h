@@ -196,6 +196,8 @@ typedef struct cli_job {
 
 /* Takes the program (which the job then owns) and lists its ports. */
 int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job);
+/* "f32[4,256]" (exec.c). */
+bool cli_read_tensor(const char *text, hd_dtype *out_dtype, hd_shape *out_shape);
 /* Checks a loaded array against its port and reports what is wrong with it. */
 int cli_job_check(const cli_job *job, const cli_port *port);
 /* Opens the device, plans, writes, runs, reads, saves and prints. */
@@ -213,7 +215,7 @@ int cli_plan_save(cli_session *session, const hd_plan *plan, const char *path);
 int cli_plan_devices(cli_session *session, const char *saved, hd_plan_desc *out_desc);
 
 /* ---- the commands ---- */
-extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops,
+extern const cli_command cli_train, cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_bench_threshold, cli_bench_ops,
     cli_bench_transfer, cli_bench_batch, cli_bench_stream, cli_bench_route, cli_bench_llm,
     cli_bench_report, cli_bench_compare, cli_devices, cli_doctor, cli_verify, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;
 

@@ -2,10 +2,10 @@
 #include "cli/cli.h"
 
 const cli_variable cli_environment[] = {
-    { "HEDDLE_BACKEND", "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null" },
+    { "HEDDLE_BACKEND", "back ends to look at, the best first: \"cuda,vulkan,cpu\", or one" },
     { "HEDDLE_DEVICE", "the device to take where none is named" },
     { "HEDDLE_STRICT", "1: no fall-back, no software device, no null device" },
-    { "HEDDLE_LOG", "error, warning (default), info or debug, on stderr" },
+    { "HEDDLE_LOG", "error, warning (default), info or debug, on stderr; of parts: warning,vulkan=debug" },
     { "HEDDLE_VALIDATION", "1: the driver's validation layers, in the log" },
     { "HEDDLE_THREADS", "number of CPU threads, also of those that compile kernels or copy" },
     { "HEDDLE_CACHE", "folder for compiled kernels; none: keep nothing" },

@@ -24,6 +24,13 @@
  *              yours, `destroy` and `close` end it and everything below it. NULL is always allowed there. Destroying
  *              never waits for the device and never frees memory that a running submission uses. Pointers passed in
  *              are borrowed for the call only; strings and structs handed out stay valid as their function says.
+ *   Handles    what a create call gives out is a handle, not an address: a call with one whose object was ended, by its own
+ *              destroy or with what it was made from, is STALE_HANDLE, as is one of another kind, and destroying it again does
+ *              nothing. Objects of two contexts, and values of two programs, are refused together. (A call that is under way
+ *              while another thread ends its object is not found out.)
+ *   Fork       drivers and threads do not survive a fork: in the child every call with an object fails at once with FORKED,
+ *              and so does hd_context_create if the parent had made a context before. Fork first, or exec.
+ *   Stack      calls need less than 96 KiB of the calling thread's stack; what a driver needs comes on top of it.
  *   Errors     every call that can fail returns an hd_status; the first failure's details wait on the context until
  *              hd_context_error takes them. Building a program is sticky instead: a bad operation yields value 0, all
  *              that uses it yields 0 too, and hd_program_check (or hd_plan_create) says which operation and why.
@@ -125,7 +132,11 @@ HD_API const char *hd_version(void);
     X(IO,                    -33, "io", "a file could not be read or written", "check the path and its permissions") \
     X(STRICT,                -34, "strict", "strict mode refuses a fall-back", \
                                 "unset HEDDLE_STRICT or name a real device") \
-    X(INTERNAL,              -35, "internal", "heddle broke one of its own rules", "please report it with the detail")
+    X(INTERNAL,              -35, "internal", "heddle broke one of its own rules", "please report it with the detail") \
+    X(STALE_HANDLE,          -36, "stale-handle", "an object is used that was ended, or is of another kind", \
+                                "use what its create call gave out, and not after its end") \
+    X(FORKED,                -37, "forked", "the process was forked off from one that used heddle", \
+                                "fork before the first context, or start the other program by exec")
 
 /** What a call came to. HD_OK is 0; every failure is negative. */
 typedef enum hd_status {
@@ -239,7 +250,10 @@ typedef struct hd_context_desc {
     hd_log_fn    log;           /* zero: nothing is logged */
     void        *log_user;      /* passed to `log` */
     hd_log_level log_level;     /* HEDDLE_LOG=error|warning|info|debug; default warning */
-    const char  *backend;       /* HEDDLE_BACKEND=cpu|vulkan|null: look at this back end only */
+    const char  *log_levels;    /* HEDDLE_LOG=warning,vulkan=debug,cache=error: the same, also for parts by their name, 8 at most;
+                                   `log_level` counts for the others if it is set */
+    const char  *backend;       /* HEDDLE_BACKEND=cuda,vulkan,cpu: look at these back ends only; of several the device of the
+                                   first that has a real one is the best */
     const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
     int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
@@ -280,6 +294,19 @@ HD_API const char *hd_context_cache_dir(const hd_context *context);
 HD_API hd_allocator hd_context_allocator(const hd_context *context);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */
 HD_API uint64_t hd_context_live_objects(const hd_context *context);
+
+/* For layers that are built on heddle and give out objects of their own, which are found by handles as heddle's are. */
+
+/** Makes a handle for an object. @param context the object's; where a later misuse is told. @param kind its name, "model", for
+ *  error texts; lives as long as the handle and is always the same pointer for a kind. @param out_handle yours; hd_handle_end. Any
+ *  thread. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, FORKED. */
+HD_API hd_status hd_handle_new(hd_context *context, const char *kind, void *object, void **out_handle);
+/** The object behind a handle, or NULL where it is none of this kind, or its object was ended. Takes no lock. Any thread. */
+HD_API void *hd_handle_find(const void *handle, const char *kind);
+/** Takes a handle back. @return whether it was one until now: of several threads one is told so. */
+HD_API bool hd_handle_end(void *handle);
+/** Why hd_handle_find gave NULL; the object's context is told, if it lives. Statuses: NULL_POINTER, STALE_HANDLE, FORKED. */
+HD_API hd_status hd_handle_refuse(const void *handle, const char *kind);
 
 /* ---------------------------------------------------------------------------------------------------- 4. devices */
 
@@ -342,6 +369,8 @@ HD_API hd_status hd_device_open(hd_context *context, const hd_device_desc *desc,
 HD_API void hd_device_close(hd_device *device);
 /** Facts of an opened device, valid until it is closed. */
 HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
+/** The context that the device was opened in; NULL where it was closed. */
+HD_API hd_context *hd_device_context(const hd_device *device);
 /** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
 HD_API const char *hd_device_selection(const hd_device *device);
 
@@ -510,7 +539,8 @@ HD_API hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer);
 
 /* --------------------------------------------------------------------------------------------------- 6. programs */
 
-/** A value of a program: an input or an operation's result. 0 is "none" and the mark of a failed operation. */
+/** A value of a program: an input or an operation's result. 0 is "none" and the mark of a failed operation. Another program's
+ *  value is refused by name: of 2,047 programs made one after the other no two have a value in common. */
 typedef uint32_t hd_value;
 
 /** Makes an empty program. @return NULL where memory ran out. Yours; hd_program_destroy. */
@@ -649,6 +679,10 @@ typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANS
 HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
 /** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B, or 0. */
 HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
+/** Products with experts that each row chose (a mixture of experts): x [T,K], or [T,U,K] with a row for each choice, w [E,N,K]
+ *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of
+ *  0..E-1 gives zeros. Only what is chosen is read, once for all of a batch that chose it; sums are matmul's. */
+HD_API hd_value hd_matmul_experts(hd_program *p, hd_value x, hd_value w, hd_value chosen);
 
 /** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
  *  row of zeros. */
@@ -706,12 +740,16 @@ typedef struct hd_attention_desc {
     float scale;      /* of the scores; 0: 1 / sqrt(D) */
     int   not_causal; /* 1: every query sees all past + T keys */
     hd_value pages;   /* i32 [P], read at run time: k and v are pools of pages [N,R,Hkv,D]; 0: they are not */
+    float    cap;     /* a score s becomes cap * tanh(s / cap) (Gemma 2); at least 0.001; 0: s itself */
+    uint32_t window;  /* query t sees no key before past + t + 1 - window: the last `window` ones; 0: all before it */
+    hd_value sinks;   /* f32 [Hq]: a score for each head that takes part in the softmax, and has no value; 0: none */
 } hd_attention_desc;
 /** softmax(scale * Q K^T) V with grouped heads: q [T,Hq,D], k and v [S,Hkv,D] (Hq a multiple of Hkv). Result as q.
  *  past i32 [1], read at run time: query t stands at position past + t and sees keys 0..past+t. No value for past: no cache, and
  *  past is 0. A leading batch axis on q, k and v (and past [B]) is allowed. With desc->pages k and v are pools [N,R,Hkv,D]
  *  (hd_write_pages): key s lies in page pages[s / R], row s % R, and S is P * R. Several sequences have pages [B,P] and share
- *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. In fast mode with f16 keys, q
+ *  the pools, which have no batch axis. A page number outside of 0..N-1 reads the nearest page. A past above S counts as S. A
+ *  query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
  *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
 /** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
@@ -755,7 +793,16 @@ HD_API void hd_kernel_destroy(hd_kernel *kernel);
 /** What the module says, valid as long as the kernel. */
 HD_API const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel);
 
-/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ... */
+/** What a binding of a launch is: an input, an output, or both. */
+typedef struct hd_dispatch_binding {
+    hd_value value; /* what it holds: of an output, what it begins with, of as many bytes, a multiple of 4; 0: an output begins
+                       as anything, and a binding that is no output is one that the kernel does not use */
+    hd_dtype dtype; /* of an output; HD_DTYPE_NONE: it is only read */
+    hd_shape shape;
+} hd_dispatch_binding;
+
+/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ...; or each binding is
+ *  said by itself. */
 typedef struct hd_dispatch_desc {
     const hd_value *inputs;
     uint32_t        input_count;
@@ -764,9 +811,15 @@ typedef struct hd_dispatch_desc {
     const void     *push;
     uint32_t        push_bytes;  /* as the module says */
     uint32_t        groups[3];   /* each at least 1 */
+    const hd_dispatch_binding *bindings; /* instead of inputs and output: one for each binding of the kernel, in their order */
+    uint32_t        binding_count;
 } hd_dispatch_desc;
-/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status. */
+/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status.
+ *  @return the output, the first of several. */
 HD_API hd_value hd_dispatch(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc);
+/** The same for any number of outputs. @param out_values what desc->bindings[i] holds afterwards, for each i; 0 where that is no
+ *  output, and for all where the program fails. */
+HD_API void hd_dispatch_all(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc, hd_value *out_values);
 
 /* -------------------------------------------------------------------------------------------------- 8. gradients */
 

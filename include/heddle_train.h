@@ -7,6 +7,7 @@
  *   3. hd_clip_norm        all gradients together, held to a norm
  *   4. hd_adamw, hd_sgd    the step: operations that assign the states
  *   5. hd_plan_create      once; each hd_plan_run is then a step: one submission, nothing recorded
+ * Or for a GPT: hd_trainer_create, hd_trainer_step again and again, hd_trainer_save.
  *
  * Ownership, errors, threads and structs are as in heddle.h. Failures wait on the context. Nothing here calls a mathematical
  * function of the C library: rates and corrections are made of + - * / and square roots in double, which IEEE 754 makes the
@@ -120,6 +121,101 @@ HD_API const char *hd_safetensors_metadata(const hd_safetensors *file, const cha
  *  IO, LIMIT, OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_safetensors_write(hd_context *context, const char *path, const hd_safetensor *tensors, size_t count,
                                       const char *const *metadata);
+
+/* ------------------------------------------------------------------------------------------------ 5. training a GPT */
+
+/** A GPT of GPT-2's architecture: learned positions, layer norm before attention and before the feed-forward layer, gelu (tanh), a
+ *  head that shares the embedding's weights. */
+typedef struct hd_gpt {
+    uint32_t layers, width, heads; /* width is a multiple of heads */
+    uint32_t context;              /* the most tokens of a sequence */
+    uint32_t vocabulary;
+} hd_gpt;
+
+/** Tokens to train on: numbers of 1, 2 or 4 bytes each, little-endian; a text's bytes are such numbers. Borrowed. */
+typedef struct hd_token_data {
+    const void *tokens;
+    uint32_t    token_bytes;
+    uint64_t    count;
+} hd_token_data;
+/** Fills in a step's batch: `batch` sequences of `length` tokens from random places, and for each token the one that comes next. It is
+ *  a function of seed and step, so a run's place in its data is one number. False, and nothing is filled in, where there are not more
+ *  tokens than `length`, or their size is none of those. @param out_tokens, out_targets [batch, length]. Any thread. */
+HD_API bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t step, uint32_t batch, uint32_t length,
+                          int32_t *out_tokens, int32_t *out_targets);
+
+/** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */
+typedef struct hd_trainer_desc {
+    hd_gpt        model;
+    uint32_t      batch;       /* sequences of a step */
+    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; their gradients are added in order. 0: batch */
+    uint32_t      length;      /* tokens of a sequence; 0: the model's context */
+    uint64_t      seed;        /* of the first weights and of dropout */
+    hd_schedule   schedule;
+    hd_adamw_desc adamw;
+    double        weight_decay; /* of matrices and embeddings, not of biases and norms */
+    float         clip;        /* the most that the gradients' norm may be; 0: any */
+    float         dropout;     /* of the embedding and of what each layer adds; 0: none */
+    hd_math       math;
+    uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
+} hd_trainer_desc;
+/** A model in training, with its optimizer's state, on one device. One thread at a time. */
+typedef struct hd_trainer hd_trainer;
+
+/** How a step went. */
+typedef struct hd_train_report {
+    uint64_t step;  /* from 0 */
+    float    loss;  /* mean over the batch's tokens, before the step */
+    float    norm;  /* of all gradients, before clipping; not finite: the step changed nothing */
+    double   rate;
+} hd_train_report;
+
+/** Makes a model with weights drawn from the seed: a normal distribution of deviation 0.02, of what is added to the residual stream
+ *  0.02 / sqrt(2 layers); biases 0, norms 1. Plans are made here, once. @param out_trainer yours; hd_trainer_destroy, before its device.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a field, named), those of hd_plan_create and hd_buffer_create. */
+HD_API hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_trainer **out_trainer);
+/** The memory that training takes on the device, without taking it: hd_plan_estimate of a step, whose states are the weights and what
+ *  the optimizer keeps, and of drawing the first weights, whose plan the device keeps until it needs that memory.
+ *  Statuses: as hd_trainer_create. */
+HD_API hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_plan_memory *out_memory);
+/** Ends it. NULL is fine. */
+HD_API void hd_trainer_destroy(hd_trainer *trainer);
+/** What it was made from, with defaults filled in. Lives as long as the trainer. */
+HD_API const hd_trainer_desc *hd_trainer_get_desc(const hd_trainer *trainer);
+/** Steps that were begun. */
+HD_API uint64_t hd_trainer_steps(const hd_trainer *trainer);
+/** Number of weights, as they are counted: each element of each tensor once. */
+HD_API uint64_t hd_trainer_parameters(const hd_trainer *trainer);
+/** Begins a step and tells of the one before, so that the device never waits for the host.
+ *  @param tokens, targets [batch, length], each in 0..vocabulary - 1; the target is the token that comes next.
+ *  @param out_report filled in where *out_told becomes true: not at the first step. Statuses: NULL_POINTER, INVALID_ARGUMENT (a token,
+ *  named), those of hd_stream_submit. */
+HD_API hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report,
+                                 bool *out_told);
+/** Waits for the last step and tells of it, where that was not done yet. Statuses: as hd_ticket_wait. */
+HD_API hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told);
+/** The mean loss of [micro_batch, length] tokens, without training on them. */
+HD_API hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, float *out_loss);
+/** Draws the token that follows `count` tokens, of which the last `length` are seen: the largest of score / temperature plus noise of
+ *  Gumbel's distribution, so that each comes with its probability. @param temperature 0: the most probable one.
+ *  @param draw tells draws apart. Statuses: NULL_POINTER, ZERO_SIZE, those of hd_plan_run. */
+HD_API hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t count, float temperature, uint64_t draw,
+                                 int32_t *out_token);
+/** A hash of all weights and of all that the optimizer keeps (FNV-1a of their bytes): runs that are equal to the bit have equal ones. */
+HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
+
+/* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json for it,
+ * optimizer.safetensors (NAME.exp_avg and NAME.exp_avg_sq) and trainer.json, which is the desc and the step. A folder is written
+ * under another name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the
+ * bits of a run that never stopped, on another device too. */
+
+/** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
+HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);
+/** What a checkpoint was made from, for hd_trainer_create, and its step. Statuses: IO, PARSE, LIMIT. */
+HD_API hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step);
+/** Takes weights, optimizer state and step from a checkpoint of a model of the same shape. After a failure the trainer is of no more
+ *  use than to be destroyed. Statuses: IO, PARSE, NAME_NOT_FOUND, SHAPE, TYPE (a tensor, named). */
+HD_API hd_status hd_trainer_load(hd_trainer *trainer, const char *folder);
 
 #ifdef __cplusplus
 } /* extern "C" */

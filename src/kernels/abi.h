@@ -306,13 +306,21 @@
 #define HDI_ROPE_ROWS    19 /* 1: y is a state, and token t's heads are one of its rows */
 #define HDI_ROPE_PAGE    20 /* as write_rows' */
 
-/* ---- attention. Bindings: q, k, v, past, pages (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq,
- * [4] Hkv, [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read.
- * Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled once a tile; scores in
- * matmul's order over D, then times scale; values and weights added key by key within a tile from zero, then the
- * tile's sum to the rescaled running sum: sum + running * exp(old maximum - new). Weights are exp(score - maximum),
- * with 0 for a maximum of -inf. Result: running values * exact_div(1, running sum). A query that sees no key gives
- * NaN. ---- */
+/* ---- experts. Bindings: x, w, chosen, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
+ * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's over K. ---- */
+#define HDI_EXPERTS_TYPE    16 /* of x */
+#define HDI_EXPERTS_W_TYPE  17
+#define HDI_EXPERTS_COLUMNS 18 /* divides a GPU's workgroup */
+
+/* ---- attention. Bindings: q, k, v, past, pages, sinks (q again where absent), y. Push words: [0] B, [1] T, [2] S, [3] Hq,
+ * [4] Hkv, [5] D, [6] scale's bits, [7] pages of the pool; of a page outside of it the nearest one inside is read; [8] window,
+ * below S + T, [9] cap's and [10] 1 / cap's bits. A past above S counts as S.
+ * Exact order: keys in tiles of HDI_ATTENTION_TILE from key 0; running maximum and sum rescaled once a tile, where the query
+ * sees a key of it; scores in matmul's order over D, then times scale, with a cap cap * exact_tanh(score * (1 / cap)); the
+ * maximum begins as the head's sink and the sum as 1, without one (or with one of -inf) as -inf and 0; values and weights
+ * added key by key within a tile from zero, then the tile's sum to the rescaled running sum: sum + running * exp(old
+ * maximum - new). Weights are exp(score - maximum), with 0 for a maximum of -inf. Result: running values * exact_div(1,
+ * running sum). A query that sees no key and no sink gives NaN. ---- */
 #define HDI_ATTENTION_TYPE    16 /* of q and y */
 #define HDI_ATTENTION_KV_TYPE 17
 #define HDI_ATTENTION_CAUSAL  18
@@ -320,16 +328,21 @@
 #define HDI_ATTENTION_ROWS    20 /* query rows of a workgroup, 1.. : neighbours in (token, head of the group) order */
 #define HDI_ATTENTION_WIDTH   21 /* D rounded up to HDI_MM_BLOCK; attention_subgroup: to 8 */
 #define HDI_ATTENTION_PAGE    22
+#define HDI_ATTENTION_FORM    23 /* of the bits below */
+#define HDI_ATTENTION_CAPPED   1u
+#define HDI_ATTENTION_WINDOWED 2u
+#define HDI_ATTENTION_SINKS    4u
 #define HDI_ATTENTION_TILE    32u
 #define HDI_ATTENTION_MOST_D  1024u
 /* attention_subgroup, in fast mode: the keys are cut into parts, a workgroup each; those behind the last visible key end
- * at once. Bindings: q, k, v, past, pages, the parts' partial results, a count of arrived parts for each unit (zero before and
- * after), y. Push words, after attention's: [8] parts, [9] keys of a part. A unit is (block of ROWS rows, batch, key
+ * at once, and the first begins where the unit's first query sees its first key. Bindings: q, k, v, past, pages, sinks, the
+ * parts' partial results, a count of arrived parts for each unit (zero before and
+ * after), y. Push words, after attention's: [11] parts, [12] keys of a part. A unit is (block of ROWS rows, batch, key
  * head), the last fastest, and a group's number is part * units + unit. */
-#define HDI_ATTENTION_SUBGROUP  23 /* invocations of a subgroup */
-#define HDI_ATTENTION_KEY_LANES 24 /* of them share a key: a power of two */
-#define HDI_ATTENTION_WIDE      25 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
-#define HDI_ATTENTION_KEYS      26 /* keys that an invocation reads at once */
+#define HDI_ATTENTION_SUBGROUP  24 /* invocations of a subgroup */
+#define HDI_ATTENTION_KEY_LANES 25 /* of them share a key: a power of two */
+#define HDI_ATTENTION_WIDE      26 /* 1: heads are whole vectors of 16 bytes, and begin at multiples of that */
+#define HDI_ATTENTION_KEYS      27 /* keys that an invocation reads at once */
 #define HDI_ATTENTION_PARTS     64u /* at most */
 /* attention_matrix, in fast mode over f16: attention's bindings and push words; WIDTH is D rounded up to 16. A group is
  * (block of rows from the last, batch, key head), the last fastest. */

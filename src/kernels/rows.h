@@ -25,12 +25,12 @@ hdi_tensor hdi_rows_axis_last(const hdi_tensor *tensor, uint32_t axis);
 typedef struct hdi_rows_launch {
     uint32_t          module, workgroup, subgroup; /* subgroup: as demanded, 0: any */
     uint32_t          option;                      /* that was chosen, or 0 */
-    const hdi_tensor *inputs[7];
+    const hdi_tensor *inputs[8];
     uint32_t          input_count, written_from; /* inputs from this one on are written too; 0: none are */
     const hdi_tensor *out;
     uint32_t          out_access;
-    uint32_t          spec[11], spec_count;
-    uint32_t          push[10], push_count;
+    uint32_t          spec[12], spec_count;
+    uint32_t          push[13], push_count;
     uint64_t          groups, flops, bytes; /* bytes 0: those of all operands */
     uint32_t          scratch_bytes;
     const char       *because;

@@ -4,7 +4,7 @@
 #include "llm/keys.h"
 
 static hd_status read_arch(hd_model *model, hd_error *error) {
-    char quoted[HDL_QUOTE], known[256];
+    char quoted[HDL_QUOTE], known[400];
     hdl_span name, type;
     if (!hdl_gguf_get_text(model->gguf, "general.type", hdl_text("model"), &type, NULL) && !hdl_same(type, hdl_text("model")))
       return hdl_fail(error, HD_STATUS_UNSUPPORTED,
@@ -53,7 +53,7 @@ static void read_heads(hdl_keys *k) {
         k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
                              "%s.attention.value_length is %u and key_length %u; heads of two sizes cannot be run",
                              k->model->arch_name, value_size, f->head_size);
-    if (!k->status && (f->head_size < 2 || f->head_size % 2))
+    if (!k->status && !k->model->arch->still && (f->head_size < 2 || f->head_size % 2))
         k->status = hdl_fail(k->error, HD_STATUS_PARSE, "the heads have %u elements; rotary embedding needs pairs",
                              f->head_size);
 }
@@ -70,6 +70,22 @@ static void read_activation(hdl_keys *k) {
         k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
                              "%s.hidden_activation is %s; heddle knows silu, swish and relu2", k->model->arch_name,
                              hdl_quote(name, quoted));
+}
+
+/* Experts, in families that know them. */
+static void read_experts(hdl_keys *k) {
+    hdl_figures *f = &k->model->figures;
+    if (!k->model->arch->with_experts) return;
+    f->experts = hdl_key_u32(k, "expert_count", 0, 1024, 0);
+    f->experts_used = hdl_key_u32(k, "expert_used_count", 0, HD_MAX_TOP_K, 0);
+    f->expert_forward = hdl_key_u32(k, "expert_feed_forward_length", 1, 1u << 22, f->feed_forward);
+    const bool shares = hdl_gguf_find_tensor(k->model->gguf, "blk.0.ffn_down_shexp.weight", &(hdl_gguf_tensor){ 0 });
+    f->shared_forward = hdl_key_u32(k, "expert_shared_feed_forward_length", 0, 1u << 22, shares ? f->feed_forward : 0);
+    if (k->status) return;
+    if (f->experts == 0 ? f->experts_used != 0 || !k->model->arch->tensors : f->experts_used == 0 || f->experts_used > f->experts)
+        k->status = hdl_fail(k->error, HD_STATUS_UNSUPPORTED,
+                             "%s.expert_count is %u, and %s.expert_used_count is %u: no mixture that can be run; convert the model anew",
+                             k->model->arch_name, f->experts, k->model->arch_name, f->experts_used);
 }
 
 /* The vocabulary has as many tokens as the table has rows. */
@@ -96,14 +112,17 @@ hd_status hdl_figures_read(hd_model *model, hd_error *error) {
     f->context = hdl_key_u32(k, "context_length", 1, 1u << 30, 4096);
     hdl_key_need(k, "feed_forward_length");
     f->feed_forward = uniform_u32(k, "feed_forward_length", 1u << 22, 0);
+    read_experts(k);
     read_heads(k);
     f->window = hdl_key_u32(k, "attention.sliding_window", 0, UINT32_MAX, 0);
-    hdl_key_need(k, "attention.layer_norm_rms_epsilon");
-    f->epsilon = hdl_key_f32(k, "attention.layer_norm_rms_epsilon", 0, 1, 0);
+    const char *epsilon = model->arch->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    hdl_key_need(k, epsilon);
+    f->epsilon = hdl_key_f32(k, epsilon, 0, 1, 0);
+    f->embedding_scale = f->residual_scale = f->logit_scale = 1;
     read_activation(k);
     read_vocabulary(k);
-    hdl_rope_read(k);
-    if (f->window && f->window < f->context) f->context = f->window; /* up to there each token sees all before it */
+    if (!model->arch->still) hdl_rope_read(k);
+    if (model->arch->read) model->arch->read(k);
     hdl_keys_check(k);
     return k->status;
 }

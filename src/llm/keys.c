@@ -33,6 +33,13 @@ float hdl_key_f32(hdl_keys *k, const char *rest, float low, float high, float fa
     return number;
 }
 
+bool hdl_key_bool(hdl_keys *k, const char *rest, bool fallback) {
+    const hdl_key_name name = hdl_key_ask(k, rest);
+    bool says = fallback;
+    if (!k->status) k->status = hdl_gguf_get_bool(k->model->gguf, name.text, fallback, &says, k->error);
+    return says;
+}
+
 hdl_span hdl_key_text(hdl_keys *k, const char *rest, const char *fallback) {
     const hdl_key_name name = hdl_key_ask(k, rest);
     hdl_span text = hdl_text(fallback);
@@ -42,7 +49,8 @@ hdl_span hdl_key_text(hdl_keys *k, const char *rest, const char *fallback) {
 
 /* ---- what is known of keys that are not asked for ---- */
 
-/* Keys, most of them behind "<architecture>.", that can be run with one value only, which stands for none of it. */
+/* Keys, most of them behind "<architecture>.", that can be run with one value only, which stands for none of it, in
+ * families that do not ask for them. */
 static const struct only { const char *name; double value; const char *what; } only[] = {
     { "expert_count", 0, "a mixture of experts" },
     { "expert_used_count", 0, "a mixture of experts" },
@@ -75,7 +83,7 @@ static const char *const harmless[] = {
     "vocab_size",                   /* token_embd.weight says it */
     "tensor_data_layout",           /* where the weights came from; rows lie as every file has them */
     "pooling_type",                 /* of embeddings, not of logits */
-    "attention.layer_norm_epsilon", /* all norms here have the other one */
+    "attention.layer_norm_epsilon", /* in families whose norms have the other one */
     "rope.scaling.finetuned",
 };
 enum { HARMLESS = sizeof harmless / sizeof *harmless };
@@ -112,6 +120,7 @@ static void check_only(hdl_keys *k) {
         const bool is_whole = strncmp(only[i].name, "tokenizer.", 10) == 0;
         hdl_key_name name = { "" };
         hdl_gguf_value value;
+        if (!is_whole && is_any(hdl_text(only[i].name), k->asked, k->asked_count)) continue;
         if (is_whole) snprintf(name.text, sizeof name.text, "%s", only[i].name);
         else name = hdl_key_ask(k, only[i].name);
         if (!hdl_gguf_find(k->model->gguf, name.text, &value) || says(&value, only[i].value)) continue;

@@ -5,7 +5,7 @@
 
 #include "llm/model.h"
 
-enum { HDL_MOST_KEYS = 64 };
+enum { HDL_MOST_KEYS = 96 };
 /* The first failure stays; what is read behind it is the fallback. */
 typedef struct hdl_keys {
     hd_model   *model;
@@ -22,6 +22,7 @@ hdl_key_name hdl_key_ask(hdl_keys *k, const char *rest);
 void hdl_key_need(hdl_keys *k, const char *rest);
 uint32_t hdl_key_u32(hdl_keys *k, const char *rest, uint32_t low, uint32_t high, uint32_t fallback);
 float hdl_key_f32(hdl_keys *k, const char *rest, float low, float high, float fallback);
+bool hdl_key_bool(hdl_keys *k, const char *rest, bool fallback);
 hdl_span hdl_key_text(hdl_keys *k, const char *rest, const char *fallback);
 /* Refuses the file where a key that was not asked for may change the answers. */
 void hdl_keys_check(hdl_keys *k);

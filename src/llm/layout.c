@@ -180,15 +180,14 @@ static hd_status divide(const hd_model *model, hdl_layout *layout, hd_device *cp
 /* ---- wishes ---- */
 
 static hd_status resolve(const hd_model *model, const hd_session_desc *desc, hd_device *device, hdl_layout *out) {
-    const uint32_t made_for = model->figures.context, window = model->figures.window, layers = model->figures.layers;
+    const uint32_t made_for = model->figures.context, layers = model->figures.layers;
     *out = (hdl_layout){ .context = desc->context ? desc->context : made_for < DEFAULT_CONTEXT ? made_for : DEFAULT_CONTEXT,
                          .sequences = desc->sequences ? desc->sequences : 1, .chunk = DEFAULT_CHUNK, .math = desc->math };
     if (out->context > 1u << 24 || out->sequences > HDL_MOST_SEQUENCES)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a session has at most 2^24 tokens and 256 sequences");
-    if (window && out->context > window)
-        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED,
-                              "%s.attention.sliding_window is %u, and attention over a window cannot be run yet; give "
-                              "a context of at most %u tokens", model->arch_name, window, window);
+    if (out->context > made_for && hdl_weight_of(model, 0, "position_embd.weight")->present)
+        return hdl_model_fail(model, HD_STATUS_UNSUPPORTED, "the model knows positions of %u tokens; give a context of at most "
+                              "as many", made_for);
     if (desc->chunk > 1u << 16) return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "a chunk has at most 65536 tokens");
     if (desc->device_layers < -1 || desc->device_layers > (int)layers)
         return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,

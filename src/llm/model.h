@@ -5,6 +5,7 @@
 #include "llm/gguf.h"
 #include "llm/tokenizer.h"
 #include <heddle_llm.h>
+#include <stdatomic.h>
 
 typedef struct hdl_arch hdl_arch;             /* what is known of a family: arch/arch.h */
 typedef struct hdl_tensor_row hdl_tensor_row; /* a tensor that it lists */
@@ -12,10 +13,19 @@ typedef struct hdl_tensor_row hdl_tensor_row; /* a tensor that it lists */
 /* Figures of a model. */
 typedef struct hdl_figures {
     uint32_t layers, hidden, heads, kv_heads, head_size, feed_forward, vocabulary, context;
-    uint32_t window;             /* tokens that a query sees, which bound the context; 0: all */
+    uint32_t experts, experts_used; /* of a layer, of a token; 0: there are none */
+    uint32_t expert_forward, shared_forward; /* feed_forward of one of them, and of one that all tokens use */
+    uint32_t window;             /* the last tokens that a query sees in layers with a window; 0: all */
+    uint32_t window_period;      /* of so many layers the last has no window; 0: all have it */
+    uint32_t still_period;       /* of so many layers the last does not turn; 0: all do */
+    bool     parallel;           /* feed-forward beside attention, not behind it */
     float    epsilon;
+    float    attention_scale;    /* of the scores; 0: 1 / sqrt(head_size) */
+    float    attention_cap, logit_cap; /* x becomes cap * tanh(x / cap); 0: x */
+    float    embedding_scale, residual_scale, logit_scale; /* 1: none */
     hd_value (*activation)(hd_program *p, hd_value x);
     float    rope_theta, rope_scale, rope_magnitude; /* as in hd_rope_desc */
+    float    rope_local_theta;   /* of layers with a window, which have no other figures then; 0: as all */
     uint32_t rope_dims;
     uint32_t rope_context;       /* tokens that its angles were trained on */
     float   *rope_factors;       /* rope_dims / 2 divisors; NULL: all 1 */
@@ -34,6 +44,8 @@ typedef struct hdl_weight {
 
 struct hd_model {
     hd_context    *context;
+    _Atomic uint32_t holders;    /* the caller, and each session */
+    void          *handle;       /* that the caller has; NULL for one of hdl_model_open */
     hd_allocator   allocator;
     hdl_gguf      *gguf;
     const hdl_arch *arch;
@@ -47,7 +59,12 @@ struct hd_model {
     uint32_t       end_count;
 };
 
-/* hd_model_open out of `files`; NULL: the system's. */
+/* Keeps a closed model's memory until its last session has ended. */
+hd_model *hdl_model_hold(hd_model *model);
+void hdl_model_release(hd_model *model);
+/* Puts the model in the place of its handle, of which `model_at` is the address, if it and its context live. */
+hd_status hdl_model_find(void *model_at);
+/* hd_model_open out of `files`, without a handle; NULL: the system's. */
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model);
 
 /* ---- figures.c ---- */

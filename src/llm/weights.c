@@ -14,6 +14,10 @@ static int64_t length_of(const hdl_figures *f, hdl_length length) {
     case HDL_LEN_HEAD: return f->head_size;
     case HDL_LEN_FORWARD: return f->feed_forward;
     case HDL_LEN_GATE_UP: return 2 * (int64_t)f->feed_forward;
+    case HDL_LEN_CONTEXT: return f->context;
+    case HDL_LEN_EXPERTS: return f->experts;
+    case HDL_LEN_EXPERT: return f->expert_forward;
+    case HDL_LEN_SHARED: return f->shared_forward;
     case HDL_LEN_VOCABULARY: return f->vocabulary;
     case HDL_LEN_NONE: break;
     }
@@ -59,27 +63,47 @@ static hd_status read_own_scale(search *s, hdl_weight *w) {
     return hdl_fail(s->error, HD_STATUS_PARSE, "the scale of %s is no number", hdl_quote(w->tensor.name, quoted));
 }
 
+/* Is it none of this model's: of an expert of all tokens that there is not, or the bias of a norm that there is not? */
+static bool is_nobodys(const search *s, const hdl_weight *w) {
+    const hdl_tensor_row *row = w->row;
+    const bool is_bias = row->where == HDL_LAYER && row->optional && strstr(row->name, ".bias") != NULL;
+    const bool is_shared = row->rows == HDL_LEN_SHARED || row->columns == HDL_LEN_SHARED;
+    return (is_bias && !w[-1].present) || (is_shared && s->model->figures.shared_forward == 0);
+}
+
+/* Layers are alike: a part that one of them has, all have; but for biases. */
+static hd_status check_alike(const search *s, uint32_t layer, const hdl_weight *w, const char *name) {
+    const hdl_tensor_row *row = w->row;
+    if (layer == 0 || row->where != HDL_LAYER || !row->optional || strstr(row->name, ".bias")) return HD_OK;
+    if (w->present == w[-(ptrdiff_t)(layer * s->model->layer_weights)].present) return HD_OK;
+    return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "layer 0 and layer %u differ in %s; layers of different parts cannot be run",
+                    layer, name);
+}
+
 static hd_status find_weight(search *s, uint32_t layer, hdl_weight *w) {
     const hdl_tensor_row *row = w->row;
     const bool matrix = row->columns != HDL_LEN_NONE, is_table = row->where == HDL_EMBED;
     const hdl_figures *f = &s->model->figures;
     char name[HDL_WEIGHT_NAME];
     hdl_weight_name(layer, row, name);
-    if (!take(s, name, &w->tensor) && row->optional) return HD_OK;
+    if (is_nobodys(s, w)) return HD_OK;
+    if (!take(s, name, &w->tensor) && row->optional) return check_alike(s, layer, w, name);
     const int64_t rows = length_of(f, row->rows);
-    w->shape = matrix ? HD_SHAPE(rows, length_of(f, row->columns)) : HD_SHAPE(rows);
+    const int64_t columns = length_of(f, row->columns);
+    w->shape = row->each ? HD_SHAPE(f->experts, rows, columns) : matrix ? HD_SHAPE(rows, columns) : HD_SHAPE(rows);
     hd_status status = hdl_gguf_need_tensor(s->model->gguf, name, w->shape, &w->tensor, s->error);
     if (status) return status;
     const bool is_i2s = w->tensor.type == HDL_GGUF_TYPE_I2_S;
     w->dtype = is_i2s ? hdl_i2s_dtype(w->shape) : hdl_gguf_dtype(w->tensor.type);
     const bool plain = w->dtype == HD_F32 || w->dtype == HD_F16 || w->dtype == HD_BF16;
     if (w->dtype == HD_DTYPE_NONE || w->dtype == HD_I32 || w->dtype == HD_U8 || (!matrix && !plain) ||
-        (is_i2s && is_table))
+        (is_i2s && (is_table || row->each)))
         return hdl_fail(s->error, HD_STATUS_UNSUPPORTED, "%s is of type %s, which cannot be run there", name,
                         hdl_gguf_type_info(w->tensor.type).name);
     w->present = true;
     w->scale = 1;
-    if (is_i2s) status = read_own_scale(s, w);
+    status = check_alike(s, layer, w, name);
+    if (!status && is_i2s) status = read_own_scale(s, w);
     return status || !matrix || is_table ? status : read_scale(s, name, &w->scale);
 }
 
@@ -96,7 +120,7 @@ static hd_status check_all_taken(const search *s, uint32_t count) {
 }
 
 hd_status hdl_weights_find(hd_model *model, hd_error *error) {
-    const hdl_tensor_row *rows = model->arch->tensors;
+    const hdl_tensor_row *rows = model->figures.experts ? model->arch->with_experts : model->arch->tensors;
     const uint32_t layers = model->figures.layers, tensors = hdl_gguf_get_info(model->gguf).tensor_count;
     uint32_t outside = 0;
     while (rows[model->layer_weights].where == HDL_LAYER) model->layer_weights++;

@@ -15,7 +15,7 @@ typedef enum hdi_attr_kind {
     HDI_ATTR_DTYPE,
     HDI_ATTR_SHAPE,
     HDI_ATTR_NAME,    /* of an input or state, in quotes */
-    HDI_ATTR_KERNEL, HDI_ATTR_PUSH, HDI_ATTR_GROUPS /* of a dispatch */
+    HDI_ATTR_KERNEL, HDI_ATTR_PUSH, HDI_ATTR_GROUPS, HDI_ATTR_BINDINGS /* of a dispatch */
 } hdi_attr_kind;
 
 typedef struct hdi_attr {
@@ -24,6 +24,7 @@ typedef struct hdi_attr {
     uint32_t      at;
     bool          optional; /* in texts */
     float         unset;    /* a float's value where a text leaves it out */
+    bool          silent;   /* texts leave it out where it is unset, a whole number 0 */
 } hdi_attr;
 
 #define HDI_MAX_ATTRS 8

@@ -75,7 +75,7 @@ static inline hd_value hdi_grad_times(hdi_grad *g, hd_value x, float factor) { r
     X(add) X(sub) X(mul) X(div) X(extreme) X(scale) X(neg) X(abs) X(sqrt) X(exp) X(log) X(sin) X(cos) X(relu) X(leaky_relu) \
     X(elu) X(sigmoid) X(tanh) X(silu) X(gelu) X(gelu_tanh) X(erf) X(clip) X(choice) X(same) X(permute) X(reshape) X(concat) \
     X(slice) X(pad) X(sum) X(prod) X(cumsum) X(mean) X(pick) X(dot) X(softmax) X(log_softmax) X(rms_norm) X(layer_norm) \
-    X(matmul) X(gather) X(take_along) X(scatter_add) X(scatter_mul) X(scatter_pick) X(write_rows) X(assign) X(rope) \
+    X(matmul) X(experts) X(gather) X(take_along) X(scatter_add) X(scatter_mul) X(scatter_pick) X(write_rows) X(assign) X(rope) \
     X(attention) X(cross_entropy) X(dispatch)
 #define HDI_GRAD_DECLARE(name) void hdi_grad_##name(hdi_grad *g);
 HDI_GRAD_LIST(HDI_GRAD_DECLARE)

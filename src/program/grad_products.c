@@ -41,6 +41,33 @@ void hdi_grad_matmul(hdi_grad *g) {
     if (hdi_grad_wants(g, 1)) give_b(g, swap_a, swap_b);
 }
 
+/* Of each pair of a row and an expert by itself: dx = dy W of the expert, added up where pairs share a row; dW of an expert is
+ * the sum of dy^T x over the pairs that chose it, in their order. A number outside has no gradient. */
+void hdi_grad_experts(hdi_grad *g) {
+    hd_program *p = g->program;
+    const hd_shape x = operand_shape(g, 0), w = operand_shape(g, 1), y = g->node.shape;
+    const int64_t T = y.dims[0], U = y.dims[1], N = y.dims[2], K = w.dims[2], pairs = T * U;
+    const hd_value numbers = hd_reshape(p, hdi_grad_x(g, 2), HD_SHAPE(pairs)), dy = hdi_grad_wide(g, g->dy);
+    if (hdi_grad_wants(g, 0) && !hdi_dtype_is_float(hdi_grad_type(g, hdi_grad_x(g, 1)))) {
+        hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "rows have no gradient through quantised experts: cast these to f16 first");
+        return;
+    }
+    if (hdi_grad_wants(g, 0)) {
+        const hd_value own = hd_gather(p, hd_reshape(p, hdi_grad_x(g, 1), HD_SHAPE(w.dims[0], N * K)), numbers);
+        const hd_value weights = hd_reshape(p, hdi_grad_wide(g, own), HD_SHAPE(pairs, N, K));
+        const hd_value dx = hd_reshape(p, hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, 1, N)), weights), HD_SHAPE(T, U, K));
+        hdi_grad_give(g, 0, x.rank == 3 ? dx : hd_reshape(p, hd_sum(p, dx, 1), x));
+    }
+    if (hdi_grad_wants(g, 1)) {
+        const hd_value rows = hdi_grad_wide(g, hdi_grad_x(g, 0));
+        const hd_value apart = x.rank == 3 ? rows : hd_reshape(p, rows, HD_SHAPE(T, 1, K));
+        const hd_value each = hd_reshape(p, hdi_grad_expand(g, apart, HD_SHAPE(T, U, K)), HD_SHAPE(pairs, 1, K));
+        const hd_value outer = hd_matmul(p, hd_reshape(p, dy, HD_SHAPE(pairs, N, 1)), each);
+        const hd_value none = hdi_grad_fill(g, HD_F32, HD_SHAPE(w.dims[0], N * K), 0);
+        hdi_grad_give(g, 1, hd_reshape(p, hd_scatter_add(p, none, numbers, hd_reshape(p, outer, HD_SHAPE(pairs, N * K))), w));
+    }
+}
+
 /* Turned back by the same angles: positions negated. */
 void hdi_grad_rope(hdi_grad *g) {
     const hdi_attrs *a = &g->node.attrs;
@@ -117,10 +144,32 @@ static hd_value visible(hdi_grad *g, const attention *a, int64_t begin, int64_t 
     hd_program *p = g->program;
     const bool causal = g->node.attrs.ints[0] == 0;
     const hd_value past = hdi_grad_x(g, 3), key = hdi_grad_count(g, 5, 4, keys);
-    hd_value seen = hd_reshape(p, hdi_grad_whole(g, causal ? begin + 1 : a->T), HD_SHAPE(1, 1, 1, 1, 1)); /* by the first query */
-    if (causal) seen = hd_add(p, seen, hdi_grad_count(g, 5, 3, end - begin));
-    if (past) seen = hd_add(p, seen, hd_reshape(p, past, HD_SHAPE(a->B, 1, 1, 1, 1)));
-    return hd_less(p, key, seen);
+    hd_value own = hd_add(p, hdi_grad_count(g, 5, 3, end - begin), hdi_grad_whole(g, begin));
+    hd_value last = causal ? own : hd_reshape(p, hdi_grad_whole(g, a->T - 1), HD_SHAPE(1, 1, 1, 1, 1));
+    if (past) {
+        const hd_value before = hd_reshape(p, hd_minimum(p, past, hdi_grad_whole(g, a->S)), HD_SHAPE(a->B, 1, 1, 1, 1));
+        own = hd_add(p, own, before);
+        last = hd_add(p, last, before);
+    }
+    const hd_value seen = hd_less(p, key, hd_add(p, last, hdi_grad_whole(g, 1)));
+    const int64_t window = g->node.attrs.ints[1];
+    if (window == 0 || window >= a->S + a->T) return seen;
+    return hd_bit_and(p, seen, hd_less(p, hd_sub(p, own, hdi_grad_whole(g, window)), key));
+}
+
+/* Shares of the keys [B,Hkv,G,rows,keys], and of the sinks [B,Hkv,G,rows,1], 0 where there are none. */
+typedef struct shares { hd_value keys, sinks; } shares;
+static shares shares_of(hdi_grad *g, const attention *a, hd_value scores) {
+    hd_program *p = g->program;
+    const hd_value sinks = hdi_grad_x(g, 5);
+    if (!sinks) return (shares){ hd_softmax(p, scores, -1), 0 };
+    const int64_t rows = hdi_grad_shape(g, scores).dims[3], keys = hdi_grad_shape(g, scores).dims[4];
+    const hd_value heads = hd_reshape(p, sinks, HD_SHAPE(1, a->Hkv, a->G, 1, 1));
+    const hd_value column = hdi_grad_expand(g, heads, HD_SHAPE(a->B, a->Hkv, a->G, rows, 1));
+    const hd_value all = hd_softmax(p, hd_concat(p, (hd_value[]){ scores, column }, 2, 4), -1);
+    const int64_t begin[] = { 0, 0, 0, 0, 0 }, last[] = { 0, 0, 0, 0, keys };
+    const int64_t of_keys[] = { a->B, a->Hkv, a->G, rows, keys }, end[] = { a->B, a->Hkv, a->G, rows, keys + 1 };
+    return (shares){ hd_slice(p, all, begin, of_keys, 5), hd_slice(p, all, last, end, 5) };
 }
 
 /* sums with those of the first keys added: of a block of queries that sees fewer keys than the blocks before. */
@@ -136,25 +185,32 @@ static hd_value all_keys(hdi_grad *g, const attention *a, hd_value sums) {
     return behind[3] ? hd_pad(g->program, sums, none, behind, 5, 0) : sums;
 }
 
-/* Of a block of queries: gradients of them and of the keys and values that they may see. With W = softmax(scale * Q K^T):
+/* Of a block of queries: gradients of them and of the keys, values and sinks that they may see. With W = softmax(scale * Q K^T):
  * dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. Heads of a group are added in their
- * order. A query that sees no key has no gradient. */
-typedef struct of_attention { hd_value q, k, v; } of_attention;
+ * order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also times 1 - t^2. A sink is
+ * a score of a value 0: its gradient is -its share * sum of dW * W. */
+typedef struct of_attention { hd_value q, k, v, sinks; } of_attention;
 static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int64_t end) {
     hd_program *p = g->program;
-    const bool needs_k = hdi_grad_wants(g, 1), needs_q = hdi_grad_wants(g, 0), all = g->node.attrs.ints[0] || hdi_grad_x(g, 3);
+    const bool needs_q = hdi_grad_wants(g, 0), needs_k = hdi_grad_wants(g, 1), all = g->node.attrs.ints[0] || hdi_grad_x(g, 3);
     const int64_t keys = all ? a->S : HDI_MIN(end, a->S);
-    const float scale = g->node.attrs.floats[0], far = -3e38f;
+    const float scale = g->node.attrs.floats[0], cap = g->node.attrs.floats[1], far = -3e38f;
     const hd_value q = rows_of(g, a->q, begin, end), dy = rows_of(g, a->dy, begin, end);
     const hd_value k = rows_of(g, a->k, 0, keys), v = rows_of(g, a->v, 0, keys);
-    const hd_value seen = visible(g, a, begin, end, keys), scores = hdi_grad_times(g, hd_matmul_with(p, q, k, HD_TRANSPOSE_B), scale);
+    const hd_value seen = visible(g, a, begin, end, keys), products = hd_matmul_with(p, q, k, HD_TRANSPOSE_B);
+    const hd_value capped = cap > 0 ? hd_tanh(p, hdi_grad_times(g, products, scale / cap)) : 0;
+    const hd_value scores = cap > 0 ? hdi_grad_times(g, capped, cap) : hdi_grad_times(g, products, scale);
     const hd_value masked = hd_where(p, seen, scores, hdi_grad_fill(g, HD_F32, (hd_shape){ 0 }, far));
-    const hd_value weights = hdi_grad_where(g, seen, hd_softmax(p, masked, -1));
+    const shares both = shares_of(g, a, masked);
+    const hd_value weights = hdi_grad_where(g, seen, both.keys);
+    const bool needs_sinks = both.sinks && hdi_grad_wants(g, 5);
     of_attention d = { 0 };
     if (hdi_grad_wants(g, 2)) d.v = hd_sum(p, hd_matmul_with(p, weights, dy, HD_TRANSPOSE_A), 2);
-    if (!needs_q && !needs_k) return d;
-    const hd_value dw = hd_matmul_with(p, dy, v, HD_TRANSPOSE_B);
-    const hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, hd_dot(p, dw, weights, -1))), scale);
+    if (!needs_q && !needs_k && !needs_sinks) return d;
+    const hd_value dw = hd_matmul_with(p, dy, v, HD_TRANSPOSE_B), mean = hd_dot(p, dw, weights, -1);
+    hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, mean)), scale);
+    if (capped) ds = hd_mul(p, ds, hd_scale(p, hd_mul(p, capped, capped), -1, 1));
+    if (needs_sinks) d.sinks = hdi_grad_sum_to(g, hd_neg(p, hd_mul(p, both.sinks, mean)), HD_SHAPE(1, a->Hkv, a->G, 1, 1));
     if (needs_q) d.q = hd_matmul(p, ds, k);
     if (needs_k) d.k = hd_sum(p, hd_matmul_with(p, ds, q, HD_TRANSPOSE_A), 2);
     return d;
@@ -164,22 +220,24 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
  * them, and a causal one skips the keys behind it. The last block comes first: it sees the most keys. */
 void hdi_grad_attention(hdi_grad *g) {
     enum { BLOCK = 256 };
-    const bool paged = g->node.operand_count > 4;
+    const bool paged = g->node.operand_count > 4 && g->node.operands[4];
     const attention a = read_operands(g, paged);
     const hd_shape q = g->node.shape, pool = operand_shape(g, 1), kv = paged ? HD_SHAPE(a.B, a.S, a.Hkv, a.D) : pool;
     const int64_t length = BLOCK * ((a.T + BLOCK * HDI_MAX_OPERANDS - 1) / (BLOCK * HDI_MAX_OPERANDS)), count = (a.T + length - 1) / length;
-    hd_value of_q[HDI_MAX_OPERANDS], dk = 0, dv = 0;
+    hd_value of_q[HDI_MAX_OPERANDS], dk = 0, dv = 0, sinks = 0;
     for (int64_t i = count; i-- > 0;) {
         const of_attention d = of_block(g, &a, i * length, HDI_MIN((i + 1) * length, a.T));
         of_q[i] = d.q;
         dk = add_keys(g, dk, d.k);
         dv = add_keys(g, dv, d.v);
+        sinks = sinks && d.sinks ? hd_add(g->program, sinks, d.sinks) : d.sinks;
     }
     if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, from_heads(g, count > 1 ? hd_concat(g->program, of_q, (uint32_t)count, 3) : of_q[0], q));
     if (dk) dk = from_heads(g, all_keys(g, &a, dk), kv);
     if (dv) dv = from_heads(g, all_keys(g, &a, dv), kv);
     hdi_grad_give(g, 1, dk && paged ? to_pages(g, dk, pool) : dk);
     hdi_grad_give(g, 2, dv && paged ? to_pages(g, dv, pool) : dv);
+    if (sinks) hdi_grad_give(g, 5, hd_reshape(g->program, sinks, operand_shape(g, 5)));
 }
 
 /* ---- the caller's own ---- */
@@ -192,9 +250,13 @@ void hdi_grad_dispatch(hdi_grad *g) {
         hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "this kernel has no gradient: name it in hd_gradients_desc.kernels");
         return;
     }
-    for (uint32_t i = 0; i < count; i++) inputs[i] = hdi_grad_x(g, i);
-    const hd_status status = kernel->build(kernel->user, g->program, inputs, hdi_grad_y(g), g->dy, gradients);
+    /* The caller's function is outside: it gets the handle, and values as callers see them. */
+    hd_program *const handle = g->program->held.handle ? g->program->held.handle : g->program;
+    const uint32_t tag = g->program->held.handle ? g->program->tag : 0;
+    for (uint32_t i = 0; i < count; i++) inputs[i] = hdi_value_shown(tag, hdi_grad_x(g, i));
+    const hd_value y = hdi_value_shown(tag, hdi_grad_y(g)), dy = hdi_value_shown(tag, g->dy);
+    const hd_status status = kernel->build(kernel->user, handle, inputs, y, dy, gradients);
     if (status) hdi_grad_refuse(g, status, "the caller's function that builds its gradient failed");
     for (uint32_t i = 0; i < count && !status; i++)
-        if (hdi_grad_wants(g, i)) hdi_grad_give(g, i, gradients[i]);
+        if (hdi_grad_wants(g, i)) hdi_grad_give(g, i, hdi_value_id(tag, gradients[i]));
 }

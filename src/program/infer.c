@@ -19,7 +19,7 @@ enum {
 typedef struct inference {
     const hd_program *program;
     hdi_node   *node;
-    const hdi_node *x[5]; /* the first operands; NULL where there is none */
+    const hdi_node *x[6]; /* the first operands; NULL where there is none */
     const char *name;
     hd_error   *error;
 } inference;
@@ -350,6 +350,21 @@ static hd_status matmul(inference *in) {
     return give(in, in->x[0]->dtype, batch);
 }
 
+static hd_status experts(inference *in) {
+    const hd_shape x = in->x[0]->shape, w = in->x[1]->shape, chosen = in->x[2]->shape;
+    hd_status status = takes(in, 1, FLOATS | QUANTISED);
+    if (!status) status = takes(in, 2, I32);
+    if (!status) status = has_rank(in, 0, 2, 3);
+    if (!status) status = has_rank(in, 1, 3, 3);
+    if (!status) status = has_rank(in, 2, 2, 2);
+    if (status) return status;
+    if (x.dims[0] != chosen.dims[0] || (x.rank == 3 && x.dims[1] != chosen.dims[1]))
+        return fail(in, HD_STATUS_SHAPE, "rows %s and the experts they chose, %s, do not go together", TEXT(x), TEXT(chosen));
+    if (x.dims[x.rank - 1] != w.dims[2])
+        return fail(in, HD_STATUS_SHAPE, "inner lengths differ: %s and %s", TEXT(x), TEXT(w));
+    return give(in, in->x[0]->dtype, HD_SHAPE(chosen.dims[0], chosen.dims[1], w.dims[1]));
+}
+
 static hd_status gather(inference *in) {
     hd_dtype table = in->x[0]->dtype;
     hd_shape shape = in->x[1]->shape;
@@ -537,22 +552,33 @@ static hd_status attention_shapes(const inference *in) {
     if (q_dims[0] > k_dims[0])
         return fail(in, HD_STATUS_SHAPE, "%lld queries have only %lld keys to see: %s and %s", (long long)q_dims[0],
                     (long long)k_dims[0], TEXT(q), TEXT(k));
-    return in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
+    status = in->x[3] ? has_shape(in, 3, "past", batched ? HD_SHAPE(q.dims[0]) : HD_SHAPE(1)) : HD_OK;
+    return status || !in->x[5] ? status : has_shape(in, 5, "sinks", HD_SHAPE(q_dims[1]));
+}
+
+static hd_status attention_attrs(const inference *in, int64_t D) {
+    hdi_attrs *a = &in->node->attrs;
+    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)D));
+    if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
+    if (!isfinite(a->floats[1]) || (a->floats[1] != 0 && a->floats[1] < 1e-3f))
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "cap %g is neither 0, for none, nor a number from 0.001 on", (double)a->floats[1]);
+    if (a->ints[0] != 0 && a->ints[0] != 1)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
+    if (a->ints[1] < 0 || a->ints[1] > UINT32_MAX)
+        return fail(in, HD_STATUS_INVALID_ARGUMENT, "a window of %lld keys; 0 is none", (long long)a->ints[1]);
+    return HD_OK;
 }
 
 static hd_status attention(inference *in) {
-    hdi_attrs *a = &in->node->attrs;
     hd_status status = takes(in, 1, FLOATS);
     if (!status) status = same_type(in, 1, 2);
     if (!status && in->x[3]) status = takes(in, 3, I32);
+    if (!status && in->x[5] && in->x[5]->dtype != HD_F32)
+        status = fail(in, HD_STATUS_TYPE, "operand 6 is %s, it must be f32", hd_dtype_name(in->x[5]->dtype));
     if (!status) status = attention_shapes(in);
-    if (status) return status;
     const hd_shape q = in->x[0]->shape;
-    if (a->floats[0] == 0) a->floats[0] = (float)(1.0 / sqrt((double)q.dims[q.rank - 1]));
-    if (!isfinite(a->floats[0])) return fail(in, HD_STATUS_INVALID_ARGUMENT, "scale %g is no number", (double)a->floats[0]);
-    if (a->ints[0] != 0 && a->ints[0] != 1)
-        return fail(in, HD_STATUS_INVALID_ARGUMENT, "not_causal is %lld, it must be 0 or 1", (long long)a->ints[0]);
-    return same_as_x(in);
+    if (!status) status = attention_attrs(in, q.dims[q.rank - 1]);
+    return status ? status : same_as_x(in);
 }
 
 static hd_status cross_entropy(inference *in) {
@@ -563,6 +589,44 @@ static hd_status cross_entropy(inference *in) {
     rows.dims[--rows.rank] = 0;
     status = has_shape(in, 1, "targets", rows);
     return status ? status : give(in, HD_F32, rows);
+}
+
+/* Parts of the result stand in order and apart, and one that begins as an operand is as long. */
+static hd_status check_bindings(inference *in, const hdi_custom *custom) {
+    const uint64_t whole = hd_tensor_bytes(in->node->dtype, in->node->shape);
+    uint64_t end = 0;
+    if (custom->binding_count != custom->kernel_bindings)
+        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bindings given, the kernel has %u", custom->binding_count, custom->kernel_bindings);
+    for (uint32_t i = 0; i < custom->binding_count; i++) {
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        const bool named = binding->operand && binding->operand <= in->node->operand_count;
+        const hd_value operand = named ? in->node->operands[binding->operand - 1] : 0;
+        const hdi_node *from = hdi_program_node(in->program, operand);
+        if (binding->operand && !from) return fail(in, HD_STATUS_UNKNOWN_VALUE, "binding %u: there is no operand %u", i, binding->operand);
+        if (binding->bytes == 0) continue;
+        const uint64_t from_bytes = from ? hd_tensor_bytes(from->dtype, from->shape) : binding->bytes;
+        if (binding->offset < end || binding->offset % HDI_PART_ALIGN || binding->offset > whole ||
+            binding->bytes > whole - binding->offset)
+            return fail(in, HD_STATUS_SHAPE, "binding %u: bytes %llu to %llu are no part of the result", i,
+                        (unsigned long long)binding->offset, (unsigned long long)(binding->offset + binding->bytes));
+        if (from_bytes != binding->bytes || (from && from_bytes % 4))
+            return fail(in, HD_STATUS_SHAPE, "binding %u holds %llu bytes and begins with %llu: both are the same, in words of 4", i,
+                        (unsigned long long)binding->bytes, (unsigned long long)from_bytes);
+        end = binding->offset + binding->bytes;
+    }
+    return end ? HD_OK : fail(in, HD_STATUS_ARGUMENT_COUNT, "no binding is an output");
+}
+
+/* One of several buffers that a kernel wrote, as the type that it is of. */
+static hd_status part(inference *in) {
+    const int64_t offset = in->node->attrs.ints[0];
+    const uint64_t bytes = hd_tensor_bytes(in->node->dtype, in->node->shape), whole = hd_tensor_bytes(in->x[0]->dtype, in->x[0]->shape);
+    if (in->x[0]->op != HDI_OP_DISPATCH || hdi_dtype_is_quantised(in->node->dtype))
+        return fail(in, HD_STATUS_TYPE, "it is a part of what a dispatch gave, and not of blocks");
+    if (offset < 0 || offset % HDI_PART_ALIGN || (uint64_t)offset > whole || bytes > whole - (uint64_t)offset)
+        return fail(in, HD_STATUS_SHAPE, "%llu bytes at %lld are no part of %llu", (unsigned long long)bytes, (long long)offset,
+                    (unsigned long long)whole);
+    return given(in);
 }
 
 static hd_status draw(inference *in) {
@@ -577,7 +641,10 @@ static hd_status dispatch(inference *in) {
     const hdi_custom *custom = in->node->attrs.custom;
     uint32_t inputs = in->node->operand_count;
     if (!custom || !custom->kernel) return fail(in, HD_STATUS_NULL_POINTER, "there is no kernel");
-    if (inputs + 1 != custom->kernel_bindings)
+    if (custom->binding_count > 0) {
+        const hd_status status = check_bindings(in, custom);
+        if (status) return status;
+    } else if (inputs + 1 != custom->kernel_bindings)
         return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u inputs and 1 output given, the kernel has %u bindings", inputs,
                     custom->kernel_bindings);
     if (custom->push_bytes > sizeof custom->push_words || custom->push_bytes % 4 != 0)

@@ -62,11 +62,22 @@ static void work_product(counting *c) {
     c->work.flops = times(2, times(c->elements, k));
 }
 
+/* Of the experts' weights only those of the chosen are read, each once. */
+static void work_experts(counting *c) {
+    const hdi_node *w = operand_of(c, 1);
+    const uint64_t experts = axis_of(w, 2), all = hdi_node_bytes(w), pairs = c->elements / HDI_MAX(axis_of(c->node, 0), 1);
+    c->work.kind = HDI_KIND_MATVEC;
+    c->work.flops = times(2, times(c->elements, axis_of(w, 0)));
+    c->work.bytes = c->work.bytes - HDI_MIN(all, c->work.bytes) + all / HDI_MAX(experts, 1) * HDI_MIN(experts, pairs);
+}
+
 /* Each element of the result: all keys, twice. Of a pool of pages only those that are named are read. */
 static void work_attention(counting *c) {
     const hdi_node *k = operand_of(c, 1), *pages = operand_of(c, 4);
     const uint64_t pool_bytes = plus(hdi_node_bytes(k), bytes_of(c, 2));
-    const uint64_t keys = times(axis_of(k, 2), pages ? axis_of(pages, 0) : 1);
+    uint64_t keys = times(axis_of(k, 2), pages ? axis_of(pages, 0) : 1);
+    const uint64_t window = (uint64_t)c->node->attrs.ints[1];
+    if (window != 0) keys = HDI_MIN(keys, plus(window, axis_of(c->node, 2)));
     c->work.flops = times(4, times(c->elements, keys));
     if (!pages) return;
     const uint64_t read = times(2, times(hdi_node_elements(pages), hdi_node_bytes(k) / HDI_MAX(axis_of(k, 3), 1)));

@@ -35,8 +35,9 @@ void *hdt_alloc(hd_context *context, uint64_t count, uint64_t item_bytes) {
     return items;
 }
 void hdt_free(hd_context *context, void *items, uint64_t count, uint64_t item_bytes) {
+    if (!items) return;
     const hd_allocator allocator = hd_context_allocator(context);
-    if (items) allocator.resize(allocator.user, items, (size_t)(count * item_bytes) + (count == 0), 0);
+    allocator.resize(allocator.user, items, (size_t)(count * item_bytes) + (count == 0), 0);
 }
 
 /* ---- files ---- */
@@ -114,6 +115,11 @@ hd_status hdt_make_folder(hd_context *context, const char *path) {
     struct stat info;
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return HD_OK;
     return io_error(context, "made", path);
+}
+
+bool hdt_is_there(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0;
 }
 
 void hdt_remove_folder(const char *path) {

@@ -39,6 +39,7 @@ hd_status hdt_write_file(hd_context *context, const char *path, const hdt_piece 
 hd_status hdt_rename(hd_context *context, const char *from, const char *to);
 /* A folder; one that is there is fine. */
 hd_status hdt_make_folder(hd_context *context, const char *path);
+bool hdt_is_there(const char *path);
 /* Removes a folder and the files in it; best effort. */
 void hdt_remove_folder(const char *path);
 

@@ -54,6 +54,7 @@ static const work works[] = {
     BOTH(MATVEC, 1e-4, X("[4,100]") "v2 = input f32[60,100] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
     BOTH(MATMUL_TILED, 1e-4, X("[50,96]") "v2 = input f32[96,75] \"w\"\nv9 = matmul v1 v2" Y),
     BOTH(MATMUL_TILED, 1e-2, X("[24,128]") "v2 = input q8_0[56,128] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
+    BOTH(EXPERTS, 1e-4, X("[9,64]") "v2 = input q8_0[6,20,64] \"w\"\nv3 = input i32[9,2] \"i\"\nv9 = matmul_experts v1 v2 v3" Y),
     BOTH(ATTENTION, 1e-4, X("[9,4,32]") "v2 = input f32[50,2,32] \"k\"\nv3 = input f32[50,2,32] \"v\"\nv4 = input i32[1] \"i\"\nv9 = attention v1 v2 v3 v4" Y),
     { HDI_MODULE_MATVEC_SUBGROUP, HD_MATH_FAST, 1e-4, X("[1,256]") "v2 = input f16[40,256] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
 };
@@ -245,6 +246,7 @@ static hd_device *open_device(const char *name, int verify) {
     hd_device *device;
     const hd_context_desc desc = { .backend = name, .verify = verify, .cache_dir = "", .cpu_threads = 2, .wait_ns = UINT64_C(20000000000) };
     if (hd_context_create(&desc, &context) || hd_device_open(context, &(hd_device_desc){ .id = name }, &device)) return NULL;
+    if (!HDI_FIND(device)) return NULL;
     if (mutant.target) put_between(device);
     return device;
 }
@@ -352,6 +354,7 @@ static hd_status softmax_with(const char *folder, int verify) {
         hd_context_destroy(context);
         skip();
     }
+    assert_true(HDI_FIND(device));
     if (mutant.target) put_between(device);
     const hd_status status = run_work(device, softmax, HD_MATH_FAST, &result, &bytes);
     free(result);

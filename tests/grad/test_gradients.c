@@ -221,6 +221,12 @@ static void products(void **state) {
 
 static void tables(void **state) {
     (void)state;
+    for (int round = 0; round < 24; round++) {
+        const int64_t T = 1 + chance(4), U = 1 + chance(3), E = 2 + chance(4), N = 1 + chance(4), K = 1 + chance(4);
+        begin("matmul_experts");
+        const hd_value x = floats(round % 2 ? HD_SHAPE(T, U, K) : HD_SHAPE(T, K), FILL_UNIT), w = floats(HD_SHAPE(E, N, K), FILL_UNIT);
+        judge(hd_matmul_experts(program(), x, w, whole(HD_SHAPE(T, U), round % 3 ? 0 : -1, round % 3 ? E - 1 : E)));
+    }
     for (int round = 0; round < 40; round++) {
         const int64_t R = 1 + chance(5), n = 1 + chance(4), I = 1 + chance(7);
         begin("gather");
@@ -283,14 +289,17 @@ static void positions(void **state) {
         const hd_shape kv = batched ? HD_SHAPE(B, S, Hkv, D) : HD_SHAPE(S, Hkv, D);
         const hd_value k = floats(kv, FILL_UNIT), v = floats(kv, FILL_UNIT);
         const hd_value past = has_past ? whole(HD_SHAPE(batched ? B : 1), 0, S - T) : 0;
-        judge(hd_attention(program(), q, k, v, past, &(hd_attention_desc){ .not_causal = !causal, .scale = round % 3 ? 0 : 0.7f }));
+        const hd_attention_desc desc = { .not_causal = !causal, .scale = round % 3 ? 0 : 0.7f, .window = round % 5 < 3 ? 0 : (uint32_t)(1 + chance(3)),
+                                         .cap = round % 7 < 4 ? 0 : 1.5f, .sinks = round % 11 < 6 ? 0 : floats(HD_SHAPE(Hkv * G), FILL_UNIT) };
+        judge(hd_attention(program(), q, k, v, past, &desc));
     }
     for (int round = 0; round < 8; round++) {
         const bool batched = round % 2;
         begin("attention to pages");
         const hd_value q = floats(batched ? HD_SHAPE(2, 2, 4, 3) : HD_SHAPE(2, 4, 3), FILL_UNIT), k = floats(HD_SHAPE(3, 64, 2, 3), FILL_UNIT), v = floats(HD_SHAPE(3, 64, 2, 3), FILL_UNIT);
         const hd_value past = whole(HD_SHAPE(batched ? 2 : 1), 0, 120), pages = whole(batched ? HD_SHAPE(2, 2) : HD_SHAPE(2), -1, 3);
-        judge(hd_attention(program(), q, k, v, past, &(hd_attention_desc){ .pages = pages, .not_causal = round / 4 }));
+        judge(hd_attention(program(), q, k, v, past, &(hd_attention_desc){ .pages = pages, .not_causal = round / 4,
+            .window = round % 3 ? 0 : 70, .sinks = round % 4 < 2 ? 0 : floats(HD_SHAPE(4), FILL_UNIT) }));
     }
 }
 

@@ -294,26 +294,44 @@ static void changes_give_the_logits_of_llama_cpp(void **state) {
     fixture_free(&all);
 }
 
-/* Up to its window a model needs none. */
-static void windows_bound_the_context(void **state) {
+/* A model that learned its positions has no more of them. */
+static void positions_bound_the_context(void **state) {
     (void)state;
-    const edit window = U32("llama.attention.sliding_window", 40);
-    fixture f = fixture_edited("llama_f32", &window, 1);
+    fixture f = fixture_read("gpt2_f32");
     hd_model *model;
     hd_session *session;
     CHECK(open_fixture(&f, &model));
-    assert_int_equal(hd_session_create(model, &(hd_session_desc){ .context = 41 }, &session), HD_STATUS_UNSUPPORTED);
+    assert_int_equal(hd_session_create(model, &(hd_session_desc){ .context = 257 }, &session), HD_STATUS_UNSUPPORTED);
     const char *text = hd_context_error(context);
-    if (!strstr(text, "llama.attention.sliding_window is 40")) fail_msg("%s", text);
-    CHECK(hd_session_create(model, &(hd_session_desc){ .context = 40 }, &session));
-    hd_session_destroy(session);
-    CHECK(hd_session_create(model, NULL, &session)); /* as long as it may be */
-    for (int32_t i = 0; i < 40; i++) CHECK(hd_session_feed(session, 0, &some_tokens[i % TOKENS], 1));
-    assert_int_equal(hd_session_feed(session, 0, some_tokens, 1), HD_STATUS_LIMIT);
-    (void)hd_context_error(context);
+    if (!strstr(text, "positions of 256 tokens")) fail_msg("%s", text);
+    CHECK(hd_session_create(model, &(hd_session_desc){ .context = 256 }, &session));
     hd_session_destroy(session);
     hd_model_close(model);
     fixture_free(&f);
+}
+
+/* A window as long as what is seen changes nothing, and a shorter one does. */
+static void windows_are_used(void **state) {
+    (void)state;
+    float logits[3][320];
+    static const uint32_t windows[] = { 0, 40, 12 };
+    for (uint32_t i = 0; i < 3; i++) {
+        const edit window = U32("llama.attention.sliding_window", windows[i]);
+        fixture f = fixture_edited("llama_f32", &window, 1);
+        hd_model *model;
+        hd_session *session;
+        const float *found;
+        CHECK(open_fixture(&f, &model));
+        CHECK(hd_session_create(model, &(hd_session_desc){ .context = 100, .math = HD_MATH_EXACT }, &session));
+        for (int32_t k = 0; k < 40; k++) CHECK(hd_session_feed(session, 0, &some_tokens[k % TOKENS], 1));
+        CHECK(hd_session_logits(session, 0, &found));
+        memcpy(logits[i], found, sizeof logits[i]);
+        hd_session_destroy(session);
+        hd_model_close(model);
+        fixture_free(&f);
+    }
+    assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+    assert_memory_not_equal(logits[0], logits[2], sizeof logits[0]);
 }
 
 /* The file says what a gate is put through. */
@@ -401,7 +419,7 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--write") == 0) return write_changes(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_weights_change_no_bit), cmocka_unit_test(changes_give_the_logits_of_llama_cpp),
-        cmocka_unit_test(windows_bound_the_context), cmocka_unit_test(activations_are_those_of_the_file),
+        cmocka_unit_test(positions_bound_the_context), cmocka_unit_test(windows_are_used), cmocka_unit_test(activations_are_those_of_the_file),
         cmocka_unit_test(control_tokens_are_not_shown), cmocka_unit_test(what_cannot_be_run_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

@@ -405,6 +405,23 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
     }
 }
 
+static void experts(const oracle_tensor *const *operands, oracle_tensor *out) {
+    const oracle_tensor *x = operands[0], *w = operands[1];
+    const uint64_t N = (uint64_t)w->shape.dims[1], K = (uint64_t)w->shape.dims[2], U = (uint64_t)out->shape.dims[1];
+    const double deep = (double)K, blocks = (double)HDI_MIN(K, 32) + ceil(deep / 32) + 1;
+    for (uint64_t i = 0; i < hd_shape_elements(out->shape); i++) {
+        const double expert = operands[2]->value[i / N];
+        const uint64_t row = i / N / (x->shape.rank == 3 ? 1 : U);
+        double sum = 0, sizes = 0;
+        for (uint64_t k = 0; k < K && expert >= 0 && expert < (double)w->shape.dims[0]; k++) {
+            const double product = x->value[row * K + k] * w->value[((uint64_t)expert * N + i % N) * K + k];
+            sum += product;
+            sizes += fabs(product);
+        }
+        oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), blocks * ORACLE_U * sizes);
+    }
+}
+
 static void gather(const oracle_tensor *const *operands, oracle_tensor *out) {
     const int64_t rows = operands[0]->shape.dims[0], n = operands[0]->shape.dims[1];
     const uint64_t count = hd_shape_elements(out->shape);
@@ -524,6 +541,7 @@ void oracle_node(const hdi_node *node, const oracle_tensor *const *operands, ora
         move(node, operands, out);
         return;
     case HDI_OP_MATMUL: matmul(node, operands, out); return;
+    case HDI_OP_MATMUL_EXPERTS: experts(operands, out); return;
     case HDI_OP_GATHER: gather(operands, out); return;
     case HDI_OP_TAKE_ALONG: take_along(operands, out); return;
     case HDI_OP_WRITE_ROWS:

@@ -243,18 +243,19 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
     const uint64_t T = (uint64_t)q.dims[first], Hq = (uint64_t)q.dims[first + 1], D = (uint64_t)q.dims[first + 2];
     const uint64_t R = (uint64_t)k.dims[kv_first], Hkv = (uint64_t)k.dims[kv_first + 1], rows = hd_shape_elements(q) / D;
     const uint64_t S = pages ? R * (uint64_t)pages->shape.dims[pages->shape.rank - 1] : R; /* without pages a sequence has one of its own */
-    const double scale = (double)node->attrs.floats[0], deep = (double)D;
+    const double scale = (double)node->attrs.floats[0], cap = (double)node->attrs.floats[1], deep = (double)D;
+    const double window = (double)node->attrs.ints[1];
     const bool halves = operands[1]->dtype == HD_F16, q_rounds = halves && operands[0]->dtype != HD_F16; /* weights; queries too */
-    oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)S));
-    double *scores = room.value;
+    oracle_tensor room = oracle_new(HD_F32, HD_SHAPE((int64_t)S + 1));
+    double *scores = room.value; /* and the sink */
     for (uint64_t row = 0; row < rows; row++) {
         const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
-        const double past = operands[3] ? operands[3]->value[batch] : 0;
-        const double seen = past + (node->attrs.ints[0] ? (double)T : (double)token + 1);
-        const uint64_t visible = seen < 0 ? 0 : seen > (double)S ? S : (uint64_t)seen;
+        const double past = operands[3] ? fmin(operands[3]->value[batch], (double)S) : 0, next = past + (double)token + 1;
+        const double seen = fmin(fmax(node->attrs.ints[0] ? past + (double)T : next, 0), (double)S);
+        const uint64_t from = window > 0 ? (uint64_t)fmin(fmax(next - window, 0), seen) : 0, visible = (uint64_t)seen - from;
         double sizes = 0, largest, farthest = 0, slack = 0;
         for (uint64_t s = 0; s < visible; s++) {
-            const double *key = operands[1]->value + (row_of_key(pages, k, batch, S, s) * Hkv + head) * D, *query = operands[0]->value + row * D;
+            const double *key = operands[1]->value + (row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D, *query = operands[0]->value + row * D;
             double size = 0, shift = 0;
             for (uint64_t d = 0; d < D && q_rounds; d++)
                 shift += fabs(key[d] * scale) * (fmax(fabs(query[d]) * 0x1p-11, 0x1p-25) + fmax(fabs(query[d]) - 65504, 0));
@@ -262,20 +263,23 @@ void oracle_attention(const hdi_node *node, const oracle_tensor *const *operands
             scores[s] = 0;
             for (uint64_t d = 0; d < D; d++) scores[s] += query[d] * key[d] * scale, size += fabs(query[d] * key[d] * scale);
             sizes = fmax(sizes, size);
+            if (cap > 0) scores[s] = cap * tanh(scores[s] / cap);
         }
-        const double total = log_sum(scores, visible, 1, &largest);
-        for (uint64_t s = 0; s < visible; s++) farthest = fmax(farthest, fabs(scores[s] - largest));
+        const uint64_t terms = visible + (operands[5] != NULL);
+        if (operands[5]) scores[visible] = operands[5]->value[row % Hq];
+        const double total = log_sum(scores, terms, 1, &largest);
+        for (uint64_t s = 0; s < terms; s++) farthest = fmax(farthest, fabs(scores[s] - largest));
         for (uint64_t d = 0; d < D; d++) {
-            double w = visible ? 0 : (double)NAN, spread = 0, lost = 0;
+            double w = terms ? 0 : (double)NAN, spread = 0, lost = 0;
             for (uint64_t s = 0; s < visible; s++) {
-                const double value = operands[2]->value[(row_of_key(pages, k, batch, S, s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
+                const double value = operands[2]->value[(row_of_key(pages, k, batch, S, from + s) * Hkv + head) * D + d], term = exp(scores[s] - largest - total) * value;
                 w += term;
                 spread += fabs(term);
                 if (halves) lost += fabs(term) * 0x1p-11 + fabs(value) * 0x1p-25 * exp(-total);
             }
             const double many = (double)visible, rounds = (double)HDI_MIN(D, 32) + ceil(deep / 32) + 2, tiles = ceil(many / 32);
-            const double fast = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest) + 4 * many * ORACLE_U;
-            const double exact = ORACLE_U * (2 * rounds * sizes + 2 * farthest + 64 + 8 * tiles + 8);
+            const double fast = 4 * deep * ORACLE_U * sizes + 0x1p-20 * (2 + farthest + 2 * cap) + 4 * many * ORACLE_U;
+            const double exact = ORACLE_U * (2 * rounds * sizes + 2 * farthest + 64 + 8 * tiles + 8 + 8 * cap);
             oracle_set(out, row * D + d, w, spread * (fast + expm1(2 * slack)) + lost + oracle_ulp(w), spread * exact + 0x1p-140);
         }
     }    oracle_free(&room);

@@ -104,6 +104,12 @@ static void assigns(void) {
         if (plain[t] != HD_U8) { /* a running sum */
             const hd_value sum = ops_state(plain[t], HD_SHAPE(33), OPS_UNIT);
             ops_case(hd_assign(p, sum, hd_add(p, sum, ops_input(plain[t], HD_SHAPE(33), OPS_UNIT))));
+            /* what is read where it is not written, and what others still read */
+            const hd_value grid = ops_state(plain[t], HD_SHAPE(40, 40), OPS_UNIT), rows = ops_state(plain[t], HD_SHAPE(40, 40), OPS_UNIT);
+            ops_case(hd_assign(p, grid, hd_add(p, grid, hd_permute(p, grid, swapped, 2))));
+            const hd_value first = hd_slice(p, rows, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 40 }, 2), kept = hd_neg(p, rows);
+            ops_case(hd_assign(p, rows, hd_sub(p, rows, first)));
+            ops_case_of(HDI_OP_ASSIGN, hd_add(p, kept, first));
         }
         ops_end();
     }
@@ -244,7 +250,34 @@ static void attentions(void) {
     }
 }
 
+/* Windows, caps and sinks, alone and together: many queries and few, in pages or not, and one key or none to see. */
+static void attention_forms(void) {
+    static const uint32_t windows[] = { 0, 1, 5, 31, 32, 33, 100, 1000 };
+    static const int64_t sizes[] = { 16, 64, 80, 33, 128 };
+    for (uint32_t t = 0; t < 2 * HDI_COUNT(floats); t++) {
+        const hd_dtype kv_type = floats[t / 2];
+        const bool paged = t % 2 == 1;
+        char name[48];
+        snprintf(name, sizeof name, "forms over %s%s", hd_dtype_name(kv_type), paged ? " in pages" : "");
+        ops_begin(name, 0);
+        for (uint32_t k = 0; k < 24; k++) {
+            ops_split(6);
+            const int64_t D = sizes[k % 5], Hkv = 1 + ops_random(2), Hq = Hkv * (1 + ops_random(4)), B = 1 + k % 2;
+            const int64_t T = k % 3 == 0 ? 1 : k % 3 == 1 ? 1 + ops_random(6) : 60 + ops_random(40), P = 1 + T / 64 + ops_random(4);
+            const int64_t S = paged ? 64 * P : T + ops_random(150), N = 2 * P;
+            const hd_shape kv = paged ? HD_SHAPE(N, 64, Hkv, D) : HD_SHAPE(B, S, Hkv, D);
+            const hd_value q = ops_input(HD_F32, HD_SHAPE(B, T, Hq, D), OPS_UNIT), keys = ops_input(kv_type, kv, OPS_UNIT);
+            const hd_value values = ops_input(kv_type, kv, OPS_UNIT);
+            const hd_value past = S == T ? 0 : ops_indices(HD_SHAPE(B), k == 12 ? -2 : 0, (int32_t)(k == 13 ? S + 9 : S - T));
+            const hd_attention_desc desc = { .window = windows[k % 8], .cap = k % 3 == 0 ? 0 : k % 3 == 1 ? 0.5f : 30, .not_causal = k % 11 == 7,
+                .scale = k % 5 == 2 ? 2 : 0, .sinks = k % 4 < 2 ? 0 : ops_input(HD_F32, HD_SHAPE(Hq), OPS_UNIT), .pages = paged ? page_table(B, P, N, true, false) : 0 };
+            ops_case(hd_attention(ops_program(), q, keys, values, past, &desc));
+        }
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions } };
+    static const ops_test tests[] = { { "gather", gathers }, { "scatter", scatters }, { "write_rows", writes }, { "assign", assigns }, { "random", draws }, { "write_rows to pages", writes_to_pages }, { "rope", ropes }, { "attention", attentions }, { "forms of attention", attention_forms } };
     return ops_main("tables", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -62,7 +62,26 @@ static void many_rows(void) {
     }
 }
 
+/* Experts that rows chose: few and many rows, of one expert and of all, numbers of nobody, every type of weights. */
+static void experts(void) {
+    static const int64_t counts[] = { 4, 5, 8, 16, 64, 128 }, used[] = { 1, 2, 3, 8 }, rows[] = { 1, 7, 40, 3 };
+    for (hd_dtype q = HD_F32; q < HD_DTYPE_COUNT; q++) {
+        if (q == HD_I32 || q == HD_U8) continue;
+        ops_begin(hd_dtype_name(q), 0);
+        for (uint32_t k = 0; k < (q == HD_F32 ? 12 : 4); k++) {
+            ops_split(3);
+            const int64_t block = hdi_dtype(q).block_elements, E = counts[k % 6], U = used[(k + q) % 4], T = rows[k % 4];
+            const int64_t K = block == 1 ? 1 + ops_random(150) : block * (1 + ops_random(block == 32 ? 9 : 2)), N = 1 + ops_random(E > 16 ? 12 : 70);
+            const hd_dtype x_type = k % 3 == 2 ? floats[1 + k % 2] : HD_F32;
+            const hd_value x = ops_input(x_type, k % 2 ? HD_SHAPE(T, U, K) : HD_SHAPE(T, K), OPS_UNIT);
+            const hd_value chosen = ops_indices(HD_SHAPE(T, U), k % 5 == 3 ? -1 : 0, (int32_t)(k % 5 == 3 ? E : k % 5 == 2 ? 0 : E - 1));
+            ops_case(hd_matmul_experts(ops_program(), x, ops_input(q, HD_SHAPE(E, N, K), OPS_UNIT), chosen));
+        }
+        ops_end();
+    }
+}
+
 int main(int argc, char **argv) {
-    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows } };
+    static const ops_test tests[] = { { "quantised", weights }, { "mixed types", mixed_types }, { "many rows", many_rows }, { "experts", experts } };
     return ops_main("weights", tests, HDI_COUNT(tests), argc, argv);
 }

@@ -30,12 +30,15 @@ static const char *const programs[] = {
     "gather t i\ns = scatter_add f i u\noutput g \"g\"\noutput s \"s\"",
     "s = state f16[32,4,16] \"s\"\nr = input f16[3,4,16] \"r\"\np = input i32[1] \"p\"\nw = write_rows s r p\noutput w "
     "\"w\"",
+    "x = input f32[5,64] \"x\"\nw = input q4_0[6,40,64] \"w\"\nc = input i32[5,2] \"c\"\ny = matmul_experts x w c\noutput y \"y\"",
     /* positions, attention */
     "x = input f32[2,6,4,32] \"x\"\np = input i32[6] \"p\"\nr = rope x p\noutput r \"r\"",
     "q = input f32[1,5,8,64] \"q\"\nk = input f16[1,40,2,64] \"k\"\nv = input f16[1,40,2,64] \"v\"\na = attention q k "
     "v\noutput a \"a\"",
     "q = input f32[1,8,64] \"q\"\nk = input f16[4,64,2,64] \"k\"\nn = input i32[1] \"n\"\np = input i32[3] \"p\"\na = "
     "attention q k k n p\noutput a \"a\"",
+    "q = input f32[5,4,64] \"q\"\nk = input f16[90,2,64] \"k\"\ns = input f32[4] \"s\"\na = attention q k k - - s cap=30 "
+    "window=20\noutput a \"a\"",
     "q = input f32[1,200,8,64] \"q\"\nk = input f16[1,200,2,64] \"k\"\nv = input f16[1,200,2,64] \"v\"\na = attention "
     "q k v\noutput a \"a\"",
 };
@@ -93,6 +96,7 @@ static void add_program(chosen_kernels *chosen, hd_context *context, const char 
         fprintf(stderr, "%s\n%s\n", text, hd_context_error(context));
         abort();
     }
+    if (!HDI_FIND(program)) abort();
     for (int large = 0; large < 2; large++)
         for (int math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++) {
             const hdi_caps caps = caps_of(large);

@@ -37,7 +37,7 @@ static inline void close_place(place *at) {
 
 /* Opens them all; the CPU is always there, and first. */
 static inline int open_places(place out[MOST_DEVICES]) {
-    static const struct { const char *backend; uint32_t threads; } wanted[] = { { "cpu", 1 }, { "cpu", 2 }, { "vulkan", 0 }, { "opencl", 0 } };
+    static const struct { const char *backend; uint32_t threads; } wanted[] = { { "cpu", 1 }, { "cpu", 2 }, { "vulkan", 0 }, { "opencl", 0 }, { "cuda", 0 } };
     int count = 0;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (open_place(wanted[i].backend, wanted[i].threads, &out[count])) count++;

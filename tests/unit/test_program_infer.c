@@ -23,7 +23,9 @@ static const char prelude[] =
     "sb = state f16[2,8,3] \"sb\"\n"    "fb = input f32[2,3,3] \"fb\"\n"  "hb = input f16[2,3,3] \"hb\"\n"
     "sp = state f16[5,64,3] \"sp\"\n"   "sq = state f16[5,96,3] \"sq\"\n" "i22 = input i32[2,2] \"i22\"\n"
     "kp = input f16[5,64,2,16] \"kp\"\n" "k32 = input f16[5,32,2,16] \"k32\"\n" "kp5 = input f16[5,64,5,16] \"kp5\"\n"
-    "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n";
+    "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
+    "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"
+    "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n";
 
 typedef struct infer_case {
     const char *line;
@@ -132,6 +134,9 @@ static const infer_case cases[] = {
     BAD(INVALID_ARGUMENT, "top_k f64 k=257", "k is 257, it must be 1 to 256"), BAD(INVALID_ARGUMENT, "top_k f64 k=-9223372036854775808", NULL),
     BAD(INVALID_ARGUMENT, "top_k f64 k=65", "k is 65, but the last axis of [4,64] has fewer elements"),
     BAD(LIMIT, "top_k long k=1", "an axis of 2147483648 elements has indices that i32 does not hold"),
+    GOOD("matmul_experts f f223 i22", "f32[2,2,2]"), GOOD("matmul_experts fb2 f223 i22", "f32[2,2,2]"), BAD(TYPE, "matmul_experts f f223 f", "operand 3 is f32, it must be i32"),
+    BAD(SHAPE, "matmul_experts f f i22", "operand 2 is [2,3], the number of its axes must be 3"), BAD(SHAPE, "matmul_experts f32 f223 i22", "rows [3,2] and the experts they chose, [2,2], do not go together"),
+    BAD(SHAPE, "matmul_experts fb f223 i22", "rows [2,3,3] and the experts they chose, [2,2], do not go together"), BAD(SHAPE, "matmul_experts f21 f223 i22", "inner lengths differ: [2,1] and [2,2,3]"),
     GOOD("take_along f i", "f32[2,3]"), GOOD("take_along h i", "f16[2,3]"), GOOD("take_along u i", "u8[2,3]"), GOOD("take_along f5 i4", "f32[4]"),
     BAD(TYPE, "take_along q i", "operand 1 is q4_0, it must be f32, f16, bf16, i32 or u8"), BAD(TYPE, "take_along f f", "operand 2 is f32, it must be i32"),
     BAD(SHAPE, "take_along f i2", "operand 2 is [2], the number of its axes must be 2"), BAD(SHAPE, "take_along f0 i0", "operand 1 is [], it needs at least 1 axes"),
@@ -241,7 +246,11 @@ static const infer_case cases[] = {
     BAD(SHAPE, "attention q4 k3 k3", "4 queries have only 3 keys to see: [4,6,16] and [3,2,16]"),
     BAD(INVALID_ARGUMENT, "attention q4 k4 k4 scale=inf", "scale inf is no number"),
     BAD(INVALID_ARGUMENT, "attention q4 k4", "2 operands, at least 3"),
-    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1", "6 operands, at most 5"),
+    BAD(LIMIT, "attention q4 k4 k4 i1 i1 i1 i1", "7 operands, at most 6"),
+    GOOD("attention q4 k4 k4 - - q6 cap=50 window=3", "f32[4,6,16]"), BAD(SHAPE, "attention q4 k4 k4 i1 - f3", "sinks is [3], it must be [6] to go with [4,6,16]"),
+    BAD(TYPE, "attention q4 k4 k4 i1 - i1", "operand 6 is i32, it must be f32"), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=-1", "cap -1 is neither 0, for none, nor a number from 0.001 on"),
+    BAD(INVALID_ARGUMENT, "attention q4 k4 k4 cap=nan", NULL), BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=-1", "a window of -1 keys; 0 is none"),
+    BAD(INVALID_ARGUMENT, "attention q4 k4 k4 window=4294967296", NULL),
     GOOD("attention q4 kp kp i1 i2", "f32[4,6,16]"), GOOD("attention q4 kp kp - i1", "f32[4,6,16]"), GOOD("attention bq kp kp i2 i22", "f32[2,4,6,16]"),
     BAD(SHAPE, "attention q4 k4 k4 i1 i1", "operand 2 is [9,2,16], the number of its axes must be 4"),
     BAD(SHAPE, "attention q4 kp kp i1 i22", "pages is [2,2], it must be [P]"), BAD(SHAPE, "attention bq kp kp i2 i2", "pages is [2], it must be [2,P]"),
@@ -265,6 +274,14 @@ static const infer_case cases[] = {
         "a result cannot be q6_k, only an input can"),
     BAD(ZERO_SIZE, "dispatch f f kernel=0123456789abcdef dtype=f32 shape=[0] push=0000000100000002 groups=[1,1,1]",
         "the length of axis 0 is below 1: [0]"),
+    GOOD("part parts offset=256 dtype=f32 shape=[2,3]", "f32[2,3]"), GOOD("part parts offset=0 dtype=u8 shape=[280]", "u8[280]"),
+    BAD(SHAPE, "part parts offset=256 dtype=f32 shape=[7]", "28 bytes at 256 are no part of 280"),
+    BAD(SHAPE, "part parts offset=4 dtype=f32 shape=[1]", "4 bytes at 4 are no part of 280"),
+    BAD(SHAPE, "part parts offset=-256 dtype=f32 shape=[1]", NULL), BAD(SHAPE, "part parts offset=512 dtype=f32 shape=[1]", NULL),
+    BAD(TYPE, "part f offset=0 dtype=f32 shape=[1]", "it is a part of what a dispatch gave, and not of blocks"),
+    BAD(TYPE, "part parts offset=0 dtype=q4_0 shape=[32]", NULL),
+    BAD(ARGUMENT_COUNT, "dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0]",
+        "1 bindings given, the kernel has 3"),
     GOOD("input q4_k[2,512] \"n\"", "q4_k[2,512]"), GOOD("state f16[2] \"n\"", "f16[2]"),
     BAD(TYPE, "state q4_0[32] \"n\"", "a state cannot be q4_0, only an input can"),
     BAD(SHAPE, "input q4_k[512,2] \"n\"", "the last axis of [512,2] is no multiple of 256, the block of q4_k"),
@@ -296,7 +313,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 54, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line 57, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }
@@ -334,6 +351,23 @@ static void what_no_text_says(void **state) {
     { WITH_X; x = hd_reshape(p, x, HD_SHAPE(1, 1, 6)); hdi_program_add(p, &(hdi_node){ .op = HDI_OP_ATTENTION, .operands = (hd_value[]){ x, x, x }, .operand_count = 3, .attrs.ints = { 2 } });
       refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 3: attention: not_causal is 2, it must be 0 or 1"); }
     { WITH_X; hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = &x, .operand_count = 1, .dtype = HD_F32, .shape = HD_SHAPE(1) }); refused(p, HD_STATUS_NULL_POINTER, "operation 2: dispatch: there is no kernel"); }
+    const struct { hdi_custom_binding bindings[3]; const char *why; } wrong[] = {
+        { { { 1, 0, 0 }, { 2, 0, 0 }, { 0, 0, 0 } }, "no binding is an output" },
+        { { { 3, 0, 0 }, { 0, 0, 4 }, { 0, 0, 0 } }, "there is no operand 3" },
+        { { { 0, 0, 4 }, { 0, 2, 4 }, { 0, 0, 0 } }, "no part of the result" },
+        { { { 0, 0, 4 }, { 0, 256, 500 }, { 0, 0, 0 } }, "no part of the result" },
+        { { { 0, 256, 4 }, { 0, 0, 4 }, { 0, 0, 0 } }, "no part of the result" },
+        { { { 1, 0, 8 }, { 0, 0, 0 }, { 0, 0, 0 } }, "and begins with" },
+    };
+    for (size_t i = 0; i < HDI_COUNT(wrong); i++) {
+        WITH_X;
+        hdi_custom custom = { .push_bytes = 8, .groups = { 1, 1, 1 }, .binding_count = 3 };
+        test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
+        memcpy(custom.bindings, wrong[i].bindings, sizeof wrong[i].bindings);
+        hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = (hd_value[]){ x, x }, .operand_count = 2, .attrs.custom = &custom, .dtype = HD_U8, .shape = HD_SHAPE(512) });
+        assert_non_null(strstr(p->error.text, wrong[i].why));
+        hdi_program_free(p);
+    }
     for (uint32_t bytes = 6; bytes <= 132; bytes += 126) {
         WITH_X;
         hdi_custom custom = { .push_bytes = bytes, .groups = { 1, 1, 1 } };

@@ -22,6 +22,7 @@ static const struct { hdi_op_kind kind; const char *lines; } cases[] = {
     { HDI_KIND_NORM, "a = input f32[8,32] \"a\"\nw = input f32[32] \"w\"\nb = input f32[32] \"b\"\ny = layer_norm a w b eps=1e-06\noutput y \"y\"\n" },
     { HDI_KIND_REDUCE, "a = input f32[8,32] \"a\"\ny = top_k a k=4\noutput y \"y\"\n" },
     { HDI_KIND_TABLE, "a = input f32[8,32] \"a\"\ni = input i32[8,4] \"i\"\ny = take_along a i\noutput y \"y\"\n" },
+    { HDI_KIND_MATVEC, "a = input f32[4,64] \"a\"\nw = input q4_0[6,20,64] \"w\"\ni = input i32[4,2] \"i\"\ny = matmul_experts a w i\noutput y \"y\"\n" },
     { HDI_KIND_TABLE, "t = input f32[100,32] \"t\"\ni = input i32[5] \"i\"\ny = gather t i\noutput y \"y\"\n" },
     { HDI_KIND_TABLE, "t = input q8_0[100,32] \"t\"\ni = input i32[5] \"i\"\ny = gather t i\noutput y \"y\"\n" },
     { HDI_KIND_TABLE, "s = state f16[100,32] \"s\"\nr = input f32[4,32] \"r\"\np = input i32[1] \"p\"\ny = write_rows s r p\noutput r \"y\"\n" },
@@ -54,11 +55,11 @@ static void huge(void **state) {
 
 static const char sources[] =
     "x = input f32[4,6] \"x\"\nb = input f32[6] \"b\"\ni = input i32[4] \"i\"\none = input i32[1] \"one\"\nw = input f32[6,6] \"w\"\n"
-    "s = state f32[4,6] \"s\"\nj = input i32[4,2] \"j\"\nh = input f32[4,2,6] \"h\"\nk = input f32[3,4,6] \"k\"\nl = input f32[2,4,2,6] \"l\"\n";
+    "s = state f32[4,6] \"s\"\nj = input i32[4,2] \"j\"\nh = input f32[4,2,6] \"h\"\nk = input f32[3,4,6] \"k\"\nl = input f32[2,4,2,6] \"l\"\nk2 = input f32[3,2,6] \"k2\"\n";
 static const struct { uint64_t rows; const char *line; } by_rows[] = {
     { 0, "input f32[4] \"y\"" }, { 3, "add x x" }, { 1, "add x b" }, { 1, "exp x" }, { 1, "copy x" }, { 1, "cast x dtype=f16" },
     { 1, "sum x axis=1" }, { 0, "sum x axis=0" }, { 0, "softmax x axis=0" }, { 3, "concat x x axis=1" }, { 0, "concat x x axis=0" },
-    { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" },
+    { 1, "top_k x k=2" }, { 0, "top_k b k=2" }, { 1, "rms_norm x b eps=0" }, { 0, "rms_norm b b eps=0" }, { 3, "take_along x j" }, { 5, "matmul_experts x k2 j" },
     { 3, "cross_entropy x i" }, { 1, "matmul x w" }, { 0, "matmul x x transpose_a" }, { 1, "matmul k w" }, { 3, "matmul k k transpose_b" },
     { 2, "gather w i" }, { 0, "scatter_add x i x" }, { 0, "scatter_max x i x" }, { 1, "cumsum x axis=1" }, { 0, "cumsum x axis=0 reverse" }, { 0, "write_rows s x one" }, { 0, "random i stream=1 shape=[4,2]" }, { 3, "rope h i" }, { 1, "rope l i" },
     { 0, "attention h h h" }, { 1, "permute h axes=[0,2,1]" }, { 0, "permute x axes=[1,0]" }, { 1, "reshape x shape=[4,3,2]" },

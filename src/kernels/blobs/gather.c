@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/gather.comp, digest ed4eb9c6144d8579. Do not edit. */
+/* Made by tools/blobs from glsl/gather.comp, digest 32bd1604dbdb00fa. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_gather;
 static const uint32_t words[] = {
@@ -988,4 +988,4 @@ static const uint32_t words[] = {
 0x0000002a,0x000000ae,0x000200f9,0x00000589,0x000200f8,0x00000589,0x000200f9,0x00000584,
 0x000200f8,0x00000584,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0xed4eb9c6144d8579), NULL };
+const hdi_blob hdi_blob_gather = { words, sizeof words / 4, UINT64_C(0x32bd1604dbdb00fa), NULL };

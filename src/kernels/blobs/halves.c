@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/halves.comp, digest 96d2d33b1a9adf52. Do not edit. */
+/* Made by tools/blobs from glsl/halves.comp, digest 58ab1419b6d7f2b1. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_halves;
 static const uint32_t words[] = {
@@ -853,4 +853,4 @@ static const uint32_t words[] = {
 0x00060041,0x0000006c,0x000004d8,0x00000011,0x00000051,0x00000091,0x0003003e,0x000004d8,
 0x000004d7,0x000200f9,0x00000087,0x000200f8,0x00000087,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x96d2d33b1a9adf52), NULL };
+const hdi_blob hdi_blob_halves = { words, sizeof words / 4, UINT64_C(0x58ab1419b6d7f2b1), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 52b3e5dbc988e39e. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_matrix.comp, digest 1c346d9371b56a25. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_matrix;
 static const uint32_t words[] = {
@@ -12775,4 +12775,4 @@ static const uint32_t words[] = {
 0x00000725,0x000200f9,0x00001d46,0x000200f8,0x00001d4b,0x000200f9,0x00000b0e,0x000200f8,
 0x00000b0e,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x52b3e5dbc988e39e), NULL };
+const hdi_blob hdi_blob_matmul_matrix = { words, sizeof words / 4, UINT64_C(0x1c346d9371b56a25), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matmul_tiled.comp, digest a466fd66b812955c. Do not edit. */
+/* Made by tools/blobs from glsl/matmul_tiled.comp, digest 5bc5525567d964a6. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matmul_tiled;
 static const uint32_t words[] = {
@@ -10478,4 +10478,4 @@ static const uint32_t words[] = {
 0x00000714,0x00001086,0x00001085,0x00000734,0x000200f9,0x00001084,0x000200f8,0x00001089,
 0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0xa466fd66b812955c), NULL };
+const hdi_blob hdi_blob_matmul_tiled = { words, sizeof words / 4, UINT64_C(0x5bc5525567d964a6), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec.comp, digest f858321b8de5d96a. Do not edit. */
+/* Made by tools/blobs from glsl/matvec.comp, digest c23fa6de8dba9fa4. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec;
 static const uint32_t words[] = {
@@ -10338,4 +10338,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000715,0x00000fd5,0x00000fd4,0x00000a90,0x000200f9,0x00000fd3,0x000200f8,
 0x00000fd8,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xf858321b8de5d96a), NULL };
+const hdi_blob hdi_blob_matvec = { words, sizeof words / 4, UINT64_C(0xc23fa6de8dba9fa4), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_dot.comp, digest 41762546f2441e3f. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_dot.comp, digest 4ec8350b59ec92b9. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_dot;
 static const uint32_t words[] = {
@@ -10735,4 +10735,4 @@ static const uint32_t words[] = {
 0x000011da,0x000011d9,0x00000ab8,0x000200f9,0x000011d8,0x000200f8,0x000011dd,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x41762546f2441e3f), NULL };
+const hdi_blob hdi_blob_matvec_dot = { words, sizeof words / 4, UINT64_C(0x4ec8350b59ec92b9), NULL };

@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest fcee1a3c0928aa62. Do not edit. */
+/* Made by tools/blobs from glsl/matvec_subgroup.comp, digest ffcffde90c00689b. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_matvec_subgroup;
 static const uint32_t words[] = {
@@ -11218,4 +11218,4 @@ static const uint32_t words[] = {
 0x00050080,0x00000701,0x000014a6,0x000014a5,0x00000abb,0x000200f9,0x000014a4,0x000200f8,
 0x000014a9,0x000100fd,0x00010038,
 };
-const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xfcee1a3c0928aa62), NULL };
+const hdi_blob hdi_blob_matvec_subgroup = { words, sizeof words / 4, UINT64_C(0xffcffde90c00689b), NULL };

@@ -9,7 +9,7 @@
 typedef struct state {
     bool     exact;
     uint32_t kv_type, rows, width, D;
-    float    scale;
+    float    scale, cap, inverse_cap; /* no cap: 0 */
     float   *query, *result;     /* a row of WIDTH for each query row */
     float   *keys;               /* WIDTH x TILE, transposed */
     float   *values;             /* TILE x WIDTH */
@@ -17,8 +17,10 @@ typedef struct state {
     float   *weights;            /* ROWS x TILE: scores, then their exponentials */
     float   *running_sum;        /* for each query row, as the two below */
     int32_t *largest;            /* running maximum, as a key */
-    uint32_t *visible;           /* keys that it sees */
+    uint32_t *from, *to;         /* the keys that it sees */
 } state;
+/* The keys of a tile that a row sees. */
+typedef struct seen { uint32_t first, count; } seen;
 
 static void load_tile(const state *s, const void *k, const void *v, uint64_t first, uint64_t step, uint32_t count) {
     for (uint32_t key = 0; key < count; key++) {
@@ -50,16 +52,22 @@ static void make_scores(const state *s, const float *query, float *scores) {
     for (uint32_t key = 0; key < TILE; key++) scores[key] = total[key] * s->scale;
 }
 /* result = result * rescale + the tile's values times their weights; rows are padded to WIDTH, a multiple of 32. */
-static void add_values(const state *s, const float *weights, uint32_t count, float rescale, float *result) {
+static void add_values(const state *s, const float *weights, seen keys, float rescale, float *result) {
     for (uint32_t begin = 0; begin < s->width; begin += 32) {
         float sums[32] = { 0 };
-        for (uint32_t key = 0; key < count; key++) add_products(weights[key], s->values + (size_t)key * s->width + begin, sums);
+        for (uint32_t key = 0; key < keys.count; key++)
+            add_products(weights[key], s->values + (size_t)(keys.first + key) * s->width + begin, sums);
         for (uint32_t d = 0; d < 32; d++) result[begin + d] = sums[d] + result[begin + d] * rescale;
     }
 }
 
+static void cap_scores(const state *s, float *scores, uint32_t count) {
+    for (uint32_t key = 0; key < count && s->cap > 0; key++) scores[key] = s->cap * exact_tanh(scores[key] * s->inverse_cap);
+}
+
 /* Scores of `count` keys become weights; how the row's result so far is to be scaled. */
-static float weigh(const state *s, uint32_t row, const float *scores, uint32_t count, float *weights) {
+static float weigh(const state *s, uint32_t row, float *scores, uint32_t count, float *weights) {
+    cap_scores(s, scores, count);
     const int32_t best = largest_key(scores, count, s->largest[row]);
     float base = float_of_key(best);
     if (exact_bits(base) == 0xFF800000u) base = 0.0f; /* nothing but -infinity yet: all weights are 0 */
@@ -72,12 +80,12 @@ static float weigh(const state *s, uint32_t row, const float *scores, uint32_t c
     return rescale;
 }
 
-/* One query row over one tile, of which it sees `count` keys. */
-static void add_tile_exact(const state *s, uint32_t row, uint32_t count) {
+/* One query row over one tile, of which it sees `keys`. */
+static void add_tile_exact(const state *s, uint32_t row, seen keys) {
     float scores[TILE], weights[TILE];
     make_scores(s, s->query + (size_t)row * s->width, scores);
-    const float rescale = weigh(s, row, scores, count, weights);
-    add_values(s, weights, count, rescale, s->result + (size_t)row * s->width);
+    const float rescale = weigh(s, row, scores + keys.first, keys.count, weights);
+    add_values(s, weights, keys, rescale, s->result + (size_t)row * s->width);
 }
 
 /* ---- fast ---- */
@@ -119,8 +127,8 @@ static inline __attribute__((always_inline)) void multiply(const uint32_t rows, 
         for (uint32_t v = 0; v < VECTORS; v++) memcpy(out + r * out_stride + v * VECTOR, &sums[r][v], sizeof(vector));
 }
 
-/* Up to AT_ONCE query rows over one tile, of which they all see `count` keys. */
-static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row, uint32_t count) {
+/* Up to AT_ONCE query rows over one tile, of which they all see `keys`. */
+static inline __attribute__((always_inline)) void add_rows(const state *s, const uint32_t rows, uint32_t row, seen keys) {
     static const float none[AT_ONCE] = { 0 };
     const size_t width = s->width;
     float *weights = s->weights, rescale[AT_ONCE];
@@ -129,41 +137,47 @@ static inline __attribute__((always_inline)) void add_rows(const state *s, const
     for (uint32_t r = 0; r < rows; r++) {
         float scores[TILE];
         for (uint32_t key = 0; key < TILE; key++) scores[key] = weights[r * TILE + key] * s->scale;
-        rescale[r] = weigh(s, row + r, scores, count, weights + r * TILE);
+        rescale[r] = weigh(s, row + r, scores + keys.first, keys.count, weights + r * TILE);
     }
+    const float *values = s->values + keys.first * width;
     for (size_t begin = 0; begin < width; begin += 32)
-        multiply(rows, count, weights, TILE, s->values + begin, width, rescale, s->result + row * width + begin, width);
+        multiply(rows, keys.count, weights, TILE, values + begin, width, rescale, s->result + row * width + begin, width);
 }
 
 /* The same for any number of rows. */
-static void add_tile_fast(const state *s, uint32_t row, uint32_t rows, uint32_t count) {
+static void add_tile_fast(const state *s, uint32_t row, uint32_t rows, seen keys) {
     while (rows > 0) {
         const uint32_t now = rows >= AT_ONCE ? AT_ONCE : rows >= 4 && AT_ONCE > 4 ? 4 : 1;
-        if (now == AT_ONCE) add_rows(s, AT_ONCE, row, count);
-        else if (now == 4) add_rows(s, AT_ONCE > 4 ? 4 : 1, row, count);
-        else add_rows(s, 1, row, count);
+        if (now == AT_ONCE) add_rows(s, AT_ONCE, row, keys);
+        else if (now == 4) add_rows(s, AT_ONCE > 4 ? 4 : 1, row, keys);
+        else add_rows(s, 1, row, keys);
         row += now;
         rows -= now;
     }
 }
 
-static uint32_t seen_of_tile(const state *s, uint32_t row, uint32_t key) {
-    return s->visible[row] > key ? HDI_MIN(TILE, s->visible[row] - key) : 0;
+static seen seen_of_tile(const state *s, uint32_t row, uint32_t key) {
+    const uint32_t from = HDI_MAX(s->from[row], key), to = HDI_MIN(s->to[row], key + TILE);
+    return from < to ? (seen){ from - key, to - from } : (seen){ 0, 0 };
 }
 static void add_tile(const state *s, uint32_t rows, uint32_t key) {
     for (uint32_t row = 0, next; row < rows; row = next) {
-        const uint32_t count = seen_of_tile(s, row, key);
-        for (next = row + 1; next < rows && seen_of_tile(s, next, key) == count;) next++;
-        if (count == 0) continue;
-        if (!s->exact) add_tile_fast(s, row, next - row, count);
-        else for (uint32_t r = row; r < next; r++) add_tile_exact(s, r, count);
+        const seen keys = seen_of_tile(s, row, key);
+        for (next = row + 1; next < rows; next++) {
+            const seen others = seen_of_tile(s, next, key);
+            if (others.first != keys.first || others.count != keys.count) break;
+        }
+        if (keys.count == 0) continue;
+        if (!s->exact) add_tile_fast(s, row, next - row, keys);
+        else for (uint32_t r = row; r < next; r++) add_tile_exact(s, r, keys);
     }
 }
 
 static state begin(const hdi_cpu_call *call) {
     state s = { call->spec[HDI_SPEC_EXACT] == 1, call->spec[HDI_ATTENTION_KV_TYPE], call->spec[HDI_ATTENTION_ROWS],
                 call->spec[HDI_ATTENTION_WIDTH], call->push[5], exact_from_bits(call->push[6]),
-                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+                exact_from_bits(call->push[9]), exact_from_bits(call->push[10]),
+                NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
     s.query = call->scratch;
     s.result = s.query + (size_t)s.rows * s.width;
     s.keys = s.result + (size_t)s.rows * s.width;
@@ -172,7 +186,8 @@ static state begin(const hdi_cpu_call *call) {
     s.weights = s.lines + (size_t)TILE * s.width;
     s.running_sum = s.weights + (size_t)TILE * s.rows;
     s.largest = (int32_t *)(void *)(s.running_sum + s.rows);
-    s.visible = (uint32_t *)(void *)(s.largest + s.rows);
+    s.from = (uint32_t *)(void *)(s.largest + s.rows);
+    s.to = s.from + s.rows;
     memset(s.result, 0, sizeof(float) * s.rows * s.width); /* what lies between D and WIDTH elsewhere reaches no result */
     return s;
 }
@@ -195,22 +210,27 @@ HDCPU_KERNEL(attention) {
     if (batch >= B) return;
     const uint32_t row_first = group % parts * most_rows, rows = HDI_MIN(most_rows, row_count - row_first);
     int64_t before = 0;
-    if (call->spec[HDI_ATTENTION_PAST] == 1) before = ((const int32_t *)call->bindings[3])[batch];
+    if (call->spec[HDI_ATTENTION_PAST] == 1) before = HDI_MIN(((const int32_t *)call->bindings[3])[batch], (int64_t)S);
     const state s = begin(call);
     uint64_t q_first[64];
-    uint32_t most = 0;
+    const uint32_t form = call->spec[HDI_ATTENTION_FORM];
+    uint32_t least = S, most = 0;
     for (uint32_t r = 0; r < rows; r++) {
         const uint32_t token = (row_first + r) / heads, h = head * heads + (row_first + r) % heads;
-        const int64_t seen = before + (call->spec[HDI_ATTENTION_CAUSAL] == 1 ? (int64_t)token + 1 : (int64_t)T);
+        const int64_t next = before + (int64_t)token + 1, to = call->spec[HDI_ATTENTION_CAUSAL] == 1 ? next : before + (int64_t)T;
+        const int64_t from = form & HDI_ATTENTION_WINDOWED ? next - (int64_t)call->push[8] : 0;
+        const uint32_t sink = form & HDI_ATTENTION_SINKS ? ((const uint32_t *)call->bindings[5])[h] : 0xFF800000u;
         q_first[r] = (((uint64_t)batch * T + token) * Hq + h) * D;
-        s.visible[r] = (uint32_t)HDI_MIN(HDI_MAX(seen, 0), (int64_t)S);
-        s.running_sum[r] = 0.0f;
-        s.largest[r] = key_of(0xFF800000u);
+        s.from[r] = (uint32_t)HDI_MIN(HDI_MAX(from, 0), (int64_t)S);
+        s.to[r] = (uint32_t)HDI_MIN(HDI_MAX(to, 0), (int64_t)S);
+        s.largest[r] = key_of(sink);
+        s.running_sum[r] = sink == 0xFF800000u ? 0.0f : 1.0f;
         hdcpu_load_floats(call->spec[HDI_ATTENTION_TYPE], call->bindings[0], q_first[r], D, s.query + (size_t)r * s.width);
-        most = HDI_MAX(most, s.visible[r]);
+        least = HDI_MIN(least, s.from[r]);
+        most = HDI_MAX(most, s.to[r]);
     }
     const uint64_t step = (uint64_t)Hkv * D;
-    for (uint32_t key = 0; key < most; key += TILE) { /* a tile lies in one page */
+    for (uint32_t key = least / TILE * TILE; key < most; key += TILE) { /* a tile lies in one page */
         const uint64_t first = row_of(call, batch, key) * step + (uint64_t)head * D;
         load_tile(&s, call->bindings[1], call->bindings[2], first, step, HDI_MIN(TILE, most - key));
         add_tile(&s, rows, key);
@@ -219,6 +239,6 @@ HDCPU_KERNEL(attention) {
         float *result = s.result + (size_t)r * s.width;
         const float inverse = exact_div(1.0f, s.running_sum[r]);
         for (uint32_t d = 0; d < D; d++) result[d] *= inverse;
-        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[5], q_first[r], D, result);
+        store_floats(call->spec[HDI_SPEC_OUT_TYPE], call->bindings[6], q_first[r], D, result);
     }
 }

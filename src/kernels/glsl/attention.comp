@@ -10,14 +10,17 @@ layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
 layout(constant_id = HDI_ATTENTION_ROWS) const uint ROWS = 1u;
 layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 256u;
 layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N; } push;
+layout(constant_id = HDI_ATTENTION_FORM) const uint FORM = 0u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
 layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
 layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
-layout(std430, binding = 5) buffer Y { uint y[]; };
+layout(std430, binding = 5) readonly buffer Sinks { uint sinks[]; };
+layout(std430, binding = 6) buffer Y { uint y[]; };
 #include "pages.glsl"
+#include "fast.glsl"
 
 #define TILE HDI_ATTENTION_TILE
 const uint BLOCKS = WIDTH / HDI_MM_BLOCK;
@@ -27,7 +30,15 @@ shared float block_sums[ROWS * TILE * BLOCKS];
 shared float scores[ROWS * TILE], weights[ROWS * TILE];
 shared float running_sum[ROWS], rescale[ROWS];
 shared int largest[ROWS];           // running maximum, as a key
-shared uint visible[ROWS];          // keys that a row sees
+shared uint seen_from[ROWS], seen_to[ROWS]; // the keys that a row sees
+const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u;
+bool sees(uint r, uint key) { return key < seen_to[r] && (!WINDOWED || key >= seen_from[r]); }
+bool sees_tile(uint r, uint begin) { return begin < seen_to[r] && (!WINDOWED || begin + TILE > seen_from[r]); }
+float capped(float score) {
+    if ((FORM & HDI_ATTENTION_CAPPED) == 0u) return score;
+    float part = mul_rounded(score, uintBitsToFloat(push.inverse_cap));
+    return mul_rounded(uintBitsToFloat(push.cap), EXACT == 1u ? exact_tanh(part) : fast_tanh(part));
+}
 
 uint q_first[ROWS];
 uint result_first, result_row;
@@ -51,16 +62,19 @@ void main() {
         result[at] = 0.0;
     }
     for (uint r = ME; r < ROWS; r += WORKGROUP) {
-        int seen = before + int(CAUSAL == 1u ? (row_first + r) / heads + 1u : push.T);
-        visible[r] = r < rows ? uint(min(max(seen, 0), int(push.S))) : 0u;
-        running_sum[r] = 0.0;
-        largest[r] = key_of(0xFF800000u);
+        uint token = (row_first + r) / heads, sink = 0xFF800000u;
+        int next = before + int(token) + 1, to = CAUSAL == 1u ? next : before + int(push.T);
+        if ((FORM & HDI_ATTENTION_SINKS) != 0u && r < rows) sink = sinks[head * heads + row_first + r - token * heads];
+        seen_from[r] = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
+        seen_to[r] = r < rows ? uint(min(max(to, 0), int(push.S))) : 0u;
+        largest[r] = key_of(sink);
+        running_sum[r] = sink == 0xFF800000u ? 0.0 : 1.0;
     }
     barrier();
-    uint most = visible[rows - 1u];
+    uint most = seen_to[rows - 1u];
     uint kv_step = push.Hkv * push.D;
 
-    for (uint begin = 0u; begin < most; begin += TILE) {
+    for (uint begin = seen_from[0] / TILE * TILE; begin < most; begin += TILE) {
         uint count = min(TILE, most - begin), tile_first = row_of(batch, page_of(batch, begin), begin) * kv_step + head * push.D;
         for (uint item = ME; item < TILE * BLOCKS; item += WORKGROUP) { // one key's block of D, for all rows
             uint key = item / BLOCKS, block = item - key * BLOCKS, d_first = block * HDI_MM_BLOCK;
@@ -81,13 +95,13 @@ void main() {
         for (uint item = ME; item < ROWS * TILE; item += WORKGROUP) {
             float sum = 0.0;
             [[unroll]] for (uint block = 0u; block < BLOCKS; block++) sum = add_rounded(sum, block_sums[item * BLOCKS + block]);
-            scores[item] = mul_rounded(sum, uintBitsToFloat(push.scale));
+            scores[item] = capped(mul_rounded(sum, uintBitsToFloat(push.scale)));
         }
         barrier();
         for (uint r = ME; r < rows; r += WORKGROUP) { // the maximum, and what it makes of the sums so far
             int best = largest[r];
             for (uint key = 0u; key < TILE; key++)
-                if (begin + key < visible[r]) best = max(best, key_of(floatBitsToUint(scores[r * TILE + key])));
+                if (sees(r, begin + key)) best = max(best, key_of(floatBitsToUint(scores[r * TILE + key])));
             float old = uintBitsToFloat(bits_of_key(largest[r])), base = uintBitsToFloat(bits_of_key(best));
             if (floatBitsToUint(base) == 0xFF800000u) base = 0.0; // nothing but -infinity yet: all weights are 0
             rescale[r] = exponential(add_rounded(old, -base));
@@ -103,8 +117,8 @@ void main() {
         for (uint r = ME; r < rows; r += WORKGROUP) {
             float sum = 0.0;
             for (uint key = 0u; key < TILE; key++)
-                if (begin + key < visible[r]) sum = add_rounded(sum, weights[r * TILE + key]);
-            if (begin < visible[r]) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
+                if (sees(r, begin + key)) sum = add_rounded(sum, weights[r * TILE + key]);
+            if (sees_tile(r, begin)) running_sum[r] = add_product(sum, running_sum[r], rescale[r]);
         }
         for (uint d = ME; d < push.D; d += WORKGROUP) {
             float sums[ROWS];
@@ -114,11 +128,11 @@ void main() {
                     if (key + step >= count) continue;
                     float element = LOAD_FLOAT(v, KV_TYPE, tile_first + (key + step) * kv_step + d);
                     [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                        if (begin + key + step < visible[r]) sums[r] = add_product(sums[r], weights[r * TILE + key + step], element);
+                        if (sees(r, begin + key + step)) sums[r] = add_product(sums[r], weights[r * TILE + key + step], element);
                 }
             }
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                if (begin < visible[r]) result[r * WIDTH + d] = add_product(sums[r], result[r * WIDTH + d], rescale[r]);
+                if (sees_tile(r, begin)) result[r * WIDTH + d] = add_product(sums[r], result[r * WIDTH + d], rescale[r]);
         }
         barrier();
     }

@@ -19,7 +19,8 @@ layout(constant_id = HDI_ATTENTION_PAST) const uint HAS_PAST = 0u;
 layout(constant_id = HDI_ATTENTION_WIDTH) const uint WIDTH = 128u;
 layout(constant_id = HDI_ATTENTION_WIDE) const uint WIDE = 1u;
 layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N; } push;
+layout(constant_id = HDI_ATTENTION_FORM) const uint FORM = 0u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
 layout(std430, binding = 1) readonly buffer WideK { uvec4 wide_k[]; };
@@ -27,7 +28,8 @@ layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 2) readonly buffer WideV { uvec4 wide_v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
 layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
-layout(std430, binding = 5) buffer Y { uint y[]; };
+layout(std430, binding = 5) readonly buffer Sinks { float sinks[]; };
+layout(std430, binding = 6) buffer Y { uint y[]; };
 #include "pages.glsl"
 
 // A row of a tile is WIDTH halves in chunks of 8; one chunk more spreads rows over the memory's banks.
@@ -39,6 +41,10 @@ shared uvec4 tiles[2u * KEYS * STRIDE];                     // keys, then values
 shared vec4 scores[SUBGROUPS * UNIT * SCORE_STRIDE];        // also what passes one unit of a result on
 shared uvec4 weights[SUBGROUPS * UNIT * WEIGHT_STRIDE];
 
+// tanh, near enough for what is multiplied with a cap of scores.
+float tanh_of(float x) { return 1.0 - 2.0 / (1.0 + exp2(2.88539008 * (x > 16.0 ? 16.0 : x))); }
+const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u, CAPPED = (FORM & HDI_ATTENTION_CAPPED) != 0u;
+#define SEES(key) ((key) < seen_to && (!WINDOWED || (key) >= seen_from))
 uint batch, head, row_first, rows, heads;
 uint first_of_row(uint r) {
     uint token = (row_first + r) / heads;
@@ -81,11 +87,15 @@ void main() {
     rows = min(ROWS, row_count - row_first);
     const int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
     const uint subgroup = gl_SubgroupID, own_row = gl_SubgroupInvocationID / 2u, side = gl_SubgroupInvocationID % 2u, row = subgroup * UNIT + own_row;
-    const int seen = before + int(CAUSAL == 1u ? min(row_first + row, row_count - 1u) / heads + 1u : push.T);
+    const uint own = row_first + min(row, rows - 1u), own_token = own / heads;
+    const int next = before + int(own_token) + 1, to = CAUSAL == 1u ? next : before + int(push.T);
     const int most_seen = before + int(CAUSAL == 1u ? (row_first + rows - 1u) / heads + 1u : push.T);
-    const uint visible = row < rows ? uint(min(max(seen, 0), int(push.S))) : 0u, most = uint(min(max(most_seen, 0), int(push.S)));
+    const uint seen_to = row < rows ? uint(min(max(to, 0), int(push.S))) : 0u, most = uint(min(max(most_seen, 0), int(push.S)));
+    const uint seen_from = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
+    const uint start = WINDOWED ? uint(max(before + int(row_first / heads) + 1 - int(push.window), 0)) / KEYS * KEYS : 0u;
     const uint own_scores = subgroup * UNIT * SCORE_STRIDE, own_weights = subgroup * UNIT * WEIGHT_STRIDE;
-    const float scale = uintBitsToFloat(push.scale) * 1.44269504; // powers of 2 from here on
+    const float scale = uintBitsToFloat(push.scale) * (CAPPED ? uintBitsToFloat(push.inverse_cap) : 1.44269504); // powers of 2 from here on
+    const float cap = uintBitsToFloat(push.cap) * 1.44269504;
 
     coopmat<float16_t, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseA> query[UNITS];
     coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator> result[UNITS];
@@ -97,11 +107,15 @@ void main() {
     }
 
     float largest = LEAST, total = 0.0;
+    if ((FORM & HDI_ATTENTION_SINKS) != 0u) {
+        largest = max(sinks[head * heads + own - own_token * heads] * 1.44269504, LEAST);
+        total = largest == LEAST ? 0.0 : 1.0;
+    }
     const uint kv_step = push.Hkv * push.D;
-    uint page = page_of(batch, 0u); // of the keys that are read next
+    uint page = page_of(batch, start); // of the keys that are read next
     uvec4 next_keys[READS], next_values[READS];
-    for (uint end = 0u; end < most + KEYS; end += KEYS) { // round `end` uses the keys before it, and reads those behind
-        if (end > 0u) {
+    for (uint end = start; end < most + KEYS; end += KEYS) { // round `end` uses the keys before it, and reads those behind
+        if (end > start) {
             barrier();
             [[unroll]] for (uint i = 0u; i < READS; i++) {
                 uint item = gl_LocalInvocationIndex + i * INVOCATIONS, at = item / CHUNKS * STRIDE + item % CHUNKS;
@@ -120,7 +134,7 @@ void main() {
             READ_HALVES(k, wide_k, first, item % CHUNKS, next_keys[i])
             READ_HALVES(v, wide_v, first, item % CHUNKS, next_values[i])
         }
-        if (end == 0u) continue;
+        if (end == start) continue;
 
         [[unroll]] for (uint j = 0u; j < KEYS / UNIT; j++) {
             coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator> products = coopmat<float, gl_ScopeSubgroup, UNIT, UNIT, gl_MatrixUseAccumulator>(0.0);
@@ -132,12 +146,13 @@ void main() {
             coopMatStore(products, scores, own_scores + j * UNIT / 4u, SCORE_STRIDE, gl_CooperativeMatrixLayoutRowMajor);
         }
         subgroupBarrier();
-        vec4 own[4]; // half of a row
+        vec4 own_part[4]; // half of a row
         float best = largest;
         [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            own[i] = scores[own_scores + own_row * SCORE_STRIDE + 4u * side + i] * scale;
+            own_part[i] = scores[own_scores + own_row * SCORE_STRIDE + 4u * side + i] * scale;
             [[unroll]] for (uint e = 0u; e < 4u; e++) {
-                if (end - KEYS + 16u * side + 4u * i + e < visible) best = max(best, own[i][e]);
+                if (CAPPED) own_part[i][e] = cap * tanh_of(own_part[i][e]);
+                if (SEES(end - KEYS + 16u * side + 4u * i + e)) best = max(best, own_part[i][e]);
             }
         }
         best = max(best, subgroupShuffleXor(best, 1u));
@@ -145,12 +160,12 @@ void main() {
         float sum = 0.0;
         [[unroll]] for (uint i = 0u; i < 4u; i++) {
             [[unroll]] for (uint e = 0u; e < 4u; e++)
-                own[i][e] = end - KEYS + 16u * side + 4u * i + e < visible ? exp2(own[i][e] - best) : 0.0;
-            sum += own[i].x + own[i].y + own[i].z + own[i].w;
+                own_part[i][e] = SEES(end - KEYS + 16u * side + 4u * i + e) ? exp2(own_part[i][e] - best) : 0.0;
+            sum += own_part[i].x + own_part[i].y + own_part[i].z + own_part[i].w;
         }
         [[unroll]] for (uint i = 0u; i < 2u; i++)
             weights[own_weights + own_row * WEIGHT_STRIDE + 2u * side + i] =
-                uvec4(packHalf2x16(own[2u * i].xy), packHalf2x16(own[2u * i].zw), packHalf2x16(own[2u * i + 1u].xy), packHalf2x16(own[2u * i + 1u].zw));
+                uvec4(packHalf2x16(own_part[2u * i].xy), packHalf2x16(own_part[2u * i].zw), packHalf2x16(own_part[2u * i + 1u].xy), packHalf2x16(own_part[2u * i + 1u].zw));
         total = total * rescale + sum + subgroupShuffleXor(sum, 1u);
         const bool grown = subgroupMax(best > largest ? 1u : 0u) == 1u;
         largest = best;

@@ -18,7 +18,8 @@ layout(constant_id = HDI_ATTENTION_KEY_LANES) const uint KEY_LANES = 8u;
 layout(constant_id = HDI_ATTENTION_WIDE) const uint WIDE = 0u;
 layout(constant_id = HDI_ATTENTION_KEYS) const uint KEYS = 4u;
 layout(constant_id = HDI_ATTENTION_PAGE) const uint PAGE = 0u;
-layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, parts, part_keys; } push;
+layout(constant_id = HDI_ATTENTION_FORM) const uint FORM = 0u;
+layout(push_constant) uniform Push { uint B, T, S, Hq, Hkv, D, scale, N, window, cap, inverse_cap, parts, part_keys; } push;
 layout(std430, binding = 0) readonly buffer Q { uint q[]; };
 layout(std430, binding = 0) readonly buffer WideQ { uvec4 wide_q[]; };
 layout(std430, binding = 1) readonly buffer K { uint k[]; };
@@ -27,9 +28,10 @@ layout(std430, binding = 2) readonly buffer V { uint v[]; };
 layout(std430, binding = 2) readonly buffer WideV { uvec4 wide_v[]; };
 layout(std430, binding = 3) readonly buffer Past { int past[]; };
 layout(std430, binding = 4) readonly buffer Pages { int pages[]; };
-layout(std430, binding = 5) coherent buffer Partial { vec4 partial[]; }; // ROWS * WIDTH sums and ROWS (maximum, sum, 0, 0) a part
-layout(std430, binding = 6) coherent buffer Arrivals { uint arrivals[]; };
-layout(std430, binding = 7) buffer Y { uint y[]; };
+layout(std430, binding = 5) readonly buffer Sinks { float sinks[]; };
+layout(std430, binding = 6) coherent buffer Partial { vec4 partial[]; }; // ROWS * WIDTH sums and ROWS (maximum, sum, 0, 0) a part
+layout(std430, binding = 7) coherent buffer Arrivals { uint arrivals[]; };
+layout(std430, binding = 8) buffer Y { uint y[]; };
 #include "pages.glsl"
 
 const uint CHUNKS = WIDTH / 8u, OWN_CHUNKS = (CHUNKS + KEY_LANES - 1u) / KEY_LANES; // of a head, of a lane
@@ -66,6 +68,10 @@ vec4 unpacked(uvec2 halves, uint type) {
 // row of the cache that row is read, and not used. Rounds of more keys than a page has ask for each key's page.
 const uint ROUND = SLOTS * KEYS;
 const bool ONE_PAGE = ROUND <= (PAGE == 0u ? ROUND : 1u << PAGE);
+// tanh, near enough for what is multiplied with a cap of scores.
+float tanh_of(float x) { return 1.0 - 2.0 / (1.0 + exp2(2.88539008 * (x > 16.0 ? 16.0 : x))); }
+const bool WINDOWED = (FORM & HDI_ATTENTION_WINDOWED) != 0u, CAPPED = (FORM & HDI_ATTENTION_CAPPED) != 0u;
+#define SEES(r, key) ((key) < seen_to[r] && (!WINDOWED || (key) >= seen_from[r]))
 #define READ_ROUND(base, page) { \
     [[unroll]] for (uint u = 0u; u < KEYS; u++) { \
         uint key = min((base) + u * SLOTS + slot, push.S - 1u); \
@@ -137,27 +143,31 @@ void main() {
     uint pairs = push.B * push.Hkv, units = pairs * blocks, part = group_number() / units, unit = group_number() - part * units;
     if (part >= push.parts) return;
     uint batch = unit % pairs / push.Hkv, head = unit % pairs - batch * push.Hkv, row_first = unit / pairs * ROWS, rows = min(ROWS, row_count - row_first);
-    uint kv_step = push.Hkv * push.D, begin = part * push.part_keys, page = page_of(batch, begin);
+    int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
+    uint start = WINDOWED ? uint(max(before + int(row_first / heads) + 1 - int(push.window), 0)) / ROUND * ROUND : 0u;
+    uint kv_step = push.Hkv * push.D, begin = start + part * push.part_keys, page = page_of(batch, begin);
     uvec4 key_words[KEYS * OWN_WORDS], value_words[KEYS * OWN_WORDS], next_key_words[KEYS * OWN_WORDS], next_value_words[KEYS * OWN_WORDS];
     READ_ROUND(begin, page) // before it is known how many keys are seen: that takes as long to read
-    int before = HAS_PAST == 1u ? min(max(past[batch], -int(push.T)), int(push.S)) : 0;
     page = page_of(batch, begin + ROUND); // each page's number is there a round before its keys are asked for
 
-    uint visible[ROWS], row_at[ROWS], most = 0u; // row_at: the row's first element in q and y
+    uint seen_from[ROWS], seen_to[ROWS], row_at[ROWS], row_head[ROWS], most = 0u; // row_at: the row's first element in q and y
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         uint row = min(row_first + r, row_count - 1u), token = row / heads;
-        int seen = before + int(CAUSAL == 1u ? token + 1u : push.T);
-        visible[r] = uint(min(max(seen, 0), int(push.S)));
-        most = max(most, visible[r]);
-        row_at[r] = ((batch * push.T + token) * push.Hq + head * heads + row - token * heads) * push.D;
+        int next = before + int(token) + 1, to = CAUSAL == 1u ? next : before + int(push.T);
+        seen_from[r] = WINDOWED ? uint(max(next - int(push.window), 0)) : 0u;
+        seen_to[r] = uint(min(max(to, 0), int(push.S)));
+        most = max(most, seen_to[r]);
+        row_head[r] = head * heads + row - token * heads;
+        row_at[r] = ((batch * push.T + token) * push.Hq + row_head[r]) * push.D;
     }
     uint end = min(begin + push.part_keys, most);
-    uint active_parts = push.parts == 1u ? 1u : max((most + push.part_keys - 1u) / push.part_keys, 1u);
+    uint active_parts = push.parts == 1u ? 1u : max((most - min(start, most) + push.part_keys - 1u) / push.part_keys, 1u);
     if (part >= active_parts) return;
 
     vec4 query[ROWS * OWN], values[ROWS * OWN];
     float largest[ROWS], total[ROWS];
-    float scale = uintBitsToFloat(push.scale) * 1.44269504; // powers of 2 from here on
+    const float scale = uintBitsToFloat(push.scale) * (CAPPED ? uintBitsToFloat(push.inverse_cap) : 1.44269504); // powers of 2 from here on
+    const float cap = uintBitsToFloat(push.cap) * 1.44269504;
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         [[unroll]] for (uint c = 0u; c < OWN_CHUNKS; c++) {
             uvec4 query_words[2];
@@ -169,7 +179,11 @@ void main() {
         }
         largest[r] = LEAST;
         total[r] = 0.0;
-        visible[r] = min(visible[r], end);
+        seen_to[r] = min(seen_to[r], end);
+        if ((FORM & HDI_ATTENTION_SINKS) != 0u && part == 0u && slot == 0u) { // one slot of all begins with the sink
+            largest[r] = max(sinks[row_head[r]] * 1.44269504, LEAST);
+            total[r] = largest[r] == LEAST ? 0.0 : 1.0;
+        }
     }
 
     for (uint base = begin; base < end; base += ROUND) {
@@ -191,25 +205,28 @@ void main() {
             }
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
                 for (uint other = 1u; other < KEY_LANES; other <<= 1) scores[r * KEYS + u] += subgroupShuffleXor(scores[r * KEYS + u], other);
+            if (CAPPED) {
+                [[unroll]] for (uint r = 0u; r < ROWS; r++) scores[r * KEYS + u] = cap * tanh_of(scores[r * KEYS + u]);
+            }
         }
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
             float best = largest[r];
             [[unroll]] for (uint u = 0u; u < KEYS; u++)
-                if (base + u * SLOTS + slot < visible[r]) best = max(best, scores[r * KEYS + u]);
+                if (SEES(r, base + u * SLOTS + slot)) best = max(best, scores[r * KEYS + u]);
             float rescale = exp2(largest[r] - best);
             largest[r] = best;
             total[r] *= rescale;
             [[unroll]] for (uint i = 0u; i < OWN; i++) values[r * OWN + i] *= rescale;
             [[unroll]] for (uint u = 0u; u < KEYS; u++) {
                 scores[r * KEYS + u] = exp2(scores[r * KEYS + u] - best);
-                if (base + u * SLOTS + slot < visible[r]) total[r] += scores[r * KEYS + u];
+                if (SEES(r, base + u * SLOTS + slot)) total[r] += scores[r * KEYS + u];
             }
         }
         [[unroll]] for (uint u = 0u; u < KEYS; u++) {
             [[unroll]] for (uint i = 0u; i < OWN; i++) {
                 vec4 four = FOUR(value_words, KV_TYPE, u * OWN_WORDS, i);
                 [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                    if (base + u * SLOTS + slot < visible[r]) values[r * OWN + i] += scores[r * KEYS + u] * four;
+                    if (SEES(r, base + u * SLOTS + slot)) values[r * OWN + i] += scores[r * KEYS + u] * four;
             }
         }
     }

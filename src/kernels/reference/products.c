@@ -30,6 +30,18 @@ void reference_matmul(const reference *r) {
     }
 }
 
+void reference_experts(const reference *r) {
+    const uint64_t E = reference_dim(r, 1, 0), N = reference_dim(r, 1, 1), K = reference_dim(r, 1, 2), U = reference_dim(r, 2, 1);
+    const uint64_t share = r->operands[0].shape.rank == 3 ? 1 : U, pairs = reference_dim(r, 2, 0) * U;
+    const int32_t *chosen = r->data[2];
+    for (uint64_t i = 0; i < pairs * N; i++) {
+        const int32_t expert = chosen[i / N];
+        const bool inside = expert >= 0 && (uint64_t)expert < E;
+        const float *weights = r->x[1] + (inside ? ((uint64_t)expert * N + i % N) * K : 0);
+        r->y[i] = inside ? exact_canonical(reference_block_sum(r->x[0] + i / N / share * K, 1, weights, 1, K)) : 0.0f;
+    }
+}
+
 /* ---- tables ---- */
 
 void reference_gather(const reference *r) {
@@ -125,15 +137,24 @@ static uint64_t key_at(const reference *r, uint64_t batch, uint64_t head, uint64
     return ((run * S + key % S) * Hkv + head) * D;
 }
 
-/* One query over `visible` keys of the sequence and head. y is zeros at first. */
-static void attend(const reference *r, uint64_t batch, uint64_t head, const float *query, uint64_t D, uint64_t visible, float *y) {
-    const float *keys = r->x[1], *values = r->x[2], scale = r->node->attrs.floats[0];
-    float largest = exact_from_bits(EXACT_SIGN | EXACT_INF), running_sum = 0;
-    for (uint64_t first = 0; first < visible; first += HDI_ATTENTION_TILE) {
-        const uint64_t count = HDI_MIN(visible - first, HDI_ATTENTION_TILE);
+/* A query head: where its keys are, which of them it sees, and its sink, -infinity where it has none. */
+typedef struct seen { uint64_t batch, head, from, to; float sink; } seen;
+
+static float score_of(const reference *r, const float *query, uint64_t D, uint64_t key_first) {
+    const float scale = r->node->attrs.floats[0], cap = r->node->attrs.floats[1];
+    const float score = reference_block_sum(query, 1, r->x[1] + key_first, 1, D) * scale;
+    return cap > 0 ? cap * exact_tanh(score * (1.0f / cap)) : score;
+}
+
+/* One query over its keys. y is zeros at first. */
+static void attend(const reference *r, const seen *s, const float *query, uint64_t D, float *y) {
+    const float *values = r->x[2];
+    float largest = exact_canonical(s->sink), running_sum = exact_bits(largest) == (EXACT_SIGN | EXACT_INF) ? 0.0f : 1.0f;
+    for (uint64_t tile = s->from / HDI_ATTENTION_TILE * HDI_ATTENTION_TILE; tile < s->to; tile += HDI_ATTENTION_TILE) {
+        const uint64_t first = HDI_MAX(tile, s->from), count = HDI_MIN(s->to, tile + HDI_ATTENTION_TILE) - first;
         float scores[HDI_ATTENTION_TILE], best = largest, sum = 0;
         for (uint64_t key = 0; key < count; key++) {
-            scores[key] = reference_block_sum(query, 1, keys + key_at(r, batch, head, first + key), 1, D) * scale;
+            scores[key] = score_of(r, query, D, key_at(r, s->batch, s->head, first + key));
             best = exact_canonical(reference_larger(best, scores[key]));
         }
         /* Where all is -inf so far the weights are to be 0, not NaN. */
@@ -147,7 +168,7 @@ static void attend(const reference *r, uint64_t batch, uint64_t head, const floa
         running_sum = sum + running_sum * rescale;
         for (uint64_t d = 0; d < D; d++) {
             float part = 0;
-            for (uint64_t key = 0; key < count; key++) part = part + scores[key] * values[key_at(r, batch, head, first + key) + d];
+            for (uint64_t key = 0; key < count; key++) part = part + scores[key] * values[key_at(r, s->batch, s->head, first + key) + d];
             y[d] = part + y[d] * rescale;
         }
     }
@@ -163,11 +184,14 @@ void reference_attention(const reference *r) {
     const uint64_t rows = (uint64_t)k.dims[paged || at], Hkv = (uint64_t)k.dims[(paged || at) + 1];
     const uint64_t S = paged ? rows * (uint64_t)r->operands[4].shape.dims[r->operands[4].shape.rank - 1] : rows;
     for (uint64_t row = 0; row < B * T * Hq; row++) {
-        const uint64_t batch = row / Hq / T, token = row / Hq % T, head = row % Hq / (Hq / Hkv);
-        const int64_t past = r->data[3] ? ((const int32_t *)r->data[3])[batch] : 0;
-        const int64_t seen = past + (r->node->attrs.ints[0] ? (int64_t)T : (int64_t)token + 1);
-        const uint64_t visible = (uint64_t)HDI_MIN(HDI_MAX(seen, 0), (int64_t)S);
+        const uint64_t batch = row / Hq / T, token = row / Hq % T;
+        const int64_t past = r->data[3] ? HDI_MIN(((const int32_t *)r->data[3])[batch], (int64_t)S) : 0;
+        const int64_t next = past + (int64_t)token + 1, window = r->node->attrs.ints[1];
+        const int64_t to = HDI_MIN(r->node->attrs.ints[0] ? past + (int64_t)T : next, (int64_t)S);
+        const float sink = r->data[5] ? r->x[5][row % Hq] : exact_from_bits(EXACT_SIGN | EXACT_INF);
+        const seen s = { batch, row % Hq / (Hq / Hkv), window == 0 ? 0 : (uint64_t)HDI_MAX(next - window, 0),
+                         (uint64_t)HDI_MAX(to, 0), sink };
         for (uint64_t d = 0; d < D; d++) r->y[row * D + d] = 0;
-        attend(r, batch, head, r->x[0] + row * D, D, visible, r->y + row * D);
+        attend(r, &s, r->x[0] + row * D, D, r->y + row * D);
     }
 }

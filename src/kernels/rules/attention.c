@@ -10,12 +10,14 @@
 /* One request with its operands dense. */
 typedef struct attention {
     const hdi_request *request;
-    const hdi_tensor  *q, *k, *v, *past, *pages; /* past, pages: q where absent */
+    const hdi_tensor  *q, *k, *v, *past, *pages, *sinks; /* the last three: q where absent */
     bool     has_past, causal;
     uint32_t B, T, S, Hq, Hkv, D;
     uint32_t N, page;                    /* of a pool of pages: how many, and the PAGE constant; else 0 */
     uint64_t row_count, pairs;           /* query rows of a key head; key heads of all sequences */
-    float    scale;
+    uint32_t form, window;               /* abi.h */
+    uint64_t keys;                       /* that the rows of a key head see at most */
+    float    scale, cap;
     const hdi_kernel_option *option;     /* that is taken */
     bool     measured;                   /* the option was chosen by what was measured */
 } attention;
@@ -28,17 +30,19 @@ static uint64_t compute_units(const hdi_caps *caps) { return caps->compute_units
 static hdi_rows_launch common_launch(const attention *a, uint32_t rows, uint32_t width) {
     return (hdi_rows_launch){
         .module = a->option->module, .option = a->measured ? a->option->id : 0,
-        .inputs = { a->q, a->k, a->v, a->past, a->pages }, .input_count = 5, .out = &a->request->out,
-        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page }, .spec_count = 7,
-        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N }, .push_count = 8,
-        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->S * a->D };
+        .inputs = { a->q, a->k, a->v, a->past, a->pages, a->sinks }, .input_count = 6, .out = &a->request->out,
+        .spec = { (uint32_t)a->q->dtype, (uint32_t)a->k->dtype, a->causal, a->has_past, rows, width, a->page, a->form },
+        .spec_count = 8,
+        .push = { a->B, a->T, a->S, a->Hq, a->Hkv, a->D, hdi_rows_float_bits(a->scale), a->N, a->window,
+                  hdi_rows_float_bits(a->cap), hdi_rows_float_bits(a->cap > 0 ? 1.0f / a->cap : 0) }, .push_count = 11,
+        .groups = a->pairs * hdi_divide_up(a->row_count, rows), .flops = 4 * a->row_count * a->pairs * a->keys * a->D };
 }
 
 /* ---- the kernel that every device has, and the only one in exact mode ---- */
 
 /* Shared memory of attention.comp. */
 static uint64_t plain_shared_bytes(uint32_t rows, uint32_t width) {
-    const uint64_t a_row = 2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 4;
+    const uint64_t a_row = 2 * (uint64_t)width + HDI_ATTENTION_TILE * (width / HDI_MM_BLOCK) + 2 * HDI_ATTENTION_TILE + 5;
     return 4 * (rows * a_row + 256);
 }
 
@@ -69,7 +73,7 @@ static hd_status lower_plain(const attention *a, hdi_lowering *lowering, hd_erro
                         (unsigned long long)plain_shared_bytes(rows, width));
     hdi_rows_launch launch = common_launch(a, rows, width);
     launch.workgroup = HDI_MIN(128, hdi_rows_workgroup(a->request->caps));
-    launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 3 * rows);
+    launch.scratch_bytes = 4 * ((2 * rows + 3 * HDI_ATTENTION_TILE) * width + rows * HDI_ATTENTION_TILE + 4 * rows);
     launch.because = rows > 1 ? "one pass over the keys, read once for several query rows"
                               : "one pass over the keys for each query row";
     return hdi_rows_add(a->request, &launch, lowering, error);
@@ -98,7 +102,7 @@ static bool is_wide(const hdi_tensor *tensor, uint32_t D) {
 static bool make_parted(const attention *a, const hdi_kernel_option *option, parted *out) {
     const hdi_caps *caps = a->request->caps;
     const uint32_t subgroup = (uint32_t)caps->subgroup, chunks = (a->D + 7) / 8;
-    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 8) return false;
+    if (a->request->math == HD_MATH_EXACT || caps->native_kernels || !caps->subgroup_shuffle || caps->max_bindings < 9) return false;
     if (subgroup < 4 || (subgroup & (subgroup - 1)) != 0 || subgroup > hdi_rows_workgroup(caps)) return false;
     parted p = { .width = 8 * chunks, .wide = is_wide(a->q, a->D) && is_wide(a->k, a->D) && is_wide(a->v, a->D) };
     const uint32_t most_rows = OWN_ELEMENTS / 8 / ((chunks + subgroup - 1) / subgroup);
@@ -113,15 +117,16 @@ static bool make_parted(const attention *a, const hdi_kernel_option *option, par
     const uint32_t round = p.workgroup / p.key_lanes * p.keys; /* keys under way in a workgroup: a part has whole rounds */
     const uint64_t units = a->pairs * hdi_divide_up(a->row_count, p.rows);
     const uint64_t wanted = option->groups * compute_units(caps) / units;
-    p.part_keys = round_up((uint32_t)hdi_divide_up(a->S, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
-    p.parts = (uint32_t)hdi_divide_up(a->S, p.part_keys);
+    const uint64_t keys = HDI_MIN(a->S, a->window == 0 ? a->S : a->keys + round); /* parts begin with a whole round */
+    p.part_keys = round_up((uint32_t)hdi_divide_up(keys, HDI_MAX(HDI_MIN(wanted, HDI_ATTENTION_PARTS), 1)), round);
+    p.parts = (uint32_t)hdi_divide_up(keys, p.part_keys);
     *out = p;
     return true;
 }
 
 /* A software device compiles for long: it needs reasons to. */
 static bool parted_pays(const attention *a, const parted *p) {
-    return !a->request->caps->software || (p->parts > 1 && a->S >= SOFTWARE_KEYS);
+    return !a->request->caps->software || (p->parts > 1 && a->keys >= SOFTWARE_KEYS);
 }
 
 static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering *lowering, hd_error *error) {
@@ -139,18 +144,18 @@ static hd_status lower_parted(const attention *a, const parted *p, hdi_lowering 
     hdi_rows_launch launch = common_launch(a, p->rows, p->width);
     launch.workgroup = p->workgroup;
     launch.subgroup = caps->subgroup_control ? (uint32_t)caps->subgroup : 0;
-    launch.inputs[5] = &partial;
-    launch.inputs[6] = &arrivals;
-    launch.input_count = 7;
-    launch.written_from = p->parts > 1 ? 5 : 0;
-    launch.spec[7] = (uint32_t)caps->subgroup;
-    launch.spec[8] = p->key_lanes;
-    launch.spec[9] = p->wide;
-    launch.spec[10] = p->keys;
-    launch.spec_count = 11;
-    launch.push[8] = p->parts;
-    launch.push[9] = p->part_keys;
-    launch.push_count = 10;
+    launch.inputs[6] = &partial;
+    launch.inputs[7] = &arrivals;
+    launch.input_count = 8;
+    launch.written_from = p->parts > 1 ? 6 : 0;
+    launch.spec[8] = (uint32_t)caps->subgroup;
+    launch.spec[9] = p->key_lanes;
+    launch.spec[10] = p->wide;
+    launch.spec[11] = p->keys;
+    launch.spec_count = 12;
+    launch.push[11] = p->parts;
+    launch.push[12] = p->part_keys;
+    launch.push_count = 13;
     launch.groups *= p->parts;
     launch.because = p->parts > 1 ? "few queries: parts of the keys side by side, merged by the last to arrive"
                                   : "keys side by side, read once for several query rows";
@@ -177,9 +182,9 @@ static bool takes_matrix(const attention *a) {
 static hd_status lower_matrix(const attention *a, hdi_lowering *lowering, hd_error *error) {
     hdi_rows_launch launch = common_launch(a, HDI_ATTENTION_MATRIX_ROWS, round_up(a->D, 16));
     launch.workgroup = 128;
-    launch.subgroup = launch.spec[7] = 32;
-    launch.spec[9] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
-    launch.spec_count = 10;
+    launch.subgroup = launch.spec[8] = 32;
+    launch.spec[10] = is_wide(a->k, a->D) && is_wide(a->v, a->D);
+    launch.spec_count = 11;
     launch.because = "many queries over an f16 cache on a device with matrix units";
     return hdi_rows_add(a->request, &launch, lowering, error);
 }
@@ -220,8 +225,8 @@ static const hdi_kernel_option *own_option(const attention *a) {
 
 hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const bool has_past = hdi_rows_has(request, 3), paged = hdi_rows_has(request, 4);
-    hdi_tensor operands[5];
-    for (uint32_t i = 0; i < 5; i++) {
+    hdi_tensor operands[6];
+    for (uint32_t i = 0; i < 6; i++) {
         operands[i] = operands[0];
         if (i >= 3 && !hdi_rows_has(request, i)) continue;
         const hd_status status = hdi_rows_dense(request, &request->inputs[i], lowering, &operands[i], error);
@@ -237,14 +242,22 @@ hd_status hdi_lower_attention(const hdi_request *request, hdi_lowering *lowering
                         HDI_ATTENTION_MOST_D);
     if (Hkv == 0 || Hq % Hkv != 0 || T > INT32_MAX / 2 || S > INT32_MAX / 2)
         return hdi_fail(error, HD_STATUS_SHAPE, "attention of %u heads over %u", Hq, Hkv);
+    if (hdi_rows_has(request, 5) && hd_shape_elements(operands[5].shape) < Hq)
+        return hdi_fail(error, HD_STATUS_SHAPE, "attention's sinks are not [%u]", Hq);
     if (has_past && hd_shape_elements(operands[3].shape) < B) return hdi_fail(error, HD_STATUS_SHAPE, "attention's past is not [%u]", B);
-    attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages, .has_past = has_past,
-                          .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S, .Hq = Hq, .Hkv = Hkv, .D = D,
-                          .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
-                          .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
-                          .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
+    const uint64_t window = (uint64_t)request->attrs->ints[1];
+    const float cap = request->attrs->floats[1];
+    const bool windowed = window > 0 && window < (uint64_t)S + T;
+    attention a = { .request = request, .q = q, .k = k, .v = &operands[2], .past = &operands[3], .pages = pages,
+                    .sinks = &operands[5], .has_past = has_past, .causal = request->attrs->ints[0] == 0, .B = B, .T = T, .S = S,
+                    .Hq = Hq, .Hkv = Hkv, .D = D, .N = paged ? hdi_rows_dim(k, 0) : 0, .page = page,
+                    .row_count = (uint64_t)T * (Hq / Hkv), .pairs = (uint64_t)B * Hkv,
+                    .form = (cap > 0 ? HDI_ATTENTION_CAPPED : 0) | (windowed ? HDI_ATTENTION_WINDOWED : 0) |
+                            (hdi_rows_has(request, 5) ? HDI_ATTENTION_SINKS : 0),
+                    .window = windowed ? (uint32_t)window : 0, .cap = cap, .keys = windowed ? HDI_MIN(S, window + T - 1) : S,
+                    .scale = request->attrs->floats[0] == 0.0f ? (float)(1.0 / sqrt((double)D)) : request->attrs->floats[0] };
     const hdi_kernel_option *own = own_option(&a);
-    const hdi_class class = hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T, a.pairs * S * D);
+    const hdi_class class = hdi_class_of(HDI_CLASS_ATTENTION, k->dtype, T, a.pairs * a.keys * D);
     parted p;
     a.option = hdi_kernel_option_choose(request, class, own, option_fits, &a, lowering->offer);
     a.measured = a.option != own;

@@ -1,19 +1,26 @@
 /* arch.h: what a family of models is. A family is one file in this folder and one row in HDL_ARCH_LIST: the tensors
- * that its files have, which elements its rotary embedding pairs, and what its gates are put through. Its layers are
- * those of decoder.c: a part that not all families have is computed where the family lists its tensor and the file has it.
+ * that its files have, which elements its rotary embedding pairs, what its gates are put through, and the figures that it
+ * alone has. Its layers are those of decoder.c: a part that not all families have is computed where the family lists its
+ * tensor and the file has it.
  *
  * How a family says what it has:
  *   fused weights        "attn_qkv" in place of "attn_q", "attn_k" and "attn_v"; "ffn_up" of HDL_LEN_GATE_UP rows and
  *                        no "ffn_gate" (phi3.c)
+ *   no gates             "ffn_up" of HDL_LEN_FORWARD rows and no "ffn_gate" (gpt2.c)
  *   biases               HDL_LINEAR lists the bias that may stand beside each weight of a layer
- *   norms of each head   "attn_q_norm" and "attn_k_norm" (qwen3.c)
+ *   layer norms          HDL_LAYER_NORM; with `layer_norm` all of the family's norms are such, with a bias or without
+ *   norms of queries and keys    "attn_q_norm" and "attn_k_norm", of each head (qwen3.c) or of all at once (olmo2.c)
  *   norms before an output, or a down product    "attn_sub_norm", "ffn_sub_norm" (bitnet.c)
+ *   norms behind a block "post_attention_norm", "post_ffw_norm" (gemma2.c)
+ *   learned positions    "position_embd" (gpt2.c)
+ *   experts              a second list, with HDL_TENSORS_EXPERTS in place of the feed-forward's (llama.c)
  * A tensor that no row lists is refused by its name, so what a family lacks here cannot be lost without a word. Keys
- * are alike for all families: figures.c, rope.c and keys.c. */
+ * that all families have are read in figures.c and rope.c, those of few by the family's `read`; the rest is keys.c's. */
 #ifndef HDL_ARCH_H
 #define HDL_ARCH_H
 
 #include "llm/graph.h"
+#include "llm/keys.h"
 
 /* ---- weights ---- */
 
@@ -29,6 +36,10 @@ typedef enum hdl_length {
     HDL_LEN_HEAD,       /* of one head */
     HDL_LEN_FORWARD,
     HDL_LEN_GATE_UP,    /* twice that */
+    HDL_LEN_CONTEXT,    /* of the model */
+    HDL_LEN_EXPERTS,
+    HDL_LEN_EXPERT,     /* of the feed-forward of one expert */
+    HDL_LEN_SHARED,     /* of that of the expert of all tokens */
     HDL_LEN_VOCABULARY
 } hdl_length;
 /* A tensor of a family. */
@@ -37,13 +48,18 @@ struct hdl_tensor_row {
     hdl_length  rows, columns;
     bool        optional;
     hdl_where   where;
+    bool        each;       /* there is one for each expert, in one tensor of three axes */
 };
 
 /* Rows of a layer: a norm; a weight that is multiplied with, and its bias. */
-#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER }
+#define HDL_NORM(stem, length) { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
 #define HDL_LINEAR(stem, rows, columns, optional_bias)                                                                 \
-    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER },                                           \
-    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER }
+    { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false },                                           \
+    { stem ".bias", HDL_LEN_##rows, HDL_LEN_NONE, optional_bias, HDL_LAYER, false }
+#define HDL_LAYER_NORM(stem, length) HDL_NORM(stem, length), { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, false, HDL_LAYER, false }
+#define HDL_OPTIONAL_LAYER_NORM(stem, length)                                                                          \
+    { stem ".weight", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false },                                               \
+    { stem ".bias", HDL_LEN_##length, HDL_LEN_NONE, true, HDL_LAYER, false }
 /* Rows that most families have. A family's list has the rows of a layer first, and ends with HDL_TENSORS_OUTSIDE. */
 #define HDL_TENSORS_NORMS HDL_NORM("attn_norm", HIDDEN), HDL_NORM("ffn_norm", HIDDEN)
 #define HDL_TENSORS_QKV(optional_bias)                                                                                 \
@@ -53,18 +69,39 @@ struct hdl_tensor_row {
 #define HDL_TENSORS_GATED                                                                                              \
     HDL_LINEAR("ffn_gate", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true),                        \
     HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
+/* A mixture of experts in place of ffn_gate, ffn_up and ffn_down. */
+#define HDL_EXPERTS(stem, rows, columns) { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, true }
+#define HDL_TENSORS_EXPERTS                                                                                            \
+    { "ffn_gate_inp.weight", HDL_LEN_EXPERTS, HDL_LEN_HIDDEN, false, HDL_LAYER, false },                               \
+    HDL_EXPERTS("ffn_gate_exps", EXPERT, HIDDEN), HDL_EXPERTS("ffn_up_exps", EXPERT, HIDDEN),                          \
+    HDL_EXPERTS("ffn_down_exps", HIDDEN, EXPERT)
+/* An expert that all tokens use. Where its length is 0 there is none. */
+#define HDL_SHARED(stem, rows, columns) { stem ".weight", HDL_LEN_##rows, HDL_LEN_##columns, false, HDL_LAYER, false }
+#define HDL_TENSORS_SHARED                                                                                             \
+    HDL_SHARED("ffn_gate_shexp", SHARED, HIDDEN), HDL_SHARED("ffn_up_shexp", SHARED, HIDDEN),                          \
+    HDL_SHARED("ffn_down_shexp", HIDDEN, SHARED)
+#define HDL_TENSORS_POST_NORMS HDL_NORM("post_attention_norm", HIDDEN), HDL_NORM("post_ffw_norm", HIDDEN)
+#define HDL_TENSORS_LAYER_NORMS HDL_LAYER_NORM("attn_norm", HIDDEN), HDL_LAYER_NORM("ffn_norm", HIDDEN)
+#define HDL_TENSORS_UNGATED HDL_LINEAR("ffn_up", FORWARD, HIDDEN, true), HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true)
+/* Of layer norms: the bias of the last one, which is outside of the layers. */
+#define HDL_BIAS_OUTSIDE { "output_norm.bias", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false }
 #define HDL_TENSORS_OUTSIDE                                                                                            \
-    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED },                                     \
-    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD },                                           \
-    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD },                                           \
-    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD }, { 0 }
+    { "token_embd.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, false, HDL_EMBED, false },                                     \
+    { "output_norm.weight", HDL_LEN_HIDDEN, HDL_LEN_NONE, false, HDL_HEAD, false },                                           \
+    { "output.weight", HDL_LEN_VOCABULARY, HDL_LEN_HIDDEN, true, HDL_HEAD, false },                                           \
+    { "output.bias", HDL_LEN_VOCABULARY, HDL_LEN_NONE, true, HDL_HEAD, false }, { 0 }
 
 /* ---- families ---- */
 
 struct hdl_arch {
-    const hdl_tensor_row *tensors;
+    const hdl_tensor_row *tensors;      /* NULL: all its models have experts */
     hd_rope_pairing       pairing;
-    hd_value (*activation)(hd_program *p, hd_value x); /* of the gates */
+    hd_value (*activation)(hd_program *p, hd_value x); /* of the gates, or of what is up where there are none */
+    void (*read)(hdl_keys *k); /* figures that are not every family's; NULL: none */
+    bool     layer_norm;
+    bool     still;            /* nothing turns: there is no rotary embedding */
+    const hdl_tensor_row *with_experts; /* of models with experts; NULL: there are none */
+    bool     whole_shares;     /* the shares of the chosen experts add up to 1 */
 };
 
 /* Every family: X(general.architecture, its hdl_arch). */
@@ -75,7 +112,24 @@ struct hdl_arch {
     X("bitnet", bitnet)                                                                                              \
     X("bitnet-b1.58", bitnet_relu)                                                                                   \
     X("bitnet-25", bitnet_relu)                                                                                      \
-    X("phi3", phi3)
+    X("phi3", phi3)                                                                                                  \
+    X("gemma", gemma)                                                                                                \
+    X("gemma2", gemma2)                                                                                              \
+    X("gemma3", gemma3)                                                                                              \
+    X("gpt2", gpt2)                                                                                                  \
+    X("gptneox", gptneox)                                                                                            \
+    X("starcoder2", starcoder2)                                                                                      \
+    X("falcon", falcon)                                                                                              \
+    X("stablelm", stablelm)                                                                                          \
+    X("olmo2", olmo2)                                                                                                \
+    X("granite", granite)                                                                                            \
+    X("smollm3", smollm3)                                                                                            \
+    X("command-r", command_r)                                                                                        \
+    X("glm4", glm4)                                                                                                  \
+    X("qwen2moe", qwen2moe)                                                                                          \
+    X("qwen3moe", qwen3moe)                                                                                          \
+    X("olmoe", olmoe)                                                                                                \
+    X("granitemoe", granitemoe)
 #define HDL_ARCH_DECLARE(name, arch) extern const hdl_arch hdl_arch_##arch;
 HDL_ARCH_LIST(HDL_ARCH_DECLARE)
 #undef HDL_ARCH_DECLARE
@@ -99,6 +153,9 @@ typedef struct hdl_graph {
 hd_value hdl_embed(hdl_graph *g, hd_value tokens);         /* i32 [rows] to f32 [rows,H] */
 hd_value hdl_layer(const hdl_graph *g, hd_value x);        /* layer g->layer: [rows,H] to the same */
 hd_value hdl_logits(const hdl_graph *g, hd_value x);       /* [n,H] to [n,V] */
+/* What all of Gemma reads; what all of Granite does. */
+void hdl_gemma_read(hdl_keys *k);
+void hdl_granite_read(hdl_keys *k);
 /* The square of relu, as an activation. */
 hd_value hdl_relu_squared(hd_program *p, hd_value x);
 

@@ -7,5 +7,5 @@ static const hdl_tensor_row tensors[] = {
     HDL_TENSORS_GATED, HDL_NORM("ffn_sub_norm", FORWARD), HDL_TENSORS_OUTSIDE,
 };
 
-const hdl_arch hdl_arch_bitnet = { tensors, HD_ROPE_HALVES, hd_silu };
-const hdl_arch hdl_arch_bitnet_relu = { tensors, HD_ROPE_HALVES, hdl_relu_squared };
+const hdl_arch hdl_arch_bitnet = { tensors, HD_ROPE_HALVES, hd_silu, NULL, false, false, NULL, false };
+const hdl_arch hdl_arch_bitnet_relu = { tensors, HD_ROPE_HALVES, hdl_relu_squared, NULL, false, false, NULL, false };

@@ -49,7 +49,14 @@ static hd_value columns(const hdl_graph *g, hd_value x, int64_t begin, int64_t e
 /* x normed, where the family has such a norm. */
 static hd_value normed(const hdl_graph *g, hd_value x, const char *stem) {
     const hd_value w = vector(g, stem, "weight");
-    return w ? hd_rms_norm(g->program, x, w, g->model->figures.epsilon) : x;
+    const float epsilon = g->model->figures.epsilon;
+    if (!w) return x;
+    if (g->model->arch->layer_norm) return hd_layer_norm(g->program, x, w, vector(g, stem, "bias"), epsilon);
+    return hd_rms_norm(g->program, x, w, epsilon);
+}
+
+static hd_value scaled(const hdl_graph *g, hd_value x, float factor) {
+    return factor == 1 ? x : hd_scale(g->program, x, factor, 0);
 }
 
 /* ---- attention ---- */
@@ -63,6 +70,14 @@ static hd_value heads(const hdl_graph *g, hd_value x, uint32_t count) {
     return hd_reshape(g->program, x, HD_SHAPE(rows, count, g->model->figures.head_size));
 }
 
+/* Heads, and the norm of each, or of all at once, where the weight is as long. */
+static hd_value normed_heads(const hdl_graph *g, hd_value x, uint32_t count, const char *stem) {
+    char name[HDL_WEIGHT_NAME];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    const bool whole = has(g, name) && weight(g, name)->shape.dims[0] != g->model->figures.head_size;
+    return whole ? heads(g, normed(g, x, stem), count) : normed(g, heads(g, x, count), stem);
+}
+
 static qkv project(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t q = (int64_t)f->heads * f->head_size, k = (int64_t)f->kv_heads * f->head_size;
@@ -72,20 +87,29 @@ static qkv project(const hdl_graph *g, hd_value x) {
     s.q = fused ? columns(g, all, 0, q) : linear(g, x, "attn_q");
     s.k = fused ? columns(g, all, q, q + k) : linear(g, x, "attn_k");
     s.v = fused ? columns(g, all, q + k, q + 2 * k) : linear(g, x, "attn_v");
-    s.q = normed(g, heads(g, s.q, f->heads), "attn_q_norm");
-    s.k = normed(g, heads(g, s.k, f->kv_heads), "attn_k_norm");
+    s.q = normed_heads(g, s.q, f->heads, "attn_q_norm");
+    s.k = normed_heads(g, s.k, f->kv_heads, "attn_k_norm");
     s.v = heads(g, s.v, f->kv_heads);
     return s;
+}
+
+/* Is the layer the last of so many? */
+static bool is_last_of(const hdl_graph *g, uint32_t period) { return period && (g->layer + 1) % period == 0; }
+static bool has_window(const hdl_graph *g) {
+    return g->model->figures.window && !is_last_of(g, g->model->figures.window_period);
 }
 
 /* Queries and keys turned by their positions. */
 static qkv turned(const hdl_graph *g, qkv s) {
     const hdl_figures *f = &g->model->figures;
+    if (g->model->arch->still || is_last_of(g, f->still_period)) return s;
     const bool far = f->rope_far_factors && g->size.context > f->rope_context;
-    const hd_rope_desc rope = {
+    hd_rope_desc rope = {
         .theta = f->rope_theta, .frequency_scale = f->rope_scale, .magnitude = f->rope_magnitude, .dims = f->rope_dims,
         .pairing = g->model->arch->pairing, .factors = far ? f->rope_far_factors : f->rope_factors,
     };
+    if (f->rope_local_theta > 0 && has_window(g))
+        rope = (hd_rope_desc){ .theta = f->rope_local_theta, .dims = f->rope_dims, .pairing = rope.pairing };
     s.q = hd_rope(g->program, s.q, g->positions, &rope);
     s.k = hd_rope(g->program, s.k, g->positions, &rope);
     return s;
@@ -115,7 +139,8 @@ static hd_value attend(const hdl_graph *g, qkv s) {
     s.q = by_sequence(g, s.q, f->heads);
     s.k = cached(g, s.k, false);
     s.v = cached(g, s.v, true);
-    const hd_attention_desc desc = { .pages = g->pages };
+    const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
+                                     .window = has_window(g) ? f->window : 0 };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
 }
 
@@ -126,12 +151,13 @@ hd_value hdl_relu_squared(hd_program *p, hd_value x) {
     return hd_mul(p, positive, positive);
 }
 
-/* activation(gate) * up. */
+/* activation(gate) * up; of families without gates, activation(up). */
 static hd_value gated(const hdl_graph *g, hd_value x) {
     const hdl_figures *f = &g->model->figures;
     const int64_t n = f->feed_forward;
-    const bool fused = !has(g, "ffn_gate.weight");
-    hd_value gate = fused ? 0 : linear(g, x, "ffn_gate"), up = linear(g, x, "ffn_up");
+    const bool apart = has(g, "ffn_gate.weight"), fused = !apart && weight(g, "ffn_up.weight")->row->rows == HDL_LEN_GATE_UP;
+    hd_value gate = apart ? linear(g, x, "ffn_gate") : 0, up = linear(g, x, "ffn_up");
+    if (!apart && !fused) return f->activation(g->program, up);
     if (fused) {
         gate = columns(g, up, 0, n);
         up = columns(g, up, n, 2 * n);
@@ -139,23 +165,82 @@ static hd_value gated(const hdl_graph *g, hd_value x) {
     return hd_mul(g->program, f->activation(g->program, gate), up);
 }
 
+/* ---- experts ---- */
+
+/* Products of rows with those of `stem`'s experts that they chose. */
+static hd_value chosen_linear(const hdl_graph *g, hd_value x, const char *stem, hd_value chosen) {
+    char name[HDL_WEIGHT_NAME];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    return scaled(g, hd_matmul_experts(g->program, x, input(g, name), chosen), weight(g, name)->scale);
+}
+
+/* What the expert of all tokens gives: where the file has a gate of it, in that measure. */
+static hd_value shared(const hdl_graph *g, hd_value x) {
+    hd_program *p = g->program;
+    const hd_value gate = g->model->figures.activation(p, linear(g, x, "ffn_gate_shexp"));
+    const hd_value y = linear(g, hd_mul(p, gate, linear(g, x, "ffn_up_shexp")), "ffn_down_shexp");
+    const hd_value measure = vector(g, "ffn_gate_inp_shexp", "weight");
+    if (!measure) return y;
+    const hd_value row = hd_reshape(p, measure, HD_SHAPE(1, g->model->figures.hidden));
+    return hd_mul(p, y, hd_sigmoid(p, hd_matmul_with(p, x, row, HD_TRANSPOSE_B)));
+}
+
+/* The chosen experts' answers by their shares: [rows,H]. */
+static hd_value mixture(const hdl_graph *g, hd_value x) {
+    const hdl_figures *f = &g->model->figures;
+    const int64_t rows = (int64_t)g->size.sequences * g->size.tokens;
+    hd_program *p = g->program;
+    const hd_value scores = linear(g, x, "ffn_gate_inp"), chosen = hd_top_k(p, scores, f->experts_used);
+    const hd_value shares = g->model->arch->whole_shares ? hd_softmax(p, hd_take_along(p, scores, chosen), -1)
+                                                         : hd_take_along(p, hd_softmax(p, scores, -1), chosen);
+    const hd_value gate = f->activation(p, chosen_linear(g, x, "ffn_gate_exps", chosen));
+    const hd_value up = chosen_linear(g, x, "ffn_up_exps", chosen);
+    hd_value y = chosen_linear(g, hd_mul(p, gate, up), "ffn_down_exps", chosen);
+    y = hd_sum(p, hd_mul(p, y, hd_reshape(p, shares, HD_SHAPE(rows, f->experts_used, 1))), 1);
+    y = hd_reshape(p, y, HD_SHAPE(rows, f->hidden));
+    return has(g, "ffn_down_shexp.weight") ? hd_add(p, y, shared(g, x)) : y;
+}
+
 /* ---- a layer, and both ends ---- */
 
+/* What a block adds to x: normed behind the block where the family does that. */
+static hd_value added(const hdl_graph *g, hd_value x, hd_value block, const char *norm) {
+    return hd_add(g->program, x, scaled(g, normed(g, block, norm), g->model->figures.residual_scale));
+}
+
+static hd_value feed_forward(const hdl_graph *g, hd_value x) {
+    if (g->model->figures.experts) return mixture(g, x);
+    return linear(g, normed(g, gated(g, x), "ffn_sub_norm"), "ffn_down");
+}
+
 hd_value hdl_layer(const hdl_graph *g, hd_value x) {
-    hd_value y = attend(g, turned(g, project(g, normed(g, x, "attn_norm"))));
-    x = hd_add(g->program, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"));
-    y = gated(g, normed(g, x, "ffn_norm"));
-    return hd_add(g->program, x, linear(g, normed(g, y, "ffn_sub_norm"), "ffn_down"));
+    const bool parallel = g->model->figures.parallel;
+    const hd_value first = normed(g, x, "attn_norm"), own = normed(g, x, "attn_norm_2"); /* falcon.c: of attention alone */
+    const hd_value y = attend(g, turned(g, project(g, own == x ? first : own)));
+    const hd_value attended = added(g, x, linear(g, normed(g, y, "attn_sub_norm"), "attn_output"), "post_attention_norm");
+    const hd_value second = normed(g, parallel ? x : attended, "ffn_norm");
+    return added(g, attended, feed_forward(g, parallel && second == x ? first : second), "post_ffw_norm");
+}
+
+/* Rows of a table. */
+static hd_value in_f32(const hdl_graph *g, hd_value x, const char *name) {
+    const hd_dtype dtype = weight(g, name)->dtype;
+    return dtype == HD_F16 || dtype == HD_BF16 ? hd_cast(g->program, x, HD_F32) : x;
 }
 
 hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
     g->embedding = input(g, "token_embd.weight");
     const hd_value x = hd_gather(g->program, g->embedding, tokens);
-    const hd_dtype dtype = weight(g, "token_embd.weight")->dtype;
-    return dtype == HD_F16 || dtype == HD_BF16 ? hd_cast(g->program, x, HD_F32) : x;
+    const hd_value floats = scaled(g, in_f32(g, x, "token_embd.weight"), g->model->figures.embedding_scale);
+    if (!has(g, "position_embd.weight")) return floats;
+    const hd_value places = hd_gather(g->program, input(g, "position_embd.weight"), g->positions);
+    return hd_add(g->program, floats, in_f32(g, places, "position_embd.weight"));
 }
 
 hd_value hdl_logits(const hdl_graph *g, hd_value x) {
+    const float cap = g->model->figures.logit_cap;
     x = normed(g, x, "output_norm");
-    return has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output");
+    x = has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output");
+    x = scaled(g, x, g->model->figures.logit_scale);
+    return cap > 0 ? scaled(g, hd_tanh(g->program, scaled(g, x, 1 / cap)), cap) : x;
 }

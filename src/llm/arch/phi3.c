@@ -6,4 +6,4 @@ static const hdl_tensor_row tensors[] = {
     HDL_LINEAR("ffn_up", GATE_UP, HIDDEN, true), HDL_LINEAR("ffn_down", HIDDEN, FORWARD, true), HDL_TENSORS_OUTSIDE,
 };
 
-const hdl_arch hdl_arch_phi3 = { tensors, HD_ROPE_HALVES, hd_silu };
+const hdl_arch hdl_arch_phi3 = { tensors, HD_ROPE_HALVES, hd_silu, NULL, false, false, NULL, false };

@@ -6,4 +6,4 @@ static const hdl_tensor_row tensors[] = {
     HDL_TENSORS_OUT, HDL_TENSORS_GATED, HDL_TENSORS_OUTSIDE,
 };
 
-const hdl_arch hdl_arch_qwen3 = { tensors, HD_ROPE_HALVES, hd_silu };
+const hdl_arch hdl_arch_qwen3 = { tensors, HD_ROPE_HALVES, hd_silu, NULL, false, false, NULL, false };

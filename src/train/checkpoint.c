@@ -1,0 +1,251 @@
+/* checkpoint.c: a trainer's state as a folder, written whole or not at all, and read as if anybody had made it. */
+#define _POSIX_C_SOURCE 200809L
+#include "train/safetensors.h"
+#include "train/trainer.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "heddle training 1"
+enum { SETTINGS_MOST = 1 << 20 };
+
+/* ---- trainer.json: every field of a desc, by name ---- */
+
+typedef enum kind { U32, U64, F32, F64, DECAY, MATH } kind;
+typedef struct field {
+    const char *name;
+    kind        is;
+    size_t      at;
+} field;
+#define FIELD(name, is, member) { name, is, offsetof(hd_trainer_desc, member) }
+static const field fields[] = {
+    FIELD("layers", U32, model.layers), FIELD("width", U32, model.width), FIELD("heads", U32, model.heads),
+    FIELD("context", U32, model.context), FIELD("vocabulary", U32, model.vocabulary), FIELD("batch", U32, batch),
+    FIELD("micro_batch", U32, micro_batch), FIELD("length", U32, length), FIELD("seed", U64, seed), FIELD("rate", F64, schedule.rate),
+    FIELD("least_rate", F64, schedule.least), FIELD("warmup", U64, schedule.warmup), FIELD("decay_steps", U64, schedule.steps),
+    FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1), FIELD("beta2", F64, adamw.beta2), FIELD("eps", F64, adamw.eps),
+    FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout),
+    FIELD("math", MATH, math), FIELD("data", U64, data),
+};
+static const char *const decays[] = { "none", "linear", "cosine" };
+static const char *const maths[] = { "default", "fast", "exact" };
+_Static_assert(HD_DECAY_COSINE == 2 && HD_MATH_DEFAULT == 0 && HD_MATH_FAST == 1 && HD_MATH_EXACT == 2, "names stand in the enums' order");
+
+/* A 64-bit number as text: JSON's numbers are doubles to many readers. */
+static json_t *whole(uint64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    return json_string(text);
+}
+static bool whole_of(const json_t *value, uint64_t *out) {
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (!text || text[0] < '0' || text[0] > '9' || strlen(text) > 20) return false;
+    *out = strtoull(text, &end, 10);
+    return *end == 0;
+}
+
+static json_t *value_of(const field *f, const void *at) {
+    switch (f->is) {
+    case U32: return json_integer(*(const uint32_t *)at);
+    case U64: return whole(*(const uint64_t *)at);
+    case F32: return json_real((double)*(const float *)at);
+    case F64: return json_real(*(const double *)at);
+    case DECAY: return json_string(decays[*(const hd_decay *)at]);
+    default: return json_string(maths[*(const hd_math *)at]);
+    }
+}
+
+static int name_of(const json_t *value, const char *const *names, int count) {
+    const char *text = json_string_value(value);
+    for (int i = 0; text && i < count; i++)
+        if (strcmp(text, names[i]) == 0) return i;
+    return -1;
+}
+
+static bool take_value(const field *f, const json_t *value, void *at) {
+    const json_int_t number = json_integer_value(value);
+    int name;
+    switch (f->is) {
+    case U32: *(uint32_t *)at = (uint32_t)number; return json_is_integer(value) && number >= 0 && number <= UINT32_MAX;
+    case U64: return whole_of(value, at);
+    case F32: *(float *)at = (float)json_number_value(value); return json_is_number(value);
+    case F64: *(double *)at = json_number_value(value); return json_is_number(value);
+    case DECAY: name = name_of(value, decays, HDT_COUNT(decays)); *(hd_decay *)at = (hd_decay)(name > 0 ? name : 0); return name >= 0;
+    default: name = name_of(value, maths, HDT_COUNT(maths)); *(hd_math *)at = (hd_math)(name > 0 ? name : 0); return name >= 0;
+    }
+}
+
+static char *settings_of(const hd_trainer *trainer) {
+    json_t *root = json_object();
+    bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0;
+    good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
+    for (size_t i = 0; i < HDT_COUNT(fields) && good; i++)
+        good = json_object_set_new(root, fields[i].name, value_of(&fields[i], (const char *)&trainer->desc + fields[i].at)) == 0;
+    char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    return text;
+}
+
+/* For Hugging Face's transformers. */
+static char *config_of(const hd_gpt *model) {
+    json_t *root = json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel",
+                             "model_type", "gpt2",
+                             "n_layer", (int)model->layers, "n_head", (int)model->heads, "n_embd", (int)model->width, "n_positions",
+                             (int)model->context, "vocab_size", (int)model->vocabulary, "activation_function", "gelu_new",
+                             "layer_norm_epsilon", 1e-5, "tie_word_embeddings", 1);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    return text;
+}
+
+hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step) {
+    char path[PATH_MAX];
+    hdt_map map;
+    json_error_t why;
+    if (!context || !folder || !out_desc || !out_step) return HD_STATUS_NULL_POINTER;
+    memset(out_desc, 0, sizeof *out_desc);
+    if (snprintf(path, sizeof path, "%s/trainer.json", folder) >= (int)sizeof path)
+        return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
+    hd_status status = hdt_map_open(context, path, &map);
+    if (status) return status;
+    if (map.count > SETTINGS_MOST) status = hdt_fail(context, HD_STATUS_LIMIT, "%s has more than 1 MiB", path);
+    json_t *root = status ? NULL : json_loadb((const char *)map.bytes, (size_t)map.count, JSON_REJECT_DUPLICATES, &why);
+    hdt_map_close(&map);
+    const char *format = json_string_value(json_object_get(root, "format"));
+    if (!status && !root) status = hdt_fail(context, HD_STATUS_PARSE, "%s is no JSON: %s", path, why.text);
+    if (!status && (!format || strcmp(format, FORMAT) != 0))
+        status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
+    if (!status && !whole_of(json_object_get(root, "step"), out_step))
+        status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
+    for (size_t i = 0; i < HDT_COUNT(fields) && !status; i++)
+        if (!take_value(&fields[i], json_object_get(root, fields[i].name), (char *)out_desc + fields[i].at))
+            status = hdt_fail(context, HD_STATUS_PARSE, "%s: %s is missing or of no use", path, fields[i].name);
+    json_decref(root);
+    return status ? status : hdt_check_desc(context, out_desc);
+}
+
+/* ---- tensors ---- */
+
+static const char *const endings[HDT_KEPT] = { "", ".exp_avg", ".exp_avg_sq" };
+
+/* What one kind of states holds on the host. */
+typedef struct copies { float *groups[HDT_GROUPS]; } copies;
+
+static void free_copies(const hd_trainer *trainer, copies *c) {
+    for (int group = 0; group < HDT_GROUPS; group++)
+        hdt_free(trainer->context, c->groups[group], trainer->layout.group_elements[group], sizeof(float));
+}
+
+static hd_status take_copies(const hd_trainer *trainer, int kept, copies *out) {
+    hd_status status = HD_OK;
+    for (int group = 0; group < HDT_GROUPS && !status; group++) {
+        const uint64_t count = trainer->layout.group_elements[group];
+        out->groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
+        if (!out->groups[group]) return hdt_no_memory(trainer->context);
+        status = hd_buffer_read(trainer->states[group][kept], 0, out->groups[group], count * sizeof(float));
+    }
+    return status;
+}
+
+typedef char tensor_name[HDT_NAME + 16];
+
+/* Writes states `from` .. `to` as one file. */
+static hd_status write_states(const hd_trainer *trainer, const char *path, int from, int to) {
+    const hdt_layout *layout = &trainer->layout;
+    const uint64_t most = (uint64_t)layout->count * HDT_KEPT;
+    copies held[HDT_KEPT] = { { { NULL } } };
+    hd_safetensor *tensors = hdt_alloc(trainer->context, most, sizeof *tensors);
+    tensor_name *names = hdt_alloc(trainer->context, most, sizeof *names);
+    hd_status status = tensors && names ? HD_OK : hdt_no_memory(trainer->context);
+    size_t count = 0;
+    for (int kept = from; kept < to && !status; kept++) {
+        status = take_copies(trainer, kept, &held[kept]);
+        for (uint32_t i = 0; i < layout->count && !status; i++, count++) {
+            const hdt_parameter *parameter = &layout->parameters[i];
+            snprintf(names[count], sizeof names[count], "%s%s", parameter->name, endings[kept]);
+            tensors[count] = (hd_safetensor){ .name = names[count], .dtype = HD_F32, .shape = parameter->shape,
+                                              .data = held[kept].groups[parameter->group] + parameter->first };
+        }
+    }
+    if (!status) status = hd_safetensors_write(trainer->context, path, tensors, count, (const char *const[]){ "format", "pt", NULL });
+    for (int kept = from; kept < to; kept++) free_copies(trainer, &held[kept]);
+    hdt_free(trainer->context, tensors, most, sizeof *tensors);
+    hdt_free(trainer->context, names, most, sizeof *names);
+    return status;
+}
+
+static hd_status read_states(hd_trainer *trainer, const char *path, int from, int to) {
+    const hdt_layout *layout = &trainer->layout;
+    hd_safetensors *file = NULL;
+    hd_status status = hd_safetensors_open(trainer->context, path, &file);
+    for (int kept = from; kept < to && !status; kept++)
+        for (uint32_t i = 0; i < layout->count && !status; i++) {
+            const hdt_parameter *parameter = &layout->parameters[i];
+            tensor_name name;
+            snprintf(name, sizeof name, "%s%s", parameter->name, endings[kept]);
+            const hd_safetensor *tensor = hd_safetensors_find(file, name);
+            if (!tensor) status = hdt_fail(trainer->context, HD_STATUS_NAME_NOT_FOUND, "%s has no tensor '%s'", path, name);
+            else if (tensor->dtype != HD_F32)
+                status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be F32", path, name, tensor->type);
+            else if (memcmp(&tensor->shape, &parameter->shape, sizeof tensor->shape) != 0)
+                status = hdt_fail(trainer->context, HD_STATUS_SHAPE, "%s: '%s' has another shape than this model's", path, name);
+            else status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float),
+                                          tensor->data, tensor->bytes);
+        }
+    hd_safetensors_close(file);
+    return status;
+}
+
+/* ---- the folder ---- */
+
+/* "FOLDER/NAME" or "FOLDER.new/NAME". */
+static hd_status path_in(hd_context *context, const char *folder, const char *suffix, const char *name, char out[PATH_MAX]) {
+    if (snprintf(out, PATH_MAX, "%s%s%s", folder, suffix, name) >= PATH_MAX)
+        return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
+    return HD_OK;
+}
+
+static hd_status write_text(hd_context *context, const char *folder, const char *name, char *text) {
+    char path[PATH_MAX];
+    hd_status status = text ? path_in(context, folder, ".new", name, path) : hdt_no_memory(context);
+    if (!status) status = hdt_write_file(context, path, (const hdt_piece[]){ { text, strlen(text) }, { "\n", 1 } }, 2);
+    free(text);
+    return status;
+}
+
+hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
+    if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
+    hd_context *context = trainer->context;
+    char part[PATH_MAX], weights[PATH_MAX], optimizer[PATH_MAX];
+    hd_status status = path_in(context, folder, ".new", "", part);
+    if (!status) status = path_in(context, folder, ".new", "/weights.safetensors", weights);
+    if (!status) status = path_in(context, folder, ".new", "/optimizer.safetensors", optimizer);
+    if (status) return status;
+    if (hdt_is_there(folder)) return hdt_fail(context, HD_STATUS_NAME_TAKEN, "%s is there already", folder);
+    hdt_remove_folder(part); /* of a run that was ended in the middle */
+    status = hdt_make_folder(context, part);
+    if (!status) status = write_states(trainer, weights, HDT_WEIGHTS, HDT_FIRST);
+    if (!status) status = write_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
+    if (!status) status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
+    if (!status) status = write_text(context, folder, "/trainer.json", settings_of(trainer));
+    if (!status) status = hdt_rename(context, part, folder);
+    if (status) hdt_remove_folder(part);
+    return status;
+}
+
+hd_status hd_trainer_load(hd_trainer *trainer, const char *folder) {
+    if (!trainer || !folder) return HD_STATUS_NULL_POINTER;
+    char weights[PATH_MAX], optimizer[PATH_MAX];
+    hd_trainer_desc desc;
+    uint64_t step = 0;
+    hd_status status = hd_trainer_finish(trainer, NULL, NULL);
+    if (!status) status = hd_trainer_read(trainer->context, folder, &desc, &step);
+    if (!status) status = path_in(trainer->context, folder, "", "/weights.safetensors", weights);
+    if (!status) status = path_in(trainer->context, folder, "", "/optimizer.safetensors", optimizer);
+    if (!status) status = read_states(trainer, weights, HDT_WEIGHTS, HDT_FIRST);
+    if (!status) status = read_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
+    if (!status) trainer->steps = step;
+    return status;
+}

@@ -1,0 +1,26 @@
+/* data.c: which tokens a step is made from. */
+#include "train/support.h"
+
+static int32_t token_at(const hd_token_data *data, uint64_t i) {
+    const uint8_t *at = (const uint8_t *)data->tokens + i * data->token_bytes;
+    uint32_t token = 0;
+    for (uint32_t b = data->token_bytes; b-- > 0;) token = token << 8 | at[b];
+    return (int32_t)token;
+}
+
+bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t step, uint32_t batch, uint32_t length, int32_t *out_tokens,
+                   int32_t *out_targets) {
+    enum { STREAM = 1 }; /* hd_random's streams of a step's key are dropout's; this counter's third word is never theirs */
+    if (!data || !data->tokens || !out_tokens || !out_targets || data->count <= length) return false;
+    if (data->token_bytes != 1 && data->token_bytes != 2 && data->token_bytes != 4) return false;
+    for (uint32_t i = 0; i < batch; i++) {
+        uint32_t words[4];
+        hdt_random((const uint32_t[]){ i, STREAM, (uint32_t)step, ~(uint32_t)(step >> 32) }, seed, words);
+        const uint64_t first = ((uint64_t)words[1] << 32 | words[0]) % (data->count - length);
+        for (uint32_t t = 0; t < length; t++) {
+            out_tokens[(uint64_t)i * length + t] = token_at(data, first + t);
+            out_targets[(uint64_t)i * length + t] = token_at(data, first + t + 1);
+        }
+    }
+    return true;
+}

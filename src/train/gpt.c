@@ -1,0 +1,164 @@
+/* gpt.c: GPT-2's weights and what its layers compute (Radford and others, 2019; names, axes and order as in Hugging Face's
+ * GPT2LMHeadModel, whose linear layers hold [in, out]). */
+#include "train/gpt.h"
+#include <math.h>
+#include <stdio.h>
+
+/* Parameters of a layer, in their order; those outside of layers: */
+enum { LN1_W, LN1_B, ATTN_W, ATTN_B, PROJ_W, PROJ_B, LN2_W, LN2_B, FC_W, FC_B, OUT_W, OUT_B, OF_LAYER,
+       EMBEDDING = 0, POSITIONS, BEFORE, OF_HEAD = 2 };
+#define EPS 1e-5f
+#define DEVIATION 0.02
+
+/* ---- where weights lie ---- */
+
+static uint64_t aligned(uint64_t elements) { return (elements + HDT_ALIGN - 1) / HDT_ALIGN * HDT_ALIGN; }
+
+static void add(hdt_layout *layout, const char *name, hd_shape shape, double deviation, float begin) {
+    hdt_parameter *parameter = &layout->parameters[layout->count++];
+    *parameter = (hdt_parameter){ .shape = shape, .group = shape.rank > 1 ? HDT_MATRICES : HDT_VECTORS,
+                                  .deviation = (float)deviation, .begin = begin };
+    snprintf(parameter->name, sizeof parameter->name, "transformer.%s", name);
+    uint64_t *end = &layout->group_elements[parameter->group];
+    parameter->first = *end;
+    *end = aligned(*end + hd_shape_elements(shape));
+    layout->elements += hd_shape_elements(shape);
+}
+
+static void add_layer(hdt_layout *layout, uint32_t layer) {
+    const int64_t C = layout->model.width;
+    const double residual = DEVIATION / sqrt(2.0 * layout->model.layers);
+    const struct { const char *name; hd_shape shape; double deviation; float begin; } of_layer[OF_LAYER] = {
+        [LN1_W] = { "ln_1.weight", HD_SHAPE(C), 0, 1 }, [LN1_B] = { "ln_1.bias", HD_SHAPE(C), 0, 0 },
+        [ATTN_W] = { "attn.c_attn.weight", HD_SHAPE(C, 3 * C), DEVIATION, 0 }, [ATTN_B] = { "attn.c_attn.bias", HD_SHAPE(3 * C), 0, 0 },
+        [PROJ_W] = { "attn.c_proj.weight", HD_SHAPE(C, C), residual, 0 }, [PROJ_B] = { "attn.c_proj.bias", HD_SHAPE(C), 0, 0 },
+        [LN2_W] = { "ln_2.weight", HD_SHAPE(C), 0, 1 }, [LN2_B] = { "ln_2.bias", HD_SHAPE(C), 0, 0 },
+        [FC_W] = { "mlp.c_fc.weight", HD_SHAPE(C, 4 * C), DEVIATION, 0 }, [FC_B] = { "mlp.c_fc.bias", HD_SHAPE(4 * C), 0, 0 },
+        [OUT_W] = { "mlp.c_proj.weight", HD_SHAPE(4 * C, C), residual, 0 }, [OUT_B] = { "mlp.c_proj.bias", HD_SHAPE(C), 0, 0 },
+    };
+    for (int i = 0; i < OF_LAYER; i++) {
+        char name[HDT_NAME - sizeof "transformer."];
+        snprintf(name, sizeof name, "h.%u.%s", layer, of_layer[i].name);
+        add(layout, name, of_layer[i].shape, of_layer[i].deviation, of_layer[i].begin);
+    }
+}
+
+hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout) {
+    const int64_t C = model->width;
+    *out_layout = (hdt_layout){ .context = context, .model = *model };
+    out_layout->parameters = hdt_alloc(context, BEFORE + (uint64_t)model->layers * OF_LAYER + OF_HEAD, sizeof *out_layout->parameters);
+    if (!out_layout->parameters) return hdt_no_memory(context);
+    add(out_layout, "wte.weight", HD_SHAPE(model->vocabulary, C), DEVIATION, 0);
+    add(out_layout, "wpe.weight", HD_SHAPE(model->context, C), DEVIATION, 0);
+    for (uint32_t layer = 0; layer < model->layers; layer++) add_layer(out_layout, layer);
+    add(out_layout, "ln_f.weight", HD_SHAPE(C), 0, 1);
+    add(out_layout, "ln_f.bias", HD_SHAPE(C), 0, 0);
+    return HD_OK;
+}
+
+void hdt_layout_free(hdt_layout *layout) {
+    hdt_free(layout->context, layout->parameters, layout->count, sizeof *layout->parameters);
+}
+
+/* ---- flat states ---- */
+
+void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
+    hd_program *p = graph->program;
+    char name[24];
+    for (int group = 0; group < HDT_GROUPS; group++) {
+        snprintf(name, sizeof name, "weights.%d", group);
+        graph->states[group] = hd_state(p, name, HD_F32, HD_SHAPE((int64_t)graph->layout->group_elements[group]));
+    }
+    graph->weights = weights;
+    for (uint32_t i = 0; i < graph->layout->count; i++) {
+        const hdt_parameter *parameter = &graph->layout->parameters[i];
+        const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(parameter->shape);
+        weights[i] = hd_reshape(p, hd_slice(p, graph->states[parameter->group], &begin, &end, 1), parameter->shape);
+    }
+}
+
+/* The values one after the other, whatever their number: an operation joins 64. */
+static hd_value concat(hd_program *p, hd_value *values, uint32_t count) {
+    while (count > 1) {
+        uint32_t joined = 0;
+        for (uint32_t at = 0; at < count; at += 64) values[joined++] = hd_concat(p, values + at, count - at < 64 ? count - at : 64, 0);
+        count = joined;
+    }
+    return values[0];
+}
+
+hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_value out_joined[HDT_GROUPS]) {
+    const hdt_layout *layout = graph->layout;
+    hd_program *p = graph->program;
+    hd_value *pieces = hdt_alloc(layout->context, layout->count, sizeof *pieces);
+    if (!pieces) return hdt_no_memory(layout->context);
+    for (int group = 0; group < HDT_GROUPS; group++) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < layout->count; i++) {
+            const int64_t elements = (int64_t)hd_shape_elements(layout->parameters[i].shape);
+            const int64_t none = 0, gap = (int64_t)aligned((uint64_t)elements) - elements;
+            if (layout->parameters[i].group != group) continue;
+            const hd_value flat = hd_reshape(p, values[i], HD_SHAPE(elements));
+            pieces[count++] = gap ? hd_pad(p, flat, &none, &gap, 1, 0) : flat;
+        }
+        out_joined[group] = concat(p, pieces, count);
+    }
+    hdt_free(layout->context, pieces, layout->count, sizeof *pieces);
+    return HD_OK;
+}
+
+hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values) {
+    hd_program *p = graph->program;
+    hd_value joined[HDT_GROUPS];
+    for (uint32_t i = 0; i < graph->layout->count; i++) {
+        const hdt_parameter *parameter = &graph->layout->parameters[i];
+        const hd_value drawn = parameter->deviation > 0 ? hd_random_normal(p, graph->key, i, parameter->shape)
+                                                        : hd_random_uniform(p, graph->key, i, parameter->shape);
+        values[i] = hd_scale(p, drawn, parameter->deviation, parameter->begin);
+    }
+    const hd_status status = hdt_graph_join(graph, values, joined);
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        hd_output(p, group ? "vectors" : "matrices", hd_assign(p, graph->states[group], joined[group]));
+    return status;
+}
+
+/* ---- layers ---- */
+
+static hd_value dropped(hdt_graph *graph, hd_value x) {
+    return graph->dropout > 0 ? hd_dropout(graph->program, x, graph->key, graph->drawn++, graph->dropout) : x;
+}
+
+static hd_value linear(hd_program *p, hd_value x, hd_value weight, hd_value bias) { return hd_add(p, hd_matmul(p, x, weight), bias); }
+
+/* One of q, k and v, which lie side by side: [batch, length, heads, size]. */
+static hd_value head_part(const hdt_graph *graph, hd_value qkv, int64_t part) {
+    const int64_t C = graph->layout->model.width, H = graph->layout->model.heads, rows = (int64_t)graph->batch * graph->length;
+    const int64_t begin[] = { 0, part * C }, end[] = { rows, (part + 1) * C };
+    return hd_reshape(graph->program, hd_slice(graph->program, qkv, begin, end, 2), HD_SHAPE(graph->batch, graph->length, H, C / H));
+}
+
+static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
+    hd_program *p = graph->program;
+    const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
+    const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], EPS), w[ATTN_W], w[ATTN_B]);
+    const hd_value seen = hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
+    x = hd_add(p, x, dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
+    const hd_value wide = hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], EPS), w[FC_W], w[FC_B]));
+    return hd_add(p, x, dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
+}
+
+hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
+    hd_program *p = graph->program;
+    const hd_value *w = graph->weights;
+    const int64_t B = graph->batch, T = graph->length, C = graph->layout->model.width;
+    const hd_value places = hd_slice(p, w[POSITIONS], (const int64_t[]){ 0, 0 }, (const int64_t[]){ T, C }, 2);
+    const hd_value words = hd_reshape(p, hd_gather(p, w[EMBEDDING], tokens), HD_SHAPE(B, T, C));
+    hd_value x = dropped(graph, hd_reshape(p, hd_add(p, words, places), HD_SHAPE(B * T, C)));
+    for (uint32_t i = 0; i < graph->layout->model.layers; i++) x = layer(graph, x, w + BEFORE + i * OF_LAYER);
+    const hd_value *head = w + BEFORE + graph->layout->model.layers * OF_LAYER;
+    return hd_layer_norm(p, x, head[0], head[1], EPS);
+}
+
+hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden) {
+    return hd_matmul_with(graph->program, hidden, graph->weights[EMBEDDING], HD_TRANSPOSE_B);
+}

@@ -1,0 +1,50 @@
+/* gpt.h: a GPT as a program of heddle.h. Its weights lie in two flat states: matrices and embeddings, which decay, and vectors. */
+#ifndef HDT_GPT_H
+#define HDT_GPT_H
+
+#include "train/support.h"
+
+enum { HDT_MATRICES, HDT_VECTORS, HDT_GROUPS, HDT_NAME = 64, HDT_ALIGN = 64 /* elements: where any device can bind a weight */ };
+
+typedef struct hdt_parameter {
+    char     name[HDT_NAME]; /* Hugging Face's */
+    hd_shape shape;
+    int      group;
+    uint64_t first;     /* its first element in the group's state, a multiple of HDT_ALIGN */
+    float    deviation; /* of the normal distribution it is drawn from; 0: it is `begin` everywhere */
+    float    begin;
+} hdt_parameter;
+
+typedef struct hdt_layout {
+    hd_context    *context;
+    hd_gpt         model;
+    hdt_parameter *parameters; /* in their order in the model, which is their order in the states */
+    uint32_t       count;
+    uint64_t       group_elements[HDT_GROUPS]; /* with the gaps between weights, which stay 0 */
+    uint64_t       elements;                   /* without them */
+} hdt_layout;
+hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout);
+void hdt_layout_free(hdt_layout *layout);
+
+/* A graph under way. */
+typedef struct hdt_graph {
+    const hdt_layout *layout;
+    hd_program *program;
+    uint32_t    batch, length;
+    float       dropout;  /* 0: none, and there is no key */
+    hd_value    key;
+    hd_value    states[HDT_GROUPS];
+    hd_value   *weights;  /* of each parameter: a view of its state */
+    uint32_t    drawn;    /* streams of random numbers that were taken */
+} hdt_graph;
+/* Declares the states "weights.0", ... and sets the weights, for which there is room of layout->count. */
+void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
+/* Scores [batch * length, vocabulary] of what follows each of the tokens i32 [batch * length]; without the head: its input. */
+hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
+hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
+/* One flat value for each group, of `values` of each parameter's shape. */
+hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_value out_joined[HDT_GROUPS]);
+/* First weights, drawn with the key: assigned to the states. */
+hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values);
+
+#endif

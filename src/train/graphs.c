@@ -1,0 +1,196 @@
+/* graphs.c: a trainer's programs: a step, the loss alone, the token that comes next, and the first weights. */
+#include "train/trainer.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *const kept_names[HDT_KEPT] = { "weights", "first", "second" };
+
+/* A program under way, with room for a value of each weight. */
+typedef struct draft {
+    hd_trainer *trainer;
+    hdt_graph   graph;
+    hd_value   *weights, *others;
+} draft;
+
+static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
+    const uint32_t count = trainer->layout.count;
+    *out = (draft){ .trainer = trainer, .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
+    out->graph.program = hd_program_create(trainer->context);
+    out->weights = hdt_alloc(trainer->context, count, sizeof *out->weights);
+    out->others = hdt_alloc(trainer->context, count, sizeof *out->others);
+    if (!out->graph.program || !out->weights || !out->others) return hdt_no_memory(trainer->context);
+    hdt_graph_weights(&out->graph, out->weights);
+    return HD_OK;
+}
+
+static void end(draft *d) {
+    hd_program_destroy(d->graph.program);
+    hdt_free(d->trainer->context, d->weights, d->trainer->layout.count, sizeof *d->weights);
+    hdt_free(d->trainer->context, d->others, d->trainer->layout.count, sizeof *d->others);
+}
+
+/* Plans the program, unless something failed before, and ends it. */
+static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
+    hd_trainer *trainer = d->trainer;
+    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &(hd_plan_desc){ .math = trainer->desc.math }, out_plan);
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
+            char name[24];
+            bool there = false;
+            snprintf(name, sizeof name, "%s.%d", kept_names[kept], group);
+            for (size_t i = 0; i < hd_program_port_count(d->graph.program); i++) {
+                const hd_port port = hd_program_port(d->graph.program, i);
+                there = there || (port.kind == HD_PORT_STATE && strcmp(port.name, name) == 0);
+            }
+            if (there) status = hd_plan_bind(*out_plan, name, trainer->states[group][kept], 0);
+        }
+    end(d);
+    return status;
+}
+
+void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]) {
+    out_key[0] = (uint32_t)trainer->desc.seed;
+    out_key[1] = (uint32_t)(trainer->desc.seed >> 32);
+    out_key[2] = (uint32_t)step;
+    out_key[3] = (uint32_t)(step >> 32);
+}
+
+/* ---- a step ---- */
+
+/* Rows begin .. begin + batch of [.., length], flat. */
+static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
+    const int64_t begin[] = { first, 0 }, end[] = { first + d->graph.batch, d->graph.length };
+    return hd_reshape(d->graph.program, hd_slice(d->graph.program, all, begin, end, 2),
+                      HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
+}
+
+static hd_value mean_loss(draft *d, hd_value tokens, hd_value targets) {
+    hd_program *p = d->graph.program;
+    return hd_mean(p, hd_cross_entropy(p, hdt_graph_scores(&d->graph, hdt_graph_hidden(&d->graph, tokens)), targets), HD_ALL_AXES);
+}
+
+/* The batch's loss and gradients: micro-batch after micro-batch, whose parts are added in order. */
+static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
+    const hd_trainer_desc *desc = &d->trainer->desc;
+    const uint32_t parts = desc->batch / desc->micro_batch;
+    hd_program *p = d->graph.program;
+    const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(desc->batch, desc->length));
+    const hd_value targets = hd_input(p, "targets", HD_I32, HD_SHAPE(desc->batch, desc->length));
+    for (uint32_t part = 0; part < parts; part++) {
+        const int64_t first = (int64_t)part * desc->micro_batch;
+        hd_value joined[HDT_GROUPS];
+        const hd_value loss = hd_scale(p, mean_loss(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
+        hd_status status = hd_gradients(p, loss, d->weights, d->trainer->layout.count, NULL, d->others);
+        if (!status) status = hdt_graph_join(&d->graph, d->others, joined);
+        if (status) return status;
+        *out_loss = part ? hd_add(p, *out_loss, loss) : loss;
+        for (int group = 0; group < HDT_GROUPS; group++)
+            out_gradients[group] = part ? hd_add(p, out_gradients[group], joined[group]) : joined[group];
+    }
+    return HD_OK;
+}
+
+static hd_status build_step(hd_trainer *trainer, draft *d) {
+    const hd_trainer_desc *desc = &trainer->desc;
+    hd_value loss = 0, gradients[HDT_GROUPS] = { 0 };
+    hd_status status = begin(trainer, desc->micro_batch, d);
+    hd_program *p = d->graph.program;
+    d->graph.dropout = desc->dropout;
+    if (!status && desc->dropout > 0) d->graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
+    if (!status) status = add_up(d, &loss, gradients);
+    if (!status) {
+        const hd_clipping clip = hd_clip_norm(p, gradients, HDT_GROUPS, desc->clip);
+        for (int group = 0; group < HDT_GROUPS; group++) {
+            const hd_shape shape = HD_SHAPE((int64_t)trainer->layout.group_elements[group]);
+            char rates[16], first[16], second[16];
+            snprintf(rates, sizeof rates, "rates.%d", group);
+            snprintf(first, sizeof first, "%s.%d", kept_names[HDT_FIRST], group);
+            snprintf(second, sizeof second, "%s.%d", kept_names[HDT_SECOND], group);
+            const hd_value states[] = { d->graph.states[group], hd_state(p, first, HD_F32, shape), hd_state(p, second, HD_F32, shape) };
+            hd_adamw(p, states, gradients[group], &clip, hd_input(p, rates, HD_F32, HD_SHAPE(HD_RATES)), &desc->adamw);
+        }
+        hd_output(p, "loss", loss);
+        hd_output(p, "norm", clip.norm);
+    }
+    return status;
+}
+
+hd_status hdt_plan_step(hd_trainer *trainer) {
+    draft d;
+    const hd_status status = build_step(trainer, &d);
+    return finish(&d, status, &trainer->step);
+}
+
+
+/* ---- without training ---- */
+
+hd_status hdt_plan_loss(hd_trainer *trainer) {
+    const hd_shape shape = HD_SHAPE((int64_t)trainer->desc.micro_batch * trainer->desc.length);
+    draft d;
+    const hd_status status = begin(trainer, trainer->desc.micro_batch, &d);
+    hd_program *p = d.graph.program;
+    if (!status) hd_output(p, "loss", mean_loss(&d, hd_input(p, "tokens", HD_I32, shape), hd_input(p, "targets", HD_I32, shape)));
+    return finish(&d, status, &trainer->loss);
+}
+
+/* The largest of score + temperature * noise, with noise of Gumbel's distribution, is each token with its probability (Gumbel, 1954). */
+hd_status hdt_plan_next(hd_trainer *trainer) {
+    draft d;
+    const hd_status status = begin(trainer, 1, &d);
+    hd_program *p = d.graph.program;
+    if (!status) {
+        const hd_value hidden = hdt_graph_hidden(&d.graph, hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length)));
+        const hd_value scores = hdt_graph_scores(&d.graph, hd_gather(p, hidden, hd_input(p, "last", HD_I32, HD_SHAPE(1))));
+        const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
+                                                   HD_SHAPE(1, trainer->desc.model.vocabulary));
+        const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));
+        const hd_value drawn = hd_add(p, scores, hd_mul(p, noise, hd_input(p, "temperature", HD_F32, HD_SHAPE(1))));
+        hd_output(p, "next", hd_argmax(p, drawn, -1));
+    }
+    return finish(&d, status, &trainer->next);
+}
+
+static hd_status build_draw(hd_trainer *trainer, draft *d) {
+    const hd_status status = begin(trainer, 1, d);
+    if (status) return status;
+    d->graph.key = hd_input(d->graph.program, "key", HD_I32, HD_SHAPE(4));
+    return hdt_graph_draw(&d->graph, d->others);
+}
+
+hd_status hdt_draw_weights(hd_trainer *trainer) {
+    hd_plan *plan = NULL;
+    uint32_t key[4];
+    draft d;
+    hd_status status = build_draw(trainer, &d);
+    const hd_math math = trainer->desc.math;
+    trainer->desc.math = HD_MATH_EXACT; /* whatever comes then, a run begins with the same weights on every device */
+    status = finish(&d, status, &plan);
+    trainer->desc.math = math;
+    hdt_key(trainer, UINT64_MAX, key);
+    if (!status) status = hd_plan_write(plan, "key", key, sizeof key);
+    if (!status) status = hd_plan_run(plan, NULL);
+    hd_plan_destroy(plan);
+    return status;
+}
+
+/* ---- the memory of it ---- */
+
+static hd_status estimate(draft *d, hd_status status, hd_math math, hd_plan_memory *out_memory) {
+    if (!status) status = hd_plan_estimate(d->trainer->device, d->graph.program, &(hd_plan_desc){ .math = math }, out_memory);
+    end(d);
+    return status;
+}
+
+hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory) {
+    hd_plan_memory first;
+    draft d;
+    hd_status status = build_step(trainer, &d);
+    status = estimate(&d, status, trainer->desc.math, out_memory);
+    if (status) return status;
+    status = build_draw(trainer, &d);
+    status = estimate(&d, status, HD_MATH_EXACT, &first);
+    if (status) return status;
+    out_memory->scratch_bytes += first.scratch_bytes; /* the device keeps a plan that has ended until it needs the memory */
+    out_memory->total_bytes += first.total_bytes - first.state_bytes;
+    return HD_OK;
+}

@@ -1,0 +1,219 @@
+/* trainer.c: a GPT in training: its buffers and plans, its steps, of which the next one is handed over before the last one is read. */
+#include "train/trainer.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- what can be trained ---- */
+
+static hd_status check_model(hd_context *context, const hd_gpt *model) {
+    enum { MOST_LAYERS = 1024, MOST_WIDTH = 1 << 16, MOST_TOKENS = 1 << 24 };
+    const struct { const char *name; uint32_t value, most; } fields[] = {
+        { "layers", model->layers, MOST_LAYERS }, { "width", model->width, MOST_WIDTH }, { "heads", model->heads, model->width },
+        { "context", model->context, MOST_TOKENS }, { "vocabulary", model->vocabulary, MOST_TOKENS } };
+    for (size_t i = 0; i < HDT_COUNT(fields); i++)
+        if (fields[i].value < 1 || fields[i].value > fields[i].most)
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u %s: 1 to %u are possible", fields[i].value,
+                            fields[i].name, fields[i].most);
+    if (model->width % model->heads != 0)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a width of %u is no multiple of %u heads", model->width, model->heads);
+    return HD_OK;
+}
+
+hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
+    enum { MOST_BATCH = 1 << 20 };
+    hd_status status = check_model(context, &desc->model);
+    if (status) return status;
+    if (desc->length == 0) desc->length = desc->model.context;
+    if (desc->micro_batch == 0) desc->micro_batch = desc->batch;
+    if (desc->adamw.beta1 == 0) desc->adamw.beta1 = 0.9;
+    if (desc->adamw.beta2 == 0) desc->adamw.beta2 = 0.999;
+    if (desc->adamw.eps == 0) desc->adamw.eps = 1e-8;
+    if (desc->length > desc->model.context)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "sequences of %u tokens are longer than the model's context of %u", desc->length, desc->model.context);
+    if (desc->batch < 1 || desc->batch > MOST_BATCH || desc->batch % desc->micro_batch != 0)
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "a batch of %u is no multiple of the micro-batch %u, or above 2^20", desc->batch, desc->micro_batch);
+    const struct { const char *name; double value, least, below; } numbers[] = {
+        { "rate", desc->schedule.rate, 0, 1e6 }, { "least rate", desc->schedule.least, 0, 1e6 },
+        { "weight decay", desc->weight_decay, 0, 1e6 },
+        { "beta1", desc->adamw.beta1, 0, 1 }, { "beta2", desc->adamw.beta2, 0, 1 }, { "eps", desc->adamw.eps, 0, 1 },
+        { "clip", (double)desc->clip, 0, 1e30 }, { "dropout", (double)desc->dropout, 0, 1 } };
+    for (size_t i = 0; i < HDT_COUNT(numbers); i++)
+        if (!(numbers[i].value >= numbers[i].least && numbers[i].value < numbers[i].below))
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a %s of %g: at least %g and below %g are possible", numbers[i].name,
+                            numbers[i].value, numbers[i].least, numbers[i].below);
+    return HD_OK;
+}
+
+/* ---- a trainer ---- */
+
+static hd_status make_states(hd_trainer *trainer) {
+    hd_status status = HD_OK;
+    for (int group = 0; group < HDT_GROUPS; group++)
+        for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
+            const hd_buffer_desc desc = { .bytes = trainer->layout.group_elements[group] * sizeof(float), .label = "training" };
+            status = hd_buffer_create(trainer->device, &desc, &trainer->states[group][kept]);
+        }
+    return status;
+}
+
+hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_trainer **out_trainer) {
+    if (out_trainer) *out_trainer = NULL;
+    if (!context || !device || !desc || !out_trainer) return HD_STATUS_NULL_POINTER;
+    hd_trainer *trainer = hdt_alloc(context, 1, sizeof *trainer);
+    if (!trainer) return hdt_no_memory(context);
+    trainer->context = context;
+    trainer->device = device;
+    trainer->desc = *desc;
+    hd_status status = hdt_check_desc(context, &trainer->desc);
+    if (!status) status = hdt_layout_make(context, &trainer->desc.model, &trainer->layout);
+    if (!status && !(trainer->room = hdt_alloc(context, trainer->desc.length, sizeof *trainer->room))) status = hdt_no_memory(context);
+    if (!status) status = make_states(trainer);
+    if (!status) status = hdt_draw_weights(trainer);
+    if (!status) status = hdt_plan_step(trainer);
+    if (!status) status = hd_stream_create(trainer->step, &(hd_stream_desc){ .depth = HDT_COUNT(trainer->flights) }, &trainer->stream);
+    if (status) hd_trainer_destroy(trainer);
+    else *out_trainer = trainer;
+    return status;
+}
+
+hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_plan_memory *out_memory) {
+    if (!context || !device || !desc || !out_memory) return HD_STATUS_NULL_POINTER;
+    hd_trainer trainer = { .context = context, .device = device, .desc = *desc };
+    hd_status status = hdt_check_desc(context, &trainer.desc);
+    if (!status) status = hdt_layout_make(context, &trainer.desc.model, &trainer.layout);
+    if (!status) status = hdt_estimate(&trainer, out_memory);
+    hdt_layout_free(&trainer.layout);
+    return status;
+}
+
+void hd_trainer_destroy(hd_trainer *trainer) {
+    if (!trainer) return;
+    if (trainer->stream) hd_stream_finish(trainer->stream, 0); /* it writes into `flights` */
+    for (size_t i = 0; i < HDT_COUNT(trainer->flights); i++) hd_ticket_destroy(trainer->flights[i].ticket);
+    hd_stream_destroy(trainer->stream);
+    hd_plan_destroy(trainer->step);
+    hd_plan_destroy(trainer->loss);
+    hd_plan_destroy(trainer->next);
+    for (int i = 0; i < HDT_GROUPS * HDT_KEPT; i++) hd_buffer_destroy(trainer->states[i / HDT_KEPT][i % HDT_KEPT]);
+    hdt_free(trainer->context, trainer->room, trainer->desc.length, sizeof *trainer->room);
+    hdt_layout_free(&trainer->layout);
+    hdt_free(trainer->context, trainer, 1, sizeof *trainer);
+}
+
+const hd_trainer_desc *hd_trainer_get_desc(const hd_trainer *trainer) { return trainer ? &trainer->desc : NULL; }
+uint64_t hd_trainer_steps(const hd_trainer *trainer) { return trainer ? trainer->steps : 0; }
+uint64_t hd_trainer_parameters(const hd_trainer *trainer) { return trainer ? trainer->layout.elements : 0; }
+
+/* ---- steps ---- */
+
+static hd_status was_null(const hd_trainer *trainer, const char *call) {
+    return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "%s was given NULL", call) : HD_STATUS_NULL_POINTER;
+}
+
+static hd_status check_tokens(const hd_trainer *trainer, const int32_t *tokens, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        if ((uint32_t)tokens[i] >= trainer->desc.model.vocabulary)
+            return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT, "token %d at %llu: this model has 0 to %u", tokens[i],
+                            (unsigned long long)i, trainer->desc.model.vocabulary - 1);
+    return HD_OK;
+}
+
+/* Waits for a step's end; its report is told once. */
+static hd_status land(hdt_flight *flight, hd_train_report *out_report, bool *out_told) {
+    if (!flight->ticket) return HD_OK;
+    const hd_status status = hd_ticket_wait(flight->ticket, 0);
+    if (status == HD_STATUS_TIMEOUT) return status;
+    hd_ticket_destroy(flight->ticket);
+    flight->ticket = NULL;
+    if (!status && out_report) *out_report = flight->report;
+    if (!status && out_told) *out_told = true;
+    return status;
+}
+
+static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hdt_flight *flight) {
+    const hd_trainer_desc *desc = &trainer->desc;
+    const uint64_t bytes = (uint64_t)desc->batch * desc->length * sizeof *tokens;
+    float rates[HDT_GROUPS][HD_RATES];
+    uint32_t key[4];
+    flight->report = (hd_train_report){ .step = trainer->steps, .rate = hd_schedule_rate(&desc->schedule, trainer->steps) };
+    hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
+    hd_adamw_rates(&desc->adamw, flight->report.rate, 0, trainer->steps, rates[HDT_VECTORS]);
+    hdt_key(trainer, trainer->steps, key);
+    const hd_stream_input inputs[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
+                                       { .name = "targets", .data = targets, .bytes = bytes },
+                                       { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
+                                       { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
+                                       { .name = "key", .data = key, .bytes = sizeof key } };
+    const hd_stream_output outputs[] = { { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
+                                         { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm } };
+    return hd_stream_submit(trainer->stream, inputs, HDT_COUNT(inputs) - !(desc->dropout > 0), outputs, HDT_COUNT(outputs),
+                            &flight->ticket);
+}
+
+hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report, bool *out_told) {
+    if (out_told) *out_told = false;
+    if (!trainer || !tokens || !targets) return was_null(trainer, "hd_trainer_step");
+    const uint64_t count = (uint64_t)trainer->desc.batch * trainer->desc.length;
+    hd_status status = check_tokens(trainer, tokens, count);
+    if (!status) status = check_tokens(trainer, targets, count);
+    if (!status) status = submit(trainer, tokens, targets, &trainer->flights[trainer->steps % 2]);
+    if (!status) trainer->steps++;
+    return status ? status : land(&trainer->flights[trainer->steps % 2], out_report, out_told);
+}
+
+hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told) {
+    if (out_told) *out_told = false;
+    if (!trainer) return HD_STATUS_NULL_POINTER;
+    hd_status status = land(&trainer->flights[trainer->steps % 2], out_report, out_told); /* after a failure there may be two */
+    if (!status) status = land(&trainer->flights[(trainer->steps + 1) % 2], out_report, out_told);
+    return status;
+}
+
+/* ---- between steps ---- */
+
+hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, float *out_loss) {
+    if (!trainer || !tokens || !targets || !out_loss) return was_null(trainer, "hd_trainer_loss");
+    const uint64_t count = (uint64_t)trainer->desc.micro_batch * trainer->desc.length;
+    hd_status status = check_tokens(trainer, tokens, count);
+    if (!status) status = check_tokens(trainer, targets, count);
+    if (!status && !trainer->loss) status = hdt_plan_loss(trainer);
+    if (!status) status = hd_plan_write(trainer->loss, "tokens", tokens, count * sizeof *tokens);
+    if (!status) status = hd_plan_write(trainer->loss, "targets", targets, count * sizeof *targets);
+    if (!status) status = hd_plan_run(trainer->loss, NULL);
+    return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);
+}
+
+hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t count, float temperature, uint64_t draw, int32_t *out_token) {
+    if (!trainer || !tokens || !out_token) return was_null(trainer, "hd_trainer_next");
+    if (count == 0) return hdt_fail(trainer->context, HD_STATUS_ZERO_SIZE, "no tokens to go on from");
+    const uint32_t length = trainer->desc.length;
+    const size_t seen = count < length ? count : length;
+    const int32_t last = (int32_t)seen - 1;
+    uint32_t key[4];
+    hd_status status = check_tokens(trainer, tokens + count - seen, seen);
+    memcpy(trainer->room, tokens + count - seen, seen * sizeof *tokens);
+    hdt_key(trainer, draw, key);
+    if (!status && !trainer->next) status = hdt_plan_next(trainer);
+    if (!status) status = hd_plan_write(trainer->next, "tokens", trainer->room, length * sizeof *tokens);
+    if (!status) status = hd_plan_write(trainer->next, "last", &last, sizeof last);
+    if (!status) status = hd_plan_write(trainer->next, "key", key, sizeof key);
+    if (!status) status = hd_plan_write(trainer->next, "temperature", &temperature, sizeof temperature);
+    if (!status) status = hd_plan_run(trainer->next, NULL);
+    return status ? status : hd_plan_read(trainer->next, "next", out_token, sizeof *out_token);
+}
+
+hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash) {
+    if (!trainer || !out_hash) return HD_STATUS_NULL_POINTER;
+    hd_status status = HD_OK;
+    *out_hash = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < HDT_GROUPS * HDT_KEPT && !status; i++) {
+        const uint64_t count = trainer->layout.group_elements[i / HDT_KEPT] * sizeof(float);
+        uint8_t *bytes = hdt_alloc(trainer->context, count, 1);
+        status = bytes ? hd_buffer_read(trainer->states[i / HDT_KEPT][i % HDT_KEPT], 0, bytes, count) : hdt_no_memory(trainer->context);
+        for (uint64_t k = 0; k < count && !status; k++) *out_hash = (*out_hash ^ bytes[k]) * UINT64_C(0x100000001b3);
+        hdt_free(trainer->context, bytes, count, 1);
+    }
+    return status;
+}

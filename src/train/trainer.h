@@ -1,0 +1,43 @@
+/* trainer.h: a trainer's parts, for the files that implement it. */
+#ifndef HDT_TRAINER_H
+#define HDT_TRAINER_H
+
+#include "train/gpt.h"
+
+/* What a group keeps, each a flat state of its own buffer, which all plans share. */
+enum { HDT_WEIGHTS, HDT_FIRST, HDT_SECOND, HDT_KEPT };
+
+/* A step that was begun and not told of yet. */
+typedef struct hdt_flight {
+    hd_ticket      *ticket;
+    hd_train_report report; /* loss and norm arrive with the ticket */
+} hdt_flight;
+
+struct hd_trainer {
+    hd_context     *context;
+    hd_device      *device;
+    hd_trainer_desc desc;
+    hdt_layout      layout;
+    hd_buffer      *states[HDT_GROUPS][HDT_KEPT];
+    hd_plan        *step, *loss, *next;
+    hd_stream      *stream;     /* of steps */
+    hdt_flight      flights[2]; /* of steps with an even and with an odd number */
+    uint64_t        steps;
+    int32_t        *room;       /* [length] tokens, for hd_trainer_next */
+};
+
+/* The plans (graphs.c). A plan's states are bound to the trainer's buffers. */
+hd_status hdt_plan_step(hd_trainer *trainer);
+hd_status hdt_plan_loss(hd_trainer *trainer);
+hd_status hdt_plan_next(hd_trainer *trainer);
+/* Draws the first weights. */
+hd_status hdt_draw_weights(hd_trainer *trainer);
+/* The memory of a step and of the first weights. */
+hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
+/* The key of hd_random. */
+void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]);
+
+/* Fields of a desc that are outside of what can be trained, by name; fills in defaults. */
+hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc);
+
+#endif

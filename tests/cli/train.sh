@@ -1,0 +1,66 @@
+# train.sh: `heddle train`: its checkpoints, log and page; Ctrl-C and kill -9 lose nothing that a checkpoint holds, and a run that goes
+# on has the bits of one that never stopped; wrong files and options. Other devices: tests/train/test_trainer.c.
+. "$2/tests/cli/lib.sh"
+export HEDDLE_DEVICE=cpu
+i=0
+while [ $i -lt 60 ]; do
+    echo "The $i quick brown foxes jump over the $((i * 7 % 13)) lazy dogs."
+    i=$((i + 1))
+done >text
+small="--layers 1 --width 16 --heads 2 --context 16 --batch 2 --math exact --seed 3"
+hash_of() { sed -n 's/^hash  *//p' out; }
+
+# A run: what it says and leaves.
+expect 0 '^hash        [0-9a-f]{16}$' '^step 30/30  loss [0-9.]+  norm [0-9.]+  rate [0-9.e-]+  [0-9]+ tokens/s  held out [0-9.]+$' \
+    "$heddle" train text --out straight --steps 30 --held-out text --sample-every 30 -n 8 $small
+matches err '^heddle: [0-9]+ parameters, 32 tokens a step, [0-9.]+ KiB of data$' "a run"
+straight=$(hash_of)
+[ "$(wc -l <straight/log.csv)" = 31 ] || fail "log.csv has no line for each step"
+head -1 straight/log.csv | grep -qx 'step,loss,norm,rate,tokens_per_second,held_out_loss' || fail "log.csv's heading"
+grep -q '</html>' straight/loss.html || fail "loss.html is not whole"
+for file in weights.safetensors optimizer.safetensors config.json trainer.json; do
+    [ -s straight/checkpoint-00000030/$file ] || fail "the checkpoint has no $file"
+done
+expect 0 "^hash        $straight\$" "" "$heddle" train text --out again --steps 30 --quiet $small
+expect 0 - - "$heddle" train text --out other --steps 30 $small --seed 4
+[ "$(hash_of)" = "$straight" ] && fail "another seed gives the same weights"
+
+# Ended in the middle, by a signal that it hears and by one that nobody hears.
+for signal in INT KILL; do
+    "$heddle" train text --out $signal --steps 3000 --save-every 50 $small >out 2>err &
+    child=$!
+    tries=0
+    while [ -z "$(ls -d $signal/checkpoint-*[0-9] 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+    kill -$signal $child
+    wait $child
+    code=$?
+    [ $signal = KILL ] || [ $code = 0 ] || fail "ended by Ctrl-C: exit code $code"
+    [ $signal = KILL ] || matches err '^heddle: ended after step [0-9]+; --resume goes on$' "Ctrl-C"
+    [ -n "$(ls -d $signal/checkpoint-*[0-9])" ] || fail "$signal leaves no checkpoint"
+    timeout 50 "$heddle" train text --out $signal --resume >out 2>err || fail "after $signal: exit code $?"
+    hash_of >hash.$signal
+    [ "$(wc -l <$signal/log.csv)" = 3001 ] || fail "after $signal: log.csv has not a line for each step"
+    [ "$(ls -d $signal/checkpoint-* | wc -l)" -le 2 ] || fail "old checkpoints are kept"
+done
+cmp -s hash.INT hash.KILL || fail "runs that were ended at different steps came to different weights"
+
+refuse 2 'straight holds a run already: --resume goes on with it' "$heddle" train text --out straight $small
+refuse 2 '--resume goes on as the run began: leave --rate out' "$heddle" train text --out straight --resume --rate 1
+refuse 1 'nothing holds no checkpoint to go on from' "$heddle" train text --out nothing --resume
+echo "another text" >another
+refuse 1 'another is not what the run in straight was trained on' "$heddle" train another --out straight --resume
+refuse 1 'no more than the 16 tokens of one sequence' "$heddle" train another --out short --steps 1 $small
+refuse 2 '--decay is none, linear or cosine, not "fast"' "$heddle" train text --out new --decay fast
+refuse 1 'a width of 16 is no multiple of 3 heads' "$heddle" train text --out new $small --heads 3
+refuse 1 'nowhere.txt' "$heddle" train nowhere.txt --out new
+refuse 2 - "$heddle" train
+printf '{"n_layer": 1, "n_embd": 16, "n_head": 2, "n_positions": 16}' >config.json
+expect 0 - - "$heddle" train text --out configured --steps 1 --config config.json --batch 2
+printf '{"n_layer": 0}' >config.json
+refuse 2 'n_layer is no whole number above 0' "$heddle" train text --out new --config config.json
+printf 'x' >odd
+refuse 1 'no whole number of 16-bit tokens' "$heddle" train odd --tokens --out new
+done_here
