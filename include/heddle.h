@@ -763,7 +763,8 @@ typedef struct hd_attention_desc {
  *  query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
  *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
-/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
+/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
+ *  A target of V or more gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
 
 /** Random words, i32 of any shape, the same on every device: element i is a function of i, `stream`, and the key that is read at
@@ -848,9 +849,15 @@ typedef struct hd_gradients_desc {
     hd_value loss_gradient;    /* f32 of the loss's shape, which all gradients are multiplied by; 0: 1 */
     int      recompute;        /* 0: what the backward part needs of the forward part is kept until then. 1: only `kept` is, with
                                   inputs, outputs, states and what kernels of your own gave; all else is computed again when it is
-                                  needed. In exact mode the bits are the same either way */
+                                  needed, which takes less memory where hd_plan_desc.budget_bytes asks for a tight plan. In
+                                  exact mode the bits are the same either way */
     const hd_value *kept;      /* for recompute: such as what goes from one layer to the next; borrowed for the call */
     size_t   kept_count;
+    uint32_t chunk_rows;       /* what is summed over rows (for a matrix of weights, a bias, a norm's weight, a table) is summed in
+                                  chunks of as many, each from zero, and these are added in order. 0: in one. With `continued`
+                                  and batches of whole chunks many small batches give the bits of one large one */
+    const hd_value *continued; /* wanted_count gradients that the wanted ones go on from, or 0, each of its wanted value's type and
+                                  shape, which is an input or a state; NULL: from zero. Borrowed for the call */
     const hd_kernel_gradient *kernels; /* of your own, that gradients go through; borrowed for the call */
     size_t   kernel_count;
 } hd_gradients_desc;
@@ -860,8 +867,10 @@ typedef struct hd_gradients_desc {
  *  - Several parts of one gradient are added in the order of the operations that use the value, and that is part of the result:
  *    in exact mode gradients are the same bits on every device.
  *  - A sum over the axes along which an operand was repeated is one sum in f32, in the order of hd_sum; the product for a matrix
- *    that a batch shares is one sum over the batch's rows.
- *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 1 at its ends, hd_maximum half at equal operands,
+ *    that a batch shares is one sum over the batch's rows. desc->chunk_rows divides them: first come the chunks with the first
+ *    rows, of all operations that use the value, in the operations' order, then those with the next rows. Rows of a table
+ *    are added one by one to the sum so far.
+ *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 0 at its ends, hd_maximum half at equal operands,
  *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
  *  @param loss one f32 element. @param wanted values of any kind: inputs, states, or what lies between.
  *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type and shape, which may be the

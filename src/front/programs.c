@@ -103,12 +103,15 @@ hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wante
     if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
     if (wanted_count > 0 && (!wanted || !out_gradients)) return HD_STATUS_NULL_POINTER;
     if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels)) return HD_STATUS_NULL_POINTER;
-    const size_t count = wanted_count + wishes.kept_count;
+    const size_t kept_end = wanted_count + wishes.kept_count, count = kept_end + (wishes.continued ? wanted_count : 0);
     hd_value *ids = hdi_alloc(program->allocator, count * sizeof *ids);
     if (count > 0 && !ids) return hdi_context_fail(program->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for gradients");
-    for (size_t i = 0; i < count; i++) ids[i] = hdi_value_id(tag, i < wanted_count ? wanted[i] : wishes.kept[i - wanted_count]);
+    for (size_t i = 0; i < wanted_count; i++) ids[i] = hdi_value_id(tag, wanted[i]);
+    for (size_t i = wanted_count; i < kept_end; i++) ids[i] = hdi_value_id(tag, wishes.kept[i - wanted_count]);
+    for (size_t i = kept_end; i < count; i++) ids[i] = hdi_value_id(tag, wishes.continued[i - kept_end]);
     wishes.loss_gradient = hdi_value_id(tag, wishes.loss_gradient);
     wishes.kept = ids ? ids + wanted_count : NULL;
+    if (wishes.continued) wishes.continued = ids + kept_end;
     const hd_status status = hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_gradient,
                                                    out_gradients);
     for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = hdi_value_shown(tag, out_gradients[i]);
