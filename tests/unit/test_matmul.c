@@ -400,8 +400,9 @@ static void int8_tiles(void **state) {
         if (i % 9 == 0) o = (options){ .a = HD_F32, .b = o.b, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
         const int64_t unit = hdi_dtype(o.b).block_elements, k = sizes[i % 7].k;
         make(&p, sizes[i % 7].m, sizes[i % 7].n, (k + unit - 1) / unit * unit, o);
-        p.request.caps = &caps;
-        lower_packed(&p, HDI_MODULE_MATMUL_INT8);
+        lower(&p, &caps);
+        assert_int_equal(p.launch_count, 2);
+        assert_int_equal(p.launches[1].kernel.module, HDI_MODULE_MATMUL_INT8);
         for (uint32_t level = 0; level <= hdcpu_level(); level++) {
             memset(p.data[C], 0xFF, p.bytes[C]);
             memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
