@@ -111,7 +111,7 @@ hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wante
     for (size_t i = kept_end; i < count; i++) ids[i] = hdi_value_id(tag, wishes.continued[i - kept_end]);
     wishes.loss_gradient = hdi_value_id(tag, wishes.loss_gradient);
     wishes.kept = ids ? ids + wanted_count : NULL;
-    if (wishes.continued) wishes.continued = ids + kept_end;
+    wishes.continued = ids && wishes.continued ? ids + kept_end : NULL;
     const hd_status status = hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_gradient,
                                                    out_gradients);
     for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = hdi_value_shown(tag, out_gradients[i]);
