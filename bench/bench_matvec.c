@@ -2,8 +2,10 @@
  * type. Several weights, more than 200 MB of them, are used in turn so that no cache holds them; the products of one plan
  * are independent, and the time of one is the slope between a plan of many and one of few, run in turn, so that hand-over
  * falls out. Prints medians, bytes a second of weights, and the largest error beside float64 as a part of sum |a b|.
- *   bench_matvec [device] [M] [rounds] [plain|norm|pair] [shapes] */
+ * With `options`, each option of the integer kernel in turn (fast mode; "rules": what is taken where nothing was measured).
+ *   bench_matvec [device] [M] [rounds] [plain|norm|pair] [shapes] [fast|exact] [options] */
 #define _POSIX_C_SOURCE 200809L
+#include "front/front.h"
 #include "kernels/kernel.h"
 #include "kernels/reference/reference.h"
 #include <heddle.h>
@@ -18,6 +20,7 @@ typedef struct bench {
     hd_device  *device;
     int         rounds;
     const char *form;
+    hd_math     math;
 } bench;
 
 static double now_us(void) {
@@ -65,7 +68,7 @@ static hd_plan *make(const bench *b, hd_dtype dtype, int64_t m, int64_t n, int64
         hd_output(p, name, y);
     }
     hd_plan *plan = NULL;
-    if (hd_plan_create(b->device, p, NULL, &plan)) fprintf(stderr, "%s\n", hd_context_error(b->context));
+    if (hd_plan_create(b->device, p, &(hd_plan_desc){ .math = b->math }, &plan)) fprintf(stderr, "%s\n", hd_context_error(b->context));
     hd_program_destroy(p);
     return plan;
 }
@@ -112,7 +115,7 @@ static double error_of(hd_dtype dtype, const float *x, const uint8_t *w, const f
     return worst;
 }
 
-static void measure(const bench *b, hd_dtype dtype, int64_t m, int64_t n, int64_t k) {
+static void measure(const bench *b, const char *option, hd_dtype dtype, int64_t m, int64_t n, int64_t k) {
     const size_t bytes = (size_t)hd_tensor_bytes(dtype, HD_SHAPE(n, k));
     const int weights = (int)HDI_MIN((size_t)256, 1 + 220000000 / bytes), few = 2, many = few + HDI_MAX(weights, PRODUCTS);
     hd_plan *longer = make(b, dtype, m, n, k, weights, many), *shorter = make(b, dtype, m, n, k, weights, few);
@@ -133,7 +136,7 @@ static void measure(const bench *b, hd_dtype dtype, int64_t m, int64_t n, int64_
     const double us = median_us(b, longer, shorter) / (many - few);
     hd_plan_read(longer, "y0", y, (size_t)(m * n) * 4);
     const double read = (double)bytes * (strcmp(b->form, "pair") == 0 ? 2 : 1);
-    printf("{\"bench\":\"matvec\",\"form\":\"%s\",\"type\":\"%s\",\"m\":%d,\"n\":%d,\"k\":%d,\"us\":%.2f,\"gb_s\":%.0f", b->form, hd_dtype_name(dtype), (int)m, (int)n, (int)k, us, read / us * 1e-3);
+    printf("{\"bench\":\"matvec\",\"option\":\"%s\",\"form\":\"%s\",\"type\":\"%s\",\"m\":%d,\"n\":%d,\"k\":%d,\"us\":%.2f,\"gb_s\":%.0f", option, b->form, hd_dtype_name(dtype), (int)m, (int)n, (int)k, us, read / us * 1e-3);
     if (strcmp(b->form, "plain") == 0) printf(",\"error\":%.1e", error_of(dtype, x, w, y, m, n, k));
     printf("}\n");
     fflush(stdout);
@@ -145,11 +148,26 @@ static void measure(const bench *b, hd_dtype dtype, int64_t m, int64_t n, int64_
     free(w);
 }
 
+/* The same with what the rules take, then with each option of the integer kernel. */
+static void measure_options(const bench *b, hd_dtype dtype, int64_t m, int64_t n, int64_t k) {
+    const hdi_class of = hdi_class_of(strcmp(b->form, "plain") == 0 ? HDI_CLASS_MATVEC : HDI_CLASS_MERGED, dtype, (uint64_t)m, (uint64_t)(n * k));
+    hdi_store *facts = b->device->facts;
+    char text[HDI_KERNEL_OPTION_TEXT];
+    if (hdi_store_choose(facts, of, NULL, NULL)) return;
+    measure(b, "rules", dtype, m, n, k);
+    for (const hdi_kernel_option *o = NULL; (o = hdi_kernel_option_next(HDI_MODULE_MATVEC_DOT, o));) {
+        const hdi_choice choice = { .of = of, .option = o->id, .gain = 1 };
+        if (hdi_store_choose(facts, of, &choice, NULL) == HD_OK) measure(b, hdi_kernel_option_text(o, text), dtype, m, n, k);
+    }
+    (void)hdi_store_choose(facts, of, NULL, NULL);
+}
+
 int main(int count, char **arguments) {
     static const hd_dtype types[] = { HD_F16, HD_Q8_0, HD_Q4_0, HD_Q4_K, HD_Q6_K, HD_TQ2_0 };
     static const int64_t shapes[][2] = { { 4096, 14336 }, { 4096, 2560 }, { 1024, 2560 }, { 9728, 2560 }, { 2560, 4096 }, { 2560, 9728 }, { 151936, 2560 } };
     const int m = count > 2 ? atoi(arguments[2]) : 1;
     bench b = { .rounds = count > 3 ? atoi(arguments[3]) : ROUNDS, .form = count > 4 ? arguments[4] : "plain" };
+    b.math = count > 6 && strcmp(arguments[6], "exact") == 0 ? HD_MATH_EXACT : HD_MATH_FAST;
     const size_t some = count > 5 ? (size_t)atoi(arguments[5]) : HDI_COUNT(shapes);
     if (m < 1 || m > 64 || b.rounds < 1 || hd_context_create(NULL, &b.context)) return 2;
     if (hd_device_open(b.context, &(hd_device_desc){ .id = count > 1 ? arguments[1] : NULL }, &b.device)) {
@@ -157,7 +175,10 @@ int main(int count, char **arguments) {
         return 1;
     }
     for (size_t s = 0; s < HDI_MIN(some, HDI_COUNT(shapes)); s++)
-        for (size_t t = 0; t < HDI_COUNT(types); t++) measure(&b, types[t], m, shapes[s][0], shapes[s][1]);
+        for (size_t t = 0; t < HDI_COUNT(types); t++) {
+            if (count > 7 && hdi_dtype_is_quantised(types[t])) measure_options(&b, types[t], m, shapes[s][0], shapes[s][1]);
+            else measure(&b, "", types[t], m, shapes[s][0], shapes[s][1]);
+        }
     hd_context_destroy(b.context);
     return 0;
 }

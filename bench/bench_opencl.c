@@ -112,7 +112,7 @@ static void compare(const pair *p, hd_context *context, int rounds) {
     const hdi_plan_options options = { .math = HD_MATH_FAST };
     hdi_slot slots[MAX_SLOTS];
     snprintf(text, sizeof text, "heddle 1\n%s\n", p->program);
-    must(hd_program_parse(context, text, strlen(text), &program) == HD_OK &&
+    must(hd_program_parse(context, text, strlen(text), &program) == HD_OK && HDI_FIND(program) &&
              hdi_schedule_make(&hdi_default_allocator, program, &device->found.caps, &options, &plan, &error) == HD_OK,
          "no plan");
     const hdi_cmds *cmds = &plan->cmds;

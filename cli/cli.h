@@ -196,6 +196,8 @@ typedef struct cli_job {
 
 /* Takes the program (which the job then owns) and lists its ports. */
 int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job);
+/* "f32[4,256]" (exec.c). */
+bool cli_read_tensor(const char *text, hd_dtype *out_dtype, hd_shape *out_shape);
 /* Checks a loaded array against its port and reports what is wrong with it. */
 int cli_job_check(const cli_job *job, const cli_port *port);
 /* Opens the device, plans, writes, runs, reads, saves and prints. */

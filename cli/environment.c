@@ -2,12 +2,13 @@
 #include "cli/cli.h"
 
 const cli_variable cli_environment[] = {
-    { "HEDDLE_BACKEND", "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null" },
+    { "HEDDLE_BACKEND", "back ends to look at, the best first: \"cuda,vulkan,cpu\", or one" },
     { "HEDDLE_DEVICE", "the device to take where none is named" },
     { "HEDDLE_STRICT", "1: no fall-back, no software device, no null device" },
-    { "HEDDLE_LOG", "error, warning (default), info or debug, on stderr" },
+    { "HEDDLE_LOG", "error, warning (default), info or debug, on stderr; of parts: warning,vulkan=debug" },
     { "HEDDLE_VALIDATION", "1: the driver's validation layers, in the log" },
     { "HEDDLE_THREADS", "number of CPU threads, also of those that compile kernels or copy" },
+    { "HEDDLE_CPU", "the last instruction set that CPU kernels may use: portable, avx2, avx512, ...; all (default)" },
     { "HEDDLE_CACHE", "folder for compiled kernels; none: keep nothing" },
     { "HEDDLE_QUEUES", "1: uploads, runs and downloads go through one queue of a device" },
     { "HEDDLE_WAIT_MS", "longest wait for a device" },

@@ -1,19 +1,30 @@
-/* exec.c: `heddle exec`: one launch of a SPIR-V kernel of the user's own, as a program of one operation. Bindings are the
- * inputs 0 .. n-1 and then the output n, as hd_dispatch has them; their names in the program are their numbers. */
-#include "cli/cli.h"
+/* exec.c: `heddle exec`: one launch of a SPIR-V kernel of the user's own, as a program of one operation. Any binding may be an
+ * input, an output, or both; the names in the program are their numbers, and of what an output begins with "N.in". */
+#include "cli/exec_check.h"
+#include "cli/exec_glsl.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_INPUTS = 15, MAX_PUSH_BYTES = 128, MAX_SPECS = 16 };
+enum { MAX_BINDINGS = 16, MAX_PUSH_BYTES = 128, MAX_SPECS = 16 };
+#define NO_SET UINT64_MAX
 
-typedef struct launch {
-    const cli_command *command;
-    const char *paths[MAX_INPUTS];  /* by binding */
-    npy_array   arrays[MAX_INPUTS];
-    uint32_t    input_count;
+/* A binding that the options speak of: by heddle's number, or by the set and binding of the module. */
+typedef struct bound {
+    uint64_t    set, number;
+    uint32_t    index;     /* by heddle's number, once the kernel is known */
+    const char *path;      /* what it holds; NULL: nothing */
+    npy_array   array;
+    bool        is_output;
     hd_dtype    out_dtype;
     hd_shape    out_shape;
     const char *save_path;
+} bound;
+
+typedef struct launch {
+    const cli_command *command;
+    const char *entry;
+    bound       bounds[MAX_BINDINGS];
+    uint32_t    bound_count;
     uint32_t    push[MAX_PUSH_BYTES / 4], push_count;
     uint32_t    spec_ids[MAX_SPECS], spec_values[MAX_SPECS], spec_count;
     uint32_t    groups[3];
@@ -54,8 +65,29 @@ static bool read_index(const char *text, uint64_t high, uint64_t *out, const cha
     return cli_number(digits, high, out);
 }
 
+/* What the text before "=" names, "2" or "1.0", and what follows; NULL: it names none, or too many were named. */
+static bound *read_bound(launch *l, const char *text, const char **out_rest) {
+    enum { HIGHEST = 1 << 20 };
+    char set[16];
+    uint64_t in_set = NO_SET, number;
+    const size_t dot = strcspn(text, ".=");
+    if (text[dot] == '.') {
+        if (dot >= sizeof set) return NULL;
+        memcpy(set, text, dot);
+        set[dot] = 0;
+        if (!cli_number(set, HIGHEST, &in_set)) return NULL;
+        text += dot + 1;
+    }
+    if (!read_index(text, in_set == NO_SET ? MAX_BINDINGS - 1 : HIGHEST, &number, out_rest)) return NULL;
+    for (uint32_t i = 0; i < l->bound_count; i++)
+        if (l->bounds[i].set == in_set && l->bounds[i].number == number) return &l->bounds[i];
+    if (l->bound_count == MAX_BINDINGS) return NULL;
+    l->bounds[l->bound_count] = (bound){ .set = in_set, .number = number };
+    return &l->bounds[l->bound_count++];
+}
+
 /* "f32[4,256]". */
-static bool read_tensor(const char *text, hd_dtype *out_dtype, hd_shape *out_shape) {
+bool cli_read_tensor(const char *text, hd_dtype *out_dtype, hd_shape *out_shape) {
     char name[16];
     size_t length = strcspn(text, "[");
     if (text[length] != '[' || length >= sizeof name) return false;
@@ -82,34 +114,32 @@ static bool read_tensor(const char *text, hd_dtype *out_dtype, hd_shape *out_sha
 
 static int read_binds(const cli_args *args, launch *l) {
     const char *text, *rest;
-    uint64_t index;
     for (size_t at = 0; (text = cli_next(args, "--bind", &at));) {
-        if (!read_index(text, MAX_INPUTS - 1, &index, &rest)) return cli_usage(l->command, "--bind is INDEX=FILE.npy, not \"%s\"", text);
-        if (l->paths[index]) return cli_usage(l->command, "--bind gives binding %llu twice", (unsigned long long)index);
-        l->paths[index] = rest;
-        if (index + 1 > l->input_count) l->input_count = (uint32_t)index + 1;
+        bound *to = read_bound(l, text, &rest);
+        if (!to) return cli_usage(l->command, "--bind is INDEX=FILE.npy or SET.BINDING=FILE.npy, not \"%s\"", text);
+        if (to->path) return cli_usage(l->command, "--bind gives binding %.*s twice", (int)strcspn(text, "="), text);
+        to->path = rest;
     }
-    for (uint32_t i = 0; i < l->input_count; i++)
-        if (!l->paths[i]) return cli_usage(l->command, "binding %u has no file; add --bind %u=FILE.npy", (unsigned)i, (unsigned)i);
     return CLI_OK;
 }
 
-static int read_output(const cli_args *args, launch *l) {
-    const char *out = NULL, *save = NULL, *rest = "";
-    uint64_t index = 0;
-    size_t at = 0;
-    out = cli_next(args, "--out", &at);
-    if (!out) return cli_usage(l->command, "the output is missing; add --out %u=f32[N]", (unsigned)l->input_count);
-    if (cli_next(args, "--out", &at)) return cli_usage(l->command, "a launch has one output; join what the kernel writes in one buffer");
-    if (!read_index(out, MAX_INPUTS, &index, &rest) || !read_tensor(rest, &l->out_dtype, &l->out_shape))
-        return cli_usage(l->command, "--out is INDEX=TYPE[LENGTH,...] such as 1=f32[256], not \"%s\"", out);
-    if (index != l->input_count)
-        return cli_usage(l->command, "the output is the last binding: --out %u=%s", (unsigned)l->input_count, rest);
-    at = 0;
-    save = cli_next(args, "--save", &at);
-    if (!save) return CLI_OK;
-    if (!read_index(save, MAX_INPUTS, &index, &l->save_path) || index != l->input_count || cli_next(args, "--save", &at))
-        return cli_usage(l->command, "--save is %u=FILE.npy, once, not \"%s\"", (unsigned)l->input_count, save);
+static int read_outputs(const cli_args *args, launch *l) {
+    const char *text, *rest;
+    bool any = false;
+    for (size_t at = 0; (text = cli_next(args, "--out", &at)); any = true) {
+        bound *to = read_bound(l, text, &rest);
+        if (!to || !cli_read_tensor(rest, &to->out_dtype, &to->out_shape))
+            return cli_usage(l->command, "--out is INDEX=TYPE[LENGTH,...] such as 1=f32[256], not \"%s\"", text);
+        if (to->is_output) return cli_usage(l->command, "--out gives binding %.*s twice", (int)strcspn(text, "="), text);
+        to->is_output = true;
+    }
+    if (!any) return cli_usage(l->command, "the output is missing; add --out %u=f32[N]", (unsigned)l->bound_count);
+    for (size_t at = 0; (text = cli_next(args, "--save", &at));) {
+        bound *to = read_bound(l, text, &rest);
+        if (!to || !to->is_output || to->save_path)
+            return cli_usage(l->command, "--save is INDEX=FILE.npy of an output, once for each, not \"%s\"", text);
+        to->save_path = rest;
+    }
     return CLI_OK;
 }
 
@@ -157,72 +187,109 @@ static hd_dtype dtype_of(const npy_array *array) {
 
 static int load_inputs(launch *l) {
     char why[NPY_WHY];
-    for (uint32_t i = 0; i < l->input_count; i++) {
-        if (!npy_load(l->paths[i], &l->arrays[i], why)) return cli_fail(l->command, "binding %u: %s %s", (unsigned)i, l->paths[i], why);
-        if (dtype_of(&l->arrays[i]) == HD_DTYPE_NONE)
+    for (uint32_t i = 0; i < l->bound_count; i++) {
+        bound *from = &l->bounds[i];
+        if (!from->path) continue;
+        const bool random = strncmp(from->path, "random:", 7) == 0;
+        if (random && !exec_random(from->path + 7, i, &from->array))
+            return cli_usage(l->command, "random data is random:TYPE[LENGTH,...] of f32, i32 or u8, not \"%s\"", from->path);
+        if (!random && !npy_load(from->path, &from->array, why))
+            return cli_fail(l->command, "binding %u: %s %s", (unsigned)from->number, from->path, why);
+        if (dtype_of(&from->array) == HD_DTYPE_NONE)
             return cli_fail(l->command,
                             "binding %u: %s holds %c%u, and f4, f2, i4 and u1 are taken; convert it, or give its "
-                            "bytes with .view('u1')", (unsigned)i, l->paths[i],
-                            l->arrays[i].kind, (unsigned)l->arrays[i].item_bytes);
+                            "bytes with .view('u1')", (unsigned)from->number, from->path,
+                            from->array.kind, (unsigned)from->array.item_bytes);
     }
     return CLI_OK;
 }
 
-/* The module says how many buffers it has and which ones it writes. */
-static int check_kernel(const launch *l, const hd_kernel *kernel) {
-    const hd_kernel_info *info = hd_kernel_get_info(kernel);
-    if (info->binding_count != l->input_count + 1)
-        return cli_fail(l->command,
-                        "the kernel has %u binding%s, and %u --bind with one --out make %u; give every binding, the "
-                        "output last", (unsigned)info->binding_count,
-                        info->binding_count == 1 ? "" : "s", (unsigned)l->input_count, (unsigned)l->input_count + 1);
+/* The module says how many buffers it has, and where. */
+static int find_bindings(launch *l, const hd_kernel_info *info) {
+    bool taken[MAX_BINDINGS] = { false };
     if (info->push_bytes != l->push_count * 4)
         return cli_fail(l->command, "the kernel takes %u bytes of push constants, and --push gives %u",
                         (unsigned)info->push_bytes, (unsigned)l->push_count * 4);
-    for (uint32_t i = 0; i < l->input_count; i++)
-        if (info->binding_written[i])
-            return cli_fail(l->command,
-                            "the kernel writes binding %u, and only the last one may be written; order its bindings so",
-                            (unsigned)i);
+    for (uint32_t i = 0; i < l->bound_count; i++) {
+        bound *b = &l->bounds[i];
+        b->index = (uint32_t)b->number;
+        if (b->set != NO_SET)
+            for (b->index = 0; b->index < info->binding_count; b->index++)
+                if (info->binding_set[b->index] == b->set && info->binding_number[b->index] == b->number) break;
+        if (b->index >= info->binding_count && b->set != NO_SET)
+            return cli_fail(l->command, "the kernel has no buffer in set %u at binding %u", (unsigned)b->set, (unsigned)b->number);
+        if (b->index >= info->binding_count)
+            return cli_fail(l->command, "the kernel has %u binding%s, 0 on, and no binding %u", (unsigned)info->binding_count,
+                            info->binding_count == 1 ? "" : "s", (unsigned)b->number);
+        if (taken[b->index]) return cli_fail(l->command, "binding %u is given twice, by its number and by its set", (unsigned)b->index);
+        taken[b->index] = true;
+    }
     return CLI_OK;
 }
 
+/* A program of inputs, one launch and outputs. */
 static int build(cli_session *session, const launch *l, hd_kernel *kernel, hd_program **out_program) {
-    hd_value inputs[MAX_INPUTS] = { 0 };
+    hd_dispatch_binding bindings[MAX_BINDINGS] = { { 0 } };
+    hd_value values[MAX_BINDINGS];
     char name[16];
     hd_program *program = *out_program = hd_program_create(session->context);
     if (!program) return cli_session_fail(session, NULL);
-    for (uint32_t i = 0; i < l->input_count; i++) {
-        snprintf(name, sizeof name, "%u", (unsigned)i);
-        inputs[i] = hd_input(program, name, dtype_of(&l->arrays[i]), l->arrays[i].shape);
+    for (uint32_t i = 0; i < l->bound_count; i++) {
+        const bound *b = &l->bounds[i];
+        hd_dispatch_binding *to = &bindings[b->index];
+        snprintf(name, sizeof name, b->is_output ? "%u.in" : "%u", (unsigned)b->index);
+        if (b->path) to->value = hd_input(program, name, dtype_of(&b->array), b->array.shape);
+        if (b->is_output) to->dtype = b->out_dtype, to->shape = b->out_shape;
     }
-    const hd_dispatch_desc desc = { .inputs = inputs, .input_count = l->input_count, .out_dtype = l->out_dtype,
-                                    .out_shape = l->out_shape, .push = l->push,
+    const hd_dispatch_desc desc = { .bindings = bindings, .binding_count = hd_kernel_get_info(kernel)->binding_count, .push = l->push,
                                     .push_bytes = l->push_count * 4, .groups = { l->groups[0], l->groups[1], l->groups[2] } };
-    snprintf(name, sizeof name, "%u", (unsigned)l->input_count);
-    hd_output(program, name, hd_dispatch(program, kernel, &desc));
+    hd_dispatch_all(program, kernel, &desc, values);
+    for (uint32_t i = 0; i < l->bound_count; i++) {
+        snprintf(name, sizeof name, "%u", (unsigned)l->bounds[i].index);
+        if (l->bounds[i].is_output) hd_output(program, name, values[l->bounds[i].index]);
+    }
     return hd_program_check(program) ? cli_session_fail(session, NULL) : CLI_OK;
+}
+
+/* The job's ports are the inputs in their order, and then the outputs. */
+static void fill_ports(launch *l, cli_job *job) {
+    cli_port *port = job->ports;
+    for (uint32_t i = 0; i < l->bound_count; i++) {
+        if (!l->bounds[i].path) continue;
+        port++->array = l->bounds[i].array;
+        l->bounds[i].array = (npy_array){ 0 };
+    }
+    for (uint32_t i = 0; i < l->bound_count; i++)
+        if (l->bounds[i].is_output) port++->save_path = l->bounds[i].save_path;
+}
+
+static int create_kernel(cli_session *session, const char *path, const launch *l, hd_kernel **out_kernel) {
+    hd_kernel_desc desc = { .path = path, .entry = l->entry, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
+                            .spec_count = l->spec_count };
+    void *compiled = NULL;
+    int code = exec_is_glsl(path) ? exec_compile_glsl(l->command, path, &compiled, &desc.spirv_bytes) : CLI_OK;
+    desc.spirv = compiled;
+    if (!code && hd_kernel_create(session->context, &desc, out_kernel)) code = cli_session_fail(session, path);
+    free(compiled);
+    return code;
 }
 
 static int run_kernel(cli_session *session, const cli_args *args, launch *l) {
     hd_kernel *kernel = NULL;
     hd_program *program = NULL;
     cli_job job = { 0 };
-    const hd_kernel_desc desc = { .path = args->operand, .spec_ids = l->spec_ids, .spec_values = l->spec_values,
-                                  .spec_count = l->spec_count };
-    if (hd_kernel_create(session->context, &desc, &kernel)) return cli_session_fail(session, args->operand);
-    int code = check_kernel(l, kernel);
+    int code = create_kernel(session, args->operand, l, &kernel);
+    if (!code) code = find_bindings(l, hd_kernel_get_info(kernel));
     if (!code) code = build(session, l, kernel, &program);
     if (!code) code = cli_job_begin(session, args, program, &job);
     else hd_program_destroy(program);
-    for (uint32_t i = 0; !code && i < l->input_count; i++) { /* the job's ports are the inputs in order, then the output */
-        job.ports[i].array = l->arrays[i];
-        l->arrays[i] = (npy_array){ 0 };
-    }
-    if (!code) {
-        job.ports[l->input_count].save_path = l->save_path;
-        code = cli_job_run(&job, args, HD_MATH_DEFAULT);
-    }
+    exec_check check = { 0 };
+    const bool checks = cli_get(args, "--check") != NULL;
+    if (!code) fill_ports(l, &job);
+    if (!code && checks) code = exec_check_run(&job, &check);
+    if (!code) code = cli_job_run(&job, args, HD_MATH_DEFAULT);
+    if (!code && checks) code = exec_check_compare(&job, &check);
+    exec_check_end(&check);
     cli_job_end(&job);
     hd_kernel_destroy(kernel);
     return code;
@@ -230,10 +297,10 @@ static int run_kernel(cli_session *session, const cli_args *args, launch *l) {
 
 static int execute(const cli_args *args) {
     cli_session session = { 0 };
-    launch l = { .command = args->command };
+    launch l = { .command = args->command, .entry = cli_get(args, "--entry") };
     uint64_t repeat;
     int code = read_binds(args, &l);
-    if (!code) code = read_output(args, &l);
+    if (!code) code = read_outputs(args, &l);
     if (!code) code = read_words(args, &l);
     if (!code) code = read_groups(args, &l);
     if (!code && !cli_get_number(args, "--repeat", 1, 1000000, 1, &repeat)) code = CLI_USAGE;
@@ -241,14 +308,16 @@ static int execute(const cli_args *args) {
     if (!code) code = cli_session_open(args->command, &session);
     if (!code) code = run_kernel(&session, args, &l);
     cli_session_close(&session);
-    for (uint32_t i = 0; i < MAX_INPUTS; i++) npy_free(&l.arrays[i]);
+    for (uint32_t i = 0; i < l.bound_count; i++) npy_free(&l.bounds[i].array);
     return code;
 }
 
 static const cli_option options[] = {
-    { "--bind", "INDEX=FILE.npy", "an input buffer; bindings 0, 1, ... without a gap" },
-    { "--out", "INDEX=TYPE[LENGTH,...]", "the output buffer, which is the last binding" },
-    { "--save", "INDEX=FILE.npy", "save the output; its first values are printed anyhow" },
+    { "--bind", "INDEX=FILE.npy", "what a buffer holds, by its binding, or by SET.BINDING" },
+    { "--out", "INDEX=TYPE[LENGTH,...]", "a buffer that is written; with --bind too it begins as the file" },
+    { "--save", "INDEX=FILE.npy", "save an output; its first values are printed anyhow" },
+    { "--check", NULL, "interpret the kernel on the CPU too, and compare" },
+    { "--entry", "NAME", "the entry point; \"main\" or the only one where it is not given" },
     { "--push", "u32:4,f32:0.5,...", "push constants in order: u32, i32 or f32" },
     { "--spec", "ID=VALUE", "a specialization constant; VALUE as for --push" },
     { "--groups", "X,Y,Z", "the number of workgroups" },
@@ -259,7 +328,8 @@ const cli_command cli_exec = {
     "exec", "launches a SPIR-V kernel of your own once",
     "exec KERNEL.spv --bind 0=FILE.npy --out 1=f32[N] --groups X,Y,Z [options]", "KERNEL.spv", options,
     CLI_COUNT(options),
-    "SPIR-V is for Vulkan, as glslc makes it; workgroup size, bindings and the size of the push\n"
-    "constants are read from it. Files hold f4, f2, i4 or u1.\n",
+    "SPIR-V is for Vulkan, as glslc makes it; a .comp or .glsl file is given to glslc. Workgroup size,\n"
+    "bindings and the size of the push constants are read from it. Files hold f4, f2, i4 or u1;\n"
+    "random:f32[N] in place of a file is N numbers, the same each time.\n",
     "  glslc -O scale.comp -o scale.spv\n  heddle exec scale.spv --bind 0=x.npy --out 1=f32[1024] --push f32:0.5 --groups 16\n", execute
 };

@@ -50,8 +50,9 @@ static int read_data(const job *j, const char *path, char **out_bytes, hd_token_
 
 /* Hugging Face's config.json of a GPT-2. */
 static int read_config(const cli_command *command, const char *path, hd_gpt *model) {
-    const struct { const char *name; uint32_t *to; } fields[] = { { "n_layer", &model->layers }, { "n_embd", &model->width }, { "n_head", &model->heads },
-                                                                  { "n_positions", &model->context }, { "vocab_size", &model->vocabulary } };
+    const struct { const char *name; uint32_t *to; } fields[] = {
+        { "n_layer", &model->layers }, { "n_embd", &model->width }, { "n_head", &model->heads },
+        { "n_positions", &model->context }, { "vocab_size", &model->vocabulary } };
     size_t bytes;
     json_error_t why;
     char *text = cli_read_text(command, path, 1 << 20, &bytes);
@@ -83,9 +84,10 @@ static bool read_model(job *j) {
     const char *config = cli_get(j->args, "--config");
     if (config && read_config(j->args->command, config, model)) return false;
     j->desc.batch = 16;
-    return get_u32(j->args, "--layers", &model->layers) && get_u32(j->args, "--width", &model->width) && get_u32(j->args, "--heads", &model->heads) &&
-           get_u32(j->args, "--context", &model->context) && get_u32(j->args, "--vocabulary", &model->vocabulary) &&
-           get_u32(j->args, "--batch", &j->desc.batch) && get_u32(j->args, "--micro-batch", &j->desc.micro_batch) &&
+    return get_u32(j->args, "--layers", &model->layers) && get_u32(j->args, "--width", &model->width) &&
+           get_u32(j->args, "--heads", &model->heads) && get_u32(j->args, "--context", &model->context) &&
+           get_u32(j->args, "--vocabulary", &model->vocabulary) && get_u32(j->args, "--batch", &j->desc.batch) &&
+           get_u32(j->args, "--micro-batch", &j->desc.micro_batch) &&
            get_u32(j->args, "--length", &j->desc.length);
 }
 
@@ -94,10 +96,12 @@ static bool read_recipe(job *j) {
     double clip, dropout;
     const cli_args *args = j->args;
     const char *decay = cli_get(args, "--decay");
-    if (!cli_get_number(args, "--steps", 1, INT64_MAX, 1000, &desc->schedule.steps) || !cli_get_fraction(args, "--rate", 0, 1000, 1e-3, &desc->schedule.rate) ||
+    if (!cli_get_number(args, "--steps", 1, INT64_MAX, 1000, &desc->schedule.steps) ||
+        !cli_get_fraction(args, "--rate", 0, 1000, 1e-3, &desc->schedule.rate) ||
         !cli_get_fraction(args, "--least-rate", 0, 1000, desc->schedule.rate / 10, &desc->schedule.least) ||
         !cli_get_number(args, "--warmup", 0, INT64_MAX, desc->schedule.steps / 20, &desc->schedule.warmup) ||
-        !cli_get_fraction(args, "--beta2", 0, 1, 0.99, &desc->adamw.beta2) || !cli_get_fraction(args, "--weight-decay", 0, 1000, 0.1, &desc->weight_decay) ||
+        !cli_get_fraction(args, "--beta2", 0, 1, 0.99, &desc->adamw.beta2) ||
+        !cli_get_fraction(args, "--weight-decay", 0, 1000, 0.1, &desc->weight_decay) ||
         !cli_get_fraction(args, "--clip", 0, 1e9, 1, &clip) || !cli_get_fraction(args, "--dropout", 0, 0.99, 0, &dropout) ||
         !cli_get_number(args, "--seed", 0, INT64_MAX, 0, &desc->seed) || !cli_get_math(args, &desc->math))
         return false;
@@ -106,7 +110,8 @@ static bool read_recipe(job *j) {
     desc->schedule.decay = HD_DECAY_COSINE;
     if (decay && strcmp(decay, "linear") == 0) desc->schedule.decay = HD_DECAY_LINEAR;
     else if (decay && strcmp(decay, "none") == 0) desc->schedule.decay = HD_DECAY_NONE;
-    else if (decay && strcmp(decay, "cosine") != 0) return cli_usage(args->command, "--decay is none, linear or cosine, not \"%s\"", decay), false;
+    else if (decay && strcmp(decay, "cosine") != 0)
+        return cli_usage(args->command, "--decay is none, linear or cosine, not \"%s\"", decay), false;
     return true;
 }
 
@@ -150,7 +155,8 @@ static void remove_begun(const job *j) {
     char path[PATH_MAX];
     for (const struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
         const size_t length = strlen(entry->d_name);
-        if (length < PREFIX + 4 || strncmp(entry->d_name, "checkpoint-", PREFIX) != 0 || strcmp(entry->d_name + length - 4, ".new") != 0) continue;
+        if (length < PREFIX + 4 || strncmp(entry->d_name, "checkpoint-", PREFIX) != 0) continue;
+        if (strcmp(entry->d_name + length - 4, ".new") != 0) continue;
         if (snprintf(path, sizeof path, "%s/%s", j->out, entry->d_name) < (int)sizeof path) remove_checkpoint(path);
     }
     if (folder) closedir(folder);
@@ -176,8 +182,9 @@ static int save(job *j) {
 /* ---- the start ---- */
 
 static int resume(job *j) {
-    static const char *const fixed[] = { "--config", "--layers", "--width", "--heads", "--context", "--vocabulary", "--batch", "--micro-batch", "--length",
-        "--steps", "--rate", "--least-rate", "--warmup", "--decay", "--beta2", "--weight-decay", "--clip", "--dropout", "--seed", "--math" };
+    static const char *const fixed[] = {
+        "--config", "--layers", "--width", "--heads", "--context", "--vocabulary", "--batch", "--micro-batch", "--length", "--steps",
+        "--rate", "--least-rate", "--warmup", "--decay", "--beta2", "--weight-decay", "--clip", "--dropout", "--seed", "--math" };
     char folder[PATH_MAX];
     for (size_t i = 0; i < CLI_COUNT(fixed); i++)
         if (cli_get(j->args, fixed[i])) return cli_usage(j->args->command, "--resume goes on as the run began: leave %s out", fixed[i]);
@@ -203,9 +210,16 @@ static int begin_run(job *j) {
 
 static int make_trainer(job *j) {
     char folder[PATH_MAX];
-    cli_cell size;
+    cli_cell size, memory;
+    hd_plan_memory takes;
+    const uint32_t length = j->desc.length ? j->desc.length : j->desc.model.context;
+    if (j->data.count <= length || (j->held_out.tokens && j->held_out.count <= length))
+        return cli_fail(j->args->command, "the data holds no more than the %u tokens of one sequence", (unsigned)length);
     int code = cli_session_device(&j->cli, cli_get(j->args, "--device"));
     if (code) return code;
+    if (hd_trainer_fit(j->cli.context, j->cli.device, &j->desc, &takes)) return cli_session_fail(&j->cli, NULL);
+    cli_tell("heddle: memory %s, of it weights and optimizer %s\n", cli_bytes(takes.total_bytes, memory),
+             cli_bytes(takes.state_bytes, size));
     if (hd_trainer_create(j->cli.context, j->cli.device, &j->desc, &j->trainer)) return cli_session_fail(&j->cli, NULL);
     j->desc = *hd_trainer_get_desc(j->trainer);
     folder_of(j, j->first, folder);
@@ -215,8 +229,6 @@ static int make_trainer(job *j) {
     j->tokens = malloc(batch * sizeof *j->tokens);
     j->targets = malloc(batch * sizeof *j->targets);
     if (!j->tokens || !j->targets) return cli_fail(j->args->command, "no memory is left");
-    if (j->data.count <= j->desc.length || (j->held_out.tokens && j->held_out.count <= j->desc.length))
-        return cli_fail(j->args->command, "the data holds no more than the %u tokens of one sequence", (unsigned)j->desc.length);
     cli_tell("heddle: %llu parameters, %llu tokens a step, %s of data\n", (unsigned long long)hd_trainer_parameters(j->trainer),
              (unsigned long long)batch, cli_bytes(j->data.count * j->data.token_bytes, size));
     return train_log_begin(j->args->command, j->out, j->first, &j->log);
@@ -249,16 +261,23 @@ static int measure_held_out(job *j, float *out_loss) {
     return hd_trainer_loss(j->trainer, j->tokens, j->targets, out_loss) ? cli_session_fail(&j->cli, NULL) : CLI_OK;
 }
 
+/* One step of each twentieth of the run. */
+static bool is_told(const job *j, uint64_t step) {
+    const uint64_t twentieth = j->steps / 20 ? j->steps / 20 : 1;
+    return (step + 1) % twentieth == 0;
+}
+
 static void tell(const job *j, const train_row *row) {
     const hd_train_report *r = &row->report;
     cli_cell left;
-    const uint64_t rest = (uint64_t)((double)(j->steps - 1 - r->step) * (double)j->desc.batch * j->desc.length / row->tokens_per_second * 1e9);
+    const double tokens = (double)(j->steps - 1 - r->step) * (double)j->desc.batch * j->desc.length;
+    const uint64_t rest = (uint64_t)(tokens / row->tokens_per_second * 1e9);
     cli_progress("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s  %s left", (unsigned long long)r->step + 1,
                  (unsigned long long)j->steps, (double)r->loss, (double)r->norm, r->rate, row->tokens_per_second, cli_time(rest, left));
-    if (isfinite(row->held_out) || r->step + 1 == j->steps || (r->step + 1) % (j->steps / 20 ? j->steps / 20 : 1) == 0) {
+    if (isfinite(row->held_out) || r->step + 1 == j->steps || is_told(j, r->step)) {
         cli_progress_end();
-        cli_tell("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s", (unsigned long long)r->step + 1, (unsigned long long)j->steps,
-                 (double)r->loss, (double)r->norm, r->rate, row->tokens_per_second);
+        cli_tell("step %llu/%llu  loss %.4f  norm %.3f  rate %.2e  %.0f tokens/s", (unsigned long long)r->step + 1,
+                 (unsigned long long)j->steps, (double)r->loss, (double)r->norm, r->rate, row->tokens_per_second);
         if (isfinite(row->held_out)) cli_tell("  held out %.4f", (double)row->held_out);
         cli_tell("\n");
     }
@@ -269,7 +288,7 @@ static int note(job *j, const hd_train_report *report) {
     train_row row = { *report, (double)(report->step + 1 - j->first) * j->desc.batch * j->desc.length / seconds, NAN };
     const bool last = report->step + 1 == j->steps;
     int code = CLI_OK;
-    if (j->held_out.tokens && (last || (report->step + 1) % (j->steps / 20 ? j->steps / 20 : 1) == 0)) code = measure_held_out(j, &row.held_out);
+    if (j->held_out.tokens && (last || is_told(j, report->step))) code = measure_held_out(j, &row.held_out);
     j->skipped = isfinite(report->norm) ? 0 : j->skipped + 1;
     if (!code) code = train_log_add(&j->log, &row);
     if (!code) tell(j, &row);
@@ -327,8 +346,10 @@ static int run(const cli_args *args) {
     if (cli_get(args, "--quiet")) cli_be_quiet();
     if (!j.out) j.out = "heddle-train";
     if (strlen(j.out) > PATH_MAX - 64) return cli_usage(args->command, "--out is too long");
-    if (!cli_get_number(args, "--save-every", 0, INT64_MAX, 0, &j.save_every) || !cli_get_number(args, "--keep", 1, INT64_MAX, 2, &j.keep) ||
-        !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.sample_every) || !cli_get_number(args, "-n", 1, SAMPLE_MOST, 200, &j.sample_tokens) ||
+    if (!cli_get_number(args, "--save-every", 0, INT64_MAX, 0, &j.save_every) ||
+        !cli_get_number(args, "--keep", 1, INT64_MAX, 2, &j.keep) ||
+        !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.sample_every) ||
+        !cli_get_number(args, "-n", 1, SAMPLE_MOST, 200, &j.sample_tokens) ||
         !cli_get_fraction(args, "--temp", 0, 100, 0.8, &j.temperature))
         return CLI_USAGE;
     int code = read_data(&j, args->operand, &j.bytes, &j.data);

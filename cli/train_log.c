@@ -68,7 +68,8 @@ static void add_cell(text *to, double number, char end) {
 
 static void describe(const void *source, text *to) {
     const train_row *row = source;
-    text_add(to, "step %llu: loss %.4f, norm %.4f", (unsigned long long)row->report.step, (double)row->report.loss, (double)row->report.norm);
+    text_add(to, "step %llu: loss %.4f, norm %.4f", (unsigned long long)row->report.step, (double)row->report.loss,
+             (double)row->report.norm);
 }
 
 /* Means over as many stretches as a curve has points; of held-out text what was measured. Returns their number. */
@@ -84,7 +85,8 @@ static size_t points_of(const train_log *log, bool held_out, chart_point out[CUR
         }
         if (seen == 0) continue;
         const train_row *last = &log->rows[end - 1];
-        out[count++] = (chart_point){ .x = (double)last->report.step + 1, .y = sum / (double)seen, .low = NAN, .high = NAN, .source = last };
+        out[count++] = (chart_point){ .x = (double)last->report.step + 1, .y = sum / (double)seen, .low = NAN, .high = NAN,
+                                      .source = last };
     }
     return count;
 }
@@ -92,8 +94,10 @@ static size_t points_of(const train_log *log, bool held_out, chart_point out[CUR
 static void draw(const train_log *log, text *to) {
     chart_point trained[CURVE_POINTS], held[CURVE_POINTS];
     const size_t counts[2] = { points_of(log, false, trained), points_of(log, true, held) };
-    chart_line lines[2] = { { .name = "trained on", .style = 0, .joined = true, .roof = NAN, .slope = NAN, .points = trained, .count = counts[0] },
-                            { .name = "held out", .style = 1, .joined = true, .roof = NAN, .slope = NAN, .points = held, .count = counts[1] } };
+    chart_line lines[2] = { { .name = "trained on", .style = 0, .joined = true, .roof = NAN, .slope = NAN, .points = trained,
+                              .count = counts[0] },
+                            { .name = "held out", .style = 1, .joined = true, .roof = NAN, .slope = NAN, .points = held,
+                              .count = counts[1] } };
     double least = INFINITY, most = 0;
     for (int l = 0; l < 2; l++)
         for (size_t i = 0; i < lines[l].count; i++) {
@@ -109,7 +113,8 @@ static void draw(const train_log *log, text *to) {
 static void write_page(const train_log *log, text *to) {
     const train_row *last = &log->rows[log->count - 1];
     text_add(to, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
+                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                 "<meta name=\"color-scheme\" content=\"light dark\">\n"
                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
                  "<title>heddle: training</title>\n<style>\n");
     for (size_t i = 0; bench_style[i]; i++) text_add(to, "%s\n", bench_style[i]);

@@ -24,6 +24,13 @@
  *              yours, `destroy` and `close` end it and everything below it. NULL is always allowed there. Destroying
  *              never waits for the device and never frees memory that a running submission uses. Pointers passed in
  *              are borrowed for the call only; strings and structs handed out stay valid as their function says.
+ *   Handles    what a create call gives out is a handle, not an address: a call with one whose object was ended, by its own
+ *              destroy or with what it was made from, is STALE_HANDLE, as is one of another kind, and destroying it again does
+ *              nothing. Objects of two contexts, and values of two programs, are refused together. (A call that is under way
+ *              while another thread ends its object is not found out.)
+ *   Fork       drivers and threads do not survive a fork: in the child every call with an object fails at once with FORKED,
+ *              and so does hd_context_create if the parent had made a context before. Fork first, or exec.
+ *   Stack      calls need less than 96 KiB of the calling thread's stack; what a driver needs comes on top of it.
  *   Errors     every call that can fail returns an hd_status; the first failure's details wait on the context until
  *              hd_context_error takes them. Building a program is sticky instead: a bad operation yields value 0, all
  *              that uses it yields 0 too, and hd_program_check (or hd_plan_create) says which operation and why.
@@ -125,7 +132,11 @@ HD_API const char *hd_version(void);
     X(IO,                    -33, "io", "a file could not be read or written", "check the path and its permissions") \
     X(STRICT,                -34, "strict", "strict mode refuses a fall-back", \
                                 "unset HEDDLE_STRICT or name a real device") \
-    X(INTERNAL,              -35, "internal", "heddle broke one of its own rules", "please report it with the detail")
+    X(INTERNAL,              -35, "internal", "heddle broke one of its own rules", "please report it with the detail") \
+    X(STALE_HANDLE,          -36, "stale-handle", "an object is used that was ended, or is of another kind", \
+                                "use what its create call gave out, and not after its end") \
+    X(FORKED,                -37, "forked", "the process was forked off from one that used heddle", \
+                                "fork before the first context, or start the other program by exec")
 
 /** What a call came to. HD_OK is 0; every failure is negative. */
 typedef enum hd_status {
@@ -249,7 +260,10 @@ typedef struct hd_context_desc {
     hd_log_fn    log;           /* zero: nothing is logged */
     void        *log_user;      /* passed to `log` */
     hd_log_level log_level;     /* HEDDLE_LOG=error|warning|info|debug; default warning */
-    const char  *backend;       /* HEDDLE_BACKEND=cpu|vulkan|null: look at this back end only */
+    const char  *log_levels;    /* HEDDLE_LOG=warning,vulkan=debug,cache=error: the same, also for parts by their name, 8 at most;
+                                   `log_level` counts for the others if it is set */
+    const char  *backend;       /* HEDDLE_BACKEND=cuda,vulkan,cpu: look at these back ends only; of several the device of the
+                                   first that has a real one is the best */
     const char  *device;        /* HEDDLE_DEVICE=ID: an id or index as `heddle devices` prints them */
     int          strict;        /* HEDDLE_STRICT=1: 1 = no fall-back, no software device, no null device; -1 = not strict */
     int          validation;    /* HEDDLE_VALIDATION=1: 1 = the driver's validation layers, reported through `log` */
@@ -290,6 +304,19 @@ HD_API const char *hd_context_cache_dir(const hd_context *context);
 HD_API hd_allocator hd_context_allocator(const hd_context *context);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */
 HD_API uint64_t hd_context_live_objects(const hd_context *context);
+
+/* For layers that are built on heddle and give out objects of their own, which are found by handles as heddle's are. */
+
+/** Makes a handle for an object. @param context the object's; where a later misuse is told. @param kind its name, "model", for
+ *  error texts; lives as long as the handle and is always the same pointer for a kind. @param out_handle yours; hd_handle_end. Any
+ *  thread. Statuses: NULL_POINTER, OUT_OF_HOST_MEMORY, FORKED. */
+HD_API hd_status hd_handle_new(hd_context *context, const char *kind, void *object, void **out_handle);
+/** The object behind a handle, or NULL where it is none of this kind, or its object was ended. Takes no lock. Any thread. */
+HD_API void *hd_handle_find(const void *handle, const char *kind);
+/** Takes a handle back. @return whether it was one until now: of several threads one is told so. */
+HD_API bool hd_handle_end(void *handle);
+/** Why hd_handle_find gave NULL; the object's context is told, if it lives. Statuses: NULL_POINTER, STALE_HANDLE, FORKED. */
+HD_API hd_status hd_handle_refuse(const void *handle, const char *kind);
 
 /* ---------------------------------------------------------------------------------------------------- 4. devices */
 
@@ -352,6 +379,8 @@ HD_API hd_status hd_device_open(hd_context *context, const hd_device_desc *desc,
 HD_API void hd_device_close(hd_device *device);
 /** Facts of an opened device, valid until it is closed. */
 HD_API const hd_device_info *hd_device_get_info(const hd_device *device);
+/** The context that the device was opened in; NULL where it was closed. */
+HD_API hd_context *hd_device_context(const hd_device *device);
 /** One line: what was requested, what was there, what was selected and why. Valid until the device is closed. */
 HD_API const char *hd_device_selection(const hd_device *device);
 
@@ -520,7 +549,8 @@ HD_API hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer);
 
 /* --------------------------------------------------------------------------------------------------- 6. programs */
 
-/** A value of a program: an input or an operation's result. 0 is "none" and the mark of a failed operation. */
+/** A value of a program: an input or an operation's result. 0 is "none" and the mark of a failed operation. Another program's
+ *  value is refused by name: of 2,047 programs made one after the other no two have a value in common. */
 typedef uint32_t hd_value;
 
 /** Makes an empty program. @return NULL where memory ran out. Yours; hd_program_destroy. */
@@ -655,13 +685,14 @@ HD_API hd_value hd_layer_norm(hd_program *p, hd_value x, hd_value weight, hd_val
 typedef enum hd_matmul_flags { HD_MATMUL_PLAIN = 0, HD_TRANSPOSE_A = 1, HD_TRANSPOSE_B = 2 } hd_matmul_flags;
 /** C = A x B: [..., M,K] x [..., K,N] = [..., M,N], leading axes broadcast, any M, N, K >= 1, sums in f32. The result
  *  has a's type. b may be quantised; GGUF weights are [N,K]: use hd_matmul_with and HD_TRANSPOSE_B. In fast mode, where b
- *  is of a narrower type than f32, elements may be rounded to 16 or 8 bits on the way: docs/ops.md states the bound. */
+ *  is of a narrower type than f32, elements may be rounded to 16 or 8 bits on the way; in exact mode those of a are rounded to 8
+ *  bits beside [N,K] weights that are quantised, with a scale for each 32 along K. docs/ops.md states both bounds. */
 HD_API hd_value hd_matmul(hd_program *p, hd_value a, hd_value b);
 /** hd_matmul with either side transposed. @param flags HD_TRANSPOSE_A | HD_TRANSPOSE_B, or 0. */
 HD_API hd_value hd_matmul_with(hd_program *p, hd_value a, hd_value b, uint32_t flags);
 /** Products with experts that each row chose (a mixture of experts): x [T,K], or [T,U,K] with a row for each choice, w [E,N,K]
  *  float or quantised, chosen i32 [T,U], read at run time: y[t,u] = w[chosen[t,u]] x[t], [T,U,N] of x's type. A number outside of
- *  0..E-1 gives zeros. Only what is chosen is read, once for all of a batch that chose it; sums are matmul's. */
+ *  0..E-1 gives zeros. Only what is chosen is read, once for all of a batch that chose it; sums are those of f32 in matmul. */
 HD_API hd_value hd_matmul_experts(hd_program *p, hd_value x, hd_value w, hd_value chosen);
 
 /** Rows of a table: [R,n] and i32 [...] give [...,n]. A quantised table gives f32. An index outside of 0..R-1 gives a
@@ -732,7 +763,8 @@ typedef struct hd_attention_desc {
  *  query that sees no key gives NaN, with sinks 0. In fast mode with f16 keys, q
  *  and the weights may be rounded to f16, and a NaN or infinity in k or v may reach other queries that see fewer keys. */
 HD_API hd_value hd_attention(hd_program *p, hd_value q, hd_value k, hd_value v, hd_value past, const hd_attention_desc *desc);
-/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]; a target outside gives NaN. */
+/** Per row: log(sum e^logits) - logits[target]: [...,V] and i32 [...] give f32 [...]. A row with a negative target is ignored: 0.
+ *  A target of V or more gives NaN. */
 HD_API hd_value hd_cross_entropy(hd_program *p, hd_value logits, hd_value targets);
 
 /** Random words, i32 of any shape, the same on every device: element i is a function of i, `stream`, and the key that is read at
@@ -772,7 +804,16 @@ HD_API void hd_kernel_destroy(hd_kernel *kernel);
 /** What the module says, valid as long as the kernel. */
 HD_API const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel);
 
-/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ... */
+/** What a binding of a launch is: an input, an output, or both. */
+typedef struct hd_dispatch_binding {
+    hd_value value; /* what it holds: of an output, what it begins with, of as many bytes, a multiple of 4; 0: an output begins
+                       as anything, and a binding that is no output is one that the kernel does not use */
+    hd_dtype dtype; /* of an output; HD_DTYPE_NONE: it is only read */
+    hd_shape shape;
+} hd_dispatch_binding;
+
+/** One launch of your kernel as an operation: its inputs, then its one output, are bindings 0, 1, 2, ...; or each binding is
+ *  said by itself. */
 typedef struct hd_dispatch_desc {
     const hd_value *inputs;
     uint32_t        input_count;
@@ -781,9 +822,15 @@ typedef struct hd_dispatch_desc {
     const void     *push;
     uint32_t        push_bytes;  /* as the module says */
     uint32_t        groups[3];   /* each at least 1 */
+    const hd_dispatch_binding *bindings; /* instead of inputs and output: one for each binding of the kernel, in their order */
+    uint32_t        binding_count;
 } hd_dispatch_desc;
-/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status. */
+/** Adds a launch. A wrong count of inputs, push bytes or zero groups makes the program fail with its own status.
+ *  @return the output, the first of several. */
 HD_API hd_value hd_dispatch(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc);
+/** The same for any number of outputs. @param out_values what desc->bindings[i] holds afterwards, for each i; 0 where that is no
+ *  output, and for all where the program fails. */
+HD_API void hd_dispatch_all(hd_program *p, hd_kernel *kernel, const hd_dispatch_desc *desc, hd_value *out_values);
 
 /* -------------------------------------------------------------------------------------------------- 8. gradients */
 
@@ -802,9 +849,15 @@ typedef struct hd_gradients_desc {
     hd_value loss_gradient;    /* f32 of the loss's shape, which all gradients are multiplied by; 0: 1 */
     int      recompute;        /* 0: what the backward part needs of the forward part is kept until then. 1: only `kept` is, with
                                   inputs, outputs, states and what kernels of your own gave; all else is computed again when it is
-                                  needed. In exact mode the bits are the same either way */
+                                  needed, which takes less memory where hd_plan_desc.budget_bytes asks for a tight plan. In
+                                  exact mode the bits are the same either way */
     const hd_value *kept;      /* for recompute: such as what goes from one layer to the next; borrowed for the call */
     size_t   kept_count;
+    uint32_t chunk_rows;       /* what is summed over rows (for a matrix of weights, a bias, a norm's weight, a table) is summed in
+                                  chunks of as many, each from zero, and these are added in order. 0: in one. With `continued`
+                                  and batches of whole chunks many small batches give the bits of one large one */
+    const hd_value *continued; /* wanted_count gradients that the wanted ones go on from, or 0, each of its wanted value's type and
+                                  shape, which is an input or a state; NULL: from zero. Borrowed for the call */
     const hd_kernel_gradient *kernels; /* of your own, that gradients go through; borrowed for the call */
     size_t   kernel_count;
 } hd_gradients_desc;
@@ -814,8 +867,10 @@ typedef struct hd_gradients_desc {
  *  - Several parts of one gradient are added in the order of the operations that use the value, and that is part of the result:
  *    in exact mode gradients are the same bits on every device.
  *  - A sum over the axes along which an operand was repeated is one sum in f32, in the order of hd_sum; the product for a matrix
- *    that a batch shares is one sum over the batch's rows.
- *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 1 at its ends, hd_maximum half at equal operands,
+ *    that a batch shares is one sum over the batch's rows. desc->chunk_rows divides them: first come the chunks with the first
+ *    rows, of all operations that use the value, in the operations' order, then those with the next rows. Rows of a table
+ *    are added one by one to the sum so far.
+ *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 0 at its ends, hd_maximum half at equal operands,
  *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
  *  @param loss one f32 element. @param wanted values of any kind: inputs, states, or what lies between.
  *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type and shape, which may be the

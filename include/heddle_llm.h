@@ -37,11 +37,11 @@ typedef struct hd_model_desc {
 
 /** Opens a GGUF file (version 2 or 3; the first part of a split one): its header is read and checked, its weights are mapped.
  *  Architectures: llama, qwen2, qwen3, bitnet (and bitnet-b1.58, bitnet-25), phi3. @param desc NULL for defaults. @param
- *  out_model yours; hd_model_close, after its sessions. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
+ *  out_model yours; hd_model_close. Statuses: NULL_POINTER, IO, PARSE, LIMIT, UNSUPPORTED (an architecture, a
  *  tensor type or a tokenizer; or a tensor or key that may change the answers and is not known: docs/models.md; named),
  *  UNSUPPORTED_VERSION, NAME_NOT_FOUND, SHAPE, TYPE (a key or tensor, named), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model);
-/** Closes the model; its sessions must have ended. NULL is fine. */
+/** Closes the model; what its sessions need of it stays until they end, but no call with them works any more. NULL is fine. */
 HD_API void hd_model_close(hd_model *model);
 
 /** Facts of a model. */

@@ -174,6 +174,10 @@ typedef struct hd_train_report {
  *  0.02 / sqrt(2 layers); biases 0, norms 1. Plans are made here, once. @param out_trainer yours; hd_trainer_destroy, before its device.
  *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a field, named), those of hd_plan_create and hd_buffer_create. */
 HD_API hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_trainer **out_trainer);
+/** The memory that training takes on the device, without taking it: hd_plan_estimate of a step, whose states are the weights and what
+ *  the optimizer keeps, and of drawing the first weights, whose plan the device keeps until it needs that memory.
+ *  Statuses: as hd_trainer_create. */
+HD_API hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_plan_memory *out_memory);
 /** Ends it. NULL is fine. */
 HD_API void hd_trainer_destroy(hd_trainer *trainer);
 /** What it was made from, with defaults filled in. Lives as long as the trainer. */

@@ -102,6 +102,10 @@ typedef struct hdi_dtype_facts {
 /* Facts of a type; block_elements 0 for an unknown one. */
 hdi_dtype_facts hdi_dtype(hd_dtype dtype);
 static inline bool hdi_dtype_is_quantised(hd_dtype dtype) { return hdi_dtype(dtype).block_elements > 1; }
+/* Are its codes whole numbers, as products of integers take them? The others name a number of a table. */
+static inline bool hdi_dtype_has_whole_codes(hd_dtype dtype) {
+    return hdi_dtype_is_quantised(dtype) && dtype != HD_IQ4_NL && dtype != HD_IQ4_XS && dtype != HD_MXFP4;
+}
 static inline bool hdi_dtype_is_float(hd_dtype dtype) { return dtype == HD_F32 || dtype == HD_F16 || dtype == HD_BF16; }
 bool hdi_shape_equal(hd_shape a, hd_shape b);
 /* "[2,3]" into `out` (at least HDI_SHAPE_TEXT bytes); returns `out`. */
@@ -127,6 +131,34 @@ static inline void hdi_list_remove(hdi_link *link) {
 }
 /* The object that holds `link` as its member. */
 #define HDI_OBJECT(link_pointer, type, member) ((type *)(void *)((char *)(link_pointer) - offsetof(type, member)))
+
+/* ---- handles (handles.c): what the caller holds of an object. Rooms call public functions with the object itself, which
+ * is found as it is: an address is even, a handle odd. ---- */
+extern const char hdi_kind_context[], hdi_kind_device[], hdi_kind_buffer[], hdi_kind_program[], hdi_kind_plan[],
+    hdi_kind_kernel[], hdi_kind_ticket[], hdi_kind_stream[];
+#define HDI_KIND_OF(pointer) _Generic((pointer), \
+    hd_context *: hdi_kind_context, const hd_context *: hdi_kind_context, hd_device *: hdi_kind_device, \
+    const hd_device *: hdi_kind_device, hd_buffer *: hdi_kind_buffer, const hd_buffer *: hdi_kind_buffer, \
+    hd_program *: hdi_kind_program, const hd_program *: hdi_kind_program, hd_plan *: hdi_kind_plan, \
+    const hd_plan *: hdi_kind_plan, hd_kernel *: hdi_kind_kernel, const hd_kernel *: hdi_kind_kernel, \
+    hd_ticket *: hdi_kind_ticket, hd_stream *: hdi_kind_stream)
+/* Puts the object in the place of its handle; false, and nothing changed, where there is none: HDI_REFUSE then says why. */
+#define HDI_FIND(pointer) hdi_handle_replace(&(pointer), HDI_KIND_OF(pointer))
+#define HDI_REFUSE(pointer) hd_handle_refuse((pointer), HDI_KIND_OF(pointer))
+static inline bool hdi_handle_replace(void *pointer_at, const char *kind) {
+    void *pointer;
+    memcpy(&pointer, pointer_at, sizeof pointer);
+    pointer = hd_handle_find(pointer, kind);
+    if (pointer) memcpy(pointer_at, &pointer, sizeof pointer);
+    return pointer != NULL;
+}
+/* What is wrong with a handle, and the context (a handle) that its object was of, or NULL. */
+hd_status hdi_handle_why(const void *handle, const char *kind, hd_context **out_context, hd_error *error);
+/* How an object hangs in its context. */
+typedef struct hdi_held {
+    hdi_link link;   /* in a list of objects alike */
+    void    *handle; /* that the caller has */
+} hdi_held;
 
 /* ---- threads and clock (threads.c) ---- */
 typedef struct hdi_mutex { void *opaque[8]; } hdi_mutex;
@@ -169,13 +201,16 @@ void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *f
 /* X(FIELD, "HEDDLE_NAME", "default", "help", least, most, "values"): of a number; a text has 0, 0 */
 #define HDI_OPTION_LIST(X)                                                                                             \
     X(BACKEND, "HEDDLE_BACKEND", "all",                                                                                \
-      "look at this back end only: vulkan, cuda, hip, opencl, levelzero, webgpu, cpu or null", 0, 0, "")               \
+      "back ends to look at, the best first: of vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null", 0, 0, "") \
     X(DEVICE, "HEDDLE_DEVICE", "best", "device id or index, as `heddle devices` prints them", 0, 0, "")                \
     X(STRICT, "HEDDLE_STRICT", "0", "1: no fall-back, no software device, no null device", 0, 1, "0 or 1")             \
-    X(LOG, "HEDDLE_LOG", "warning", "error, warning, info or debug", 0, 0, "error, warning, info or debug")            \
+    X(LOG, "HEDDLE_LOG", "warning", "error, warning, info or debug; also by part: warning,vulkan=debug", 0, 0,         \
+      "error, warning, info or debug, or such with parts: warning,vulkan=debug")                                       \
     X(VALIDATION, "HEDDLE_VALIDATION", "0", "1: the driver's validation layers, reported in the log", 0, 1, "0 or 1")  \
     X(THREADS, "HEDDLE_THREADS", "all", "number of CPU threads, also of those that compile kernels or copy", 1, 1024,  \
       "1 to 1024")                                                                                                     \
+    X(CPU, "HEDDLE_CPU", "all", "the last instruction set that CPU kernels may use, to compare them", 0, 0,            \
+      "portable, dotprod, avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx or all")                                  \
     X(QUEUES, "HEDDLE_QUEUES", "all", "1: uploads, runs and downloads go through one queue of a device", 1, 3,         \
       "1 or 3")                                                                                                        \
     X(CACHE, "HEDDLE_CACHE", "user", "folder for compiled kernels; none: keep nothing", 0, 0, "")                      \
@@ -199,6 +234,28 @@ hd_status hdi_option_number(hdi_option option, uint64_t all, uint64_t *out, hd_e
 /* The path of the folder for compiled kernels: HEDDLE_CACHE, else in the user's cache folder. False: none is wanted or known. */
 bool hdi_option_cache_dir(const char *wanted, char *out, size_t room);
 
+/* ---- instruction sets of the CPU's kernels (sets.c) ---- */
+/* X(SET, "name"). HEDDLE_CPU names the last one that this process may use. */
+#define HDI_SET_LIST(X) \
+    X(PORTABLE, "portable") \
+    X(DOTPROD, "dotprod") \
+    X(AVX2, "avx2") \
+    X(AVXVNNI, "avxvnni") \
+    X(AVX512, "avx512") \
+    X(AVX512VNNI, "avx512vnni") \
+    X(AVX512BF16, "avx512bf16") \
+    X(AMX, "amx")
+typedef enum hdi_set {
+#define HDI_SET_ENUM(set, name) HDI_SET_##set,
+    HDI_SET_LIST(HDI_SET_ENUM)
+#undef HDI_SET_ENUM
+    HDI_SET_COUNT
+} hdi_set;
+/* Has the processor the set, and may this process use it? Of AMX: bf16 tiles, once the system gave leave (cpu.c). */
+bool hdi_set_permitted(hdi_set set);
+/* The last set that HEDDLE_CPU permits; HDI_SET_COUNT: it names none. */
+hdi_set hdi_set_last(void);
+
 /* ---- files of the cache's folder (files.c): other processes use it too, and anything may lie there ---- */
 /* Makes the folder if it is missing, and removes what dead processes left half written. False: it cannot be used, since it is none,
  * or somebody else can put files there. `why` then says so; it also says where the folder is there but nothing can be written. */
@@ -213,11 +270,16 @@ typedef struct hdi_piece {
 bool hdi_file_replace(const char *path, const hdi_piece *pieces, size_t count);
 
 /* ---- logging (log.c) ---- */
+enum { HDI_LOG_PARTS = 8 };
 typedef struct hdi_log {
     hd_log_fn    write;
     void        *user;
-    hd_log_level level;
+    hd_log_level level;      /* of parts that are not named: */
+    struct { char name[16]; hd_log_level level; } parts[HDI_LOG_PARTS];
+    uint32_t     part_count;
 } hdi_log;
+/* Reads "warning,vulkan=debug,cache=error" into the levels. False: it is no such text. */
+bool hdi_log_read(hdi_log *log, const char *text);
 void hdi_log_line(const hdi_log *log, hd_log_level level, const char *part, const char *format, ...) HDI_PRINTF(4, 5);
 
 #endif

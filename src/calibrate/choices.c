@@ -35,7 +35,7 @@ bool hdi_choice_pays(const uint64_t *standard_ns, const uint64_t *option_ns, uin
 
 typedef struct contest {
     hd_device *device;
-    const hd_program *const *programs;
+    const hd_program *programs[PROGRAMS];
     uint32_t  program_count, rounds;
     hdi_caps  caps;                 /* without choices */
     hdi_class_options offered;      /* the options that all programs have */
@@ -363,13 +363,17 @@ hd_status hdi_calibrate_choices(hd_device *device, const hd_calibrate_desc *desc
     if (!desc->programs) return hdi_fail(error, HD_STATUS_NULL_POINTER, "no programs to choose by");
     if (desc->program_count == 0 || desc->program_count > PROGRAMS)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "%zu programs; 1 to %d", desc->program_count, PROGRAMS);
-    for (size_t i = 0; i < desc->program_count; i++)
-        if (!desc->programs[i]) return hdi_fail(error, HD_STATUS_NULL_POINTER, "program %zu to choose by is NULL", i);
+    const hd_program *programs[PROGRAMS];
+    for (size_t i = 0; i < desc->program_count; i++) {
+        programs[i] = desc->programs[i];
+        if (!HDI_FIND(programs[i]))
+            return hdi_fail(error, programs[i] ? HD_STATUS_STALE_HANDLE : HD_STATUS_NULL_POINTER,
+                            "program %zu to choose by is %s", i, programs[i] ? "ended, or is none" : "NULL");
+    }
     contest *c = hdi_alloc(device->host->allocator, sizeof *c);
     if (!c) return no_memory(error);
     c->device = device;
-    c->programs = desc->programs;
-    c->program_count = (uint32_t)desc->program_count;
+    for (size_t i = 0; i < desc->program_count; i++) c->programs[c->program_count++] = programs[i];
     c->rounds = desc->rounds == 0 ? ROUNDS : HDI_MIN(desc->rounds, MOST_ROUNDS);
     c->arena.allocator = device->host->allocator;
     hd_status status = learn_facts(c, error);

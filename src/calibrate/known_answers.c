@@ -359,7 +359,7 @@ static bool text_of(const answer *from, hd_dtype type, hdi_text *out) {
 static hdi_caps steered(const hdi_caps *caps, hdi_variant variant, uint32_t units) {
     static const uint32_t kinds[] =
         { K(MATVEC) | K(MATVEC_SUBGROUP) | K(MATVEC_DOT) | K(MATMUL_TILED) | K(MATMUL_MATRIX) | K(MATMUL_TENSOR) |
-              K(MATMUL_AMX),
+              K(MATMUL_AMX) | K(MATMUL_INT8) | K(MATMUL_CODES) | K(MATMUL_CODES_DOT),
                                       K(ATTENTION) | K(ATTENTION_SUBGROUP) | K(ATTENTION_MATRIX) };
     hdi_caps steered = *caps;
     for (size_t kind = 0; kind < HDI_COUNT(kinds); kind++)
@@ -377,7 +377,7 @@ static uint64_t forms_of(hdi_variant variant, uint32_t type) {
     for (uint32_t form = 0; form < 64; form++) {
         const hd_dtype of_form = hdi_variant_type((hdi_variant){ variant.module, variant.exact, UINT64_C(1) << form });
         const bool fits = of_form == HD_DTYPE_NONE || type == (uint32_t)of_form ||
-            variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_REDUCE;
+            variant.module == HDI_MODULE_PACK_BF16 || variant.module == HDI_MODULE_CODES || variant.module == HDI_MODULE_REDUCE;
         if (fits) forms |= variant.forms & UINT64_C(1) << form;
     }
     return forms;

@@ -55,16 +55,19 @@ static void count_transfers(const hd_program *program, hd_port_kind kind, hdi_sa
 
 static hd_status read_sample(hd_device *device, const hd_sample *from, hdi_sample *out, hd_error *error) {
     static const hdi_sample_kind kinds[] = { HDI_SAMPLE_RUN, HDI_SAMPLE_UPLOAD, HDI_SAMPLE_DOWNLOAD };
-    if ((unsigned)from->part > HD_SAMPLE_READ || (!from->program && from->part == HD_SAMPLE_RUN))
+    const hd_program *program = from->program;
+    if (program && !HDI_FIND(program))
+        return hdi_fail(error, HD_STATUS_STALE_HANDLE, "a sample of a program that was ended, or is none");
+    if ((unsigned)from->part > HD_SAMPLE_READ || (!program && from->part == HD_SAMPLE_RUN))
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a sample of no program that ran");
     *out = (hdi_sample){ .kind = kinds[from->part], .ns = (double)from->ns };
-    hd_status status = from->program ? read_program(device, from->program, out, error) : HD_OK;
+    hd_status status = program ? read_program(device, program, out, error) : HD_OK;
     if (status) return status;
-    if (!from->program) {
+    if (!program) {
         out->kernels = 1;
         out->bytes = (double)from->transfer_bytes;
     } else if (from->part != HD_SAMPLE_RUN)
-        count_transfers(from->program, from->part == HD_SAMPLE_WRITE ? HD_PORT_INPUT : HD_PORT_OUTPUT, out);
+        count_transfers(program, from->part == HD_SAMPLE_WRITE ? HD_PORT_INPUT : HD_PORT_OUTPUT, out);
     return HD_OK;
 }
 

@@ -15,15 +15,17 @@ typedef struct hdi_registered {
     const char        *name;
     hdi_probe         *probe;   /* NULL until looked at */
 } hdi_registered;
+enum { HDI_WHY = 1024 }; /* bytes of what is told of a choice */
 typedef struct hdi_registry {
     const hdi_host *host;
+    const char     *wanted; /* back ends, the best first; NULL: all, by kind */
     hdi_registered  rows[HDI_MAX_BACKENDS];
     uint32_t        count;
     hdi_found      *ranked[HDI_MAX_BACKENDS * HDI_MAX_FOUND]; /* all devices, best first */
     uint32_t        ranked_count;
 } hdi_registry;
-/* Looks for devices; `only` names the one back end to look at, or is NULL. */
-hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *only, hd_error *error);
+/* Looks for devices. `wanted` names the back ends to look at, "cuda,cpu", the best first; it is borrowed. NULL: all. */
+hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *wanted, hd_error *error);
 void hdi_registry_free(hdi_registry *registry);
 /* Puts all devices that were found into their order: by kind; among equal ones as they were found, but that of several routes to
  * one GPU the faster ones change places with the slower ones, as far as their times were measured. */
@@ -57,11 +59,11 @@ struct hdi_store; /* facts/store.c */
 
 struct hd_device {
     hd_context         *context;   /* opaque here */
-    hdi_link            link;      /* in the context's list */
+    hdi_held            held;
     const hdi_host     *host;
     const hdi_backend  *backend;
     hdi_found           found;
-    char                selection[512];
+    char                selection[HDI_WHY];
     struct hdi_store   *facts;     /* all that is known of it */
     hdi_mutex           calibrating; /* one thread finds something out at a time; taken before all other locks */
     hdi_mutex           transfer_lock; /* one staged transfer at a time; taken before `lock`, guards `stage` */

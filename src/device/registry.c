@@ -54,27 +54,64 @@ static bool comparable(const hdi_found *a, const hdi_found *b) {
            a->info.measured_ns && b->info.measured_ns;
 }
 
+/* How many names of a list such as "cuda,vulkan" stand before this one; -1: it is not in there. */
+static int place_in(const char *list, const char *name) {
+    const size_t length = strlen(name);
+    int place = 0;
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length])) return place;
+        place++;
+    }
+    return -1;
+}
+
+/* By the order that was asked for, then by kind. */
+static int order_of(const hdi_registry *registry, const hdi_found *found) {
+    return (registry->wanted ? place_in(registry->wanted, found->info.backend) * 8 : 0) + kind_rank(found->info.kind);
+}
+
 void hdi_registry_rank(hdi_registry *registry) {
     hdi_found *const *ranked = registry->ranked;
     const uint32_t count = registry->ranked_count;
     for (uint32_t i = 1; i < count; i++) /* stable: of equal devices the one found first stays first */
-        for (uint32_t k = i; k > 0 && kind_rank(ranked[k]->info.kind) < kind_rank(ranked[k - 1]->info.kind); k--) swap(registry, k, k - 1);
+        for (uint32_t k = i; k > 0 && order_of(registry, ranked[k]) < order_of(registry, ranked[k - 1]); k--) swap(registry, k, k - 1);
+    if (registry->wanted && strchr(registry->wanted, ',')) { /* no measured time changes it */
+        for (uint32_t i = 0; i < count; i++) ranked[i]->info.rank = i;
+        return;
+    }
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = i + 1; k < count; k++)
             if (comparable(ranked[i], ranked[k]) && ranked[k]->info.measured_ns < ranked[i]->info.measured_ns) swap(registry, i, k);
     for (uint32_t i = 0; i < count; i++) ranked[i]->info.rank = i;
 }
 
-hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *only, hd_error *error) {
+/* Are all names of the list back ends? */
+static hd_status check_wanted(const char *wanted, hd_error *error) {
+    for (const char *at = wanted; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        const size_t length = strcspn(at, ",");
+        bool known = false;
+        for (size_t i = 0; i < HDI_COUNT(all); i++)
+            known |= strlen(all[i].name) == length && strncmp(all[i].name, at, length) == 0;
+        if (!known)
+            return hdi_fail(error, HD_STATUS_NO_DEVICE,
+                            "no back end is called \"%.*s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null",
+                            (int)length, at);
+    }
+    return HD_OK;
+}
+
+hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const char *wanted, hd_error *error) {
     memset(registry, 0, sizeof *registry);
     registry->host = host;
-    bool known = !only;
+    registry->wanted = wanted;
+    const hd_status status = check_wanted(wanted, error);
+    if (status) return status;
     for (size_t i = 0; i < HDI_COUNT(all); i++) {
         hdi_registered *row = &registry->rows[registry->count++];
         *row = all[i];
-        if (only && strcmp(only, row->name) != 0) continue;
-        known = true;
-        if (!row->backend) continue;
+        if ((wanted && place_in(wanted, row->name) < 0) || !row->backend) continue;
         row->probe = hdi_alloc(host->allocator, sizeof *row->probe);
         if (!row->probe) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look for devices");
         row->backend->probe(host, row->probe);
@@ -83,10 +120,6 @@ hd_status hdi_registry_probe(hdi_registry *registry, const hdi_host *host, const
             if (found->info.queues == 0 || host->one_queue) found->info.queues = 1;
         }
     }
-    if (!known)
-        return hdi_fail(
-            error, HD_STATUS_NO_DEVICE,
-            "no back end is called \"%s\": there are vulkan, cuda, hip, opencl, levelzero, webgpu, cpu and null", only);
     hdi_registry_rank(registry);
     return HD_OK;
 }
@@ -125,12 +158,23 @@ static const hdi_found *find(const hdi_registry *registry, const char *request) 
 static bool is_real(const hdi_found *found) { return kind_rank(found->info.kind) < kind_rank(HD_DEVICE_SOFTWARE); }
 
 /* Why the best device is the best. */
-static const char *why_best(const hdi_registry *registry) {
-    const hdi_found *best = registry->ranked[0];
+static const char *why_best(const hdi_registry *registry, const hdi_found *best) {
+    if (registry->wanted && strchr(registry->wanted, ',')) return "the first real device in the order that was asked for";
     if (best->info.kind == HD_DEVICE_CPU) return "no GPU is there";
     for (uint32_t i = 1; i < registry->ranked_count; i++)
         if (comparable(best, registry->ranked[i])) return "the best real device, by its fastest route as measured";
     return "the best real device";
+}
+
+/* Why a device was not taken in place of the best one. */
+static const char *why_passed(const hdi_registry *registry, const hdi_found *best, const hdi_found *found) {
+    if (found->info.kind == HD_DEVICE_NULL) return "computes nothing";
+    if (found->info.kind == HD_DEVICE_SOFTWARE) return "a software driver";
+    if (registry->wanted && strchr(registry->wanted, ',')) return "later in the order that was asked for";
+    if (comparable(best, found)) return "the same GPU by a slower route, as measured";
+    if (best->info.pci[0] && strcmp(best->info.pci, found->info.pci) == 0) return "the same GPU by another route";
+    if (kind_rank(found->info.kind) == kind_rank(best->info.kind)) return "found later";
+    return found->info.kind == HD_DEVICE_CPU ? "a GPU is there" : "a faster kind of GPU is there";
 }
 
 /* Of a back end that was asked for and has no device: why, and what to do. `request` NULL: the only one that was looked at. */
@@ -167,10 +211,10 @@ hd_status hdi_registry_select(const hdi_registry *registry, const char *request,
     const hdi_found *found = NULL;
     const char *why = "named";
     if (request) found = find(registry, request);
-    else if (registry->ranked_count > 0 && is_real(registry->ranked[0])) {
-        found = registry->ranked[0];
-        why = why_best(registry);
-    } else if (registry->ranked_count > 0 && registry->ranked_count == 1 && !strict) {
+    for (uint32_t i = 0; i < registry->ranked_count && !request && !found; i++)
+        if (is_real(registry->ranked[i])) found = registry->ranked[i];
+    if (!request && found) why = why_best(registry, found);
+    else if (!request && registry->ranked_count > 0 && registry->ranked_count == 1 && !strict) {
         found = registry->ranked[0]; /* the one back end that was asked for has nothing better */
         why = "the only one there is";
     }
@@ -182,8 +226,13 @@ hd_status hdi_registry_select(const hdi_registry *registry, const char *request,
         return hdi_fail(error, HD_STATUS_NO_DEVICE, "no real device; there are: %s; name one to take it", detected[0] ? detected : "none");
     if (strict && !is_real(found))
         return hdi_fail(error, HD_STATUS_STRICT, "strict mode takes no software or null device, and \"%s\" is one", found->info.id);
-    snprintf(out_why, why_room, "requested=%s detected=[%s] selected=%s because=\"%s\"%s", request ? request : "best", detected,
-             found->info.id, why, found->info.kind == HD_DEVICE_SOFTWARE ? " warning=\"a software driver: this computes on the CPU\"" : "");
+    const char *warning = found->info.kind == HD_DEVICE_SOFTWARE ? " warning=\"a software driver: this computes on the CPU\"" : "";
+    at = (size_t)snprintf(out_why, why_room, "requested=%s detected=[%s] selected=%s because=\"%s\"%s", request ? request : "best",
+                          detected, found->info.id, why, warning);
+    for (uint32_t i = 0; i < registry->ranked_count && !request && at < why_room; i++)
+        if (registry->ranked[i] != found)
+            at += (size_t)snprintf(out_why + at, why_room - at, " passed=%s:\"%s\"", registry->ranked[i]->info.id,
+                                   why_passed(registry, found, registry->ranked[i]));
     *out_found = found;
     return HD_OK;
 }

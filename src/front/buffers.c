@@ -1,16 +1,9 @@
 /* buffers.c: the caller's own memory on a device. */
 #include "front/front.h"
 
-/* Is bytes..offset+bytes inside the buffer? Fails with the figures. */
-static hd_status check_range(const hd_buffer *buffer, uint64_t offset, uint64_t bytes) {
-    uint64_t end;
-    if (hdi_add_u64(offset, bytes, &end) && end <= buffer->bytes) return HD_OK;
-    return hdi_context_fail(buffer->device->context, HD_STATUS_LIMIT, "bytes %llu+%llu of a buffer that has %llu",
-                            (unsigned long long)offset, (unsigned long long)bytes, (unsigned long long)buffer->bytes);
-}
-
 hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buffer **out_buffer) {
-    if (!device || !desc || !out_buffer) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!desc || !out_buffer) return HD_STATUS_NULL_POINTER;
     *out_buffer = NULL;
     hd_context *context = device->context;
     if (desc->bytes == 0) return hdi_context_fail(context, HD_STATUS_ZERO_SIZE, "a buffer of no bytes");
@@ -37,48 +30,54 @@ hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buf
     }
     buffer->device = device;
     buffer->bytes = desc->bytes;
-    hdi_context_add(context, &context->buffers, &buffer->link);
-    *out_buffer = buffer;
-    return HD_OK;
+    buffer->use = desc->use;
+    snprintf(buffer->label, sizeof buffer->label, "%s", desc->label ? desc->label : "");
+    hdi_list_init(&buffer->slots);
+    status = HDI_ADD(context, &context->buffers, buffer, &error);
+    if (status) hdi_buffer_end(buffer);
+    else *out_buffer = buffer->held.handle;
+    return hdi_context_done(context, status, &error);
 }
 
 void hdi_buffer_end(hd_buffer *buffer) {
+    hdi_buffer_unbind(buffer);
     hdi_device_free(buffer->device, buffer->memory, (buffer->bytes + 3) & ~UINT64_C(3));
     hdi_free(&buffer->device->context->allocator, buffer, sizeof *buffer);
 }
 
 void hd_buffer_destroy(hd_buffer *buffer) {
-    if (!buffer) return;
-    hdi_context_remove(buffer->device->context, &buffer->link);
-    hdi_buffer_end(buffer);
+    if (HDI_FIND(buffer) && hdi_context_remove(buffer->device->context, &buffer->held)) hdi_buffer_end(buffer);
 }
 
 hd_status hd_buffer_write(hd_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes) {
-    if (!buffer || (!data && bytes)) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(buffer)) return HDI_REFUSE(buffer);
+    if (!data && bytes) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = check_range(buffer, offset, bytes);
-    if (status || bytes == 0) return status;
+    hd_status status = hdi_buffer_check_range(buffer, NULL, offset, bytes, false, &error);
     uint64_t ticket = atomic_load(&buffer->last_ticket);
-    status = hdi_device_write(buffer->device, buffer->memory, offset, data, bytes, &ticket, &error);
+    if (!status && bytes) status = hdi_device_write(buffer->device, buffer->memory, offset, data, bytes, &ticket, &error);
     atomic_store(&buffer->last_ticket, ticket);
-    return status ? hdi_context_keep(buffer->device->context, &error) : HD_OK;
+    return hdi_context_done(buffer->device->context, status, &error);
 }
 
 hd_status hd_buffer_read(hd_buffer *buffer, uint64_t offset, void *out_data, uint64_t bytes) {
-    if (!buffer || (!out_data && bytes)) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(buffer)) return HDI_REFUSE(buffer);
+    if (!out_data && bytes) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
-    hd_status status = check_range(buffer, offset, bytes);
-    if (status || bytes == 0) return status;
-    status = hdi_device_read(buffer->device, buffer->memory, offset, out_data, bytes, atomic_load(&buffer->last_ticket), &error);
-    return status ? hdi_context_keep(buffer->device->context, &error) : HD_OK;
+    hd_status status = hdi_buffer_check_range(buffer, NULL, offset, bytes, false, &error);
+    if (!status && bytes)
+        status = hdi_device_read(buffer->device, buffer->memory, offset, out_data, bytes, atomic_load(&buffer->last_ticket), &error);
+    return hdi_context_done(buffer->device->context, status, &error);
 }
 
-uint64_t hd_buffer_bytes(const hd_buffer *buffer) { return buffer ? buffer->bytes : 0; }
+uint64_t hd_buffer_bytes(const hd_buffer *buffer) { return HDI_FIND(buffer) ? buffer->bytes : 0; }
 
 hd_status hd_buffer_map(hd_buffer *buffer, void **out_pointer) {
-    if (!buffer || !out_pointer) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(buffer)) return HDI_REFUSE(buffer);
+    if (!out_pointer) return HD_STATUS_NULL_POINTER;
+    char name[HDI_BUFFER_TEXT];
     *out_pointer = hdi_device_map(buffer->device, buffer->memory);
     if (*out_pointer) return HD_OK;
     return hdi_context_fail(buffer->device->context, HD_STATUS_UNSUPPORTED,
-                            "the host does not see this buffer's memory on %s", buffer->device->found.info.id);
+                            "the host does not see the memory of %s on %s", hdi_buffer_text(buffer, name), buffer->device->found.info.id);
 }

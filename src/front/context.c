@@ -24,20 +24,34 @@ hd_status hdi_context_fail(hd_context *context, hd_status status, const char *fo
 }
 
 hd_status hd_context_put_error(hd_context *context, const hd_error *error) {
-    return context && error ? hdi_context_keep(context, error) : HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    return error ? hdi_context_keep(context, error) : HD_STATUS_NULL_POINTER;
+}
+
+hd_status hd_handle_refuse(const void *handle, const char *kind) {
+    hd_error error = { 0 };
+    hd_context *context;
+    const hd_status status = hdi_handle_why(handle, kind, &context, &error);
+    if (HDI_FIND(context)) hdi_context_keep(context, &error);
+    return status;
 }
 
 void hd_context_log(hd_context *context, hd_log_level level, const char *part, const char *line) {
-    if (context && part && line) hdi_log_line(&context->log, level, part, "%s", line);
+    if (HDI_FIND(context) && part && line) hdi_log_line(&context->log, level, part, "%s", line);
 }
 
-bool hd_context_strict(const hd_context *context) { return context && context->strict; }
+bool hd_context_strict(const hd_context *context) { return HDI_FIND(context) && context->strict; }
 
-const char *hd_context_cache_dir(const hd_context *context) { return context ? context->cache_dir : ""; }
+const char *hd_context_cache_dir(const hd_context *context) { return HDI_FIND(context) ? context->cache_dir : ""; }
 
-hd_allocator hd_context_allocator(const hd_context *context) { return context ? context->allocator : (hd_allocator){ 0 }; }
+hd_allocator hd_context_allocator(const hd_context *context) {
+    return HDI_FIND(context) ? context->allocator : hdi_default_allocator;
+}
 
 void hd_context_take_error(hd_context *context, hd_error *out_error) {
+    if (!out_error) return;
+    memset(out_error, 0, sizeof *out_error);
+    if (!HDI_FIND(context)) return;
     hdi_mutex_lock(&context->lock);
     *out_error = context->error;
     memset(&context->error, 0, sizeof context->error);
@@ -45,7 +59,7 @@ void hd_context_take_error(hd_context *context, hd_error *out_error) {
 }
 
 const char *hd_context_error(hd_context *context) {
-    if (!context) return "";
+    if (!HDI_FIND(context)) return "";
     hd_error error;
     hd_context_take_error(context, &error);
     context->error_line[0] = 0;
@@ -63,36 +77,48 @@ const char *hd_context_error(hd_context *context) {
 
 /* ---- objects ---- */
 
-void hdi_context_add(hd_context *context, hdi_link *list, hdi_link *link) {
+void hdi_context_put(hd_context *context, hdi_link *list, hdi_held *held) {
     hdi_mutex_lock(&context->lock);
-    hdi_list_add(list, link);
+    hdi_list_add(list, &held->link);
     context->live++;
     hdi_mutex_unlock(&context->lock);
 }
 
-void hdi_context_remove(hd_context *context, hdi_link *link) {
-    hdi_mutex_lock(&context->lock);
-    hdi_list_remove(link);
-    context->live--;
-    hdi_mutex_unlock(&context->lock);
+hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object, hd_error *error) {
+    const hd_status status = hd_handle_new(context->handle, kind, object, &held->handle);
+    if (status) return hdi_fail(error, status, "no memory for the handle of a %s", kind);
+    hdi_context_put(context, list, held);
+    return HD_OK;
 }
 
-hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user),
+/* Called with the lock held. */
+static bool take_out(hd_context *context, hdi_held *held) {
+    if (!hd_handle_end(held->handle)) return false;
+    hdi_list_remove(&held->link);
+    context->live--;
+    return true;
+}
+
+bool hdi_context_remove(hd_context *context, hdi_held *held) {
+    hdi_mutex_lock(&context->lock);
+    const bool removed = take_out(context, held);
+    hdi_mutex_unlock(&context->lock);
+    return removed;
+}
+
+hdi_held *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user),
                             const void *user) {
-    hdi_link *found = NULL;
+    hdi_held *found = NULL;
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = list->next; at != list && !found; at = at->next)
-        if (matches(at, user)) found = at;
-    if (found) {
-        hdi_list_remove(found);
-        context->live--;
-    }
+        if (matches(at, user)) found = HDI_OBJECT(at, hdi_held, link);
+    if (found && !take_out(context, found)) found = NULL;
     hdi_mutex_unlock(&context->lock);
     return found;
 }
 
 uint64_t hd_context_live_objects(const hd_context *context) {
-    if (!context) return 0;
+    if (!HDI_FIND(context)) return 0;
     hd_context *writable = (hd_context *)(uintptr_t)context; /* only its lock is touched */
     hdi_mutex_lock(&writable->lock);
     uint64_t live = context->live;
@@ -115,16 +141,6 @@ hd_status hdi_context_probe(hd_context *context, hd_error *error) {
 
 /* ---- wishes ---- */
 
-static bool read_level(const char *text, hd_log_level *out) {
-    static const char *const names[] = { "error", "warning", "info", "debug" };
-    for (size_t i = 0; i < HDI_COUNT(names); i++)
-        if (strcmp(text, names[i]) == 0) {
-            *out = (hd_log_level)(HD_LOG_ERROR + i);
-            return true;
-        }
-    return false;
-}
-
 static bool copy_wish(const char *wish, hdi_option option, char *out, size_t room) {
     const char *text = wish ? wish : hdi_option_get(option);
     return (size_t)snprintf(out, room, "%s", text ? text : "") < room;
@@ -132,11 +148,12 @@ static bool copy_wish(const char *wish, hdi_option option, char *out, size_t roo
 
 /* Fills the context in from the desc and the environment. */
 static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_error *error) {
-    const char *level = hdi_option_get(HDI_OPTION_LOG);
+    const char *levels = desc->log_levels ? desc->log_levels : desc->log_level ? NULL : hdi_option_get(HDI_OPTION_LOG);
     uint64_t strict, validation, threads, wait_ms, verify, queues;
-    context->log = (hdi_log){ desc->log, desc->log_user, desc->log_level ? desc->log_level : HD_LOG_WARNING };
-    if (!desc->log_level && level && !read_level(level, &context->log.level))
-        hdi_option_refuse(HDI_OPTION_LOG, error);
+    context->log = (hdi_log){ .write = desc->log, .user = desc->log_user, .level = HD_LOG_WARNING };
+    if (levels && !hdi_log_read(&context->log, levels)) hdi_option_refuse(HDI_OPTION_LOG, error);
+    if (desc->log_level) context->log.level = desc->log_level;
+    if (hdi_set_last() == HDI_SET_COUNT) hdi_option_refuse(HDI_OPTION_CPU, error);
     hdi_option_number(HDI_OPTION_STRICT, 0, &strict, error);
     hdi_option_number(HDI_OPTION_VALIDATION, 0, &validation, error);
     hdi_option_number(HDI_OPTION_THREADS, hdi_processor_count(), &threads, error);
@@ -178,27 +195,29 @@ hd_status hd_context_create(const hd_context_desc *desc, hd_context **out_contex
     if (!context) return HD_STATUS_OUT_OF_HOST_MEMORY;
     context->allocator = allocator;
     hd_error error = { 0 };
-    hd_status status = resolve(context, desc, &error);
+    hd_status status = hd_handle_new(NULL, hdi_kind_context, context, &context->handle);
+    if (!status) status = resolve(context, desc, &error);
     if (!status) context->host.thread_pool = hdi_thread_pool_new(&context->allocator, context->host.cpu_threads);
     if (!status && (!context->host.thread_pool || !hdi_mutex_init(&context->lock) || !hdi_idle_init(&context->idle) ||
                     !hdi_runs_init(&context->runs)))
         status = HD_STATUS_OUT_OF_HOST_MEMORY;
     if (status) {
+        hd_handle_end(context->handle);
         hdi_thread_pool_free(context->host.thread_pool);
         hdi_free(&allocator, context, sizeof *context);
         return status;
     }
     hdi_link *lists[] = { &context->devices, &context->programs, &context->kernels, &context->buffers, &context->plans, &context->tickets };
     for (size_t i = 0; i < HDI_COUNT(lists); i++) hdi_list_init(lists[i]);
-    *out_context = context;
+    *out_context = context->handle;
     return HD_OK;
 }
 
 void hd_context_destroy(hd_context *context) {
-    if (!context) return;
-    while (!hdi_list_empty(&context->devices)) hd_device_close(HDI_OBJECT(context->devices.next, hd_device, link));
-    while (!hdi_list_empty(&context->programs)) hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, link));
-    while (!hdi_list_empty(&context->kernels)) hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, link));
+    if (!HDI_FIND(context) || !hd_handle_end(context->handle)) return;
+    while (!hdi_list_empty(&context->devices)) hd_device_close(HDI_OBJECT(context->devices.next, hd_device, held.link));
+    while (!hdi_list_empty(&context->programs)) hd_program_destroy(HDI_OBJECT(context->programs.next, hd_program, held.link));
+    while (!hdi_list_empty(&context->kernels)) hd_kernel_destroy(HDI_OBJECT(context->kernels.next, hd_kernel, held.link));
     hdi_registry_free(&context->registry);
     hdi_idle_free(&context->idle);
     hdi_runs_free(&context->runs);

@@ -38,7 +38,8 @@ static const void *backend_item(const hd_context *context, size_t index, void *s
 
 hd_status hd_devices(hd_context *context, hd_device_info *out_infos, size_t *count) {
     hd_error error = { 0 };
-    if (!context || !count) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    if (!count) return HD_STATUS_NULL_POINTER;
     hd_status status = hdi_context_probe(context, &error);
     if (status) return hdi_context_keep(context, &error);
     return list_out(sizeof(hd_device_info), context->registry.ranked_count, device_item, context, NULL, out_infos, count);
@@ -47,7 +48,8 @@ hd_status hd_devices(hd_context *context, hd_device_info *out_infos, size_t *cou
 hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *count) {
     hd_error error = { 0 };
     hd_backend_info scratch;
-    if (!context || !count) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    if (!count) return HD_STATUS_NULL_POINTER;
     hd_status status = hdi_context_probe(context, &error);
     if (status) return hdi_context_keep(context, &error);
     return list_out(sizeof scratch, context->registry.count, backend_item, context, &scratch, out_infos, count);
@@ -56,8 +58,8 @@ hd_status hd_backends(hd_context *context, hd_backend_info *out_infos, size_t *c
 hd_status hd_device_caps_text(hd_context *context, const char *id, char *out_text, size_t room, size_t *out_needed) {
     hd_error error = { 0 };
     const hdi_found *found;
-    char why[512];
-    if (!context) return HD_STATUS_NULL_POINTER;
+    char why[HDI_WHY];
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
     hd_status status = hdi_context_probe(context, &error);
     if (!status) status = hdi_registry_select(&context->registry, id, false, &found, why, sizeof why, &error);
     if (status) return hdi_context_keep(context, &error);
@@ -89,12 +91,18 @@ static hd_status open_facts(hd_device *device, hd_error *error) {
     return status;
 }
 
+static void close_facts(hd_device *device) {
+    hdi_store_close(device->facts);
+    hdi_mutex_free(&device->calibrating);
+}
+
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
                          hd_device **out_device, hd_error *error) {
     hd_status status = hdi_device_open(&context->host, hdi_registry_backend(&context->registry, found), found, foreign, out_device, error);
     if (status) return status;
     (*out_device)->context = context;
     status = open_facts(*out_device, error);
+    if (!status && (status = HDI_ADD(context, &context->devices, *out_device, error))) close_facts(*out_device);
     if (status) {
         hdi_device_close(*out_device);
         *out_device = NULL;
@@ -103,7 +111,6 @@ hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_
     (*out_device)->relieve = relieve;
     (*out_device)->relieve_user = *out_device;
     snprintf((*out_device)->selection, sizeof (*out_device)->selection, "%s", why);
-    hdi_context_add(context, &context->devices, &(*out_device)->link);
     hdi_log_line(&context->log, found->info.kind == HD_DEVICE_SOFTWARE ? HD_LOG_WARNING : HD_LOG_INFO, "device", "%s", why);
     return HD_OK;
 }
@@ -112,8 +119,9 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
     const hd_device_desc defaults = { 0 };
     hd_error error = { 0 };
     const hdi_found *found;
-    char why[512];
-    if (!context || !out_device) return HD_STATUS_NULL_POINTER;
+    char why[HDI_WHY];
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    if (!out_device) return HD_STATUS_NULL_POINTER;
     *out_device = NULL;
     if (!desc) desc = &defaults;
     const char *request = desc->id ? desc->id : context->device[0] ? context->device : desc->vulkan_device ? "vulkan" : NULL;
@@ -130,11 +138,13 @@ hd_status hd_device_open(hd_context *context, const hd_device_desc *desc, hd_dev
                  found->info.id, error.text);
         status = hdi_front_open(context, next, NULL, why, out_device, NULL);
     }
-    return status ? hdi_context_keep(context, &error) : HD_OK;
+    if (status) return hdi_context_keep(context, &error);
+    *out_device = (*out_device)->held.handle;
+    return HD_OK;
 }
 
 static bool is_ticket_of(const hdi_link *link, const void *user) {
-    const hdi_run *run = &HDI_OBJECT(link, hd_ticket, link)->run;
+    const hdi_run *run = &HDI_OBJECT(link, hd_ticket, held.link)->run;
     bool of = false;
     for (uint32_t d = 0; d < run->count; d++) of |= run->last[d].device == user;
     return of;
@@ -142,35 +152,36 @@ static bool is_ticket_of(const hdi_link *link, const void *user) {
 
 /* Has the plan segments on the device, or may it go there? */
 static bool is_plan_of(const hdi_link *link, const void *user) {
-    const hd_plan *plan = HDI_OBJECT(link, hd_plan, link);
+    const hd_plan *plan = HDI_OBJECT(link, hd_plan, held.link);
     bool of = false;
     for (uint32_t d = 0; d < plan->device_count; d++) of |= plan->devices[d] == user;
     return of;
 }
 
-static bool is_buffer_of(const hdi_link *link, const void *user) { return HDI_OBJECT(link, hd_buffer, link)->device == user; }
+static bool is_buffer_of(const hdi_link *link, const void *user) { return HDI_OBJECT(link, hd_buffer, held.link)->device == user; }
 
 void hd_device_close(hd_device *device) {
-    if (!device) return;
+    if (!HDI_FIND(device)) return;
     hd_context *context = device->context;
-    hdi_link *found;
+    hdi_held *found;
+    if (!hdi_context_remove(context, &device->held)) return;
     while ((found = hdi_context_claim(context, &context->tickets, is_ticket_of, device)))
-        hdi_ticket_end(HDI_OBJECT(found, hd_ticket, link));
-    while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device))) hdi_plan_end(HDI_OBJECT(found, hd_plan, link));
+        hdi_ticket_end(HDI_OBJECT(found, hd_ticket, held));
+    while ((found = hdi_context_claim(context, &context->plans, is_plan_of, device))) hdi_plan_end(HDI_OBJECT(found, hd_plan, held));
     hdi_idle_drop(&context->idle, device);
     while ((found = hdi_context_claim(context, &context->buffers, is_buffer_of, device)))
-        hdi_buffer_end(HDI_OBJECT(found, hd_buffer, link));
-    hdi_context_remove(context, &device->link);
-    hdi_store_close(device->facts);
-    hdi_mutex_free(&device->calibrating);
+        hdi_buffer_end(HDI_OBJECT(found, hd_buffer, held));
+    close_facts(device);
     hdi_device_close(device);
 }
 
-const hd_device_info *hd_device_get_info(const hd_device *device) { return device ? &device->found.info : NULL; }
-const char *hd_device_selection(const hd_device *device) { return device ? device->selection : ""; }
+const hd_device_info *hd_device_get_info(const hd_device *device) { return HDI_FIND(device) ? &device->found.info : NULL; }
+const char *hd_device_selection(const hd_device *device) { return HDI_FIND(device) ? device->selection : ""; }
+hd_context *hd_device_context(const hd_device *device) { return HDI_FIND(device) ? device->context->handle : NULL; }
 
 hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats) {
-    if (!device || !out_stats) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!out_stats) return HD_STATUS_NULL_POINTER;
     hdi_mutex_lock(&device->lock);
     *out_stats = device->stats;
     hdi_mutex_unlock(&device->lock);
@@ -178,14 +189,14 @@ hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats) {
 }
 
 hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {
-    if (!device) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
     hd_error error = { 0 };
     hd_status status = hdi_device_wait_all(device, timeout_ns, &error);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
 }
 
 hd_status hd_device_trace(hd_device *device, hd_trace_fn receive, void *user) {
-    if (!device) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
     hd_error error = { 0 };
     hd_status status = hdi_trace_set(device, receive, user, &error);
     return status ? hdi_context_keep(device->context, &error) : HD_OK;
@@ -196,12 +207,13 @@ hd_status hd_device_trace(hd_device *device, hd_trace_fn receive, void *user) {
 hd_status hd_device_calibrate(hd_device *device, const hd_calibrate_desc *desc) {
     const hd_calibrate_desc defaults = { 0 };
     hd_error error = { 0 };
-    if (!device) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
     return hdi_context_done(device->context, hdi_calibrate(device, desc ? desc : &defaults, &error), &error);
 }
 
 hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count) {
-    if (!device || !count) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!count) return HD_STATUS_NULL_POINTER;
     const size_t room = *count;
     *count = hdi_calibrate_known(device, out_facts, room);
     if (!out_facts || *count <= room) return HD_OK;
@@ -209,7 +221,8 @@ hd_status hd_device_facts(hd_device *device, hd_fact *out_facts, size_t *count) 
 }
 
 hd_status hd_device_predict(hd_device *device, const hd_program *program, uint64_t *out_run_ns, uint64_t *out_transfers_ns) {
-    if (!device || !program) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
     hd_error error = { 0 };
     hdi_caps caps;
     hdi_figures figures;

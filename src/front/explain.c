@@ -18,7 +18,7 @@ static hd_status give(hdi_text *text, char *out_text, size_t room, size_t *out_n
 }
 
 hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed) {
-    if (!plan) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
     const hdi_loaded *loaded = plan->loaded;
     hdi_text text = { .allocator = &plan->context->allocator };
     hdi_text_add(&text, "program\n%s", plan->program_text.bytes);
@@ -36,7 +36,9 @@ hd_status hd_plan_explain(const hd_plan *plan, char *out_text, size_t room, size
 hd_status hd_explain(hd_context *context, const hd_program *program, const char *caps_text, const hd_plan_desc *desc,
                      char *out_text, size_t room, size_t *out_needed) {
     const hd_plan_desc defaults = { 0 };
-    if (!context || !program || !caps_text) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
+    if (!caps_text) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdi_caps caps;
     hdi_schedule *plan = NULL;
@@ -58,7 +60,8 @@ hd_status hd_explain(hd_context *context, const hd_program *program, const char 
 }
 
 hd_status hd_plan_timings(hd_plan *plan, hd_timing *out_timings, size_t *count) {
-    if (!plan || !count) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!count) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hd_status status = hdi_drive(plan->loaded, true, 0, &error);
     if (status) return hdi_context_keep(plan->context, &error);

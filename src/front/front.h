@@ -17,10 +17,11 @@ struct hd_context {
     hdi_log      log;
     hdi_host     host;
     bool         strict;
-    char         backend[16], device[64]; /* wishes; "" for none */
+    char         backend[96], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_runs     runs;          /* what earlier plans took; with a lock of its own, */
     hdi_idle     idle;          /* and plans that ended, for the same plan again; with a lock of its own */
+    void        *handle;        /* that the caller has */
     hdi_mutex    lock;          /* guards everything below */
     hd_error     error;         /* the first since it was taken */
     char         error_line[1024];
@@ -32,14 +33,14 @@ struct hd_context {
 
 struct hd_kernel {
     hd_context      *context;
-    hdi_link         link;
+    hdi_held         held;
     hdi_user_kernel *user;
     hd_kernel_info   info;
 };
 
 struct hd_plan {
     hd_context  *context;
-    hdi_link     link;
+    hdi_held     held;
     hd_plan_desc desc;          /* without what is borrowed for the call */
     uint32_t     device_count;
     hd_device   *devices[HDI_MOST_DEVICES]; /* the caller's first; others in their place after a loss */
@@ -62,14 +63,14 @@ struct hd_plan {
 };
 
 struct hd_stream {
-    hdi_link    link;           /* in the plan's list */
+    hdi_held    held;           /* in the plan's list */
     hd_plan    *plan;
     hdi_stream *stream;
 };
 
 struct hd_ticket {
     hd_context *context;
-    hdi_link    link;
+    hdi_held    held;
     hd_plan    *plan;           /* NULL once the plan was ended */
     hd_stream  *stream;         /* whose run it is; NULL: the plan's own, or the stream was ended */
     uint64_t    number;         /* of the stream's run */
@@ -86,11 +87,17 @@ static inline hd_status hdi_context_done(hd_context *context, hd_status status, 
 }
 /* hdi_fail and hdi_context_keep in one. */
 hd_status hdi_context_fail(hd_context *context, hd_status status, const char *format, ...) HDI_PRINTF(3, 4);
-void hdi_context_add(hd_context *context, hdi_link *list, hdi_link *link);
-void hdi_context_remove(hd_context *context, hdi_link *link);
+/* Puts an object that has a handle into a list of its context. */
+void hdi_context_put(hd_context *context, hdi_link *list, hdi_held *held);
+/* The same, and makes its handle. OUT_OF_HOST_MEMORY: it is the caller's to end. */
+hd_status hdi_context_add(hd_context *context, hdi_link *list, hdi_held *held, const char *kind, void *object, hd_error *error);
+#define HDI_ADD(context, list, object, error) \
+    hdi_context_add((context), (list), &(object)->held, HDI_KIND_OF(object), (object), (error))
+/* Takes an object out of its list, and its handle back; false: somebody else did, and ends it. */
+bool hdi_context_remove(hd_context *context, hdi_held *held);
 /* Takes the first object out of a list for which `matches` is true; NULL: there is none. It is the caller's to end:
  * another thread may end others meanwhile. */
-hdi_link *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user), const void *user);
+hdi_held *hdi_context_claim(hd_context *context, hdi_link *list, bool (*matches)(const hdi_link *link, const void *user), const void *user);
 hd_status hdi_context_probe(hd_context *context, hd_error *error);
 /* ---- devices.c ---- */
 hd_status hdi_front_open(hd_context *context, const hdi_found *found, const hdi_foreign *foreign, const char *why,
@@ -105,6 +112,9 @@ hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_pla
 hd_status hdi_planning_check(const hd_plan *plan, hd_error *error);
 /* A plan that was saved, made again. */
 hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error);
+/* ---- programs.c ---- */
+/* hd_program_parse; gives out the object itself, which hd_program_destroy ends. */
+hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program);
 /* ---- plans.c ---- */
 /* As hd_plan_create; `saved`: it is that plan, and `desc` says what is not in it. */
 hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,

@@ -15,7 +15,7 @@ static hd_device *find_open(hd_context *context, const char *id, bool *out_lost)
     *out_lost = false;
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->devices.next; at != &context->devices; at = at->next) {
-        hd_device *device = HDI_OBJECT(at, hd_device, link);
+        hd_device *device = HDI_OBJECT(at, hd_device, held.link);
         if (strcmp(device->found.info.id, id) != 0) continue;
         *out_lost |= device->lost != HD_OK;
         if (!device->lost) open = device;
@@ -68,7 +68,7 @@ static hd_status replace_lost(hd_plan *plan, hd_error *error) {
 static hd_status plan_anew(hd_plan *plan, hd_error *error) {
     hd_program *program = NULL;
     hdi_loaded *const old = plan->loaded;
-    hd_status status = hd_program_parse(plan->context, plan->program_text.bytes, plan->program_text.count, &program);
+    hd_status status = hdi_program_read(plan->context, plan->program_text.bytes, plan->program_text.count, &program);
     if (status) return hdi_fail(error, status, "the program could not be read again for another device");
     plan->desc.route = plan->route;
     status = hdi_planning_make(plan, program, error);

@@ -18,7 +18,7 @@ hd_status hdi_planning_check(const hd_plan *plan, hd_error *error) {
     for (uint32_t d = 1; d < plan->device_count; d++) {
         if (!plan->devices[d] || plan->devices[d]->context != plan->context)
             return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "device %u of the plan is %s", d,
-                            plan->devices[d] ? "of another context" : "NULL");
+                            plan->devices[d] ? "of another context" : "NULL or was closed");
         for (uint32_t e = 0; e < d; e++)
             if (plan->devices[d] == plan->devices[e])
                 return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "devices %u and %u of the plan are the same one", e, d);

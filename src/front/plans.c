@@ -9,7 +9,10 @@ static void wish(hd_plan *plan, hd_device *device, const hd_plan_desc *desc) {
     plan->desc = *desc;
     plan->devices[0] = device;
     plan->device_count = 1 + HDI_MIN(desc->beside ? desc->beside_count : 0, (uint32_t)HDI_MOST_DEVICES - 1);
-    for (uint32_t d = 1; d < plan->device_count; d++) plan->devices[d] = desc->beside[d - 1];
+    for (uint32_t d = 1; d < plan->device_count; d++) {
+        hd_device *beside = desc->beside[d - 1];
+        plan->devices[d] = HDI_FIND(beside) ? beside : NULL;
+    }
     plan->program_text.allocator = plan->route_text.allocator = &plan->context->allocator;
     hdi_list_init(&plan->streams);
 }
@@ -55,12 +58,18 @@ static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_
     return status;
 }
 
+static hd_status check_program(const hd_device *device, const hd_program *program, hd_error *error) {
+    if (program->context && program->context != device->context)
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the program is of another context than the device");
+    return hdi_program_check(program, error);
+}
+
 hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
                        hd_plan **out_plan) {
     const hd_plan_desc defaults = { 0 };
     hd_context *context = device->context;
     hd_error error = { 0 };
-    hd_status status = hdi_program_check(program, &error);
+    hd_status status = check_program(device, program, &error);
     hd_plan *plan = status ? NULL : hdi_alloc(&context->allocator, sizeof *plan);
     if (!status && !plan) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
     if (status) return hdi_context_keep(context, &error);
@@ -69,17 +78,19 @@ hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_pl
     plan->desc.route = NULL; /* borrowed for the call */
     plan->desc.resident = NULL;
     plan->desc.beside = NULL;
+    if (!status) status = HDI_ADD(context, &context->plans, plan, &error);
     if (status) {
         free_plan(plan, false);
         return hdi_context_keep(context, &error);
     }
-    hdi_context_add(context, &context->plans, &plan->link);
-    *out_plan = plan;
+    *out_plan = plan->held.handle;
     return HD_OK;
 }
 
 hd_status hd_plan_create(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan **out_plan) {
-    if (!device || !program || !out_plan) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
+    if (!out_plan) return HD_STATUS_NULL_POINTER;
     *out_plan = NULL;
     return hdi_plan_new(device, program, desc, NULL, out_plan);
 }
@@ -90,25 +101,25 @@ void hdi_plan_end(hd_plan *plan) {
     hdi_streams_end(plan);
     hdi_mutex_lock(&context->lock);
     for (hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next)
-        if (HDI_OBJECT(at, hd_ticket, link)->plan == plan) HDI_OBJECT(at, hd_ticket, link)->plan = NULL;
+        if (HDI_OBJECT(at, hd_ticket, held.link)->plan == plan) HDI_OBJECT(at, hd_ticket, held.link)->plan = NULL;
     hdi_mutex_unlock(&context->lock);
     free_plan(plan, !plan->desc.failover);
 }
 
 void hd_plan_destroy(hd_plan *plan) {
-    if (!plan) return;
-    hdi_context_remove(plan->context, &plan->link);
-    hdi_plan_end(plan);
+    if (HDI_FIND(plan) && hdi_context_remove(plan->context, &plan->held)) hdi_plan_end(plan);
 }
 
 static hd_status estimate(hd_device *device, const hd_program *program, const hd_plan_desc *desc, hd_plan_memory *out_memory,
                           hd_plan_memory *out_each) {
     const hd_plan_desc defaults = { 0 };
-    if (!device || !program || (!out_memory && !out_each)) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
+    if (!out_memory && !out_each) return HD_STATUS_NULL_POINTER;
     hd_plan plan = { 0 };
     hd_error error = { 0 };
     wish(&plan, device, desc ? desc : &defaults);
-    hd_status status = hdi_program_check(program, &error);
+    hd_status status = check_program(device, program, &error);
     if (!status) status = hdi_planning_check(&plan, &error);
     if (!status) status = hdi_planning_estimate(&plan, program, out_memory, out_each, &error);
     hdi_text_free(&plan.route_text);
@@ -126,7 +137,8 @@ hd_status hd_plan_estimate_each(hd_device *device, const hd_program *program, co
 /* ---- what is known of a plan ---- */
 
 hd_status hd_plan_get_memory(const hd_plan *plan, hd_plan_memory *out_memory) {
-    if (!plan || !out_memory) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!out_memory) return HD_STATUS_NULL_POINTER;
     *out_memory = plan->memory;
     return HD_OK;
 }
@@ -144,7 +156,8 @@ static void count_commands(const hdi_schedule *made, hd_plan_stats *stats) {
 }
 
 hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats) {
-    if (!plan || !out_stats) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!out_stats) return HD_STATUS_NULL_POINTER;
     const hdi_loaded *loaded = plan->loaded;
     *out_stats = plan->stats;
     for (uint32_t s = 0; s < loaded->plan->segment_count; s++) count_commands(loaded->segments[s]->schedule, out_stats);
@@ -161,12 +174,13 @@ hd_status hd_plan_get_stats(const hd_plan *plan, hd_plan_stats *out_stats) {
     return HD_OK;
 }
 
-hd_device *hd_plan_device(const hd_plan *plan) { return plan ? plan->devices[0] : NULL; }
+hd_device *hd_plan_device(const hd_plan *plan) { return HDI_FIND(plan) ? plan->devices[0]->held.handle : NULL; }
 
 /* ---- bytes in and out ---- */
 
 hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint64_t bytes) {
-    if (!plan || !name || !data) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!name || !data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdi_loaded_port *port = hdi_port_find(plan->loaded, name, HDI_PORTS(INPUT) | HDI_PORTS(STATE), bytes, &error);
     hd_status status = error.status;
@@ -182,7 +196,8 @@ hd_status hd_plan_write(hd_plan *plan, const char *name, const void *data, uint6
 }
 
 hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t bytes) {
-    if (!plan || !name || !out_data) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!name || !out_data) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     const hdi_loaded_port *port = hdi_port_find(plan->loaded, name, HDI_PORTS(OUTPUT) | HDI_PORTS(STATE), bytes, &error);
     hd_status status = error.status;
@@ -203,7 +218,9 @@ hd_status hd_plan_read(hd_plan *plan, const char *name, void *out_data, uint64_t
 }
 
 hd_status hd_plan_bind(hd_plan *plan, const char *name, hd_buffer *buffer, uint64_t offset) {
-    if (!plan || !name || !buffer) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!HDI_FIND(buffer)) return HDI_REFUSE(buffer);
+    if (!name) return HD_STATUS_NULL_POINTER;
     const uint32_t kinds = HDI_PORTS(INPUT) | HDI_PORTS(STATE) | HDI_PORTS(OUTPUT);
     hd_error error = { 0 };
     const hdi_loaded_port *port = hdi_port_named(plan->loaded, name, kinds, &error);

@@ -2,7 +2,7 @@
 #include "front/front.h"
 
 hd_status hd_plan_save(const hd_plan *plan, char *out_text, size_t room, size_t *out_needed) {
-    if (!plan) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
     const char *ids[HDI_MOST_DEVICES] = { 0 };
     hdi_text text = { .allocator = &plan->context->allocator };
     for (uint32_t d = 0; d < plan->device_count; d++) ids[d] = plan->devices[d]->found.info.id;
@@ -24,7 +24,8 @@ static hd_status check(const hd_plan_desc *desc, const hdi_saved_plan *saved, hd
 }
 
 hd_status hd_plan_load(hd_device *device, const char *text, size_t bytes, const hd_plan_desc *desc, hd_plan **out_plan) {
-    if (!device || !text || !out_plan) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!text || !out_plan) return HD_STATUS_NULL_POINTER;
     *out_plan = NULL;
     hd_plan_desc wishes = desc ? *desc : (hd_plan_desc){ 0 };
     hdi_saved_plan saved;
@@ -33,7 +34,7 @@ hd_status hd_plan_load(hd_device *device, const char *text, size_t bytes, const 
     hd_status status = hdi_saved_plan_read(text, bytes, &saved, &error);
     if (!status) status = check(&wishes, &saved, &error);
     if (status) return hdi_context_keep(device->context, &error);
-    status = hd_program_parse(device->context, saved.program.at, (size_t)(saved.program.end - saved.program.at), &program);
+    status = hdi_program_read(device->context, saved.program.at, (size_t)(saved.program.end - saved.program.at), &program);
     if (status) return status;
     wishes.math = saved.options.math;
     status = hdi_plan_new(device, program, &wishes, &saved, out_plan);

@@ -41,7 +41,7 @@ hd_status hdi_plan_run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error)
 }
 
 hd_status hd_plan_run(hd_plan *plan, const hd_run_desc *desc) {
-    if (!plan) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
     hd_error error = { 0 };
     hd_status status = hdi_plan_run_once(plan, desc ? desc->timeout_ns : 0, &error);
     return hdi_context_done(plan->context, status, &error);
@@ -54,12 +54,15 @@ hd_status hdi_ticket_new(hd_context *context, hd_ticket **out_ticket, hd_error *
     if (!ticket) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a ticket");
     ticket->context = context;
     hdi_list_init(&ticket->run.link);
-    *out_ticket = ticket;
-    return HD_OK;
+    const hd_status status = hd_handle_new(context->handle, hdi_kind_ticket, ticket, &ticket->held.handle);
+    if (status) hdi_ticket_end(ticket);
+    else *out_ticket = ticket;
+    return status ? hdi_fail(error, status, "no memory for a ticket") : HD_OK;
 }
 
 hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
-    if (!plan || !out_ticket) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(plan)) return HDI_REFUSE(plan);
+    if (!out_ticket) return HD_STATUS_NULL_POINTER;
     *out_ticket = NULL;
     hd_error error = { 0 };
     hd_ticket *ticket = NULL;
@@ -72,14 +75,14 @@ hd_status hd_plan_submit(hd_plan *plan, hd_ticket **out_ticket) {
         if (!status) status = hdi_drive_start(plan->loaded, &error);
     }
     if (status) {
-        hdi_free(&plan->context->allocator, ticket, sizeof *ticket);
+        hdi_ticket_end(ticket);
         return hdi_context_keep(plan->context, &error);
     }
     plan->outputs = NULL;
     ticket->plan = plan;
     hdi_run_open(plan->loaded, &ticket->run);
-    hdi_context_add(plan->context, &plan->context->tickets, &ticket->link);
-    *out_ticket = ticket;
+    hdi_context_put(plan->context, &plan->context->tickets, &ticket->held);
+    *out_ticket = ticket->held.handle;
     return HD_OK;
 }
 
@@ -93,7 +96,8 @@ static hd_status carry_on(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_
 }
 
 hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
-    if (!ticket || !out_done) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
+    if (!out_done) return HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hd_status status = carry_on(ticket, false, 0, &error);
     *out_done = !ticket->run.open;
@@ -104,7 +108,7 @@ hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
 }
 
 hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
-    if (!ticket) return HD_STATUS_NULL_POINTER;
+    if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
     hd_error error = { 0 };
     hd_status status = carry_on(ticket, true, timeout_ns, &error);
     for (uint32_t d = 0; d < ticket->run.count && !status; d++)
@@ -123,11 +127,10 @@ hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
 
 void hdi_ticket_end(hd_ticket *ticket) {
     hdi_list_remove(&ticket->run.link);
+    hd_handle_end(ticket->held.handle); /* of one that was in no list yet */
     hdi_free(&ticket->context->allocator, ticket, sizeof *ticket);
 }
 
 void hd_ticket_destroy(hd_ticket *ticket) {
-    if (!ticket) return;
-    hdi_context_remove(ticket->context, &ticket->link);
-    hdi_ticket_end(ticket);
+    if (HDI_FIND(ticket) && hdi_context_remove(ticket->context, &ticket->held)) hdi_ticket_end(ticket);
 }

@@ -164,13 +164,24 @@
  * of elements times the norm's weight, and are scaled by the row's 1 / sqrt(mean of squares + eps) at the end. With a
  * pair, binding 3 is a second B that lies as the first one does, and chain source 1 is A times it. Sums are f32; in exact
  * mode over blocks of 32 along K: each block is summed in order from zero, and the blocks' sums are added in order, the
- * first to zero. */
+ * first to zero. But where B is quantised by whole numbers (not by a table, as
+ * iq4_nl, iq4_xs and mxfp4 are) and its blocks lie along K (HD_TRANSPOSE_B):
+ *
+ * The product in 8 bits. Each run of 32 of a row of A becomes whole numbers a and a scale s (exact_int8_rounding). A run of a
+ * column lies in one block, and value i of it is d * scale * c - less * min, where c, the code less its offset, and the
+ * scale and min of its half of the run are whole numbers: scale is 1 in blocks of 32, tq1_0 and tq2_0, the 6-bit scale in q4_k and
+ * q5_k, the 16's in q2_k, q3_k and q6_k; min is 1 in q4_1 and q5_1, where less is -m. With I the sum over the run of
+ * scale * c * a, below 2^24, and J that of min * a, the run comes to s * (d * I), or to s * (d * I - less * J) for types
+ * with a min, each operation rounded. Sums of runs j, j + 16, j + 32, ... in order from zero are strand j, and the 16
+ * strands in order from zero are the result. Runs that are not there would add +0: K may be thought of as longer. */
+#define HDI_MM_RUN     32u
+#define HDI_MM_STRANDS 16u
 #define HDI_MM_A_TYPE  16
 #define HDI_MM_B_TYPE  17
 #define HDI_MM_TILE_M  18 /* rows of C in a workgroup's tile; matvec: M itself, 1..8 */
 #define HDI_MM_TILE_N  19 /* columns of C in a workgroup's tile */
 #define HDI_MM_PART_M  20 /* rows and columns of the tile that one invocation computes; matmul_matrix: one subgroup; matvec_dot:
-                             depth along K that shared memory holds of A, and columns of a subgroup */
+                             depth along K that shared memory holds of A, and columns of a lane */
 #define HDI_MM_PART_N  21
 #define HDI_MM_LAYOUT  22 /* HDI_MM_... bits: how the operands lie in memory */
 #define HDI_MM_NORM    23 /* HDI_MM_NORM_...: what A's rows go through on the way */
@@ -186,6 +197,7 @@
 #define HDI_MM_WHOLE     16u /* matmul_matrix, matmul_tensor: K is a multiple of HDI_MM_DEPTH */
 #define HDI_MM_ONE_BATCH 32u /* there is one batch, and nothing to work out of its number */
 #define HDI_MM_PARTS   26 /* matmul_matrix: parts of K, each with sums of its own: C is [batch, PARTS, M, N] */
+#define HDI_MM_AHEAD   27 /* matvec_dot: runs of a lane that are read at once */
 #define HDI_MM_BLOCK   32u
 #define HDI_MM_DEPTH   64u /* matmul_matrix, matmul_tensor: of a tile along K */
 /* Push words: */
@@ -203,6 +215,10 @@
 #define HDI_MM_PUSH_B_BATCH  14 /* B's */
 #define HDI_MM_PUSH_CHAIN    17 /* for each chain source 1..: first element and strides along batch (the flat b), M and N,
                                    4 words; then the chain's attributes */
+/* codes: rows of A in 8 bits for matmul_codes. Bindings: A, A again, C: for each run of each row of all batches the 32 codes,
+ * and behind all of them for each two words: the scale, and the sums of its halves' codes in 16 bits each. Grid: one-dimensional,
+ * an invocation a run. A is then binding 0 of matmul_codes, which is told the rows of all batches by HDI_MM_PARTS. */
+#define HDI_CODES_PUSH_ROWS  17
 /* C is dense: [batch, M, N]. Grid: x tiles along N, y tiles along M, z the batch and inside of it the parts of K. */
 
 /* ---- halves: quantised weights as f16, ahead of a product. Bindings: the weights twice, the halves. Its constants are
@@ -320,7 +336,7 @@
 #define HDI_ROPE_PAGE    20 /* as write_rows' */
 
 /* ---- experts. Bindings: x, w, chosen, y. Push words: [0] pairs (t,u), [1] neighbouring pairs that share a row of x, [2] E,
- * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's over K. ---- */
+ * [3] N, [4] K. A group is (expert, COLUMNS columns), the last fastest. Exact order: matmul's sums of f32 over K. ---- */
 #define HDI_EXPERTS_TYPE    16 /* of x */
 #define HDI_EXPERTS_W_TYPE  17
 #define HDI_EXPERTS_COLUMNS 18 /* divides a GPU's workgroup */

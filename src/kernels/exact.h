@@ -647,6 +647,30 @@ EXACT_FN float exact_gelu_tanh(float x) {
     return exact_scaled_times(exact_sigmoid_parts(h, l), x);
 }
 
+/* ---- numbers of 8 bits ------------------------------------------------------------------------------------------ */
+
+/* How a run of numbers, the bits of whose largest magnitude are `most`, becomes whole numbers from -127 to 127: times
+ * `inverse`, to the nearest even integer; `scale` takes them back. Both within 2^-22. Below 2^-64 all are 0, so that no product
+ * with a scale of f16 is subnormal. Where one is infinite or NaN the scale is NaN, whatever the codes are then. */
+EXACT_STRUCT(exact_rounding) { float scale; float inverse; };
+EXACT_FN exact_rounding exact_int8_rounding(exact_uint most) {
+    exact_real y = exact_rcp_guess(exact_from_bits(EXACT_ONE | (most & 0x007fffffu)));
+    y = y * 1.984375f; /* 127 / 64 */
+    exact_real inverse = y * exact_from_bits((260u - (most >> 23)) << 23);
+    exact_real scale = exact_from_bits(most) * 7.87401572e-3f;
+    bool small = most < 0x1f800000u, wild = most >= EXACT_INF;
+    exact_uint scale_bits = exact_select(small, 0u, exact_select(wild, EXACT_NAN, exact_bits(scale)));
+    exact_uint inverse_bits = exact_select(small || wild, 0u, exact_bits(inverse));
+    exact_rounding r = EXACT_MAKE(exact_rounding, exact_from_bits(scale_bits), exact_from_bits(inverse_bits));
+    return r;
+}
+/* The code in the low byte: the sum's last bits are the integer. */
+EXACT_FN exact_uint exact_int8_code(float x, float inverse) {
+    exact_real scaled = x * inverse;
+    exact_real lined = scaled + 12582912.0f;
+    return exact_bits(lined) & 255u;
+}
+
 /* ---- conversions ---------------------------------------------------------------------------------------------- */
 
 EXACT_FN float exact_f16_to_f32(exact_uint h) {

@@ -211,8 +211,9 @@ bool hdi_matmul_takes_source(const hdi_tensor *view);
 bool hdi_rope_frequencies(float theta, float frequency_scale, const float *factors, uint32_t dims, uint32_t *out_words);
 
 /* ---- CPU forms (kernels/cpu/), found through the table ---- */
-/* Which instruction set this process may use: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The files cpu/<module>.c are built
- * once for each level with HDCPU_LEVEL defined; HDCPU_KERNEL names and suffixes their entry; table.c picks at run time. */
+/* The level of the kernels that this process takes: 0 portable, 1 AVX2 + FMA, 2 AVX-512, 3 with VNNI and bf16. The files
+ * cpu/<module>.c are built once for each level with HDCPU_LEVEL defined; HDCPU_KERNEL names and suffixes their entry; table.c
+ * picks at run time. */
 uint32_t hdcpu_level(void);
 #define HDCPU_JOIN2(a, b) a##b
 #define HDCPU_JOIN(a, b) HDCPU_JOIN2(a, b)

@@ -7,7 +7,10 @@
 /* An id is never used again for something else; files that hold ids say of which table they are (its digest). Of a module's
  * rows that are equally good by its rules, these take the first. */
 #define OPTION(number, code, ...) { .id = (number), .module = HDI_MODULE_##code, __VA_ARGS__ }
-#define DOT(id, s, c) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_n = (c))
+#define DOT(id, s, c, k) OPTION(id, MATVEC_DOT, .subgroups = (s), .tile_n = (c), .keys = (k))
+#define DOTS(id, s) \
+    DOT(id, s, 1, 1), DOT(id + 1, s, 1, 2), DOT(id + 2, s, 1, 3), DOT(id + 3, s, 1, 5), DOT(id + 4, s, 1, 8), \
+    DOT(id + 5, s, 2, 1), DOT(id + 6, s, 2, 2), DOT(id + 7, s, 2, 3), DOT(id + 8, s, 2, 5), DOT(id + 9, s, 4, 1)
 #define SUBGROUP(id, w, c) OPTION(id, MATVEC_SUBGROUP, .workgroup = (w), .tile_n = (c))
 #define PARTS(id, m, n, pm, pn, r, k) \
     OPTION(id, MATMUL_MATRIX, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .rate = (r), .parts = (k), \
@@ -19,17 +22,22 @@
 #define VECTOR(id, w, c) OPTION(id, MATVEC, .workgroup = (w), .tile_n = (c))
 #define NATIVE_VECTOR(id, c, rule) OPTION(id, MATVEC, .native = 1, .by_rules = (rule), .workgroup = 1, .tile_n = (c))
 #define AMX(id, c) OPTION(id, MATMUL_AMX, .native = 1, .tile_n = (c))
+#define INT8(id, c) OPTION(id, MATMUL_INT8, .native = 1, .tile_n = (c))
 #define TILE(id, t, p, w) \
     OPTION(id, MATMUL_TILED, .tile_m = (t), .tile_n = (t), .part_m = (p), .part_n = (p), .workgroup = (w))
 #define NATIVE_TILE(id, m, n, r) OPTION(id, MATMUL_TILED, .native = 1, .by_rules = (r), .tile_m = (m), .tile_n = (n))
+#define CODES(id, m, n, pm, pn, w) \
+    OPTION(id, MATMUL_CODES_DOT, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .workgroup = (w)), \
+    OPTION(id + 1, MATMUL_CODES, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .workgroup = (w))
+#define NATIVE_CODES(id, m, n) OPTION(id, MATMUL_CODES, .native = 1, .tile_m = (m), .tile_n = (n))
 #define PARTED(id, g, k) OPTION(id, ATTENTION_SUBGROUP, .groups = (g), .keys = (k))
 #define QUERIES(id, rows) OPTION(id, ATTENTION, .tile_m = (rows))
 #define WIDTH(id, code, w) OPTION(id, code, .workgroup = (w))
 #define NATIVE_WIDTH(id, code, w) OPTION(id, code, .native = 1, .workgroup = (w))
 
 static const hdi_kernel_option table[] = {
-    /* subgroups of a workgroup, columns of each */
-    DOT(101, 4, 2), DOT(102, 4, 4), DOT(103, 8, 2), DOT(104, 8, 4), DOT(105, 16, 2), DOT(106, 16, 4),
+    /* subgroups of a workgroup; with each, columns of a lane and runs that it reads at once */
+    DOTS(601, 4), DOTS(611, 8), DOTS(621, 16),
     /* width and columns of a workgroup */
     SUBGROUP(111, 64, 2), SUBGROUP(112, 64, 4), SUBGROUP(113, 128, 2), SUBGROUP(114, 128, 4), SUBGROUP(115, 256, 2),
     SUBGROUP(116, 256, 4),
@@ -47,6 +55,7 @@ static const hdi_kernel_option table[] = {
     NATIVE_VECTOR(181, 32, 0), NATIVE_VECTOR(182, 64, 0), NATIVE_VECTOR(183, 96, 1), NATIVE_VECTOR(184, 128, 0),
     NATIVE_VECTOR(185, 160, 1), NATIVE_VECTOR(186, 192, 1), NATIVE_VECTOR(187, 224, 1), NATIVE_VECTOR(188, 256, 0),
     AMX(191, 256), AMX(192, 128), AMX(193, 64), AMX(194, 32),
+    INT8(195, 192), INT8(196, 96), INT8(197, 48), INT8(198, 24),
     /* tile of a workgroup, of an invocation; width of the workgroup */
     TILE(201, 128, 8, 256), TILE(202, 64, 4, 256), TILE(203, 32, 4, 64), TILE(204, 16, 2, 64),
     /* tile of a workgroup, from large to small; 1: only the rules take it */
@@ -54,6 +63,10 @@ static const hdi_kernel_option table[] = {
     NATIVE_TILE(214, 96, 256, 0), NATIVE_TILE(215, 96, 128, 1), NATIVE_TILE(216, 48, 256, 0),
     NATIVE_TILE(217, 48, 128, 0), NATIVE_TILE(218, 48, 64, 1), NATIVE_TILE(219, 24, 128, 0),
     NATIVE_TILE(220, 24, 64, 0),
+    /* tile of a workgroup, of an invocation; width of the workgroup */
+    CODES(231, 128, 64, 8, 4, 256), CODES(233, 64, 64, 4, 4, 256), CODES(235, 32, 32, 2, 4, 128), CODES(237, 16, 16, 2, 2, 64),
+    CODES(239, 8, 32, 2, 2, 64),
+    NATIVE_CODES(241, 64, 256), NATIVE_CODES(242, 64, 128), NATIVE_CODES(243, 64, 64), NATIVE_CODES(244, 64, 32),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
     /* workgroups for a unit of the device, keys that an invocation reads at once */
     PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2),
@@ -92,7 +105,8 @@ char *hdi_kernel_option_text(const hdi_kernel_option *o, char out[HDI_KERNEL_OPT
     static const char *const names[HDI_MODULE_COUNT] = {
         [HDI_MODULE_MATVEC_DOT] = "dot", [HDI_MODULE_MATVEC_SUBGROUP] = "subgroup", [HDI_MODULE_MATVEC] = "vector",
         [HDI_MODULE_MATMUL_LIBRARY] = "library", [HDI_MODULE_MATMUL_MATRIX] = "matrix",
-        [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_TILED] = "tiled",
+        [HDI_MODULE_MATMUL_TENSOR] = "tensor", [HDI_MODULE_MATMUL_CODES] = "codes", [HDI_MODULE_MATMUL_CODES_DOT] = "codes_dot",
+        [HDI_MODULE_MATMUL_AMX] = "amx", [HDI_MODULE_MATMUL_INT8] = "int8", [HDI_MODULE_MATMUL_TILED] = "tiled",
         [HDI_MODULE_ATTENTION_MATRIX] = "matrix", [HDI_MODULE_ATTENTION_SUBGROUP] = "parts", [HDI_MODULE_ATTENTION] = "rows" };
     snprintf(out, HDI_KERNEL_OPTION_TEXT, "%s", names[o->module] ? names[o->module] : "");
     add_number(out, "_s", o->subgroups);

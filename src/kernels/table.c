@@ -1,4 +1,4 @@
-/* table.c: the built-in kernel modules, made from module_table.inc, once for each CPU instruction set. */
+/* table.c: the built-in kernel modules, made from module_table.inc, once for each level of CPU kernels. */
 #include "kernels/kernel.h"
 
 #define GPU_0(file)
@@ -49,13 +49,9 @@ static const hdi_module modules[4][HDI_MODULE_COUNT + 1] = {
 };
 
 uint32_t hdcpu_level(void) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16") ? 3 : 2;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
-#endif
-    return 0;
+    if (hdi_set_permitted(HDI_SET_AVX512BF16)) return 3;
+    if (hdi_set_permitted(HDI_SET_AVX512)) return 2;
+    return hdi_set_permitted(HDI_SET_AVX2) ? 1 : 0;
 }
 
 const hdi_module *hdi_module_get(uint32_t id) {

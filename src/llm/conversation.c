@@ -72,9 +72,10 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
 
 hd_status hd_model_render_chat(const hd_model *model, const char *template_name, const hd_message *messages,
                                size_t count, char *out_text, size_t room, size_t *out_needed) {
-    if (!model || (!messages && count) || (!out_text && room)) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdl_model_find(&model);
+    if (status || (!messages && count) || (!out_text && room)) return status ? status : HD_STATUS_NULL_POINTER;
     conversation c = { .model = model, .count = count };
-    hd_status status = hdl_need_tokenizer(model);
+    status = hdl_need_tokenizer(model);
     if (status) return status;
     if ((status = render(&c, template_name, messages, false))) {
         forget(&c);
@@ -93,10 +94,11 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
 
 hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages,
                                size_t message_count, int32_t *out_tokens, size_t *count) {
-    if (!model || !count || (!messages && message_count)) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdl_model_find(&model);
+    if (status || !count || (!messages && message_count)) return status ? status : HD_STATUS_NULL_POINTER;
     conversation c = { .model = model, .count = message_count };
     hdl_id_list list = { .allocator = model->allocator };
-    hd_status status = hdl_need_tokenizer(model);
+    status = hdl_need_tokenizer(model);
     if (status) return status;
     status = render(&c, template_name, messages, true);
     if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, &list, &c.error);

@@ -43,7 +43,8 @@ static void describe(const hdl_gguf *gguf, hd_model_info *out) {
 }
 
 hd_status hd_model_describe(hd_context *context, const char *path, hd_model_info *out_info) {
-    if (!context || !path || !out_info) return HD_STATUS_NULL_POINTER;
+    const hd_status status = hdl_context_lives(context);
+    if (status || !path || !out_info) return status ? status : HD_STATUS_NULL_POINTER;
     hd_error error = { 0 };
     hdl_gguf *gguf = NULL;
     const hd_allocator allocator = hd_context_allocator(context);

@@ -131,11 +131,13 @@ static hd_status run(answer *a, int32_t *out_tokens, hd_generated *result) {
 }
 
 hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result) {
-    if (!session || !desc || (desc->token_count && !desc->tokens) || (desc->stop_count && !desc->stop_texts)) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdl_session_find(&session);
+    if (status) return status;
+    if (!desc || (desc->token_count && !desc->tokens) || (desc->stop_count && !desc->stop_texts)) return HD_STATUS_NULL_POINTER;
     answer a = { .session = session, .desc = desc };
     hd_generated result = { 0 };
     const uint64_t began = hdl_now_ns();
-    hd_status status = desc->token_count ? hd_session_feed(session, desc->sequence, desc->tokens, desc->token_count) : HD_OK;
+    status = desc->token_count ? hd_session_feed(session, desc->sequence, desc->tokens, desc->token_count) : HD_OK;
     const uint64_t fed = hdl_now_ns();
     result.prompt_ns = fed - began;
     if (!status && desc->token_count == 0) { /* to go on with nothing new, something must have been fed */

@@ -47,7 +47,8 @@ static hd_status open_model(hd_model *model, const char *path, const hd_model_de
 }
 
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model) {
-    if (!context || !path || !out_model) return HD_STATUS_NULL_POINTER;
+    const hd_status status = hdl_context_lives(context);
+    if (status || !path || !out_model) return status ? status : HD_STATUS_NULL_POINTER;
     *out_model = NULL;
     hd_error error = { 0 };
     const hd_allocator allocator = hd_context_allocator(context);
@@ -57,6 +58,7 @@ hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_d
         return hd_context_put_error(context, &error);
     }
     model->context = context;
+    model->holders = 1;
     model->allocator = allocator;
     if (open_model(model, path, desc, files, &error)) {
         hd_model_close(model);
@@ -66,12 +68,40 @@ hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_d
     return HD_OK;
 }
 
+static const char kind[] = "model";
+
+hd_status hdl_model_find(void *model_at) {
+    void *handle;
+    memcpy(&handle, model_at, sizeof handle);
+    const hd_model *model = hd_handle_find(handle, kind);
+    if (!model) return hd_handle_refuse(handle, kind);
+    memcpy(model_at, &model, sizeof model);
+    return hdl_context_lives(model->context);
+}
+
 hd_status hd_model_open(hd_context *context, const char *path, const hd_model_desc *desc, hd_model **out_model) {
-    return hdl_model_open(context, path, desc, NULL, out_model);
+    hd_model *model = NULL;
+    if (out_model) *out_model = NULL;
+    hd_status status = out_model ? hdl_model_open(context, path, desc, NULL, &model) : HD_STATUS_NULL_POINTER;
+    if (status) return status;
+    status = hd_handle_new(context, kind, model, &model->handle);
+    if (status) hd_model_close(model);
+    else *out_model = model->handle;
+    return status;
 }
 
 void hd_model_close(hd_model *model) {
-    if (!model) return;
+    model = hd_handle_find(model, kind);
+    if (model && (!model->handle || hd_handle_end(model->handle))) hdl_model_release(model);
+}
+
+hd_model *hdl_model_hold(hd_model *model) {
+    atomic_fetch_add(&model->holders, 1);
+    return model;
+}
+
+void hdl_model_release(hd_model *model) {
+    if (atomic_fetch_sub(&model->holders, 1) > 1) return;
     const hd_allocator allocator = model->allocator;
     hdl_tokenizer_destroy(model->tokenizer);
     hdl_free(&allocator, model->weights, model->weight_count * sizeof *model->weights);
@@ -116,7 +146,8 @@ void hdl_copy_text(hdl_span text, char *out, size_t room) {
 }
 
 hd_status hd_model_get_info(const hd_model *model, hd_model_info *out_info) {
-    if (!model || !out_info) return HD_STATUS_NULL_POINTER;
+    const hd_status found = hdl_model_find(&model);
+    if (found || !out_info) return found ? found : HD_STATUS_NULL_POINTER;
     const hdl_figures *f = &model->figures;
     hdl_span text;
     *out_info = (hd_model_info){
@@ -152,8 +183,9 @@ hd_status hdl_need_tokenizer(const hd_model *model) {
 }
 
 hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t bytes, uint32_t flags, int32_t *out_tokens, size_t *count) {
-    if (!model || !count || (!text && bytes)) return HD_STATUS_NULL_POINTER;
-    hd_status status = hdl_need_tokenizer(model);
+    hd_status status = hdl_model_find(&model);
+    if (status || !count || (!text && bytes)) return status ? status : HD_STATUS_NULL_POINTER;
+    status = hdl_need_tokenizer(model);
     if (status) return status;
     hd_error error = { 0 };
     hdl_id_list list = { .allocator = model->allocator };
@@ -167,7 +199,7 @@ hd_status hd_model_tokenize(const hd_model *model, const char *text, size_t byte
 }
 
 const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *out_bytes) {
-    if (!model || !out_bytes) return NULL;
+    if (!out_bytes || hdl_model_find(&model)) return NULL;
     *out_bytes = 0;
     if (!model->tokenizer || token < 0 || (uint32_t)token >= model->figures.vocabulary) return NULL;
     const hdl_span text = hdl_token_text(model->tokenizer, token);
@@ -176,7 +208,8 @@ const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *ou
 }
 
 bool hd_model_token_ends(const hd_model *model, int32_t token) {
-    for (uint32_t i = 0; model && i < model->end_count; i++)
+    const bool found = !hdl_model_find(&model);
+    for (uint32_t i = 0; found && i < model->end_count; i++)
         if (model->ends[i] == token) return true;
     return false;
 }

@@ -5,6 +5,7 @@
 #include "llm/gguf.h"
 #include "llm/tokenizer.h"
 #include <heddle_llm.h>
+#include <stdatomic.h>
 
 typedef struct hdl_arch hdl_arch;             /* what is known of a family: arch/arch.h */
 typedef struct hdl_tensor_row hdl_tensor_row; /* a tensor that it lists */
@@ -43,6 +44,8 @@ typedef struct hdl_weight {
 
 struct hd_model {
     hd_context    *context;
+    _Atomic uint32_t holders;    /* the caller, and each session */
+    void          *handle;       /* that the caller has; NULL for one of hdl_model_open */
     hd_allocator   allocator;
     hdl_gguf      *gguf;
     const hdl_arch *arch;
@@ -56,7 +59,12 @@ struct hd_model {
     uint32_t       end_count;
 };
 
-/* hd_model_open out of `files`; NULL: the system's. */
+/* Keeps a closed model's memory until its last session has ended. */
+hd_model *hdl_model_hold(hd_model *model);
+void hdl_model_release(hd_model *model);
+/* Puts the model in the place of its handle, of which `model_at` is the address, if it and its context live. */
+hd_status hdl_model_find(void *model_at);
+/* hd_model_open out of `files`, without a handle; NULL: the system's. */
 hd_status hdl_model_open(hd_context *context, const char *path, const hd_model_desc *desc, const hdl_files *files, hd_model **out_model);
 
 /* ---- figures.c ---- */

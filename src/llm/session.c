@@ -4,12 +4,31 @@
 
 #define FAIL(session, ...) hdl_model_fail((session)->model, __VA_ARGS__)
 
+static const char kind[] = "session";
+
+hd_status hdl_session_find(void *session_at) {
+    void *handle;
+    memcpy(&handle, session_at, sizeof handle);
+    const hd_session *session = hd_handle_find(handle, kind);
+    if (!session) return hd_handle_refuse(handle, kind);
+    const hd_model *model = session->model_handle;
+    const hd_status status = hdl_model_find(&model);
+    if (status) return status;
+    memcpy(session_at, &session, sizeof session);
+    const hdl_layout *l = &session->layout;
+    if (hd_device_context(l->device) && (!l->cpu || hd_device_context(l->cpu))) return HD_OK;
+    return FAIL(session, HD_STATUS_STALE_HANDLE, "a session is used whose device was closed");
+}
+
 /* ---- making and ending ---- */
 
 /* The layout on desc->device, or on the best device; the CPU is opened beside it where layers go there. */
-static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
+static hd_status lay_out(const hd_model *model, const hd_session_desc *desc, hdl_layout *out, hd_device **out_device,
                          hd_device **out_cpu) {
     hd_device *device = desc->device;
+    if (device && hd_device_context(device) != model->context)
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT,
+                              "the session's device was closed, or is of another context than the model");
     hd_status status = device ? HD_OK : hd_device_open(model->context, NULL, out_device);
     if (!device) device = *out_device;
     if (!status) status = hdl_layout_make(model, desc, device, NULL, out);
@@ -19,11 +38,12 @@ static hd_status lay_out(hd_model *model, const hd_session_desc *desc, hdl_layou
 }
 
 hd_status hd_model_fit(hd_model *model, const hd_session_desc *desc, hd_fit *out_fit) {
-    if (!model || !out_fit) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdl_model_find(&model);
+    if (status || !out_fit) return status ? status : HD_STATUS_NULL_POINTER;
     const hd_session_desc defaults = { 0 };
     hd_device *device = NULL, *cpu = NULL;
     hdl_layout layout = { 0 };
-    const hd_status status = lay_out(model, desc ? desc : &defaults, &layout, &device, &cpu);
+    status = lay_out(model, desc ? desc : &defaults, &layout, &device, &cpu);
     *out_fit = layout.fit;
     hd_device_close(cpu);
     hd_device_close(device);
@@ -66,15 +86,18 @@ static hd_status prepare(hd_session *session) {
 }
 
 hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_session **out_session) {
-    if (!model || !out_session) return HD_STATUS_NULL_POINTER;
+    hd_model *const model_handle = model;
+    hd_status status = hdl_model_find(&model);
+    if (status || !out_session) return status ? status : HD_STATUS_NULL_POINTER;
     *out_session = NULL;
     const hd_session_desc defaults = { 0 };
     const uint64_t began = hdl_now_ns();
     hd_session *session = hdl_alloc(&model->allocator, sizeof *session);
     if (!session) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a session");
-    session->model = model;
+    session->model = hdl_model_hold(model);
+    session->model_handle = model_handle;
     if (!desc) desc = &defaults;
-    hd_status status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
+    status = lay_out(model, desc, &session->layout, &session->own_device, &session->own_cpu);
     const hd_fit *fit = &session->layout.fit;
     if (!status && !fit->fits)
         status = FAIL(
@@ -90,13 +113,15 @@ hd_status hd_session_create(hd_model *model, const hd_session_desc *desc, hd_ses
     if (!status) status = hdl_stage_load(&session->stage, desc->progress, desc->progress_user);
     if (!status) status = prepare(session);
     session->stats.load_ns = hdl_now_ns() - began;
+    if (!status) status = hd_handle_new(model->context, kind, session, &session->handle);
     if (status) hd_session_destroy(session);
-    else *out_session = session;
+    else *out_session = session->handle;
     return status;
 }
 
 void hd_session_destroy(hd_session *session) {
-    if (!session) return;
+    session = hd_handle_find(session, kind);
+    if (!session || (session->handle && !hd_handle_end(session->handle))) return;
     const hd_allocator allocator = session->model->allocator;
     hdl_stage_end(&session->stage);
     const uint64_t rows = hdl_layout_most(&session->layout);
@@ -108,6 +133,7 @@ void hd_session_destroy(hd_session *session) {
     hdl_pages_end(&allocator, &session->pages);
     hd_device_close(session->own_device);
     hd_device_close(session->own_cpu);
+    hdl_model_release(session->model);
     hdl_free(&allocator, session, sizeof *session);
 }
 
@@ -194,8 +220,9 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
 }
 
 hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count) {
-    if (!session || !tokens) return HD_STATUS_NULL_POINTER;
-    hd_status status = check_sequence(session, sequence);
+    hd_status status = hdl_session_find(&session);
+    if (status || !tokens) return status ? status : HD_STATUS_NULL_POINTER;
+    status = check_sequence(session, sequence);
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
@@ -289,9 +316,10 @@ static hd_status step_rows(hd_session *session, const hd_step *steps, size_t cou
 }
 
 hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t count) {
-    if (!session || !steps) return HD_STATUS_NULL_POINTER;
+    hd_status status = hdl_session_find(&session);
+    if (status || !steps) return status ? status : HD_STATUS_NULL_POINTER;
     uint32_t more[HDL_MOST_SEQUENCES] = { 0 };
-    hd_status status = check_steps(session, steps, count, more);
+    status = check_steps(session, steps, count, more);
     if (status) return status;
     if (more[steps[0].sequence] == count) { /* a prompt, or the next token, of one sequence */
         int32_t tokens[HDL_STEP_ROWS];
@@ -317,8 +345,9 @@ static hd_status check_result(const hd_session *session, uint32_t sequence) {
 }
 
 hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_token) {
-    if (!session || !out_token) return HD_STATUS_NULL_POINTER;
-    const hd_status status = check_result(session, sequence);
+    hd_status status = hdl_session_find(&session);
+    if (status || !out_token) return status ? status : HD_STATUS_NULL_POINTER;
+    status = check_result(session, sequence);
     if (status) return status;
     if (session->sequences[sequence].best == HDL_NAN_TOKEN)
         return FAIL(
@@ -329,8 +358,9 @@ hd_status hd_session_best(hd_session *session, uint32_t sequence, int32_t *out_t
 }
 
 hd_status hd_session_logits(hd_session *session, uint32_t sequence, const float **out_logits) {
-    if (!session || !out_logits) return HD_STATUS_NULL_POINTER;
-    hd_status status = check_result(session, sequence);
+    hd_status status = hdl_session_find(&session);
+    if (status || !out_logits) return status ? status : HD_STATUS_NULL_POINTER;
+    status = check_result(session, sequence);
     if (status) return status;
     const hdl_sequence *s = &session->sequences[sequence];
     const uint64_t vocabulary = session->model->figures.vocabulary;
@@ -360,12 +390,13 @@ hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t
 }
 
 uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {
-    return session && sequence < session->layout.sequences ? session->sequences[sequence].position : 0;
+    return !hdl_session_find(&session) && sequence < session->layout.sequences ? session->sequences[sequence].position : 0;
 }
 
 hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position) {
-    if (!session) return HD_STATUS_NULL_POINTER;
-    const hd_status status = check_sequence(session, sequence);
+    hd_status status = hdl_session_find(&session);
+    if (status) return status;
+    status = check_sequence(session, sequence);
     if (status) return status;
     hdl_sequence *s = &session->sequences[sequence];
     if (position > s->position)
@@ -378,18 +409,20 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
 }
 
 hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats) {
-    if (!session || !out_stats) return HD_STATUS_NULL_POINTER;
+    const hd_status status = hdl_session_find(&session);
+    if (status || !out_stats) return status ? status : HD_STATUS_NULL_POINTER;
     *out_stats = session->stats;
     out_stats->plans = session->stage.plan_count;
     return HD_OK;
 }
 
 hd_status hd_session_get_fit(const hd_session *session, hd_fit *out_fit) {
-    if (!session || !out_fit) return HD_STATUS_NULL_POINTER;
+    const hd_status status = hdl_session_find(&session);
+    if (status || !out_fit) return status ? status : HD_STATUS_NULL_POINTER;
     *out_fit = session->layout.fit;
     return HD_OK;
 }
 
 hd_device *hd_session_device(const hd_session *session) {
-    return session ? session->layout.device : NULL;
+    return hdl_session_find(&session) ? NULL : session->layout.device;
 }

@@ -29,6 +29,8 @@ typedef struct hdl_sequence {
 
 struct hd_session {
     hd_model     *model;
+    hd_model     *model_handle;        /* the model may be closed before the session */
+    void         *handle;              /* that the caller has */
     hdl_layout    layout;
     hd_device    *own_device, *own_cpu; /* opened for the session, or NULL */
     hdl_stage     stage;
@@ -45,6 +47,9 @@ struct hd_session {
     hd_session_stats stats;
 };
 
+/* Puts the session in the place of its handle, of which `session_at` is the address, if it, its model, its device and their
+ * context live. */
+hd_status hdl_session_find(void *session_at);
 /* The likeliest tokens of the last run and their scores, for hdl_sampler_draw_from. @param out_count 0 where that run
  * gave none. */
 hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],

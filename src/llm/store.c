@@ -7,7 +7,10 @@
 #define LAST_WAIT_NS UINT64_C(3600000000000) /* an hour: what the CPU does ends, however slow the machine */
 #define PIECE_BYTES (UINT64_C(16) << 20) /* between two calls of the progress function */
 
-static bool is_cpu(const hdl_store *store) { return hd_device_get_info(store->device)->kind == HD_DEVICE_CPU; }
+static bool is_cpu(const hdl_store *store) {
+    const hd_device_info *info = hd_device_get_info(store->device); /* NULL: it was closed before its session */
+    return info && info->kind == HD_DEVICE_CPU;
+}
 /* Is the weight used where the file is mapped? */
 static bool borrows(const hdl_store *store, const hdl_weight *w) { return is_cpu(store) && w->tensor.type != HDL_GGUF_TYPE_I2_S; }
 

@@ -31,6 +31,12 @@ hd_status hdl_fail(hd_error *error, hd_status status, const char *format, ...) H
 #define HDL_QUOTE 56
 char *hdl_quote(hdl_span text, char out[HDL_QUOTE]);
 
+/* HD_OK, or why nothing can be done in the context. */
+static inline hd_status hdl_context_lives(hd_context *context) {
+    const hd_error none = { HD_OK, 0, "", "", "", "" };
+    return hd_context_put_error(context, &none);
+}
+
 /* malloc and free. */
 extern const hd_allocator hdl_default_allocator;
 /* `bytes` zeroed bytes (0 gives one), or NULL. hdl_free takes the same number. */

@@ -1,4 +1,4 @@
-/* fuse.c: nodes become tasks. Reshape, permute and slice move no data: they are views. Element-wise nodes are held back
+/* fuse.c: nodes become tasks. Reshape, permute, slice and part move no data: they are views. Element-wise nodes are held back
  * as pending chains and join the chain, or the matrix product, that makes their operand, when they are its only reader;
  * two products of one operand that such a chain joins become one, and an rms_norm that only products read becomes a part
  * of each; everything else is emitted in the program's order. Relies on program checks; decides nothing about kernels. */
@@ -410,6 +410,14 @@ static hd_status view_slice(fusion *f, const hdi_node *node, hd_value id) {
     return status;
 }
 
+static hd_status view_part(fusion *f, const hdi_node *node, hd_value id) {
+    hdi_tensor from;
+    const hd_status status = dense(f, node->operands[0], &from);
+    f->values[id].view = hdi_tensor_dense(from.storage, node->dtype, node->shape);
+    f->values[id].view.first = (uint64_t)node->attrs.ints[0] / hdi_dtype(node->dtype).block_bytes;
+    return status;
+}
+
 /* ---- joining and padding: copies into parts of one tensor ---- */
 
 /* `whole` from index begin[] on, with `shape`; where it is one dense run at an aligned place, a storage of its own, so
@@ -510,11 +518,34 @@ static hd_status fuse_write_rows(fusion *f, const hdi_node *node, hd_value id) {
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
-/* A copy into the state's storage; by way of another one where the value is a view of the state itself. */
+/* May a chain that was held back store into `to` at once? It is element-wise, and what it reads of the storage it reads where it
+ * writes. */
+static bool may_store_to(const hdi_task *task, const hdi_tensor *to) {
+    if (task->op != HDI_OP_COPY) return false;
+    for (uint32_t i = 0; i < task->chain.input_count; i++) {
+        const hdi_tensor *input = &task->chain.inputs[i];
+        if (input->storage != to->storage) continue;
+        if (input->first != 0 || !hdi_tensor_is_dense(input) || !hdi_shape_equal(input->shape, to->shape)) return false;
+    }
+    return true;
+}
+
+/* The chain that makes the value stores into the state where it may; else a copy follows, by way of another one where the value is a
+ * view of the state itself. */
 static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     const hdi_tensor to = f->values[node->operands[0]].view;
+    value_state *value = &f->values[node->operands[1]];
+    f->values[id].view = to;
+    if (value->pending != NO_TASK && may_store_to(&f->tasks[value->pending], &to)) {
+        hdi_task task = f->tasks[value->pending];
+        f->task_used[value->pending] = false;
+        value->pending = NO_TASK;
+        const hd_status status = save_old_rows(f, node->operands[0], id);
+        task.out = value->view = to;
+        return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
+    }
     hd_status status = settle(f, node->operands[1]);
-    hdi_tensor from = f->values[node->operands[1]].view;
+    hdi_tensor from = value->view;
     if (!status && from.storage == to.storage) {
         hdi_tensor copy;
         status = new_tensor(f, from.dtype, from.shape, &copy);
@@ -524,7 +555,6 @@ static hd_status fuse_assign(fusion *f, const hdi_node *node, hd_value id) {
     }
     if (!status) status = save_old_rows(f, node->operands[0], id);
     hdi_task task = copy_task(&from, &to, id);
-    f->values[id].view = to;
     return status ? status : hdi_task_emit(f->schedule, f->program, &task, f->error);
 }
 
@@ -625,6 +655,7 @@ static hd_status fuse_node(fusion *f, const hdi_node *node, hd_value id) {
     case HDI_OP_RESHAPE: return view_reshape(f, node, id);
     case HDI_OP_PERMUTE: return view_permute(f, node, id);
     case HDI_OP_SLICE: return view_slice(f, node, id);
+    case HDI_OP_PART: return view_part(f, node, id);
     case HDI_OP_CONCAT: return fuse_concat(f, node, id);
     case HDI_OP_PAD: return fuse_pad(f, node, id);
     case HDI_OP_WRITE_ROWS: return fuse_write_rows(f, node, id);

@@ -112,19 +112,57 @@ static hd_status hold_kernel(hdi_schedule *schedule, hdi_user_kernel *kernel, ui
     return HD_OK;
 }
 
+/* The first bytes of a part are those of an operand. */
+static hd_status emit_beginning(hdi_schedule *schedule, const hdi_use *from, const hdi_use *to, const char *label, hd_error *error) {
+    hdi_schedule_step *step = new_step(schedule);
+    if (!step) return no_memory(error);
+    step->kind = HDI_CMD_COPY;
+    step->uses[0] = (hdi_use){ from->storage, from->offset, to->bytes, HDI_READ };
+    step->uses[1] = (hdi_use){ to->storage, to->offset, to->bytes, HDI_WRITE };
+    step->use_count = 2;
+    step->bytes = 2 * to->bytes;
+    step->label = label;
+    step->because = "a buffer of the kernel begins so";
+    return HD_OK;
+}
+
+/* Operands and parts of the result, as the launch says. What the kernel does not use is shown something that is there. */
+static hd_status bind_custom(hdi_schedule *schedule, const hdi_task *task, hdi_launch *launch, const char *label, hd_error *error) {
+    const hdi_custom *custom = task->attrs->custom;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < custom->binding_count && !status; i++) {
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        hdi_launch operand = { 0 };
+        if (binding->operand) hdi_launch_bind(&operand, &task->inputs[binding->operand - 1], HDI_READ);
+        hdi_use use = operand.uses[0];
+        if (!binding->operand || binding->bytes)
+            use = (hdi_use){ task->out.storage, binding->offset, (HDI_MAX(binding->bytes, 4u) + 3) & ~UINT64_C(3), HDI_WRITE };
+        if (binding->operand && binding->bytes) {
+            status = emit_beginning(schedule, &operand.uses[0], &use, label, error);
+            use.access = HDI_READ | HDI_WRITE;
+        }
+        launch->uses[launch->kernel.binding_count++] = use;
+    }
+    return status;
+}
+
 static hd_status emit_custom(hdi_schedule *schedule, const hdi_task *task, const char *label, hd_error *error) {
     const hdi_custom *custom = task->attrs->custom;
-    if (custom->push_bytes > schedule->caps.max_push_bytes || task->input_count + 1 > schedule->caps.max_bindings)
+    if (custom->push_bytes > schedule->caps.max_push_bytes || custom->kernel_bindings > schedule->caps.max_bindings)
         return hdi_fail(error, HD_STATUS_LIMIT, "%s: %u push bytes and %u bindings; the device takes %llu and %llu", label,
-                        custom->push_bytes, task->input_count + 1, (unsigned long long)schedule->caps.max_push_bytes,
+                        custom->push_bytes, custom->kernel_bindings, (unsigned long long)schedule->caps.max_push_bytes,
                         (unsigned long long)schedule->caps.max_bindings);
     uint32_t index = 0;
     hd_status status = hold_kernel(schedule, custom->kernel, &index, error);
     if (status) return status;
     hdi_launch launch = { .kernel = { .module = HDI_USER_MODULE + index, .push_bytes = custom->push_bytes },
                           .because = "a kernel of your own" };
-    for (uint32_t i = 0; i < task->input_count; i++) hdi_launch_bind(&launch, &task->inputs[i], HDI_READ);
-    hdi_launch_bind(&launch, &task->out, HDI_WRITE);
+    if (custom->binding_count > 0) {
+        if ((status = bind_custom(schedule, task, &launch, label, error))) return status;
+    } else {
+        for (uint32_t i = 0; i < task->input_count; i++) hdi_launch_bind(&launch, &task->inputs[i], HDI_READ);
+        hdi_launch_bind(&launch, &task->out, HDI_WRITE);
+    }
     memcpy(launch.push, custom->push_words, sizeof launch.push);
     memcpy(launch.groups, custom->groups, sizeof launch.groups);
     for (uint32_t u = 0; u < launch.kernel.binding_count; u++) launch.bytes += launch.uses[u].bytes;

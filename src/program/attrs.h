@@ -15,7 +15,7 @@ typedef enum hdi_attr_kind {
     HDI_ATTR_DTYPE,
     HDI_ATTR_SHAPE,
     HDI_ATTR_NAME,    /* of an input or state, in quotes */
-    HDI_ATTR_KERNEL, HDI_ATTR_PUSH, HDI_ATTR_GROUPS /* of a dispatch */
+    HDI_ATTR_KERNEL, HDI_ATTR_PUSH, HDI_ATTR_GROUPS, HDI_ATTR_BINDINGS /* of a dispatch */
 } hdi_attr_kind;
 
 typedef struct hdi_attr {

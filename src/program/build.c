@@ -2,6 +2,7 @@
  * sticks, and from then on nothing more is added. The file knows operations only by their facts; the public calls that
  * name them are in builders.c. */
 #include "program/attrs.h"
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define MAX_NODES (1u << 20)
@@ -216,15 +217,65 @@ bool hdi_program_add_output(hd_program *program, const char *name, hd_value valu
     return false;
 }
 
-size_t hd_program_port_count(const hd_program *program) { return program ? program->port_count : 0; }
+/* ---- as callers see it ---- */
 
-hd_port hd_program_port(const hd_program *program, size_t index) {
-    return index < hd_program_port_count(program) ? program->ports[index] : (hd_port){ 0 };
+uint32_t hdi_program_new_tag(void) {
+    static atomic_uint given;
+    return 1 + atomic_fetch_add(&given, 1) % ((1u << (32 - HDI_ID_BITS)) - 1);
 }
 
-hd_status hd_value_describe(const hd_program *program, hd_value value, hd_dtype *out_dtype, hd_shape *out_shape) {
-    const hdi_node *node = hdi_program_node(program, value);
-    if (!program) return HD_STATUS_NULL_POINTER;
+bool hdi_program_see(hd_program **program_at, uint32_t *out_tag) {
+    const bool inside = ((uintptr_t)*program_at & 1) == 0;
+    if (!HDI_FIND(*program_at)) return false;
+    *out_tag = inside ? 0 : (*program_at)->tag;
+    return true;
+}
+
+/* Operands as ids; fails at a value of another program. */
+static hd_status read_operands(uint32_t tag, const hdi_node *node, hd_value *out_ids, hd_error *error) {
+    for (uint32_t i = 0; node->operands && i < HDI_MIN(node->operand_count, (uint32_t)HDI_MAX_OPERANDS); i++) {
+        out_ids[i] = hdi_value_id(tag, node->operands[i]);
+        if (out_ids[i] != UINT32_MAX) continue;
+        const char *name = hdi_op_get(node->op).name;
+        snprintf(error->op, sizeof error->op, "%s", name);
+        return hdi_fail(error, HD_STATUS_UNKNOWN_VALUE, "%s: operand %u is a value of another program, or none", name, i + 1);
+    }
+    return HD_OK;
+}
+
+hd_value hdi_program_put(hd_program *program, const hdi_node *from) {
+    hd_value ids[HDI_MAX_OPERANDS] = { 0 };
+    hd_error error = { 0 };
+    hdi_node node = *from;
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program), 0;
+    if (tag && node.operands) node.operands = ids;
+    if (tag && read_operands(tag, from, ids, &error)) return hdi_program_fail(program, &error), 0;
+    return hdi_value_shown(tag, hdi_program_add(program, &node));
+}
+
+void hd_output(hd_program *program, const char *name, hd_value value) {
+    uint32_t tag;
+    if (hdi_program_see(&program, &tag)) hdi_program_add_output(program, name, hdi_value_id(tag, value));
+    else HDI_REFUSE(program);
+}
+
+size_t hd_program_port_count(const hd_program *program) { return HDI_FIND(program) ? program->port_count : 0; }
+
+hd_port hd_program_port(const hd_program *handle, size_t index) {
+    hd_program *program = (hd_program *)(uintptr_t)handle; /* only read */
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag) || index >= program->port_count) return (hd_port){ 0 };
+    hd_port port = program->ports[index];
+    port.value = hdi_value_shown(tag, port.value);
+    return port;
+}
+
+hd_status hd_value_describe(const hd_program *handle, hd_value value, hd_dtype *out_dtype, hd_shape *out_shape) {
+    hd_program *program = (hd_program *)(uintptr_t)handle; /* only read */
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
+    const hdi_node *node = hdi_program_node(program, hdi_value_id(tag, value));
     if (!node) return HD_STATUS_UNKNOWN_VALUE;
     if (out_dtype) *out_dtype = node->dtype;
     if (out_shape) *out_shape = node->shape;

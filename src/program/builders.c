@@ -5,13 +5,13 @@
 static hd_value add(hd_program *p, hdi_op op, const hd_value *operands, uint32_t count, const hdi_attrs *attrs) {
     hdi_node node = { .op = op, .operands = operands, .operand_count = count };
     if (attrs) node.attrs = *attrs;
-    return hdi_program_add(p, &node);
+    return hdi_program_put(p, &node);
 }
 
 /* For failures that show before there is an operation to infer. */
 static hd_value refuse(hd_program *p, const char *op, hd_status status, const char *why) {
     hd_error error = { 0 };
-    if (!p) return 0;
+    if (!HDI_FIND(p)) return HDI_REFUSE(p), 0;
     hdi_fail(&error, status, "%s: %s", op, why);
     memcpy(error.op, op, HDI_MIN(strlen(op), sizeof error.op - 1));
     hdi_program_fail(p, &error);
@@ -22,15 +22,20 @@ static hd_value with_floats(hd_program *p, hdi_op op, hd_value x, float first, f
     return add(p, op, &x, 1, &(hdi_attrs){ .floats = { first, second } });
 }
 
+/* What a value is, or NULL. */
+static const hdi_node *node_of(hd_program *p, hd_value x) {
+    uint32_t tag;
+    return hdi_program_see(&p, &tag) ? hdi_program_node(p, hdi_value_id(tag, x)) : NULL;
+}
+
 /* ---- named values ---- */
 
 hd_value hd_input(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape) {
-    return hdi_program_add(program, &(hdi_node){ .op = HDI_OP_INPUT, .dtype = dtype, .shape = shape, .name = name });
+    return hdi_program_put(program, &(hdi_node){ .op = HDI_OP_INPUT, .dtype = dtype, .shape = shape, .name = name });
 }
 hd_value hd_state(hd_program *program, const char *name, hd_dtype dtype, hd_shape shape) {
-    return hdi_program_add(program, &(hdi_node){ .op = HDI_OP_STATE, .dtype = dtype, .shape = shape, .name = name });
+    return hdi_program_put(program, &(hdi_node){ .op = HDI_OP_STATE, .dtype = dtype, .shape = shape, .name = name });
 }
-void hd_output(hd_program *program, const char *name, hd_value value) { hdi_program_add_output(program, name, value); }
 
 /* ---- the usual forms, by the builder column of op_table.inc ---- */
 
@@ -41,7 +46,7 @@ static hd_value along(hd_program *p, hdi_op op, const hd_value *operands, uint32
 /* Over all axes is: one axis, reduced, then none. What could not be reshaped goes on as it is and is refused by
  * name. */
 static hd_value reduce(hd_program *p, hdi_op op, hd_value *operands, uint32_t count, int axis) {
-    const hdi_node *x = hdi_program_node(p, operands[0]), *last = hdi_program_node(p, operands[count - 1]);
+    const hdi_node *x = node_of(p, operands[0]), *last = node_of(p, operands[count - 1]);
     bool fits = x && last && !hdi_dtype_is_quantised(x->dtype) && x->dtype == last->dtype &&
                 hdi_shape_equal(x->shape, last->shape);
     if (axis != HD_ALL_AXES || !fits) return along(p, op, operands, count, axis);
@@ -85,7 +90,7 @@ hd_value hd_clip(hd_program *p, hd_value x, float low, float high) {
 }
 
 hd_value hd_cast(hd_program *p, hd_value x, hd_dtype dtype) {
-    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_CAST, .dtype = dtype, .operands = &x, .operand_count = 1 });
+    return hdi_program_put(p, &(hdi_node){ .op = HDI_OP_CAST, .dtype = dtype, .operands = &x, .operand_count = 1 });
 }
 
 /* ---- form ---- */
@@ -98,7 +103,7 @@ hd_value hd_permute(hd_program *p, hd_value x, const uint32_t *axes, uint32_t co
 }
 
 hd_value hd_transpose(hd_program *p, hd_value x) {
-    const hdi_node *node = hdi_program_node(p, x);
+    const hdi_node *node = node_of(p, x);
     uint32_t axes[HD_MAX_RANK] = { 0, 1, 2, 3, 4, 5 }, rank = node ? node->shape.rank : 0;
     if (node && rank < 2)
         return refuse(p, "transpose", HD_STATUS_SHAPE, rank ? "the operand has 1 axis only"
@@ -111,7 +116,7 @@ hd_value hd_transpose(hd_program *p, hd_value x) {
 }
 
 hd_value hd_reshape(hd_program *p, hd_value x, hd_shape shape) {
-    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_RESHAPE, .shape = shape, .operands = &x, .operand_count = 1 });
+    return hdi_program_put(p, &(hdi_node){ .op = HDI_OP_RESHAPE, .shape = shape, .operands = &x, .operand_count = 1 });
 }
 
 hd_value hd_concat(hd_program *p, const hd_value *values, uint32_t count, int axis) {
@@ -169,14 +174,14 @@ hd_value hd_write_pages(hd_program *p, hd_value state, hd_value rows, hd_value p
 }
 
 hd_value hd_random(hd_program *p, hd_value key, uint32_t stream, hd_shape shape) {
-    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_RANDOM, .shape = shape, .operands = &key, .operand_count = 1,
+    return hdi_program_put(p, &(hdi_node){ .op = HDI_OP_RANDOM, .shape = shape, .operands = &key, .operand_count = 1,
                                            .attrs = { .ints = { stream } } });
 }
 
 /* ---- attention and its company ---- */
 
 hd_value hd_rope(hd_program *p, hd_value x, hd_value positions, const hd_rope_desc *desc) {
-    const hdi_node *node = hdi_program_node(p, x);
+    const hdi_node *node = node_of(p, x);
     hd_rope_desc d = desc ? *desc : (hd_rope_desc){ 0 };
     if (d.dims == 0 && node && node->shape.rank > 0) /* more than 32 bits hold is refused for other reasons */
         d.dims = (uint32_t)HDI_MIN(node->shape.dims[node->shape.rank - 1], (int64_t)UINT32_MAX);

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A consumer's part of a value's gradient. */
+/* A consumer's part of a value's gradient. Sums over rows are one for each chunk, made at once, so that what they are made of
+ * need not be there any longer. */
 typedef struct part {
-    hd_value value;
-    hd_value consumer; /* a slice's part is of the slice's own shape: it is put in its place as parts are added */
+    hd_value value;    /* or, of a slice, what is to be put in its place; or rows [I,n] of a table, */
+    hd_value indices;  /* i32 [I], which are added one by one, chunk by chunk. Else 0 */
+    int64_t  chunk;
+    hd_value consumer;
     uint32_t next;     /* index + 1; 0: the last */
 } part;
 
@@ -24,6 +27,8 @@ struct hdi_grad_walk {
     hd_value *again;    /* what computes it again; itself: it is kept */
     part     *parts;
     uint32_t  part_count, part_capacity;
+    hdi_grad_constant *constants;
+    uint32_t  constant_count, constant_capacity;
     hd_value *pending;  /* values to be computed again */
     uint32_t  pending_count, pending_capacity;
 };
@@ -126,26 +131,103 @@ hd_value hdi_grad_nought(hdi_grad *g) {
     return walk->nought;
 }
 
+hd_value hdi_grad_find(const hdi_grad *g, const hdi_grad_constant *wanted) {
+    for (uint32_t i = 0; i < g->walk->constant_count; i++) {
+        const hdi_grad_constant *one = &g->walk->constants[i];
+        if (one->dtype == wanted->dtype && one->counts == wanted->counts && memcmp(&one->value, &wanted->value, sizeof one->value) == 0 &&
+            hdi_shape_equal(one->shape, wanted->shape)) return one->made;
+    }
+    return 0;
+}
+hd_value hdi_grad_keep(hdi_grad *g, hdi_grad_constant made) {
+    enum { MOST_ELEMENTS = 1 << 16 };
+    hdi_grad_walk *walk = g->walk;
+    if (hd_shape_elements(made.shape) > MOST_ELEMENTS) return made.made;
+    if (!hdi_grow(g->program->allocator, &walk->constants, &walk->constant_capacity, walk->constant_count + 1, sizeof made)) {
+        fail(g->program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a constant");
+        return 0;
+    }
+    walk->constants[walk->constant_count++] = made;
+    return made.made;
+}
+
 const hd_kernel_gradient *hdi_grad_kernel(const hdi_grad *g) {
     return g->walk->find_kernel ? g->walk->find_kernel(g->walk->desc, g->node.attrs.custom->kernel) : NULL;
 }
 
-void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
+/* Operands ascending: behind the parts that this consumer gave before. Those of later consumers come after them. */
+static void add_part(hdi_grad *g, uint32_t index, part one) {
     hdi_grad_walk *walk = g->walk;
     hd_program *p = g->program;
-    if (!hdi_grad_wants(g, index) || dx == 0 || failed(p)) return;
-    const hd_value to = g->node.operands[index];
-    if (g->node.op != HDI_OP_SLICE) dx = hdi_grad_sum_to(g, dx, hdi_grad_shape(g, to));
-    if (hdi_grad_type(g, dx) != HD_F32) dx = hdi_grad_to(g, dx, hdi_grad_type(g, to));
-    if (!hdi_grow(p->allocator, &walk->parts, &walk->part_capacity, walk->part_count + 1, sizeof(part))) {
+    if (!hdi_grad_wants(g, index) || one.value == 0 || failed(p)) return;
+    if (!hdi_grow(p->allocator, &walk->parts, &walk->part_capacity, walk->part_count + 1, sizeof one)) {
         fail(p, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for another part");
         return;
     }
-    /* Operands ascending: behind the parts that this consumer gave before. Those of later consumers come after them. */
-    uint32_t *link = &walk->first[to];
+    uint32_t *link = &walk->first[g->node.operands[index]];
     while (*link && walk->parts[*link - 1].consumer == g->value) link = &walk->parts[*link - 1].next;
-    walk->parts[walk->part_count] = (part){ dx, g->value, *link };
+    one.consumer = g->value;
+    one.next = *link;
+    walk->parts[walk->part_count] = one;
     *link = ++walk->part_count;
+}
+
+/* Rows begin to end of x. */
+static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
+    const hd_shape shape = hdi_grad_shape(g, x);
+    int64_t low[HD_MAX_RANK] = { 0 }, high[HD_MAX_RANK];
+    if (begin == 0 && end == shape.dims[0]) return x;
+    memcpy(high, shape.dims, sizeof high);
+    low[0] = begin;
+    high[0] = end;
+    return hd_slice(g->program, x, low, high, shape.rank);
+}
+
+/* Indices of a leading axis to a chunk, each of which stands for so many rows. */
+static int64_t chunk_of(const hdi_grad *g, int64_t length, int64_t rows_each) {
+    const int64_t wish = g->walk->desc->chunk_rows;
+    return wish == 0 ? length : wish % rows_each == 0 ? wish / rows_each : 1;
+}
+
+void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
+    if (!hdi_grad_wants(g, index) || dx == 0 || failed(g->program)) return;
+    const hd_value to = g->node.operands[index];
+    const hd_shape shape = hdi_grad_shape(g, to), from = hdi_grad_shape(g, dx);
+    if (hdi_grad_type(g, dx) != HD_F32) dx = hdi_grad_to(g, dx, hdi_grad_type(g, to));
+    uint32_t lead = 0, before = from.rank > shape.rank ? from.rank - shape.rank : 0;
+    while (g->walk->desc->chunk_rows && lead < from.rank && (lead < before || shape.dims[lead - before] == 1)) lead++;
+    if (g->node.op == HDI_OP_SLICE) {
+        add_part(g, index, (part){ .value = dx });
+    } else if (lead == 0) {
+        add_part(g, index, (part){ .value = hdi_grad_sum_to(g, dx, shape) });
+    } else { /* the other axes at once, the leading ones by chunks */
+        hd_shape left = from;
+        int64_t rows_each = 1;
+        for (uint32_t i = lead; i < from.rank; i++) left.dims[i] = shape.dims[i - before];
+        for (uint32_t i = lead; i + 1 < from.rank; i++) rows_each *= left.dims[i];
+        dx = hdi_grad_flat(g, hdi_grad_sum_to(g, dx, left), lead);
+        const int64_t length = hdi_grad_shape(g, dx).dims[0], step = chunk_of(g, length, rows_each);
+        for (int64_t k = 0; k * step < length; k++) {
+            const hd_value sum = hd_sum(g->program, rows_of(g, dx, k * step, HDI_MIN((k + 1) * step, length)), 0);
+            add_part(g, index, (part){ .value = hd_reshape(g->program, sum, shape), .chunk = k });
+        }
+    }
+}
+
+void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy, bool turned) {
+    if (!hdi_grad_wants(g, index) || failed(g->program)) return;
+    const hd_shape shape = hdi_grad_shape(g, g->node.operands[index]);
+    const int64_t length = hdi_grad_shape(g, x).dims[0], step = chunk_of(g, length, 1);
+    for (int64_t k = 0; k * step < length && !failed(g->program); k++) {
+        const int64_t begin = k * step, end = HDI_MIN(begin + step, length);
+        const hd_value of_x = rows_of(g, x, begin, end), of_dy = rows_of(g, dy, begin, end);
+        const hd_value first = hdi_grad_wide(g, turned ? of_dy : of_x); /* of its type is the result */
+        const hd_value product = hd_matmul_with(g->program, first, turned ? of_x : of_dy, HD_TRANSPOSE_A);
+        add_part(g, index, (part){ .value = hd_reshape(g->program, product, shape), .chunk = k });
+    }
+}
+void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows) {
+    add_part(g, index, (part){ .value = rows, .indices = indices });
 }
 
 /* ---- adding parts ---- */
@@ -198,16 +280,37 @@ static hd_value in_place(hdi_grad *g, const part *one, hd_shape shape) {
     return hd_pad(g->program, one->value, before, after, shape.rank, 0);
 }
 
-/* The gradient of a value, all parts of which are there; 0: there are none. Of narrow types several are added in f32. */
-static hd_value total(hdi_grad *g, hd_value value, bool keep_wide) {
+/* What a part adds to the sum so far, 0 for none, in chunk `k`. Returns the new sum. */
+static hd_value add_chunk(hdi_grad *g, const part *one, hd_value sum, hd_shape shape, int64_t k) {
+    hd_program *p = g->program;
+    if (!one->indices) {
+        if (one->chunk != k) return sum;
+        const hd_value term = in_place(g, one, shape);
+        return sum ? hd_add(p, hdi_grad_wide(g, sum), hdi_grad_wide(g, term)) : term;
+    }
+    const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = chunk_of(g, length, 1), begin = k * step;
+    if (begin >= length) return sum;
+    const hd_dtype dtype = hdi_grad_type(g, sum ? sum : one->value);
+    if (!sum) sum = hdi_grad_fill(g, dtype, shape, 0);
+    const int64_t end = HDI_MIN(begin + step, length);
+    return hd_scatter_add(p, sum, rows_of(g, one->indices, begin, end), hdi_grad_to(g, rows_of(g, one->value, begin, end), dtype));
+}
+
+/* The gradient of a value, all parts of which are there; 0: there are none. Chunk by chunk, and in each part by part, to what
+ * there was before. Of narrow types several are added in f32. */
+static hd_value total(hdi_grad *g, hd_value value, hd_value sum, bool keep_wide) {
     const hdi_grad_walk *walk = g->walk;
     const hd_shape shape = hdi_grad_shape(g, value);
-    hd_value sum = joined(g, value);
-    if (sum) return sum;
-    for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
-        const part one = walk->parts[at - 1];
-        const hd_value placed = in_place(g, &one, shape);
-        sum = sum ? hd_add(g->program, hdi_grad_wide(g, sum), hdi_grad_wide(g, placed)) : placed;
+    const hd_value whole = sum ? 0 : joined(g, value);
+    if (whole) return whole;
+    bool more = true;
+    for (int64_t k = 0; more && !failed(g->program); k++) {
+        const hd_value before = sum; /* chunks have no gaps */
+        for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
+            const part one = walk->parts[at - 1];
+            sum = add_chunk(g, &one, sum, shape, k);
+        }
+        more = sum != before;
     }
     return sum && !keep_wide ? hdi_grad_to(g, sum, hdi_grad_type(g, value)) : sum;
 }
@@ -235,11 +338,14 @@ static void walk_back(hd_program *program, hdi_grad_walk *walk, const hd_value *
         if (!(walk->marks[v] & MARK_LEADS) || (v != walk->loss && !walk->first[v])) continue;
         hdi_grad g = { .program = program, .walk = walk, .node = program->nodes[v - 1], .value = v };
         const bool is_cast = g.node.op == HDI_OP_CAST, is_wanted = walk->marks[v] & MARK_WANTED;
-        g.dy = v == walk->loss ? seed(&g) : total(&g, v, is_cast && !is_wanted);
-        for (size_t i = 0; i < wanted_count && is_wanted; i++)
-            if (wanted[i] == v) out_gradients[i] = g.dy;
         bool leads_on = false;
         for (uint32_t i = 0; i < g.node.operand_count; i++) leads_on |= hdi_grad_wants(&g, i);
+        hd_value before = 0;
+        for (size_t i = 0; i < wanted_count && is_wanted && walk->desc->continued && !leads_on; i++)
+            if (wanted[i] == v && !before) before = walk->desc->continued[i];
+        g.dy = v == walk->loss ? seed(&g) : total(&g, v, before, is_cast && !is_wanted);
+        for (size_t i = 0; i < wanted_count && is_wanted; i++)
+            if (wanted[i] == v) out_gradients[i] = g.dy;
         if (!leads_on || failed(program)) continue;
         if (rules[g.node.op]) rules[g.node.op](&g);
         else hdi_grad_refuse(&g, HD_STATUS_UNSUPPORTED, "this operation has no gradient yet");
@@ -260,6 +366,14 @@ static bool check(hd_program *program, hd_value loss, const hd_value *wanted, si
             fail(program, HD_STATUS_UNKNOWN_VALUE, "%s %u, the program has 1 to %u", i < wanted_count ? "wanted is value" : "kept is value",
                  value, program->node_count);
     }
+    for (size_t i = 0; i < wanted_count && desc->continued && !failed(program); i++) {
+        const hdi_node *so_far = hdi_program_node(program, desc->continued[i]), *of = hdi_program_node(program, wanted[i]);
+        if (desc->continued[i] == 0) continue;
+        if (!hdi_op_is_source(of->op))
+            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state: its gradient cannot be continued", wanted[i]);
+        else if (!so_far || so_far->dtype != of->dtype || !hdi_shape_equal(so_far->shape, of->shape))
+            fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape", wanted[i]);
+    }
     return !failed(program);
 }
 
@@ -277,6 +391,7 @@ static void end(const hd_program *program, hdi_grad_walk *walk) {
     hdi_free(program->allocator, walk->first, room * sizeof *walk->first);
     hdi_free(program->allocator, walk->again, room * sizeof *walk->again);
     hdi_free(program->allocator, walk->parts, walk->part_capacity * sizeof *walk->parts);
+    hdi_free(program->allocator, walk->constants, walk->constant_capacity * sizeof *walk->constants);
     hdi_free(program->allocator, walk->pending, walk->pending_capacity * sizeof *walk->pending);
 }
 
@@ -293,6 +408,9 @@ hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_val
         walk_back(program, &walk, wanted, wanted_count, out_gradients);
     }
     end(program, &walk);
-    for (size_t i = 0; i < wanted_count && failed(program); i++) out_gradients[i] = 0;
+    for (size_t i = 0; i < wanted_count; i++) {
+        if (failed(program)) out_gradients[i] = 0;
+        else if (!out_gradients[i] && desc->continued) out_gradients[i] = desc->continued[i];
+    }
     return program->error.status;
 }

@@ -25,11 +25,27 @@ hd_value hdi_grad_x(hdi_grad *g, uint32_t index);
 hd_value hdi_grad_y(hdi_grad *g);
 /* A gradient of operand `index`: of its shape or one that it broadcasts to, and of its type or f32. 0: none. */
 void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx);
+/* The same as sums over rows, which are made chunk by chunk: x^T dy, or dy^T x if `turned`, of [rows,K] and [rows,N]; and
+ * `rows` [I,n] added to the rows of a table that `indices`, i32 [I], name. */
+void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy, bool turned);
+void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows);
 /* Fails by name; sticks to the program. */
 void hdi_grad_refuse(hdi_grad *g, hd_status status, const char *why);
 
 /* One u8 without axes, 0. */
 hd_value hdi_grad_nought(hdi_grad *g);
+
+/* A constant that was made already, so that rules share it: a fill, or a count along the axis that is longer than 1. */
+typedef struct hdi_grad_constant {
+    hd_dtype dtype;
+    hd_shape shape;
+    float    value;
+    bool     counts;
+    hd_value made; /* 0: not yet */
+} hdi_grad_constant;
+/* The same constant, as it was made, or 0; and one more. Large ones are not kept. */
+hd_value hdi_grad_find(const hdi_grad *g, const hdi_grad_constant *wanted);
+hd_value hdi_grad_keep(hdi_grad *g, hdi_grad_constant made);
 
 /* What rules are made of (grad_help.c). */
 hd_shape hdi_grad_shape(const hdi_grad *g, hd_value value);

@@ -118,9 +118,11 @@ void hdi_grad_erf(hdi_grad *g) {
     hdi_grad_give(g, 0, times(g, dy_wide(g), hdi_grad_times(g, bell, 1.1283791670955126f))); /* 2 / sqrt(pi) */
 }
 
-/* Where x was not changed: inside, the ends included. */
+/* Inside only: 0 at the ends, as relu has at 0. */
 void hdi_grad_clip(hdi_grad *g) {
-    hdi_grad_give(g, 0, hdi_grad_where(g, hd_equal(g->program, hdi_grad_x(g, 0), hdi_grad_y(g)), g->dy));
+    hd_program *p = g->program;
+    const hd_value x = hdi_grad_x(g, 0), low = number(g, g->node.attrs.floats[0]), high = number(g, g->node.attrs.floats[1]);
+    hdi_grad_give(g, 0, hdi_grad_where(g, hd_less(p, low, x), hdi_grad_where(g, hd_less(p, x, high), g->dy)));
 }
 
 /* Chosen, never multiplied: what was not taken gets 0 even of an infinite gradient. */

@@ -21,12 +21,15 @@ hd_value hdi_grad_fill(hdi_grad *g, hd_dtype dtype, hd_shape shape, float value)
     hd_program *p = g->program;
     const int64_t none[HD_MAX_RANK] = { 0 };
     int64_t after[HD_MAX_RANK] = { 0 };
+    hdi_grad_constant made = { .dtype = dtype, .shape = shape, .value = value };
+    if (hdi_grad_find(g, &made)) return hdi_grad_find(g, &made);
     hd_value one = hdi_grad_nought(g);
     if (value != 0) one = hd_scale(p, hd_cast(p, one, HD_F32), 1, value);
     hd_shape point = { shape.rank, { 1, 1, 1, 1, 1, 1 } };
     for (uint32_t i = 0; i < shape.rank && i < HD_MAX_RANK; i++) after[i] = shape.dims[i] - 1;
     one = hd_reshape(p, hdi_grad_to(g, one, dtype), point);
-    return hd_shape_elements(shape) == 1 ? one : hd_pad(p, one, none, after, shape.rank, value);
+    made.made = hd_shape_elements(shape) == 1 ? one : hd_pad(p, one, none, after, shape.rank, value);
+    return hdi_grad_keep(g, made);
 }
 
 hd_value hdi_grad_whole(hdi_grad *g, int64_t value) {
@@ -39,9 +42,12 @@ hd_value hdi_grad_whole(hdi_grad *g, int64_t value) {
 
 hd_value hdi_grad_count(hdi_grad *g, uint32_t rank, uint32_t axis, int64_t length) {
     hd_shape shape = { rank, { 1, 1, 1, 1, 1, 1 } };
-    const hd_value ones = hdi_grad_fill(g, HD_I32, HD_SHAPE(length), 1);
     shape.dims[axis] = length;
-    return hd_reshape(g->program, hd_cumsum(g->program, ones, 0, HD_CUMSUM_EXCLUSIVE), shape);
+    hdi_grad_constant made = { .dtype = HD_I32, .shape = shape, .counts = true };
+    if (hdi_grad_find(g, &made)) return hdi_grad_find(g, &made);
+    const hd_value ones = hdi_grad_fill(g, HD_I32, HD_SHAPE(length), 1);
+    made.made = hd_reshape(g->program, hd_cumsum(g->program, ones, 0, HD_CUMSUM_EXCLUSIVE), shape);
+    return hdi_grad_keep(g, made);
 }
 
 /* where(c, x, x) is x, bit by bit, and as large as c: c needs the axes only that x lacks. */

@@ -16,30 +16,29 @@ static bool has_batch(hd_shape shape) {
 static hd_value of_a(hdi_grad *g, bool swap_a, bool swap_b) {
     hd_program *p = g->program;
     const hd_value b = hdi_grad_x(g, 1);
-    if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b)))
-        return hd_matmul_with(p, b, g->dy, HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
+    if (swap_a && hdi_dtype_is_float(hdi_grad_type(g, b))) /* the result has the first one's type */
+        return hd_matmul_with(p, hdi_grad_to(g, b, hdi_grad_type(g, g->dy)), g->dy, HD_TRANSPOSE_B | (swap_b ? HD_TRANSPOSE_A : 0u));
     return turned(g, hd_matmul_with(p, g->dy, b, swap_b ? HD_MATMUL_PLAIN : HD_TRANSPOSE_B), swap_a);
 }
 
-/* dB' = A'^T dC. Where B is one matrix for a batch of A, all rows of the batch are one sum: its order goes through the batch,
- * and does not end with each of its matrices. */
-static hd_value of_b(hdi_grad *g, bool swap_a, bool swap_b) {
+/* dB' = A'^T dC. Where B is one matrix, all rows of A and C, of all of a batch, are one sum. */
+static void give_b(hdi_grad *g, bool swap_a, bool swap_b) {
     hd_program *p = g->program;
-    hd_value a = hdi_grad_x(g, 0), dc = g->dy;
-    if (has_batch(g->node.shape) && !has_batch(operand_shape(g, 1))) {
-        a = turned(g, a, swap_a);
-        swap_a = false;
-        a = hdi_grad_flat(g, a, operand_shape(g, 0).rank - 1);
-        dc = hdi_grad_flat(g, dc, g->node.shape.rank - 1);
+    hd_value a = hdi_grad_x(g, 0);
+    if (!has_batch(operand_shape(g, 1))) {
+        a = hdi_grad_flat(g, turned(g, a, swap_a), operand_shape(g, 0).rank - 1);
+        hdi_grad_give_product(g, 1, a, hdi_grad_flat(g, g->dy, g->node.shape.rank - 1), swap_b);
+    } else if (swap_b) {
+        hdi_grad_give(g, 1, hd_matmul_with(p, g->dy, a, HD_TRANSPOSE_A | (swap_a ? HD_TRANSPOSE_B : 0u)));
+    } else {
+        hdi_grad_give(g, 1, hd_matmul_with(p, a, g->dy, swap_a ? HD_MATMUL_PLAIN : HD_TRANSPOSE_A));
     }
-    if (swap_b) return hd_matmul_with(p, dc, a, HD_TRANSPOSE_A | (swap_a ? HD_TRANSPOSE_B : 0u));
-    return hd_matmul_with(p, a, dc, swap_a ? HD_MATMUL_PLAIN : HD_TRANSPOSE_A);
 }
 
 void hdi_grad_matmul(hdi_grad *g) {
     const bool swap_a = g->node.attrs.ints[0] & HD_TRANSPOSE_A, swap_b = g->node.attrs.ints[0] & HD_TRANSPOSE_B;
     if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, of_a(g, swap_a, swap_b));
-    if (hdi_grad_wants(g, 1)) hdi_grad_give(g, 1, of_b(g, swap_a, swap_b));
+    if (hdi_grad_wants(g, 1)) give_b(g, swap_a, swap_b);
 }
 
 /* Of each pair of a row and an expert by itself: dx = dy W of the expert, added up where pairs share a row; dW of an expert is
@@ -73,7 +72,8 @@ void hdi_grad_experts(hdi_grad *g) {
 void hdi_grad_rope(hdi_grad *g) {
     const hdi_attrs *a = &g->node.attrs;
     const hd_rope_desc desc = { .theta = a->floats[0], .frequency_scale = a->floats[1], .magnitude = a->floats[2],
-                                .dims = (uint32_t)a->ints[0], .pairing = (hd_rope_pairing)a->ints[1], .factors = a->factor_count ? a->factors : NULL };
+                                .dims = (uint32_t)a->ints[0], .pairing = (hd_rope_pairing)a->ints[1],
+                                .factors = a->factor_count ? a->factors : NULL };
     hdi_grad_give(g, 0, hd_rope(g->program, g->dy, hd_neg(g->program, hdi_grad_x(g, 1)), &desc));
 }
 
@@ -132,71 +132,112 @@ static attention read_operands(hdi_grad *g, bool paged) {
     return a;
 }
 
-/* 1 where a query sees a key: [B,1,1,T,S]. */
-static hd_value visible(hdi_grad *g, const attention *a) {
+/* Rows begin to end of matrices. */
+static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
+    const hd_shape shape = hdi_grad_shape(g, x);
+    const int64_t low[] = { 0, 0, 0, begin, 0 }, high[] = { shape.dims[0], shape.dims[1], shape.dims[2], end, shape.dims[4] };
+    return begin == 0 && end == shape.dims[3] ? x : hd_slice(g->program, x, low, high, 5);
+}
+
+/* 1 where a query of begin to end sees a key of the first `keys`: [B,1,1,end - begin,keys]. */
+static hd_value visible(hdi_grad *g, const attention *a, int64_t begin, int64_t end, int64_t keys) {
     hd_program *p = g->program;
     const bool causal = g->node.attrs.ints[0] == 0;
-    const hd_value past = hdi_grad_x(g, 3), key = hdi_grad_count(g, 5, 4, a->S);
-    hd_value own = hdi_grad_count(g, 5, 3, a->T);
-    hd_value end = causal ? own : hd_reshape(p, hdi_grad_whole(g, a->T - 1), HD_SHAPE(1, 1, 1, 1, 1));
+    const hd_value past = hdi_grad_x(g, 3), key = hdi_grad_count(g, 5, 4, keys);
+    hd_value own = hd_add(p, hdi_grad_count(g, 5, 3, end - begin), hdi_grad_whole(g, begin));
+    hd_value last = causal ? own : hd_reshape(p, hdi_grad_whole(g, a->T - 1), HD_SHAPE(1, 1, 1, 1, 1));
     if (past) {
         const hd_value before = hd_reshape(p, hd_minimum(p, past, hdi_grad_whole(g, a->S)), HD_SHAPE(a->B, 1, 1, 1, 1));
         own = hd_add(p, own, before);
-        end = hd_add(p, end, before);
+        last = hd_add(p, last, before);
     }
-    const hd_value seen = hd_less(p, key, hd_add(p, end, hdi_grad_whole(g, 1)));
+    const hd_value seen = hd_less(p, key, hd_add(p, last, hdi_grad_whole(g, 1)));
     const int64_t window = g->node.attrs.ints[1];
     if (window == 0 || window >= a->S + a->T) return seen;
     return hd_bit_and(p, seen, hd_less(p, hd_sub(p, own, hdi_grad_whole(g, window)), key));
 }
 
-/* Shares of the keys [B,Hkv,G,T,S], and of the sinks [B,Hkv,G,T,1], 0 where there are none. */
+/* Shares of the keys [B,Hkv,G,rows,keys], and of the sinks [B,Hkv,G,rows,1], 0 where there are none. */
 typedef struct shares { hd_value keys, sinks; } shares;
 static shares shares_of(hdi_grad *g, const attention *a, hd_value scores) {
     hd_program *p = g->program;
     const hd_value sinks = hdi_grad_x(g, 5);
     if (!sinks) return (shares){ hd_softmax(p, scores, -1), 0 };
+    const int64_t rows = hdi_grad_shape(g, scores).dims[3], keys = hdi_grad_shape(g, scores).dims[4];
     const hd_value heads = hd_reshape(p, sinks, HD_SHAPE(1, a->Hkv, a->G, 1, 1));
-    const hd_value column = hdi_grad_expand(g, heads, HD_SHAPE(a->B, a->Hkv, a->G, a->T, 1));
+    const hd_value column = hdi_grad_expand(g, heads, HD_SHAPE(a->B, a->Hkv, a->G, rows, 1));
     const hd_value all = hd_softmax(p, hd_concat(p, (hd_value[]){ scores, column }, 2, 4), -1);
-    const int64_t begin[] = { 0, 0, 0, 0, 0 }, last[] = { 0, 0, 0, 0, a->S };
-    const int64_t keys[] = { a->B, a->Hkv, a->G, a->T, a->S }, end[] = { a->B, a->Hkv, a->G, a->T, a->S + 1 };
-    return (shares){ hd_slice(p, all, begin, keys, 5), hd_slice(p, all, last, end, 5) };
+    const int64_t begin[] = { 0, 0, 0, 0, 0 }, last[] = { 0, 0, 0, 0, keys };
+    const int64_t of_keys[] = { a->B, a->Hkv, a->G, rows, keys }, end[] = { a->B, a->Hkv, a->G, rows, keys + 1 };
+    return (shares){ hd_slice(p, all, begin, of_keys, 5), hd_slice(p, all, last, end, 5) };
 }
 
-/* W = softmax(scale * Q K^T): dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. Heads of
- * a group are added in their order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also
- * times 1 - t^2. A sink is a score of a value 0: its gradient is -its share * sum of dW * W. */
-void hdi_grad_attention(hdi_grad *g) {
+/* sums with those of the first keys added: of a block of queries that sees fewer keys than the blocks before. */
+static hd_value add_keys(hdi_grad *g, hd_value sums, hd_value first) {
+    if (!sums || !first) return sums ? sums : first;
+    const int64_t all = hdi_grad_shape(g, sums).dims[3], keys = hdi_grad_shape(g, first).dims[3];
+    const hd_value added = hd_add(g->program, rows_of(g, sums, 0, keys), first);
+    return keys == all ? added : hd_concat(g->program, (hd_value[]){ added, rows_of(g, sums, keys, all) }, 2, 3);
+}
+/* As many as there are keys: those behind were not seen by any query. */
+static hd_value all_keys(hdi_grad *g, const attention *a, hd_value sums) {
+    const int64_t none[5] = { 0 }, behind[5] = { 0, 0, 0, a->S - hdi_grad_shape(g, sums).dims[3], 0 };
+    return behind[3] ? hd_pad(g->program, sums, none, behind, 5, 0) : sums;
+}
+
+/* Of a block of queries: gradients of them and of the keys, values and sinks that they may see. With W = softmax(scale * Q K^T):
+ * dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. Heads of a group are added in their
+ * order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also times 1 - t^2. A sink is
+ * a score of a value 0: its gradient is -its share * sum of dW * W. */
+typedef struct of_attention { hd_value q, k, v, sinks; } of_attention;
+static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int64_t end) {
     hd_program *p = g->program;
-    const bool paged = g->node.operand_count > 4 && g->node.operands[4];
+    const bool needs_q = hdi_grad_wants(g, 0), needs_k = hdi_grad_wants(g, 1), all = g->node.attrs.ints[0] || hdi_grad_x(g, 3);
+    const int64_t keys = all ? a->S : HDI_MIN(end, a->S);
     const float scale = g->node.attrs.floats[0], cap = g->node.attrs.floats[1], far = -3e38f;
-    const attention a = read_operands(g, paged);
-    const hd_shape q = g->node.shape, pool = operand_shape(g, 1);
-    const hd_shape kv = paged ? HD_SHAPE(a.B, a.S, a.Hkv, a.D) : pool;
-    const hd_value seen = visible(g, &a), products = hd_matmul_with(p, a.q, a.k, HD_TRANSPOSE_B);
+    const hd_value q = rows_of(g, a->q, begin, end), dy = rows_of(g, a->dy, begin, end);
+    const hd_value k = rows_of(g, a->k, 0, keys), v = rows_of(g, a->v, 0, keys);
+    const hd_value seen = visible(g, a, begin, end, keys), products = hd_matmul_with(p, q, k, HD_TRANSPOSE_B);
     const hd_value capped = cap > 0 ? hd_tanh(p, hdi_grad_times(g, products, scale / cap)) : 0;
     const hd_value scores = cap > 0 ? hdi_grad_times(g, capped, cap) : hdi_grad_times(g, products, scale);
     const hd_value masked = hd_where(p, seen, scores, hdi_grad_fill(g, HD_F32, (hd_shape){ 0 }, far));
-    const shares both = shares_of(g, &a, masked);
+    const shares both = shares_of(g, a, masked);
     const hd_value weights = hdi_grad_where(g, seen, both.keys);
-    hd_value dk = 0, dv = 0;
-    if (hdi_grad_wants(g, 2)) dv = hd_sum(p, hd_matmul_with(p, weights, a.dy, HD_TRANSPOSE_A), 2);
-    if (hdi_grad_wants(g, 0) || hdi_grad_wants(g, 1) || (both.sinks && hdi_grad_wants(g, 5))) {
-        const hd_value dw = hd_matmul_with(p, a.dy, a.v, HD_TRANSPOSE_B), mean = hd_dot(p, dw, weights, -1);
-        hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, mean)), scale);
-        if (capped) ds = hd_mul(p, ds, hd_scale(p, hd_mul(p, capped, capped), -1, 1));
-        if (both.sinks && hdi_grad_wants(g, 5)) {
-            const hd_value each = hd_neg(p, hd_mul(p, both.sinks, mean));
-            hdi_grad_give(g, 5, hd_reshape(p, hdi_grad_sum_to(g, each, HD_SHAPE(1, a.Hkv, a.G, 1, 1)), operand_shape(g, 5)));
-        }
-        if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, from_heads(g, hd_matmul(p, ds, a.k), q));
-        if (hdi_grad_wants(g, 1)) dk = hd_sum(p, hd_matmul_with(p, ds, a.q, HD_TRANSPOSE_A), 2);
+    const bool needs_sinks = both.sinks && hdi_grad_wants(g, 5);
+    of_attention d = { 0 };
+    if (hdi_grad_wants(g, 2)) d.v = hd_sum(p, hd_matmul_with(p, weights, dy, HD_TRANSPOSE_A), 2);
+    if (!needs_q && !needs_k && !needs_sinks) return d;
+    const hd_value dw = hd_matmul_with(p, dy, v, HD_TRANSPOSE_B), mean = hd_dot(p, dw, weights, -1);
+    hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, mean)), scale);
+    if (capped) ds = hd_mul(p, ds, hd_scale(p, hd_mul(p, capped, capped), -1, 1));
+    if (needs_sinks) d.sinks = hdi_grad_sum_to(g, hd_neg(p, hd_mul(p, both.sinks, mean)), HD_SHAPE(1, a->Hkv, a->G, 1, 1));
+    if (needs_q) d.q = hd_matmul(p, ds, k);
+    if (needs_k) d.k = hd_sum(p, hd_matmul_with(p, ds, q, HD_TRANSPOSE_A), 2);
+    return d;
+}
+
+/* Blocks of 256 queries (of more, where there would be more than 64), so that the weights of one block are all that is there of
+ * them, and a causal one skips the keys behind it. The last block comes first: it sees the most keys. */
+void hdi_grad_attention(hdi_grad *g) {
+    enum { BLOCK = 256 };
+    const bool paged = g->node.operand_count > 4 && g->node.operands[4];
+    const attention a = read_operands(g, paged);
+    const hd_shape q = g->node.shape, pool = operand_shape(g, 1), kv = paged ? HD_SHAPE(a.B, a.S, a.Hkv, a.D) : pool;
+    const int64_t length = BLOCK * ((a.T + BLOCK * HDI_MAX_OPERANDS - 1) / (BLOCK * HDI_MAX_OPERANDS)), count = (a.T + length - 1) / length;
+    hd_value of_q[HDI_MAX_OPERANDS], dk = 0, dv = 0, sinks = 0;
+    for (int64_t i = count; i-- > 0;) {
+        const of_attention d = of_block(g, &a, i * length, HDI_MIN((i + 1) * length, a.T));
+        of_q[i] = d.q;
+        dk = add_keys(g, dk, d.k);
+        dv = add_keys(g, dv, d.v);
+        sinks = sinks && d.sinks ? hd_add(g->program, sinks, d.sinks) : d.sinks;
     }
-    if (dk) dk = from_heads(g, dk, kv);
-    if (dv) dv = from_heads(g, dv, kv);
+    if (hdi_grad_wants(g, 0)) hdi_grad_give(g, 0, from_heads(g, count > 1 ? hd_concat(g->program, of_q, (uint32_t)count, 3) : of_q[0], q));
+    if (dk) dk = from_heads(g, all_keys(g, &a, dk), kv);
+    if (dv) dv = from_heads(g, all_keys(g, &a, dv), kv);
     hdi_grad_give(g, 1, dk && paged ? to_pages(g, dk, pool) : dk);
     hdi_grad_give(g, 2, dv && paged ? to_pages(g, dv, pool) : dv);
+    if (sinks) hdi_grad_give(g, 5, hd_reshape(g->program, sinks, operand_shape(g, 5)));
 }
 
 /* ---- the caller's own ---- */
@@ -209,9 +250,13 @@ void hdi_grad_dispatch(hdi_grad *g) {
         hdi_grad_refuse(g, HD_STATUS_UNSUPPORTED, "this kernel has no gradient: name it in hd_gradients_desc.kernels");
         return;
     }
-    for (uint32_t i = 0; i < count; i++) inputs[i] = hdi_grad_x(g, i);
-    const hd_status status = kernel->build(kernel->user, g->program, inputs, hdi_grad_y(g), g->dy, gradients);
+    /* The caller's function is outside: it gets the handle, and values as callers see them. */
+    hd_program *const handle = g->program->held.handle ? g->program->held.handle : g->program;
+    const uint32_t tag = g->program->held.handle ? g->program->tag : 0;
+    for (uint32_t i = 0; i < count; i++) inputs[i] = hdi_value_shown(tag, hdi_grad_x(g, i));
+    const hd_value y = hdi_value_shown(tag, hdi_grad_y(g)), dy = hdi_value_shown(tag, g->dy);
+    const hd_status status = kernel->build(kernel->user, handle, inputs, y, dy, gradients);
     if (status) hdi_grad_refuse(g, status, "the caller's function that builds its gradient failed");
     for (uint32_t i = 0; i < count && !status; i++)
-        if (hdi_grad_wants(g, i)) hdi_grad_give(g, i, gradients[i]);
+        if (hdi_grad_wants(g, i)) hdi_grad_give(g, i, hdi_value_id(tag, gradients[i]));
 }

@@ -6,12 +6,10 @@ static hd_value zeros(hdi_grad *g, hd_dtype dtype, hd_shape shape) { return hdi_
 static hd_value number(hdi_grad *g, hd_dtype dtype, float value) { return hdi_grad_fill(g, dtype, (hd_shape){ 0 }, value); }
 
 void hdi_grad_gather(hdi_grad *g) {
-    hd_program *p = g->program;
-    const hd_shape table = operand_shape(g, 0);
     const hd_value indices = hdi_grad_x(g, 1);
     const int64_t count = (int64_t)hd_shape_elements(hdi_grad_shape(g, indices));
-    const hd_value rows = hd_reshape(p, g->dy, HD_SHAPE(count, table.dims[1]));
-    hdi_grad_give(g, 0, hd_scatter_add(p, zeros(g, hdi_grad_type(g, g->dy), table), hd_reshape(p, indices, HD_SHAPE(count)), rows));
+    hdi_grad_give_rows(g, 0, hd_reshape(g->program, indices, HD_SHAPE(count)),
+                       hd_reshape(g->program, g->dy, HD_SHAPE(count, operand_shape(g, 0).dims[1])));
 }
 
 /* begin + index where 0 <= index < length, else -1. */

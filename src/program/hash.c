@@ -27,6 +27,11 @@ static uint64_t add_custom(uint64_t hash, const hdi_custom *custom) {
     hash = add_number(hash, custom->push_bytes);
     for (uint32_t i = 0; i < custom->push_bytes / 4; i++) hash = add_number(hash, custom->push_words[i]);
     for (uint32_t i = 0; i < 3; i++) hash = add_number(hash, custom->groups[i]);
+    for (uint32_t i = 0; i < custom->binding_count; i++) {
+        hash = add_number(hash, custom->bindings[i].operand);
+        hash = add_number(hash, custom->bindings[i].offset);
+        hash = add_number(hash, custom->bindings[i].bytes);
+    }
     return hash;
 }
 
@@ -46,7 +51,7 @@ static uint64_t add_attr(uint64_t hash, const hdi_node *node, const hdi_attr *at
         return hash;
     case HDI_ATTR_KERNEL: return add_custom(hash, a->custom);
     case HDI_ATTR_DTYPE: case HDI_ATTR_SHAPE: case HDI_ATTR_NAME: /* every node's, and every port's, are added anyway */
-    case HDI_ATTR_PUSH: case HDI_ATTR_GROUPS: return hash;        /* added with the kernel */
+    case HDI_ATTR_PUSH: case HDI_ATTR_GROUPS: case HDI_ATTR_BINDINGS: return hash; /* added with the kernel */
     }
     return hash;
 }

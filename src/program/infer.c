@@ -591,6 +591,44 @@ static hd_status cross_entropy(inference *in) {
     return status ? status : give(in, HD_F32, rows);
 }
 
+/* Parts of the result stand in order and apart, and one that begins as an operand is as long. */
+static hd_status check_bindings(inference *in, const hdi_custom *custom) {
+    const uint64_t whole = hd_tensor_bytes(in->node->dtype, in->node->shape);
+    uint64_t end = 0;
+    if (custom->binding_count != custom->kernel_bindings)
+        return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u bindings given, the kernel has %u", custom->binding_count, custom->kernel_bindings);
+    for (uint32_t i = 0; i < custom->binding_count; i++) {
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        const bool named = binding->operand && binding->operand <= in->node->operand_count;
+        const hd_value operand = named ? in->node->operands[binding->operand - 1] : 0;
+        const hdi_node *from = hdi_program_node(in->program, operand);
+        if (binding->operand && !from) return fail(in, HD_STATUS_UNKNOWN_VALUE, "binding %u: there is no operand %u", i, binding->operand);
+        if (binding->bytes == 0) continue;
+        const uint64_t from_bytes = from ? hd_tensor_bytes(from->dtype, from->shape) : binding->bytes;
+        if (binding->offset < end || binding->offset % HDI_PART_ALIGN || binding->offset > whole ||
+            binding->bytes > whole - binding->offset)
+            return fail(in, HD_STATUS_SHAPE, "binding %u: bytes %llu to %llu are no part of the result", i,
+                        (unsigned long long)binding->offset, (unsigned long long)(binding->offset + binding->bytes));
+        if (from_bytes != binding->bytes || (from && from_bytes % 4))
+            return fail(in, HD_STATUS_SHAPE, "binding %u holds %llu bytes and begins with %llu: both are the same, in words of 4", i,
+                        (unsigned long long)binding->bytes, (unsigned long long)from_bytes);
+        end = binding->offset + binding->bytes;
+    }
+    return end ? HD_OK : fail(in, HD_STATUS_ARGUMENT_COUNT, "no binding is an output");
+}
+
+/* One of several buffers that a kernel wrote, as the type that it is of. */
+static hd_status part(inference *in) {
+    const int64_t offset = in->node->attrs.ints[0];
+    const uint64_t bytes = hd_tensor_bytes(in->node->dtype, in->node->shape), whole = hd_tensor_bytes(in->x[0]->dtype, in->x[0]->shape);
+    if (in->x[0]->op != HDI_OP_DISPATCH || hdi_dtype_is_quantised(in->node->dtype))
+        return fail(in, HD_STATUS_TYPE, "it is a part of what a dispatch gave, and not of blocks");
+    if (offset < 0 || offset % HDI_PART_ALIGN || (uint64_t)offset > whole || bytes > whole - (uint64_t)offset)
+        return fail(in, HD_STATUS_SHAPE, "%llu bytes at %lld are no part of %llu", (unsigned long long)bytes, (long long)offset,
+                    (unsigned long long)whole);
+    return given(in);
+}
+
 static hd_status draw(inference *in) {
     const int64_t stream = in->node->attrs.ints[0];
     if (stream < 0 || stream > UINT32_MAX)
@@ -603,7 +641,10 @@ static hd_status dispatch(inference *in) {
     const hdi_custom *custom = in->node->attrs.custom;
     uint32_t inputs = in->node->operand_count;
     if (!custom || !custom->kernel) return fail(in, HD_STATUS_NULL_POINTER, "there is no kernel");
-    if (inputs + 1 != custom->kernel_bindings)
+    if (custom->binding_count > 0) {
+        const hd_status status = check_bindings(in, custom);
+        if (status) return status;
+    } else if (inputs + 1 != custom->kernel_bindings)
         return fail(in, HD_STATUS_ARGUMENT_COUNT, "%u inputs and 1 output given, the kernel has %u bindings", inputs,
                     custom->kernel_bindings);
     if (custom->push_bytes > sizeof custom->push_words || custom->push_bytes % 4 != 0)

@@ -27,6 +27,7 @@ static const hdi_attr attrs[] = {
     { "cap",             HDI_ATTR_FLOAT,   1, true,  0, true },
     { "window",          HDI_ATTR_INT,     1, true,  0, true },
     { "axis",            HDI_ATTR_INT,     0, false, 0, false },
+    { "offset",          HDI_ATTR_INT,     0, false, 0, false },
     { "k",               HDI_ATTR_INT,     0, false, 0, false },
     { "stream",          HDI_ATTR_INT,     0, false, 0, false },
     { "dims",            HDI_ATTR_INT,     0, true,  0, false },
@@ -48,6 +49,7 @@ static const hdi_attr attrs[] = {
     { "kernel",          HDI_ATTR_KERNEL,  0, false, 0, false },
     { "push",            HDI_ATTR_PUSH,    0, true,  0, false },
     { "groups",          HDI_ATTR_GROUPS,  0, false, 0, false },
+    { "bindings",        HDI_ATTR_BINDINGS, 0, true, 0, false },
 };
 
 hdi_op_facts hdi_op_get(hdi_op op) { return (unsigned)op < HDI_OP_COUNT ? ops[op] : ops[HDI_OP_NONE]; }

@@ -232,6 +232,23 @@ static hd_status read_push(parser *p, hdi_custom *custom) {
     return HD_OK;
 }
 
+/* Three numbers for each binding, as print.c writes them. */
+static hd_status read_bindings(parser *p, hdi_custom *custom) {
+    const char *where = p->at;
+    int64_t numbers[3 * HDI_COUNT(custom->bindings)];
+    uint32_t count;
+    hd_status status = read_ints(p, HDI_COUNT(numbers), numbers, &count);
+    if (status) return status;
+    custom->binding_count = 0;
+    for (uint32_t i = 0; i + 2 < count; i += 3) {
+        const int64_t *n = numbers + i;
+        if (n[0] < 0 || n[0] > UINT32_MAX || n[1] < 0 || n[2] < 0)
+            return fail(p, HD_STATUS_LIMIT, where, "a binding's number is out of range");
+        custom->bindings[custom->binding_count++] = (hdi_custom_binding){ (uint32_t)n[0], (uint64_t)n[1], (uint64_t)n[2] };
+    }
+    return count && count % 3 == 0 ? HD_OK : fail(p, HD_STATUS_PARSE, where, "expected operand, offset and bytes of each binding");
+}
+
 static hd_status read_groups(parser *p, hdi_custom *custom) {
     const char *where = p->at;
     int64_t groups[3];
@@ -268,6 +285,7 @@ static hd_status read_attr(parser *p, statement *s, const hdi_attr *attr) {
     case HDI_ATTR_KERNEL: return read_kernel(p, &s->custom);
     case HDI_ATTR_PUSH: return read_push(p, &s->custom);
     case HDI_ATTR_GROUPS: return read_groups(p, &s->custom);
+    case HDI_ATTR_BINDINGS: return read_bindings(p, &s->custom);
     case HDI_ATTR_FLAG: case HDI_ATTR_NAME: break; /* read where they stand */
     }
     return HD_OK;

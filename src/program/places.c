@@ -96,6 +96,11 @@ static size_t read_value(const char *text, size_t bytes, hd_value *out_value) {
     return digits ? digits + 1 : 0;
 }
 
+/* Values are named as programs print them, or as callers have them, by a hd_value. */
+static uint32_t number_of(const hd_program *program, uint32_t value) {
+    return value >> HDI_ID_BITS == program->tag ? hdi_value_id(program->tag, value) : value;
+}
+
 static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject *out) {
     const hd_program *program = p->program;
     const char *text = p->text + at;
@@ -112,10 +117,12 @@ static hd_status read_subject(const parsing *p, size_t at, size_t bytes, subject
                                                        "a range such as v3-v9, or \"rest\"", at + 1);
         return HD_OK;
     }
+    out->first = number_of(program, out->first);
     out->last = out->first;
     const bool range = read < bytes;
     if (range && (text[read] != '-' || read_value(text + read + 1, bytes - read - 1, &out->last) != bytes - read - 1 || bytes == read + 1))
         return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: a value is v12, and a range v3-v9", at + 1);
+    out->last = number_of(program, out->last);
     if (out->first == 0 || out->first > out->last || out->last > program->node_count)
         return hdi_fail(p->error, HD_STATUS_PARSE, "route: byte %zu: the program's values are v1 to v%u, the lower one first", at + 1,
                         program->node_count);

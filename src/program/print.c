@@ -27,6 +27,16 @@ static void print_push(hdi_text *out, const hdi_custom *custom) {
     for (uint32_t i = 0; i < custom->push_bytes / 4; i++) hdi_text_add(out, "%08lx", (unsigned long)custom->push_words[i]);
 }
 
+/* Of each binding its operand, counted from 1, offset and bytes. */
+static void print_bindings(hdi_text *out, const hdi_custom *custom) {
+    for (uint32_t i = 0; i < custom->binding_count; i++) {
+        const hdi_custom_binding *binding = &custom->bindings[i];
+        hdi_text_add(out, "%s%u,%llu,%llu", i ? "," : " bindings=[", binding->operand, (unsigned long long)binding->offset,
+                     (unsigned long long)binding->bytes);
+    }
+    if (custom->binding_count) hdi_text_add(out, "]");
+}
+
 static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr) {
     const hdi_attrs *a = &node->attrs;
     hd_shape list = { a->list_count, { 0 } };
@@ -55,6 +65,7 @@ static void print_attr(hdi_text *out, const hdi_node *node, const hdi_attr *attr
     case HDI_ATTR_NAME: break; /* print_node writes it */
     case HDI_ATTR_KERNEL: hdi_text_add(out, " %s=%016llx", attr->name, (unsigned long long)a->custom->kernel_hash); break;
     case HDI_ATTR_PUSH: print_push(out, a->custom); break;
+    case HDI_ATTR_BINDINGS: print_bindings(out, a->custom); break;
     case HDI_ATTR_GROUPS:
         hdi_text_add(out, " %s=[%lu,%lu,%lu]", attr->name, (unsigned long)a->custom->groups[0],
                      (unsigned long)a->custom->groups[1], (unsigned long)a->custom->groups[2]);

@@ -62,6 +62,12 @@ static inline bool hdi_op_shows_state(hdi_op op) { return op == HDI_OP_STATE || 
 /* The launch of a user's kernel. `kernel` is counted by whoever made it; the program room only carries it, and knows of
  * it what the kernel_... fields say. */
 struct hdi_user_kernel;
+/* What one of its bindings holds: an operand, a part of the result, or a part that begins as the operand. */
+typedef struct hdi_custom_binding {
+    uint32_t operand;       /* one more than its number; 0: none */
+    uint64_t offset, bytes; /* of the result; 0 bytes: it is not written */
+} hdi_custom_binding;
+#define HDI_PART_ALIGN 256 /* of a part's offset */
 typedef struct hdi_custom {
     struct hdi_user_kernel *kernel;
     uint64_t kernel_hash;
@@ -69,6 +75,8 @@ typedef struct hdi_custom {
     uint32_t push_words[32];
     uint32_t push_bytes;
     uint32_t groups[3];
+    hdi_custom_binding bindings[16];
+    uint32_t binding_count; /* 0: the operands in their order, and then the result */
 } hdi_custom;
 
 /* Attributes, as named in the operation's row. Unused ones are zero, and zeros that stand for a default (attention's
@@ -139,7 +147,8 @@ void hdi_names_free(hdi_names *names);
 
 struct hd_program {
     hd_context *context; /* owner; opaque here */
-    hdi_link    link;    /* in the owner's list */
+    hdi_held    held;
+    uint32_t    tag;     /* in the values that callers see */
     const hd_allocator *allocator;
     hdi_arena   arena;
     hdi_node   *nodes;   /* value v is nodes[v - 1] */
@@ -159,6 +168,19 @@ const hdi_node *hdi_program_node(const hd_program *program, hd_value value);
 /* An empty program over an allocator; NULL without memory. hdi_program_free ends it. */
 hd_program *hdi_program_new(const hd_allocator *allocator, hd_context *context);
 void hdi_program_free(hd_program *program);
+/* What callers see of a program's ids: a hd_value has the program's tag above the id, so that no other program takes it. */
+enum { HDI_ID_BITS = 21 };
+uint32_t hdi_program_new_tag(void);
+/* Puts the program in the place of its handle, and gives the tag of the values that come with it: 0 for the library's own
+ * rooms, which have the program itself and ids as they are. False: HDI_REFUSE says why. */
+bool hdi_program_see(hd_program **program_at, uint32_t *out_tag);
+static inline hd_value hdi_value_shown(uint32_t tag, hd_value id) { return id ? tag << HDI_ID_BITS | id : 0; }
+/* The id of a value that a caller gave; one that no program has where it is another program's. */
+static inline hd_value hdi_value_id(uint32_t tag, hd_value value) {
+    return value == 0 || value >> HDI_ID_BITS == tag ? value & ((1u << HDI_ID_BITS) - 1) : UINT32_MAX;
+}
+/* As hdi_program_add, with a handle, operands as callers see them, and so the result. */
+hd_value hdi_program_put(hd_program *program, const hdi_node *node);
 /* Adds a node after checking operands and attributes against the operation's rule, which also gives type and shape: of
  * `node` only the operation, operands and attributes are read, of input, state, cast, reshape and dispatch type and
  * shape too, and of the first two the name. 0 on failure, which sticks. */

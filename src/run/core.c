@@ -145,7 +145,10 @@ static void end_now(void *object) {
         device->backend->forget(device->handle, core->recording);
         hdi_mutex_unlock(&device->lock);
     }
-    for (uint32_t i = 0; core->slots && i < slot_count; i++) hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
+    for (uint32_t i = 0; core->slots && i < slot_count; i++) {
+        hdi_core_bind(&core->slots[i], NULL, 0);
+        hdi_device_free(device, core->slots[i].memory, core->slots[i].memory_bytes);
+    }
     uint32_t user_count = core->schedule ? core->schedule->kernel_count : 0;
     hdi_free(allocator, core->slots, slot_count * sizeof *core->slots);
     hdi_free(allocator, core->bindings, slot_count * sizeof *core->bindings);
@@ -191,6 +194,9 @@ hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, h
     for (uint32_t i = 0; i < core->schedule->slot_count; i++) {
         const hdi_schedule_slot *slot = &core->schedule->slots[i];
         const hdi_core_slot *own = home_of(core, i);
+        if (own->bereft)
+            return hdi_fail(error, HD_STATUS_WRONG_STATE, "\"%s\" was bound to a buffer that was destroyed; bind another one",
+                            slot->name ? slot->name : "?");
         if (slot->kind == HDI_STORAGE_INPUT && !own->written && !own->bound && !(instead && instead[i].memory))
             return hdi_fail(error, HD_STATUS_WRONG_STATE, "input \"%s\" was never written", slot->name);
     }

@@ -30,7 +30,9 @@ hd_status hdi_port_write(hdi_loaded *loaded, const hdi_loaded_port *port, const 
         const uint64_t bytes = core->schedule->slots[piece->slot].tensor_bytes;
         const char *from = (const char *)data + piece->at;
         if (!status) status = hdi_device_write(core->device, to.memory, to.offset, from, bytes, &core->last_ticket, error);
-        if (!status) core->slots[piece->slot].written = true;
+        if (status) continue;
+        core->slots[piece->slot].written = true;
+        core->slots[piece->slot].bereft = false;
     }
     return status;
 }
@@ -67,19 +69,20 @@ static bool find_place(const hdi_loaded *loaded, const hdi_loaded_port *port, co
 }
 
 hd_status hdi_port_bind(hdi_loaded *loaded, const hdi_loaded_port *port, hd_buffer *buffer, uint64_t offset, hd_error *error) {
+    char name[HDI_BUFFER_TEXT];
     uint32_t s, i;
     if (!find_place(loaded, port, buffer->device, &s, &i))
-        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", port->name);
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": %s is on another device", port->name,
+                        hdi_buffer_text(buffer, name));
     hdi_core *core = loaded->segments[s];
     const hdi_schedule_slot *slot = &core->schedule->slots[i];
-    uint64_t end;
     if (slot->tensor_bytes != port->bytes)
         return hdi_fail(error, HD_STATUS_UNSUPPORTED, "\"%s\": this device has a piece of it; write it instead", port->name);
-    if (!hdi_add_u64(offset, slot->bytes, &end) || end > ((buffer->bytes + 3) & ~UINT64_C(3)))
-        return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", port->name,
-                        (unsigned long long)offset, (unsigned long long)slot->bytes, (unsigned long long)buffer->bytes);
-    core->slots[i].bound = buffer;
-    core->slots[i].bound_offset = offset;
+    hd_status status = hdi_buffer_check_range(buffer, port->name, offset, slot->bytes, true, error);
+    if (!status)
+        status = hdi_buffer_check_use(buffer, port->name, port->kind != HD_PORT_OUTPUT, port->kind != HD_PORT_INPUT, error);
+    if (status) return status;
+    hdi_core_bind(&core->slots[i], buffer, offset);
     return HD_OK;
 }
 

@@ -12,11 +12,24 @@
 /* The caller's own memory on a device. */
 struct hd_buffer {
     hd_device  *device;
-    hdi_link    link;
+    hdi_held    held;
     hdi_memory *memory;
     uint64_t    bytes;
+    hd_buffer_use use;
+    char        label[48];
+    hdi_link    slots;    /* of plans that are bound to it; guarded by the device's lock */
     _Atomic uint64_t last_ticket; /* the last submission that touches it */
 };
+
+/* `"weights"`, or `a buffer`: what error texts call it. `out` has HDI_BUFFER_TEXT bytes; returned. */
+enum { HDI_BUFFER_TEXT = 64 };
+char *hdi_buffer_text(const hd_buffer *buffer, char *out);
+/* May kernels read it (`in`), or write it, by what it is for? INVALID_ARGUMENT says why not. */
+hd_status hdi_buffer_check_use(const hd_buffer *buffer, const char *port, bool in, bool out, hd_error *error);
+/* Are bytes offset..offset+bytes inside of it? LIMIT says with the figures. `padded`: up to a multiple of 4. */
+hd_status hdi_buffer_check_range(const hd_buffer *buffer, const char *port, uint64_t offset, uint64_t bytes, bool padded, hd_error *error);
+/* No plan is bound to it any more: a run of those that were fails until something else is bound or written there. */
+void hdi_buffer_unbind(hd_buffer *buffer);
 
 /* ---- core.c: one segment on its device ---- */
 
@@ -25,6 +38,8 @@ typedef struct hdi_core_slot {
     uint64_t    memory_bytes;
     hd_buffer  *bound;    /* the caller's instead, or NULL */
     uint64_t    bound_offset;
+    hdi_link    bound_link; /* in the buffer's list */
+    bool        bereft;   /* the buffer that was bound here was ended */
     bool        written;  /* an input that has its bytes */
     bool        shared;   /* other segments use its memory */
     struct hdi_core_slot *home; /* of another segment on the device: the value is that one's; else NULL */
@@ -61,6 +76,8 @@ hd_status hdi_core_check_inputs(const hdi_core *core, const hdi_slot *instead, h
 hd_status hdi_core_memory(hdi_core *core, uint32_t slot, hd_error *error);
 /* New memory of the kind that the slot has. */
 hd_status hdi_core_alloc(const hdi_core *core, uint32_t slot, hdi_memory **out_memory, hd_error *error);
+/* Binds the caller's buffer in place of a slot's memory; NULL: the slot's own again. */
+void hdi_core_bind(hdi_core_slot *slot, hd_buffer *buffer, uint64_t offset);
 /* How a core runs. */
 typedef struct hdi_core_run {
     const hdi_slot *instead;    /* by slot: memory in place of the core's own; NULL, here or inside: its own */

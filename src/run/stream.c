@@ -137,17 +137,16 @@ static hd_status find(const hdi_stream *stream, const hdi_stream_item *it, uint3
     if (!it->data == !it->buffer)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\" needs data or a buffer, and not both", it->name);
     if (!it->buffer) return HD_OK;
-    uint64_t end;
+    char name[HDI_BUFFER_TEXT];
     if (it->buffer->device != stream->device)
-        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": the buffer is on another device", it->name);
+        return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": %s is on another device", it->name,
+                        hdi_buffer_text(it->buffer, name));
     if (it->offset % 256 != 0)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "\"%s\": offset %llu is no multiple of 256", it->name,
                         (unsigned long long)it->offset);
-    if (hdi_add_u64(it->offset, stream->core->schedule->slots[*out_slot].bytes, &end) &&
-        end <= ((it->buffer->bytes + 3) & ~UINT64_C(3)))
-        return HD_OK;
-    return hdi_fail(error, HD_STATUS_LIMIT, "\"%s\" needs bytes %llu+%llu of a buffer that has %llu", it->name,
-                    (unsigned long long)it->offset, (unsigned long long)wanted, (unsigned long long)it->buffer->bytes);
+    const uint64_t needed = stream->core->schedule->slots[*out_slot].bytes;
+    const hd_status status = hdi_buffer_check_use(it->buffer, it->name, it->in, !it->in, error);
+    return status ? status : hdi_buffer_check_range(it->buffer, it->name, it->offset, needed, true, error);
 }
 
 /* All of them are right, and none stands twice; marks the slots in `instead`, which holds nothing else yet. */

@@ -136,8 +136,8 @@ static bool make(hdi_spirv_machine *machine, uint32_t lanes) {
     return make_constants(machine);
 }
 
-hd_status hdi_spirv_machine_new(const hd_allocator *allocator, const hdi_spirv_input *input, uint32_t lanes, hdi_spirv_machine **out_machine,
-                                hd_error *error) {
+hd_status hdi_spirv_machine_new(const hd_allocator *allocator, const hdi_spirv_input *input, uint32_t lanes,
+                                hdi_spirv_machine **out_machine, hd_error *error) {
     *out_machine = NULL;
     hdi_spirv_input whole = *input;
     whole.checked = false; /* which leaves nothing out, and trusts nothing */
@@ -228,7 +228,8 @@ hd_status hdi_spirv_interpret(const hd_allocator *allocator, const hdi_spirv_mac
         hdi_interpret_enter(&x, x.self);
     }
     while (!status) {
-        if (!run_slice(&x)) status = hdi_fail(error, HD_STATUS_TIMEOUT, "the kernel's time was up in workgroup (%u,%u,%u)", group[0], group[1], group[2]);
+        if (!run_slice(&x))
+            status = hdi_fail(error, HD_STATUS_TIMEOUT, "the kernel's time was up in workgroup (%u,%u,%u)", group[0], group[1], group[2]);
         else if (!go_on(&x)) break;
     }
     hdi_arena_free(&arena);

@@ -32,7 +32,9 @@ struct hdi_spirv_machine {
 enum { HDI_POINTER_ROOT, HDI_POINTER_OFFSET, HDI_POINTER_STEP, HDI_POINTER_MATRIX, HDI_POINTER_CELLS };
 #define HDI_POINTER_BY_ROWS (UINT64_C(1) << 32)
 
-typedef enum hdi_invocation_state { HDI_INVOCATION_RUNS, HDI_INVOCATION_MEETS, HDI_INVOCATION_WAITS, HDI_INVOCATION_DONE } hdi_invocation_state;
+typedef enum hdi_invocation_state {
+    HDI_INVOCATION_RUNS, HDI_INVOCATION_MEETS, HDI_INVOCATION_WAITS, HDI_INVOCATION_DONE
+} hdi_invocation_state;
 
 /* One invocation. It meets the others of its subgroup at an instruction of theirs, and waits for all at a barrier. */
 typedef struct hdi_invocation {

@@ -131,9 +131,10 @@ static bool pack(const call *c) {
         if (c->number == p->number) *c->out = word;
         for (uint32_t k = 0; k < p->count && c->number == p->undoing; k++) {
             const uint64_t part = operand(c, 0)[0] >> k * p->bits & mask;
+            const double value = p->is_signed ? (double)hdi_number_signed(part, p->bits) : (double)part;
             if (p->bits == 32) c->out[k] = part;
-            else if (p->bits == 16 && !p->largest) c->out[k] = hdi_number_bits(hdi_number_float(part, 16), 32);
-            else c->out[k] = hdi_number_bits(most((p->is_signed ? (double)hdi_number_signed(part, p->bits) : (double)part) / p->largest, -1), 32);
+            else if (!p->largest) c->out[k] = hdi_number_bits(hdi_number_float(part, 16), 32);
+            else c->out[k] = hdi_number_bits(most(value / p->largest, -1), 32);
         }
         return true;
     }

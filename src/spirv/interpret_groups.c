@@ -166,8 +166,9 @@ static bool vote(const meeting *at, uint32_t opcode) {
         const uint64_t *value = of_lane(at, lane, 4);
         for (uint64_t k = 0; value && k < cells; k++) {
             bool yes = value[k] != 0;
-            if (opcode == SpvOpGroupNonUniformAllEqual)
-                yes = type->kind == 'f' ? hdi_number_float(value[k], type->width) == hdi_number_float(own[k], type->width) : value[k] == own[k];
+            if (opcode == SpvOpGroupNonUniformAllEqual && type->kind == 'f')
+                yes = hdi_number_float(value[k], type->width) == hdi_number_float(own[k], type->width);
+            else if (opcode == SpvOpGroupNonUniformAllEqual) yes = value[k] == own[k];
             all &= yes;
             any |= yes;
         }

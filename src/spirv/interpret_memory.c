@@ -67,9 +67,9 @@ static uint8_t *number_at(bytes memory, uint64_t offset, uint64_t size) {
 static void move(const hdi_interpreter *x, bytes memory, place at, uint32_t type_def, uint64_t *cells, bool writes) {
     const hdi_spirv_type *type = hdi_spirv_type_at(x->m, type_def);
     if (is_number(type)) {
-        uint8_t *number = number_at(memory, at.offset, type->width / 8);
+        void *number = number_at(memory, at.offset, type->width / 8), *cell = cells;
         if (!writes) *cells = 0;
-        if (number) memcpy(writes ? (void *)number : (void *)cells, writes ? (void *)cells : (void *)number, type->width / 8); /* low bytes first */
+        if (number) memcpy(writes ? number : cell, writes ? cell : number, type->width / 8); /* low bytes first */
         return;
     }
     for (uint32_t i = 0; i < type->count; i++) {
@@ -180,7 +180,8 @@ static uint64_t change_bytes(uint32_t opcode, uint8_t *at, uint64_t value, uint6
         return was;
     }
     uint64_t *word = (uint64_t *)(void *)at, was = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &was, change(opcode, was, value, compared, width), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+    while (!__atomic_compare_exchange_n(word, &was, change(opcode, was, value, compared, width), false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST)) {}
     return was;
 }
 

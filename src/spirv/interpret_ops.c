@@ -98,8 +98,7 @@ static uint64_t one_integer(const operation *o, uint64_t a, uint64_t b, uint32_t
 /* Component by component; an operand of one number goes with each. */
 static void by_component(operation *o) {
     const hdi_spirv_type *type = type_of(o, 0);
-    const bool floats = type->kind == 'f' || (type->kind != 'i' && type->kind != 'b' && hdi_spirv_type_at(o->x->m, type->element)->kind == 'f') ||
-                        type->kind == 'm';
+    const bool floats = type->kind == 'f' || type->kind == 'm';
     const uint64_t *a = operand(o, 0), *b = o->count > 1 ? operand(o, 1) : a;
     const uint64_t b_cells = o->count > 1 ? hdi_interpret_cells_of(o->x->machine, type_def_of(o, 1)) : o->cells;
     const uint32_t width = type->kind == 'm' ? hdi_spirv_type_at(o->x->m, type->element)->width : type->width;
@@ -312,7 +311,8 @@ static void any_or_all(operation *o) {
 }
 
 void hdi_interpret_operation(hdi_interpreter *x, uint32_t opcode, uint32_t type_def, const uint32_t *words, uint32_t count, uint64_t *out) {
-    operation o = { x, opcode, type_def, hdi_spirv_type_at(x->m, type_def), words, count, out, hdi_interpret_cells_of(x->machine, type_def) };
+    const uint64_t cells = hdi_interpret_cells_of(x->machine, type_def);
+    operation o = { x, opcode, type_def, hdi_spirv_type_at(x->m, type_def), words, count, out, cells };
     switch (opcode) {
     case SpvOpUndef: memset(out, 0, o.cells * sizeof *out); break;
     case SpvOpExtInst:

@@ -163,7 +163,8 @@ static const char *advice(uint32_t opcode) {
     switch (opcode) {
     case SpvOpTypeImage: case SpvOpTypeSampler: case SpvOpTypeSampledImage:
         return "images and samplers are not taken; use storage buffers";
-    case SpvOpTypeForwardPointer: return "buffer addresses are not taken; pass the buffer as a binding";
+    case SpvOpTypeForwardPointer: case SpvOpConvertUToPtr: case SpvOpConvertPtrToU:
+        return "buffer addresses are not taken; pass the buffer as a binding";
     case SpvOpPtrAccessChain: case SpvOpInBoundsPtrAccessChain: case SpvOpPtrEqual: case SpvOpPtrDiff:
         return "variable pointers are not taken; index the buffer instead";
     case SpvOpKill: case SpvOpDPdx: case SpvOpDPdy: return "only compute shaders are taken";

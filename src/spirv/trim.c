@@ -111,12 +111,25 @@ static void keep_operands(trimmer *t, size_t at) {
     }
 }
 
-/* Is it an instruction of a set that only debuggers read? */
-static bool is_for_debuggers(const trimmer *t, size_t at) {
+/* Is it an instruction of a set whose name begins so? */
+static bool is_of_set(const trimmer *t, size_t at, const char *name) {
     const uint32_t set = opcode_at(t, at) == SpvOpExtInst && length_at(t, at) > 4 ? t->words[at + 3] : t->bound;
     if (set >= t->bound || !t->at[set] || opcode_at(t, t->at[set]) != SpvOpExtInstImport) return false;
-    const uint32_t *name = t->words + t->at[set] + 2, room = length_at(t, t->at[set]) - 2;
-    return (room > 3 && hdi_spirv_begins(name, "NonSemantic.", 12)) || (room > 4 && hdi_spirv_begins(name, "OpenCL.DebugInfo.", 17));
+    return strlen(name) / 4 < length_at(t, t->at[set]) - 2u && hdi_spirv_begins(t->words + t->at[set] + 2, name, strlen(name));
+}
+
+static bool is_for_debuggers(const trimmer *t, size_t at) {
+    return is_of_set(t, at, "NonSemantic.") || is_of_set(t, at, "OpenCL.DebugInfo.");
+}
+
+/* PackDouble2x32 and UnpackDouble2x32 only see the same bits another way. */
+static void make_bitcast(trimmer *t, size_t at) {
+    enum { PACK = 59, UNPACK = 65, WORDS = 6 };
+    uint32_t *words = t->words + at;
+    if (!is_of_set(t, at, "GLSL.std.450") || length_at(t, at) != WORDS || (words[4] != PACK && words[4] != UNPACK)) return;
+    words[0] = 4u << SpvWordCountShift | SpvOpBitcast;
+    words[3] = words[5];
+    blank(t, at + 4, 2);
 }
 
 static bool is_line(uint32_t opcode) { return opcode == SpvOpLine || opcode == SpvOpNoLine; }
@@ -125,6 +138,7 @@ static void keep_function(trimmer *t, size_t at) {
     for (size_t length; at < t->count; at += length) {
         const uint32_t opcode = opcode_at(t, at);
         length = length_at(t, at);
+        make_bitcast(t, at);
         if (is_line(opcode) || is_for_debuggers(t, at)) blank(t, at, length);
         else keep_operands(t, at);
         if (opcode == SpvOpFunctionEnd) return;
@@ -211,7 +225,8 @@ static void join_storage(trimmer *t) {
     bool any = false;
     for (size_t at = HDI_SPIRV_HEADER_WORDS; at < t->functions; at += length_at(t, at)) {
         uint32_t *words = t->words + at, opcode = opcode_at(t, at), length = length_at(t, at);
-        uint32_t *storage = opcode == SpvOpTypePointer && length == 4 ? &words[2] : opcode == SpvOpVariable && length >= 4 ? &words[3] : NULL;
+        uint32_t *storage = opcode == SpvOpTypePointer && length == 4 ? &words[2]
+                          : opcode == SpvOpVariable && length >= 4    ? &words[3] : NULL;
         if (storage && *storage == SpvStorageClassUniform) *storage = SpvStorageClassStorageBuffer, any = true;
     }
     if (!any) return;

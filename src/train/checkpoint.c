@@ -25,7 +25,8 @@ static const field fields[] = {
     FIELD("micro_batch", U32, micro_batch), FIELD("length", U32, length), FIELD("seed", U64, seed), FIELD("rate", F64, schedule.rate),
     FIELD("least_rate", F64, schedule.least), FIELD("warmup", U64, schedule.warmup), FIELD("decay_steps", U64, schedule.steps),
     FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1), FIELD("beta2", F64, adamw.beta2), FIELD("eps", F64, adamw.eps),
-    FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout), FIELD("math", MATH, math), FIELD("data", U64, data),
+    FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout),
+    FIELD("math", MATH, math), FIELD("data", U64, data),
 };
 static const char *const decays[] = { "none", "linear", "cosine" };
 static const char *const maths[] = { "default", "fast", "exact" };
@@ -78,7 +79,8 @@ static bool take_value(const field *f, const json_t *value, void *at) {
 
 static char *settings_of(const hd_trainer *trainer) {
     json_t *root = json_object();
-    bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0 && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
+    bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0;
+    good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
     for (size_t i = 0; i < HDT_COUNT(fields) && good; i++)
         good = json_object_set_new(root, fields[i].name, value_of(&fields[i], (const char *)&trainer->desc + fields[i].at)) == 0;
     char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
@@ -88,7 +90,8 @@ static char *settings_of(const hd_trainer *trainer) {
 
 /* For Hugging Face's transformers. */
 static char *config_of(const hd_gpt *model) {
-    json_t *root = json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel", "model_type", "gpt2",
+    json_t *root = json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:b}", "architectures", "GPT2LMHeadModel",
+                             "model_type", "gpt2",
                              "n_layer", (int)model->layers, "n_head", (int)model->heads, "n_embd", (int)model->width, "n_positions",
                              (int)model->context, "vocab_size", (int)model->vocabulary, "activation_function", "gelu_new",
                              "layer_norm_epsilon", 1e-5, "tie_word_embeddings", 1);
@@ -103,7 +106,8 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
     json_error_t why;
     if (!context || !folder || !out_desc || !out_step) return HD_STATUS_NULL_POINTER;
     memset(out_desc, 0, sizeof *out_desc);
-    if (snprintf(path, sizeof path, "%s/trainer.json", folder) >= (int)sizeof path) return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
+    if (snprintf(path, sizeof path, "%s/trainer.json", folder) >= (int)sizeof path)
+        return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
     hd_status status = hdt_map_open(context, path, &map);
     if (status) return status;
     if (map.count > SETTINGS_MOST) status = hdt_fail(context, HD_STATUS_LIMIT, "%s has more than 1 MiB", path);
@@ -111,8 +115,10 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
     hdt_map_close(&map);
     const char *format = json_string_value(json_object_get(root, "format"));
     if (!status && !root) status = hdt_fail(context, HD_STATUS_PARSE, "%s is no JSON: %s", path, why.text);
-    if (!status && (!format || strcmp(format, FORMAT) != 0)) status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
-    if (!status && !whole_of(json_object_get(root, "step"), out_step)) status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
+    if (!status && (!format || strcmp(format, FORMAT) != 0))
+        status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
+    if (!status && !whole_of(json_object_get(root, "step"), out_step))
+        status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
     for (size_t i = 0; i < HDT_COUNT(fields) && !status; i++)
         if (!take_value(&fields[i], json_object_get(root, fields[i].name), (char *)out_desc + fields[i].at))
             status = hdt_fail(context, HD_STATUS_PARSE, "%s: %s is missing or of no use", path, fields[i].name);
@@ -128,7 +134,8 @@ static const char *const endings[HDT_KEPT] = { "", ".exp_avg", ".exp_avg_sq" };
 typedef struct copies { float *groups[HDT_GROUPS]; } copies;
 
 static void free_copies(const hd_trainer *trainer, copies *c) {
-    for (int group = 0; group < HDT_GROUPS; group++) hdt_free(trainer->context, c->groups[group], trainer->layout.group_elements[group], sizeof(float));
+    for (int group = 0; group < HDT_GROUPS; group++)
+        hdt_free(trainer->context, c->groups[group], trainer->layout.group_elements[group], sizeof(float));
 }
 
 static hd_status take_copies(const hd_trainer *trainer, int kept, copies *out) {
@@ -136,7 +143,8 @@ static hd_status take_copies(const hd_trainer *trainer, int kept, copies *out) {
     for (int group = 0; group < HDT_GROUPS && !status; group++) {
         const uint64_t count = trainer->layout.group_elements[group];
         out->groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
-        status = out->groups[group] ? hd_buffer_read(trainer->states[group][kept], 0, out->groups[group], count * sizeof(float)) : hdt_no_memory(trainer->context);
+        if (!out->groups[group]) return hdt_no_memory(trainer->context);
+        status = hd_buffer_read(trainer->states[group][kept], 0, out->groups[group], count * sizeof(float));
     }
     return status;
 }
@@ -179,10 +187,12 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
             snprintf(name, sizeof name, "%s%s", parameter->name, endings[kept]);
             const hd_safetensor *tensor = hd_safetensors_find(file, name);
             if (!tensor) status = hdt_fail(trainer->context, HD_STATUS_NAME_NOT_FOUND, "%s has no tensor '%s'", path, name);
-            else if (tensor->dtype != HD_F32) status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be F32", path, name, tensor->type);
+            else if (tensor->dtype != HD_F32)
+                status = hdt_fail(trainer->context, HD_STATUS_TYPE, "%s: '%s' is %s, and must be F32", path, name, tensor->type);
             else if (memcmp(&tensor->shape, &parameter->shape, sizeof tensor->shape) != 0)
                 status = hdt_fail(trainer->context, HD_STATUS_SHAPE, "%s: '%s' has another shape than this model's", path, name);
-            else status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float), tensor->data, tensor->bytes);
+            else status = hd_buffer_write(trainer->states[parameter->group][kept], parameter->first * sizeof(float),
+                                          tensor->data, tensor->bytes);
         }
     hd_safetensors_close(file);
     return status;
@@ -192,7 +202,8 @@ static hd_status read_states(hd_trainer *trainer, const char *path, int from, in
 
 /* "FOLDER/NAME" or "FOLDER.new/NAME". */
 static hd_status path_in(hd_context *context, const char *folder, const char *suffix, const char *name, char out[PATH_MAX]) {
-    if (snprintf(out, PATH_MAX, "%s%s%s", folder, suffix, name) >= PATH_MAX) return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
+    if (snprintf(out, PATH_MAX, "%s%s%s", folder, suffix, name) >= PATH_MAX)
+        return hdt_fail(context, HD_STATUS_LIMIT, "the path %.60s... is too long", folder);
     return HD_OK;
 }
 

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 /* Parameters of a layer, in their order; those outside of layers: */
-enum { LN1_W, LN1_B, ATTN_W, ATTN_B, PROJ_W, PROJ_B, LN2_W, LN2_B, FC_W, FC_B, OUT_W, OUT_B, OF_LAYER, EMBEDDING = 0, POSITIONS, BEFORE, OF_HEAD = 2 };
+enum { LN1_W, LN1_B, ATTN_W, ATTN_B, PROJ_W, PROJ_B, LN2_W, LN2_B, FC_W, FC_B, OUT_W, OUT_B, OF_LAYER,
+       EMBEDDING = 0, POSITIONS, BEFORE, OF_HEAD = 2 };
 #define EPS 1e-5f
 #define DEVIATION 0.02
 
@@ -116,7 +117,8 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values) {
         values[i] = hd_scale(p, drawn, parameter->deviation, parameter->begin);
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
-    for (int group = 0; group < HDT_GROUPS && !status; group++) hd_output(p, group ? "vectors" : "matrices", hd_assign(p, graph->states[group], joined[group]));
+    for (int group = 0; group < HDT_GROUPS && !status; group++)
+        hd_output(p, group ? "vectors" : "matrices", hd_assign(p, graph->states[group], joined[group]));
     return status;
 }
 

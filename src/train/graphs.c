@@ -23,10 +23,15 @@ static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     return HD_OK;
 }
 
+static void end(draft *d) {
+    hd_program_destroy(d->graph.program);
+    hdt_free(d->trainer->context, d->weights, d->trainer->layout.count, sizeof *d->weights);
+    hdt_free(d->trainer->context, d->others, d->trainer->layout.count, sizeof *d->others);
+}
+
 /* Plans the program, unless something failed before, and ends it. */
 static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
     hd_trainer *trainer = d->trainer;
-    if (!status) status = hd_program_check(d->graph.program);
     if (!status) status = hd_plan_create(trainer->device, d->graph.program, &(hd_plan_desc){ .math = trainer->desc.math }, out_plan);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
@@ -39,9 +44,7 @@ static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
             }
             if (there) status = hd_plan_bind(*out_plan, name, trainer->states[group][kept], 0);
         }
-    hd_program_destroy(d->graph.program);
-    hdt_free(trainer->context, d->weights, trainer->layout.count, sizeof *d->weights);
-    hdt_free(trainer->context, d->others, trainer->layout.count, sizeof *d->others);
+    end(d);
     return status;
 }
 
@@ -57,7 +60,8 @@ void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]) {
 /* Rows begin .. begin + batch of [.., length], flat. */
 static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
     const int64_t begin[] = { first, 0 }, end[] = { first + d->graph.batch, d->graph.length };
-    return hd_reshape(d->graph.program, hd_slice(d->graph.program, all, begin, end, 2), HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
+    return hd_reshape(d->graph.program, hd_slice(d->graph.program, all, begin, end, 2),
+                      HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
 }
 
 static hd_value mean_loss(draft *d, hd_value tokens, hd_value targets) {
@@ -86,15 +90,14 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     return HD_OK;
 }
 
-hd_status hdt_plan_step(hd_trainer *trainer) {
+static hd_status build_step(hd_trainer *trainer, draft *d) {
     const hd_trainer_desc *desc = &trainer->desc;
     hd_value loss = 0, gradients[HDT_GROUPS] = { 0 };
-    draft d;
-    hd_status status = begin(trainer, desc->micro_batch, &d);
-    hd_program *p = d.graph.program;
-    d.graph.dropout = desc->dropout;
-    if (!status && desc->dropout > 0) d.graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
-    if (!status) status = add_up(&d, &loss, gradients);
+    hd_status status = begin(trainer, desc->micro_batch, d);
+    hd_program *p = d->graph.program;
+    d->graph.dropout = desc->dropout;
+    if (!status && desc->dropout > 0) d->graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
+    if (!status) status = add_up(d, &loss, gradients);
     if (!status) {
         const hd_clipping clip = hd_clip_norm(p, gradients, HDT_GROUPS, desc->clip);
         for (int group = 0; group < HDT_GROUPS; group++) {
@@ -103,14 +106,21 @@ hd_status hdt_plan_step(hd_trainer *trainer) {
             snprintf(rates, sizeof rates, "rates.%d", group);
             snprintf(first, sizeof first, "%s.%d", kept_names[HDT_FIRST], group);
             snprintf(second, sizeof second, "%s.%d", kept_names[HDT_SECOND], group);
-            const hd_value states[] = { d.graph.states[group], hd_state(p, first, HD_F32, shape), hd_state(p, second, HD_F32, shape) };
+            const hd_value states[] = { d->graph.states[group], hd_state(p, first, HD_F32, shape), hd_state(p, second, HD_F32, shape) };
             hd_adamw(p, states, gradients[group], &clip, hd_input(p, rates, HD_F32, HD_SHAPE(HD_RATES)), &desc->adamw);
         }
         hd_output(p, "loss", loss);
         hd_output(p, "norm", clip.norm);
     }
+    return status;
+}
+
+hd_status hdt_plan_step(hd_trainer *trainer) {
+    draft d;
+    const hd_status status = build_step(trainer, &d);
     return finish(&d, status, &trainer->step);
 }
+
 
 /* ---- without training ---- */
 
@@ -131,7 +141,8 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     if (!status) {
         const hd_value hidden = hdt_graph_hidden(&d.graph, hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length)));
         const hd_value scores = hdt_graph_scores(&d.graph, hd_gather(p, hidden, hd_input(p, "last", HD_I32, HD_SHAPE(1))));
-        const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX, HD_SHAPE(1, trainer->desc.model.vocabulary));
+        const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
+                                                   HD_SHAPE(1, trainer->desc.model.vocabulary));
         const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));
         const hd_value drawn = hd_add(p, scores, hd_mul(p, noise, hd_input(p, "temperature", HD_F32, HD_SHAPE(1))));
         hd_output(p, "next", hd_argmax(p, drawn, -1));
@@ -139,15 +150,18 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     return finish(&d, status, &trainer->next);
 }
 
+static hd_status build_draw(hd_trainer *trainer, draft *d) {
+    const hd_status status = begin(trainer, 1, d);
+    if (status) return status;
+    d->graph.key = hd_input(d->graph.program, "key", HD_I32, HD_SHAPE(4));
+    return hdt_graph_draw(&d->graph, d->others);
+}
+
 hd_status hdt_draw_weights(hd_trainer *trainer) {
     hd_plan *plan = NULL;
     uint32_t key[4];
     draft d;
-    hd_status status = begin(trainer, 1, &d);
-    if (!status) {
-        d.graph.key = hd_input(d.graph.program, "key", HD_I32, HD_SHAPE(4));
-        status = hdt_graph_draw(&d.graph, d.others);
-    }
+    hd_status status = build_draw(trainer, &d);
     const hd_math math = trainer->desc.math;
     trainer->desc.math = HD_MATH_EXACT; /* whatever comes then, a run begins with the same weights on every device */
     status = finish(&d, status, &plan);
@@ -157,4 +171,26 @@ hd_status hdt_draw_weights(hd_trainer *trainer) {
     if (!status) status = hd_plan_run(plan, NULL);
     hd_plan_destroy(plan);
     return status;
+}
+
+/* ---- the memory of it ---- */
+
+static hd_status estimate(draft *d, hd_status status, hd_math math, hd_plan_memory *out_memory) {
+    if (!status) status = hd_plan_estimate(d->trainer->device, d->graph.program, &(hd_plan_desc){ .math = math }, out_memory);
+    end(d);
+    return status;
+}
+
+hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory) {
+    hd_plan_memory first;
+    draft d;
+    hd_status status = build_step(trainer, &d);
+    status = estimate(&d, status, trainer->desc.math, out_memory);
+    if (status) return status;
+    status = build_draw(trainer, &d);
+    status = estimate(&d, status, HD_MATH_EXACT, &first);
+    if (status) return status;
+    out_memory->scratch_bytes += first.scratch_bytes; /* the device keeps a plan that has ended until it needs the memory */
+    out_memory->total_bytes += first.total_bytes - first.state_bytes;
+    return HD_OK;
 }

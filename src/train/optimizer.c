@@ -42,8 +42,8 @@ hd_value hd_adamw(hd_program *p, const hd_value states[3], hd_value gradient, co
     const double beta1 = desc && desc->beta1 > 0 ? desc->beta1 : 0.9, beta2 = desc && desc->beta2 > 0 ? desc->beta2 : 0.999;
     const float eps = (float)(desc && desc->eps > 0 ? desc->eps : 1e-8);
     const hd_value m = moved(p, states[1], (float)beta1, hd_mul(p, gradient, clip->factor), (float)(1 - beta1), clip);
-    const hd_value again = hd_mul(p, gradient, clip->factor); /* a chain of its own makes it anew: it is cheaper than to keep it */
-    const hd_value v = moved(p, states[2], (float)beta2, hd_mul(p, again, again), (float)(1 - beta2), clip);
+    const hd_value squares = hd_mul(p, hd_mul(p, gradient, gradient), hd_mul(p, clip->factor, clip->factor));
+    const hd_value v = moved(p, states[2], (float)beta2, squares, (float)(1 - beta2), clip);
     const hd_value keep = rate_of(p, rates, 0); /* over an infinite number nothing is taken off */
     const hd_value divisor = hd_where(p, clip->fine, rate_of(p, rates, 1), hd_scale(p, keep, 0, INFINITY));
     const hd_value root = hd_scale(p, hd_mul(p, hd_sqrt(p, v), rate_of(p, rates, 2)), 1, eps);

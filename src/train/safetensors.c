@@ -124,6 +124,8 @@ hd_status hdt_safetensors_read(hd_safetensors *file, const char *path) {
     return check_places(file, path, first);
 }
 
+static const char kind[] = "safetensors file";
+
 hd_status hd_safetensors_open(hd_context *context, const char *path, hd_safetensors **out_file) {
     if (!context || !path || !out_file) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_safetensors_open was given NULL");
     hd_safetensors *file = hdt_alloc(context, 1, sizeof *file);
@@ -132,29 +134,37 @@ hd_status hd_safetensors_open(hd_context *context, const char *path, hd_safetens
     file->context = context;
     hd_status status = hdt_map_open(context, path, &file->map);
     if (!status) status = hdt_safetensors_read(file, path);
+    if (!status) status = hd_handle_new(context, kind, file, &file->handle);
     if (status) hd_safetensors_close(file);
-    else *out_file = file;
+    else *out_file = file->handle;
     return status;
 }
 
 void hd_safetensors_close(hd_safetensors *file) {
-    if (!file) return;
+    file = hd_handle_find(file, kind);
+    if (!file || (file->handle && !hd_handle_end(file->handle))) return;
     hdt_free(file->context, file->tensors, json_object_size(file->header), sizeof *file->tensors);
     json_decref(file->header);
     hdt_map_close(&file->map);
     hdt_free(file->context, file, 1, sizeof *file);
 }
 
-size_t hd_safetensors_count(const hd_safetensors *file) { return file ? file->count : 0; }
+size_t hd_safetensors_count(const hd_safetensors *file) {
+    file = hd_handle_find(file, kind);
+    return file ? file->count : 0;
+}
 const hd_safetensor *hd_safetensors_get(const hd_safetensors *file, size_t index) {
+    file = hd_handle_find(file, kind);
     return file && index < file->count ? &file->tensors[index] : NULL;
 }
 const hd_safetensor *hd_safetensors_find(const hd_safetensors *file, const char *name) {
+    file = hd_handle_find(file, kind);
     for (size_t i = 0; file && name && i < file->count; i++)
         if (strcmp(file->tensors[i].name, name) == 0) return &file->tensors[i];
     return NULL;
 }
 const char *hd_safetensors_metadata(const hd_safetensors *file, const char *key) {
+    file = hd_handle_find(file, kind);
     return file && key ? json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key)) : NULL;
 }
 

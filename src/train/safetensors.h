@@ -7,6 +7,7 @@
 
 struct hd_safetensors {
     hd_context    *context;
+    void          *handle; /* that the caller has */
     hdt_map        map;
     json_t        *header;
     hd_safetensor *tensors; /* by their bytes */

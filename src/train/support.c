@@ -35,8 +35,9 @@ void *hdt_alloc(hd_context *context, uint64_t count, uint64_t item_bytes) {
     return items;
 }
 void hdt_free(hd_context *context, void *items, uint64_t count, uint64_t item_bytes) {
+    if (!items) return;
     const hd_allocator allocator = hd_context_allocator(context);
-    if (items) allocator.resize(allocator.user, items, (size_t)(count * item_bytes) + (count == 0), 0);
+    allocator.resize(allocator.user, items, (size_t)(count * item_bytes) + (count == 0), 0);
 }
 
 /* ---- files ---- */

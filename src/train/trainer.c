@@ -12,7 +12,8 @@ static hd_status check_model(hd_context *context, const hd_gpt *model) {
         { "context", model->context, MOST_TOKENS }, { "vocabulary", model->vocabulary, MOST_TOKENS } };
     for (size_t i = 0; i < HDT_COUNT(fields); i++)
         if (fields[i].value < 1 || fields[i].value > fields[i].most)
-            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u %s: 1 to %u are possible", fields[i].value, fields[i].name, fields[i].most);
+            return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u %s: 1 to %u are possible", fields[i].value,
+                            fields[i].name, fields[i].most);
     if (model->width % model->heads != 0)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a width of %u is no multiple of %u heads", model->width, model->heads);
     return HD_OK;
@@ -28,11 +29,14 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     if (desc->adamw.beta2 == 0) desc->adamw.beta2 = 0.999;
     if (desc->adamw.eps == 0) desc->adamw.eps = 1e-8;
     if (desc->length > desc->model.context)
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "sequences of %u tokens are longer than the model's context of %u", desc->length, desc->model.context);
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "sequences of %u tokens are longer than the model's context of %u", desc->length, desc->model.context);
     if (desc->batch < 1 || desc->batch > MOST_BATCH || desc->batch % desc->micro_batch != 0)
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a batch of %u is no multiple of the micro-batch %u, or above 2^20", desc->batch, desc->micro_batch);
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "a batch of %u is no multiple of the micro-batch %u, or above 2^20", desc->batch, desc->micro_batch);
     const struct { const char *name; double value, least, below; } numbers[] = {
-        { "rate", desc->schedule.rate, 0, 1e6 }, { "least rate", desc->schedule.least, 0, 1e6 }, { "weight decay", desc->weight_decay, 0, 1e6 },
+        { "rate", desc->schedule.rate, 0, 1e6 }, { "least rate", desc->schedule.least, 0, 1e6 },
+        { "weight decay", desc->weight_decay, 0, 1e6 },
         { "beta1", desc->adamw.beta1, 0, 1 }, { "beta2", desc->adamw.beta2, 0, 1 }, { "eps", desc->adamw.eps, 0, 1 },
         { "clip", (double)desc->clip, 0, 1e30 }, { "dropout", (double)desc->dropout, 0, 1 } };
     for (size_t i = 0; i < HDT_COUNT(numbers); i++)
@@ -74,6 +78,16 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
     return status;
 }
 
+hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_plan_memory *out_memory) {
+    if (!context || !device || !desc || !out_memory) return HD_STATUS_NULL_POINTER;
+    hd_trainer trainer = { .context = context, .device = device, .desc = *desc };
+    hd_status status = hdt_check_desc(context, &trainer.desc);
+    if (!status) status = hdt_layout_make(context, &trainer.desc.model, &trainer.layout);
+    if (!status) status = hdt_estimate(&trainer, out_memory);
+    hdt_layout_free(&trainer.layout);
+    return status;
+}
+
 void hd_trainer_destroy(hd_trainer *trainer) {
     if (!trainer) return;
     if (trainer->stream) hd_stream_finish(trainer->stream, 0); /* it writes into `flights` */
@@ -93,6 +107,10 @@ uint64_t hd_trainer_steps(const hd_trainer *trainer) { return trainer ? trainer-
 uint64_t hd_trainer_parameters(const hd_trainer *trainer) { return trainer ? trainer->layout.elements : 0; }
 
 /* ---- steps ---- */
+
+static hd_status was_null(const hd_trainer *trainer, const char *call) {
+    return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "%s was given NULL", call) : HD_STATUS_NULL_POINTER;
+}
 
 static hd_status check_tokens(const hd_trainer *trainer, const int32_t *tokens, uint64_t count) {
     for (uint64_t i = 0; i < count; i++)
@@ -123,18 +141,20 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
     hd_adamw_rates(&desc->adamw, flight->report.rate, 0, trainer->steps, rates[HDT_VECTORS]);
     hdt_key(trainer, trainer->steps, key);
-    const hd_stream_input inputs[] = { { .name = "tokens", .data = tokens, .bytes = bytes }, { .name = "targets", .data = targets, .bytes = bytes },
+    const hd_stream_input inputs[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
+                                       { .name = "targets", .data = targets, .bytes = bytes },
                                        { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
                                        { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
                                        { .name = "key", .data = key, .bytes = sizeof key } };
     const hd_stream_output outputs[] = { { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
                                          { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm } };
-    return hd_stream_submit(trainer->stream, inputs, HDT_COUNT(inputs) - !(desc->dropout > 0), outputs, HDT_COUNT(outputs), &flight->ticket);
+    return hd_stream_submit(trainer->stream, inputs, HDT_COUNT(inputs) - !(desc->dropout > 0), outputs, HDT_COUNT(outputs),
+                            &flight->ticket);
 }
 
 hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report, bool *out_told) {
     if (out_told) *out_told = false;
-    if (!trainer || !tokens || !targets) return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "hd_trainer_step was given NULL") : HD_STATUS_NULL_POINTER;
+    if (!trainer || !tokens || !targets) return was_null(trainer, "hd_trainer_step");
     const uint64_t count = (uint64_t)trainer->desc.batch * trainer->desc.length;
     hd_status status = check_tokens(trainer, tokens, count);
     if (!status) status = check_tokens(trainer, targets, count);
@@ -154,7 +174,7 @@ hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bo
 /* ---- between steps ---- */
 
 hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, float *out_loss) {
-    if (!trainer || !tokens || !targets || !out_loss) return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "hd_trainer_loss was given NULL") : HD_STATUS_NULL_POINTER;
+    if (!trainer || !tokens || !targets || !out_loss) return was_null(trainer, "hd_trainer_loss");
     const uint64_t count = (uint64_t)trainer->desc.micro_batch * trainer->desc.length;
     hd_status status = check_tokens(trainer, tokens, count);
     if (!status) status = check_tokens(trainer, targets, count);
@@ -166,7 +186,7 @@ hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int3
 }
 
 hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t count, float temperature, uint64_t draw, int32_t *out_token) {
-    if (!trainer || !tokens || !out_token) return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "hd_trainer_next was given NULL") : HD_STATUS_NULL_POINTER;
+    if (!trainer || !tokens || !out_token) return was_null(trainer, "hd_trainer_next");
     if (count == 0) return hdt_fail(trainer->context, HD_STATUS_ZERO_SIZE, "no tokens to go on from");
     const uint32_t length = trainer->desc.length;
     const size_t seen = count < length ? count : length;

@@ -32,6 +32,8 @@ hd_status hdt_plan_loss(hd_trainer *trainer);
 hd_status hdt_plan_next(hd_trainer *trainer);
 /* Draws the first weights. */
 hd_status hdt_draw_weights(hd_trainer *trainer);
+/* The memory of a step and of the first weights. */
+hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
 /* The key of hd_random. */
 void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]);
 

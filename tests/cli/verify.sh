@@ -12,5 +12,7 @@ report = json.load(open("out"))
 assert report["device"] == "cpu" and len(report["verdicts"]) > 200
 assert all(not v["wrong"] and v["answers"] > 0 and v["error_of_bound"] <= 1 for v in report["verdicts"])'
 fi
+refuse 1 'HEDDLE_CPU is portable, dotprod, avx2,' env HEDDLE_CPU=mmx "$heddle" verify --device cpu
+expect 0 '128-bit vectors' - env HEDDLE_CPU=portable "$heddle" devices --json
 refuse 1 'HEDDLE_VERIFY is 0, 1 or 2' env HEDDLE_VERIFY=3 "$heddle" verify --device cpu
 done_here

@@ -13,7 +13,7 @@ static inline void print_line(void *user, hd_log_level level, const char *part, 
 }
 
 static char    cache_dir[] = "/tmp/heddle-conform-XXXXXX";
-static hdi_log test_log = { print_line, NULL, HD_LOG_WARNING };
+static hdi_log test_log = { .write = print_line, .level = HD_LOG_WARNING };
 static conform subject; /* the back end under test, and its device */
 
 static inline void open_device(void) {

@@ -248,7 +248,7 @@ static int run_one(const hdi_backend *backend, int given_up) {
 }
 
 int main(void) {
-    static const hdi_log log = { NULL, NULL, HD_LOG_ERROR }; /* nobody listens */
+    static const hdi_log log = { .level = HD_LOG_ERROR }; /* nobody listens */
     static const hdi_backend *const backends[] = { &hdi_backend_cuda, &hdi_backend_hip };
     int given_up[HDI_COUNT(backends)], failures = 0;
     driver = &cuda_driver;

@@ -50,10 +50,13 @@ static const work works[] = {
     BOTH(RANDOM, 0, "heddle 1\nv1 = input i32[4] \"i\"\nv9 = random v1 stream=1 shape=[9,500]" Y),
     BOTH(TRANSPOSE, 0, X("[3,70,90]") "v9 = permute v1 axes=[2,0,1]" Y),
     BOTH(ROPE, 1e-4, X("[7,4,64]") "v2 = input i32[7] \"i\"\nv9 = rope v1 v2" Y),
-    BOTH(MATVEC, 1e-2, X("[1,512]") "v2 = input q4_0[70,512] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
+    { HDI_MODULE_MATVEC, HD_MATH_FAST, 1e-2, X("[1,512]") "v2 = input q4_0[70,512] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
+    { HDI_MODULE_CODES, HD_MATH_EXACT, 0, X("[9,512]") "v2 = input q4_k[70,512] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
+    { HDI_MODULE_MATMUL_CODES, HD_MATH_EXACT, 0, X("[1,512]") "v2 = input q4_0[70,512] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
     BOTH(MATVEC, 1e-4, X("[4,100]") "v2 = input f32[60,100] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
     BOTH(MATMUL_TILED, 1e-4, X("[50,96]") "v2 = input f32[96,75] \"w\"\nv9 = matmul v1 v2" Y),
-    BOTH(MATMUL_TILED, 1e-2, X("[24,128]") "v2 = input q8_0[56,128] \"w\"\nv9 = matmul v1 v2 transpose_b" Y),
+    { HDI_MODULE_MATMUL_TILED, HD_MATH_FAST, 1e-2, X("[24,128]") "v2 = input q8_0[56,128] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
+    { HDI_MODULE_MATMUL_CODES, HD_MATH_EXACT, 0, X("[24,128]") "v2 = input q8_0[56,128] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
     BOTH(EXPERTS, 1e-4, X("[9,64]") "v2 = input q8_0[6,20,64] \"w\"\nv3 = input i32[9,2] \"i\"\nv9 = matmul_experts v1 v2 v3" Y),
     BOTH(ATTENTION, 1e-4, X("[9,4,32]") "v2 = input f32[50,2,32] \"k\"\nv3 = input f32[50,2,32] \"v\"\nv4 = input i32[1] \"i\"\nv9 = attention v1 v2 v3 v4" Y),
     { HDI_MODULE_MATVEC_SUBGROUP, HD_MATH_FAST, 1e-4, X("[1,256]") "v2 = input f16[40,256] \"w\"\nv9 = matmul v1 v2 transpose_b" Y },
@@ -246,6 +249,7 @@ static hd_device *open_device(const char *name, int verify) {
     hd_device *device;
     const hd_context_desc desc = { .backend = name, .verify = verify, .cache_dir = "", .cpu_threads = 2, .wait_ns = UINT64_C(20000000000) };
     if (hd_context_create(&desc, &context) || hd_device_open(context, &(hd_device_desc){ .id = name }, &device)) return NULL;
+    if (!HDI_FIND(device)) return NULL;
     if (mutant.target) put_between(device);
     return device;
 }
@@ -353,6 +357,7 @@ static hd_status softmax_with(const char *folder, int verify) {
         hd_context_destroy(context);
         skip();
     }
+    assert_true(HDI_FIND(device));
     if (mutant.target) put_between(device);
     const hd_status status = run_work(device, softmax, HD_MATH_FAST, &result, &bytes);
     free(result);

@@ -100,6 +100,7 @@ static void all_shapes_are_refused(void **state) {
 
 static void the_library_is_not_there(void **state) {
     (void)state;
+    assert_true(HDI_FIND(device));
     device->handle->api.BlasCreate = NULL;
     device->handle->api.multiplies = false;
     multiply(0, "it is asked no more\n");
@@ -113,7 +114,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_library_is_not_there, open_cuda, close_all),
     };
     hdi_probe probe;
-    const hdi_host host = { .allocator = &hdi_default_allocator, .log = &(hdi_log){ NULL, NULL, HD_LOG_ERROR }, .cpu_threads = 1 };
+    const hdi_host host = { .allocator = &hdi_default_allocator, .log = &(hdi_log){ .level = HD_LOG_ERROR }, .cpu_threads = 1 };
     hdi_backend_cuda.probe(&host, &probe);
     if (!probe.found_count || !probe.found[0].caps.product_library) {
         printf("skipped: %s\n", probe.found_count ? "no library of products" : probe.reason);

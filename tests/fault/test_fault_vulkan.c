@@ -151,7 +151,7 @@ static void print_validation(void *user, hd_log_level level, const char *part, c
 
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "all") == 0) set_up_count = HDI_COUNT(set_ups);
-    static const hdi_log log = { print_validation, NULL, HD_LOG_WARNING };
+    static const hdi_log log = { .write = print_validation, .level = HD_LOG_WARNING };
     driver = &vulkan_driver;
     subject.backend = &hdi_backend_vulkan;
     subject.host = (hdi_host){ .allocator = &counted, .log = &log, .cache_dir = cache_dir, .cpu_threads = 1,

@@ -133,7 +133,7 @@ static void give_up(void) {
 
 int main(int argc, char **argv) {
     bursts = argc > 1 && strcmp(argv[1], "all") == 0;
-    static const hdi_log log = { NULL, NULL, HD_LOG_ERROR }; /* nobody listens */
+    static const hdi_log log = { .level = HD_LOG_ERROR }; /* nobody listens */
     driver = &webgpu_driver;
     subject.backend = &hdi_backend_webgpu;
     subject.host = (hdi_host){ .allocator = &counted, .log = &log, .cpu_threads = 1, .wait_ns = UINT64_C(60000000000) };

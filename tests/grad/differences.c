@@ -45,6 +45,7 @@ void begin(const char *name) {
     if (!c.context && hd_context_create(NULL, &c.context)) stop("no context");
     c.name = name;
     c.program = hd_program_create(c.context);
+    if (!HDI_FIND(c.program)) stop("no program");
     c.input_count = 0;
     c.seed = hdi_hash(HDI_HASH_START, name, strlen(name)) + 2 * judged + 1;
     if (!c.program) stop("no program");

@@ -303,6 +303,17 @@ static void positions(void **state) {
     }
 }
 
+/* More queries than a block of the rule has, with keys that no query sees. */
+static void long_attention(void **state) {
+    (void)state;
+    for (int round = 0; round < 6; round++) {
+        const int64_t T = 256 * (round % 3) + 1 + (int64_t)chance(200), S = T + chance(3);
+        begin("long attention");
+        const hd_value q = floats(HD_SHAPE(T, 2, 2), FILL_UNIT), k = floats(HD_SHAPE(S, 1, 2), FILL_UNIT), v = floats(HD_SHAPE(S, 1, 2), FILL_UNIT);
+        judge(hd_attention(program(), q, k, v, round == 5 ? whole(HD_SHAPE(1), 0, S - T) : 0, &(hd_attention_desc){ .not_causal = round == 4 }));
+    }
+}
+
 /* Values used many times, and what only some of it leads to the loss. */
 static void shared(void **state) {
     (void)state;
@@ -326,6 +337,6 @@ static void enough(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(elementwise), cmocka_unit_test(of_two), cmocka_unit_test(form), cmocka_unit_test(reductions),
                                         cmocka_unit_test(rows), cmocka_unit_test(products), cmocka_unit_test(tables), cmocka_unit_test(states),
-                                        cmocka_unit_test(positions), cmocka_unit_test(shared), cmocka_unit_test(enough) };
+                                        cmocka_unit_test(positions), cmocka_unit_test(long_attention), cmocka_unit_test(shared), cmocka_unit_test(enough) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static int open_all(void **state) {
     if (hd_context_create(&(hd_context_desc){ .cache_dir = "", .cpu_threads = 2 }, &context)) return -1;
     for (int i = 0; i < 3; i++)
         if (hd_device_open(context, &(hd_device_desc){ .id = ids[i] }, &devices[i])) hd_context_error(context);
-    if (hd_model_open(context, HEDDLE_TESTS_DIR "/../models/demo.gguf", NULL, &model)) return -1;
+    if (hd_model_open(context, HEDDLE_TESTS_DIR "/../models/demo.gguf", NULL, &model) || hdl_model_find(&model)) return -1;
     return devices[0] ? 0 : -1;
 }
 

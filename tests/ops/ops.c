@@ -99,7 +99,7 @@ void ops_begin(const char *name, unsigned flags) {
     suite.part = 1;
     suite.input_count = suite.output_count = suite.group_cases = 0;
     suite.program = hd_program_create(suite.places[0].context);
-    must(suite.program != NULL, "no program");
+    must(HDI_FIND(suite.program), "no program");
     ops_seed(name);
 }
 hd_program *ops_program(void) { return suite.program; }

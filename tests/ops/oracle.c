@@ -379,6 +379,26 @@ static void narrow_activations(const oracle_tensor *a, bool swap, double *errors
     }
 }
 
+/* In exact mode A is rounded to 8 bits, with a scale for each run of 32 along K, beside quantised weights whose blocks lie along K
+ * (docs/ops.md). A's errors by that; and for each element of A, in `sizes`, the largest one of its run. */
+static void round_activations(const oracle_tensor *a, bool swap, double *errors, double *sizes) {
+    const uint64_t lines = (uint64_t)a->shape.dims[a->shape.rank - (swap ? 1 : 2)], depths = (uint64_t)a->shape.dims[a->shape.rank - (swap ? 2 : 1)];
+    const uint64_t depth = swap ? lines : 1, count = hd_shape_elements(a->shape);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t first = i - i / depth % depths % 32 * depth;
+        double most = 0;
+        for (uint64_t at = first; at < first + 32 * depth; at += depth) most = isnan(a->value[at]) ? (double)NAN : fmax(most, fabs(a->value[at]));
+        errors[i] += most / 254 * (1 + 0x1p-12) + 0x1p-64;
+        sizes[i] = most;
+    }
+}
+/* The largest weight of each run of 32, by which what a value is the difference of is told: scale * code and less. */
+static void largest_of_runs(const oracle_tensor *b, double *sizes) {
+    const uint64_t count = hd_shape_elements(b->shape);
+    for (uint64_t i = 0; i < count; i++) sizes[i] = i % 32 == 0 || fabs(b->value[i]) > sizes[i - 1] ? fabs(b->value[i]) : sizes[i - 1];
+    for (uint64_t i = count; i-- > 0;) sizes[i] = i % 32 == 31 ? sizes[i] : sizes[i + 1];
+}
+
 static void matmul(const hdi_node *node, const oracle_tensor *const *operands, oracle_tensor *out) {
     const oracle_tensor *a = operands[0], *b = operands[1];
     const hd_shape c = out->shape;
@@ -396,27 +416,37 @@ static void matmul(const hdi_node *node, const oracle_tensor *const *operands, o
         narrow_activations(a, swap_a, a_errors[ORACLE_FAST]);
         for (uint64_t i = 0; i < b_count; i++) b_errors[ORACLE_FAST][i] += narrowed(b->value[i], 0x1p-8);
     }
+    const bool runs = swap_b && hdi_dtype_has_whole_codes(b->dtype);
+    double *a_sizes = take(a_count), *b_sizes = take(b_count);
+    if (runs) {
+        round_activations(a, swap_a, a_errors[ORACLE_EXACT], a_sizes);
+        largest_of_runs(b, b_sizes);
+    }
     for (uint64_t i = 0; i < matrices * M * N; i++) {
         const uint64_t batch = i / (M * N), m = i / N % M, n = i % N;
         const uint64_t a0 = matrix_of(a->shape, c, batch) * M * K, b0 = matrix_of(b->shape, c, batch) * K * N;
-        double sum = 0, sizes = 0, moved[ORACLE_MODES] = { 0 };
+        double sum = 0, sizes = 0, run_sizes = 0, moved[ORACLE_MODES] = { 0 };
         for (uint64_t k = 0; k < K; k++) {
             const uint64_t at = a0 + (swap_a ? k * M + m : m * K + k), bt = b0 + (swap_b ? n * K + k : k * N + n);
             const double product = a->value[at] * b->value[bt];
             sum += product;
             if (isfinite(product)) sizes += fabs(product);
+            if (runs) run_sizes += 3 * a_sizes[at] * b_sizes[bt];
             for (int mode = 0; mode < ORACLE_MODES; mode++) {
                 const double a_error = a_errors[mode][at], b_error = b_errors[mode][bt];
                 if (a_error > 0 || b_error > 0) moved[mode] += fabs(a->value[at]) * b_error + a_error * (fabs(b->value[bt]) + b_error);
             }
         }
-        oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), blocks * ORACLE_U * sizes);
+        const double exact = runs ? (ceil(deep / 512) + 24) * ORACLE_U * run_sizes : blocks * ORACLE_U * sizes;
+        oracle_set(out, i, sum, 2 * deep * ORACLE_U * sizes + oracle_ulp(sum), exact);
         for (int mode = 0; mode < ORACLE_MODES; mode++) out->error[mode][i] += sizes > 0x1p127 ? (double)INFINITY : moved[mode]; /* f32 may overflow */
     }
     for (int mode = 0; mode < ORACLE_MODES; mode++) {
         free(a_errors[mode]);
         free(b_errors[mode]);
     }
+    free(a_sizes);
+    free(b_sizes);
 }
 
 static void experts(const oracle_tensor *const *operands, oracle_tensor *out) {

@@ -168,8 +168,9 @@ void oracle_cross_entropy(const oracle_tensor *const *operands, oracle_tensor *o
         const bool inside = target >= 0 && target < (double)n;
         double largest;
         const double total = log_sum(x, n, 1, &largest), far = inside ? fabs(x[(uint64_t)target] - largest) : 0;
-        const double w = inside ? total - (x[(uint64_t)target] - largest) : (double)NAN;
+        const double w = inside ? total - (x[(uint64_t)target] - largest) : target < 0 ? 0 : (double)NAN;
         oracle_set(out, row, w, 0x1p-20 * (1 + far + fabs(total)), ORACLE_U * (row_depth(n, false) + 4 + 3 * far + fabs(total)));
+        if (target < 0) out->error[ORACLE_FAST][row] = out->error[ORACLE_EXACT][row] = 0;
     }
 }
 

@@ -104,6 +104,12 @@ static void assigns(void) {
         if (plain[t] != HD_U8) { /* a running sum */
             const hd_value sum = ops_state(plain[t], HD_SHAPE(33), OPS_UNIT);
             ops_case(hd_assign(p, sum, hd_add(p, sum, ops_input(plain[t], HD_SHAPE(33), OPS_UNIT))));
+            /* what is read where it is not written, and what others still read */
+            const hd_value grid = ops_state(plain[t], HD_SHAPE(40, 40), OPS_UNIT), rows = ops_state(plain[t], HD_SHAPE(40, 40), OPS_UNIT);
+            ops_case(hd_assign(p, grid, hd_add(p, grid, hd_permute(p, grid, swapped, 2))));
+            const hd_value first = hd_slice(p, rows, (int64_t[]){ 0, 0 }, (int64_t[]){ 1, 40 }, 2), kept = hd_neg(p, rows);
+            ops_case(hd_assign(p, rows, hd_sub(p, rows, first)));
+            ops_case_of(HDI_OP_ASSIGN, hd_add(p, kept, first));
         }
         ops_end();
     }

@@ -67,6 +67,25 @@ layout(local_size_x = 32) in;
 layout(std430, binding = 0) readonly buffer A { float a[]; };
 layout(std430, binding = 1) buffer D { float d[]; };
 void main() { double x = double(a[gl_GlobalInvocationID.x]); d[gl_GlobalInvocationID.x] = float(x * 3.0lf); }'''),
+    ('doubles', '''#version 450
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) readonly buffer A { float a[]; };
+layout(std430, binding = 1) buffer D { float d[]; };
+void main() {
+    uvec2 words = unpackDouble2x32(double(a[gl_GlobalInvocationID.x]));
+    d[gl_GlobalInvocationID.x] = float(packDouble2x32(uvec2(words.x, words.y ^ 0x80000000u)));
+}'''),
+    # written first, written and read, read
+    ('roles', '''#version 450
+layout(local_size_x = 32) in;
+layout(std430, binding = 0) writeonly buffer D { float d[]; };
+layout(std430, binding = 1) buffer S { uint s[]; };
+layout(std430, binding = 2) readonly buffer A { float a[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    d[i] = a[i] * 2.0;
+    s[i] += i;
+}'''),
     # a uniform block, as std140 lays it out, and buffers in three sets
     ('uniforms', '''#version 450
 layout(local_size_x = 32) in;

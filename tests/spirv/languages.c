@@ -96,6 +96,7 @@ static void add_program(chosen_kernels *chosen, hd_context *context, const char 
         fprintf(stderr, "%s\n%s\n", text, hd_context_error(context));
         abort();
     }
+    if (!HDI_FIND(program)) abort();
     for (int large = 0; large < 2; large++)
         for (int math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++) {
             const hdi_caps caps = caps_of(large);

@@ -41,6 +41,8 @@ static void from_others(void **state) {
     assert_true(hd_safetensors_find(file, "half")->dtype == HD_F16 && hd_safetensors_find(file, "bytes")->bytes == 5);
     assert_true(!hd_safetensors_find(file, "none") && !hd_safetensors_get(file, 5) && hd_safetensors_get(file, 0) == far);
     hd_safetensors_close(file);
+    assert_true(hd_safetensors_count(file) == 0 && !hd_safetensors_find(file, "wide") && !hd_safetensors_metadata(file, "made by"));
+    hd_safetensors_close(file);
 }
 
 static const float numbers[6] = { 1, -2, 3e-38f, 0, 5, 6 };

@@ -52,6 +52,18 @@ static inline hd_value test_dispatch(hd_program *p, hd_value a, hd_value b) {
                                            .attrs.custom = &custom, .dtype = HD_F32, .shape = HD_SHAPE(4, 6) });
 }
 
+/* The same kernel with two outputs, of which one begins as an operand; gives the second. */
+static inline hd_value test_dispatch_parts(hd_program *p, hd_value a, hd_value b) {
+    const uint64_t bytes = hd_tensor_bytes(HD_F32, HD_SHAPE(16, 6));
+    hdi_custom custom = { .push_words = { 7, 0xDEADBEEF }, .push_bytes = 8, .groups = { 4, 2, 1 },
+                          .bindings = { { 0, 0, 24 }, { 1, 0, 0 }, { 2, 256, bytes } }, .binding_count = 3 };
+    test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
+    const hd_value all = hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = (hd_value[]){ a, b }, .operand_count = 2,
+                                                         .attrs.custom = &custom, .dtype = HD_U8, .shape = HD_SHAPE(256 + (int64_t)bytes) });
+    return hdi_program_add(p, &(hdi_node){ .op = HDI_OP_PART, .operands = &all, .operand_count = 1, .attrs.ints = { 256 },
+                                           .dtype = HD_F32, .shape = HD_SHAPE(16, 6) });
+}
+
 /* Adds every operation at least once; ends with three outputs, one of them before the last input. */
 static inline void test_every_op(hd_program *p) {
     hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(4, 6)), y = hd_input(p, "y", HD_F32, HD_SHAPE(6));
@@ -103,6 +115,7 @@ static inline void test_every_op(hd_program *p) {
     hd_value loss = hd_cross_entropy(p, x, i);
     hd_output(p, "drawn", hd_random(p, hd_slice(p, hd_concat(p, (const hd_value[]){ i, i, i, i }, 4, 0), (const int64_t[]){ 0 }, (const int64_t[]){ 4 }, 1), 4294967295u, HD_SHAPE(2, 3)));
     hd_output(p, "launched", test_dispatch(p, v, cache));
+    hd_output(p, "written", test_dispatch_parts(p, v, cache));
     hd_output(p, "product", product);
     hd_output(p, "rows", rows);
     hd_output(p, "bits", bits);

@@ -131,9 +131,41 @@ static void shares_are_read(void **state) {
     assert_true(hdi_processor_count() >= 1);
 }
 
+/* ---- logging ---- */
+
+static char heard[64];
+static void hear(void *user, hd_log_level level, const char *part, const char *line) {
+    (void)user;
+    snprintf(heard, sizeof heard, "%d %s %s", (int)level, part, line);
+}
+static bool hears(const hdi_log *log, hd_log_level level, const char *part) {
+    heard[0] = 0;
+    hdi_log_line(log, level, part, "%s", "line");
+    return heard[0] != 0;
+}
+
+static void parts_have_levels_of_their_own(void **state) {
+    (void)state;
+    hdi_log log = { .write = hear, .level = HD_LOG_WARNING };
+    assert_true(hdi_log_read(&log, "info,vulkan=debug,cache=error"));
+    assert_true(hears(&log, HD_LOG_INFO, "plan") && !hears(&log, HD_LOG_DEBUG, "plan"));
+    assert_true(hears(&log, HD_LOG_DEBUG, "vulkan"));
+    assert_string_equal(heard, "4 vulkan line");
+    assert_true(hears(&log, HD_LOG_ERROR, "cache") && !hears(&log, HD_LOG_WARNING, "cache"));
+    log = (hdi_log){ .write = hear, .level = HD_LOG_WARNING };
+    assert_true(hdi_log_read(&log, "plan=info"));
+    assert_true(hears(&log, HD_LOG_INFO, "plan") && !hears(&log, HD_LOG_INFO, "device"));
+    static const char *const bad[] = { "", "loud", "warning,", ",warning", "=debug", "vulkan=", "vulkan=loud", "vulkan=debug=info", "error;info",
+                                       "a_part_with_a_long_name=debug", "a=info,b=info,c=info,d=info,e=info,f=info,g=info,h=info,i=info" };
+    for (size_t i = 0; i < HDI_COUNT(bad); i++) {
+        log = (hdi_log){ .level = HD_LOG_WARNING };
+        if (hdi_log_read(&log, bad[i])) fail_msg("\"%s\" was taken", bad[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statuses_have_texts),
+        cmocka_unit_test(parts_have_levels_of_their_own), cmocka_unit_test(statuses_have_texts),
         cmocka_unit_test(types_have_sizes),
         cmocka_unit_test(arenas_grow),
         cmocka_unit_test(floats_read_back),

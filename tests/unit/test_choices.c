@@ -438,13 +438,15 @@ static void choices_are_kept_and_told(void **state) {
         assert_int_equal(hd_program_parse(context, text, strlen(text), &other), HD_OK);
         const hdi_class of = hdi_class_of(HDI_CLASS_ELEMENTWISE, HD_F32, 1, 4096);
         hdi_choices choices;
-        hdi_store_choices(device->facts, &choices);
+        hd_device *inside = device;
+        assert_true(HDI_FIND(inside));
+        hdi_store_choices(inside->facts, &choices);
         assert_int_equal(choices.count, round); /* what the first one kept */
         assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         hd_plan_destroy(plan);
         hd_device_get_stats(device, &before);
         const hdi_choice choice = choice_of(of, id_of(HDI_MODULE_ELEMENTWISE, round ? "w1024" : "w16384"));
-        assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
+        assert_int_equal(hdi_store_choose(inside->facts, of, &choice, NULL), HD_OK);
         assert_int_equal(hd_plan_create(device, program, NULL, &plan), HD_OK);
         char *explained = calloc(1, 65536);
         assert_int_equal(hd_plan_explain(plan, explained, 65536, NULL), HD_OK);
@@ -466,13 +468,13 @@ static void choices_are_kept_and_told(void **state) {
         assert_int_equal(choose(device, two + 1, 1, 2, &told), HD_OK);
         assert_true(told.options >= 6 && told.gain >= 1 && strncmp(told.work, "matmul q4_0, rows 33-64,", 24) == 0);
         assert_true((strcmp(told.standard, told.chosen) == 0) == (told.gain == 1));
-        hdi_store_choices(device->facts, &choices);
+        hdi_store_choices(inside->facts, &choices);
         for (uint32_t i = 0; i < choices.count; i++)
-            assert_int_equal(hdi_store_choose(device->facts, choices.items[i].of, NULL, NULL), HD_OK);
-        if (round == 0) assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
+            assert_int_equal(hdi_store_choose(inside->facts, choices.items[i].of, NULL, NULL), HD_OK);
+        if (round == 0) assert_int_equal(hdi_store_choose(inside->facts, of, &choice, NULL), HD_OK);
         if (round == 1) {
             assert_int_equal(hd_device_calibrate(device, &(hd_calibrate_desc){ .forget = 1 }), HD_OK);
-            hdi_store_choices(device->facts, &choices);
+            hdi_store_choices(inside->facts, &choices);
             assert_int_equal(choices.count, 0);
         }
         hd_program_destroy(program);

@@ -103,7 +103,7 @@ static hd_value random_node(setting *s, const hd_value *values, uint32_t count) 
 /* No kernel of this device computes products, or softmaxes: known answers showed them to be wrong. */
 static void cannot(hdi_caps *caps, bool products) {
     static const int kernels[] = { HDI_MODULE_MATMUL_TILED, HDI_MODULE_MATVEC, HDI_MODULE_MATVEC_SUBGROUP,
-        HDI_MODULE_MATMUL_AMX };
+        HDI_MODULE_MATMUL_AMX, HDI_MODULE_MATMUL_INT8 };
     if (!products) caps->wrong[HDI_MODULE_SOFTMAX][1] = UINT64_MAX;
     for (size_t i = 0; i < HDI_COUNT(kernels) && products; i++) caps->wrong[kernels[i]][1] = UINT64_MAX;
 }

@@ -259,12 +259,37 @@ static void test_bits_are_pinned(void **state) {
     if (hash != UINT64_C(0xd23a42ef524ce6aa)) fail_msg("the results have the hash 0x%016llx", (unsigned long long)hash);
 }
 
+/* Codes of 8 bits: the scale takes them back to within half a step, and powers of two times 127 without an error. */
+static void test_numbers_of_8_bits(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 2000000; i++) {
+        const float most = exact_from_bits(0x1f800000u + (uint32_t)((uint64_t)i * (0x7f800000u - 0x1f800000u) / 2000000));
+        const float x = most * ((float)(i * 2654435761u >> 8) / 0x1p23f - 1); /* anything between -most and most */
+        const exact_rounding r = exact_int8_rounding(exact_bits(most));
+        const double code = (int8_t)exact_int8_code(x, r.inverse), top = (int8_t)exact_int8_code(-most, r.inverse);
+        if (fabs((double)r.scale * 127 / (double)most - 1) > 0x1p-22 || fabs((double)r.inverse * (double)most / 127 - 1) > 0x1p-22 ||
+            top != -127 || fabs(code * (double)r.scale - (double)x) > (double)most / 254 * (1 + 0x1p-12))
+            fail_msg("most %a, x %a: scale %a, inverse %a, code %g", (double)most, (double)x, (double)r.scale, (double)r.inverse, code);
+    }
+    for (int power = -60; power < 120; power++) {
+        const exact_rounding r = exact_int8_rounding(exact_bits(ldexpf(127, power)));
+        assert_true(r.scale == ldexpf(1, power) && r.inverse == ldexpf(1, -power));
+    }
+    const exact_rounding small = exact_int8_rounding(0x1f7fffffu), none = exact_int8_rounding(0), wild = exact_int8_rounding(EXACT_INF);
+    assert_true(small.scale == 0 && small.inverse == 0 && none.scale == 0 && none.inverse == 0);
+    assert_int_equal(exact_bits(wild.scale), EXACT_NAN);
+    assert_int_equal(exact_bits(exact_int8_rounding(EXACT_NAN).scale), EXACT_NAN);
+    assert_int_equal(exact_int8_code(2.5f, 1), 2);
+    assert_int_equal((int8_t)exact_int8_code(-3.5f, 1), -4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accuracy),
         cmocka_unit_test(test_division_and_root_are_ieee),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_numbers_of_8_bits),
         cmocka_unit_test(test_flushing_changes_nothing),
         cmocka_unit_test(test_bits_are_pinned),
     };

@@ -11,6 +11,7 @@
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/sgemm.h"
+#include "kernels/exact.h"
 #include "kernels/kernel.h"
 
 enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, PACKED = 5, STORAGES = 6 };
@@ -33,7 +34,8 @@ typedef struct problem {
     uint64_t   m, n, k;
     void      *data[STORAGES];
     uint64_t   bytes[STORAGES];
-    hdi_launch launches[2]; /* of lower_packed */
+    hdi_launch launches[2]; /* the last one is the product's */
+    uint32_t   launch_count;
 } problem;
 
 static uint16_t f16_of(float value) { /* exact for what random_value gives, once scaled down */
@@ -152,31 +154,22 @@ static void drop(problem *p) {
     }
 }
 
-static hdi_launch lower(const problem *p, const hdi_caps *caps) {
-    hdi_lowering lowering = { .allocator = &hdi_default_allocator };
-    hdi_request request = p->request;
-    request.caps = caps;
-    hd_error error = { 0 };
-    if (hdi_lower_matmul(&request, &lowering, &error) != HD_OK) fail_msg("%s", error.text);
-    assert_int_equal(lowering.count, 1);
-    const hdi_launch launch = lowering.launches[0];
-    hdi_free(&hdi_default_allocator, lowering.launches, lowering.capacity * sizeof launch);
-    return launch;
-}
-
 static uint32_t packed_storage(void *user, uint64_t bytes) {
     fill(user, PACKED, HD_U8, bytes);
     return PACKED;
 }
-/* A product that packs its rows first. */
-static void lower_packed(problem *p) {
+/* Its launches: the product's, and before it one that packs or rounds its rows. */
+static hdi_launch lower(problem *p, const hdi_caps *caps) {
     hdi_lowering lowering = { .allocator = &hdi_default_allocator, .temporary = packed_storage, .user = p };
+    hdi_request request = p->request;
+    request.caps = caps;
     hd_error error = { 0 };
-    if (hdi_lower_matmul(&p->request, &lowering, &error) != HD_OK) fail_msg("%s", error.text);
-    assert_int_equal(lowering.count, 2);
-    assert_int_equal(lowering.launches[1].kernel.module, HDI_MODULE_MATMUL_AMX);
-    memcpy(p->launches, lowering.launches, sizeof p->launches);
+    if (hdi_lower_matmul(&request, &lowering, &error) != HD_OK) fail_msg("%s", error.text);
+    assert_in_range(lowering.count, 1, HDI_COUNT(p->launches));
+    p->launch_count = lowering.count;
+    memcpy(p->launches, lowering.launches, lowering.count * sizeof *p->launches);
     hdi_free(&hdi_default_allocator, lowering.launches, lowering.capacity * sizeof *p->launches);
+    return p->launches[p->launch_count - 1];
 }
 
 static void run_form(const problem *p, const hdi_launch *launch, hdi_cpu_kernel form) {
@@ -198,10 +191,12 @@ static void run_form(const problem *p, const hdi_launch *launch, hdi_cpu_kernel 
     for (size_t i = launch->kernel.scratch_bytes; i < scratch_bytes + 64; i++) assert_int_equal(((uint8_t *)scratch)[i], 0x7F);
     free(scratch);
 }
-static void run(const problem *p) {
-    const hdi_launch launch = lower(p, &cpu_caps);
-    assert_non_null(launch.because);
-    run_form(p, &launch, hdi_module_get(launch.kernel.module)->cpu);
+static void run(problem *p) {
+    lower(p, &cpu_caps);
+    for (uint32_t i = 0; i < p->launch_count; i++) {
+        assert_non_null(p->launches[i].because);
+        run_form(p, &p->launches[i], hdi_module_get(p->launches[i].kernel.module)->cpu);
+    }
 }
 
 /* Element of a tensor at an index of C's space, with `last` two indices replaced. */
@@ -221,7 +216,8 @@ static void check(const problem *p) {
     const bool ta = p->attrs.ints[0] & HD_TRANSPOSE_A, tb = p->attrs.ints[0] & HD_TRANSPOSE_B;
     const double unit = out->dtype == HD_F16 ? 0x1p-11 : out->dtype == HD_BF16 ? 0x1p-8 : 0x1p-24;
     const uint64_t total = hd_shape_elements(out->shape);
-    const bool narrow = p->inputs[1].dtype != HD_F32 && p->request.math != HD_MATH_EXACT;
+    const bool exact = p->request.math == HD_MATH_EXACT, runs = hdi_dtype_has_whole_codes(p->inputs[1].dtype) && tb;
+    const bool narrow = exact ? runs : p->inputs[1].dtype != HD_F32;
     for (uint64_t c = 0; c < total; c++) {
         int64_t index[HD_MAX_RANK];
         uint64_t rest = c;
@@ -320,6 +316,8 @@ static void larger_shapes(void **state) {
     static const hdi_cpu_kernel file[4] = { hdcpu_##file##_l0, hdcpu_##file##_l1, hdcpu_##file##_l2, hdcpu_##file##_l3 };
 LEVELS(matmul_tiled)
 LEVELS(matvec)
+LEVELS(codes)
+LEVELS(matmul_codes)
 
 /* Exact mode: each form and level gives the same bytes; fast mode: each level is right. */
 static void forms_and_levels(void **state) {
@@ -330,13 +328,16 @@ static void forms_and_levels(void **state) {
         options o = random_options(i);
         random_problem(&p, i, o);
         hdi_launch launch = lower(&p, &cpu_caps);
-        const bool vector = launch.kernel.module == HDI_MODULE_MATVEC;
+        const bool vector = launch.kernel.module == HDI_MODULE_MATVEC, coded = launch.kernel.module == HDI_MODULE_MATMUL_CODES;
+        assert_int_equal(coded, o.math == HD_MATH_EXACT && hdi_dtype_has_whole_codes(o.b) && (o.flags & HD_TRANSPOSE_B));
         void *first = malloc(p.bytes[C]);
         for (uint32_t form = 0; form < (vector && o.math == HD_MATH_EXACT ? 2u : 1u); form++) {
             if (form == 1) launch.kernel.module = HDI_MODULE_MATMUL_TILED;
             for (uint32_t level = 0; level <= hdcpu_level(); level++) {
                 memset(p.data[C], 0xFF, p.bytes[C]);
-                run_form(&p, &launch, (vector && form == 0 ? matvec : matmul_tiled)[level]);
+                if (coded) memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
+                if (coded) run_form(&p, &p.launches[0], codes[level]);
+                run_form(&p, &launch, (coded ? matmul_codes : vector && form == 0 ? matvec : matmul_tiled)[level]);
                 if (o.math != HD_MATH_EXACT) check(&p);
                 else if (form == 0 && level == 0) memcpy(first, p.data[C], p.bytes[C]);
                 else assert_memory_equal(first, p.data[C], p.bytes[C]);
@@ -368,12 +369,44 @@ static void bf16_tiles(void **state) {
         if (i % 9 == 0) o = (options){ .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
         make(&p, sizes[i % 6].m, sizes[i % 6].n, sizes[i % 6].k / hdi_dtype(o.b).block_elements * hdi_dtype(o.b).block_elements, o);
         p.request.caps = &caps;
-        lower_packed(&p);
+        lower(&p, &caps);
+        assert_int_equal(p.launch_count, 2);
+        assert_int_equal(p.launches[1].kernel.module, HDI_MODULE_MATMUL_AMX);
         for (uint32_t level = 0; level < levels; level++) {
             memset(p.data[C], 0xFF, p.bytes[C]);
             memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
             run_form(&p, &p.launches[0], pack_bf16[level]);
             run_form(&p, &p.launches[1], matmul_amx[level]);
+            check(&p);
+        }
+        drop(&p);
+    }
+}
+
+LEVELS(pack_int8)
+LEVELS(matmul_int8)
+
+/* Tiles of 8-bit integers on every level: all types, rows of every type and stride, odd sizes, batches, chains. */
+static void int8_tiles(void **state) {
+    (void)state;
+    static const struct { int64_t m, n, k; } sizes[] = { { 9, 31, 256 }, { 33, 17, 512 }, { 40, 50, 512 }, { 16, 7, 2816 }, { 514, 3, 256 }, { 35, 245, 96 }, { 18, 50, 320 } };
+    hdi_caps caps = cpu_caps;
+    caps.integer_dot = 1;
+    seed = 6;
+    for (uint32_t i = 0; i < 2 * HDI_COUNT(b_types); i++) {
+        problem p;
+        options o = { .a = (hd_dtype)(HD_F32 + i % 3), .b = b_types[i % HDI_COUNT(b_types)], .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .chain = i % 4 == 0, .a_swapped = i % 5 == 1 };
+        if (!hdi_dtype_has_whole_codes(o.b)) continue;
+        if (i % 9 == 0) o = (options){ .a = HD_F32, .b = o.b, .flags = HD_TRANSPOSE_B, .math = HD_MATH_FAST, .batch_rank = 1, .a_batch = { 3 }, .b_batch = { 3 } };
+        const int64_t unit = hdi_dtype(o.b).block_elements, k = sizes[i % 7].k;
+        make(&p, sizes[i % 7].m, sizes[i % 7].n, (k + unit - 1) / unit * unit, o);
+        p.request.caps = &caps;
+        lower_packed(&p, HDI_MODULE_MATMUL_INT8);
+        for (uint32_t level = 0; level <= hdcpu_level(); level++) {
+            memset(p.data[C], 0xFF, p.bytes[C]);
+            memset(p.data[PACKED], 0xFF, p.bytes[PACKED]);
+            run_form(&p, &p.launches[0], pack_int8[level]);
+            run_form(&p, &p.launches[1], matmul_int8[level]);
             check(&p);
         }
         drop(&p);
@@ -401,6 +434,48 @@ static void exact_order(void **state) {
             }
             const float want = total;
             assert_memory_equal(&want, &c[m * 5 + n], sizeof want);
+        }
+    drop(&p);
+}
+
+/* The product in 8 bits, spelled out for q4_0: 35 runs, so that strands differ in length. */
+static void exact_order_of_runs(void **state) {
+    (void)state;
+    enum { M = 3, N = 5, RUNS = 35, K = 32 * RUNS };
+    seed = 6;
+    problem p;
+    make(&p, M, N, K, (options){ .a = HD_F32, .b = HD_Q4_0, .flags = HD_TRANSPOSE_B, .math = HD_MATH_EXACT });
+    float *a = p.data[A];
+    const float *c = p.data[C];
+    for (uint32_t i = 0; i < 32; i++) a[64 + i] = i == 3 ? 0x1p-65f : 0; /* too small for a scale */
+    a[K + 7] = INFINITY;
+    run(&p);
+    for (uint32_t m = 0; m < M; m++)
+        for (uint32_t n = 0; n < N; n++) {
+            volatile float total = 0, strand, value;
+            for (uint32_t j = 0; j < 16; j++) {
+                strand = 0;
+                for (uint32_t run_at = j; run_at < RUNS; run_at += 16) {
+                    const float *x = a + m * K + 32 * run_at;
+                    const uint8_t *block = (const uint8_t *)p.data[B] + (n * RUNS + run_at) * 18;
+                    float most = 0;
+                    int whole = 0;
+                    for (int i = 0; i < 32; i++) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+                    const exact_rounding rounding = exact_int8_rounding(exact_bits(most));
+                    for (int i = 0; i < 32; i++) {
+                        const int code = (i < 16 ? block[2 + i] & 15 : block[2 + i - 16] >> 4) - 8;
+                        volatile float scaled = x[i] * rounding.inverse;
+                        if (most >= 0x1p-64f && isfinite(most)) whole += code * (int)nearbyintf(scaled);
+                    }
+                    value = hdcpu_f16_at(block) * (float)whole;
+                    value = rounding.scale * value;
+                    strand = strand + value;
+                }
+                total = total + strand;
+            }
+            const float want = total, got = c[m * N + n];
+            if (m == 1) assert_true(isnan(got));
+            else assert_memory_equal(&want, &got, sizeof want);
         }
     drop(&p);
 }
@@ -443,13 +518,22 @@ static void choices(void **state) {
     plain.max_workgroup = 128;
     assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC_SUBGROUP);
     assert_int_equal(chosen(&gpu_caps, 8, 64, 1024, weights).module, HDI_MODULE_MATVEC_SUBGROUP);
-    assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, exact).module, HDI_MODULE_MATVEC);
+    assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, exact).module, HDI_MODULE_MATMUL_CODES);
     assert_int_equal(chosen(&gpu_caps, 1, 64, 1024, gaps).module, HDI_MODULE_MATVEC); /* not wide */
     assert_int_equal(chosen(&plain, 1, 64, 1024, weights).module, HDI_MODULE_MATVEC);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, halves).subgroup, 32);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, weights).module, HDI_MODULE_MATMUL_MATRIX);
-    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_TILED);
+    assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, exact).module, HDI_MODULE_MATMUL_CODES);
+    hdi_caps dots = gpu_caps;
+    dots.integer_dot = dots.subgroup_shuffle = 1;
+    single.math = HD_MATH_EXACT;
+    assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC_DOT);
+    assert_int_equal(chosen(&dots, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_CODES_DOT);
+    single.flags = 0; /* blocks along N: sums of f32 */
+    assert_int_equal(chosen(&dots, 1, 64, 1024, single).module, HDI_MODULE_MATVEC);
+    single.flags = HD_TRANSPOSE_B;
+    single.math = HD_MATH_FAST;
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, single).module, HDI_MODULE_MATMUL_MATRIX);
     assert_int_equal(chosen(&gpu_caps, 9, 64, 1024, floats).module, HDI_MODULE_MATMUL_TILED); /* f16 would miss f32's bound */
     hdi_caps workgroups = gpu_caps;
@@ -466,7 +550,7 @@ static void choices(void **state) {
     assert_int_equal(chosen(&gpu_caps, 512, 4096, 2560, halves).spec[HDI_MM_TILE_N], 128);
     assert_int_equal(chosen(&gpu_caps, 512, 1024, 2560, halves).spec[HDI_MM_TILE_N], 64); /* larger ones would leave units idle */
     assert_int_equal(chosen(&plain, 600, 600, 32, weights).spec[HDI_MM_TILE_M], 32); /* workgroups of 256 do not fit */
-    assert_int_equal(chosen(&gpu_caps, 9, 500, 32, exact).spec[HDI_MM_TILE_M], 16);
+    assert_int_equal(chosen(&gpu_caps, 9, 500, 32, exact).spec[HDI_MM_TILE_M], 8);
     assert_int_equal(chosen(&gpu_caps, 3000, 3000, 32, exact).spec[HDI_MM_TILE_M], 128);
 }
 
@@ -547,8 +631,8 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles),
-        cmocka_unit_test(exact_order), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
+        cmocka_unit_test(random_shapes), cmocka_unit_test(larger_shapes), cmocka_unit_test(forms_and_levels), cmocka_unit_test(bf16_tiles), cmocka_unit_test(int8_tiles),
+        cmocka_unit_test(exact_order), cmocka_unit_test(exact_order_of_runs), cmocka_unit_test(scratch_is_enough), cmocka_unit_test(choices), cmocka_unit_test(batches),
         cmocka_unit_test(refusals), cmocka_unit_test(wrong_kernels),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);

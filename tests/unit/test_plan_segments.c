@@ -120,6 +120,7 @@ static void nothing_is_lost(void **state) {
     for (uint32_t k = 0; k < 200; k++) {
         char route[8192];
         hd_program *p = any_program();
+        assert_true(HDI_FIND(p));
         any_route(p, 3, route, sizeof route);
         hdi_plan *plan = make(p, 3, route);
         check_whole(plan);

@@ -24,7 +24,8 @@ static const char prelude[] =
     "sp = state f16[5,64,3] \"sp\"\n"   "sq = state f16[5,96,3] \"sq\"\n" "i22 = input i32[2,2] \"i22\"\n"
     "kp = input f16[5,64,2,16] \"kp\"\n" "k32 = input f16[5,32,2,16] \"k32\"\n" "kp5 = input f16[5,64,5,16] \"kp5\"\n"
     "p64 = input i32[16777216] \"p64\"\n" "q65 = input f32[65,6,16] \"q65\"\n"
-    "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n";
+    "q6 = input f32[6] \"q6\"\n"       "fb2 = input f32[2,2,3] \"fb2\"\n"
+    "parts = dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0,0,0,24,0,256,24]\n";
 
 typedef struct infer_case {
     const char *line;
@@ -273,6 +274,14 @@ static const infer_case cases[] = {
         "a result cannot be q6_k, only an input can"),
     BAD(ZERO_SIZE, "dispatch f f kernel=0123456789abcdef dtype=f32 shape=[0] push=0000000100000002 groups=[1,1,1]",
         "the length of axis 0 is below 1: [0]"),
+    GOOD("part parts offset=256 dtype=f32 shape=[2,3]", "f32[2,3]"), GOOD("part parts offset=0 dtype=u8 shape=[280]", "u8[280]"),
+    BAD(SHAPE, "part parts offset=256 dtype=f32 shape=[7]", "28 bytes at 256 are no part of 280"),
+    BAD(SHAPE, "part parts offset=4 dtype=f32 shape=[1]", "4 bytes at 4 are no part of 280"),
+    BAD(SHAPE, "part parts offset=-256 dtype=f32 shape=[1]", NULL), BAD(SHAPE, "part parts offset=512 dtype=f32 shape=[1]", NULL),
+    BAD(TYPE, "part f offset=0 dtype=f32 shape=[1]", "it is a part of what a dispatch gave, and not of blocks"),
+    BAD(TYPE, "part parts offset=0 dtype=q4_0 shape=[32]", NULL),
+    BAD(ARGUMENT_COUNT, "dispatch f f kernel=0123456789abcdef dtype=u8 shape=[280] push=0000000100000002 groups=[1,1,1] bindings=[1,0,0]",
+        "1 bindings given, the kernel has 3"),
     GOOD("input q4_k[2,512] \"n\"", "q4_k[2,512]"), GOOD("state f16[2] \"n\"", "f16[2]"),
     BAD(TYPE, "state q4_0[32] \"n\"", "a state cannot be q4_0, only an input can"),
     BAD(SHAPE, "input q4_k[512,2] \"n\"", "the last axis of [512,2] is no multiple of 256, the block of q4_k"),
@@ -304,7 +313,7 @@ static void every_rule(void **state) {
             if (strcmp(result, c->result)) fail_msg("%s gives %s, not %s", c->line, result, c->result);
         } else if (c->result) {
             char reason[400];
-            snprintf(reason, sizeof reason, "line 56, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
+            snprintf(reason, sizeof reason, "line 57, column 5: %.*s: %s", (int)op_bytes, c->line, c->result);
             assert_string_equal(error.text, reason);
             assert_memory_equal(error.op, c->line, op_bytes);
         }
@@ -342,6 +351,23 @@ static void what_no_text_says(void **state) {
     { WITH_X; x = hd_reshape(p, x, HD_SHAPE(1, 1, 6)); hdi_program_add(p, &(hdi_node){ .op = HDI_OP_ATTENTION, .operands = (hd_value[]){ x, x, x }, .operand_count = 3, .attrs.ints = { 2 } });
       refused(p, HD_STATUS_INVALID_ARGUMENT, "operation 3: attention: not_causal is 2, it must be 0 or 1"); }
     { WITH_X; hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = &x, .operand_count = 1, .dtype = HD_F32, .shape = HD_SHAPE(1) }); refused(p, HD_STATUS_NULL_POINTER, "operation 2: dispatch: there is no kernel"); }
+    const struct { hdi_custom_binding bindings[3]; const char *why; } wrong[] = {
+        { { { 1, 0, 0 }, { 2, 0, 0 }, { 0, 0, 0 } }, "no binding is an output" },
+        { { { 3, 0, 0 }, { 0, 0, 4 }, { 0, 0, 0 } }, "there is no operand 3" },
+        { { { 0, 0, 4 }, { 0, 2, 4 }, { 0, 0, 0 } }, "no part of the result" },
+        { { { 0, 0, 4 }, { 0, 256, 500 }, { 0, 0, 0 } }, "no part of the result" },
+        { { { 0, 256, 4 }, { 0, 0, 4 }, { 0, 0, 0 } }, "no part of the result" },
+        { { { 1, 0, 8 }, { 0, 0, 0 }, { 0, 0, 0 } }, "and begins with" },
+    };
+    for (size_t i = 0; i < HDI_COUNT(wrong); i++) {
+        WITH_X;
+        hdi_custom custom = { .push_bytes = 8, .groups = { 1, 1, 1 }, .binding_count = 3 };
+        test_find_kernel(NULL, TEST_KERNEL_HASH, &custom);
+        memcpy(custom.bindings, wrong[i].bindings, sizeof wrong[i].bindings);
+        hdi_program_add(p, &(hdi_node){ .op = HDI_OP_DISPATCH, .operands = (hd_value[]){ x, x }, .operand_count = 2, .attrs.custom = &custom, .dtype = HD_U8, .shape = HD_SHAPE(512) });
+        assert_non_null(strstr(p->error.text, wrong[i].why));
+        hdi_program_free(p);
+    }
     for (uint32_t bytes = 6; bytes <= 132; bytes += 126) {
         WITH_X;
         hdi_custom custom = { .push_bytes = bytes, .groups = { 1, 1, 1 } };

@@ -96,10 +96,12 @@ static void keeps_its_choices(void **state) {
     const hdi_class of = hdi_class_of(HDI_CLASS_ELEMENTWISE, HD_F32, 1, 64 * 64);
     const hdi_choice choice = { .of = of, .option = id_of("w16384"), .gain = 2 };
     size_t bytes;
-    assert_int_equal(hdi_store_choose(device->facts, of, &choice, NULL), HD_OK);
+    hd_device *inside = device;
+    assert_true(HDI_FIND(inside));
+    assert_int_equal(hdi_store_choose(inside->facts, of, &choice, NULL), HD_OK);
     hd_plan *plan = make(NULL), *again = NULL, *other;
     char *text = saved_text(hd_plan_save, plan, &bytes);
-    assert_int_equal(hdi_store_choose(device->facts, of, NULL, NULL), HD_OK);
+    assert_int_equal(hdi_store_choose(inside->facts, of, NULL, NULL), HD_OK);
     other = make(NULL);
     check(hd_plan_load(device, text, bytes, NULL, &again));
     hd_plan *const plans[] = { plan, again, other };

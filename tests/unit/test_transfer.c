@@ -127,6 +127,7 @@ static uint64_t direct_bytes(bool host_visible, int64_t bytes) {
     hd_device_stats stats;
     assert_int_equal(hd_context_create(&desc, &context), HD_OK);
     assert_int_equal(hd_device_open(context, NULL, &device), HD_OK);
+    if (!HDI_FIND(device)) fail();
     hdi_backend backend = *device->backend;
     backend.alloc = alloc;
     backend.map = map;

@@ -6,9 +6,6 @@
 #define _GNU_SOURCE
 #include "device/backend.h"
 #include "spirv/spirv.h"
-#if defined(__x86_64__)
-#  include <cpuid.h>
-#endif
 #include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -98,27 +95,21 @@ static hd_status no_memory(hd_error *error, uint64_t bytes) {
 /* ---- what the machine is ---- */
 
 static uint64_t simd_bytes(void) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return 64;
-    return __builtin_cpu_supports("avx2") ? 32 : 16;
-#else
-    return 16;
-#endif
+    return hdi_set_permitted(HDI_SET_AVX512) ? 64 : hdi_set_permitted(HDI_SET_AVX2) ? 32 : 16;
 }
 
-/* Are there tile registers for bf16, and may this process use them? Linux gives them to processes that ask. */
+/* May this process use tile registers for bf16? Linux gives them to processes that ask. */
 static bool has_tiles(void) {
 #if defined(__x86_64__) && defined(__linux__) && defined(SYS_arch_prctl)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    uint32_t a, b, c, d;
-    if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d >> 24 & 1) == 0 ||
-        (d >> 22 & 1) == 0)
-        return false;
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    return hdi_set_permitted(HDI_SET_AMX) && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 #else
     return false;
 #endif
 }
+
+/* Have kernels of this process products of 8-bit integers that are faster than those of f32? */
+static bool has_integer_dot(void) { return hdi_set_permitted(HDI_SET_AVX2) || hdi_set_permitted(HDI_SET_DOTPROD); }
 
 static void probe(const hdi_host *host, hdi_probe *out_probe) {
     hdi_found *found = &out_probe->found[0];
@@ -138,7 +129,8 @@ static void probe(const hdi_host *host, hdi_probe *out_probe) {
         .max_binding_bytes = memory, .binding_align = 64, .max_bindings = HDI_MAX_BINDINGS,
         .max_push_bytes = HDI_MAX_PUSH_WORDS * 4, .max_workgroup = UINT32_MAX, .max_workgroup_x = UINT32_MAX,
         .max_groups_x = UINT32_MAX, .max_groups_y = UINT32_MAX, .max_groups_z = UINT32_MAX, .f16_storage = 1,
-        .u8_storage = 1, .matrix_bf16 = has_tiles(), .unified_memory = 1, .host_visible = 1, .timestamps = 1,
+        .u8_storage = 1, .integer_dot = has_integer_dot(), .matrix_bf16 = has_tiles(), .unified_memory = 1,
+        .host_visible = 1, .timestamps = 1,
         .dispatch_base = 1, .compute_units = threads,
         .threads = threads, .simd_bytes = simd_bytes(), .gflops = 20 * threads, .gbytes_s = 10 };
     snprintf(found->caps.name, sizeof found->caps.name, "%s", found->info.name);

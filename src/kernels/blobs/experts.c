@@ -1,4 +1,4 @@
-/* Made by tools/blobs from glsl/experts.comp, digest 27f4dd06245ffbbd. Do not edit. */
+/* Made by tools/blobs from glsl/experts.comp, digest 12c2fe50c2771b27. Do not edit. */
 #include "cmds/cmds.h"
 extern const hdi_blob hdi_blob_experts;
 static const uint32_t words[] = {
@@ -1807,4 +1807,4 @@ static const uint32_t words[] = {
 0x000000c8,0x000200f8,0x000000cf,0x000200f9,0x000000b2,0x000200f8,0x000000b2,0x000100fd,
 0x00010038,
 };
-const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x27f4dd06245ffbbd), NULL };
+const hdi_blob hdi_blob_experts = { words, sizeof words / 4, UINT64_C(0x12c2fe50c2771b27), NULL };

@@ -4,6 +4,7 @@
 #include "kernels/cpu/dot_int8.h"
 
 #ifdef HDCPU_DOT_INT8
+#include "kernels/cpu/int8_round.h"
 #include "kernels/cpu/quant.h"
 
 enum { PART = HDCPU_INT8_PART, BLOCKS = PART / 32, WIDE = HDCPU_LEVEL >= 2 ? 64 : 32, RUN = 16, RUNS = WIDE / RUN, LANES = WIDE / 4 };
@@ -122,27 +123,11 @@ static uint32_t element_of(uint32_t type, uint32_t vector, uint32_t run) {
     }
 }
 
-/* Rounds BLOCKS times 32 values. A NaN or an infinity makes its block's scale one, and so the product. */
 static void round_part(const float *x, int8_t *codes, float *scales, float *sums) {
     for (uint32_t block = 0; block < BLOCKS; block++, x += 32, codes += 32) {
-        int32_t largest = 0, sum = 0;
-        for (int i = 0; i < 32; i++) {
-            int32_t size;
-            memcpy(&size, &x[i], sizeof size);
-            size &= 0x7FFFFFFF;
-            largest = size > largest ? size : largest;
-        }
-        float most;
-        memcpy(&most, &largest, sizeof most);
-        const float inverse = most > 0x1p-100f ? 127.0f / most : 0.0f;
-        for (int i = 0; i < 32; i++) {
-            const float moved = x[i] * inverse + 0x1.8p23f; /* rounds to a whole number, in the lowest bits */
-            int32_t bits;
-            memcpy(&bits, &moved, sizeof bits);
-            codes[i] = (int8_t)(bits & 0xFF);
-        }
+        int32_t sum = 0;
+        scales[block] = int8_round(x, codes);
         for (int i = 0; i < 32; i++) sum += codes[i];
-        scales[block] = most > 0x1p-100f || most != most ? most / 127.0f : 0.0f;
         sums[block] = scales[block] * (float)sum;
     }
 }

@@ -41,6 +41,33 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
     return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
 }
 
+/* The exact product in 8 bits: room for a finished tile, and for one unpacked column, 16 runs at a time. */
+enum { HDCPU_CODES_ROUND_BYTES = 16 * 32 + 16 * (4 + 4 * 4) };
+static inline uint64_t hdcpu_codes_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
+    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) + hdi_divide_up(k, 512) * HDCPU_CODES_ROUND_BYTES;
+}
+/* The product of 8-bit integers in tiles: the most rows of a group's tile; columns and depth whose codes stay in the first
+ * cache; K in blocks. */
+enum { HDCPU_INT8_BLOCK = 32, HDCPU_INT8_DEPTH = 256, HDCPU_INT8_TILE_M = 512, HDCPU_INT8_COLUMNS = 48,
+       HDCPU_INT8_LINES = 16 };
+/* Scales of a block of weights. */
+static inline uint32_t hdcpu_int8_runs(uint32_t type) {
+    return type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q3_K || type == HDI_TYPE_Q6_K ? 2 : 1;
+}
+/* Rows, and columns, come in whole vectors, of whatever width. */
+static inline uint32_t hdcpu_int8_rows(uint32_t m) { return (m + HDCPU_INT8_LINES - 1u) / HDCPU_INT8_LINES * HDCPU_INT8_LINES; }
+/* Bytes of a row for a block of weights of so many scales: its elements, its scale, and a sum for each of theirs. */
+#define HDCPU_INT8_ROW_BLOCK(runs) (HDCPU_INT8_BLOCK + 4u + 4u * (runs))
+static inline uint64_t hdcpu_int8_packed_bytes(uint32_t m, uint32_t k, uint32_t runs) {
+    return (uint64_t)hdcpu_int8_rows(m) * (k / HDCPU_INT8_BLOCK) * HDCPU_INT8_ROW_BLOCK(runs);
+}
+/* Two halves of codes, two scales and two of what is less for each block and column; a finished line; all sums. */
+enum { HDCPU_INT8_PANEL_BYTES = HDCPU_INT8_COLUMNS * (HDCPU_INT8_DEPTH / HDCPU_INT8_BLOCK) * (2 * HDCPU_INT8_BLOCK + 2 * 2 * 4) };
+static inline uint64_t hdcpu_int8_tile_bytes(uint32_t tile_m, uint32_t tile_n) {
+    const uint64_t columns = hdi_divide_up(tile_n, HDCPU_INT8_COLUMNS) * HDCPU_INT8_COLUMNS;
+    return HDCPU_INT8_PANEL_BYTES + (HDCPU_INT8_LINES + hdcpu_int8_rows(tile_m)) * columns * sizeof(float);
+}
+
 /* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's
  * columns and all sums stay in the second cache. */
 enum { HDCPU_AMX_TILE_M = 512, HDCPU_AMX_TILE_N = 256, HDCPU_AMX_DEPTH = 256 };

@@ -3,11 +3,10 @@
  * own attribute, so the file is compiled without flags; hdcpu_sgemm_kernels_at picks what the machine has.
  * sgemm_tile.inc holds what the sets have in common. */
 #include "kernels/cpu/sgemm_kernels.h"
+#include "kernels/kernel.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -234,30 +233,10 @@ AVX2 static inline float sum_avx2(__m256 v) {
 
 #endif
 
-#if defined(__x86_64__)
-
-/* 1 for AVX2 with its usual company, 2 for AVX-512 as well. cpuid takes microseconds under a hypervisor, so the answer is
- * kept; threads that ask at once find the same. */
-static int x86_level(void) {
-    static atomic_int level = -1;
-    int               known = atomic_load_explicit(&level, memory_order_relaxed);
-    if (known >= 0)
-        return known;
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0; /* clang 14 cannot ask for "f16c" by name */
-    int      f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) != 0;
-    __builtin_cpu_init();
-    known = f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    known += known && __builtin_cpu_supports("avx512f");
-    atomic_store_explicit(&level, known, memory_order_relaxed);
-    return known;
-}
-
-#endif
-
 const hdcpu_sgemm_kernels *hdcpu_sgemm_kernels_at(uint32_t index) {
 #if defined(__x86_64__)
     const hdcpu_sgemm_kernels *const sets[] = { &hdcpu_sgemm_avx512, &hdcpu_sgemm_avx2, &hdcpu_sgemm_portable };
-    index += 2 - (uint32_t)x86_level();
+    index += 2 - HDI_MIN(hdcpu_level(), 2u);
 #else
     const hdcpu_sgemm_kernels *const sets[] = { &hdcpu_sgemm_portable };
 #endif

@@ -34,7 +34,8 @@ HDCPU_KERNEL(softmax) {
     const float log_sum = op == HDI_ROW_SOFTMAX ? 0.0f : exact_log(sum);
     if (op == HDI_ROW_CROSS_ENTROPY) {
         const uint32_t target = ((const uint32_t *)call->bindings[1])[row];
-        const float value = target < n ? log_sum - (hdcpu_load_any(type, x, first + target) - largest) : exact_from_bits(EXACT_NAN);
+        const float other = (target & EXACT_SIGN) != 0 ? 0.0f : exact_from_bits(EXACT_NAN); /* ignored, or outside */
+        const float value = target < n ? log_sum - (hdcpu_load_any(type, x, first + target) - largest) : other;
         store_floats(HDI_TYPE_F32, y, row, 1, &value);
         return;
     }

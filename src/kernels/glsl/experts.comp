@@ -1,7 +1,7 @@
 #version 450
 // experts.comp: y[t,u] = w[chosen[t,u]] x[t]: each row's product with the experts that it chose. A workgroup has COLUMNS
 // columns of one expert, looks for the pairs that chose it, and takes PAIRS of them at once, so that each weight is read
-// once for all of these. Lanes take blocks of 32 along K, and the blocks' sums are added in order: matmul's bits.
+// once for all of these. Lanes take blocks of 32 along K, and the blocks' sums are added in order: the bits of matmul's sums of f32.
 #include "rows.glsl"
 layout(constant_id = HDI_EXPERTS_TYPE) const uint TYPE = HDI_TYPE_F32;
 layout(constant_id = HDI_EXPERTS_W_TYPE) const uint W_TYPE = HDI_TYPE_F32;
@@ -11,7 +11,7 @@ layout(std430, binding = 0) readonly buffer X { uint x[]; };
 layout(std430, binding = 1) readonly buffer W { uint w[]; };
 layout(std430, binding = 2) readonly buffer Chosen { uint chosen[]; };
 layout(std430, binding = 3) buffer Y { uint y[]; };
-#define QUANT_WORDS w
+#define QUANT_WORD(at) w[at]
 #include "quant.glsl"
 
 #define PAIRS 8u

@@ -8,7 +8,7 @@ layout(push_constant) uniform Push { uint rows, n, count; } push;
 layout(std430, binding = 0) readonly buffer Table { uint table[]; };
 layout(std430, binding = 1) readonly buffer Indices { uint indices[]; };
 layout(std430, binding = 2) buffer Y { uint y[]; };
-#define QUANT_WORDS table
+#define QUANT_WORD(at) table[at]
 #include "quant.glsl"
 
 // Element i of the result in its own type.

@@ -23,7 +23,11 @@ layout(std430, binding = 3) readonly buffer Source1 { uint source_1[]; };
 layout(std430, binding = 4) readonly buffer Source2 { uint source_2[]; };
 layout(std430, binding = 5) readonly buffer Source3 { uint source_3[]; };
 
-#define QUANT_WORDS b
+#ifdef B_WORD
+#define QUANT_WORD(at) B_WORD(at)
+#else
+#define QUANT_WORD(at) b[at]
+#endif
 #include "quant.glsl"
 #define CHAIN_SOURCES (uint(SOURCE_TYPE_1 != HDI_TYPE_NONE) + uint(SOURCE_TYPE_2 != HDI_TYPE_NONE) + uint(SOURCE_TYPE_3 != HDI_TYPE_NONE))
 #define CHAIN_ATTRIBUTE(i) push[min(HDI_MM_PUSH_CHAIN + 4u * CHAIN_SOURCES + (i), 31u)]

@@ -1,87 +1,107 @@
 #version 450
-// matvec_dot: C = chain(A x B) for at most 8 rows of A and quantised weights whose columns lie along K, fast mode only. A is
-// rounded to 8 bits with a scale for each run of 16 along K, once for a workgroup, into shared memory; each subgroup then
-// computes PART_N columns by integer dot products of 4 x 8 bits. A may be normalised on the way, and B may be a pair.
-// Needs sums over a subgroup and integer dot products; all operands wide, and B's bytes a multiple of 16.
+// matvec_dot: C = chain(A x B) for at most 8 rows of A and quantised weights whose columns lie along K: abi.h's exact product
+// in 8 bits, in both modes. A is rounded once for a workgroup, into shared memory. A lane is a strand of PART_N columns:
+// it takes every 16th run of 32 along K by integer dot products of 4 x 8 bits and keeps their sums; neighbouring lanes read
+// neighbours in memory. What it reads of AHEAD runs is asked for at once; where these are all it has, before A is rounded.
+// In fast mode A may be normalised on the way; B may be a pair. Needs whole subgroups with shuffles and integer dot
+// products; all operands wide, and B's bytes a multiple of 16.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_spirv_intrinsics : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "packed_dot.glsl"
 #include "merged.glsl"
+#include "runs.glsl"
 
-// OpSDotKHR of the packed vectors of 4 x 8 bits that format 0 names; glslang has no name of its own for it.
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
-int packed_dot(uint x, uint y, spirv_literal int format);
+layout(constant_id = HDI_MM_AHEAD) const uint AHEAD = 1;
+const uint STRANDS = HDI_MM_STRANDS, SLOTS = WORKGROUP / STRANDS; // columns side by side
+const uint COLUMNS = PRODUCTS * PART_N, SUMS = TILE_M * COLUMNS, ASKED = AHEAD * COLUMNS;
+const uint DEPTH = PART_M, RUNS = DEPTH / 32; // of A along K that shared memory holds: whole rounds of all strands
+const bool AT_ONCE = AHEAD * STRANDS >= RUNS;
+const uint ROUNDS = (2 * RUNS + WORKGROUP - 1) / WORKGROUP; // of A's halves of runs
+const uint RAW = 5;            // sixteens of memory that a run's loads give at most
+const uint LINE = STRANDS + 1; // one more: lanes that add strands spread over the memory's banks
+shared uvec4 a_codes[2 * TILE_M * RUNS]; // first halves of the runs, then second ones
+shared uvec2 a_facts[TILE_M * RUNS];     // a run's scale, and the sum of its codes: of all, or of each half in 16 bits
+shared float strands[SUMS * SLOTS * LINE];
+const uint SQUARES = NORM != HDI_MM_NORM_NONE ? TILE_M * WORKGROUP : 1u;
+shared float squares[SQUARES];
 
-const uint RUN = 16, DEPTH = PART_M, RUNS = DEPTH / RUN; // elements of A along K that shared memory holds
-const uint SUBGROUPS = TILE_N / PART_N, COLUMNS = PRODUCTS * PART_N, SUMS = TILE_M * COLUMNS;
-const uint RAW = 5; // sixteens of memory that a unit's loads give at most
-shared uvec4 a_codes[TILE_M * RUNS];
-shared vec2 a_facts[TILE_M * RUNS]; // of each run its scale and the sum of its codes
-shared float totals[SUBGROUPS * SUMS];
-shared float squares[SUBGROUPS * TILE_M];
+// Types of which a lane reads halves of two runs, which it shares with another lane; of the others 32 codes lie together.
+const bool BY_PAIRS = B_TYPE == HDI_TYPE_Q4_K || B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_TQ2_0;
+const bool BY_WORDS = !BY_PAIRS && B_TYPE != HDI_TYPE_Q4_0 && B_TYPE != HDI_TYPE_Q8_0; // of no special care
+const uint PARTNER = B_TYPE == HDI_TYPE_Q6_K ? 2 : 1; // runs of a pair are so far apart
+const bool HALF_SUMS = B_TYPE == HDI_TYPE_Q6_K || B_TYPE == HDI_TYPE_Q2_K;
 
-int dot_codes(uvec4 x, uvec4 y) {
-    return packed_dot(x.x, y.x, 0) + packed_dot(x.y, y.y, 0) + packed_dot(x.z, y.z, 0) + packed_dot(x.w, y.w, 0);
-}
-// Rounds numbers of at most 2^21 to integers, which the low bits are then; and back.
-const float ROUNDING = 12582912.0;
-float small_float(int value) { return intBitsToFloat(value + floatBitsToInt(ROUNDING)) - ROUNDING; }
-uint round_codes(vec4 v) {
-    uvec4 bits = floatBitsToUint(v + ROUNDING) & 0xFFu;
-    return bits.x | (bits.y << 8) | (bits.z << 16) | (bits.w << 24);
-}
+uint lane_number() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
+int dot_codes(uvec4 x, uvec4 y) { return dot_four(x.x, y.x) + dot_four(x.y, y.y) + dot_four(x.z, y.z) + dot_four(x.w, y.w); }
 
-// Rounds run `run` of row m, whose first element is `first` in memory and `k` along K; returns its sum of squares.
-float store_run(uint m, uint run, uint first, uint k) {
+// ---- A ----
+
+// Rounds 16 elements of A, half `h` of a run of which the neighbouring lane has the other; `first` is the first one in
+// memory, `k` along K. Returns their sum of squares.
+float round_half(uint first, uint k, uint at, uint h, bool wanted) {
     vec4 v[4];
     float square = 0.0;
-    uvec4 most = uvec4(0u); // as bits, so that NaN is the largest
+    uvec4 sizes = uvec4(0u); // as bits, so that NaN is the largest
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
         v[i] = a_four(first + 4u * i);
         if (NORM != HDI_MM_NORM_NONE) square = dot_fused(v[i], v[i], square);
         if (NORM == HDI_MM_NORM_WEIGHTED) v[i] *= uintBitsToFloat(norm_weight[(k >> 2) + i]);
-        most = max(most, floatBitsToUint(v[i]) & 0x7FFFFFFFu);
+        sizes = max(sizes, floatBitsToUint(v[i]) & 0x7FFFFFFFu);
     }
-    float largest = uintBitsToFloat(max(max(most.x, most.y), max(most.z, most.w)));
-    float inverse = largest > 1e-30 ? 127.0 / largest : 0.0;
-    uvec4 codes = uvec4(round_codes(v[0] * inverse), round_codes(v[1] * inverse), round_codes(v[2] * inverse), round_codes(v[3] * inverse));
-    a_codes[m * RUNS + run] = codes;
-    a_facts[m * RUNS + run] = vec2(largest / 127.0, float(dot_codes(codes, uvec4(0x01010101u))));
-    return square;
+    uint most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+    exact_rounding rounding = exact_int8_rounding(max(most, subgroupShuffleXor(most, 1u)));
+    uvec4 codes;
+    [[unroll]] for (uint i = 0u; i < 4u; i++)
+        codes[i] = exact_int8_code(v[i].x, rounding.inverse) | (exact_int8_code(v[i].y, rounding.inverse) << 8) |
+                   (exact_int8_code(v[i].z, rounding.inverse) << 16) | (exact_int8_code(v[i].w, rounding.inverse) << 24);
+    int own = dot_codes(codes, uvec4(0x01010101u)), other = subgroupShuffleXor(own, 1u);
+    if (wanted) {
+        a_codes[h * TILE_M * RUNS + at] = codes;
+        uint sums = HALF_SUMS ? (uint(own) & 0xFFFFu) | (uint(other) << 16) : uint(own + other);
+        if (h == 0u) a_facts[at] = uvec2(floatBitsToUint(rounding.scale), sums);
+    }
+    return wanted ? square : 0.0;
 }
+// All rows of A from k0 on, `runs` of them along K. All lanes take all rounds: pairs of them talk to each other. The rounds are
+// written out, so that none waits for what the one before has read.
+void round_rows(uint a0, uint k0, uint runs, inout float square[TILE_M]) {
+    [[unroll]] for (uint i = 0u; i < ROUNDS; i++) {
+        uint half_run = lane_number() + i * WORKGROUP, run = min(half_run >> 1, runs - 1u), h = half_run & 1u, k = k0 + 32u * run + 16u * h;
+        [[unroll]] for (uint m = 0u; m < TILE_M; m++)
+            square[m] += round_half(a0 + m * push[HDI_MM_PUSH_A_ROW] + k, k, m * RUNS + run, h, half_run < 2u * runs);
+    }
+}
+int low_sum(uint sums) { return int(sums << 16) >> 16; }
+int high_sum(uint sums) { return int(sums) >> 16; }
+int sum_of_run(uint sums) { return HALF_SUMS ? low_sum(sums) + high_sum(sums) : int(sums); }
 
-// Unit `unit` of a column is 32 weights: two runs of A beginning with run unit_runs(unit).x and .y.
-uvec2 unit_runs(uint unit) {
-    uint block = 16u * (unit >> 3), part = unit & 7u;
-    if (B_TYPE == HDI_TYPE_Q4_K) return uvec2(block + 4u * (part >> 1) + (part & 1u)) + uvec2(0u, 2u);
-    if (B_TYPE == HDI_TYPE_Q6_K) return uvec2(block + 8u * (part >> 2) + (part & 3u)) + uvec2(0u, 4u);
-    if (B_TYPE == HDI_TYPE_TQ2_0) return uvec2(block + 8u * (part >> 2) + 4u * ((part >> 1) & 1u) + (part & 1u)) + uvec2(0u, 2u);
-    return uvec2(2u * unit) + uvec2(0u, 1u);
+// ---- B ----
+
+// The part of its block that a lane reads for a run: with its partner's part, halves of both their runs.
+uint part_read(uint run) {
+    uint part = run & 7u;
+    return B_TYPE == HDI_TYPE_Q6_K ? (part & 4u) | ((part & 1u) << 1) | ((part >> 1) & 1u) : part;
 }
-// The first byte of a unit's block in the column whose first element is `first`.
-uint unit_block(uint first, uint unit) {
-    if (block_elements(B_TYPE) == 32u) return ((first >> 5) + unit) * block_bytes(B_TYPE);
-    return ((first >> 8) + (unit >> 3)) * block_bytes(B_TYPE);
-}
-// Bytes of the block at which the unit's codes begin.
-uint unit_codes(uint unit) {
-    uint part = unit & 7u;
+// Bytes of the block at which its codes begin.
+uint part_codes(uint part) {
     if (B_TYPE == HDI_TYPE_Q4_K) return 16u + 16u * part;
     if (B_TYPE == HDI_TYPE_Q6_K) return 16u * part;
     if (B_TYPE == HDI_TYPE_TQ2_0) return 32u * (part >> 2) + 16u * (part & 1u);
     return 0u;
 }
-// Reads what memory holds of a unit: all its loads and nothing else.
-void fetch(uint first, uint unit, out uvec4 raw[RAW]) {
-    uint block = unit_block(first, unit), at = block + unit_codes(unit), part = unit & 7u;
+// Reads what memory holds of it: all its loads and nothing else.
+void fetch(uint first, uint run, out uvec4 raw[RAW]) {
+    uint part = part_read(run), block = byte_of_run(B_TYPE, first, run), at = block + part_codes(part);
+    if (BY_WORDS) return;
     raw[0] = B_WORDS(at >> 4);
     if (B_TYPE == HDI_TYPE_Q4_0) raw[1] = B_WORDS((at + 17u) >> 4);
     else if (B_TYPE == HDI_TYPE_Q4_K) raw[1] = B_WORDS(block >> 4);
     else raw[1] = B_WORDS((at + 15u) >> 4);
     if (B_TYPE == HDI_TYPE_Q8_0) {
         raw[1] = B_WORDS((at >> 4) + 1u);
-        raw[2] = B_WORDS((at >> 4) + 2u);
+        raw[2] = B_WORDS((at + 33u) >> 4);
     }
     if (B_TYPE == HDI_TYPE_TQ2_0) raw[2].x = B_WORD((block + 64u) >> 2);
     if (B_TYPE == HDI_TYPE_Q6_K) {
@@ -99,115 +119,161 @@ uvec4 sixteen(uvec4 low, uvec4 high, uint at) {
     uint last = (at & 4u) != 0u ? y.y : y.x;
     return (at & 2u) != 0u ? (first >> 16) | (uvec4(first.yzw, last) << 16) : first;
 }
-float half_at(uint word, uint at) { return unpackHalf2x16(word >> (8u * (at & 2u))).x; }
+float half_in(uint word, uint at) { // a device's own conversion may lose subnormals
+    uint bits = (word >> (8u * (at & 2u))) & 0xFFFFu;
+    return EXACT != 0u ? uintBitsToFloat(f16_to_f32_bits(bits)) : unpackHalf2x16(bits).x;
+}
 uint word_at(uvec4 words, uint at) { return (at & 8u) != 0u ? ((at & 4u) != 0u ? words.w : words.z) : (at & 4u) != 0u ? words.y : words.x; }
+int signed_code(uint word, uint at) { return int(quant_byte(word, at) << 24) >> 24; }
 
-// A unit's weights: scale * code - less, for both runs.
-void unpack(uint first, uint unit, uvec4 raw[RAW], out uvec4 x, out uvec4 y, out vec2 scale, out vec2 less) {
-    uint block = unit_block(first, unit), at = block + unit_codes(unit), part = unit & 7u;
+// What a lane has read of a run: codes that meet the run's halves, or equal halves of two runs; and what scales them.
+struct part_weights {
+    uvec4 x, y;
+    run_scales scales;
+};
+part_weights unpack(uint first, uint run, uvec4 raw[RAW]) {
+    part_weights w;
+    uint part = part_read(run), block = byte_of_run(B_TYPE, first, run), at = block + part_codes(part);
+    if (BY_WORDS) {
+        w.x = half_codes(B_TYPE, block, part_of_run(B_TYPE, run), 0u);
+        w.y = half_codes(B_TYPE, block, part_of_run(B_TYPE, run), 1u);
+        w.scales = scales_of_run(B_TYPE, block, part_of_run(B_TYPE, run));
+        return w;
+    }
+    w.scales = run_scales(ivec2(1), ivec2(1), 0.0, 0.0);
     uvec4 codes = raw[0];
     if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q8_0) {
-        scale = vec2(half_at(word_at(raw[0], at), at));
+        w.scales.d = half_in(word_at(raw[0], at), at);
         bool crosses = (at & 14u) == 14u; // the codes begin with the next sixteen
         codes = sixteen(crosses ? raw[1] : raw[0], crosses && B_TYPE == HDI_TYPE_Q8_0 ? raw[2] : raw[1], at + 2u);
+        if (B_TYPE == HDI_TYPE_Q8_0) w.y = crosses ? raw[2] : sixteen(raw[1], raw[2], at + 2u);
+        w.x = codes;
     } else if (B_TYPE != HDI_TYPE_Q4_K) codes = sixteen(raw[0], raw[1], at);
-    if (B_TYPE == HDI_TYPE_Q4_0) {
-        x = codes & 0x0F0F0F0Fu;
-        y = (codes >> 4) & 0x0F0F0F0Fu;
-        less = 8.0 * scale;
-    } else if (B_TYPE == HDI_TYPE_Q8_0) {
-        bool crosses = (at & 14u) == 14u;
-        x = codes;
-        y = crosses ? raw[2] : sixteen(raw[1], raw[2], at + 2u);
-        less = vec2(0.0);
-    } else if (B_TYPE == HDI_TYPE_Q4_K) {
-        uint low = q4_k_scale_min(part & 6u, raw[1].y, raw[1].z, raw[1].w), high = q4_k_scale_min((part & 6u) + 1u, raw[1].y, raw[1].z, raw[1].w);
-        vec2 d = unpackHalf2x16(raw[1].x);
-        x = codes & 0x0F0F0F0Fu;
-        y = (codes >> 4) & 0x0F0F0F0Fu;
-        scale = d.x * vec2(low & 63u, high & 63u);
-        less = d.y * vec2(low >> 8, high >> 8);
+    if (B_TYPE == HDI_TYPE_Q4_0 || B_TYPE == HDI_TYPE_Q4_K) {
+        w.x = codes & 0x0F0F0F0Fu;
+        w.y = (codes >> 4) & 0x0F0F0F0Fu;
+    }
+    if (B_TYPE == HDI_TYPE_Q4_K) {
+        uint pair = q4_k_scale_min(part, raw[1].y, raw[1].z, raw[1].w);
+        w.scales = run_scales(ivec2(pair & 63u), ivec2(pair >> 8), half_in(raw[1].x, 0u), half_in(raw[1].x, 2u));
     } else if (B_TYPE == HDI_TYPE_Q6_K) {
         uint more_at = block + 128u + 32u * (part >> 2) + 16u * (part & 1u), scale_at = block + 192u + 8u * (part >> 2) + (part & 3u);
         uvec4 more = sixteen(raw[2], raw[3], more_at) >> (part & 2u);
-        x = (codes & 0x0F0F0F0Fu) | ((more & 0x03030303u) << 4);
-        y = ((codes >> 4) & 0x0F0F0F0Fu) | (more & 0x30303030u);
-        scale = half_at(raw[4].z, block) * vec2(signed_byte(quant_byte(raw[4].x, scale_at)), signed_byte(quant_byte(raw[4].y, scale_at)));
-        less = 32.0 * scale;
-    } else { // tq2_0
+        w.x = (codes & 0x0F0F0F0Fu) | ((more & 0x03030303u) << 4);
+        w.y = ((codes >> 4) & 0x0F0F0F0Fu) | (more & 0x30303030u);
+        w.scales.d = half_in(raw[4].z, block);
+        w.scales.scale = ivec2(signed_code(raw[4].x, scale_at), signed_code(raw[4].y, scale_at));
+    } else if (B_TYPE == HDI_TYPE_TQ2_0) {
         uvec4 parts = codes >> (2u * (part & 2u));
-        x = parts & 0x03030303u;
-        y = (parts >> 2) & 0x03030303u;
-        scale = less = vec2(half_at(raw[2].x, block));
+        w.x = parts & 0x03030303u;
+        w.y = (parts >> 2) & 0x03030303u;
+        w.scales.d = half_in(raw[2].x, block);
     }
+    return w;
 }
 
-// The first element of the subgroup's column `j` of those of both Bs; the last tile computes the last column again.
+// ---- their product ----
+
+// The whole sums of the lane's run: codes of B times those of row m of A, which begins at `row` in shared memory; and the
+// latter alone, for types with a min.
+ivec2 meet(part_weights w, uint row, uint run, uint sums) {
+    const uint second = TILE_M * RUNS;
+    if (!BY_PAIRS) {
+        ivec2 dots = ivec2(dot_codes(w.x, a_codes[row + run]), dot_codes(w.y, a_codes[second + row + run]));
+        if (B_TYPE == HDI_TYPE_Q4_0) return ivec2(dots.x + dots.y - 8 * int(sums), 0);
+        if (B_TYPE != HDI_TYPE_Q2_K && B_TYPE != HDI_TYPE_Q3_K) return ivec2(w.scales.scale.x * (dots.x + dots.y), w.scales.min.x * int(sums));
+        int mins = B_TYPE == HDI_TYPE_Q2_K ? w.scales.min.x * low_sum(sums) + w.scales.min.y * high_sum(sums) : 0;
+        return ivec2(w.scales.scale.x * dots.x + w.scales.scale.y * dots.y, mins);
+    }
+    uint h = part_read(run) & 1u, own = row + run, other = row + (run ^ PARTNER);
+    uint low = h == 0u ? own : other, high = h == 0u ? other : own, half_first = h * second;
+    ivec2 dots = ivec2(dot_codes(w.x, a_codes[half_first + low]), dot_codes(w.y, a_codes[half_first + high]));
+    if (B_TYPE == HDI_TYPE_Q6_K) {
+        uint low_sums = a_facts[low].y, high_sums = a_facts[high].y;
+        dots -= 32 * (h == 0u ? ivec2(low_sum(low_sums), low_sum(high_sums)) : ivec2(high_sum(low_sums), high_sum(high_sums)));
+        dots *= w.scales.scale;
+    }
+    int all = (h == 0u ? dots.x : dots.y) + subgroupShuffleXor(h == 0u ? dots.y : dots.x, PARTNER);
+    if (B_TYPE == HDI_TYPE_Q4_K) return ivec2(w.scales.scale.x * all, w.scales.min.x * int(sums));
+    return ivec2(B_TYPE == HDI_TYPE_TQ2_0 ? all - int(sums) : all, 0);
+}
+
+// The first element of column `j` of the lane's, of both Bs; the last tile computes the last column again.
 uint column_first(uint b0, uint j) {
-    uint n = gl_WorkGroupID.x * TILE_N + gl_SubgroupID * PART_N + j % PART_N;
+    uint n = gl_WorkGroupID.x * TILE_N + j % PART_N * SLOTS + lane_number() / STRANDS;
     return b0 + min(n, push[HDI_MM_PUSH_N] - 1u) * push[HDI_MM_PUSH_B_COL];
 }
-// Reads unit `unit` of all the subgroup's columns.
-void fetch_columns(uint b0, uint unit, out uvec4 raw[COLUMNS][RAW]) {
+// Run of round `round`; where there is none the last one, which nobody wants.
+uint run_of(uint round, uint runs) { return min(round * STRANDS + lane_number() % STRANDS, runs - 1u); }
+
+// Asks for AHEAD runs of all the lane's columns, from round `round` on. `run0`: the first run along K that A is there of.
+void fetch_rounds(uint b0, uint run0, uint round, uint runs, out uvec4 raw[ASKED][RAW]) {
+    [[unroll]] for (uint i = 0u; i < AHEAD; i++)
+        [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
+            in_second = j >= PART_N;
+            fetch(column_first(b0, j), run0 + run_of(round + i, runs), raw[i * COLUMNS + j]);
+        }
+}
+void add_round(uint b0, uint run0, uint round, uint runs, uint i, uvec4 raw[ASKED][RAW], inout float sums[SUMS]) {
+    uint run = run_of(round, runs);
+    bool wanted = round * STRANDS + lane_number() % STRANDS < runs;
     [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
         in_second = j >= PART_N;
-        fetch(column_first(b0, j), unit, raw[j]);
-    }
-}
-// Adds its products with A, whose runs in shared memory begin at unit `unit0`, if they are `wanted`.
-void add_unit(uint b0, uint unit, uint unit0, uvec4 raw[COLUMNS][RAW], bool wanted, inout float sums[SUMS]) {
-    const uvec2 places = unit_runs(unit - unit0);
-    [[unroll]] for (uint j = 0u; j < COLUMNS; j++) {
-        uvec4 x, y;
-        vec2 scale, less;
-        unpack(column_first(b0, j), unit, raw[j], x, y, scale, less);
+        part_weights w = unpack(column_first(b0, j), run0 + run, raw[i * COLUMNS + j]);
         [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-            vec2 first = a_facts[m * RUNS + places.x], second = a_facts[m * RUNS + places.y];
-            float p = scale.x * small_float(dot_codes(x, a_codes[m * RUNS + places.x])) - less.x * first.y;
-            float q = scale.y * small_float(dot_codes(y, a_codes[m * RUNS + places.y])) - less.y * second.y;
-            float more = first.x * p + second.x * q;
-            sums[m * COLUMNS + j] += wanted ? more : 0.0;
+            uvec2 facts = a_facts[m * RUNS + run];
+            ivec2 whole = meet(w, m * RUNS, run, facts.y);
+            float value = run_value(B_TYPE, uintBitsToFloat(facts.x), w.scales.d, w.scales.less, whole.x, whole.y);
+            precise float next = sums[m * COLUMNS + j] + value;
+            sums[m * COLUMNS + j] = wanted ? next : sums[m * COLUMNS + j];
         }
     }
 }
 
+// The strands of a sum in order; `first` is strand 0's.
+float add_strands(uint first) {
+    precise float total = 0.0;
+    [[unroll]] for (uint strand = 0u; strand < STRANDS; strand++) total = total + strands[first + strand];
+    return total;
+}
+float square_sum(uint m) {
+    float sum = 0.0;
+    for (uint i = 0u; i < WORKGROUP; i += gl_SubgroupSize) sum += squares[m * WORKGROUP + i];
+    return sum;
+}
+
 void main() {
-    const uint lane = gl_SubgroupInvocationID, batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
+    const uint lane = lane_number(), batch = batch_of(gl_WorkGroupID.z), N = push[HDI_MM_PUSH_N], K = push[HDI_MM_PUSH_K];
     const uint n0 = gl_WorkGroupID.x * TILE_N, a0 = a_first(batch), b0 = b_first(batch);
     float sums[SUMS], square[TILE_M];
     [[unroll]] for (uint i = 0u; i < SUMS; i++) sums[i] = 0.0;
     [[unroll]] for (uint m = 0u; m < TILE_M; m++) square[m] = 0.0;
 
     for (uint k0 = 0u; k0 < K; k0 += DEPTH) {
-        const uint runs = min(DEPTH, K - k0) / RUN, unit0 = k0 / 32u, end = unit0 + runs / 2u;
+        const uint run0 = k0 / 32u, runs = min(DEPTH, K - k0) / 32u;
+        uvec4 raw[ASKED][RAW];
+        if (AT_ONCE) fetch_rounds(b0, run0, 0u, runs, raw);
         if (k0 > 0u) barrier();
-        for (uint run = gl_LocalInvocationIndex; run < runs; run += WORKGROUP)
-            [[unroll]] for (uint m = 0u; m < TILE_M; m++)
-                square[m] += store_run(m, run, a0 + m * push[HDI_MM_PUSH_A_ROW] + k0 + run * RUN, k0 + run * RUN);
+        round_rows(a0, k0, runs, square);
         barrier();
-        for (uint first = unit0; first < end; first += gl_SubgroupSize) { // all lanes take all rounds: they meet again below
-            const uint unit = min(first + lane, end - 1u);
-            uvec4 raw[COLUMNS][RAW];
-            fetch_columns(b0, unit, raw);
-            add_unit(b0, unit, unit0, raw, first + lane < end, sums);
+        for (uint round = 0u; round * STRANDS < runs; round += AHEAD) {
+            if (!AT_ONCE) fetch_rounds(b0, run0, round, runs, raw);
+            [[unroll]] for (uint i = 0u; i < AHEAD; i++)
+                if ((round + i) * STRANDS < runs) add_round(b0, run0, round + i, runs, i, raw, sums);
         }
     }
-    [[unroll]] for (uint i = 0u; i < SUMS; i++) {
-        float sum = subgroupAdd(sums[i]);
-        if (subgroupElect()) totals[gl_SubgroupID * SUMS + i] = sum;
-    }
-    [[unroll]] for (uint m = 0u; m < TILE_M; m++) {
-        float sum = NORM != HDI_MM_NORM_NONE ? subgroupAdd(square[m]) : 0.0;
-        if (subgroupElect()) squares[gl_SubgroupID * TILE_M + m] = sum;
+    [[unroll]] for (uint i = 0u; i < SUMS; i++) strands[(i * SLOTS + lane / STRANDS) * LINE + lane % STRANDS] = sums[i];
+    [[unroll]] for (uint m = 0u; m < TILE_M && NORM != HDI_MM_NORM_NONE; m++) {
+        float sum = subgroupAdd(square[m]);
+        if (subgroupElect()) squares[m * WORKGROUP + gl_SubgroupID * gl_SubgroupSize] = sum;
     }
     barrier();
-    for (uint i = 2u * gl_LocalInvocationIndex; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // PART_N is even: two columns of one row
-        uint m = i / TILE_N, column = i % TILE_N, n = n0 + column, at = column / PART_N * SUMS + m * COLUMNS + column % PART_N;
-        float square_sum = 0.0;
-        for (uint s = 0u; s < SUBGROUPS; s++) square_sum += squares[s * TILE_M + m];
-        float scale = norm_scale(square_sum);
-        vec2 pair = scale * vec2(totals[at], totals[at + 1u]), seconds = vec2(0.0);
-        if (PAIR != 0u) seconds = scale * vec2(totals[at + PART_N], totals[at + PART_N + 1u]);
+    for (uint i = 2u * lane; i < TILE_M * TILE_N; i += 2u * WORKGROUP) { // SLOTS is even: two columns of one row
+        uint m = i / TILE_N, column = i % TILE_N, n = n0 + column;
+        uint at = ((m * COLUMNS + column / SLOTS) * SLOTS + column % SLOTS) * LINE, second = PART_N * SLOTS * LINE;
+        float scale = NORM != HDI_MM_NORM_NONE ? norm_scale(square_sum(m)) : 1.0;
+        vec2 pair = scale * vec2(add_strands(at), add_strands(at + LINE)), seconds = vec2(0.0);
+        if (PAIR != 0u) seconds = scale * vec2(add_strands(at + second), add_strands(at + second + LINE));
         if (n < N) store_pairs(pair, seconds, min(N - n, 2u), batch, m, n);
     }
 }

@@ -1,6 +1,7 @@
-// quant.glsl: values of quantised tensors by GGUF's definition, read from a buffer that is declared as words, which
-// QUANT_WORDS names. Blocks of 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, those of 17 at any, so a block
-// is read word by word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in f32: fused or not, the bits
+// quant.glsl: values of quantised tensors by GGUF's definition, read from a buffer that is declared as words, of which
+// QUANT_WORD(at) is one. Blocks of 18, 22, 34, 54, 66, 110 and 210 bytes begin at any even byte, those of 17 at any, so a
+// block is read word by word and its fields are shifted out. All but the subtraction of `less` (abi.h) is exact in f32:
+// fused or not, the bits
 // are the same.
 #ifndef QUANT_GLSL
 #define QUANT_GLSL
@@ -55,8 +56,8 @@ uint part_byte(uint type, uint e) {
     return 4u; // q4_k, q5_k
 }
 uint quant_byte(uint word, uint at) { return (word >> (8u * (at & 3u))) & 0xFFu; }
-uint byte_at(uint at) { return quant_byte(QUANT_WORDS[at >> 2], at); }
-float half_at(uint at) { return uintBitsToFloat(f16_to_f32_bits((QUANT_WORDS[at >> 2] >> (8u * (at & 2u))) & 0xFFFFu)); }
+uint byte_at(uint at) { return quant_byte(QUANT_WORD(at >> 2), at); }
+float half_at(uint at) { return uintBitsToFloat(f16_to_f32_bits((QUANT_WORD(at >> 2) >> (8u * (at & 2u))) & 0xFFFFu)); }
 float signed_byte(uint value) { return float(int(value << 24) >> 24); }
 
 // Scale (low 6 bits) and min (bits 8..13) of part 0..7 of a q4_k or q5_k block, from the words of its 12 bytes.
@@ -109,12 +110,12 @@ float value_in_32(uint type, uint e, uint block, float d, uint code) {
 float value_in_256(uint type, uint e, uint block, float d, uint code) {
     if (type == HDI_TYPE_TQ1_0) return d * float(int((((code * tq1_0_power(e)) & 255u) * 3u) >> 8) - 1);
     if (type == HDI_TYPE_IQ4_XS) {
-        float scale = d * iq4_xs_scale(e >> 5, QUANT_WORDS[block >> 2], QUANT_WORDS[(block >> 2) + 1u]);
+        float scale = d * iq4_xs_scale(e >> 5, QUANT_WORD(block >> 2), QUANT_WORD((block >> 2) + 1u));
         return scale * code_number(type, (e & 16u) != 0u ? code >> 4 : code & 15u);
     }
     uint part = block + part_byte(type, e), more = block + more_byte(type, e);
     if (type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K) {
-        uint word = part >> 2, pair = q4_k_scale_min(e >> 5, QUANT_WORDS[word], QUANT_WORDS[word + 1u], QUANT_WORDS[word + 2u]);
+        uint word = part >> 2, pair = q4_k_scale_min(e >> 5, QUANT_WORD(word), QUANT_WORD(word + 1u), QUANT_WORD(word + 2u));
         code = (e & 32u) != 0u ? code >> 4 : code & 15u;
         if (type == HDI_TYPE_Q5_K) code |= ((byte_at(more) >> (e >> 5)) & 1u) << 4;
         return minus(d * float(pair & 63u) * float(code), half_at(block + 2u) * float(pair >> 8));
@@ -142,6 +143,6 @@ float quant_value(uint type, uint index) {
     return value_in_256(type, e, block, d, code);
 }
 
-// Element `index` of QUANT_WORDS, which is a tensor of a float or a quantised type, as a float.
+// Element `index` of a buffer, which is a tensor of a float or a quantised type, as a float.
 #define LOAD_ANY(buffer_words, type, index) (!is_quantised(type) ? LOAD_FLOAT(buffer_words, type, index) : quant_value(type, index))
 #endif

@@ -38,6 +38,7 @@ void main() {
     if (OP == HDI_ROW_CROSS_ENTROPY) {
         if (ME != 0u) return;
         uint target = targets[row];
-        y[row] = target < push.n ? canonical_bits(add_rounded(log_sum, -below_largest(first + target))) : EXACT_NAN;
+        uint other = int(target) < 0 ? 0u : EXACT_NAN; // a negative target is ignored; outside
+        y[row] = target < push.n ? canonical_bits(add_rounded(log_sum, -below_largest(first + target))) : other;
     } else STORE_ROW(y, OUT_TYPE, first, push.n, value)
 }

@@ -1,5 +1,6 @@
 /* products.c: the reference of matrix products, tables, rope and attention, in the orders and with the formulas
  * that abi.h states. Part of reference.c, on which it relies for the rounding of results. */
+#include "kernels/cpu/runs.h"
 #include "kernels/reference/reference.h"
 
 /* ---- matmul ---- */
@@ -16,17 +17,49 @@ static uint64_t matrix_first(hd_shape from, hd_shape to, uint64_t batch) {
     return at;
 }
 
+/* A row of A, its elements `stride` apart, times a column of blocks along K. */
+static float product_of_runs(const float *a, uint64_t stride, uint32_t type, const uint8_t *column, uint64_t K) {
+    const uint64_t in_block = hdcpu_block_elements(type) / HDCPU_RUN, runs = K / HDCPU_RUN;
+    float total = 0;
+    for (uint64_t strand = 0; strand < HDCPU_STRANDS; strand++) {
+        float sum = 0;
+        for (uint64_t run = strand; run < runs; run += HDCPU_STRANDS) {
+            float x[HDCPU_RUN];
+            int8_t codes[HDCPU_RUN];
+            int32_t weights = 0, mins = 0;
+            hdcpu_run b;
+            for (uint64_t i = 0; i < HDCPU_RUN; i++) x[i] = a[(run * HDCPU_RUN + i) * stride];
+            const float scale = hdcpu_round_run(x, codes);
+            hdcpu_run_of(type, column + run / in_block * hdcpu_block_bytes(type), (uint32_t)(run % in_block), &b);
+            for (uint32_t i = 0; i < HDCPU_RUN; i++) {
+                weights += b.scale[i / 16] * b.codes[i] * codes[i];
+                mins += b.min[i / 16] * codes[i];
+            }
+            sum = sum + hdcpu_run_value(scale, b.d, b.less, hdcpu_has_min(type), weights, mins);
+        }
+        total = total + sum;
+    }
+    return total;
+}
+
 void reference_matmul(const reference *r) {
     const hd_shape a = r->operands[0].shape, b = r->operands[1].shape, c = r->node->shape;
     const bool swap_a = r->node->attrs.ints[0] & HD_TRANSPOSE_A, swap_b = r->node->attrs.ints[0] & HD_TRANSPOSE_B;
     const uint64_t M = (uint64_t)c.dims[c.rank - 2], N = (uint64_t)c.dims[c.rank - 1];
     const uint64_t K = (uint64_t)a.dims[a.rank - (swap_a ? 2 : 1)], matrices = hd_shape_elements(c) / (M * N);
+    const hd_dtype type = r->operands[1].dtype;
+    const bool runs = swap_b && hdi_dtype_has_whole_codes(type);
     for (uint64_t batch = 0; batch < matrices; batch++) {
-        const float *from_a = r->x[0] + matrix_first(a, c, batch), *from_b = r->x[1] + matrix_first(b, c, batch);
-        for (uint64_t m = 0; m < M; m++)
-            for (uint64_t n = 0; n < N; n++)
-                r->y[(batch * M + m) * N + n] = exact_canonical(reference_block_sum(
-                    from_a + m * (swap_a ? 1 : K), swap_a ? M : 1, from_b + n * (swap_b ? K : 1), swap_b ? 1 : N, K));
+        const uint64_t first_b = matrix_first(b, c, batch);
+        const float *from_a = r->x[0] + matrix_first(a, c, batch), *from_b = r->x[1] + first_b;
+        for (uint64_t i = 0; i < M * N; i++) {
+            const uint64_t m = i / N, n = i % N, a_stride = swap_a ? M : 1;
+            const float *row = from_a + m * (swap_a ? 1 : K), *column = from_b + n * (swap_b ? K : 1);
+            const float sum = runs ? product_of_runs(row, a_stride, (uint32_t)type,
+                                                     (const uint8_t *)r->data[1] + hd_dtype_bytes(type, first_b + n * K), K)
+                                   : reference_block_sum(row, a_stride, column, swap_b ? 1 : N, K);
+            r->y[batch * M * N + i] = exact_canonical(sum);
+        }
     }
 }
 

@@ -244,7 +244,7 @@ void reference_cross_entropy(const reference *r) {
         float largest;
         const float log_sum = exact_log(exponentials(r, x, 1, n, &largest));
         const bool inside = target >= 0 && (uint64_t)target < n;
-        r->y[row] = exact_canonical(inside ? log_sum - (x[target] - largest) : exact_from_bits(EXACT_NAN));
+        r->y[row] = target < 0 ? 0.0f : exact_canonical(inside ? log_sum - (x[target] - largest) : exact_from_bits(EXACT_NAN));
     }
 }
 

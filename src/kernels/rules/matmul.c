@@ -18,13 +18,18 @@ typedef struct config {
     bool     measured;  /* the option was chosen by what was measured */
     uint32_t tile_m, tile_n, part_m, part_n, workgroup, subgroup, scratch_bytes;
     uint32_t parts;     /* of K, each with sums of its own; 0: not divided */
+    uint32_t ahead;     /* HDI_MM_AHEAD */
     bool     merges;
-    bool     packs;     /* A is read as bf16 tiles */
+    uint32_t packs;     /* module that makes rows of A ready in a launch of its own; HDI_MODULE_COUNT: A is read as it is */
     bool     halves[2]; /* operands that a launch of their own makes f16 first */
     const char *because;
 } config;
 
 static bool is_exact(const product *p) { return p->request->math == HD_MATH_EXACT; }
+/* Weights of whole codes whose blocks lie along K: exact mode has a product in 8 bits for them (abi.h). */
+static bool has_runs(const product *p) {
+    return hdi_dtype_has_whole_codes(p->b.tensor->dtype) && (p->request->attrs->ints[0] & HD_TRANSPOSE_B) != 0;
+}
 /* Is the module, over weights like these, known to be wrong on the device? */
 static bool is_wrong(const product *p, hdi_module_id module) {
     return hdi_variant_is_wrong(p->request->caps, (hdi_variant){ module, is_exact(p), UINT64_C(1) << p->b.tensor->dtype });
@@ -80,33 +85,49 @@ static uint64_t subgroup_cost(const product *p, const hdi_kernel_option *o) {
     return o->workgroup == (p->k >= 1024 ? 128 : 64) && o->tile_n == columns ? 0 : NEVER;
 }
 
-static bool dot_fits(const product *p, config *c) {
-    enum { MOST_DEPTH = 16384, UNIT = 256, BYTES_A_RUN = 24, RUN = 16 };
-    const hdi_caps *caps = p->request->caps;
-    const hdi_tensor *b = p->b.tensor;
-    const bool known = b->dtype == HD_Q4_0 || b->dtype == HD_Q8_0 || b->dtype == HD_Q4_K || b->dtype == HD_Q6_K || b->dtype == HD_TQ2_0;
-    if (is_exact(p) || p->m > FEW_ROWS || !known) return false;
-    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_control) return false;
-    if (caps->max_bindings < STREAM_BINDINGS) return false;
-    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p)) return false;
-    if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
-    c->tile_m = (uint32_t)p->m;
-    c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / UNIT * UNIT, hdi_divide_up(p->k, UNIT) * UNIT);
-    c->part_n = c->option->tile_n;
-    c->tile_n = c->option->subgroups * c->part_n;
-    c->subgroup = (uint32_t)caps->subgroup;
-    c->workgroup = c->option->subgroups * c->subgroup;
-    c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
-    const uint32_t sums = sums_of(p, c) + c->option->subgroups * c->tile_m;
-    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= c->part_m / RUN * BYTES_A_RUN * c->tile_m + 4 * sums;
+/* The types that matvec_dot reads 16 bytes at a time. */
+static bool is_wide_for_dot(hd_dtype b) {
+    return b == HD_Q4_0 || b == HD_Q8_0 || b == HD_Q4_K || b == HD_Q6_K || b == HD_TQ2_0;
 }
 
-/* Measured on an H200: more of a workgroup's time goes into rounding A where K is long, so more subgroups share it; two
- * columns a subgroup leave registers for enough subgroups, and enough workgroups for all units. */
+static bool dot_fits(const product *p, config *c) {
+    enum { MOST_DEPTH = 16384, ROUND = HDI_MM_STRANDS * HDI_MM_RUN, BYTES_A_RUN = 40, LEAST_SUBGROUP = 4 };
+    const hdi_caps *caps = p->request->caps;
+    const hdi_tensor *b = p->b.tensor;
+    if (p->m > FEW_ROWS || !has_runs(p)) return false;
+    if (!caps->integer_dot || !caps->subgroup_arithmetic || !caps->subgroup_shuffle || !caps->subgroup_control) return false;
+    if (caps->max_bindings < STREAM_BINDINGS || caps->subgroup < LEAST_SUBGROUP) return false;
+    if (!p->a.along_k || !p->b.along_k || !p->a.wide || !norm_fits(p) || !pair_fits(p)) return false;
+    if (is_exact(p) && p->request->a_norm.present) return false; /* its sum of squares has an order of its own */
+    if (hd_tensor_bytes(b->dtype, b->shape) % 16 != 0) return false; /* its last bytes are read 16 at a time too */
+    c->tile_m = (uint32_t)p->m;
+    c->part_m = (uint32_t)HDI_MIN(MOST_DEPTH / p->m / ROUND * ROUND, hdi_divide_up(p->k, ROUND) * ROUND);
+    c->part_n = c->option->tile_n;
+    c->subgroup = (uint32_t)caps->subgroup;
+    c->workgroup = c->option->subgroups * c->subgroup;
+    c->tile_n = c->workgroup / HDI_MM_STRANDS * c->part_n;
+    c->ahead = c->option->keys;
+    c->because = "few rows of A in 8 bits: quantised weights are streamed once, by integer dot products";
+    const uint64_t strands = 4 * c->tile_m * c->tile_n * (p->request->pair ? 2 : 1) * (HDI_MM_STRANDS + 1);
+    const uint64_t squares = 4 * (p->request->a_norm.present ? c->tile_m * c->workgroup : 1);
+    return c->workgroup % (2 * HDI_MM_STRANDS) == 0 && most_invocations(caps) >= c->workgroup &&
+           caps->shared_bytes >= c->part_m / HDI_MM_RUN * BYTES_A_RUN * c->tile_m + strands + squares;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* Workgroups of 8 subgroups; smaller ones where they would leave most units idle, more columns of a lane where there would be many
+ * for each unit, or where rows share a weight's unpacking. Few runs at once: on an H200 through Vulkan it cost time to ask for all of
+ * them before A is rounded. */
 static uint64_t dot_cost(const product *p, const hdi_kernel_option *o) {
-    enum { LONG_K = 8192 };
-    const bool is_long = p->k >= LONG_K;
-    return o->subgroups == (is_long ? 16 : 8) && o->tile_n == (p->m == 1 || is_long ? 2 : 4) ? 0 : NEVER;
+    enum { USUAL = 8, SMALL = 4, MANY = 10, LONG_K = 2560 };
+    const hdi_caps *caps = p->request->caps;
+    const uint64_t units = HDI_MAX(caps->compute_units, 1), slots = HDI_MAX(USUAL * caps->subgroup / HDI_MM_STRANDS, 1);
+    const uint64_t groups = hdi_divide_up(p->n, slots) * p->batch, products = p->request->pair ? 2 : 1;
+    if (!is_exact(p) && !is_wide_for_dot(p->b.tensor->dtype)) return NEVER; /* where measured */
+    const uint64_t columns = p->m > 2 || groups * products > MANY * units ? 2 : 1;
+    const uint64_t ahead = p->m > 2 || columns * products > 2 ? 1 : p->m * columns * products > 1 ? 2 : p->k > LONG_K ? 5 : 3;
+    return 8 * distance(o->subgroups, 4 * groups < units ? SMALL : USUAL) + 8 * distance(o->tile_n, columns) + distance(o->keys, ahead);
 }
 
 static const char *vector_because(const product *p) {
@@ -301,6 +322,25 @@ static bool library_fits(const product *p, config *c) {
 
 /* ---- tiles ---- */
 
+/* The exact product in 8 bits, of any number of rows. */
+static bool codes_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    const bool dot = c->option->module == HDI_MODULE_MATMUL_CODES_DOT;
+    if (!is_exact(p) || (dot && !caps->integer_dot) || p->batch * p->m > UINT32_MAX / p->k) return false;
+    c->packs = HDI_MODULE_CODES;
+    c->because = dot ? "rows of A in 8 bits, tiles by integer dot products" : "rows of A in 8 bits, tiles";
+    return most_invocations(caps) >= c->workgroup && caps->shared_bytes >= 40 * c->tile_m + 48 * c->tile_n;
+}
+
+static bool native_codes_fits(const product *p, config *c) {
+    c->tile_m = (uint32_t)HDI_MIN(p->m, c->tile_m);
+    const uint64_t bytes = hdcpu_codes_scratch_bytes(c->tile_m, c->tile_n, p->k);
+    c->scratch_bytes = (uint32_t)bytes;
+    c->packs = HDI_MODULE_CODES;
+    c->because = "rows of A in 8 bits, columns unpacked for all of a tile's";
+    return is_exact(p) && bytes <= UINT32_MAX && p->batch * p->m <= UINT32_MAX / p->k;
+}
+
 static bool amx_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     const hdi_variant packs = { HDI_MODULE_PACK_BF16, false, UINT64_C(1) << p->a.tensor->dtype };
@@ -309,7 +349,7 @@ static bool amx_fits(const product *p, config *c) {
     if (p->m <= FEW_ROWS || p->k < 32 || p->k > UINT32_MAX - HDCPU_AMX_DEPTH || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_AMX_TILE_M);
     c->scratch_bytes = (uint32_t)hdcpu_amx_scratch_bytes(c->tile_m, c->tile_n);
-    c->packs = true;
+    c->packs = HDI_MODULE_PACK_BF16;
     c->because = "narrow weights on a processor with bf16 tiles: rows packed once, columns on the way";
     return true;
 }
@@ -321,6 +361,23 @@ static bool fills_threads(const product *p, uint64_t tile_m, uint64_t tile_n) {
 
 static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
     return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_AMX_TILE_M), o->tile_n) ? 0 : NEVER;
+}
+
+/* Each weight meets as many rows as a vector has lanes. */
+static bool int8_fits(const product *p, config *c) {
+    const hdi_caps *caps = p->request->caps;
+    if (is_exact(p) || !caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
+        return false;
+    if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
+    c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);
+    c->scratch_bytes = (uint32_t)hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
+    c->packs = HDI_MODULE_PACK_INT8;
+    c->because = "quantised weights as integers: rows rounded to 8 bits once, columns unpacked on the way";
+    return true;
+}
+
+static uint64_t int8_cost(const product *p, const hdi_kernel_option *o) {
+    return is_last(o) || fills_threads(p, HDI_MIN(p->m, HDCPU_INT8_TILE_M), o->tile_n) ? 0 : NEVER;
 }
 
 static bool native_tile_fits(const product *p, config *c) {
@@ -336,6 +393,10 @@ static uint64_t native_tile_cost(const product *p, const hdi_kernel_option *o) {
     return o->tile_n <= 3 * o->tile_m && (is_last(o) || fills_threads(p, o->tile_m, o->tile_n)) ? 0 : NEVER;
 }
 
+static uint64_t native_codes_cost(const product *p, const hdi_kernel_option *o) {
+    return is_last(o) || fills_threads(p, o->tile_m, o->tile_n) ? 0 : NEVER;
+}
+
 static bool tile_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
     c->because = c->tile_n == 128 ? "large: tiles of 128 x 128" : c->tile_n == 64 ? "tiles of 64 x 64"
@@ -346,14 +407,15 @@ static bool tile_fits(const product *p, config *c) {
 }
 
 static uint64_t tile_cost(const product *p, const hdi_kernel_option *o) {
-    const bool too_large = 2 * HDI_MIN(p->m, p->n) <= o->tile_n;
-    const bool fills = tiles_of(p, o->tile_n, o->tile_n) >= 2 * p->request->caps->compute_units;
+    const bool too_large = 2 * p->m <= o->tile_m || 2 * p->n <= o->tile_n;
+    const bool fills = tiles_of(p, o->tile_m, o->tile_n) >= 2 * p->request->caps->compute_units;
     return is_last(o) || (fills && !too_large) ? 0 : NEVER;
 }
 
 /* ---- options ---- */
 
-/* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair. */
+/* The first one that fits is taken. A native device has C kernels of some; some make a norm and a pair; and some are those of
+ * the exact product in 8 bits, which takes no other. */
 static const struct {
     hdi_module_id module;
     bool native, merges;
@@ -365,9 +427,13 @@ static const struct {
     { HDI_MODULE_MATMUL_LIBRARY,  false, false, library_fits, NULL },
     { HDI_MODULE_MATMUL_MATRIX,   false, false, matrix_fits, matrix_cost },
     { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured */
+    { HDI_MODULE_MATMUL_CODES_DOT, false, false, codes_fits, tile_cost },
+    { HDI_MODULE_MATMUL_CODES,    false, false, codes_fits, tile_cost },
+    { HDI_MODULE_MATMUL_CODES,    true,  false, native_codes_fits, native_codes_cost },
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
     { HDI_MODULE_MATVEC,          true,  false, native_vector_fits, native_vector_cost },
     { HDI_MODULE_MATMUL_AMX,      true,  false, amx_fits, amx_cost },
+    { HDI_MODULE_MATMUL_INT8,     true,  false, int8_fits, int8_cost },
     { HDI_MODULE_MATMUL_TILED,    false, false, tile_fits, tile_cost },
     { HDI_MODULE_MATMUL_TILED,    true,  false, native_tile_fits, native_tile_cost },
 };
@@ -388,15 +454,21 @@ static bool grid_fits(const product *p, const config *c) {
 
 /* Is it there for the device and the request, and not known to be wrong? The last one is judged by hdi_kernels_lower. */
 static bool is_open(const product *p, uint32_t kernel) {
+    const hdi_module_id module = kernels[kernel].module;
     const bool merged = p->request->a_norm.present || p->request->pair;
+    const bool last = module == HDI_MODULE_MATMUL_TILED || module == HDI_MODULE_MATMUL_CODES;
+    const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT;
+    const bool runs = is_exact(p) && has_runs(p);
+    if (runs ? !codes && module != HDI_MODULE_MATVEC_DOT : codes) return false;
     return kernels[kernel].native == (p->request->caps->native_kernels != 0) && (!merged || kernels[kernel].merges) &&
-           (kernels[kernel].module == HDI_MODULE_MATMUL_TILED || !is_wrong(p, kernels[kernel].module));
+           (last || !is_wrong(p, module));
 }
 
 /* What a kernel makes of the product with an option. */
 static bool configure(const product *p, uint32_t kernel, const hdi_kernel_option *o, config *out) {
     *out = (config){ .option = o, .merges = kernels[kernel].merges, .tile_m = o->tile_m, .tile_n = o->tile_n,
-                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts };
+                     .part_m = o->part_m, .part_n = o->part_n, .workgroup = o->workgroup, .parts = o->parts,
+                     .packs = HDI_MODULE_COUNT };
     return o->native == kernels[kernel].native && kernels[kernel].fits(p, out);
 }
 
@@ -488,68 +560,16 @@ static hd_status read_product(const hdi_request *request, product *out, hd_error
     return status ? status : check(out, error);
 }
 
-static uint64_t side_bytes(const product *p, const side *s, uint64_t lines) {
-    uint64_t elements = lines * p->k;
-    for (int i = 0; i < BATCH_AXES; i++)
-        if (s->batch[i] != 0) elements *= p->lengths[i];
-    const hdi_dtype_facts facts = hdi_dtype(s->tensor->dtype);
-    return elements / facts.block_elements * facts.block_bytes;
-}
-
-static uint32_t fill_words(const product *p, hdi_launch *launch) {
-    const uint64_t first[HDI_MM_PUSH_CHAIN] = {
-        [HDI_MM_PUSH_M] = p->m, [HDI_MM_PUSH_N] = p->n, [HDI_MM_PUSH_K] = p->k,
-        [HDI_MM_PUSH_A_ROW] = p->a.line, [HDI_MM_PUSH_A_COL] = p->a.depth, [HDI_MM_PUSH_A_FIRST] = p->a.first,
-        [HDI_MM_PUSH_B_ROW] = p->b.depth, [HDI_MM_PUSH_B_COL] = p->b.line, [HDI_MM_PUSH_B_FIRST] = p->b.first,
-        [HDI_MM_PUSH_BATCH] = p->lengths[1], [HDI_MM_PUSH_BATCH + 1] = p->lengths[2] };
-    uint32_t *push = launch->push, words = 0;
-    for (; words < HDI_MM_PUSH_CHAIN; words++) push[words] = (uint32_t)first[words];
-    for (int i = 0; i < BATCH_AXES; i++) {
-        push[HDI_MM_PUSH_A_BATCH + i] = (uint32_t)p->a.batch[i];
-        push[HDI_MM_PUSH_B_BATCH + i] = (uint32_t)p->b.batch[i];
-    }
-    for (uint32_t i = 0; i < p->source_count; i++) {
-        push[words++] = (uint32_t)p->sources[i].tensor->first;
-        push[words++] = (uint32_t)p->sources[i].batch;
-        push[words++] = (uint32_t)p->sources[i].m;
-        push[words++] = (uint32_t)p->sources[i].n;
-    }
-    return words;
-}
-
 /* Constants and binding of the norm and the pair. */
-static void add_merged(const product *p, hdi_launch *launch) {
+static void add_merged(const product *p, const config *c, hdi_launch *launch) {
     const hdi_norm *norm = &p->request->a_norm;
     hdi_kernel *kernel = &launch->kernel;
-    kernel->spec_count = HDI_MM_PAIR + 1;
+    kernel->spec_count = (c->ahead ? HDI_MM_AHEAD : HDI_MM_PAIR) + 1;
+    kernel->spec[HDI_MM_AHEAD] = c->ahead;
     kernel->spec[HDI_MM_NORM] = !norm->present ? HDI_MM_NORM_NONE : norm->weighted ? HDI_MM_NORM_WEIGHTED : HDI_MM_NORM_PLAIN;
     memcpy(&kernel->spec[HDI_MM_NORM_EPS], &norm->eps, sizeof norm->eps);
     kernel->spec[HDI_MM_PAIR] = p->request->pair;
     hdi_launch_bind(launch, norm->weighted ? &norm->weight : p->a.tensor, HDI_READ);
-}
-
-/* A as bf16 tiles, in a temporary of its own. */
-static hd_status launch_packing(const product *p, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
-    const uint64_t bytes = p->batch * hdcpu_amx_packed_bytes((uint32_t)p->m, (uint32_t)p->k);
-    hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
-    if (status) return status;
-    hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
-    hdi_kernel *kernel = &launch->kernel;
-    *kernel = (hdi_kernel){ .module = HDI_MODULE_PACK_BF16, .spec_count = HDI_MM_LAYOUT + 1 };
-    kernel->spec[HDI_SPEC_WORKGROUP] = 1;
-    kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
-    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->a.tensor->dtype;
-    fill_words(p, launch);
-    kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
-    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
-    hdi_launch_bind(launch, out_packed, HDI_WRITE);
-    launch->groups[0] = hdcpu_amx_rows((uint32_t)p->m) / 16;
-    launch->groups[1] = 1;
-    launch->groups[2] = (uint32_t)p->batch;
-    launch->bytes = side_bytes(p, &p->a, p->m) + bytes;
-    launch->because = "rows of A as bf16 tiles";
-    return HD_OK;
 }
 
 static hd_status launch_product(const product *p, const config *c, const hdi_tensor *a, hdi_lowering *lowering,
@@ -573,8 +593,8 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->b.tensor->dtype;
     kernel->spec[HDI_MM_TILE_M] = c->tile_m;
     kernel->spec[HDI_MM_TILE_N] = c->tile_n;
-    kernel->spec[HDI_MM_PART_M] = HDI_MAX(c->part_m, 2);
-    kernel->spec[HDI_MM_PART_N] = HDI_MAX(c->part_n, 2);
+    kernel->spec[HDI_MM_PART_M] = c->part_m ? c->part_m : 2;
+    kernel->spec[HDI_MM_PART_N] = c->part_n ? c->part_n : 2;
     kernel->spec[HDI_MM_LAYOUT] = (p->a.along_k ? HDI_MM_A_ALONG_K : 0) | (p->b.along_k ? HDI_MM_B_ALONG_K : 0) |
                                   (p->a.wide ? HDI_MM_A_WIDE : 0) | (p->b.wide ? HDI_MM_B_WIDE : 0) |
                                   (p->batch == 1 ? HDI_MM_ONE_BATCH : 0);
@@ -584,20 +604,24 @@ static hd_status launch_product(const product *p, const config *c, const hdi_ten
         kernel->spec_count = HDI_MM_PARTS + 1;
         kernel->spec[HDI_MM_PARTS] = HDI_MAX(c->parts, 1);
     }
-    uint32_t words = fill_words(p, launch);
+    if (c->packs == HDI_MODULE_CODES) {
+        kernel->spec_count = HDI_MM_PARTS + 1;
+        kernel->spec[HDI_MM_PARTS] = (uint32_t)(p->batch * p->m);
+    }
+    uint32_t words = hdi_product_words(p, launch);
     if (p->request->chain) words += hdi_launch_chain(launch, p->request->chain, launch->push + words);
     kernel->push_bytes = 4 * words;
     hdi_launch_bind(launch, a, HDI_READ);
     hdi_launch_bind(launch, p->b.tensor, HDI_READ);
     hdi_launch_bind(launch, &p->request->out, HDI_READ | HDI_WRITE); /* words of narrow types are shared: read and written */
     const uint64_t products = p->request->pair ? 2 : 1;
-    launch->bytes = side_bytes(p, &p->a, p->m) + products * side_bytes(p, &p->b, p->n) +
+    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + products * hdi_product_side_bytes(p, &p->b, p->n) +
                     hd_tensor_bytes(p->request->out.dtype, p->request->out.shape);
     for (uint32_t i = 0; i < SOURCES; i++) {
         const hdi_tensor *read = i < p->source_count ? p->sources[i].tensor : a;
         hdi_launch_bind(launch, i == 0 && p->request->pair ? &p->request->inputs[2] : read, HDI_READ);
     }
-    if (c->merges) add_merged(p, launch);
+    if (c->merges) add_merged(p, c, launch);
     for (int i = 0; i < 3; i++) launch->groups[i] = (uint32_t)groups[i];
     launch->flops = 2 * products * p->batch * p->m * p->n * p->k;
     launch->because = c->because;
@@ -663,45 +687,10 @@ static hd_status launch_library(const product *p, const config *c, hdi_lowering 
     hdi_launch_bind(launch, &workspace, HDI_READ | HDI_WRITE);
     for (int i = 0; i < 3; i++) launch->groups[i] = 1;
     launch->flops = 2 * p->batch * p->m * p->n * p->k;
-    launch->bytes = side_bytes(p, &p->a, p->m) + side_bytes(p, &p->b, p->n) + hd_tensor_bytes(out.dtype, out.shape);
+    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + hdi_product_side_bytes(p, &p->b, p->n) + hd_tensor_bytes(out.dtype, out.shape);
     launch->because = c->because;
     launch->option = c->measured ? c->option->id : 0;
     return p->request->chain ? launch_chain(p, 1, &out, lowering, error) : HD_OK;
-}
-
-/* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
-static hd_status floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
-                                  hdi_tensor *out_halves, hd_error *error) {
-    const float most = 65504;
-    const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } }, .step_count = 1,
-                              .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
-    const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
-    if (status) return status;
-    return hdi_rows_chain(request, &chain, out_halves, lowering, error);
-}
-
-/* A quantised tensor without gaps as f16, in the order in which it lies. */
-static hd_status codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
-    enum { WORKGROUP = 128, EACH = 8 };
-    const uint64_t elements = hd_shape_elements(from->shape);
-    hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
-    if (status) return status;
-    memcpy(out_halves->strides, from->strides, sizeof from->strides);
-    hdi_launch *launch = hdi_lowering_add(lowering);
-    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
-    launch->kernel = (hdi_kernel){ .module = HDI_MODULE_HALVES, .spec_count = HDI_MM_B_TYPE + 1, .push_bytes = 8 };
-    launch->kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
-    launch->kernel.spec[HDI_MM_B_TYPE] = (uint32_t)from->dtype;
-    launch->push[HDI_HALVES_PUSH_COUNT] = (uint32_t)elements;
-    launch->push[HDI_HALVES_PUSH_FIRST] = (uint32_t)from->first;
-    hdi_launch_bind(launch, from, HDI_READ);
-    hdi_launch_bind(launch, from, HDI_READ);
-    hdi_launch_bind(launch, out_halves, HDI_WRITE);
-    hdi_launch_grid(launch, hdi_divide_up(elements, WORKGROUP * EACH));
-    launch->flops = 2 * elements;
-    launch->bytes = hd_tensor_bytes(from->dtype, from->shape) + 2 * elements;
-    launch->because = "quantised weights that many tiles read: f16 once";
-    return HD_OK;
 }
 
 static hd_status lower_product(const product *p, const hdi_kernel_option *option, hdi_lowering *lowering,
@@ -713,9 +702,9 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
         return hdi_fail(error, HD_STATUS_UNSUPPORTED,
                         "no matrix product fits a device with %llu bytes of shared memory and workgroups of %llu",
                         (unsigned long long)request->caps->shared_bytes, (unsigned long long)most_invocations(request->caps));
-    if (c.packs) {
+    if (c.packs != HDI_MODULE_COUNT) {
         hdi_tensor packed;
-        status = launch_packing(p, lowering, &packed, error);
+        status = hdi_product_pack_rows(p, c.packs, lowering, &packed, error);
         return status ? status : launch_product(p, &c, &packed, lowering, error);
     }
     if (!c.halves[0] && !c.halves[1]) {
@@ -726,8 +715,8 @@ static hd_status lower_product(const product *p, const hdi_kernel_option *option
     hdi_request request_of_halves = *request;
     product halves;
     request_of_halves.inputs = inputs;
-    if (c.halves[0]) status = floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
-    if (c.halves[1] && !status) status = codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
+    if (c.halves[0]) status = hdi_product_floats_as_halves(request, &request->inputs[0], lowering, &inputs[0], error);
+    if (c.halves[1] && !status) status = hdi_product_codes_as_halves(&request->inputs[1], lowering, &inputs[1], error);
     if (!status) status = read_product(&request_of_halves, &halves, error);
     halves.type = p->type;
     /* both are f16 now */

@@ -1,0 +1,128 @@
+/* matmul_ahead.c: the launches that make a matrix product's operands ready for it, each in a temporary of its own, and the words
+ * that all kernels of the family are told. Pure. */
+#include "kernels/cpu/matmul_native.h"
+#include "kernels/rules/matmul.h"
+#include "kernels/rows.h"
+
+uint64_t hdi_product_side_bytes(const product *p, const side *s, uint64_t lines) {
+    uint64_t elements = lines * p->k;
+    for (int i = 0; i < BATCH_AXES; i++)
+        if (s->batch[i] != 0) elements *= p->lengths[i];
+    const hdi_dtype_facts facts = hdi_dtype(s->tensor->dtype);
+    return elements / facts.block_elements * facts.block_bytes;
+}
+
+uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
+    const uint64_t first[HDI_MM_PUSH_CHAIN] = {
+        [HDI_MM_PUSH_M] = p->m, [HDI_MM_PUSH_N] = p->n, [HDI_MM_PUSH_K] = p->k,
+        [HDI_MM_PUSH_A_ROW] = p->a.line, [HDI_MM_PUSH_A_COL] = p->a.depth, [HDI_MM_PUSH_A_FIRST] = p->a.first,
+        [HDI_MM_PUSH_B_ROW] = p->b.depth, [HDI_MM_PUSH_B_COL] = p->b.line, [HDI_MM_PUSH_B_FIRST] = p->b.first,
+        [HDI_MM_PUSH_BATCH] = p->lengths[1], [HDI_MM_PUSH_BATCH + 1] = p->lengths[2] };
+    uint32_t *push = launch->push, words = 0;
+    for (; words < HDI_MM_PUSH_CHAIN; words++) push[words] = (uint32_t)first[words];
+    for (int i = 0; i < BATCH_AXES; i++) {
+        push[HDI_MM_PUSH_A_BATCH + i] = (uint32_t)p->a.batch[i];
+        push[HDI_MM_PUSH_B_BATCH + i] = (uint32_t)p->b.batch[i];
+    }
+    for (uint32_t i = 0; i < p->source_count; i++) {
+        push[words++] = (uint32_t)p->sources[i].tensor->first;
+        push[words++] = (uint32_t)p->sources[i].batch;
+        push[words++] = (uint32_t)p->sources[i].m;
+        push[words++] = (uint32_t)p->sources[i].n;
+    }
+    return words;
+}
+
+/* A as a product of native tiles reads it: a group packs 16 rows. */
+static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+    enum { LINES = 16 };
+    const bool bf16 = module == HDI_MODULE_PACK_BF16;
+    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k, runs = hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
+    const uint64_t bytes = p->batch * (bf16 ? hdcpu_amx_packed_bytes(m, k) : hdcpu_int8_packed_bytes(m, k, runs));
+    hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
+    if (status) return status;
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    hdi_kernel *kernel = &launch->kernel;
+    *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1 };
+    kernel->spec[HDI_SPEC_WORKGROUP] = 1;
+    kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
+    kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */
+    hdi_product_words(p, launch);
+    kernel->push_bytes = 4 * HDI_MM_PUSH_CHAIN;
+    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, out_packed, HDI_WRITE);
+    launch->groups[0] = (uint32_t)hdi_divide_up(bf16 ? hdcpu_amx_rows(m) : m, LINES);
+    launch->groups[1] = 1;
+    launch->groups[2] = (uint32_t)p->batch;
+    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + bytes;
+    launch->because = bf16 ? "rows of A as bf16 tiles" : "rows of A rounded to 8 bits, side by side in vectors";
+    return HD_OK;
+}
+
+/* A's rows in 8 bits. */
+static hd_status round_rows(const product *p, hdi_lowering *lowering, hdi_tensor *out_codes, hd_error *error) {
+    enum { INVOCATIONS = 64, BYTES_A_RUN = HDI_MM_RUN + 8 };
+    const uint64_t rows = p->batch * p->m, runs = rows * (p->k / HDI_MM_RUN);
+    hd_status status = hdi_rows_temporary(lowering, HD_U8, HD_SHAPE((int64_t)(runs * BYTES_A_RUN)), out_codes, error);
+    if (status) return status;
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    hdi_kernel *kernel = &launch->kernel;
+    *kernel = (hdi_kernel){ .module = HDI_MODULE_CODES, .spec_count = HDI_MM_LAYOUT + 1 };
+    kernel->spec[HDI_SPEC_WORKGROUP] = INVOCATIONS;
+    kernel->spec[HDI_SPEC_EXACT] = 1;
+    kernel->spec[HDI_MM_A_TYPE] = kernel->spec[HDI_MM_B_TYPE] = (uint32_t)p->a.tensor->dtype;
+    kernel->spec[HDI_MM_LAYOUT] = p->batch == 1 ? HDI_MM_ONE_BATCH : 0;
+    hdi_product_words(p, launch);
+    launch->push[HDI_CODES_PUSH_ROWS] = (uint32_t)rows;
+    kernel->push_bytes = 4 * (HDI_CODES_PUSH_ROWS + 1);
+    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, p->a.tensor, HDI_READ);
+    hdi_launch_bind(launch, out_codes, HDI_WRITE);
+    hdi_launch_grid(launch, hdi_divide_up(runs, INVOCATIONS));
+    launch->bytes = hdi_product_side_bytes(p, &p->a, p->m) + runs * BYTES_A_RUN;
+    launch->because = "rows of A in 8 bits, once";
+    return HD_OK;
+}
+
+hd_status hdi_product_pack_rows(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
+    if (module == HDI_MODULE_CODES) return round_rows(p, lowering, out_packed, error);
+    return pack_tiles(p, module, lowering, out_packed, error);
+}
+
+/* A float tensor as f16, dense; finite numbers that f16 does not hold become its largest. */
+hd_status hdi_product_floats_as_halves(const hdi_request *request, const hdi_tensor *from, hdi_lowering *lowering,
+                                  hdi_tensor *out_halves, hd_error *error) {
+    const float most = 65504;
+    const hdi_chain chain = { .steps = { { HDI_STEP_CLIP, 0, HDI_SOURCE_NONE, HDI_SOURCE_NONE, HD_F16, 0 } }, .step_count = 1,
+                              .inputs = { *from }, .input_count = 1, .attrs = { -most, most }, .attr_count = 2 };
+    const hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    if (status) return status;
+    return hdi_rows_chain(request, &chain, out_halves, lowering, error);
+}
+
+/* A quantised tensor without gaps as f16, in the order in which it lies. */
+hd_status hdi_product_codes_as_halves(const hdi_tensor *from, hdi_lowering *lowering, hdi_tensor *out_halves, hd_error *error) {
+    enum { WORKGROUP = 128, EACH = 8 };
+    const uint64_t elements = hd_shape_elements(from->shape);
+    hd_status status = hdi_rows_temporary(lowering, HD_F16, from->shape, out_halves, error);
+    if (status) return status;
+    memcpy(out_halves->strides, from->strides, sizeof from->strides);
+    hdi_launch *launch = hdi_lowering_add(lowering);
+    if (!launch) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a launch");
+    launch->kernel = (hdi_kernel){ .module = HDI_MODULE_HALVES, .spec_count = HDI_MM_B_TYPE + 1, .push_bytes = 8 };
+    launch->kernel.spec[HDI_SPEC_WORKGROUP] = WORKGROUP;
+    launch->kernel.spec[HDI_MM_B_TYPE] = (uint32_t)from->dtype;
+    launch->push[HDI_HALVES_PUSH_COUNT] = (uint32_t)elements;
+    launch->push[HDI_HALVES_PUSH_FIRST] = (uint32_t)from->first;
+    hdi_launch_bind(launch, from, HDI_READ);
+    hdi_launch_bind(launch, from, HDI_READ);
+    hdi_launch_bind(launch, out_halves, HDI_WRITE);
+    hdi_launch_grid(launch, hdi_divide_up(elements, WORKGROUP * EACH));
+    launch->flops = 2 * elements;
+    launch->bytes = hd_tensor_bytes(from->dtype, from->shape) + 2 * elements;
+    launch->because = "quantised weights that many tiles read: f16 once";
+    return HD_OK;
+}

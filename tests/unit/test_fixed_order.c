@@ -1,0 +1,75 @@
+/* test_fixed_order.c: sums have an order of their own, which no race decides: no kernel adds floats atomically, and a hundred
+ * runs in fast mode give the same bits on each device. */
+#include "kernels/kernel.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static void no_kernel_has_float_atomics(void **state) {
+    (void)state;
+    enum { ATOMIC_MIN = 5614, ATOMIC_MAX = 5615, ATOMIC_ADD = 6035 }; /* OpAtomicFMinEXT, OpAtomicFMaxEXT, OpAtomicFAddEXT */
+    uint32_t modules = 0;
+    for (uint32_t id = 0; id < HDI_MODULE_COUNT; id++) {
+        const hdi_blob *blob = hdi_module_get(id) ? hdi_module_get(id)->spirv : NULL;
+        for (size_t at = 5; blob && at < blob->word_count; at += blob->words[at] >> 16) {
+            const uint32_t op = blob->words[at] & 0xFFFF;
+            assert_true(blob->words[at] >> 16 > 0);
+            if (op == ATOMIC_MIN || op == ATOMIC_MAX || op == ATOMIC_ADD) fail_msg("%s has a float atomic", hdi_module_get(id)->name);
+        }
+        modules += blob != NULL;
+    }
+    assert_true(modules > 20);
+}
+
+static const char program_text[] =
+    "heddle 1\nv1 = input f32[70,300] \"x\"\nv2 = input f32[300,130] \"w\"\nv3 = input i32[70] \"i\"\nv4 = matmul v1 v2\n"
+    "v5 = softmax v4 axis=1\nv6 = rms_norm v5 - eps=1e-05\nv7 = sum v6 axis=0\nv8 = mean v1 axis=1\nv9 = input f32[8,300] \"t\"\n"
+    "v10 = scatter_add v9 v3 v1\noutput v5 \"p\"\noutput v7 \"s\"\noutput v8 \"m\"\noutput v10 \"a\"\n";
+
+static void a_hundred_runs_are_one(void **state) {
+    (void)state;
+    static float x[70 * 300], w[300 * 130], t[8 * 300], out[70 * 130 + 130 + 70 + 8 * 300];
+    static int32_t rows[70];
+    static const struct { const char *name; size_t count; } outputs[] = { { "p", 70 * 130 }, { "s", 130 }, { "m", 70 }, { "a", 8 * 300 } };
+    uint32_t seed = 7;
+    for (size_t i = 0; i < HDI_COUNT(x); i++) x[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 4194304.0f - 2;
+    for (size_t i = 0; i < HDI_COUNT(w); i++) w[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / 4194304.0f - 2;
+    for (size_t i = 0; i < HDI_COUNT(rows); i++) rows[i] = (int32_t)(i * 5 % 8);
+    static const char *const devices[] = { "cpu", "vulkan", "opencl" };
+    for (size_t d = 0; d < HDI_COUNT(devices); d++) {
+        hd_context *context;
+        hd_device *device;
+        hd_program *program = NULL;
+        hd_plan *plan = NULL;
+        uint64_t first = 0;
+        assert_int_equal(hd_context_create(&(hd_context_desc){ .cache_dir = "", .verify = -1 }, &context), HD_OK);
+        if (hd_device_open(context, &(hd_device_desc){ .id = devices[d] }, &device)) {
+            print_message("%s\n", hd_context_error(context));
+            hd_context_destroy(context);
+            continue;
+        }
+        if (hd_program_parse(context, program_text, sizeof program_text - 1, &program) || hd_plan_create(device, program, NULL, &plan))
+            fail_msg("%s", hd_context_error(context));
+        for (int run = 0; run < 100; run++) {
+            uint64_t hash = HDI_HASH_START;
+            float *to = out;
+            bool failed = hd_plan_write(plan, "x", x, sizeof x) || hd_plan_write(plan, "w", w, sizeof w) ||
+                               hd_plan_write(plan, "i", rows, sizeof rows) || hd_plan_write(plan, "t", t, sizeof t) ||
+                               hd_plan_run(plan, NULL);
+            for (size_t o = 0; o < HDI_COUNT(outputs) && !failed; to += outputs[o++].count) {
+                failed = hd_plan_read(plan, outputs[o].name, to, outputs[o].count * sizeof *to) != HD_OK;
+                hash = hdi_hash(hash, to, outputs[o].count * sizeof *to);
+            }
+            if (failed) fail_msg("%s", hd_context_error(context));
+            if (run == 0) first = hash;
+            if (hash != first) fail_msg("%s: run %d gives other bits than the first", devices[d], run);
+        }
+        print_message("%s: 100 runs, hash %016llx\n", devices[d], (unsigned long long)first);
+        hd_context_destroy(context);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(no_kernel_has_float_atomics), cmocka_unit_test(a_hundred_runs_are_one) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
