@@ -17,7 +17,7 @@ static void print_line(void *user, hd_log_level level, const char *part, const c
     (void)level;
     fprintf(stderr, "[%s] %s\n", part, line);
 }
-static const hdi_log  log_all = { print_line, NULL, HD_LOG_WARNING };
+static const hdi_log  log_all = { .write = print_line, .level = HD_LOG_WARNING };
 static const hdi_host host = { .allocator = &hdi_default_allocator, .log = &log_all, .cpu_threads = 1, .wait_ns = UINT64_C(60000000000) };
 
 static void fail(const char *label, const char *why) {
