@@ -404,8 +404,6 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_train = {
-    "train", "trains a GPT from scratch on a text", "train DATA [options]", "DATA", options, CLI_COUNT(options),
-    "Ctrl-C writes a checkpoint and ends. With --math exact a run has the same bits on every device.\n"
-    "A checkpoint's weights.safetensors and config.json are what Hugging Face's GPT2LMHeadModel reads.\n",
+    "train", "trains a GPT from scratch on a text", "train DATA [options]", "DATA", options, CLI_COUNT(options), NULL,
     "  heddle train shakespeare.txt --steps 2000 --sample-every 200 --save-every 500\n", run,
 };

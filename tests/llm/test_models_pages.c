@@ -163,8 +163,10 @@ static void a_large_cache_lies_in_pieces(void **state) {
         CHECK(hd_session_create(model, &desc, &session));
         CHECK(hd_session_get_fit(session, &fit));
         assert_true(i == 1 || fit.cpu_cache_bytes > UINT64_C(1) << 29);
-        for (uint32_t k = 0; k < session->stage.here.buffer_count; k++)
-            assert_in_range(hd_buffer_bytes(session->stage.here.buffers[k]), 1, 1u << 29);
+        hd_session *inside = session;
+        CHECK(hdl_session_find(&inside));
+        for (uint32_t k = 0; k < inside->stage.here.buffer_count; k++)
+            assert_in_range(hd_buffer_bytes(inside->stage.here.buffers[k]), 1, 1u << 29);
         CHECK(grow(session, 0, PAGE + 9, r.vocabulary));
         CHECK(hd_session_logits(session, 0, &got));
         assert_non_null(scores[i] = malloc(r.vocabulary * sizeof(float)));

@@ -101,6 +101,8 @@ static inline void test_every_op(hd_program *p) {
     v = hd_layer_norm(p, hd_layer_norm(p, v, 0, 0, 1), y, y, 1);
     hd_value product = hd_matmul_with(p, wide, w, HD_TRANSPOSE_B);
     product = hd_matmul_with(p, product, hd_matmul(p, wide, hd_transpose(p, wide)), HD_TRANSPOSE_A);
+    const hd_value chosen = hd_reshape(p, hd_concat(p, (const hd_value[]){ i, i }, 2, 0), HD_SHAPE(4, 2));
+    hd_value experts = hd_matmul_experts(p, x, hd_reshape(p, cache, HD_SHAPE(4, 4, 6)), chosen);
     hd_value rows = hd_add(p, hd_gather(p, w, i), hd_gather(p, w, one));
     v = hd_scatter_mul(p, hd_scatter_max(p, v, i, x), i, hd_scatter_min(p, x, i, x));
     v = hd_scatter_add(p, hd_cumsum(p, v, -1, HD_CUMSUM_REVERSE), i, hd_cumsum(p, x, 0, HD_CUMSUM_EXCLUSIVE));
@@ -117,6 +119,7 @@ static inline void test_every_op(hd_program *p) {
     hd_output(p, "launched", test_dispatch(p, v, cache));
     hd_output(p, "written", test_dispatch_parts(p, v, cache));
     hd_output(p, "product", product);
+    hd_output(p, "experts", experts);
     hd_output(p, "rows", rows);
     hd_output(p, "bits", bits);
     hd_output(p, "best", best);

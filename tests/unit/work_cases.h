@@ -47,7 +47,7 @@ static inline counted planned(const hd_program *p, bool fusion) {
     hd_error error = { 0 };
     hdi_schedule *schedule;
     counted all = { 0 };
-    const hdi_plan_options options = { .math = HD_MATH_EXACT, .no_fusion = !fusion };
+    const hdi_plan_options options = { .math = HD_MATH_FAST, .no_fusion = !fusion };
     if (hdi_schedule_make(&hdi_default_allocator, p, &gpu, &options, &schedule, &error)) fail_msg("%s", error.text);
     for (uint32_t i = 0; i < schedule->step_count; i++) {
         if (schedule->steps[i].kind == HDI_CMD_COPY && p->nodes[p->node_count - 1].op != HDI_OP_COPY) continue;
