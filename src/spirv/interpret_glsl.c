@@ -124,7 +124,7 @@ static bool pack(const call *c) {
         uint64_t word = 0;
         for (uint32_t k = 0; k < p->count && c->number == p->number; k++) {
             uint64_t part = operand(c, 0)[k];
-            if (p->largest) part = (uint64_t)(int64_t)rint(least(most(number(c, 0, k), p->is_signed ? -1 : 0), 1) * p->largest);
+            if (p->largest != 0) part = (uint64_t)(int64_t)rint(least(most(number(c, 0, k), p->is_signed ? -1 : 0), 1) * p->largest);
             else if (p->bits == 16) part = hdi_number_bits(number(c, 0, k), 16);
             word |= (part & mask) << k * p->bits;
         }
@@ -133,7 +133,7 @@ static bool pack(const call *c) {
             const uint64_t part = operand(c, 0)[0] >> k * p->bits & mask;
             const double value = p->is_signed ? (double)hdi_number_signed(part, p->bits) : (double)part;
             if (p->bits == 32) c->out[k] = part;
-            else if (!p->largest) c->out[k] = hdi_number_bits(hdi_number_float(part, 16), 32);
+            else if (p->largest == 0) c->out[k] = hdi_number_bits(hdi_number_float(part, 16), 32);
             else c->out[k] = hdi_number_bits(most(value / p->largest, -1), 32);
         }
         return true;

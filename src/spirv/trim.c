@@ -5,6 +5,9 @@
  * places for messages; hdi_spirv_compact takes those out. Trusts nothing: what does not fit is left for the checks, which
  * see the module afterwards. Takes time and memory in proportion to the bytes, and to the id bound. */
 #define SPV_ENABLE_UTILITY_CODE
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wkeyword-macro"
+#endif
 #define inline static inline /* the header's function would need a definition elsewhere */
 #include <spirv/unified1/spirv.h>
 #undef inline
