@@ -377,11 +377,13 @@ static uint32_t force_options(const place *p, const hd_program *program, uint32_
     hdi_caps caps;
     hdi_schedule *plan = NULL;
     uint32_t most = 0;
+    hd_device *device = p->device;
+    must(HDI_FIND(device) && HDI_FIND(program), "no device, or no program");
     must(offer != NULL, "no memory");
-    hdi_store_choices(p->device->facts, &before);
+    hdi_store_choices(device->facts, &before);
     for (uint32_t i = 0; i < before.count; i++)
-        must(hdi_store_choose(p->device->facts, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
-    hdi_store_caps(p->device->facts, &caps);
+        must(hdi_store_choose(device->facts, before.items[i].of, NULL, NULL) == HD_OK, "a choice cannot be removed");
+    hdi_store_caps(device->facts, &caps);
     must(hdi_schedule_make(&hdi_default_allocator, program, &caps,
                            &(hdi_plan_options){ .math = HD_MATH_FAST, .offer = offer }, &plan, NULL) == HD_OK,
          "no plan");
@@ -391,7 +393,7 @@ static uint32_t force_options(const place *p, const hd_program *program, uint32_
         most = HDI_MAX(most, class->count);
         if (nth == 0) continue;
         const hdi_choice choice = { .of = class->of, .option = class->options[nth % class->count]->id, .gain = 1 };
-        must(hdi_store_choose(p->device->facts, class->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
+        must(hdi_store_choose(device->facts, class->of, &choice, NULL) == HD_OK, "an option cannot be chosen");
     }
     free(offer);
     return most;
