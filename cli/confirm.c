@@ -79,9 +79,9 @@ static int run_again(const cli_args *args, json_t *root, const char *path) {
     fflush(stdout);
     const int kept = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (kept < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) code = cli_fail(args->command, "/dev/null cannot be used");
-    if (!code) code = cli_args_read(command, count, words, &again);
     if (!code) {
-        code = command->run(&again);
+        code = cli_args_read(command, count, words, &again);
+        if (!code) code = command->run(&again);
         cli_args_free(&again);
     }
     fflush(stdout);
