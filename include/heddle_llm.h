@@ -214,6 +214,20 @@ HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence
  *  Pages of the cache that it then holds no token in are free for all sequences. Statuses: NULL_POINTER, INVALID_ARGUMENT. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
 
+/** The tokens that a sequence holds. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number of
+ *  tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled in). */
+HD_API hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count);
+/** Writes what a sequence holds, its tokens and their cache, to a file: whole, or not at all. The file does not hang on the device, nor on
+ *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
+ *  DEVICE_LOST. */
+HD_API hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *path);
+/** Has the sequence hold what such a file says, in place of what it held; what comes next is known then. In exact mode it goes on with
+ *  the bits that it would have had. Where the file is refused, the sequence is as before; after another failure it may be empty.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence), IO, PARSE (no such file, or a damaged one), UNSUPPORTED (another
+ *  model, other exactness, or another definition of its bits), UNSUPPORTED_VERSION, LIMIT (more than the sequence or the cache has
+ *  room for), OUT_OF_HOST_MEMORY, and those of hd_session_feed. */
+HD_API hd_status hd_session_load(hd_session *session, uint32_t sequence, const char *path);
+
 /** Counters of a session. */
 typedef struct hd_session_stats {
     uint64_t prompt_tokens, prompt_ns; /* fed to one sequence, more than one at a time */
