@@ -175,6 +175,7 @@ static int generate(const cli_args *args, job *j) {
     fflush(stdout);
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if (j->receipt.root && (code = tell(args, j))) return code;
+    if (cli_get(args, "--metrics") && (code = cli_metrics_save(&j->llm.cli, cli_get(args, "--metrics")))) return code;
     if (j->json) return report_json(j);
     if (cli_is_quiet()) return CLI_OK;
     cli_note("\n");
@@ -210,6 +211,7 @@ static const cli_option options[] = {
     { "--ignore-end", NULL, "go on where the model would end" },
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_SESSION_OPTIONS,
+    CLI_OPTION_METRICS,
     CLI_OPTION_RECEIPT,
     CLI_OPTION_JSON,
 };
