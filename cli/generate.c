@@ -215,6 +215,7 @@ static int generate(const cli_args *args, job *j) {
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if ((code = save_cache(args, j, held))) return code;
     if (j->receipt.root && (code = tell(args, j))) return code;
+    if (cli_get(args, "--metrics") && (code = cli_metrics_save(&j->llm.cli, cli_get(args, "--metrics")))) return code;
     if (j->json) return report_json(j);
     if (cli_is_quiet()) return CLI_OK;
     cli_note("\n");
@@ -251,6 +252,7 @@ static const cli_option options[] = {
     { "--prompt-cache", "FILE", "keep what was computed of the prompt, and begin with what is kept there" },
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_SESSION_OPTIONS,
+    CLI_OPTION_METRICS,
     CLI_OPTION_RECEIPT,
     CLI_OPTION_JSON,
 };
