@@ -163,7 +163,7 @@ static void print_ids(const job *j) {
 static int generate(const cli_args *args, job *j) {
     int code = cli_llm_open(args, &j->llm);
     if (!code) code = cli_llm_prepare(args, &j->llm);
-    if (!code) code = cli_answer_prepare(&j->llm, &j->answer);
+    if (!code) code = cli_answer_prepare(args, &j->llm, &j->answer);
     if (!code) code = tokenize(j);
     if (!code) code = cli_llm_load(&j->llm);
     if (code) return code;
@@ -195,8 +195,8 @@ static int run(const cli_args *args) {
     cli_receipt_begin(args, math, &j.receipt);
     if (!code) code = generate(args, &j);
     cli_receipt_drop(&j.receipt);
-    cli_llm_close(&j.llm);
     cli_answer_free(&j.answer);
+    cli_llm_close(&j.llm);
     free(j.text);
     free(j.ids);
     return code;
