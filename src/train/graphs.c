@@ -32,7 +32,8 @@ static void end(draft *d) {
 /* Plans the program, unless something failed before, and ends it. */
 static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
     hd_trainer *trainer = d->trainer;
-    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &(hd_plan_desc){ .math = trainer->desc.math }, out_plan);
+    const hd_plan_desc wish = { .math = trainer->desc.math, .alone = 1 };
+    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &wish, out_plan);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
             char name[24];
