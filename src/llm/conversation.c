@@ -48,7 +48,8 @@ static void forget(conversation *c) {
     if (c->text) hdl_chat_free(allocator, c->text, c->bytes);
 }
 
-static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard) {
+/* @param turn whether the text ends where an assistant is to begin */
+static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard, bool turn) {
     const hd_model *model = c->model;
     const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
     if (template_name && !built_in)
@@ -61,7 +62,7 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
     const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template,
                                  .messages = c->messages,
                                  .message_count = c->count,
-                                 .add_generation_prompt = true,
+                                 .add_generation_prompt = turn,
                                  .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)),
                                  .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)),
                                  .now = (int64_t)time(NULL) };
@@ -77,7 +78,7 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
     conversation c = { .model = model, .count = count };
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    if ((status = render(&c, template_name, messages, false))) {
+    if ((status = render(&c, template_name, messages, false, true))) {
         forget(&c);
         return hd_context_put_error(model->context, &c.error);
     }
@@ -92,19 +93,65 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
     return status;
 }
 
+/* The tokens of the first `count` messages, added to the list. */
+static hd_status tokens_of(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, bool turn,
+                           hdl_id_list *list, hd_error *error) {
+    conversation c = { .model = model, .count = count };
+    hd_status status = render(&c, template_name, messages, true, turn);
+    if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
+    forget(&c);
+    *error = c.error;
+    return status;
+}
+
 hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages,
                                size_t message_count, int32_t *out_tokens, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || (!messages && message_count)) return status ? status : HD_STATUS_NULL_POINTER;
-    conversation c = { .model = model, .count = message_count };
     hdl_id_list list = { .allocator = model->allocator };
+    hd_error error = { 0 };
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    status = render(&c, template_name, messages, true);
-    if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, &list, &c.error);
-    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &c.error);
+    status = tokens_of(model, template_name, messages, message_count, true, &list, &error);
+    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &error);
     if (!status) status = copied;
     hdl_id_list_free(&list);
-    forget(&c);
-    return status ? hd_context_put_error(model->context, &c.error) : HD_OK;
+    return status ? hd_context_put_error(model->context, &error) : HD_OK;
+}
+
+/* ---- what an assistant said ---- */
+
+/* How many tokens of the conversation are those of its first `count` messages. */
+static hd_status length_of(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, bool turn,
+                           const hdl_id_list *all, size_t *out, hd_error *error) {
+    hdl_id_list first = { .allocator = model->allocator };
+    const hd_status status = tokens_of(model, template_name, messages, count, turn, &first, error);
+    for (*out = 0; !status && *out < first.count && *out < all->count && first.ids[*out] == all->ids[*out];) ++*out;
+    hdl_id_list_free(&first);
+    return status;
+}
+
+hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+                             int32_t *out_tokens, uint8_t *out_said, size_t *count) {
+    hd_status status = hdl_model_find(&model);
+    if (status || !count || !messages || (out_tokens && !out_said)) return status ? status : HD_STATUS_NULL_POINTER;
+    hdl_id_list all = { .allocator = model->allocator };
+    hd_error error = { 0 };
+    const size_t room = *count;
+    status = hdl_need_tokenizer(model);
+    if (status) return status;
+    status = tokens_of(model, template_name, messages, message_count, false, &all, &error);
+    const hd_status copied = hdl_id_list_copy(&all, out_tokens, count, &error);
+    if (!status) status = copied;
+    if (!status && out_said) memset(out_said, 0, all.count);
+    for (size_t i = 0; out_said && i < message_count && !status; i++) {
+        size_t from = 0, to = 0;
+        if (!messages[i].role || strcmp(messages[i].role, "assistant") != 0) continue;
+        status = length_of(model, template_name, messages, i, true, &all, &from, &error);
+        if (!status && i + 1 == message_count) to = all.count;
+        else if (!status) status = length_of(model, template_name, messages, i + 1, false, &all, &to, &error);
+        for (size_t k = from; k < to && k < room; k++) out_said[k] = 1;
+    }
+    hdl_id_list_free(&all);
+    return status ? hd_context_put_error(model->context, &error) : HD_OK;
 }
