@@ -132,9 +132,17 @@ bool train_run_options(const cli_args *args, const char *usual_out, train_run *o
            cli_get_number(args, "--keep", 1, INT64_MAX, 2, &out->keep);
 }
 
+int train_run_peek(train_run *j) {
+    char folder[PATH_MAX];
+    uint64_t step;
+    if (!cli_get(j->args, "--resume")) return CLI_OK;
+    if (!find_checkpoint(j, UINT64_MAX, &j->first)) return cli_fail(j->args->command, "%s holds no checkpoint to go on from", j->out);
+    folder_of(j, j->first, folder);
+    return hd_trainer_read(j->cli.context, folder, &j->desc, &step) ? cli_session_fail(&j->cli, NULL) : CLI_OK;
+}
+
 static int resume(train_run *j, uint64_t data) {
     static const char *const free_ones[] = { "--out", "--resume", "--save-every", "--keep", "--device", "--quiet" };
-    char folder[PATH_MAX];
     for (size_t i = 0; i < j->args->given_count; i++) {
         const char *name = j->args->given[i].option->name;
         bool is_free = false;
@@ -142,11 +150,9 @@ static int resume(train_run *j, uint64_t data) {
         for (size_t k = 0; k < j->free_count; k++) is_free = is_free || strcmp(name, j->free_options[k]) == 0;
         if (!is_free) return cli_usage(j->args->command, "--resume goes on as the run began: leave %s out", name);
     }
-    if (!find_checkpoint(j, UINT64_MAX, &j->first)) return cli_fail(j->args->command, "%s holds no checkpoint to go on from", j->out);
-    folder_of(j, j->first, folder);
+    const int code = train_run_peek(j);
+    if (code) return code;
     remove_begun(j);
-    uint64_t step;
-    if (hd_trainer_read(j->cli.context, folder, &j->desc, &step)) return cli_session_fail(&j->cli, NULL);
     if (j->desc.data != data)
         return cli_fail(j->args->command, "%s is not what the run in %s was trained on", j->args->operands[j->args->operand_count - 1], j->out);
     return CLI_OK;

@@ -20,6 +20,24 @@ hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapte
     return error.status ? hd_context_put_error(context, &error) : status;
 }
 
+hd_status hdl_adapter_check(const hd_model *model, const hd_adapter *adapter, hd_error *error) {
+    if (adapter->architecture[0] && strcmp(adapter->architecture, model->arch_name) != 0)
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s", adapter->architecture, model->arch_name);
+    for (size_t i = 0; i < adapter->count; i++) {
+        const hd_adapter_pair *pair = &adapter->pairs[i];
+        hd_model_weight weight;
+        bool found = false;
+        for (size_t k = 0; !found && hd_model_get_weight(model, k, &weight); k++) found = strcmp(weight.name, pair->weight) == 0;
+        if (!found || !weight.product)
+            return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter has '%s', which is no weight of a layer that this model multiplies with",
+                            pair->weight);
+        if (weight.shape.dims[0] != pair->rows || weight.shape.dims[1] != pair->columns)
+            return hdl_fail(error, HD_STATUS_SHAPE, "the adapter is for '%s' of [%u,%u], and the model has [%lld,%lld]: it belongs to another one",
+                            pair->weight, pair->rows, pair->columns, (long long)weight.shape.dims[0], (long long)weight.shape.dims[1]);
+    }
+    return HD_OK;
+}
+
 typedef struct work {
     hd_model          *model;
     const hd_adapter **adapters;
@@ -40,26 +58,6 @@ static bool is_adapted(const work *w, uint32_t row) {
             if (hdl_adapter_pair_of(w->adapters[i], hdl_text(name))) return true;
         }
     return false;
-}
-
-/* Every pair has a weight of the model's that rows are multiplied with, and its shape. */
-static hd_status check(work *w, const hd_adapter *adapter) {
-    const hd_model *model = w->model;
-    if (adapter->architecture[0] && strcmp(adapter->architecture, model->arch_name) != 0)
-        return hdl_fail(&w->error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s", adapter->architecture, model->arch_name);
-    for (size_t i = 0; i < adapter->count; i++) {
-        const hd_adapter_pair *pair = &adapter->pairs[i];
-        hd_model_weight weight;
-        bool found = false;
-        for (size_t k = 0; !found && hd_model_get_weight(model, k, &weight); k++) found = strcmp(weight.name, pair->weight) == 0;
-        if (!found || !weight.product)
-            return hdl_fail(&w->error, HD_STATUS_UNSUPPORTED, "the adapter has '%s', which is no weight of a layer that this model multiplies with",
-                            pair->weight);
-        if (weight.shape.dims[0] != pair->rows || weight.shape.dims[1] != pair->columns)
-            return hdl_fail(&w->error, HD_STATUS_SHAPE, "the adapter is for '%s' of [%u,%u], and the model has [%lld,%lld]: it belongs to another one",
-                            pair->weight, pair->rows, pair->columns, (long long)weight.shape.dims[0], (long long)weight.shape.dims[1]);
-    }
-    return HD_OK;
 }
 
 /* The joint A and B of a weight, B times the scale. */
@@ -164,7 +162,7 @@ hd_status hd_model_adapt(hd_model *model, const hd_adapter *const *adapters, con
     status = hdl_adapters_take(model->context, adapters, strengths, count, &w.adapters);
     if (!status && (model->adapted.rows || atomic_load(&model->holders) > 1))
         status = hdl_fail(&w.error, HD_STATUS_WRONG_STATE, "adapters are put onto a model once, and before its first session");
-    for (size_t i = 0; i < count && !status; i++) status = check(&w, w.adapters[i]);
+    for (size_t i = 0; i < count && !status; i++) status = hdl_adapter_check(model, w.adapters[i], &w.error);
     if (!status) status = extend(&w);
     if (!status) {
         hdl_free(&model->allocator, model->weights, model->weight_count * sizeof *model->weights);

@@ -23,6 +23,8 @@ hd_status hdl_adapter_find(void *adapter_at);
 const hd_adapter_pair *hdl_adapter_pair_of(const hd_adapter *adapter, hdl_span weight);
 /* What B A is multiplied by. */
 float hdl_adapter_scale(const hd_adapter *adapter, const hd_adapter_pair *pair, float strength);
+/* Every pair has a weight of the model's that rows are multiplied with, and its shape. */
+hd_status hdl_adapter_check(const hd_model *model, const hd_adapter *adapter, hd_error *error);
 /* Puts adapters in the place of their handles, into an array that the caller frees (of `count` pointers), and checks their strengths. */
 hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapters, const float *strengths, size_t count,
                             const hd_adapter ***out_adapters);

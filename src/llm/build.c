@@ -40,7 +40,7 @@ hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_gr
         if (out_layers) out_layers[g.layer + 1] = x;
     }
     *out_scores = hdl_logits(&g, x);
-    return hd_program_check(p);
+    return *out_scores ? HD_OK : hd_program_check(p); /* which also asks for outputs, that the caller may yet name */
 }
 
 /* ---- weights on a device ---- */
