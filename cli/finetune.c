@@ -22,7 +22,7 @@ static int read_samples(job *j, const char *path, hd_samples **out) {
     if (!train_get_u32(j->args, "--length", &length)) return CLI_USAGE;
     if (j->run.desc.length) length = j->run.desc.length; /* of the run that is gone on with */
     if (length == 0 && !hd_model_get_info(j->model, &info)) length = info.context < 512 ? info.context : 512;
-    const hd_samples_desc desc = { .template_name = cli_get(j->args, "--chat-template"), .length = length };
+    const hd_samples_desc desc = { .template_name = cli_get(j->args, "--template"), .length = length };
     if (hd_samples_read(cli->context, j->model, path, &desc, out)) return cli_session_fail(cli, NULL);
     const hd_samples_info read = hd_samples_get_info(*out);
     cli_tell("heddle: %s: %llu samples, %llu tokens, of them %llu to learn; %llu too long, %llu left out\n", path, (unsigned long long)read.samples,
@@ -98,7 +98,7 @@ static int finetune(job *j) {
 }
 
 static int run(const cli_args *args) {
-    static const char *const free_options[] = { "-o", "--held-out", "--chat-template" };
+    static const char *const free_options[] = { "-o", "--held-out", "--template" };
     job j = { .args = args, .out = cli_get(args, "-o") };
     if (!j.out) j.out = "adapter.gguf";
     if (!train_run_options(args, "heddle-finetune", &j.run)) return CLI_USAGE;
@@ -122,9 +122,9 @@ static const cli_option options[] = {
     { "--rank", "N", "of the adapters; default: 16" },
     { "--alpha", "X", "what they add is multiplied by alpha / rank; default: twice the rank" },
     { "--targets", "LIST", "weights that get adapters: attn_q,attn_v; default: all of attention and feed-forward" },
-    { "--chat-template", "NAME", "the model's own, or chatml, llama3, qwen, gemma, mistral, llama2, phi3, bitnet" },
+    { "--template", "NAME", "the model's own, or chatml, llama3, qwen, gemma, mistral, llama2, phi3, bitnet" },
     { "--held-out", "FILE.jsonl", "samples to measure the loss on, twenty times in a run" },
-    TRAIN_RUN_OPTIONS("heddle-finetune", "4", "512", "three times through the samples", "0.0002", "0.999", "0"),
+    TRAIN_RUN_OPTIONS("heddle-finetune", "4", "512", "three times through the samples", "0.0002", "0"),
 };
 
 const cli_command cli_finetune = {

@@ -14,8 +14,9 @@ typedef struct job {
     hd_token_data   data, held_out;
     char           *bytes, *held_out_bytes;
     uint64_t        sample_tokens;
-    double          temperature;
 } job;
+
+#define TEMPERATURE 0.8f /* of samples */
 
 /* ---- what is trained ---- */
 
@@ -125,7 +126,7 @@ static int sample(void *user) {
     cli_note("heddle: after step %llu\n", (unsigned long long)hd_trainer_steps(j->run.trainer));
     for (uint64_t i = 0; i < j->sample_tokens && cli_interrupts_count() == 0; i++, count++) {
         const uint64_t draw = hd_trainer_steps(j->run.trainer) << 16 | i;
-        if (hd_trainer_next(j->run.trainer, tokens, count, (float)j->temperature, draw, &tokens[count])) return cli_session_fail(&j->run.cli, NULL);
+        if (hd_trainer_next(j->run.trainer, tokens, count, TEMPERATURE, draw, &tokens[count])) return cli_session_fail(&j->run.cli, NULL);
         print_token(j, tokens[count], i == 0);
     }
     cli_print("\n");
@@ -164,12 +165,11 @@ static int train(job *j) {
 }
 
 static int run(const cli_args *args) {
-    static const char *const free_options[] = { "--tokens", "--tokenizer", "--held-out", "--export", "--sample-every", "-n", "--temp" };
+    static const char *const free_options[] = { "--tokens", "--tokenizer", "--held-out", "--export", "--sample-every", "-n" };
     job j = { .args = args };
     if (!train_run_options(args, "heddle-train", &j.run) ||
         !cli_get_number(args, "--sample-every", 0, INT64_MAX, 0, &j.run.sample_every) ||
-        !cli_get_number(args, "-n", 1, SAMPLE_MOST, 200, &j.sample_tokens) ||
-        !cli_get_fraction(args, "--temp", 0, 100, 0.8, &j.temperature))
+        !cli_get_number(args, "-n", 1, SAMPLE_MOST, 200, &j.sample_tokens))
         return CLI_USAGE;
     j.run.user = &j;
     j.run.batch = batch;
@@ -186,7 +186,7 @@ static int run(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    { "--export", "OUT.gguf", "write the model for `heddle generate` when the run ends; with --resume of a run that has ended, at once" },
+    { "--export", "OUT.gguf", "write the model for `heddle generate` when the run ends, or has ended: --resume" },
     { "--tokenizer", "MODEL.gguf", "a model whose tokenizer the text goes through; default: its bytes are the tokens" },
     { "--tokens", NULL, "the data is 16-bit token numbers, little-endian, in place of text" },
     { "--held-out", "FILE", "data of the same kind to measure the loss on, twenty times in a run" },
@@ -198,8 +198,7 @@ static const cli_option options[] = {
     { "--vocabulary", "N", "default: 256, one for each byte, or the tokenizer's; with --tokens 65536" },
     { "--sample-every", "N", "steps between texts that the model writes; 0: none; default: 0" },
     { "-n", "N", "tokens of such a text; default: 200" },
-    { "--temp", "T", "0: always the most likely token; above: more surprising; default: 0.8" },
-    TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.99", "0.1"),
+    TRAIN_RUN_OPTIONS("heddle-train", "16", "the context", "1000", "0.001", "0.1"),
 };
 
 const cli_command cli_train = {

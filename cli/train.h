@@ -53,10 +53,10 @@ typedef struct train_run {
 typedef struct train_defaults {
     uint64_t steps;
     uint32_t batch;
-    double   rate, beta2, weight_decay;
+    double   rate, beta2, weight_decay; /* beta2 is AdamW's, and no option */
 } train_defaults;
 /* Rows for the options of every run; the help says the defaults. */
-#define TRAIN_RUN_OPTIONS(folder, usual_batch, usual_length, usual_steps, usual_rate, usual_beta2, usual_decay) \
+#define TRAIN_RUN_OPTIONS(folder, usual_batch, usual_length, usual_steps, usual_rate, usual_decay) \
     { "--out", "FOLDER", "where checkpoints, log.csv and loss.html go; default: " folder }, \
     { "--resume", NULL, "go on from the newest checkpoint of the folder, to the bits of a run that never stopped" }, \
     { "--batch", "N", "sequences a step; default: " usual_batch }, \
@@ -67,7 +67,6 @@ typedef struct train_defaults {
     { "--least-rate", "X", "the learning rate at the end; default: a tenth of --rate" }, \
     { "--warmup", "N", "steps in which the rate rises; default: a twentieth of --steps" }, \
     { "--decay", "HOW", "how the rate goes down: none, linear or cosine; default: cosine" }, \
-    { "--beta2", "X", "AdamW's second decay; default: " usual_beta2 }, \
     { "--weight-decay", "X", "of matrices and embeddings; default: " usual_decay }, \
     { "--clip", "X", "the most that the gradients' norm may be; 0: any; default: 1" }, \
     { "--dropout", "X", "default: 0" }, \

@@ -27,13 +27,13 @@ bool train_run_recipe(train_run *j, const train_defaults *usual) {
     hd_trainer_desc *desc = &j->desc;
     double clip, dropout;
     desc->batch = usual->batch;
+    desc->adamw.beta2 = usual->beta2;
     const cli_args *args = j->args;
     const char *decay = cli_get(args, "--decay");
     if (!cli_get_number(args, "--steps", 1, INT64_MAX, usual->steps, &desc->schedule.steps) ||
         !cli_get_fraction(args, "--rate", 0, 1000, usual->rate, &desc->schedule.rate) ||
         !cli_get_fraction(args, "--least-rate", 0, 1000, desc->schedule.rate / 10, &desc->schedule.least) ||
         !cli_get_number(args, "--warmup", 0, INT64_MAX, desc->schedule.steps / 20, &desc->schedule.warmup) ||
-        !cli_get_fraction(args, "--beta2", 0, 1, usual->beta2, &desc->adamw.beta2) ||
         !cli_get_fraction(args, "--weight-decay", 0, 1000, usual->weight_decay, &desc->weight_decay) ||
         !cli_get_fraction(args, "--clip", 0, 1e9, 1, &clip) || !cli_get_fraction(args, "--dropout", 0, 0.99, 0, &dropout) ||
         !cli_get_number(args, "--seed", 0, INT64_MAX, 0, &desc->seed) || !cli_get_math(args, &desc->math))
@@ -133,16 +133,10 @@ bool train_run_options(const cli_args *args, const char *usual_out, train_run *o
 }
 
 int train_run_peek(train_run *j) {
+    static const char *const free_ones[] = { "--out", "--resume", "--save-every", "--keep", "--device", "--quiet" };
     char folder[PATH_MAX];
     uint64_t step;
     if (!cli_get(j->args, "--resume")) return CLI_OK;
-    if (!find_checkpoint(j, UINT64_MAX, &j->first)) return cli_fail(j->args->command, "%s holds no checkpoint to go on from", j->out);
-    folder_of(j, j->first, folder);
-    return hd_trainer_read(j->cli.context, folder, &j->desc, &step) ? cli_session_fail(&j->cli, NULL) : CLI_OK;
-}
-
-static int resume(train_run *j, uint64_t data) {
-    static const char *const free_ones[] = { "--out", "--resume", "--save-every", "--keep", "--device", "--quiet" };
     for (size_t i = 0; i < j->args->given_count; i++) {
         const char *name = j->args->given[i].option->name;
         bool is_free = false;
@@ -150,6 +144,12 @@ static int resume(train_run *j, uint64_t data) {
         for (size_t k = 0; k < j->free_count; k++) is_free = is_free || strcmp(name, j->free_options[k]) == 0;
         if (!is_free) return cli_usage(j->args->command, "--resume goes on as the run began: leave %s out", name);
     }
+    if (!find_checkpoint(j, UINT64_MAX, &j->first)) return cli_fail(j->args->command, "%s holds no checkpoint to go on from", j->out);
+    folder_of(j, j->first, folder);
+    return hd_trainer_read(j->cli.context, folder, &j->desc, &step) ? cli_session_fail(&j->cli, NULL) : CLI_OK;
+}
+
+static int resume(train_run *j, uint64_t data) {
     const int code = train_run_peek(j);
     if (code) return code;
     remove_begun(j);

@@ -107,7 +107,8 @@ static hd_status read_config(reading *r) {
     if (map.count > CONFIG_MOST) status = hdt_fail(r->context, HD_STATUS_LIMIT, "%s has more than 1 MiB", path);
     else r->config = json_loadb((const char *)map.bytes, (size_t)map.count, JSON_REJECT_DUPLICATES, &why);
     hdt_map_close(&map);
-    if (!status && !json_is_object(r->config)) status = hdt_fail(r->context, HD_STATUS_PARSE, "%s is no JSON object: %s", path, r->config ? "" : why.text);
+    if (!status && !json_is_object(r->config))
+        status = hdt_fail(r->context, HD_STATUS_PARSE, "%s is no JSON object: %s", path, r->config ? "" : why.text);
     return status;
 }
 
@@ -150,7 +151,8 @@ static hd_status read_alpha(const reading *r, float *out) {
 static hd_status take_floats(const reading *r, const hd_safetensor *tensor, uint32_t heads, float *out) {
     const uint64_t rows = (uint64_t)tensor->shape.dims[0], columns = (uint64_t)tensor->shape.dims[1];
     if (heads && (rows % heads != 0 || rows / heads % 2 != 0))
-        return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: its %llu rows are no %u heads of an even size", tensor->name, (unsigned long long)rows, heads);
+        return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: its %llu rows are no %u heads of an even size", tensor->name,
+                        (unsigned long long)rows, heads);
     for (uint64_t row = 0; row < rows; row++) {
         const char *from = (const char *)tensor->data + hd_dtype_bytes(tensor->dtype, row_in_peft(row, rows, heads) * columns);
         if (hd_dequantize(tensor->dtype, from, columns, out + row * columns))
@@ -176,8 +178,9 @@ static hd_status read_pair(reading *r, const hd_safetensor *a, size_t stem) {
     const hd_safetensor *b = hd_safetensors_find(r->file, other);
     if (!b) return hdt_fail(r->context, HD_STATUS_NAME_NOT_FOUND, "%s/" TENSORS " has no %s", r->folder, other);
     if (!is_matrix(a) || !is_matrix(b) || b->shape.dims[1] != a->shape.dims[0])
-        return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: the halves do not fit together, or are of a type that is none of F32, F16 and BF16", a->name);
-    *pair = (hd_adapter_pair){ r->names[at], (uint32_t)a->shape.dims[0], (uint32_t)b->shape.dims[0], (uint32_t)a->shape.dims[1], NULL, NULL };
+        return hdt_fail(r->context, HD_STATUS_SHAPE, "%s: the halves do not fit together, or are none of F32, F16 and BF16", a->name);
+    *pair = (hd_adapter_pair){ .weight = r->names[at], .rank = (uint32_t)a->shape.dims[0], .rows = (uint32_t)b->shape.dims[0],
+                               .columns = (uint32_t)a->shape.dims[1] };
     r->floats[2 * at] = hdt_alloc(r->context, (uint64_t)pair->rank * pair->columns, sizeof(float));
     r->floats[2 * at + 1] = hdt_alloc(r->context, (uint64_t)pair->rank * pair->rows, sizeof(float));
     r->count++;
@@ -280,8 +283,9 @@ static hd_status put_pair(writing *w, size_t i) {
     }
     snprintf(w->names[2 * i], NAME_ROOM, PREFIX "%u.%s.lora_A.weight", layer, module);
     snprintf(w->names[2 * i + 1], NAME_ROOM, PREFIX "%u.%s.lora_B.weight", layer, module);
-    w->tensors[2 * i] = (hd_safetensor){ .name = w->names[2 * i], .dtype = HD_F32, .shape = HD_SHAPE(pair->rank, pair->columns), .data = pair->a };
-    w->tensors[2 * i + 1] = (hd_safetensor){ .name = w->names[2 * i + 1], .dtype = HD_F32, .shape = HD_SHAPE(pair->rows, pair->rank), .data = b };
+    const hd_shape shape_a = HD_SHAPE(pair->rank, pair->columns), shape_b = HD_SHAPE(pair->rows, pair->rank);
+    w->tensors[2 * i] = (hd_safetensor){ .name = w->names[2 * i], .dtype = HD_F32, .shape = shape_a, .data = pair->a };
+    w->tensors[2 * i + 1] = (hd_safetensor){ .name = w->names[2 * i + 1], .dtype = HD_F32, .shape = shape_b, .data = b };
     return add_module(w, module);
 }
 
@@ -290,7 +294,8 @@ static hd_status write_config(const writing *w) {
     const uint32_t rank = hd_adapter_get(w->adapter, 0)->rank;
     const double alpha = (double)hd_adapter_alpha(w->adapter);
     json_t *root = json_pack("{s:s, s:s, s:n, s:i, s:f, s:f, s:s, s:b, s:b, s:O}", "peft_type", "LORA", "task_type", "CAUSAL_LM",
-                             "base_model_name_or_path", "r", (int)rank, "lora_alpha", alpha != 0 ? alpha : (double)rank, "lora_dropout", 0.0,
+                             "base_model_name_or_path", "r", (int)rank, "lora_alpha", alpha != 0 ? alpha : (double)rank,
+                             "lora_dropout", 0.0,
                              "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1, "target_modules", w->modules);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     hd_status status = text ? HD_OK : hdt_no_memory(w->context);

@@ -81,7 +81,8 @@ static hd_status take_conversation(const reading *r, const hd_message *messages,
     int32_t *tokens = hdt_alloc(s->context, needed, sizeof *tokens);
     uint8_t *said = hdt_alloc(s->context, needed, 1);
     size_t got = needed;
-    status = tokens && said ? hd_model_chat_said(r->model, r->template_name, messages, count, tokens, said, &got) : hdt_no_memory(s->context);
+    status = tokens && said ? HD_OK : hdt_no_memory(s->context);
+    if (!status) status = hd_model_chat_said(r->model, r->template_name, messages, count, tokens, said, &got);
     if (!status) status = keep(s, tokens, said, got);
     hdt_free(s->context, tokens, needed, sizeof *tokens);
     hdt_free(s->context, said, needed, 1);
@@ -109,7 +110,8 @@ static hd_status take_messages(const reading *r, const json_t *list) {
     hd_status status = messages ? HD_OK : hdt_no_memory(context);
     for (size_t i = 0; i < count && !status; i++) {
         const json_t *message = json_array_get(list, i);
-        messages[i] = (hd_message){ json_string_value(json_object_get(message, "role")), json_string_value(json_object_get(message, "content")) };
+        messages[i].role = json_string_value(json_object_get(message, "role"));
+        messages[i].content = json_string_value(json_object_get(message, "content"));
         if (!messages[i].role || !messages[i].content) status = wrong(r, "a message has no role or no content that is a text");
     }
     if (!status) status = take_conversation(r, messages, count);
@@ -128,7 +130,8 @@ static hd_status take_line(const reading *r, const char *line, size_t bytes) {
                *completion = json_string_value(json_object_get(root, "completion"));
     hd_status status;
     if (messages) status = take_messages(r, messages);
-    else if (prompt && completion) status = take_conversation(r, (const hd_message[]){ { "user", prompt }, { "assistant", completion } }, 2);
+    else if (prompt && completion)
+        status = take_conversation(r, (const hd_message[]){ { "user", prompt }, { "assistant", completion } }, 2);
     else if (text) status = take_text(r, text);
     else status = wrong(r, "no object with messages, with prompt and completion, or with a text");
     json_decref(root);
@@ -151,7 +154,8 @@ static hd_status take_lines(reading *r, const hdt_map *map) {
 
 /* ---- the samples ---- */
 
-hd_status hd_samples_read(hd_context *context, const hd_model *model, const char *path, const hd_samples_desc *desc, hd_samples **out_samples) {
+hd_status hd_samples_read(hd_context *context, const hd_model *model, const char *path, const hd_samples_desc *desc,
+                          hd_samples **out_samples) {
     if (out_samples) *out_samples = NULL;
     if (!context || !model || !path || !out_samples) return hdt_fail(context, HD_STATUS_NULL_POINTER, "hd_samples_read was given NULL");
     const uint32_t length = desc && desc->length ? desc->length : USUAL_LENGTH;

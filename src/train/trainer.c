@@ -23,8 +23,9 @@ static hd_status check_lora(hd_context *context, hd_trainer_desc *desc) {
     hd_model_info info;
     const hd_lora_desc *lora = &desc->lora;
     if (lora->rank < 1 || lora->rank > MOST_RANK || !(lora->alpha >= 0 && lora->alpha < 1e6f))
-        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "adapters of rank %u and alpha %g: rank 1 to %d, and alpha from 0 on are possible",
-                        lora->rank, (double)lora->alpha, MOST_RANK);
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "adapters of rank %u and alpha %g: rank 1 to %d, and alpha from 0 on are possible", lora->rank,
+                        (double)lora->alpha, MOST_RANK);
     if (!memchr(lora->targets, 0, sizeof lora->targets))
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "the list of targets has no end");
     if (!desc->base) return HD_OK;
