@@ -71,7 +71,8 @@ typedef struct hdi_custom_binding {
 typedef struct hdi_custom {
     struct hdi_user_kernel *kernel;
     uint64_t kernel_hash;
-    uint32_t kernel_bindings, kernel_push_bytes; /* as its module says */
+    uint32_t kernel_bindings, kernel_push_bytes; /* as its module says, */
+    uint32_t kernel_uses, kernel_writes;         /* and which bindings, as bits */
     uint32_t push_words[32];
     uint32_t push_bytes;
     uint32_t groups[3];
@@ -200,6 +201,15 @@ hd_status hdi_program_check(const hd_program *program, hd_error *error);
 typedef const hd_kernel_gradient *(*hdi_kernel_gradient_fn)(const hd_gradients_desc *desc, const struct hdi_user_kernel *kernel);
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
                                 const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
+
+/* hd_gradients with values as callers see them. OUT_OF_HOST_MEMORY may leave no error in the program. */
+hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
+                        hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
+
+/* hd_dispatch and hd_dispatch_all of a kernel of which the kernel_... fields tell (dispatch.c); values as callers see them.
+ * 0 or false on failure, which sticks; else the caller holds the kernel. */
+hd_value hdi_dispatch(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc);
+bool hdi_dispatch_all(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc, hd_value *out_values);
 
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
  * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It
