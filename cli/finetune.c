@@ -25,8 +25,9 @@ static int read_samples(job *j, const char *path, hd_samples **out) {
     const hd_samples_desc desc = { .template_name = cli_get(j->args, "--template"), .length = length };
     if (hd_samples_read(cli->context, j->model, path, &desc, out)) return cli_session_fail(cli, NULL);
     const hd_samples_info read = hd_samples_get_info(*out);
-    cli_tell("heddle: %s: %llu samples, %llu tokens, of them %llu to learn; %llu too long, %llu left out\n", path, (unsigned long long)read.samples,
-             (unsigned long long)read.tokens, (unsigned long long)read.targets, (unsigned long long)read.cut, (unsigned long long)read.empty);
+    cli_tell("heddle: %s: %llu samples, %llu tokens, of them %llu to learn; %llu too long, %llu left out\n", path,
+             (unsigned long long)read.samples, (unsigned long long)read.tokens, (unsigned long long)read.targets,
+             (unsigned long long)read.cut, (unsigned long long)read.empty);
     return CLI_OK;
 }
 

@@ -8,8 +8,8 @@ static int merge(const cli_args *args, cli_session *session) {
     if (hd_model_open(session->context, args->operand, NULL, &model)) return cli_session_fail(session, NULL);
     code = cli_adapters_open(args, session, model, &adapters);
     hd_model_close(model);
-    const hd_merge_desc desc = { .adapters = (const hd_adapter *const *)adapters.adapters, .strengths = adapters.strengths, .count = adapters.count,
-                                 .type = cli_get(args, "--type") };
+    const hd_merge_desc desc = { .adapters = (const hd_adapter *const *)adapters.adapters, .strengths = adapters.strengths,
+                                 .count = adapters.count, .type = cli_get(args, "--type") };
     if (!code && hd_model_merge(session->context, args->operand, cli_get(args, "-o"), &desc)) code = cli_session_fail(session, NULL);
     cli_adapters_close(&adapters);
     return code;

@@ -154,7 +154,8 @@ static int resume(train_run *j, uint64_t data) {
     if (code) return code;
     remove_begun(j);
     if (j->desc.data != data)
-        return cli_fail(j->args->command, "%s is not what the run in %s was trained on", j->args->operands[j->args->operand_count - 1], j->out);
+        return cli_fail(j->args->command, "%s is not what the run in %s was trained on",
+                        j->args->operands[j->args->operand_count - 1], j->out);
     return CLI_OK;
 }
 

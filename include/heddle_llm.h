@@ -308,7 +308,8 @@ typedef struct hd_adapter_pair {
 } hd_adapter_pair;
 
 /** Makes an adapter of pairs, which are copied. @param architecture of the models that it is for ("llama"). @param out_adapter yours;
- *  hd_adapter_destroy. Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (a rank, a name), INVALID_ARGUMENT (alpha), NAME_TAKEN, OUT_OF_HOST_MEMORY. */
+ *  hd_adapter_destroy. Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (a rank, a name), INVALID_ARGUMENT (alpha), NAME_TAKEN,
+ *  OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_adapter_create(hd_context *context, const char *architecture, float alpha, const hd_adapter_pair *pairs, size_t count,
                                    hd_adapter **out_adapter);
 /** Reads a GGUF file of general.type "adapter" as llama.cpp has them: NAME.lora_a and NAME.lora_b of any float or quantised type, and
@@ -328,8 +329,8 @@ HD_API float hd_adapter_alpha(const hd_adapter *adapter);
 HD_API const char *hd_adapter_architecture(const hd_adapter *adapter);
 
 /** Puts adapters onto a model, once and before its first session: sessions compute with them, in the weights' own place, on every
- *  device. @param strengths what each adapter's scale is multiplied by; NULL: 1. Statuses: NULL_POINTER, WRONG_STATE (a session or an adapter
- *  is there), UNSUPPORTED (an adapter of another architecture, or of a weight that is none of a layer's products), SHAPE,
+ *  device. @param strengths what each adapter's scale is multiplied by; NULL: 1. Statuses: NULL_POINTER, WRONG_STATE (a session or an
+ *  adapter is there), UNSUPPORTED (an adapter of another architecture, or of a weight that is none of a layer's products), SHAPE,
  *  INVALID_ARGUMENT (a strength), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_model_adapt(hd_model *model, const hd_adapter *const *adapters, const float *strengths, size_t count);
 
@@ -360,15 +361,15 @@ HD_API bool hd_model_get_weight(const hd_model *model, size_t index, hd_model_we
 typedef struct hd_model_graph_desc {
     uint32_t sequences, length; /* tokens of each sequence, which sees its own earlier ones; there is no cache */
     hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
-    hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y); /* called for each product of a layer, y f32 [rows,out]
-                                   of x [rows,in] and the weight; returns what goes on in place of y. NULL: y does */
+    /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
+    hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
     void    *user;
 } hd_model_graph_desc;
 /** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
  *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.
  *  @param out_layers NULL, or room for 1 + the number of layers: what goes into the first one, then what each gives, [rows,hidden].
- *  @param out_scores f32 [sequences * length, vocabulary]. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (longer than the model's context),
- *  the program's own. */
+ *  @param out_scores f32 [sequences * length, vocabulary]. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (longer than the
+ *  model's context), the program's own. */
 HD_API hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers,
                                 hd_value *out_scores);
 

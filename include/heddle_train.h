@@ -154,8 +154,8 @@ typedef struct hd_lora_desc {
 
 /** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */
 typedef struct hd_trainer_desc {
-    hd_model     *base;        /* NULL: a GPT learns, from scratch. Else adapters of this model do, whose weights may be of any type and stay as
-                                  they are; `model` is filled in from it. It outlives the call only */
+    hd_model     *base;        /* NULL: a GPT learns, from scratch. Else adapters of this model do, whose weights may be of any type and
+                                  stay as they are; `model` is filled in from it. It outlives its trainer */
     hd_lora_desc  lora;        /* with a base */
     hd_gpt        model;
     uint32_t      batch;       /* sequences of a step */
@@ -182,8 +182,9 @@ typedef struct hd_train_report {
 } hd_train_report;
 
 /** Makes a model with weights drawn from the seed: a normal distribution of deviation 0.02, of what is added to the residual stream
- *  0.02 / sqrt(2 layers); biases 0, norms 1. Or adapters: A between -1 and 1 times 1 / sqrt(in), B 0. Plans are made here, once. @param out_trainer yours; hd_trainer_destroy, before its device.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a field, named), those of hd_plan_create and hd_buffer_create. */
+ *  0.02 / sqrt(2 layers); biases 0, norms 1. Or adapters: A between -1 and 1 times 1 / sqrt(in), B 0. Plans are made here, once.
+ *  @param out_trainer yours; hd_trainer_destroy, before its device. Statuses: NULL_POINTER, INVALID_ARGUMENT (a field, named),
+ *  NAME_NOT_FOUND (a target), those of hd_plan_create and hd_buffer_create. */
 HD_API hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_trainer **out_trainer);
 /** The memory that training takes on the device, without taking it: hd_plan_estimate of a step, whose states are the weights and what
  *  the optimizer keeps, and of drawing the first weights, whose plan the device keeps until it needs that memory.
@@ -242,8 +243,9 @@ typedef struct hd_export_desc {
     int             bytes;     /* 1: its tokens 0 to 255 are the bytes of a text */
 } hd_export_desc;
 /** Writes the model as a GGUF file of f32 weights, whole or not at all, after the steps that were begun: hd_model_open takes it,
- *  hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER, INVALID_ARGUMENT (a tokenizer of
- *  another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY, those of hd_buffer_read. */
+ *  hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER, INVALID_ARGUMENT (a
+ *  tokenizer of another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY,
+ *  those of hd_buffer_read. */
 HD_API hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_export_desc *desc);
 
 /* ------------------------------------------------------------------------------------ 6. samples, and adapters of PEFT */
@@ -275,11 +277,12 @@ HD_API void hd_samples_destroy(hd_samples *samples);
 HD_API hd_samples_info hd_samples_get_info(const hd_samples *samples);
 /** Fills in a step's batch, a sample in each row, and behind it no targets: all samples in another order each time they are through, which
  *  is a function of seed and step. @param out_tokens, out_targets [batch, length], as hd_trainer_step takes them. Any thread. */
-HD_API void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens, int32_t *out_targets);
+HD_API void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
+                            int32_t *out_targets);
 
 /** Reads an adapter as Hugging Face's PEFT keeps it: a folder with adapter_config.json and adapter_model.safetensors. @param model that it
- *  is for, whose weights it names as transformers do. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO, PARSE, LIMIT,
- *  UNSUPPORTED (a kind of adapter, or a setting, that heddle does not compute; a weight that it does not know, named), SHAPE,
+ *  is for, whose weights it names as transformers do. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO,
+ *  PARSE, LIMIT, UNSUPPORTED (a kind of adapter, or a setting, that heddle does not compute; a weight that it does not know, named), SHAPE,
  *  NAME_NOT_FOUND (the other half of a pair), OUT_OF_HOST_MEMORY. */
 HD_API hd_status hd_peft_read(hd_context *context, const hd_model *model, const char *folder, hd_adapter **out_adapter);
 /** Writes such a folder, which may be there; each file is there whole or not at all. Statuses: NULL_POINTER, IO, UNSUPPORTED (a weight that

@@ -22,17 +22,20 @@ hd_status hdl_adapters_take(hd_context *context, const hd_adapter *const *adapte
 
 hd_status hdl_adapter_check(const hd_model *model, const hd_adapter *adapter, hd_error *error) {
     if (adapter->architecture[0] && strcmp(adapter->architecture, model->arch_name) != 0)
-        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s", adapter->architecture, model->arch_name);
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s", adapter->architecture,
+                        model->arch_name);
     for (size_t i = 0; i < adapter->count; i++) {
         const hd_adapter_pair *pair = &adapter->pairs[i];
         hd_model_weight weight;
         bool found = false;
         for (size_t k = 0; !found && hd_model_get_weight(model, k, &weight); k++) found = strcmp(weight.name, pair->weight) == 0;
         if (!found || !weight.product)
-            return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter has '%s', which is no weight of a layer that this model multiplies with",
+            return hdl_fail(error, HD_STATUS_UNSUPPORTED,
+                            "the adapter has '%s', which is no weight of a layer that this model multiplies with",
                             pair->weight);
         if (weight.shape.dims[0] != pair->rows || weight.shape.dims[1] != pair->columns)
-            return hdl_fail(error, HD_STATUS_SHAPE, "the adapter is for '%s' of [%u,%u], and the model has [%lld,%lld]: it belongs to another one",
+            return hdl_fail(error, HD_STATUS_SHAPE,
+                            "the adapter is for '%s' of [%u,%u], and the model has [%lld,%lld]: it belongs to another one",
                             pair->weight, pair->rows, pair->columns, (long long)weight.shape.dims[0], (long long)weight.shape.dims[1]);
     }
     return HD_OK;

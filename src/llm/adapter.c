@@ -67,7 +67,8 @@ static void end(hd_adapter *adapter) {
 }
 
 /* Room for pair number `at`, whose figures are checked. */
-static hd_status add(hd_adapter *adapter, size_t at, hdl_span weight, hd_adapter_pair figures, float **out_a, float **out_b, hd_error *error) {
+static hd_status add(hd_adapter *adapter, size_t at, hdl_span weight, hd_adapter_pair figures, float **out_a, float **out_b,
+                     hd_error *error) {
     char quoted[HDL_QUOTE];
     hd_adapter_pair *pair = &adapter->pairs[at];
     if (weight.count + strlen(HDL_LORA_A) >= sizeof *adapter->names || weight.count == 0)

@@ -21,13 +21,15 @@ bool hd_model_get_weight(const hd_model *model, size_t index, hd_model_weight *o
     return false;
 }
 
-hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers, hd_value *out_scores) {
+hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers,
+                         hd_value *out_scores) {
     enum { MOST_SEQUENCES = 1 << 20 };
     const hd_status status = hdl_model_find(&model);
     if (status || !p || !desc || !out_scores) return status ? status : HD_STATUS_NULL_POINTER;
     *out_scores = 0;
     if (desc->sequences < 1 || desc->sequences > MOST_SEQUENCES || desc->length < 1)
-        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%u sequences of %u tokens cannot be built", desc->sequences, desc->length);
+        return hdl_model_fail(model, HD_STATUS_INVALID_ARGUMENT, "%u sequences of %u tokens cannot be built", desc->sequences,
+                              desc->length);
     if (desc->length > model->figures.context)
         return hdl_model_fail(model, HD_STATUS_LIMIT, "sequences of %u tokens are longer than the model's context of %u", desc->length,
                               model->figures.context);
@@ -61,7 +63,8 @@ hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights **out_w
     hdl_loading loading = { 0 };
     if (!weights) return hdl_model_fail(model, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a list of weights");
     weights->model = hdl_model_hold(model);
-    weights->store = (hdl_store){ .model = model, .device = device, .part = { 0, model->figures.layers, true, true }, .pages = &weights->none };
+    weights->store = (hdl_store){ .model = model, .device = device, .part = { 0, model->figures.layers, true, true },
+                                  .pages = &weights->none };
     status = hdl_store_load(&weights->store, &loading);
     if (!status) status = hd_handle_new(model->context, kind, weights, &weights->handle);
     if (status) hd_weights_destroy(weights);

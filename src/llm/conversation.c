@@ -93,14 +93,21 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
     return status;
 }
 
+/* Messages of which parts are looked at. */
+typedef struct whole {
+    const hd_model   *model;
+    const char       *template_name;
+    const hd_message *messages;
+    hd_error          error;
+} whole;
+
 /* The tokens of the first `count` messages, added to the list. */
-static hd_status tokens_of(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, bool turn,
-                           hdl_id_list *list, hd_error *error) {
-    conversation c = { .model = model, .count = count };
-    hd_status status = render(&c, template_name, messages, true, turn);
-    if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
+static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list) {
+    conversation c = { .model = w->model, .count = count };
+    hd_status status = render(&c, w->template_name, w->messages, true, turn);
+    if (!status) status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
     forget(&c);
-    *error = c.error;
+    if (status) w->error = c.error;
     return status;
 }
 
@@ -108,26 +115,38 @@ hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name,
                                size_t message_count, int32_t *out_tokens, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || (!messages && message_count)) return status ? status : HD_STATUS_NULL_POINTER;
+    whole w = { model, template_name, messages, { 0 } };
     hdl_id_list list = { .allocator = model->allocator };
-    hd_error error = { 0 };
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    status = tokens_of(model, template_name, messages, message_count, true, &list, &error);
-    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &error);
+    status = tokens_of(&w, message_count, true, &list);
+    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &w.error);
     if (!status) status = copied;
     hdl_id_list_free(&list);
-    return status ? hd_context_put_error(model->context, &error) : HD_OK;
+    return status ? hd_context_put_error(model->context, &w.error) : HD_OK;
 }
 
 /* ---- what an assistant said ---- */
 
-/* How many tokens of the conversation are those of its first `count` messages. */
-static hd_status length_of(const hd_model *model, const char *template_name, const hd_message *messages, size_t count, bool turn,
-                           const hdl_id_list *all, size_t *out, hd_error *error) {
-    hdl_id_list first = { .allocator = model->allocator };
-    const hd_status status = tokens_of(model, template_name, messages, count, turn, &first, error);
+/* How many of the conversation's tokens are those of its first `count` messages. */
+static hd_status length_of(whole *w, size_t count, bool turn, const hdl_id_list *all, size_t *out) {
+    hdl_id_list first = { .allocator = w->model->allocator };
+    const hd_status status = tokens_of(w, count, turn, &first);
     for (*out = 0; !status && *out < first.count && *out < all->count && first.ids[*out] == all->ids[*out];) ++*out;
     hdl_id_list_free(&first);
+    return status;
+}
+
+static hd_status mark_said(whole *w, size_t count, const hdl_id_list *all, uint8_t *out_said) {
+    hd_status status = HD_OK;
+    memset(out_said, 0, all->count);
+    for (size_t i = 0; i < count && !status; i++) {
+        size_t from = 0, to = all->count;
+        if (!w->messages[i].role || strcmp(w->messages[i].role, "assistant") != 0) continue;
+        status = length_of(w, i, true, all, &from);
+        if (!status && i + 1 < count) status = length_of(w, i + 1, false, all, &to);
+        if (!status && to > from) memset(out_said + from, 1, to - from);
+    }
     return status;
 }
 
@@ -135,23 +154,14 @@ hd_status hd_model_chat_said(const hd_model *model, const char *template_name, c
                              int32_t *out_tokens, uint8_t *out_said, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || !messages || (out_tokens && !out_said)) return status ? status : HD_STATUS_NULL_POINTER;
+    whole w = { model, template_name, messages, { 0 } };
     hdl_id_list all = { .allocator = model->allocator };
-    hd_error error = { 0 };
-    const size_t room = *count;
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    status = tokens_of(model, template_name, messages, message_count, false, &all, &error);
-    const hd_status copied = hdl_id_list_copy(&all, out_tokens, count, &error);
+    status = tokens_of(&w, message_count, false, &all);
+    const hd_status copied = hdl_id_list_copy(&all, out_tokens, count, &w.error);
     if (!status) status = copied;
-    if (!status && out_said) memset(out_said, 0, all.count);
-    for (size_t i = 0; out_said && i < message_count && !status; i++) {
-        size_t from = 0, to = 0;
-        if (!messages[i].role || strcmp(messages[i].role, "assistant") != 0) continue;
-        status = length_of(model, template_name, messages, i, true, &all, &from, &error);
-        if (!status && i + 1 == message_count) to = all.count;
-        else if (!status) status = length_of(model, template_name, messages, i + 1, false, &all, &to, &error);
-        for (size_t k = from; k < to && k < room; k++) out_said[k] = 1;
-    }
+    if (!status && out_tokens) status = mark_said(&w, message_count, &all, out_said);
     hdl_id_list_free(&all);
-    return status ? hd_context_put_error(model->context, &error) : HD_OK;
+    return status ? hd_context_put_error(model->context, &w.error) : HD_OK;
 }

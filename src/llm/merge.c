@@ -34,10 +34,12 @@ static hd_status find_type(work *w, hd_error *error) {
     if (!w->desc->type) return HD_OK;
     for (uint32_t i = 0; i < HDL_GGUF_TYPE_COUNT; i++) {
         const hd_dtype dtype = hdl_gguf_dtype(i);
-        if (dtype != HD_DTYPE_NONE && dtype != HD_I32 && dtype != HD_U8 && strcmp(hdl_gguf_type_info(i).name, w->desc->type) == 0) w->type = i;
+        if (dtype == HD_DTYPE_NONE || dtype == HD_I32 || dtype == HD_U8) continue;
+        if (strcmp(hdl_gguf_type_info(i).name, w->desc->type) == 0) w->type = i;
     }
     if (w->type != HDL_GGUF_TYPE_COUNT) return HD_OK;
-    return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND, "no type is called %.40s; there are f32, f16, bf16, q8_0, q4_0, q4_k and more", w->desc->type);
+    return hdl_fail(error, HD_STATUS_NAME_NOT_FOUND,
+                    "no type is called %.40s; there are f32, f16, bf16, q8_0, q4_0, q4_k and more", w->desc->type);
 }
 
 /* Weights that change can be read and written, and nothing but the product follows from them. */
@@ -51,8 +53,8 @@ static hd_status check(work *w, hd_error *error) {
             return hdl_fail(error, HD_STATUS_UNSUPPORTED, "%s is of type %s, or has a scale of its own: nothing can be merged into it",
                             hdl_quote(weight->tensor.name, quoted), hdl_gguf_type_info(weight->tensor.type).name);
         if (row % hdl_gguf_type_info(new_type(w, &weight->tensor)).block_elements != 0)
-            return hdl_fail(error, HD_STATUS_SHAPE, "%s has rows of %llu, which are no whole blocks of %s", hdl_quote(weight->tensor.name, quoted),
-                            (unsigned long long)row, hdl_gguf_type_info(w->type).name);
+            return hdl_fail(error, HD_STATUS_SHAPE, "%s has rows of %llu, which are no whole blocks of %s",
+                            hdl_quote(weight->tensor.name, quoted), (unsigned long long)row, hdl_gguf_type_info(w->type).name);
         if (row > w->room) w->room = row;
     }
     return HD_OK;
@@ -94,7 +96,8 @@ static hd_status merge_rows(work *w, const hdl_gguf_tensor *tensor, uint64_t fir
     const uint64_t columns = (uint64_t)tensor->shape.dims[1], count = rows * columns;
     const hd_dtype was = hdl_gguf_dtype(tensor->type), is = hdl_gguf_dtype(new_type(w, tensor));
     char quoted[HDL_QUOTE];
-    hd_status status = hdl_gguf_read(w->model->gguf, tensor, hd_dtype_bytes(was, first * columns), hd_dtype_bytes(was, count), w->from, error);
+    hd_status status = hdl_gguf_read(w->model->gguf, tensor, hd_dtype_bytes(was, first * columns), hd_dtype_bytes(was, count),
+                                     w->from, error);
     if (status) return status;
     status = hd_dequantize(was, w->from, count, w->values);
     if (!status) add_rows(w, tensor->name, first, rows);

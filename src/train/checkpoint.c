@@ -28,7 +28,9 @@ static const field fields[] = {
     FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout),
     FIELD("math", MATH, math), FIELD("data", U64, data),
 };
-static const field lora_fields[] = { FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets) };
+static const field lora_fields[] = {
+    FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets),
+};
 static const char *const decays[] = { "none", "linear", "cosine" };
 static const char *const maths[] = { "default", "fast", "exact" };
 _Static_assert(HD_DECAY_COSINE == 2 && HD_MATH_DEFAULT == 0 && HD_MATH_FAST == 1 && HD_MATH_EXACT == 2, "names stand in the enums' order");
@@ -91,7 +93,8 @@ static bool put_fields(json_t *root, const field *list, size_t count, const hd_t
     return good;
 }
 
-static hd_status take_fields(hd_context *context, const char *path, const json_t *root, const field *list, size_t count, hd_trainer_desc *desc) {
+static hd_status take_fields(hd_context *context, const char *path, const json_t *root, const field *list, size_t count,
+                             hd_trainer_desc *desc) {
     for (size_t i = 0; i < count; i++)
         if (!take_value(&list[i], json_object_get(root, list[i].name), (char *)desc + list[i].at))
             return hdt_fail(context, HD_STATUS_PARSE, "%s: %s is missing or of no use", path, list[i].name);

@@ -147,7 +147,8 @@ static hd_status put_tokenizer(const export *e, const hd_export_desc *desc) {
 hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_export_desc *desc) {
     if (!trainer || !path) return HD_STATUS_NULL_POINTER;
     export e = { .trainer = trainer };
-    if (trainer->base) return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE, "adapters are no model of their own: merge them with theirs");
+    if (trainer->base)
+        return hdt_fail(trainer->context, HD_STATUS_WRONG_STATE, "adapters are no model of their own: merge them with theirs");
     hd_status status = hd_model_writer_create(trainer->context, &e.writer);
     if (!status) put_figures(&e, desc ? desc->name : NULL);
     if (!status) status = put_tokenizer(&e, desc);

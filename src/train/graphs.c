@@ -160,7 +160,8 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     const hd_status status = begin(trainer, 1, &d);
     hd_program *p = d.graph.program;
     if (!status) {
-        const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length)), last = hd_input(p, "last", HD_I32, HD_SHAPE(1));
+        const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length));
+        const hd_value last = hd_input(p, "last", HD_I32, HD_SHAPE(1));
         const hd_value scores = trainer->layout.base ? hd_gather(p, hdt_graph_lora_scores(&d.graph, tokens), last)
                                                      : hdt_graph_scores(&d.graph, hd_gather(p, hdt_graph_hidden(&d.graph, tokens), last));
         const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,

@@ -35,7 +35,8 @@ static hd_status check_targets(hd_context *context, const hd_model *base, const 
         snprintf(one, sizeof one, "%.*s", (int)item, at);
         for (size_t i = 0; !found && hd_model_get_weight(base, i, &weight); i++) found = weight.product && is_named(one, weight.name);
         if (!found)
-            return hdt_fail(context, HD_STATUS_NAME_NOT_FOUND, "no layer of this model multiplies with a weight called '%s'; there are such as "
+            return hdt_fail(context, HD_STATUS_NAME_NOT_FOUND,
+                            "no layer of this model multiplies with a weight called '%s'; there are such as "
                             "attn_q, attn_v, ffn_down", one);
         at += item + (at[item] == ',');
     }
@@ -80,7 +81,8 @@ hd_status hdt_layout_make_lora(hd_context *context, const hd_trainer_desc *desc,
 static uint32_t find_a(const hdt_layout *layout, const char *weight) {
     const size_t length = strlen(weight);
     uint32_t i = 0;
-    while (i < layout->count && (strncmp(layout->parameters[i].name, weight, length) != 0 || strcmp(layout->parameters[i].name + length, A) != 0))
+    while (i < layout->count && (strncmp(layout->parameters[i].name, weight, length) != 0 ||
+                                 strcmp(layout->parameters[i].name + length, A) != 0))
         i += 2;
     return i < layout->count ? i : layout->count;
 }
@@ -98,7 +100,8 @@ hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens) {
     const int64_t rows = (int64_t)graph->batch * graph->length;
     hd_value scores = 0;
     const hd_model_graph_desc desc = { .sequences = graph->batch, .length = graph->length, .tokens = tokens,
-                                       .positions = hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE(rows)), .adapt = adapt, .user = graph };
+                                       .positions = hdt_graph_input(graph, "positions", HD_I32, HD_SHAPE(rows)),
+                                       .adapt = adapt, .user = graph };
     hd_model_build(graph->layout->base, graph->program, &desc, NULL, &scores); /* what fails sticks to the program, or leaves no scores */
     return scores;
 }

@@ -21,9 +21,9 @@ typedef struct family { const char *architecture; bool turns_neighbours; } famil
 static const family families[] = { { "llama", true }, { "qwen2", false }, { "qwen3", false }, { "phi3", false }, { "gemma", false },
                                    { "gemma2", false }, { "gemma3", false } };
 static const struct { const char *gguf, *module; } parts[] = {
-    { "attn_q", "self_attn.q_proj" }, { "attn_k", "self_attn.k_proj" }, { "attn_v", "self_attn.v_proj" }, { "attn_qkv", "self_attn.qkv_proj" },
-    { "attn_output", "self_attn.o_proj" }, { "ffn_gate", "mlp.gate_proj" }, { "ffn_up", "mlp.up_proj" }, { "ffn_up", "mlp.gate_up_proj" },
-    { "ffn_down", "mlp.down_proj" } };
+    { "attn_q", "self_attn.q_proj" }, { "attn_k", "self_attn.k_proj" }, { "attn_v", "self_attn.v_proj" },
+    { "attn_qkv", "self_attn.qkv_proj" }, { "attn_output", "self_attn.o_proj" }, { "ffn_gate", "mlp.gate_proj" },
+    { "ffn_up", "mlp.up_proj" }, { "ffn_up", "mlp.gate_up_proj" }, { "ffn_down", "mlp.down_proj" } };
 
 static const family *family_of(const hd_model_info *info) {
     for (size_t i = 0; i < HDT_COUNT(families); i++)
