@@ -267,7 +267,7 @@ typedef struct hd_samples_info {
 /** Reads a JSONL file, each line of which is a JSON object: {"messages": [{"role": ..., "content": ...}, ...]} of which what assistants
  *  say is learned; {"prompt": ..., "completion": ...}, a conversation of one question and its answer; or {"text": ...}, of which all
  *  is learned. Anybody's file may be given. @param desc NULL for defaults. @param out_samples yours; hd_samples_destroy.
- *  Statuses: NULL_POINTER, IO, PARSE (a line, by its number), LIMIT (a line of more than 16 MiB), ZERO_SIZE (no sample), those of
+ *  Statuses: NULL_POINTER, IO, PARSE (a line, by its number), LIMIT (a line of more than 1 MiB), ZERO_SIZE (no sample), those of
  *  hd_model_chat_said. */
 HD_API hd_status hd_samples_read(hd_context *context, const hd_model *model, const char *path, const hd_samples_desc *desc,
                                  hd_samples **out_samples);

@@ -24,6 +24,8 @@ hd_status hdl_adapter_check(const hd_model *model, const hd_adapter *adapter, hd
     if (adapter->architecture[0] && strcmp(adapter->architecture, model->arch_name) != 0)
         return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter is for %s, and the model is a %s", adapter->architecture,
                         model->arch_name);
+    if (adapter->count > model->weight_count)
+        return hdl_fail(error, HD_STATUS_UNSUPPORTED, "the adapter has %zu weights, more than the model", adapter->count);
     for (size_t i = 0; i < adapter->count; i++) {
         const hd_adapter_pair *pair = &adapter->pairs[i];
         hd_model_weight weight;

@@ -4,7 +4,7 @@
 
 #include "llm/model.h"
 
-enum { HDL_MOST_RANK = 1 << 16, HDL_MOST_PAIRS = 1 << 17 };
+enum { HDL_MOST_RANK = 1 << 16, HDL_MOST_PAIRS = 1 << 14 };
 
 struct hd_adapter {
     hd_context      *context;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MOST = 1 << 20, NAME_ROOM = 160, WEIGHT_ROOM = 64 };
+enum { CONFIG_MOST = 1 << 20, TENSORS_MOST = 1 << 15, NAME_ROOM = 160, WEIGHT_ROOM = 64 };
 #define PREFIX "base_model.model.model.layers."
 #define CONFIG "adapter_config.json"
 #define TENSORS "adapter_model.safetensors"
@@ -200,6 +200,7 @@ static hd_status read_tensors(reading *r) {
     hd_status status = hd_safetensors_open(r->context, path, &r->file);
     if (status) return status;
     const size_t tensors = hd_safetensors_count(r->file);
+    if (tensors > TENSORS_MOST) return hdt_fail(r->context, HD_STATUS_LIMIT, "%s holds more than %d tensors", path, (int)TENSORS_MOST);
     r->most = tensors / 2;
     r->pairs = hdt_alloc(r->context, r->most, sizeof *r->pairs);
     r->names = hdt_alloc(r->context, r->most, sizeof *r->names);

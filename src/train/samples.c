@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_LENGTH = 512, LINE_MOST = 16 << 20, MESSAGES_MOST = 4096, LENGTH_MOST = 1 << 24 };
+enum { USUAL_LENGTH = 512, LINE_MOST = 1 << 20, MESSAGES_MOST = 512, LENGTH_MOST = 1 << 24 };
 
 struct hd_samples {
     hd_context *context;
@@ -105,7 +105,7 @@ static hd_status take_text(const reading *r, const char *text) {
 static hd_status take_messages(const reading *r, const json_t *list) {
     const size_t count = json_array_size(list);
     hd_context *context = r->samples->context;
-    if (count == 0 || count > MESSAGES_MOST) return wrong(r, "messages is no list of 1 to 4,096 messages");
+    if (count == 0 || count > MESSAGES_MOST) return wrong(r, "messages is no list of 1 to 512 messages");
     hd_message *messages = hdt_alloc(context, count, sizeof *messages);
     hd_status status = messages ? HD_OK : hdt_no_memory(context);
     for (size_t i = 0; i < count && !status; i++) {
@@ -122,7 +122,7 @@ static hd_status take_messages(const reading *r, const json_t *list) {
 static hd_status take_line(const reading *r, const char *line, size_t bytes) {
     json_error_t why;
     if (bytes > LINE_MOST)
-        return hdt_fail(r->samples->context, HD_STATUS_LIMIT, "%s, line %llu: more than 16 MiB", r->path, (unsigned long long)r->line);
+        return hdt_fail(r->samples->context, HD_STATUS_LIMIT, "%s, line %llu: more than 1 MiB", r->path, (unsigned long long)r->line);
     json_t *root = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root) return wrong(r, why.text);
     const json_t *messages = json_object_get(root, "messages");

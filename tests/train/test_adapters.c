@@ -304,7 +304,7 @@ static void samples(void **state) {
 
     static const struct { const char *line, *says; } wrong[] = {
         { "{\"text\": 1}", "line 1: no object with" }, { "\n{\"text\": \"a\"", "line 2" }, { "[]", "line 1" }, { "\"text\"", "line 1" },
-        { "{\"messages\": []}", "1 to 4,096" }, { "{\"messages\": [{\"role\": \"user\"}]}", "no content" },
+        { "{\"messages\": []}", "1 to 512" }, { "{\"messages\": [{\"role\": \"user\"}]}", "no content" },
         { "{\"messages\": [{\"role\": \"user\", \"content\": [\"a\"]}]}", "no content" }, { "{\"text\": \"a\", \"text\": \"b\"}", "line 1" },
         { "", "something to learn" }, { "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "something to learn" } };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -329,7 +329,71 @@ static void samples(void **state) {
     close_place(&at);
 }
 
+/* ---- without memory ---- */
+
+static uint64_t calls, fails_at; /* 0: none fails */
+static void *resize(void *user, void *old, size_t old_bytes, size_t new_bytes) {
+    (void)user, (void)old_bytes;
+    if (new_bytes > 0) return fails_at && ++calls == fails_at ? NULL : realloc(old, new_bytes);
+    free(old);
+    return NULL;
+}
+
+/* Reads, puts onto a model, writes: whichever allocation fails, nothing is left of it. */
+static hd_status all_of_it(hd_context *context) {
+    char from[192], path[160];
+    hd_model *model = NULL;
+    hd_adapter *peft = NULL, *gguf = NULL;
+    hd_samples *read = NULL;
+    snprintf(path, sizeof path, "%s/llm/models/llama_f32.gguf", HEDDLE_TESTS_DIR);
+    hd_status status = hd_model_open(context, path, NULL, &model);
+    snprintf(from, sizeof from, "%s/train/fixtures/peft/llama", HEDDLE_TESTS_DIR);
+    if (!status) status = hd_peft_read(context, model, from, &peft);
+    snprintf(path, sizeof path, "%s/memory.gguf", folder);
+    if (!status) status = hd_adapter_write(peft, path);
+    if (!status) status = hd_adapter_read(context, path, &gguf);
+    if (!status) status = hd_model_adapt(model, (const hd_adapter *const[]){ peft, gguf }, NULL, 2);
+    snprintf(path, sizeof path, "%s/memory", folder);
+    if (!status) status = hd_peft_write(context, model, gguf, path);
+    snprintf(path, sizeof path, "%s/samples.jsonl", folder);
+    if (!status) status = hd_samples_read(context, model, path, &(hd_samples_desc){ .template_name = "chatml" }, &read);
+    hd_samples_destroy(read);
+    hd_adapter_destroy(gguf);
+    hd_adapter_destroy(peft);
+    hd_model_close(model);
+    return status;
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    static const char lines[] = "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"text\": \"cd\"}\n";
+    char path[160];
+    hd_context *context;
+    snprintf(path, sizeof path, "%s/samples.jsonl", folder);
+    write_file(path, lines, sizeof lines - 1);
+    assert_int_equal(hd_context_create(&(hd_context_desc){ .backend = "cpu", .cpu_threads = 1, .allocator = { resize, NULL } }, &context), HD_OK);
+    if (all_of_it(context)) fail_msg("%s", hd_context_error(context));
+    const uint64_t alive = hd_context_live_objects(context);
+    bool reached = true;
+    int failed = 0;
+    for (uint64_t n = 1; reached; n += 1 + n / 50) {
+        calls = 0;
+        fails_at = n;
+        const hd_status status = all_of_it(context);
+        reached = calls >= n;
+        fails_at = 0;
+        if (status && status != HD_STATUS_OUT_OF_HOST_MEMORY) fail_msg("allocation %u: %s: %s", (unsigned)n, hd_status_name(status), hd_context_error(context));
+        failed += status != HD_OK;
+        hd_context_error(context);
+        assert_int_equal(hd_context_live_objects(context), alive);
+    }
+    print_message("%d of the failures were seen\n", failed);
+    assert_true(failed > 50);
+    hd_context_destroy(context);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(adapters), cmocka_unit_test(hostile_adapters), cmocka_unit_test(refused), cmocka_unit_test(samples) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(adapters), cmocka_unit_test(hostile_adapters), cmocka_unit_test(refused), cmocka_unit_test(samples),
+                                        cmocka_unit_test(without_memory) };
     return cmocka_run_group_tests(tests, begin, end);
 }
