@@ -2,13 +2,24 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/llm.h"
 #include <heddle_train.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
-/* How strong they are: --lora-scale. */
-static bool read_strength(const cli_args *args, float *out) {
-    double strength;
-    if (!cli_get_fraction(args, "--lora-scale", -1000, 1000, 1, &strength)) return false;
-    *out = (float)strength;
+enum { PATH_ROOM = 4096 };
+
+/* "PATH" or "PATH=X": the path, and how strong that adapter is. */
+static bool split(const cli_args *args, const char *word, char path[PATH_ROOM], float *out_strength) {
+    const char *equals = strrchr(word, '=');
+    char *end = NULL;
+    const double strength = equals ? strtod(equals + 1, &end) : 1;
+    const bool is_number = equals && end != equals + 1 && *end == 0 && isfinite(strength);
+    const size_t length = is_number ? (size_t)(equals - word) : strlen(word);
+    *out_strength = is_number ? (float)strength : 1;
+    if (length == 0 || length >= PATH_ROOM) return cli_usage(args->command, "--lora needs the path of an adapter"), false;
+    memcpy(path, word, length);
+    path[length] = 0;
     return true;
 }
 
@@ -19,17 +30,16 @@ static hd_status open_one(hd_context *context, const hd_model *model, const char
 }
 
 int cli_adapters_open(const cli_args *args, cli_session *session, const hd_model *model, cli_adapters *out) {
-    const char *path;
+    const char *word;
+    char path[PATH_ROOM];
     size_t at = 0;
-    float strength;
     *out = (cli_adapters){ 0 };
-    if (!read_strength(args, &strength)) return CLI_USAGE;
-    while ((path = cli_next(args, "--lora", &at))) {
+    while ((word = cli_next(args, "--lora", &at))) {
         if (out->count == CLI_MOST_ADAPTERS) return cli_usage(args->command, "more than %d times --lora", (int)CLI_MOST_ADAPTERS);
+        if (!split(args, word, path, &out->strengths[out->count])) return CLI_USAGE;
         if (open_one(session->context, model, path, &out->adapters[out->count])) return cli_session_fail(session, path);
-        out->strengths[out->count++] = strength;
+        out->count++;
     }
-    if (out->count == 0 && cli_get(args, "--lora-scale")) return cli_usage(args->command, "--lora-scale without --lora");
     return CLI_OK;
 }
 

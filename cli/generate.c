@@ -260,7 +260,6 @@ static const cli_option options[] = {
 const cli_command cli_generate = {
     "generate", "continues a text with a language model", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]",
     options, CLI_COUNT(options),
-    "With no model named, the small one that comes with heddle is taken: it writes in the style of\n"
-    "the King James Bible. The text goes to standard output, everything else to standard error.\n",
+    "With no model named, heddle's own is taken, which writes like the King James Bible. Reports go to standard error.\n",
     "  heddle generate -p \"And the king said\" -n 64 --seed 7\n", run,
 };

@@ -19,8 +19,7 @@ typedef struct cli_llm {
 
 /* Rows for the options that name adapters. */
 #define CLI_OPTIONS_LORA \
-    { "--lora", "ADAPTER", "a GGUF file or a folder of PEFT's that the model is adapted by; may be given several times" }, \
-    { "--lora-scale", "X", "how strong adapters are; default: 1" }
+    { "--lora", "ADAPTER[=X]", "a GGUF file or a folder of PEFT's, X times as strong; may be given several times" }
 /* Rows for the options that make a session. */
 #define CLI_SESSION_OPTIONS \
     CLI_OPTIONS_LORA, \

@@ -40,7 +40,7 @@ done
 "$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet --lora peft >adapted.peft 2>err || fail "with PEFT's folder"
 cmp -s plain adapted && fail "an adapter changes nothing"
 cmp -s adapted adapted.peft || fail "a GGUF adapter and PEFT's folder differ"
-"$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet --lora a.gguf --lora-scale 0 >none 2>err || fail "an adapter of no strength"
+"$heddle" generate "$model" -p aa -n 20 --temp 0 --math exact --quiet --lora a.gguf=0 >none 2>err || fail "an adapter of no strength"
 cmp -s plain none || fail "an adapter of no strength changes something"
 expect 0 '^merged.gguf: ' "" "$heddle" merge "$model" --lora a.gguf --type f32 -o merged.gguf
 expect 0 - - "$heddle" generate merged.gguf -p aa -n 20 --temp 0
@@ -67,7 +67,7 @@ refuse 2 '--lora names the adapter' "$heddle" merge "$model" -o x.gguf
 refuse 1 'no type is called q9' "$heddle" merge "$model" --lora a.gguf --type q9 -o x.gguf
 refuse 1 'the file is no adapter' "$heddle" generate "$model" --lora "$model" -p a
 refuse 1 'the adapter is for qwen3, and the model is a gpt2' "$heddle" generate gpt.gguf --lora a.gguf -p a
-refuse 2 '--lora-scale without --lora' "$heddle" generate "$model" --lora-scale 2 -p a
+refuse 2 'needs the path of an adapter' "$heddle" generate "$model" --lora =2 -p a
 refuse 1 'nothing.jsonl cannot be opened' "$heddle" finetune "$model" nothing.jsonl --out new
 echo '{"text": "a"' >broken.jsonl
 refuse 1 'broken.jsonl, line 1: ' "$heddle" finetune "$model" broken.jsonl --out new
