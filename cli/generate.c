@@ -258,8 +258,8 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_generate = {
-    "generate", "continues a text with a language model", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]",
+    "generate", "continues a text with a language model, by default heddle's own", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]",
     options, CLI_COUNT(options),
-    "With no model named, heddle's own is taken, which writes like the King James Bible. Reports go to standard error.\n",
+    NULL,
     "  heddle generate -p \"And the king said\" -n 64 --seed 7\n", run,
 };
