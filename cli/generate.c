@@ -258,8 +258,7 @@ static const cli_option options[] = {
 };
 
 const cli_command cli_generate = {
-    "generate", "continues a text with a language model, by default heddle's own", "generate [MODEL.gguf] [-p TEXT] [options]", "[MODEL.gguf]",
-    options, CLI_COUNT(options),
-    NULL,
+    "generate", "continues a text with a language model, by default heddle's own", "generate [MODEL.gguf] [-p TEXT] [options]",
+    "[MODEL.gguf]", options, CLI_COUNT(options), NULL,
     "  heddle generate -p \"And the king said\" -n 64 --seed 7\n", run,
 };
