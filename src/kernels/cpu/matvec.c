@@ -330,11 +330,11 @@ static void turn_chunk(const float *in, float *out) {
 /* out[block] = the sum of its products. */
 static void sum_blocks(const float *x, const float *w, float *out) {
     floats sums[SIDE / LANES];
-    for (uint32_t v = 0; v < SIDE / LANES; v++) sums[v] = splat(0);
+    _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SIDE / LANES; v++) sums[v] = splat(0);
     for (uint32_t i = 0; i < HDI_MM_BLOCK; i++)
-        for (uint32_t v = 0; v < SIDE / LANES; v++)
+        _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SIDE / LANES; v++)
             sums[v] += hdcpu_load(x + i * SIDE + v * LANES) * hdcpu_load(w + i * SIDE + v * LANES);
-    memcpy(out, sums, sizeof sums);
+    _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SIDE / LANES; v++) hdcpu_store(out + v * LANES, sums[v]);
 }
 /* A's rows, in chunks; what is past K is zeros, which add nothing. */
 static void turn_rows(const hdcpu_product *p, uint32_t chunks, float *out) {
