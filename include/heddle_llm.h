@@ -100,6 +100,8 @@ HD_API void hd_model_writer_text(hd_model_writer *writer, const char *key, const
 /** Lists of texts, each with an ending zero, and of i32. */
 HD_API void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count);
 HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count);
+/** All keys of a model's tokenizer: its vocabulary, its rules, its chat template. */
+HD_API void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model);
 /** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */
 typedef bool (*hd_tensor_fill)(void *user, uint64_t from, uint64_t bytes, void *out);
 /** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written. */
@@ -145,6 +147,11 @@ HD_API hd_status hd_model_render_chat(const hd_model *model, const char *templat
  *  of tokens. Statuses as hd_model_render_chat; LIMIT: more tokens than room. */
 HD_API hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
                                       int32_t *out_tokens, size_t *count);
+/** A conversation that is over, as token ids, and which of them an assistant said, the end of each turn with it: what is learned from
+ *  it. A conversation with no message in front of its first answer needs a template that can begin so. @param out_tokens, out_said NULL to
+ *  ask the number only; out_said 1 or 0 of each token. Statuses as hd_model_chat_tokens. */
+HD_API hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+                                    int32_t *out_tokens, uint8_t *out_said, size_t *count);
 
 /* --------------------------------------------------------------------------------------------------- 3. sessions */
 
@@ -214,6 +221,20 @@ HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence
  *  Pages of the cache that it then holds no token in are free for all sequences. Statuses: NULL_POINTER, INVALID_ARGUMENT. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
 
+/** The tokens that a sequence holds. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number of
+ *  tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled in). */
+HD_API hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count);
+/** Writes what a sequence holds, its tokens and their cache, to a file: whole, or not at all. The file does not hang on the device, nor on
+ *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
+ *  DEVICE_LOST. */
+HD_API hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *path);
+/** Has the sequence hold what such a file says, in place of what it held; what comes next is known then. In exact mode it goes on with
+ *  the bits that it would have had. Where the file is refused, the sequence is as before; after another failure it may be empty.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence), IO, PARSE (no such file, or a damaged one), UNSUPPORTED (another
+ *  model, other exactness, or another definition of its bits), UNSUPPORTED_VERSION, LIMIT (more than the sequence or the cache has
+ *  room for), OUT_OF_HOST_MEMORY, and those of hd_session_feed. */
+HD_API hd_status hd_session_load(hd_session *session, uint32_t sequence, const char *path);
+
 /** Counters of a session. */
 typedef struct hd_session_stats {
     uint64_t prompt_tokens, prompt_ns; /* fed to one sequence, more than one at a time */
@@ -231,7 +252,39 @@ HD_API hd_status hd_session_get_fit(const hd_session *session, hd_fit *out_fit);
 /** The device that the session was made on. */
 HD_API hd_device *hd_session_device(const hd_session *session);
 
-/* ------------------------------------------------------------------------------------------------- 4. generation */
+/* ------------------------------------------------------------------------------------------- 4. answers in a form */
+
+/** A form that an answer must have, for the vocabulary of one model, and how far one answer is in it. Used by one thread at a
+ *  time, for one answer at a time. */
+typedef struct hd_grammar hd_grammar;
+
+/** How a form is written. */
+typedef enum hd_grammar_kind {
+    HD_GRAMMAR_GBNF = 0,   /* rules as llama.cpp reads them; the answer is what the rule "root" says */
+    HD_GRAMMAR_JSON_SCHEMA /* the answer is JSON that the schema takes; what of JSON Schema is known: docs/forms.md */
+} hd_grammar_kind;
+
+/** Makes a form of its text (UTF-8). Every answer in it can be finished: a token is allowed only where the rest can be written
+ *  with the model's tokens, and the end only where the form is complete. @param out_grammar yours; hd_grammar_destroy. It keeps the
+ *  model's memory until then. Statuses: NULL_POINTER, PARSE (with line and column), NAME_NOT_FOUND (a rule), UNSUPPORTED (a model
+ *  without a vocabulary, a rule that begins with itself, a part of JSON Schema that is not known, a form that no answer has; named),
+ *  LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_grammar_create(hd_model *model, hd_grammar_kind kind, const char *text, size_t bytes, hd_grammar **out_grammar);
+/** Ends the grammar. NULL is fine. */
+HD_API void hd_grammar_destroy(hd_grammar *grammar);
+/** Begins a new answer. Statuses: NULL_POINTER. */
+HD_API hd_status hd_grammar_restart(hd_grammar *grammar);
+/** Which tokens may come next: bit i % 32 of word i / 32 for token i; the model's ends only where the answer is complete. @param
+ *  out_bits room for (vocabulary + 31) / 32 words. @param words that room. Statuses: NULL_POINTER, LIMIT (less room; or a grammar in
+ *  which too much is possible at once), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_grammar_allowed(hd_grammar *grammar, uint32_t *out_bits, size_t words);
+/** The answer goes on by a token. An end of the model, where it is allowed, changes nothing. Statuses: NULL_POINTER,
+ *  INVALID_ARGUMENT (it is not allowed; nothing has changed), LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_grammar_accept(hd_grammar *grammar, int32_t token);
+/** Whether the answer is complete: it may end here. */
+HD_API bool hd_grammar_complete(const hd_grammar *grammar);
+
+/* ------------------------------------------------------------------------------------------------- 5. generation */
 
 /** How the next token is drawn. All zero: always the most likely one, and of equal ones that with the smallest id. The order is
  *  the field's usual one: penalties, top_k, top_p, min_p, temperature, a draw. */
@@ -251,15 +304,35 @@ typedef struct hd_sampling {
 /** Why an answer ended. */
 typedef enum hd_stop {
     HD_STOP_NONE = 0,
-    HD_STOP_END,     /* the model ended it */
+    HD_STOP_END,     /* the model ended it, or its form allows nothing more */
     HD_STOP_LENGTH,  /* max_tokens */
     HD_STOP_CONTEXT, /* the sequence or the cache is full */
     HD_STOP_TEXT,    /* one of the stop texts */
-    HD_STOP_CALLER   /* on_text said so */
+    HD_STOP_CALLER   /* on_text or on_token said so */
 } hd_stop;
 
 /** Receives the answer piece by piece: whole characters of UTF-8, without an ending zero. Returning false ends it. */
 typedef bool (*hd_text_fn)(void *user, const char *text, size_t bytes);
+
+/** Something that is added to a token's score. */
+typedef struct hd_bias {
+    int32_t token;
+    float   bias;  /* -INFINITY: the token never comes */
+} hd_bias;
+/** May change the scores of the token to come, `count` of them, before anything else is done with them but what biases add. */
+typedef void (*hd_scores_fn)(void *user, float *scores, uint32_t count);
+
+/** A token of an answer. */
+typedef struct hd_said_token {
+    int32_t        token;
+    float          log_probability;    /* by the model's own scores, natural logarithm; 0 where `likeliest` is 0 */
+    uint32_t       likeliest;          /* as the wishes say, at most the vocabulary */
+    const int32_t *likeliest_tokens;   /* so many, the likeliest first; valid during the call */
+    const float   *likeliest_log_probabilities;
+} hd_said_token;
+/** Told each token of an answer before its text is; not the one that ends it. Returning false ends the answer. */
+typedef bool (*hd_token_fn)(void *user, const hd_said_token *said);
+#define HD_MAX_LIKELIEST 128u
 
 /** Wishes for an answer. */
 typedef struct hd_generate_desc {
@@ -268,11 +341,19 @@ typedef struct hd_generate_desc {
     size_t         token_count;
     uint32_t       max_tokens;    /* 0: until the sequence or the cache is full */
     hd_sampling    sampling;
+    hd_grammar    *grammar;       /* the answer has this form, from its beginning on; NULL: any. What max_tokens or the context
+                                     cuts off is not complete: hd_grammar_complete tells */
     const char *const *stop_texts;/* the answer ends before one of these; "" is none */
     size_t         stop_count;
     int            ignore_end;    /* 1: the model's own end does not end it */
+    const hd_bias *biases;        /* `bias_count` of them */
+    size_t         bias_count;
+    hd_scores_fn   on_scores;     /* NULL: nobody changes them */
+    uint32_t       likeliest;     /* on_token is told the log-probabilities of its token and of so many likeliest ones, at most
+                                     HD_MAX_LIKELIEST; 0: none */
+    hd_token_fn    on_token;      /* NULL: nobody is told */
     hd_text_fn     on_text;       /* NULL: nobody is told */
-    void          *user;
+    void          *user;          /* of the three */
 } hd_generate_desc;
 
 /** What came of it. */
@@ -283,8 +364,99 @@ typedef struct hd_generated {
 } hd_generated;
 /** Continues a prompt. The answer's tokens, but for an ending one, become part of the sequence (those after a stop text too).
  *  @param out_tokens NULL, or room for max_tokens ids. @param out_result may be NULL. Statuses: NULL_POINTER, ZERO_SIZE (no prompt
- *  and nothing fed before), and those of hd_session_feed; INVALID_ARGUMENT for sampling figures that make no sense. */
+ *  and nothing fed before), those of hd_session_feed and of hd_grammar_accept; INVALID_ARGUMENT for sampling figures or biases
+ *  that make no sense and for a grammar of another model; LIMIT for too many likeliest tokens or stop texts. */
 HD_API hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result);
+
+/* ------------------------------------------------------------------------------------------------------ 5. adapters */
+
+/* A LOW-RANK ADAPTER (LoRA; Hu and others, 2021) adds to products with weights W [out,in] of a model: y = W x + scale * B (A x), with A
+ * [rank,in] and B [out,rank], where rank is small. scale is alpha / rank, or 1 where alpha is 0. heddle_train.h trains them, and reads and
+ * writes those of Hugging Face's PEFT. */
+typedef struct hd_adapter hd_adapter;
+/** What an adapter has for one weight. */
+typedef struct hd_adapter_pair {
+    const char  *weight;        /* its name in the model's file: "blk.0.attn_q.weight" */
+    uint32_t     rank;
+    uint32_t     rows, columns; /* of the weight: out and in */
+    const float *a, *b;         /* [rank,columns] and [rows,rank] */
+} hd_adapter_pair;
+
+/** Makes an adapter of pairs, which are copied. @param architecture of the models that it is for ("llama"). @param out_adapter yours;
+ *  hd_adapter_destroy. Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (a rank, a name), INVALID_ARGUMENT (alpha), NAME_TAKEN,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_adapter_create(hd_context *context, const char *architecture, float alpha, const hd_adapter_pair *pairs, size_t count,
+                                   hd_adapter **out_adapter);
+/** Reads a GGUF file of general.type "adapter" as llama.cpp has them: NAME.lora_a and NAME.lora_b of any float or quantised type, and
+ *  adapter.lora.alpha. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO, PARSE, LIMIT, TYPE, UNSUPPORTED
+ *  (no adapter, or one of another kind; a key that would change what it computes), NAME_NOT_FOUND (the other half of a pair), SHAPE,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_adapter_read(hd_context *context, const char *path, hd_adapter **out_adapter);
+/** Writes such a file, in f32, whole or not at all. Statuses: NULL_POINTER, IO, LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_adapter_write(const hd_adapter *adapter, const char *path);
+/** Ends the adapter. Models that it was put onto keep what they need of it. NULL is fine. */
+HD_API void hd_adapter_destroy(hd_adapter *adapter);
+/** Number of pairs, and one of them, which lives as long as the adapter; NULL: there is none. */
+HD_API size_t hd_adapter_count(const hd_adapter *adapter);
+HD_API const hd_adapter_pair *hd_adapter_get(const hd_adapter *adapter, size_t index);
+/** The adapter's alpha and the architecture that it is for. 0 and "" of NULL. */
+HD_API float hd_adapter_alpha(const hd_adapter *adapter);
+HD_API const char *hd_adapter_architecture(const hd_adapter *adapter);
+
+/** Puts adapters onto a model, once and before its first session: sessions compute with them, in the weights' own place, on every
+ *  device. @param strengths what each adapter's scale is multiplied by; NULL: 1. Statuses: NULL_POINTER, WRONG_STATE (a session or an
+ *  adapter is there), UNSUPPORTED (an adapter of another architecture, or of a weight that is none of a layer's products), SHAPE,
+ *  INVALID_ARGUMENT (a strength), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_adapt(hd_model *model, const hd_adapter *const *adapters, const float *strengths, size_t count);
+
+/** Wishes for merging. */
+typedef struct hd_merge_desc {
+    const hd_adapter *const *adapters;
+    const float *strengths;    /* as hd_model_adapt's */
+    size_t       count;
+    const char  *type;         /* of weights that change, "f16", "f32", "q8_0", ...; NULL: their own, which rounds them once more */
+} hd_merge_desc;
+/** Writes a model whose weights are W + scale * B A, whole or not at all; weights without an adapter stay as they are. Statuses as
+ *  hd_model_adapt; NAME_NOT_FOUND (a type, or a weight that the model does not have), IO. */
+HD_API hd_status hd_model_merge(hd_context *context, const char *path, const char *out_path, const hd_merge_desc *desc);
+
+/* ---------------------------------------------------------------------------- 6. a model as a part of your programs */
+
+/** A weight of a model. */
+typedef struct hd_model_weight {
+    char     name[64];  /* in its file, and as an input of a program */
+    hd_dtype dtype;
+    hd_shape shape;
+    int      product;   /* 1: rows of a layer are multiplied with it, so that it can be adapted */
+} hd_model_weight;
+/** Weight number `index`, from 0 on; false: there are not so many. */
+HD_API bool hd_model_get_weight(const hd_model *model, size_t index, hd_model_weight *out_weight);
+
+/** How a model is put into a program. */
+typedef struct hd_model_graph_desc {
+    uint32_t sequences, length; /* tokens of each sequence, which sees its own earlier ones; there is no cache */
+    hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
+    /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
+    hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
+    void    *user;
+} hd_model_graph_desc;
+/** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
+ *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.
+ *  @param out_layers NULL, or room for 1 + the number of layers: what goes into the first one, then what each gives, [rows,hidden].
+ *  @param out_scores f32 [sequences * length, vocabulary]. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (longer than the
+ *  model's context), the program's own. */
+HD_API hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers,
+                                hd_value *out_scores);
+
+/** The weights of a model on a device, for plans of programs that it is a part of. On the CPU they are used where the file is mapped. */
+typedef struct hd_weights hd_weights;
+/** Loads them. @param out_weights yours; hd_weights_destroy, after the plans. The model may be closed before. Statuses: NULL_POINTER, IO,
+ *  those of hd_buffer_create. */
+HD_API hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights **out_weights);
+/** Gives all weights' inputs of a plan their memory. Statuses: as hd_plan_bind. */
+HD_API hd_status hd_weights_bind(hd_weights *weights, hd_plan *plan);
+/** Ends them. NULL is fine. */
+HD_API void hd_weights_destroy(hd_weights *weights);
 
 #ifdef __cplusplus
 }

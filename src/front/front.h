@@ -17,6 +17,8 @@ struct hd_context {
     hdi_log      log;
     hdi_host     host;
     bool         strict;
+    uint32_t     find_nan;      /* 1: NaN, 2: infinities, too */
+    hdi_faults   faults;        /* that calls of devices make on purpose */
     char         backend[96], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_runs     runs;          /* what earlier plans took; with a lock of its own, */
@@ -29,6 +31,7 @@ struct hd_context {
     hdi_registry registry;
     hdi_link     devices, programs, kernels, buffers, plans, tickets;
     uint64_t     live;
+    _Atomic uint64_t failures, failovers; /* so far */
 };
 
 struct hd_kernel {
@@ -58,6 +61,7 @@ struct hd_plan {
     char        *route;         /* the caller's words; NULL: none */
     size_t       route_bytes;
     hd_plan_stats stats;        /* what does not change from run to run */
+    uint32_t     watched;       /* values of the program whose NaN are looked for; 0: nobody asked */
     uint64_t     writes;        /* of inputs and states so far: their versions */
     uint64_t     runs, records; /* of loaded plans that a loss ended */
 };
@@ -75,6 +79,8 @@ struct hd_ticket {
     hd_stream  *stream;         /* whose run it is; NULL: the plan's own, or the stream was ended */
     uint64_t    number;         /* of the stream's run */
     hdi_run     run;
+    hd_done_fn  done;           /* who is told of its end, once; NULL: nobody. Guarded by the context's lock */
+    void       *done_user;
 };
 
 /* ---- context.c ---- */
@@ -115,16 +121,30 @@ hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_
 /* ---- programs.c ---- */
 /* hd_program_parse; gives out the object itself, which hd_program_destroy ends. */
 hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program);
+/* The same program once more, as an object of the context; hd_program_destroy. A failure is kept. */
+hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy);
+/* ---- watch.c: where NaN come from (program/watch.c) ---- */
+/* The program that is planned instead; hd_program_destroy. */
+hd_status hdi_watch_begin(hd_plan *plan, const hd_program *program, hd_program **out_watched, hd_error *error);
+/* After a run: NOT_FINITE names the first. */
+hd_status hdi_watch_look(hd_plan *plan, hd_error *error);
 /* ---- plans.c ---- */
 /* As hd_plan_create; `saved`: it is that plan, and `desc` says what is not in it. */
 hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,
                        hd_plan **out_plan);
 /* Ends a plan that is in no list any more. */
 void hdi_plan_end(hd_plan *plan);
+/* ---- borrow.c: operations that a device has no kernel for ---- */
+/* Puts the CPU beside the plan's device for what that one cannot compute, as a route. False: it is not allowed, not possible, or would
+ * not help; the plan is as it was. */
+bool hdi_borrow_cpu(hd_plan *plan, const hd_program *program);
+void hdi_borrow_end(hd_plan *plan);
 /* ---- lost.c: moving on when a device is lost ---- */
 static inline bool hdi_plan_may_move(const hd_plan *plan, hd_status status) {
     return status == HD_STATUS_DEVICE_LOST && plan->desc.failover;
 }
+/* An opened device of this id that is not lost; `out_lost`: one of them is. */
+hd_device *hdi_device_open_already(hd_context *context, const char *id, bool *out_lost);
 /* Plans anew without the lost devices, and brings along what was written. */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
 /* ---- tickets.c ---- */

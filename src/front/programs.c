@@ -46,6 +46,18 @@ hd_status hd_program_print(const hd_program *program, char *out_text, size_t roo
     return status;
 }
 
+/* What a program knows of a kernel. */
+static void tell_kernel(const hd_kernel *kernel, hdi_custom *out) {
+    out->kernel = kernel->user;
+    out->kernel_hash = kernel->user->hash;
+    out->kernel_bindings = kernel->info.binding_count;
+    out->kernel_push_bytes = kernel->info.push_bytes;
+    for (uint32_t i = 0; i < kernel->info.binding_count; i++) {
+        out->kernel_uses |= (uint32_t)kernel->user->info.bindings[i].used << i;
+        out->kernel_writes |= (uint32_t)kernel->user->info.bindings[i].written << i;
+    }
+}
+
 /* A living kernel of the context with this hash, for dispatch nodes in a program's text. */
 static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
     hd_context *context = user;
@@ -54,20 +66,18 @@ static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
     for (hdi_link *at = context->kernels.next; at != &context->kernels && !found; at = at->next) {
         hd_kernel *kernel = HDI_OBJECT(at, hd_kernel, held.link);
         if (kernel->user->hash != hash) continue;
-        out_custom->kernel = kernel->user;
-        out_custom->kernel_bindings = kernel->info.binding_count;
-        out_custom->kernel_push_bytes = kernel->info.push_bytes;
+        tell_kernel(kernel, out_custom);
         found = true;
     }
     hdi_mutex_unlock(&context->lock);
     return found;
 }
 
-hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+static hd_status read(hd_context *context, const char *text, size_t bytes, hdi_find_kernel find, void *user, hd_program **out_program) {
     hd_program *program = new_program(context);
     if (!program) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_error error = { 0 };
-    hd_status status = hdi_program_parse(program, text, bytes, find_kernel, context, &error);
+    hd_status status = hdi_program_parse(program, text, bytes, find, user, &error);
     for (uint32_t i = 0; i < program->node_count; i++)
         if (program->nodes[i].op == HDI_OP_DISPATCH) hdi_user_kernel_hold(program->nodes[i].attrs.custom->kernel);
     if (!status) {
@@ -76,6 +86,33 @@ hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, 
     }
     hd_program_destroy(program);
     return hdi_context_keep(context, &error);
+}
+
+hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+    return read(context, text, bytes, find_kernel, context, out_program);
+}
+
+/* The kernel of another program's launch: its maker may have ended it already. */
+static bool find_launched(void *user, uint64_t hash, hdi_custom *out_custom) {
+    const hd_program *program = user;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const hdi_custom *custom = program->nodes[i].op == HDI_OP_DISPATCH ? program->nodes[i].attrs.custom : NULL;
+        if (!custom || custom->kernel_hash != hash) continue;
+        out_custom->kernel = custom->kernel;
+        out_custom->kernel_bindings = custom->kernel_bindings;
+        out_custom->kernel_push_bytes = custom->kernel_push_bytes;
+        return true;
+    }
+    return false;
+}
+
+hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy) {
+    hdi_text text = { .allocator = &context->allocator };
+    hdi_program_print(program, &text);
+    const hd_status status = text.failed ? hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to copy a program")
+                                         : read(context, text.bytes, text.count, find_launched, (void *)(uintptr_t)program, out_copy);
+    hdi_text_free(&text);
+    return status;
 }
 
 hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
@@ -98,25 +135,11 @@ static const hd_kernel_gradient *find_gradient(const hd_gradients_desc *desc, co
 
 hd_status hd_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
                        hd_value *out_gradients) {
-    hd_gradients_desc wishes = desc ? *desc : (hd_gradients_desc){ 0 };
-    uint32_t tag;
-    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
-    if (wanted_count > 0 && (!wanted || !out_gradients)) return HD_STATUS_NULL_POINTER;
-    if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels)) return HD_STATUS_NULL_POINTER;
-    const size_t kept_end = wanted_count + wishes.kept_count, count = kept_end + (wishes.continued ? wanted_count : 0);
-    hd_value *ids = hdi_alloc(program->allocator, count * sizeof *ids);
-    if (count > 0 && !ids) return hdi_context_fail(program->context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for gradients");
-    for (size_t i = 0; i < wanted_count; i++) ids[i] = hdi_value_id(tag, wanted[i]);
-    for (size_t i = wanted_count; i < kept_end; i++) ids[i] = hdi_value_id(tag, wishes.kept[i - wanted_count]);
-    for (size_t i = kept_end; i < count; i++) ids[i] = hdi_value_id(tag, wishes.continued[i - kept_end]);
-    wishes.loss_gradient = hdi_value_id(tag, wishes.loss_gradient);
-    wishes.kept = ids ? ids + wanted_count : NULL;
-    wishes.continued = ids && wishes.continued ? ids + kept_end : NULL;
-    const hd_status status = hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_gradient,
-                                                   out_gradients);
-    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = hdi_value_shown(tag, out_gradients[i]);
-    hdi_free(program->allocator, ids, count * sizeof *ids);
-    return status ? hdi_context_keep(program->context, &program->error) : HD_OK;
+    const hd_gradients_desc defaults = { 0 };
+    hd_program *const handle = program;
+    if (!HDI_FIND(program)) return HDI_REFUSE(program);
+    const hd_status status = hdi_gradients(handle, loss, wanted, wanted_count, desc ? desc : &defaults, find_gradient, out_gradients);
+    return status && program->error.status ? hdi_context_keep(program->context, &program->error) : status;
 }
 
 uint64_t hd_program_hash(const hd_program *program) { return HDI_FIND(program) ? hdi_program_hash(program) : 0; }
@@ -186,121 +209,33 @@ const hd_kernel_info *hd_kernel_get_info(const hd_kernel *kernel) { return HDI_F
 
 /* ---- launches of own kernels ---- */
 
-/* Finds program and kernel by their handles. False: they do not belong together, or one is none. */
-static bool open_launch(hd_program **program, hd_kernel **kernel) {
-    if (!HDI_FIND(*program)) return HDI_REFUSE(*program), false;
-    hd_error *error = &(*program)->error;
-    if (!*kernel) hdi_fail(error, HD_STATUS_NULL_POINTER, "dispatch: the kernel is NULL");
-    else if (!HDI_FIND(*kernel)) hdi_fail(error, HD_STATUS_STALE_HANDLE, "dispatch: the kernel was destroyed, or is none");
-    else if ((*program)->context && (*kernel)->context != (*program)->context)
+
+/* False: program and kernel do not belong together, or one is none. */
+static bool find_launch(hd_program *program, hd_kernel *kernel, hdi_custom *out_custom) {
+    if (!HDI_FIND(program)) return HDI_REFUSE(program), false;
+    hd_error *error = &program->error;
+    if (!kernel) hdi_fail(error, HD_STATUS_NULL_POINTER, "dispatch: the kernel is NULL");
+    else if (!HDI_FIND(kernel)) hdi_fail(error, HD_STATUS_STALE_HANDLE, "dispatch: the kernel was destroyed, or is none");
+    else if (program->context && kernel->context != program->context)
         hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "dispatch: the kernel is of another context than the program");
-    else return true;
+    else {
+        tell_kernel(kernel, out_custom);
+        return true;
+    }
     return false;
 }
 
-/* The node of a launch, but for its operands and its result. False: it is refused, and the program says why. */
-static bool begin_launch(hd_program *program, const hd_kernel *kernel, const hd_dispatch_desc *desc, hdi_custom *out) {
-    if (!desc || (desc->input_count && !desc->inputs) || (desc->push_bytes && !desc->push) ||
-        (desc->binding_count && !desc->bindings)) {
-        hdi_fail(&program->error, HD_STATUS_NULL_POINTER, "dispatch: the desc, its inputs, bindings or push constants are NULL");
-        return false;
-    }
-    *out = (hdi_custom){ .kernel = kernel->user, .kernel_hash = kernel->user->hash, .kernel_bindings = kernel->info.binding_count,
-                         .kernel_push_bytes = kernel->info.push_bytes, .push_bytes = desc->push_bytes };
-    if (desc->push_bytes > sizeof out->push_words || desc->binding_count > HDI_COUNT(out->bindings)) {
-        hdi_fail(&program->error, HD_STATUS_LIMIT, "dispatch: %u push bytes and %u bindings; the limits are %zu and %zu", desc->push_bytes,
-                 desc->binding_count, sizeof out->push_words, HDI_COUNT(out->bindings));
-        return false;
-    }
-    if (desc->push_bytes) memcpy(out->push_words, desc->push, desc->push_bytes);
-    memcpy(out->groups, desc->groups, sizeof out->groups);
-    return true;
-}
-
-/* A node's result is all outputs, one behind the other; of one output, that one as it is. */
-typedef struct launch_node {
-    hdi_custom custom;
-    hd_value   operands[16];
-    uint32_t   operand_count, output_count;
-    hd_dtype   dtype;
-    hd_shape   shape;
-} launch_node;
-
-static void add_bindings(const hd_dispatch_desc *desc, launch_node *node) {
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < desc->binding_count; i++) {
-        const hd_dispatch_binding *from = &desc->bindings[i];
-        hdi_custom_binding *to = &node->custom.bindings[node->custom.binding_count++];
-        if (from->value) {
-            node->operands[node->operand_count++] = from->value;
-            to->operand = node->operand_count;
-        }
-        if (from->dtype == HD_DTYPE_NONE) continue;
-        to->offset = hdi_divide_up(end, HDI_PART_ALIGN) * HDI_PART_ALIGN;
-        to->bytes = hd_tensor_bytes(from->dtype, from->shape);
-        end = to->offset + to->bytes;
-        node->dtype = node->output_count ? HD_U8 : from->dtype;
-        node->shape = node->output_count ? HD_SHAPE((int64_t)end) : from->shape;
-        node->output_count++;
-    }
-}
-
-/* `handle`: the program as the caller has it, with values of his. */
-static hd_value add_launch(hd_program *handle, hd_kernel *kernel, const launch_node *node) {
-    const hd_value value = hdi_program_put(handle, &(hdi_node){
-        .op = HDI_OP_DISPATCH, .dtype = node->dtype, .shape = node->shape, .attrs = { .custom = &node->custom },
-        .operands = node->operands, .operand_count = node->operand_count });
-    if (value) hdi_user_kernel_hold(kernel->user);
-    return value;
-}
-
 void hd_dispatch_all(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc, hd_value *out_values) {
-    launch_node node = { .dtype = HD_DTYPE_NONE };
-    hd_program *const handle = program;
+    hdi_custom custom = { 0 };
     if (!out_values) return;
     for (uint32_t i = 0; desc && i < desc->binding_count; i++) out_values[i] = 0;
-    if (!open_launch(&program, &kernel) || !begin_launch(program, kernel, desc, &node.custom)) return;
-    for (uint32_t i = 0; i < desc->binding_count && i < kernel->info.binding_count; i++) {
-        const bool output = desc->bindings[i].dtype != HD_DTYPE_NONE, held = output || desc->bindings[i].value;
-        const hdi_spirv_binding *binding = &kernel->user->info.bindings[i];
-        if ((held || !binding->used) && (output || !binding->written)) continue;
-        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, held ? "dispatch: the kernel writes binding %u: it is an output"
-                                                                 : "dispatch: the kernel uses binding %u, and nothing is given for it", i);
-        return;
-    }
-    add_bindings(desc, &node);
-    if (node.output_count == 0) {
-        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
-        return;
-    }
-    const hd_value value = add_launch(handle, kernel, &node);
-    for (uint32_t i = 0; i < desc->binding_count && value; i++) {
-        const hd_dispatch_binding *binding = &desc->bindings[i];
-        if (binding->dtype == HD_DTYPE_NONE) continue;
-        out_values[i] = node.output_count == 1 ? value : hdi_program_put(handle, &(hdi_node){
-            .op = HDI_OP_PART, .dtype = binding->dtype, .shape = binding->shape, .operands = &value, .operand_count = 1,
-            .attrs = { .ints = { (int64_t)node.custom.bindings[i].offset } } });
-    }
+    if (find_launch(program, kernel, &custom) && hdi_dispatch_all(program, &custom, desc, out_values))
+        hdi_user_kernel_hold(custom.kernel);
 }
 
 hd_value hd_dispatch(hd_program *program, hd_kernel *kernel, const hd_dispatch_desc *desc) {
-    launch_node node = { .dtype = HD_DTYPE_NONE };
-    hd_value values[16] = { 0 };
-    hd_program *const handle = program;
-    if (desc && desc->binding_count > 0 && desc->binding_count <= HDI_COUNT(values)) {
-        hd_dispatch_all(program, kernel, desc, values);
-        for (uint32_t i = 0; i < HDI_COUNT(values); i++)
-            if (values[i]) return values[i];
-        return 0;
-    }
-    if (!open_launch(&program, &kernel) || !begin_launch(program, kernel, desc, &node.custom)) return 0;
-    if (desc->input_count > HDI_COUNT(node.operands)) {
-        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: %u inputs; a kernel has at most 16 bindings", desc->input_count);
-        return 0;
-    }
-    if (desc->input_count) memcpy(node.operands, desc->inputs, desc->input_count * sizeof *node.operands);
-    node.operand_count = desc->input_count;
-    node.dtype = desc->out_dtype;
-    node.shape = desc->out_shape;
-    return add_launch(handle, kernel, &node);
+    hdi_custom custom = { 0 };
+    const hd_value value = find_launch(program, kernel, &custom) ? hdi_dispatch(program, &custom, desc) : 0;
+    if (value) hdi_user_kernel_hold(custom.kernel);
+    return value;
 }

@@ -414,3 +414,26 @@ hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_val
     }
     return program->error.status;
 }
+
+hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
+                        hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
+    hd_gradients_desc wishes = *desc;
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag)) return HDI_REFUSE(program);
+    if (wanted_count > 0 && (!wanted || !out_gradients)) return HD_STATUS_NULL_POINTER;
+    if ((wishes.kept_count > 0 && !wishes.kept) || (wishes.kernel_count > 0 && !wishes.kernels)) return HD_STATUS_NULL_POINTER;
+    const size_t kept_end = wanted_count + wishes.kept_count, count = kept_end + (wishes.continued ? wanted_count : 0);
+    hd_value *ids = hdi_alloc(program->allocator, count * sizeof *ids);
+    if (count > 0 && !ids) return HD_STATUS_OUT_OF_HOST_MEMORY;
+    for (size_t i = 0; i < wanted_count; i++) ids[i] = hdi_value_id(tag, wanted[i]);
+    for (size_t i = wanted_count; i < kept_end; i++) ids[i] = hdi_value_id(tag, wishes.kept[i - wanted_count]);
+    for (size_t i = kept_end; i < count; i++) ids[i] = hdi_value_id(tag, wishes.continued[i - kept_end]);
+    wishes.loss_gradient = hdi_value_id(tag, wishes.loss_gradient);
+    wishes.kept = ids ? ids + wanted_count : NULL;
+    wishes.continued = ids && wishes.continued ? ids + kept_end : NULL;
+    const hd_status status = hdi_program_gradients(program, hdi_value_id(tag, loss), ids, wanted_count, &wishes, find_kernel,
+                                                   out_gradients);
+    for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = hdi_value_shown(tag, out_gradients[i]);
+    hdi_free(program->allocator, ids, count * sizeof *ids);
+    return status;
+}

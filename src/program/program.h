@@ -71,7 +71,8 @@ typedef struct hdi_custom_binding {
 typedef struct hdi_custom {
     struct hdi_user_kernel *kernel;
     uint64_t kernel_hash;
-    uint32_t kernel_bindings, kernel_push_bytes; /* as its module says */
+    uint32_t kernel_bindings, kernel_push_bytes; /* as its module says, */
+    uint32_t kernel_uses, kernel_writes;         /* and which bindings, as bits */
     uint32_t push_words[32];
     uint32_t push_bytes;
     uint32_t groups[3];
@@ -201,6 +202,15 @@ typedef const hd_kernel_gradient *(*hdi_kernel_gradient_fn)(const hd_gradients_d
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
                                 const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
 
+/* hd_gradients with values as callers see them. OUT_OF_HOST_MEMORY may leave no error in the program. */
+hd_status hdi_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc,
+                        hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients);
+
+/* hd_dispatch and hd_dispatch_all of a kernel of which the kernel_... fields tell (dispatch.c); values as callers see them.
+ * 0 or false on failure, which sticks; else the caller holds the kernel. */
+hd_value hdi_dispatch(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc);
+bool hdi_dispatch_all(hd_program *program, const hdi_custom *kernel, const hd_dispatch_desc *desc, hd_value *out_values);
+
 /* Text form (print.c, parse.c; docs/ops.md tells how it is written). The parser asks `find_kernel` for the kernel of a
  * dispatch node by its 16-digit hash: it fills in kernel, kernel_bindings and kernel_push_bytes, or returns false. It
  * only lends the kernel: whoever parses then holds the kernels of the program's nodes. */
@@ -211,6 +221,15 @@ void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_t
 /* `program` is empty at first; after a failure it stays failed. `find_kernel` NULL: there are none. */
 hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel,
                             void *user, hd_error *error);
+/* Where NaN come from (watch.c). The step adds to a program that was not watched yet one output of i32 [3] for each value of
+ * floats, named HDI_WATCH_NAME and the value; failures stick to the program. */
+#define HDI_WATCH_NAME "not finite: v"
+enum { HDI_WATCH_ROOM = 32 };
+typedef struct hdi_watched { int32_t nan, not_finite, first; } hdi_watched; /* elements, and the first: of NaN, or of both */
+void hdi_program_watch(hd_program *program, bool infinities);
+/* The first value that holds a NaN that no operand holds, or an infinity where these count; 0: none does. An infinity of an input is
+ * the caller's wish. `told` has a place for each value. */
+hd_value hdi_watch_first(const hd_program *program, const hdi_watched *told, bool infinities);
 /* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);
 #endif

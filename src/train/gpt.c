@@ -3,26 +3,30 @@
 #include "train/gpt.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Parameters of a layer, in their order; those outside of layers: */
 enum { LN1_W, LN1_B, ATTN_W, ATTN_B, PROJ_W, PROJ_B, LN2_W, LN2_B, FC_W, FC_B, OUT_W, OUT_B, OF_LAYER,
        EMBEDDING = 0, POSITIONS, BEFORE, OF_HEAD = 2 };
-#define EPS 1e-5f
 #define DEVIATION 0.02
 
 /* ---- where weights lie ---- */
 
 static uint64_t aligned(uint64_t elements) { return (elements + HDT_ALIGN - 1) / HDT_ALIGN * HDT_ALIGN; }
 
-static void add(hdt_layout *layout, const char *name, hd_shape shape, double deviation, float begin) {
-    hdt_parameter *parameter = &layout->parameters[layout->count++];
-    *parameter = (hdt_parameter){ .shape = shape, .group = shape.rank > 1 ? HDT_MATRICES : HDT_VECTORS,
-                                  .deviation = (float)deviation, .begin = begin };
-    snprintf(parameter->name, sizeof parameter->name, "transformer.%s", name);
+void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter) {
     uint64_t *end = &layout->group_elements[parameter->group];
-    parameter->first = *end;
-    *end = aligned(*end + hd_shape_elements(shape));
-    layout->elements += hd_shape_elements(shape);
+    layout->parameters[layout->count] = *parameter;
+    layout->parameters[layout->count++].first = *end;
+    *end = aligned(*end + hd_shape_elements(parameter->shape));
+    layout->elements += hd_shape_elements(parameter->shape);
+}
+
+static void add(hdt_layout *layout, const char *name, hd_shape shape, double deviation, float begin) {
+    hdt_parameter parameter = { .shape = shape, .group = shape.rank > 1 ? HDT_MATRICES : HDT_VECTORS,
+                                .deviation = (float)deviation, .begin = begin };
+    snprintf(parameter.name, sizeof parameter.name, "transformer.%s", name);
+    hdt_layout_add(layout, &parameter);
 }
 
 static void add_layer(hdt_layout *layout, uint32_t layer) {
@@ -46,7 +50,8 @@ static void add_layer(hdt_layout *layout, uint32_t layer) {
 hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout) {
     const int64_t C = model->width;
     *out_layout = (hdt_layout){ .context = context, .model = *model };
-    out_layout->parameters = hdt_alloc(context, BEFORE + (uint64_t)model->layers * OF_LAYER + OF_HEAD, sizeof *out_layout->parameters);
+    out_layout->room = BEFORE + model->layers * OF_LAYER + OF_HEAD;
+    out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);
     add(out_layout, "wte.weight", HD_SHAPE(model->vocabulary, C), DEVIATION, 0);
     add(out_layout, "wpe.weight", HD_SHAPE(model->context, C), DEVIATION, 0);
@@ -57,7 +62,7 @@ hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *
 }
 
 void hdt_layout_free(hdt_layout *layout) {
-    hdt_free(layout->context, layout->parameters, layout->count, sizeof *layout->parameters);
+    hdt_free(layout->context, layout->parameters, layout->room, sizeof *layout->parameters);
 }
 
 /* ---- flat states ---- */
@@ -114,7 +119,7 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values) {
         const hdt_parameter *parameter = &graph->layout->parameters[i];
         const hd_value drawn = parameter->deviation > 0 ? hd_random_normal(p, graph->key, i, parameter->shape)
                                                         : hd_random_uniform(p, graph->key, i, parameter->shape);
-        values[i] = hd_scale(p, drawn, parameter->deviation, parameter->begin);
+        values[i] = hd_scale(p, drawn, parameter->deviation > 0 ? parameter->deviation : parameter->spread, parameter->begin);
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
@@ -124,7 +129,15 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values) {
 
 /* ---- layers ---- */
 
-static hd_value dropped(hdt_graph *graph, hd_value x) {
+hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape) {
+    for (size_t i = 0; i < hd_program_port_count(graph->program); i++) {
+        const hd_port port = hd_program_port(graph->program, i);
+        if (port.kind == HD_PORT_INPUT && strcmp(port.name, name) == 0) return port.value;
+    }
+    return hd_input(graph->program, name, dtype, shape);
+}
+
+hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     return graph->dropout > 0 ? hd_dropout(graph->program, x, graph->key, graph->drawn++, graph->dropout) : x;
 }
 
@@ -140,11 +153,11 @@ static hd_value head_part(const hdt_graph *graph, hd_value qkv, int64_t part) {
 static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     hd_program *p = graph->program;
     const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
-    const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], EPS), w[ATTN_W], w[ATTN_B]);
+    const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
     const hd_value seen = hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
-    x = hd_add(p, x, dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
-    const hd_value wide = hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], EPS), w[FC_W], w[FC_B]));
-    return hd_add(p, x, dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
+    x = hd_add(p, x, hdt_graph_dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
+    const hd_value wide = hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
+    return hd_add(p, x, hdt_graph_dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
 }
 
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
@@ -153,10 +166,10 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
     const int64_t B = graph->batch, T = graph->length, C = graph->layout->model.width;
     const hd_value places = hd_slice(p, w[POSITIONS], (const int64_t[]){ 0, 0 }, (const int64_t[]){ T, C }, 2);
     const hd_value words = hd_reshape(p, hd_gather(p, w[EMBEDDING], tokens), HD_SHAPE(B, T, C));
-    hd_value x = dropped(graph, hd_reshape(p, hd_add(p, words, places), HD_SHAPE(B * T, C)));
+    hd_value x = hdt_graph_dropped(graph, hd_reshape(p, hd_add(p, words, places), HD_SHAPE(B * T, C)));
     for (uint32_t i = 0; i < graph->layout->model.layers; i++) x = layer(graph, x, w + BEFORE + i * OF_LAYER);
     const hd_value *head = w + BEFORE + graph->layout->model.layers * OF_LAYER;
-    return hd_layer_norm(p, x, head[0], head[1], EPS);
+    return hd_layer_norm(p, x, head[0], head[1], HDT_EPS);
 }
 
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden) {

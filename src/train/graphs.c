@@ -29,10 +29,28 @@ static void end(draft *d) {
     hdt_free(d->trainer->context, d->others, d->trainer->layout.count, sizeof *d->others);
 }
 
+/* Gives a plan that a base is a part of its weights and its positions. */
+static hd_status bind_base(const draft *d, hd_plan *plan) {
+    const hd_trainer *trainer = d->trainer;
+    hd_port port = { 0 };
+    for (size_t i = 0; i < hd_program_port_count(d->graph.program) && (!port.name || strcmp(port.name, "positions") != 0); i++)
+        port = hd_program_port(d->graph.program, i);
+    if (!port.name || strcmp(port.name, "positions") != 0) return HD_OK;
+    const uint64_t count = hd_shape_elements(port.shape);
+    int32_t *positions = hdt_alloc(trainer->context, count, sizeof *positions);
+    if (!positions) return hdt_no_memory(trainer->context);
+    for (uint64_t i = 0; i < count; i++) positions[i] = (int32_t)(i % trainer->desc.length);
+    hd_status status = hd_plan_write(plan, port.name, positions, count * sizeof *positions);
+    if (!status) status = hd_weights_bind(trainer->base, plan);
+    hdt_free(trainer->context, positions, count, sizeof *positions);
+    return status;
+}
+
 /* Plans the program, unless something failed before, and ends it. */
 static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
     hd_trainer *trainer = d->trainer;
-    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &(hd_plan_desc){ .math = trainer->desc.math }, out_plan);
+    const hd_plan_desc wish = { .math = trainer->desc.math, .alone = 1 };
+    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &wish, out_plan);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
             char name[24];
@@ -44,6 +62,7 @@ static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
             }
             if (there) status = hd_plan_bind(*out_plan, name, trainer->states[group][kept], 0);
         }
+    if (!status && trainer->base) status = bind_base(d, *out_plan);
     end(d);
     return status;
 }
@@ -66,7 +85,10 @@ static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
 
 static hd_value mean_loss(draft *d, hd_value tokens, hd_value targets) {
     hd_program *p = d->graph.program;
-    return hd_mean(p, hd_cross_entropy(p, hdt_graph_scores(&d->graph, hdt_graph_hidden(&d->graph, tokens)), targets), HD_ALL_AXES);
+    if (!d->graph.layout->base)
+        return hd_mean(p, hd_cross_entropy(p, hdt_graph_scores(&d->graph, hdt_graph_hidden(&d->graph, tokens)), targets), HD_ALL_AXES);
+    const hd_value losses = hd_cross_entropy(p, hdt_graph_lora_scores(&d->graph, tokens), targets); /* 0 where there is no target */
+    return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
 }
 
 /* The batch's loss and gradients: micro-batch after micro-batch, whose parts are added in order. */
@@ -139,8 +161,10 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     const hd_status status = begin(trainer, 1, &d);
     hd_program *p = d.graph.program;
     if (!status) {
-        const hd_value hidden = hdt_graph_hidden(&d.graph, hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length)));
-        const hd_value scores = hdt_graph_scores(&d.graph, hd_gather(p, hidden, hd_input(p, "last", HD_I32, HD_SHAPE(1))));
+        const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length));
+        const hd_value last = hd_input(p, "last", HD_I32, HD_SHAPE(1));
+        const hd_value scores = trainer->layout.base ? hd_gather(p, hdt_graph_lora_scores(&d.graph, tokens), last)
+                                                     : hdt_graph_scores(&d.graph, hd_gather(p, hdt_graph_hidden(&d.graph, tokens), last));
         const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
                                                    HD_SHAPE(1, trainer->desc.model.vocabulary));
         const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));

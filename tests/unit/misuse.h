@@ -56,6 +56,9 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_device_facts, (device), cut_is_fine(hd_device_facts(o->device, facts_room, room_for(8)))) \
     X(hd_device_predict, (device, program), hd_device_predict(o->device, o->program, NULL, NULL)) \
     X(hd_device_get_stats, (device), hd_device_get_stats(o->device, &(hd_device_stats){ 0 })) \
+    X(hd_device_memory, (device), cut_is_fine(hd_device_memory(o->device, NULL, room_for(0)))) \
+    X(hd_device_available, (device), hd_device_available(o->device, &(uint64_t){ 0 })) \
+    X(hd_context_metrics, (context), hd_context_metrics(o->context, text_room, sizeof text_room, &needed_room)) \
     X(hd_device_wait, (device), hd_device_wait(o->device, 0)) \
     X(hd_device_trace, (device), hd_device_trace(o->device, NULL, NULL)) \
     X(hd_device_calibrate, (device), hd_device_calibrate(o->device, &(hd_calibrate_desc){ .kinds = HD_FACT_VERDICT, .forget = 1 })) \
@@ -87,6 +90,8 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_plan_device, (plan), given(hd_plan_device(o->plan))) \
     X(hd_plan_timings, (plan), cut_is_fine(hd_plan_timings(o->plan, NULL, room_for(0)))) \
     X(hd_ticket_poll, (ticket), hd_ticket_poll(o->ticket, &(bool){ false })) \
+    X(hd_ticket_notify, (ticket), hd_ticket_notify(o->ticket, NULL, NULL)) \
+    X(hd_context_poll, (context), hd_context_poll(o->context, &needed_room)) \
     X(hd_ticket_wait, (ticket), hd_ticket_wait(o->ticket, 0)) \
     X(hd_stream_create, (plan), create_stream(o)) \
     X(hd_stream_submit, (stream), hd_stream_submit(o->stream, &(hd_stream_input){ "x", float_room, NULL, 0, 32 }, 1, NULL, 0, NULL)) \

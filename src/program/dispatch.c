@@ -1,0 +1,110 @@
+/* dispatch.c: the launch of a user's kernel as a node of a program. */
+#include "program/program.h"
+
+/* A node's result is all outputs, one behind the other; of one output, that one as it is. */
+typedef struct launch_node {
+    hdi_custom custom;
+    hd_value   operands[16];
+    uint32_t   operand_count, output_count;
+    hd_dtype   dtype;
+    hd_shape   shape;
+} launch_node;
+
+/* All but operands and result. False: it is refused, and the program says why. */
+static bool begin(hd_error *error, const hdi_custom *kernel, const hd_dispatch_desc *desc, launch_node *out) {
+    hdi_custom *custom = &out->custom;
+    *out = (launch_node){ .custom = *kernel, .dtype = HD_DTYPE_NONE };
+    if (!desc || (desc->input_count && !desc->inputs) || (desc->push_bytes && !desc->push) ||
+        (desc->binding_count && !desc->bindings)) {
+        hdi_fail(error, HD_STATUS_NULL_POINTER, "dispatch: the desc, its inputs, bindings or push constants are NULL");
+        return false;
+    }
+    if (desc->push_bytes > sizeof custom->push_words || desc->binding_count > HDI_COUNT(custom->bindings)) {
+        hdi_fail(error, HD_STATUS_LIMIT, "dispatch: %u push bytes and %u bindings; the limits are %zu and %zu", desc->push_bytes,
+                 desc->binding_count, sizeof custom->push_words, HDI_COUNT(custom->bindings));
+        return false;
+    }
+    custom->push_bytes = desc->push_bytes;
+    if (desc->push_bytes) memcpy(custom->push_words, desc->push, desc->push_bytes);
+    memcpy(custom->groups, desc->groups, sizeof custom->groups);
+    return true;
+}
+
+/* Every binding that the kernel uses holds something, and what it writes is an output. */
+static bool check_bindings(hd_error *error, const hdi_custom *kernel, const hd_dispatch_desc *desc) {
+    for (uint32_t i = 0; i < desc->binding_count && i < kernel->kernel_bindings; i++) {
+        const bool output = desc->bindings[i].dtype != HD_DTYPE_NONE, held = output || desc->bindings[i].value;
+        const bool used = kernel->kernel_uses >> i & 1, written = kernel->kernel_writes >> i & 1;
+        if ((held || !used) && (output || !written)) continue;
+        hdi_fail(error, HD_STATUS_ARGUMENT_COUNT, held ? "dispatch: the kernel writes binding %u: it is an output"
+                                                       : "dispatch: the kernel uses binding %u, and nothing is given for it", i);
+        return false;
+    }
+    return true;
+}
+
+static void add_bindings(const hd_dispatch_desc *desc, launch_node *node) {
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < desc->binding_count; i++) {
+        const hd_dispatch_binding *from = &desc->bindings[i];
+        hdi_custom_binding *to = &node->custom.bindings[node->custom.binding_count++];
+        if (from->value) {
+            node->operands[node->operand_count++] = from->value;
+            to->operand = node->operand_count;
+        }
+        if (from->dtype == HD_DTYPE_NONE) continue;
+        to->offset = hdi_divide_up(end, HDI_PART_ALIGN) * HDI_PART_ALIGN;
+        to->bytes = hd_tensor_bytes(from->dtype, from->shape);
+        end = to->offset + to->bytes;
+        node->dtype = node->output_count ? HD_U8 : from->dtype;
+        node->shape = node->output_count ? HD_SHAPE((int64_t)end) : from->shape;
+        node->output_count++;
+    }
+}
+
+static hd_value put(hd_program *handle, const launch_node *node) {
+    return hdi_program_put(handle, &(hdi_node){
+        .op = HDI_OP_DISPATCH, .dtype = node->dtype, .shape = node->shape, .attrs = { .custom = &node->custom },
+        .operands = node->operands, .operand_count = node->operand_count });
+}
+
+bool hdi_dispatch_all(hd_program *handle, const hdi_custom *kernel, const hd_dispatch_desc *desc, hd_value *out_values) {
+    launch_node node;
+    hd_program *program = handle;
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag) || !begin(&program->error, kernel, desc, &node) ||
+        !check_bindings(&program->error, kernel, desc)) return false;
+    add_bindings(desc, &node);
+    if (node.output_count == 0) hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: no binding is an output");
+    const hd_value value = node.output_count ? put(handle, &node) : 0;
+    for (uint32_t i = 0; i < desc->binding_count && value; i++) {
+        const hd_dispatch_binding *binding = &desc->bindings[i];
+        if (binding->dtype == HD_DTYPE_NONE) continue;
+        out_values[i] = node.output_count == 1 ? value : hdi_program_put(handle, &(hdi_node){
+            .op = HDI_OP_PART, .dtype = binding->dtype, .shape = binding->shape, .operands = &value, .operand_count = 1,
+            .attrs = { .ints = { (int64_t)node.custom.bindings[i].offset } } });
+    }
+    return value != 0;
+}
+
+hd_value hdi_dispatch(hd_program *handle, const hdi_custom *kernel, const hd_dispatch_desc *desc) {
+    launch_node node;
+    hd_program *program = handle;
+    uint32_t tag;
+    if (!hdi_program_see(&program, &tag) || !begin(&program->error, kernel, desc, &node)) return 0;
+    if (desc->binding_count > 0) {
+        hd_value values[HDI_COUNT(node.custom.bindings)] = { 0 };
+        if (!hdi_dispatch_all(handle, kernel, desc, values)) return 0;
+        for (uint32_t i = 0; i < HDI_COUNT(values); i++)
+            if (values[i]) return values[i];
+    }
+    if (desc->input_count > HDI_COUNT(node.operands)) {
+        hdi_fail(&program->error, HD_STATUS_ARGUMENT_COUNT, "dispatch: %u inputs; a kernel has at most 16 bindings", desc->input_count);
+        return 0;
+    }
+    if (desc->input_count) memcpy(node.operands, desc->inputs, desc->input_count * sizeof *node.operands);
+    node.operand_count = desc->input_count;
+    node.dtype = desc->out_dtype;
+    node.shape = desc->out_shape;
+    return put(handle, &node);
+}
