@@ -24,6 +24,14 @@ static inline uint64_t hdcpu_exact_scratch_bytes(uint32_t tile_m, uint32_t tile_
     return (rows * columns + HDCPU_EXACT_DEPTH * (rows + HDCPU_EXACT_STRIP)) * sizeof(float);
 }
 
+/* Exact mode's few rows beside columns that lie along K: 16 blocks of K side by side, 8 columns one after the other. Room for 8 rows,
+ * for the sums of all blocks of the columns, and for a finished tile. */
+enum { HDCPU_EXACT_SIDE = 16, HDCPU_EXACT_CHUNK = HDCPU_EXACT_SIDE * HDI_MM_BLOCK, HDCPU_EXACT_COLUMNS = 8 };
+static inline uint64_t hdcpu_exact_vector_bytes(uint32_t tile_n, uint64_t k) {
+    const uint64_t chunk = HDCPU_EXACT_CHUNK + HDCPU_EXACT_COLUMNS * HDCPU_EXACT_SIDE;
+    return (8 * hdi_divide_up(k, HDCPU_EXACT_CHUNK) * chunk + HDCPU_MATMUL_TILE_FLOATS(8, tile_n)) * sizeof(float);
+}
+
 /* No less than sgemm.h's own plan for any part of such a tile, whichever kernel set runs: it is a bound and not the
  * plan's own number, so that a launch does not depend on the machine that plans it. A test holds the two together. */
 static inline uint64_t hdcpu_fast_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {

@@ -1,6 +1,6 @@
 /* matvec.c: C = chain(A x B) for at most 8 rows of A and B whose columns lie along K (GGUF's weights), TILE_N columns for
- * each group. Fast mode streams B once: a vector of weights is unpacked in registers and meets all rows of A. Exact mode
- * is the tile of matmul.h. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
+ * each group. Fast mode streams B once: a vector of weights is unpacked in registers and meets all rows of A. Exact mode too,
+ * block by block. Scratch holds A's rows as f32. Reads nothing beyond a column's last element. */
 #include "kernels/cpu/dot_int8.h"
 #include "kernels/cpu/matmul.h"
 
@@ -318,6 +318,69 @@ static void fast_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, 
     for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
 }
 
+/* ---- exact: 16 blocks of K (abi.h) lie side by side, so that each is summed in order while columns come from memory in order ---- */
+
+enum { SIDE = HDCPU_EXACT_SIDE, CHUNK = HDCPU_EXACT_CHUNK, COLUMNS = HDCPU_EXACT_COLUMNS };
+
+/* out[i][block] = in[block][i]. */
+static void turn_chunk(const float *in, float *out) {
+    for (uint32_t i = 0; i < HDI_MM_BLOCK; i += SIDE)
+        transpose_words((const uint32_t *)(const void *)(in + i), HDI_MM_BLOCK, (uint32_t *)(void *)(out + i * SIDE), SIDE);
+}
+/* out[block] = the sum of its products. */
+static void sum_blocks(const float *x, const float *w, float *out) {
+    floats sums[SIDE / LANES];
+    _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SIDE / LANES; v++) sums[v] = splat(0);
+    for (uint32_t i = 0; i < HDI_MM_BLOCK; i++)
+        _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SIDE / LANES; v++)
+            sums[v] += hdcpu_load(x + i * SIDE + v * LANES) * hdcpu_load(w + i * SIDE + v * LANES);
+    _Pragma("GCC unroll 4") for (uint32_t v = 0; v < SIDE / LANES; v++) hdcpu_store(out + v * LANES, sums[v]);
+}
+/* A's rows, in chunks; what is past K is zeros, which add nothing. */
+static void turn_rows(const hdcpu_product *p, uint32_t chunks, float *out) {
+    for (uint32_t r = 0; r < p->m; r++)
+        for (uint32_t at = 0; at < p->k; at += CHUNK) {
+            const uint32_t count = HDI_MIN(p->k - at, (uint32_t)CHUNK);
+            float line[CHUNK];
+            if (count < CHUNK) memset(line, 0, sizeof line);
+            hdcpu_gather(p->a_type, p->a, p->a_first + r * p->a_row + at * p->a_col, p->a_col, count, line);
+            turn_chunk(line, out + (uint64_t)r * chunks * CHUNK + at);
+        }
+}
+/* The sums of all blocks of one column, for each row; a row's are `apart` behind the one before. */
+static void column_blocks(const hdcpu_product *p, uint64_t first, const float *x, uint32_t chunks, float *out, uint64_t apart) {
+    const uint32_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        const uint64_t at = first + (uint64_t)chunk * CHUNK;
+        const uint32_t count = HDI_MIN(p->k - chunk * CHUNK, (uint32_t)CHUNK);
+        float line[CHUNK], turned[CHUNK];
+        if (count < CHUNK) memset(line, 0, sizeof line);
+        hdcpu_look_ahead((const uint8_t *)p->b + at / elements * bytes, count * bytes / elements);
+        hdcpu_load_floats(p->b_type, p->b, at, count, line);
+        turn_chunk(line, turned);
+        for (uint32_t r = 0; r < p->m; r++) sum_blocks(x + ((uint64_t)r * chunks + chunk) * CHUNK, turned, out + r * apart + chunk * SIDE);
+    }
+}
+static void exact_columns(const hdcpu_product *p, uint32_t n0, uint32_t n_count, float *scratch) {
+    const uint32_t chunks = (uint32_t)hdi_divide_up(p->k, CHUNK), blocks_count = chunks * SIDE;
+    float *x = scratch, *blocks = x + 8 * (uint64_t)chunks * CHUNK, *sums = blocks + 8 * (uint64_t)COLUMNS * blocks_count;
+    if (!is_kept(p)) turn_rows(p, chunks, x);
+    for (uint32_t n = 0; n < n_count; n += COLUMNS) {
+        const uint32_t count = HDI_MIN(n_count - n, (uint32_t)COLUMNS);
+        for (uint32_t j = 0; j < count; j++)
+            column_blocks(p, p->b_first + (uint64_t)(n0 + n + j) * p->b_col, x, chunks, blocks + (uint64_t)j * blocks_count,
+                          (uint64_t)COLUMNS * blocks_count);
+        for (uint32_t r = 0; r < p->m; r++) {
+            const float *of_row = blocks + (uint64_t)r * COLUMNS * blocks_count;
+            float total[COLUMNS] = { 0 };
+            for (uint32_t b = 0; b < blocks_count; b++)
+                for (uint32_t j = 0; j < count; j++) total[j] += of_row[(uint64_t)j * blocks_count + b];
+            memcpy(sums + r * n_count + n, total, count * sizeof *total);
+        }
+    }
+    for (uint32_t r = 0; r < p->m; r++) hdcpu_store_sums(p, r, n0, n_count, sums + r * n_count);
+}
+
 HDCPU_KERNEL(matvec) {
     (void)group_y;
     const hdcpu_product p = hdcpu_product_of(call, group_z);
@@ -325,6 +388,6 @@ HDCPU_KERNEL(matvec) {
     if (n0 >= p.n) return;
     const uint32_t n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
     if (!call->spec[HDI_SPEC_EXACT]) fast_columns(&p, n0, n_count, call->scratch);
-    else for (uint32_t n = 0; n < n_count; n += HDCPU_EXACT_STRIP) /* so few columns at once that they come from memory in order */
-        hdcpu_exact_tile(&p, 0, p.m, n0 + n, HDI_MIN(n_count - n, (uint32_t)HDCPU_EXACT_STRIP), call->scratch);
+    else if (p.b_row == 1) exact_columns(&p, n0, n_count, call->scratch);
+    else hdcpu_exact_tile(&p, 0, p.m, n0, n_count, call->scratch);
 }

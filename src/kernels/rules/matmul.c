@@ -155,8 +155,8 @@ static bool has_columns(const product *p) {
 static bool native_vector_fits(const product *p, config *c) {
     if (p->m > FEW_ROWS) return false;
     c->tile_m = (uint32_t)p->m;
-    const uint64_t bytes = is_exact(p) ? hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n)
-                                       : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
+    const uint64_t exact = HDI_MAX(hdcpu_exact_scratch_bytes(c->tile_m, c->tile_n), hdcpu_exact_vector_bytes(c->tile_n, p->k));
+    const uint64_t bytes = is_exact(p) ? exact : hdcpu_vector_scratch_bytes(c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
     c->because = vector_because(p);
     return bytes <= UINT32_MAX && (is_exact(p) || has_columns(p));
