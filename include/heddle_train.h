@@ -148,7 +148,7 @@ HD_API bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t ste
 typedef struct hd_trainer_desc {
     hd_gpt        model;
     uint32_t      batch;       /* sequences of a step */
-    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; their gradients are added in order. 0: batch */
+    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; exact bits do not hang on it. 0: batch */
     uint32_t      length;      /* tokens of a sequence; 0: the model's context */
     uint64_t      seed;        /* of the first weights and of dropout */
     hd_schedule   schedule;

@@ -23,6 +23,7 @@ struct hd_trainer {
     hd_stream      *stream;     /* of steps */
     hdt_flight      flights[2]; /* of steps with an even and with an odd number */
     uint64_t        steps;
+    uint32_t      (*keys)[4];   /* [batch], with dropout */
     int32_t        *room;       /* [length] tokens, for hd_trainer_next */
 };
 
@@ -34,8 +35,8 @@ hd_status hdt_plan_next(hd_trainer *trainer);
 hd_status hdt_draw_weights(hd_trainer *trainer);
 /* The memory of a step and of the first weights. */
 hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
-/* The key of hd_random. */
-void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]);
+/* The key of hd_random for a sequence of a step's batch. */
+void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32_t out_key[4]);
 
 /* Fields of a desc that are outside of what can be trained, by name; fills in defaults. */
 hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc);
