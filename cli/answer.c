@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { FORM_LIMIT = 1 << 20 };
+
 /* ---- Ctrl-C ---- */
 
 static volatile sig_atomic_t interrupts;
@@ -46,31 +48,91 @@ int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *a) {
     if (!(a->random_seed ? random_seed(&seed) : cli_get_number(args, "--seed", 0, INT64_MAX, 0, &seed)) ||
         !cli_get_fraction(args, "--temp", 0, 100, 0.8, &temperature) ||
         !cli_get_number(args, "--top-k", 0, 1u << 20, 40, &top_k) || !cli_get_fraction(args, "--top-p", 0, 1, 0.95, &top_p) ||
-        !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) || !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &repeat) ||
+        !cli_get_fraction(args, "--min-p", 0, 1, 0.05, &min_p) ||
+        !cli_get_fraction(args, "--repeat-penalty", 0.01, 100, 1, &repeat) ||
         !cli_get_fraction(args, "--frequency-penalty", -100, 100, 0, &frequency) ||
         !cli_get_fraction(args, "--presence-penalty", -100, 100, 0, &presence) ||
         !cli_get_number(args, "--repeat-last-n", 1, 1u << 20, 64, &window) ||
-        !cli_get_number(args, "-n", 0, 1u << 24, fallback, &most)) return CLI_USAGE;
-    a->desc.sampling = (hd_sampling){ .seed = seed, .temperature = (float)temperature, .top_k = (uint32_t)top_k, .top_p = (float)top_p,
-                                      .min_p = (float)min_p, .repeat_penalty = (float)repeat, .frequency_penalty = (float)frequency,
-                                      .presence_penalty = (float)presence, .penalty_window = (uint32_t)window };
+        !cli_get_number(args, "-n", 0, 1u << 24, fallback, &most))
+        return CLI_USAGE;
+    a->desc.sampling = (hd_sampling){ .seed = seed,
+                                      .temperature = (float)temperature,
+                                      .top_k = (uint32_t)top_k,
+                                      .top_p = (float)top_p,
+                                      .min_p = (float)min_p,
+                                      .repeat_penalty = (float)repeat,
+                                      .frequency_penalty = (float)frequency,
+                                      .presence_penalty = (float)presence,
+                                      .penalty_window = (uint32_t)window };
     a->desc.max_tokens = (uint32_t)most;
     a->stops = calloc(args->given_count + 1, sizeof *a->stops);
     if (!a->stops) return cli_fail(args->command, "no memory is left");
     const char *stop;
     for (size_t at = 0; (stop = cli_next(args, "--stop", &at));) a->stops[a->desc.stop_count++] = stop;
     a->desc.stop_texts = a->stops;
+    const char *grammar = cli_get(args, "--grammar"), *schema = cli_get(args, "--json-schema");
+    if (grammar && schema) return cli_usage(args->command, "takes one of --grammar and --json-schema");
+    a->form = grammar ? grammar : schema;
+    a->form_kind = grammar ? HD_GRAMMAR_GBNF : HD_GRAMMAR_JSON_SCHEMA;
     return CLI_OK;
 }
 
-/* One more than the context: the token that finds it full is told too. */
-int cli_answer_prepare(const cli_llm *llm, cli_answer *a) {
-    a->tokens = calloc((size_t)llm->desc.context + 2, sizeof *a->tokens);
-    return a->tokens ? CLI_OK : cli_fail(llm->cli.command, "no memory is left");
+/* ---- what needs the model ---- */
+
+/* A grammar has ::= in it, and a schema is an object: other words name a file. */
+static int read_form(cli_llm *llm, cli_answer *a) {
+    const char *form = a->form;
+    const bool is_text = a->form_kind == HD_GRAMMAR_GBNF ? strstr(form, "::=") != NULL : form[strspn(form, " \t\r\n")] == '{';
+    size_t bytes = strlen(form);
+    char *file = is_text ? NULL : cli_read_text(llm->cli.command, form, FORM_LIMIT, &bytes);
+    if (!is_text && !file) return CLI_FAILED;
+    const hd_status status = hd_grammar_create(llm->model, a->form_kind, is_text ? form : file, bytes, &a->desc.grammar);
+    free(file);
+    return status ? cli_session_fail(&llm->cli, is_text ? NULL : form) : CLI_OK;
+}
+
+/* "12=-5" or "word=-inf" */
+static int read_bias(cli_llm *llm, const char *word, hd_bias *out) {
+    const char *sign = strrchr(word, '=');
+    char *end = NULL;
+    uint64_t id = 0;
+    size_t count = 2;
+    int32_t tokens[2];
+    if (!sign || sign == word || sign[1] == 0)
+        return cli_usage(llm->cli.command, "--bias is a token and a number, such as 42=-5, not \"%s\"", word);
+    out->bias = strtof(sign + 1, &end);
+    if (*end || out->bias != out->bias) return cli_usage(llm->cli.command, "--bias \"%s\" does not end with a number", word);
+    char *name = strndup(word, (size_t)(sign - word));
+    if (!name) return cli_fail(llm->cli.command, "no memory is left");
+    const bool is_id = cli_number(name, INT32_MAX, &id);
+    const hd_status status =
+        is_id ? HD_OK : hd_model_tokenize(llm->model, name, strlen(name), HD_TOKENIZE_PARSE_SPECIAL, tokens, &count);
+    free(name);
+    if (status) cli_session_forget(&llm->cli);
+    if (!is_id && (status || count != 1))
+        return cli_fail(llm->cli.command, "--bias: \"%.*s\" is not one token; name it by its id", (int)(sign - word), word);
+    out->token = is_id ? (int32_t)id : tokens[0];
+    if ((uint32_t)out->token < llm->info.vocabulary) return CLI_OK;
+    return cli_fail(llm->cli.command, "--bias: there is no token %d; this model has 0 to %u", (int)out->token,
+                    (unsigned)llm->info.vocabulary - 1);
+}
+
+int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a) {
+    const char *word;
+    int code = CLI_OK;
+    a->tokens = calloc((size_t)llm->desc.context + 2, sizeof *a->tokens); /* the token that finds the context full is told too */
+    a->biases = calloc(args->given_count + 1, sizeof *a->biases);
+    if (!a->tokens || !a->biases) return cli_fail(args->command, "no memory is left");
+    for (size_t at = 0; !code && (word = cli_next(args, "--bias", &at));)
+        code = read_bias(llm, word, &a->biases[a->desc.bias_count++]);
+    a->desc.biases = a->biases;
+    return !code && a->form ? read_form(llm, a) : code;
 }
 
 void cli_answer_free(cli_answer *a) {
+    hd_grammar_destroy(a->desc.grammar);
     free(a->stops);
+    free(a->biases);
     free(a->tokens);
     free(a->text);
     *a = (cli_answer){ 0 };

@@ -202,7 +202,7 @@ static int begin(const cli_args *args, chat *c) {
     if (hd_model_chat_tokens(c->llm.model, c->template_name, &probe, 1, NULL, &count)) return cli_session_fail(&c->llm.cli, NULL);
     code = set_system(c, system ? system : "");
     if (!code) code = cli_llm_prepare(args, &c->llm);
-    if (!code) code = cli_answer_prepare(&c->llm, &c->answer);
+    if (!code) code = cli_answer_prepare(args, &c->llm, &c->answer);
     if (!code) code = cli_llm_load(&c->llm);
     if (code) return code;
     c->interactive = isatty(STDIN_FILENO);
@@ -222,8 +222,8 @@ static int run(const cli_args *args) {
     if (!code) code = begin(args, &c);
     if (!code) code = converse(&c);
     line_edit_close(c.editor);
-    cli_llm_close(&c.llm);
     cli_answer_free(&c.answer);
+    cli_llm_close(&c.llm);
     drop_messages(&c, 0);
     free(c.messages);
     return code;

@@ -30,6 +30,7 @@ typedef struct cli_option {
 #define CLI_OPTION_ROUTE { "--route", "WHERE", \
     "auto, cpu, gpu, or a list: matmul=gpu,v3-v9=60%,rest=cpu; 60%: the GPU's share of the rows" }
 #define CLI_OPTION_TRACE { "--trace", "FILE.json", "write what each queue did when, for Perfetto or chrome://tracing" }
+#define CLI_OPTION_METRICS { "--metrics", "FILE", "write what was counted, in the text format of Prometheus" }
 #define CLI_OPTION_JSON { "--json", NULL, "print JSON" }
 
 struct cli_args;
@@ -152,6 +153,11 @@ int cli_session_fail(cli_session *session, const char *about);
 /* Drops an error that was expected. */
 void cli_session_forget(cli_session *session);
 void cli_session_close(cli_session *session);
+/* What lies on the session's devices, by label and kind (held.c). */
+int cli_held_print(const cli_session *session);
+json_t *cli_held_json(const cli_session *session, bool *ok);
+/* Writes what the context counted, for --metrics (held.c). */
+int cli_metrics_save(const cli_session *session, const char *path);
 const char *cli_kind_name(hd_device_kind kind);
 uint64_t cli_now_ns(void);
 /* The whole file ("-": standard input) with an ending zero, of at most `limit` bytes; free() it. NULL after a message. */
@@ -179,7 +185,7 @@ typedef struct cli_job {
     size_t       port_count;
     uint64_t     repeat;
     const char  *saved;       /* the text of a saved plan to run, or NULL */
-    bool         json, timings;
+    bool         json, timings, held;
     const char  *trace_path;  /* of --trace, or NULL */
     uint64_t     plan_ns;
     uint64_t    *run_ns;      /* `repeat` of them */
@@ -192,6 +198,8 @@ typedef struct cli_job {
     { "--repeat", "N", "run N times; the first run is told apart from the rest" }, \
     CLI_OPTION_TRACE, \
     { "--timings", NULL, "the device's time for each dispatch of the last run" }, \
+    { "--held", NULL, "what lies on each device in the end, by label and kind" }, \
+    CLI_OPTION_METRICS, \
     CLI_OPTION_JSON
 
 /* Takes the program (which the job then owns) and lists its ports. */
@@ -218,6 +226,6 @@ int cli_plan_devices(cli_session *session, const char *saved, hd_plan_desc *out_
 extern const cli_command cli_generate, cli_chat, cli_info, cli_tokenize, cli_fit, cli_train, cli_convert,
     cli_quantize, cli_perplexity, cli_bench_threshold, cli_bench_ops, cli_bench_transfer, cli_bench_batch,
     cli_bench_stream, cli_bench_route, cli_bench_llm, cli_bench_report, cli_bench_compare, cli_devices, cli_doctor,
-    cli_verify, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;
+    cli_verify, cli_stress, cli_tune, cli_run, cli_explain, cli_exec, cli_confirm;
 
 #endif

@@ -13,5 +13,7 @@ const cli_variable cli_environment[] = {
     { "HEDDLE_QUEUES", "1: uploads, runs and downloads go through one queue of a device" },
     { "HEDDLE_WAIT_MS", "longest wait for a device" },
     { "HEDDLE_VERIFY", "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere" },
+    { "HEDDLE_FIND_NAN", "1: runs fail where an operation makes a NaN, and name it; 2: infinities, too" },
+    { "HEDDLE_FAULT", "calls of a device that fail on purpose: submit:2:device-lost,alloc:5+:out-of-device-memory" },
 };
 const size_t cli_environment_count = CLI_COUNT(cli_environment);

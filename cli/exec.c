@@ -219,8 +219,9 @@ static int find_bindings(launch *l, const hd_kernel_info *info) {
         if (b->index >= info->binding_count && b->set != NO_SET)
             return cli_fail(l->command, "the kernel has no buffer in set %u at binding %u", (unsigned)b->set, (unsigned)b->number);
         if (b->index >= info->binding_count)
-            return cli_fail(l->command, "the kernel has %u binding%s, 0 on, and no binding %u", (unsigned)info->binding_count,
-                            info->binding_count == 1 ? "" : "s", (unsigned)b->number);
+            return cli_fail(l->command,
+                            info->binding_count ? "the kernel has %u binding%s, 0 on, and no binding %u" : "the kernel has no bindings",
+                            (unsigned)info->binding_count, info->binding_count == 1 ? "" : "s", (unsigned)b->number);
         if (taken[b->index]) return cli_fail(l->command, "binding %u is given twice, by its number and by its set", (unsigned)b->index);
         taken[b->index] = true;
     }

@@ -163,7 +163,7 @@ static void print_ids(const job *j) {
 static int generate(const cli_args *args, job *j) {
     int code = cli_llm_open(args, &j->llm);
     if (!code) code = cli_llm_prepare(args, &j->llm);
-    if (!code) code = cli_answer_prepare(&j->llm, &j->answer);
+    if (!code) code = cli_answer_prepare(args, &j->llm, &j->answer);
     if (!code) code = tokenize(j);
     if (!code) code = cli_llm_load(&j->llm);
     if (code) return code;
@@ -175,6 +175,7 @@ static int generate(const cli_args *args, job *j) {
     fflush(stdout);
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
     if (j->receipt.root && (code = tell(args, j))) return code;
+    if (cli_get(args, "--metrics") && (code = cli_metrics_save(&j->llm.cli, cli_get(args, "--metrics")))) return code;
     if (j->json) return report_json(j);
     if (cli_is_quiet()) return CLI_OK;
     cli_note("\n");
@@ -194,8 +195,8 @@ static int run(const cli_args *args) {
     cli_receipt_begin(args, math, &j.receipt);
     if (!code) code = generate(args, &j);
     cli_receipt_drop(&j.receipt);
-    cli_llm_close(&j.llm);
     cli_answer_free(&j.answer);
+    cli_llm_close(&j.llm);
     free(j.text);
     free(j.ids);
     return code;
@@ -210,6 +211,7 @@ static const cli_option options[] = {
     { "--ignore-end", NULL, "go on where the model would end" },
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_SESSION_OPTIONS,
+    CLI_OPTION_METRICS,
     CLI_OPTION_RECEIPT,
     CLI_OPTION_JSON,
 };

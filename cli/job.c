@@ -8,7 +8,8 @@
 int cli_job_begin(cli_session *session, const cli_args *args, hd_program *program, cli_job *out_job) {
     *out_job = (cli_job){ .session = session, .program = program, .json = cli_get(args, "--json") != NULL,
                           .timings = cli_get(args, "--timings") != NULL,
-                           .trace_path = cli_get(args, "--trace") };
+                          .held = cli_get(args, "--held") != NULL,
+                          .trace_path = cli_get(args, "--trace") };
     if (!cli_get_number(args, "--repeat", 1, 1000000, 1, &out_job->repeat)) return CLI_USAGE;
     out_job->port_count = hd_program_port_count(program);
     out_job->ports = calloc(out_job->port_count + 1, sizeof *out_job->ports);
@@ -195,5 +196,6 @@ int cli_job_run(cli_job *job, const cli_args *args, hd_math math) {
     if (!code) code = tell_outputs(job, &receipt);
     cli_receipt_drop(&receipt);
     if (!code) code = save_ports(job);
+    if (!code && cli_get(args, "--metrics")) code = cli_metrics_save(job->session, cli_get(args, "--metrics"));
     return code ? code : cli_job_report(job);
 }

@@ -54,11 +54,17 @@ double cli_per_second(uint64_t count, uint64_t ns);
     { "--frequency-penalty", "X", "taken off for each time that a token was said lately; default: 0" }, \
     { "--presence-penalty", "X", "taken off once for a token that was said lately; default: 0" }, \
     { "--repeat-last-n", "N", "lately: the last N tokens, of the prompt and earlier turns too; default: 64" }, \
-    { "--stop", "TEXT", "end before this text; may be given several times" }
+    { "--stop", "TEXT", "end before this text; may be given several times" }, \
+    { "--bias", "TOKEN=X", "add X to the score of a token (its id, or its text); -inf: never; may be given several times" }, \
+    { "--grammar", "FORM", "the answer has this form: rules of GBNF, or a file of them" }, \
+    { "--json-schema", "SCHEMA", "the answer is JSON that this schema, or one in a file, takes" }
 
 typedef struct cli_answer {
     hd_generate_desc desc;        /* as the options say */
     const char     **stops;
+    const char      *form;        /* a grammar or schema, or the file that it is in; NULL: none */
+    hd_grammar_kind  form_kind;
+    hd_bias         *biases;
     bool             random_seed; /* the report tells it */
     bool             silent;      /* the text is kept, and not printed as it comes */
     int32_t         *tokens;      /* what the sequence holds or is to hold: first a prompt, then its answer */
@@ -71,8 +77,8 @@ typedef struct cli_answer {
 
 /* Reads the options; an answer has at most -n tokens, else `fallback`; 0: as many as the context holds. */
 int cli_answer_read(const cli_args *args, uint64_t fallback, cli_answer *out);
-/* Makes room for the tokens of the session's context. */
-int cli_answer_prepare(const cli_llm *llm, cli_answer *a);
+/* Makes room for the tokens of the session's context; reads what needs the model: its grammar and biases. */
+int cli_answer_prepare(const cli_args *args, cli_llm *llm, cli_answer *a);
 /* Continues the `prompt_count` first tokens, of which the session holds `held` already: prints the text as it comes and keeps
  * it. Ctrl-C ends the answer early: made.stop is HD_STOP_CALLER then. */
 int cli_answer_run(cli_llm *llm, cli_answer *a, size_t held);

@@ -263,6 +263,7 @@ static int report_json(cli_job *job, const figures *f, const hd_timing *timings,
     cli_put(root, "outputs", outputs, &ok);
     if (job->timings) cli_put(root, "timings", list, &ok);
     else json_decref(list);
+    if (job->held) cli_put(root, "held", cli_held_json(job->session, &ok), &ok);
     return cli_print_json(job->session->command, root, ok);
 }
 
@@ -276,6 +277,7 @@ int cli_job_report(cli_job *job) {
     else if (!code) {
         print_figures(job, &f);
         if (job->timings) code = print_timings(job, timings, timing_count);
+        if (!code && job->held) code = cli_held_print(job->session);
         if (!code) code = print_outputs(job);
     }
     free(timings);

@@ -1,5 +1,5 @@
 /* verify.c: `heddle verify`: runs every kernel variant of a device on known answers and shows which are right. */
-#include "cli/cli.h"
+#include "cli/verify.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +84,11 @@ static int verify(const cli_args *args) {
     verdicts all = { 0 };
     int code = cli_session_open(args->command, &session);
     if (!code) code = cli_session_device(&session, cli_get(args, "--device"));
+    if (!code && cli_get(args, "--errors")) {
+        code = cli_verify_errors(&session, cli_get(args, "--json") != NULL);
+        cli_session_close(&session);
+        return code;
+    }
     const uint64_t began = cli_now_ns();
     if (!code) cli_progress("heddle verify: kernels are compiled");
     const hd_calibrate_desc desc = { .kinds = HD_FACT_VERDICT, .report = keep, .user = &all };
@@ -98,10 +103,14 @@ static int verify(const cli_args *args) {
     return code;
 }
 
-static const cli_option options[] = { CLI_OPTION_DEVICE, CLI_OPTION_JSON };
+static const cli_option options[] = {
+    CLI_OPTION_DEVICE,
+    { "--errors", NULL, "instead: how far functions are from their true values, in units of the last place" },
+    CLI_OPTION_JSON,
+};
 
 const cli_command cli_verify = {
-    "verify", "runs every kernel of a device on known answers", "verify [--device ID] [--json]", NULL, options,
+    "verify", "runs every kernel of a device on known answers", "verify [--device ID] [--errors] [--json]", NULL, options,
     CLI_COUNT(options),
     "Kernels that are wrong are not used on the device from then on, as long as its driver stays the same: the next best is.\n"
     "The exit code is 1 where one is wrong.\n", "  heddle verify --device vulkan\n", verify,

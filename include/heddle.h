@@ -136,7 +136,9 @@ HD_API const char *hd_version(void);
     X(STALE_HANDLE,          -36, "stale-handle", "an object is used that was ended, or is of another kind", \
                                 "use what its create call gave out, and not after its end") \
     X(FORKED,                -37, "forked", "the process was forked off from one that used heddle", \
-                                "fork before the first context, or start the other program by exec")
+                                "fork before the first context, or start the other program by exec") \
+    X(NOT_FINITE,            -38, "not-finite", "an operation made a NaN or an infinity", \
+                                "the detail names it; look at its operands")
 
 /** What a call came to. HD_OK is 0; every failure is negative. */
 typedef enum hd_status {
@@ -279,6 +281,14 @@ typedef struct hd_context_desc {
                                    device, which takes some seconds once for each driver. -1: not at all, but for Level Zero
                                    and WebGPU, which were never run on hardware. 1: on GPUs. 2: also on software devices and
                                    the CPU. Default: 1. Verdicts on disk count in any case */
+    int          find_nan;      /* HEDDLE_FIND_NAN=1: 1 = a run fails with NOT_FINITE where an operation makes a NaN, and names the
+                                   first one; its outputs can be read. 2 = also infinities, but those of inputs. Plans count the
+                                   elements of each value then: they are slower, larger and hardly fused. Of runs under way side by
+                                   side the last one is looked at. Default: 0 */
+    const char  *faults;        /* HEDDLE_FAULT=submit:2:device-lost,alloc:5+:out-of-device-memory: calls that fail on purpose, to try
+                                   how a program takes it. Each is CALL:N:STATUS: the Nth call of a device (N+: all from there on)
+                                   of alloc (memory), kernel (loading one), submit or wait fails with the status of that name. Kernels
+                                   and measurements are not kept on disk then. Refused in strict mode */
 } hd_context_desc;
 
 /** Makes a context. @param desc NULL for defaults. @param out_context yours; hd_context_destroy.
@@ -304,6 +314,10 @@ HD_API const char *hd_context_cache_dir(const hd_context *context);
 HD_API hd_allocator hd_context_allocator(const hd_context *context);
 /** How many objects of this context are alive: devices, buffers, programs, plans, kernels, tickets. */
 HD_API uint64_t hd_context_live_objects(const hd_context *context);
+/** Counters of the context and of its opened devices for a dashboard, in the text format of Prometheus: "name{device="cpu"} value"
+ *  a line, and what it is in front of it. Any thread. Parameters as hd_device_caps_text. Statuses: LIMIT (cut),
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_context_metrics(hd_context *context, char *out_text, size_t room, size_t *out_needed);
 
 /* For layers that are built on heddle and give out objects of their own, which are found by handles as heddle's are. */
 
@@ -507,6 +521,30 @@ typedef struct hd_device_stats {
 } hd_device_stats;
 /** Reads the counters. Statuses: NULL_POINTER. Any thread. */
 HD_API hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats);
+/** What memory of a device holds. */
+typedef enum hd_memory_kind {
+    HD_MEMORY_BUFFER = 0, /* of hd_buffer_create: weights and caches of models, too */
+    HD_MEMORY_INPUT, HD_MEMORY_STATE, HD_MEMORY_OUTPUT, /* named values of plans, */
+    HD_MEMORY_SCRATCH,    /* what plans compute on the way, */
+    HD_MEMORY_CONSTANT,   /* and tables that the planner made; of plans that wait to be made again, too */
+    HD_MEMORY_STAGING,    /* pinned memory for transfers */
+    HD_MEMORY_KINDS
+} hd_memory_kind;
+/** The kind's name, "scratch". Static; any thread. */
+HD_API const char *hd_memory_kind_name(hd_memory_kind kind);
+/** One allocation on a device. */
+typedef struct hd_memory_info {
+    char           label[48]; /* of the buffer, or the name of the value; "" for none */
+    hd_memory_kind kind;
+    uint64_t       bytes;
+} hd_memory_info;
+/** What lies on the device now, the largest first; together it is hd_device_stats.device_bytes, and what is staged. @param out_infos
+ *  NULL to ask the number only. @param count in: room in out_infos; out: number of allocations. Any thread. Statuses: NULL_POINTER,
+ *  LIMIT (more than room), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count);
+/** How much memory the driver would give out now of the device's largest heap, with all other programs on the machine in mind.
+ *  Any thread. Statuses: NULL_POINTER, UNSUPPORTED (the driver does not tell), DEVICE_LOST. */
+HD_API hd_status hd_device_available(hd_device *device, uint64_t *out_bytes);
 /** Waits until the device has nothing to do. @param timeout_ns 0: the context's wait_ns. Statuses: TIMEOUT, DEVICE_LOST. */
 HD_API hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns);
 

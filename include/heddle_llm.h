@@ -231,7 +231,39 @@ HD_API hd_status hd_session_get_fit(const hd_session *session, hd_fit *out_fit);
 /** The device that the session was made on. */
 HD_API hd_device *hd_session_device(const hd_session *session);
 
-/* ------------------------------------------------------------------------------------------------- 4. generation */
+/* ------------------------------------------------------------------------------------------- 4. answers in a form */
+
+/** A form that an answer must have, for the vocabulary of one model, and how far one answer is in it. Used by one thread at a
+ *  time, for one answer at a time. */
+typedef struct hd_grammar hd_grammar;
+
+/** How a form is written. */
+typedef enum hd_grammar_kind {
+    HD_GRAMMAR_GBNF = 0,   /* rules as llama.cpp reads them; the answer is what the rule "root" says */
+    HD_GRAMMAR_JSON_SCHEMA /* the answer is JSON that the schema takes; what of JSON Schema is known: docs/forms.md */
+} hd_grammar_kind;
+
+/** Makes a form of its text (UTF-8). Every answer in it can be finished: a token is allowed only where the rest can be written
+ *  with the model's tokens, and the end only where the form is complete. @param out_grammar yours; hd_grammar_destroy. It keeps the
+ *  model's memory until then. Statuses: NULL_POINTER, PARSE (with line and column), NAME_NOT_FOUND (a rule), UNSUPPORTED (a model
+ *  without a vocabulary, a rule that begins with itself, a part of JSON Schema that is not known, a form that no answer has; named),
+ *  LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_grammar_create(hd_model *model, hd_grammar_kind kind, const char *text, size_t bytes, hd_grammar **out_grammar);
+/** Ends the grammar. NULL is fine. */
+HD_API void hd_grammar_destroy(hd_grammar *grammar);
+/** Begins a new answer. Statuses: NULL_POINTER. */
+HD_API hd_status hd_grammar_restart(hd_grammar *grammar);
+/** Which tokens may come next: bit i % 32 of word i / 32 for token i; the model's ends only where the answer is complete. @param
+ *  out_bits room for (vocabulary + 31) / 32 words. @param words that room. Statuses: NULL_POINTER, LIMIT (less room; or a grammar in
+ *  which too much is possible at once), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_grammar_allowed(hd_grammar *grammar, uint32_t *out_bits, size_t words);
+/** The answer goes on by a token. An end of the model, where it is allowed, changes nothing. Statuses: NULL_POINTER,
+ *  INVALID_ARGUMENT (it is not allowed; nothing has changed), LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_grammar_accept(hd_grammar *grammar, int32_t token);
+/** Whether the answer is complete: it may end here. */
+HD_API bool hd_grammar_complete(const hd_grammar *grammar);
+
+/* ------------------------------------------------------------------------------------------------- 5. generation */
 
 /** How the next token is drawn. All zero: always the most likely one, and of equal ones that with the smallest id. The order is
  *  the field's usual one: penalties, top_k, top_p, min_p, temperature, a draw. */
@@ -251,15 +283,35 @@ typedef struct hd_sampling {
 /** Why an answer ended. */
 typedef enum hd_stop {
     HD_STOP_NONE = 0,
-    HD_STOP_END,     /* the model ended it */
+    HD_STOP_END,     /* the model ended it, or its form allows nothing more */
     HD_STOP_LENGTH,  /* max_tokens */
     HD_STOP_CONTEXT, /* the sequence or the cache is full */
     HD_STOP_TEXT,    /* one of the stop texts */
-    HD_STOP_CALLER   /* on_text said so */
+    HD_STOP_CALLER   /* on_text or on_token said so */
 } hd_stop;
 
 /** Receives the answer piece by piece: whole characters of UTF-8, without an ending zero. Returning false ends it. */
 typedef bool (*hd_text_fn)(void *user, const char *text, size_t bytes);
+
+/** Something that is added to a token's score. */
+typedef struct hd_bias {
+    int32_t token;
+    float   bias;  /* -INFINITY: the token never comes */
+} hd_bias;
+/** May change the scores of the token to come, `count` of them, before anything else is done with them but what biases add. */
+typedef void (*hd_scores_fn)(void *user, float *scores, uint32_t count);
+
+/** A token of an answer. */
+typedef struct hd_said_token {
+    int32_t        token;
+    float          log_probability;    /* by the model's own scores, natural logarithm; 0 where `likeliest` is 0 */
+    uint32_t       likeliest;          /* as the wishes say, at most the vocabulary */
+    const int32_t *likeliest_tokens;   /* so many, the likeliest first; valid during the call */
+    const float   *likeliest_log_probabilities;
+} hd_said_token;
+/** Told each token of an answer before its text is; not the one that ends it. Returning false ends the answer. */
+typedef bool (*hd_token_fn)(void *user, const hd_said_token *said);
+#define HD_MAX_LIKELIEST 128u
 
 /** Wishes for an answer. */
 typedef struct hd_generate_desc {
@@ -268,11 +320,19 @@ typedef struct hd_generate_desc {
     size_t         token_count;
     uint32_t       max_tokens;    /* 0: until the sequence or the cache is full */
     hd_sampling    sampling;
+    hd_grammar    *grammar;       /* the answer has this form, from its beginning on; NULL: any. What max_tokens or the context
+                                     cuts off is not complete: hd_grammar_complete tells */
     const char *const *stop_texts;/* the answer ends before one of these; "" is none */
     size_t         stop_count;
     int            ignore_end;    /* 1: the model's own end does not end it */
+    const hd_bias *biases;        /* `bias_count` of them */
+    size_t         bias_count;
+    hd_scores_fn   on_scores;     /* NULL: nobody changes them */
+    uint32_t       likeliest;     /* on_token is told the log-probabilities of its token and of so many likeliest ones, at most
+                                     HD_MAX_LIKELIEST; 0: none */
+    hd_token_fn    on_token;      /* NULL: nobody is told */
     hd_text_fn     on_text;       /* NULL: nobody is told */
-    void          *user;
+    void          *user;          /* of the three */
 } hd_generate_desc;
 
 /** What came of it. */
@@ -283,7 +343,8 @@ typedef struct hd_generated {
 } hd_generated;
 /** Continues a prompt. The answer's tokens, but for an ending one, become part of the sequence (those after a stop text too).
  *  @param out_tokens NULL, or room for max_tokens ids. @param out_result may be NULL. Statuses: NULL_POINTER, ZERO_SIZE (no prompt
- *  and nothing fed before), and those of hd_session_feed; INVALID_ARGUMENT for sampling figures that make no sense. */
+ *  and nothing fed before), those of hd_session_feed and of hd_grammar_accept; INVALID_ARGUMENT for sampling figures or biases
+ *  that make no sense and for a grammar of another model; LIMIT for too many likeliest tokens or stop texts. */
 HD_API hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result);
 
 #ifdef __cplusplus

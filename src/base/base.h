@@ -168,6 +168,7 @@ void hdi_mutex_lock(hdi_mutex *mutex);
 void hdi_mutex_unlock(hdi_mutex *mutex);
 uint64_t hdi_now_ns(void); /* monotonic */
 void hdi_processor_name(char *out, size_t room); /* "CPU" where the system does not tell */
+bool hdi_memory_available(uint64_t *out_bytes); /* without swapping; false where the system does not tell */
 uint32_t hdi_processor_count(void); /* that this process may use: by its affinity, and by its share */
 /* Processors that control groups allow (quota.c); UINT32_MAX: no limit. `groups`: /proc/self/cgroup, `root`: /sys/fs/cgroup. */
 uint32_t hdi_quota_processors(const char *groups, const char *root);
@@ -217,7 +218,11 @@ void hdi_thread_pool_stage(hdi_thread_pool *thread_pool, void *to, const void *f
     X(WAIT_MS, "HEDDLE_WAIT_MS", "60000", "longest wait for a device, in milliseconds", 1, 1000000000,                 \
       "1 to 1000000000")                                                                                               \
     X(VERIFY, "HEDDLE_VERIFY", "1", "known answers before a kernel's first use: 0 none, 1 on GPUs, 2 everywhere", 0,   \
-      2, "0, 1 or 2")
+      2, "0, 1 or 2")                                                                                                   \
+    X(FIND_NAN, "HEDDLE_FIND_NAN", "0", "1: runs fail where an operation makes a NaN, and name it; 2: infinities, too", 0, 2, \
+      "0, 1 or 2")                                                                                                     \
+    X(FAULT, "HEDDLE_FAULT", "", "calls of a device that fail on purpose, such as submit:2:device-lost", 0, 0,         \
+      "a list of CALL:N:STATUS or CALL:N+:STATUS, CALL one of alloc, kernel, submit and wait")
 typedef enum hdi_option {
 #define HDI_OPTION_ENUM(field, ...) HDI_OPTION_##field,
     HDI_OPTION_LIST(HDI_OPTION_ENUM)

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,17 @@ void hdi_processor_name(char *out, size_t room) {
         break;
     }
     fclose(file);
+}
+
+bool hdi_memory_available(uint64_t *out_bytes) {
+    FILE *file = fopen("/proc/meminfo", "r");
+    unsigned long long kib = 0;
+    char line[128];
+    while (file && kib == 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, "MemAvailable:", 13) == 0) kib = strtoull(line + 13, NULL, 10);
+    if (file) fclose(file);
+    *out_bytes = kib * 1024;
+    return kib > 0;
 }
 
 uint32_t hdi_processor_count(void) {

@@ -147,7 +147,7 @@ static hd_status hold(hdi_core *core, uint32_t slot, hd_error *error) {
     hdi_core_slot *own = &core->slots[slot];
     const hdi_schedule_slot *planned = &core->schedule->slots[slot];
     if (own->memory || own->home) return HD_OK;
-    const hdi_alloc_desc desc = { planned->bytes, HD_BUFFER_STORAGE, planned->name, NULL };
+    const hdi_alloc_desc desc = { planned->bytes, HD_BUFFER_STORAGE, planned->name, NULL, HD_MEMORY_SCRATCH };
     const hd_status status = hdi_device_alloc(core->device, &desc, &own->memory, error);
     if (!status) own->memory_bytes = planned->bytes;
     return status;

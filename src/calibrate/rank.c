@@ -72,7 +72,7 @@ static hd_status run_copy(void *job, hd_error *error) {
 
 static hd_status measure_copy(hd_device *device, uint64_t *inout_ns, hd_error *error) {
     const hd_allocator *allocator = device->host->allocator;
-    const hdi_alloc_desc desc = { COPIED_BYTES, HD_BUFFER_STORAGE, "measured copy", NULL };
+    const hdi_alloc_desc desc = { COPIED_BYTES, HD_BUFFER_STORAGE, "measured copy", NULL, HD_MEMORY_SCRATCH };
     copying c = { .device = device, .bytes = hdi_alloc(allocator, (size_t)COPIED_BYTES) };
     if (!c.bytes) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for bytes to copy");
     hd_status status = hdi_device_alloc(device, &desc, &c.memory, error);

@@ -27,6 +27,7 @@ typedef struct hdi_host {
     uint32_t            cpu_threads; /* of the CPU device, and at most for compiling; 0 is 1 */
     uint64_t            wait_ns;
     uint32_t            verify;      /* known answers before a kernel's first use: 0 never, 1 on GPUs, 2 on every device */
+    const struct hdi_faults *faults; /* that calls of devices make on purpose (fault.c); NULL: none */
     hdi_thread_pool    *thread_pool; /* helps with kernels of the CPU device and with copies; NULL: nobody does */
 } hdi_host;
 
@@ -55,6 +56,7 @@ typedef struct hdi_alloc_desc {
     hd_buffer_use use;
     const char   *label; /* NULL for none */
     void         *host;  /* the caller's memory to use, on a back end of native kernels; NULL: new memory */
+    hd_memory_kind kind; /* what it is told to hold */
 } hdi_alloc_desc;
 
 typedef struct hdi_slot {
@@ -118,6 +120,8 @@ typedef struct hdi_backend {
     hd_status (*span)(hdi_backend_device *device, uint64_t ticket, uint64_t out_ns[2], hd_error *error);
     /* Does the host read the mapped memory at a snail's pace, past its caches? NULL: never. */
     bool (*reads_slowly)(const hdi_backend_device *device, const hdi_memory *memory);
+    /* What the driver would give out now; false where it does not tell. NULL: it never does. */
+    bool (*available)(hdi_backend_device *device, uint64_t *out_bytes);
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,

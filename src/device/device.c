@@ -88,6 +88,7 @@ void hdi_device_close(hd_device *device) {
     for (uint32_t i = 0; i < device->kernel_count; i++) device->backend->kernel_free(device->handle, device->kernels[i].loaded);
     device->backend->close(device->handle);
     hdi_mutex_unlock(&device->lock);
+    hdi_holdings_free(&device->holdings, allocator);
     hdi_free(allocator, device->kernels, device->kernel_capacity * sizeof *device->kernels);
     hdi_free(allocator, device->deferred_frees, device->deferred_capacity * sizeof *device->deferred_frees);
     hdi_mutex_free(&device->lock);
@@ -100,7 +101,13 @@ void hdi_device_close(hd_device *device) {
 static hd_status try_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error) {
     hdi_mutex_lock(&device->lock);
     hd_status status = refuse_lost(device, error);
+    if (!status) status = note(device, hdi_fault(device, HDI_FAULT_ALLOC, error), error);
     if (!status) status = note(device, device->backend->alloc(device->handle, desc, out_memory, error), error);
+    if (!status && !hdi_holdings_add(&device->holdings, device->host->allocator, *out_memory, desc)) {
+        device->backend->free(device->handle, *out_memory);
+        *out_memory = NULL;
+        status = hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to note an allocation");
+    }
     if (!status) {
         device->stats.allocations++;
         device->stats.device_bytes += desc->bytes;
@@ -133,6 +140,7 @@ hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_me
 void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes) {
     if (!memory) return;
     hdi_mutex_lock(&device->lock);
+    hdi_holdings_remove(&device->holdings, memory);
     device->backend->free(device->handle, memory);
     device->stats.allocations--;
     device->stats.device_bytes -= bytes;
@@ -198,8 +206,9 @@ static bool compile(void *user, uint32_t index) {
     hd_device *device = all->device;
     hd_error error = { 0 };
     if (!wanted->missing) return true;
-    const hd_status status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel,
-                                                          &wanted->loaded, &wanted->from_cache, &error);
+    hd_status status = hdi_fault(device, HDI_FAULT_KERNEL, &error);
+    if (!status)
+        status = device->backend->kernel_load(device->handle, wanted->module, wanted->kernel, &wanted->loaded, &wanted->from_cache, &error);
     if (!status) return true;
     wanted->loaded = NULL;
     wanted->failed = true;
@@ -263,6 +272,7 @@ hd_status hdi_device_submit(hd_device *device, hdi_submission *submission, uint6
     const uint64_t began_ns = device->trace ? hdi_now_ns() : 0;
     if (device->host->one_queue) submission->queue = HDI_QUEUE_COMPUTE;
     if (device->trace) hdi_trace_prepare(device, submission);
+    if (!status) status = note(device, hdi_fault(device, HDI_FAULT_SUBMIT, error), error);
     if (!status) status = note(device, device->backend->submit(device->handle, submission, out_ticket, error), error);
     if (!status) {
         device->last_ticket = *out_ticket;
@@ -288,6 +298,7 @@ hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd
     hdi_mutex_lock(&device->lock);
     *out_done = ticket <= device->done_ticket;
     hd_status status = *out_done ? HD_OK : refuse_lost(device, error);
+    if (!status && !*out_done) status = note(device, hdi_fault(device, HDI_FAULT_WAIT, error), error);
     if (!status && !*out_done) status = note(device, device->backend->poll(device->handle, ticket, out_done, error), error);
     if (!status && *out_done) note_done(device, ticket);
     hdi_mutex_unlock(&device->lock);
@@ -295,16 +306,25 @@ hd_status hdi_device_poll(hd_device *device, uint64_t ticket, bool *out_done, hd
     return status;
 }
 
+/* A wait that fails on purpose; one for too long ends at once. Called with the lock held. */
+static hd_status fault_wait(hd_device *device, hd_error *error, uint64_t *left_ns) {
+    const hd_status status = note(device, hdi_fault(device, HDI_FAULT_WAIT, error), error);
+    if (status) *left_ns = 0;
+    return status;
+}
+
 hd_status hdi_device_wait(hd_device *device, uint64_t ticket, uint64_t timeout_ns, hd_error *error) {
     uint64_t began = hdi_now_ns(), limit = timeout_ns ? timeout_ns : device->host->wait_ns;
     hd_status status = HD_STATUS_TIMEOUT;
+    bool asked = false; /* one wait is one call, however many looks it takes */
     while (status == HD_STATUS_TIMEOUT) {
         hd_error look = { 0 };
         hdi_mutex_lock(&device->lock);
         uint64_t spent = hdi_now_ns() - began, left = limit > spent ? limit - spent : 0;
         if (ticket <= device->done_ticket) status = HD_OK;
-        else if ((status = refuse_lost(device, &look)) == HD_OK)
+        else if ((status = refuse_lost(device, &look)) == HD_OK && (asked || (status = fault_wait(device, &look, &left)) == HD_OK))
             status = note(device, device->backend->wait(device->handle, ticket, HDI_MIN(left, LOOK_NS), &look), &look);
+        asked = true;
         if (!status) note_done(device, ticket);
         hdi_mutex_unlock(&device->lock);
         if (status && (status != HD_STATUS_TIMEOUT || left == 0)) {
@@ -324,4 +344,11 @@ hd_status hdi_device_wait_all(hd_device *device, uint64_t timeout_ns, hd_error *
     const uint64_t last = device->last_ticket;
     hdi_mutex_unlock(&device->lock);
     return hdi_device_wait(device, last, timeout_ns, error);
+}
+
+bool hdi_device_available(hd_device *device, uint64_t *out_bytes) {
+    hdi_mutex_lock(&device->lock);
+    const bool told = !device->lost && device->backend->available && device->backend->available(device->handle, out_bytes);
+    hdi_mutex_unlock(&device->lock);
+    return told;
 }

@@ -37,6 +37,32 @@ const hdi_backend *hdi_registry_backend(const hdi_registry *registry, const hdi_
 hd_status hdi_registry_select(const hdi_registry *registry, const char *request, bool strict, const hdi_found **out_found,
                               char *out_why, size_t why_room, hd_error *error);
 
+/* ---- fault.c: calls that fail on purpose ---- */
+typedef enum hdi_fault_call { HDI_FAULT_ALLOC, HDI_FAULT_KERNEL, HDI_FAULT_SUBMIT, HDI_FAULT_WAIT, HDI_FAULT_CALLS } hdi_fault_call;
+enum { HDI_MOST_FAULTS = 16 };
+typedef struct hdi_faults {
+    struct { hdi_fault_call call; uint64_t first, last; hd_status status; } of[HDI_MOST_FAULTS];
+    uint32_t count;
+} hdi_faults;
+/* Reads "submit:2:device-lost,alloc:5+:out-of-device-memory". False: it is no such list. */
+bool hdi_faults_read(hdi_faults *faults, const char *text);
+/* Counts a call of the device; what it is to fail with. */
+hd_status hdi_fault(hd_device *device, hdi_fault_call call, hd_error *error);
+
+/* ---- holdings.c: what lies on a device, by its memory ---- */
+typedef struct hdi_holding {
+    const hdi_memory *memory; /* NULL: the place is free */
+    hd_memory_info    info;
+} hdi_holding;
+typedef struct hdi_holdings {
+    hdi_holding *of; /* `capacity` places, a power of two */
+    uint32_t     capacity, count;
+} hdi_holdings;
+/* False without memory. */
+bool hdi_holdings_add(hdi_holdings *holdings, const hd_allocator *allocator, const hdi_memory *memory, const hdi_alloc_desc *desc);
+void hdi_holdings_remove(hdi_holdings *holdings, const hdi_memory *memory);
+void hdi_holdings_free(hdi_holdings *holdings, const hd_allocator *allocator);
+
 /* ---- device.c ---- */
 
 typedef struct hdi_cached_kernel {
@@ -72,10 +98,12 @@ struct hd_device {
     hd_status           lost;      /* HD_OK, or sticky DEVICE_LOST */
     uint64_t            last_ticket, done_ticket;
     hd_device_stats     stats;
+    hdi_holdings        holdings;
     hdi_cached_kernel  *kernels;   uint32_t kernel_count, kernel_capacity;
     hdi_deferred_free         *deferred_frees;   uint32_t deferred_count, deferred_capacity;
     hdi_stage          *stage;
     hdi_trace          *trace;     /* NULL: nobody watches */
+    _Atomic uint64_t    calls[HDI_FAULT_CALLS]; /* so far, where faults are asked for */
     void              (*relieve)(void *user); /* drops what the front keeps for later; called without the lock */
     void               *relieve_user;
 };
@@ -88,6 +116,10 @@ void hdi_device_close(hd_device *device);
 hd_status hdi_device_alloc(hd_device *device, const hdi_alloc_desc *desc, hdi_memory **out_memory, hd_error *error);
 void hdi_device_free(hd_device *device, hdi_memory *memory, uint64_t bytes);
 void *hdi_device_map(hd_device *device, hdi_memory *memory);
+/* What the driver would give out now; false where it does not tell. */
+bool hdi_device_available(hd_device *device, uint64_t *out_bytes);
+/* hd_device_memory (holdings.c). */
+hd_status hdi_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count, hd_error *error);
 /* A kernel that is asked for. */
 typedef struct hdi_wanted_kernel {
     const hdi_module  *module;

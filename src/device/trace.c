@@ -124,7 +124,7 @@ static hd_status look(hd_device *device, const hdi_cmds *cmds, const hdi_slot *s
 /* Sets the device's clock against the host's, by the quickest of some looks. */
 static hd_status set_clock(hd_device *device, hdi_trace *trace, hd_error *error) {
     enum { LOOKS = 9 };
-    const hdi_alloc_desc desc = { 256, HD_BUFFER_STORAGE, "clock", NULL };
+    const hdi_alloc_desc desc = { 256, HD_BUFFER_STORAGE, "clock", NULL, HD_MEMORY_STAGING };
     hdi_memory *memory;
     hdi_cmds cmds;
     uint32_t slot;

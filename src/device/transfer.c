@@ -21,21 +21,26 @@ static hd_status open_ring(hd_device *device, int direction, hd_error *error) {
     hdi_stage *stage = device->stage;
     if (stage->memory[direction]) return HD_OK;
     hdi_alloc_desc desc = { UNITS * UNIT_BYTES, direction ? HD_BUFFER_READBACK : HD_BUFFER_UPLOAD,
-                            direction ? "staging, down" : "staging, up", NULL };
+                            direction ? "down" : "up", NULL, HD_MEMORY_STAGING };
     hd_status status = device->backend->alloc(device->handle, &desc, &stage->memory[direction], error);
     if (status) return status;
     stage->pointer[direction] = device->backend->map(device->handle, stage->memory[direction]);
     memset(stage->tickets[direction], 0, sizeof stage->tickets[direction]);
-    if (stage->pointer[direction]) return HD_OK;
+    hdi_holdings *holdings = &device->holdings;
+    if (stage->pointer[direction] && hdi_holdings_add(holdings, device->host->allocator, stage->memory[direction], &desc)) return HD_OK;
     device->backend->free(device->handle, stage->memory[direction]);
     stage->memory[direction] = NULL;
+    if (stage->pointer[direction]) return hdi_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for staging");
     return hdi_fail(error, HD_STATUS_MEMORY_TYPE_NOT_FOUND, "the device has no memory that the host sees");
 }
 
 void hdi_stage_free(hd_device *device) {
     if (!device->stage) return;
-    for (int direction = 0; direction < 2; direction++)
-        if (device->stage->memory[direction]) device->backend->free(device->handle, device->stage->memory[direction]);
+    for (int direction = 0; direction < 2; direction++) {
+        if (!device->stage->memory[direction]) continue;
+        hdi_holdings_remove(&device->holdings, device->stage->memory[direction]);
+        device->backend->free(device->handle, device->stage->memory[direction]);
+    }
     hdi_free(device->host->allocator, device->stage, sizeof *device->stage);
     device->stage = NULL;
 }

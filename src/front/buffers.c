@@ -22,7 +22,7 @@ hd_status hd_buffer_create(hd_device *device, const hd_buffer_desc *desc, hd_buf
     hd_error error = { 0 };
     hd_buffer *buffer = hdi_alloc(&context->allocator, sizeof *buffer);
     hd_status status = buffer ? HD_OK : hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a buffer");
-    hdi_alloc_desc alloc = { padded, desc->use, desc->label, desc->memory };
+    hdi_alloc_desc alloc = { padded, desc->use, desc->label, desc->memory, HD_MEMORY_BUFFER };
     if (!status) status = hdi_device_alloc(device, &alloc, &buffer->memory, &error);
     if (status) {
         hdi_free(&context->allocator, buffer, sizeof *buffer);

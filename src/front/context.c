@@ -6,6 +6,7 @@
 
 hd_status hdi_context_keep(hd_context *context, const hd_error *error) {
     if (error->status == HD_OK) return HD_OK;
+    atomic_fetch_add(&context->failures, 1);
     hdi_mutex_lock(&context->lock);
     if (context->error.status == HD_OK) context->error = *error;
     hdi_mutex_unlock(&context->lock);
@@ -149,7 +150,8 @@ static bool copy_wish(const char *wish, hdi_option option, char *out, size_t roo
 /* Fills the context in from the desc and the environment. */
 static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_error *error) {
     const char *levels = desc->log_levels ? desc->log_levels : desc->log_level ? NULL : hdi_option_get(HDI_OPTION_LOG);
-    uint64_t strict, validation, threads, wait_ms, verify, queues;
+    const char *faults = desc->faults ? desc->faults : hdi_option_get(HDI_OPTION_FAULT);
+    uint64_t strict, validation, threads, wait_ms, verify, queues, find_nan;
     context->log = (hdi_log){ .write = desc->log, .user = desc->log_user, .level = HD_LOG_WARNING };
     if (levels && !hdi_log_read(&context->log, levels)) hdi_option_refuse(HDI_OPTION_LOG, error);
     if (desc->log_level) context->log.level = desc->log_level;
@@ -160,7 +162,12 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     hdi_option_number(HDI_OPTION_WAIT_MS, 0, &wait_ms, error);
     hdi_option_number(HDI_OPTION_VERIFY, 0, &verify, error);
     hdi_option_number(HDI_OPTION_QUEUES, HDI_QUEUE_COUNT, &queues, error);
+    hdi_option_number(HDI_OPTION_FIND_NAN, 0, &find_nan, error);
     if (queues == 2) hdi_option_refuse(HDI_OPTION_QUEUES, error);
+    if (faults && !hdi_faults_read(&context->faults, faults)) hdi_option_refuse(HDI_OPTION_FAULT, error);
+    context->strict = desc->strict ? desc->strict > 0 : strict != 0;
+    if (context->faults.count && context->strict)
+        hdi_fail(error, HD_STATUS_STRICT, "strict mode takes no faults on purpose; unset HEDDLE_FAULT");
     if (!copy_wish(desc->backend, HDI_OPTION_BACKEND, context->backend, sizeof context->backend) ||
         !copy_wish(desc->device, HDI_OPTION_DEVICE, context->device, sizeof context->device))
         hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the name of a back end or a device is too long");
@@ -168,9 +175,11 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
         hdi_log_line(&context->log, HD_LOG_ERROR, "heddle", "%s", error->text);
         return error->status;
     }
-    context->strict = desc->strict ? desc->strict > 0 : strict != 0;
+    context->find_nan = desc->find_nan > 0 ? (uint32_t)HDI_MIN(desc->find_nan, 2) : (uint32_t)find_nan;
+    if (context->faults.count)
+        hdi_log_line(&context->log, HD_LOG_WARNING, "fault", "calls fail on purpose: %s; nothing is kept on disk", faults);
     char why[128] = "";
-    bool cached = hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
+    bool cached = !context->faults.count && hdi_option_cache_dir(desc->cache_dir, context->cache_dir, sizeof context->cache_dir);
     if (cached) cached = hdi_folder_open(context->cache_dir, why, sizeof why);
     if (why[0])
         hdi_log_line(&context->log, HD_LOG_WARNING, "cache", "%s: %s; until then compiled kernels and what is measured are not kept",
@@ -178,6 +187,7 @@ static hd_status resolve(hd_context *context, const hd_context_desc *desc, hd_er
     if (!cached) context->cache_dir[0] = 0;
     context->host = (hdi_host){ .allocator = &context->allocator, .log = &context->log, .cache_dir = cached ? context->cache_dir : NULL,
                                 .validation = desc->validation > 0 || validation != 0, .one_queue = desc->one_queue > 0 || queues == 1,
+                                .faults = context->faults.count ? &context->faults : NULL,
                                 .cpu_threads = desc->cpu_threads ? desc->cpu_threads : (uint32_t)threads,
                                 .wait_ns = desc->wait_ns ? desc->wait_ns : wait_ms * 1000000,
                                 .verify = desc->verify == 0 ? (uint32_t)verify

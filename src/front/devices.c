@@ -188,6 +188,23 @@ hd_status hd_device_get_stats(hd_device *device, hd_device_stats *out_stats) {
     return HD_OK;
 }
 
+hd_status hd_device_memory(hd_device *device, hd_memory_info *out_infos, size_t *count) {
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!count) return HD_STATUS_NULL_POINTER;
+    hd_error error = { 0 };
+    const hd_status status = hdi_device_memory(device, out_infos, count, &error);
+    return status == HD_STATUS_LIMIT ? status : hdi_context_done(device->context, status, &error);
+}
+
+hd_status hd_device_available(hd_device *device, uint64_t *out_bytes) {
+    if (!HDI_FIND(device)) return HDI_REFUSE(device);
+    if (!out_bytes) return HD_STATUS_NULL_POINTER;
+    if (hdi_device_available(device, out_bytes)) return HD_OK;
+    const hd_status status = device->lost ? HD_STATUS_DEVICE_LOST : HD_STATUS_UNSUPPORTED;
+    return hdi_context_fail(device->context, status, "%s %s", device->found.info.id,
+                            device->lost ? "was lost" : "has a driver that does not tell how much memory is left");
+}
+
 hd_status hd_device_wait(hd_device *device, uint64_t timeout_ns) {
     if (!HDI_FIND(device)) return HDI_REFUSE(device);
     hd_error error = { 0 };

@@ -17,6 +17,8 @@ struct hd_context {
     hdi_log      log;
     hdi_host     host;
     bool         strict;
+    uint32_t     find_nan;      /* 1: NaN, 2: infinities, too */
+    hdi_faults   faults;        /* that calls of devices make on purpose */
     char         backend[96], device[64]; /* wishes; "" for none */
     char         cache_dir[512];
     hdi_runs     runs;          /* what earlier plans took; with a lock of its own, */
@@ -29,6 +31,7 @@ struct hd_context {
     hdi_registry registry;
     hdi_link     devices, programs, kernels, buffers, plans, tickets;
     uint64_t     live;
+    _Atomic uint64_t failures, failovers; /* so far */
 };
 
 struct hd_kernel {
@@ -58,6 +61,7 @@ struct hd_plan {
     char        *route;         /* the caller's words; NULL: none */
     size_t       route_bytes;
     hd_plan_stats stats;        /* what does not change from run to run */
+    uint32_t     watched;       /* values of the program whose NaN are looked for; 0: nobody asked */
     uint64_t     writes;        /* of inputs and states so far: their versions */
     uint64_t     runs, records; /* of loaded plans that a loss ended */
 };
@@ -115,6 +119,13 @@ hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_
 /* ---- programs.c ---- */
 /* hd_program_parse; gives out the object itself, which hd_program_destroy ends. */
 hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program);
+/* The same program once more, as an object of the context; hd_program_destroy. A failure is kept. */
+hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy);
+/* ---- watch.c: where NaN come from (program/watch.c) ---- */
+/* The program that is planned instead; hd_program_destroy. */
+hd_status hdi_watch_begin(hd_plan *plan, const hd_program *program, hd_program **out_watched, hd_error *error);
+/* After a run: NOT_FINITE names the first. */
+hd_status hdi_watch_look(hd_plan *plan, hd_error *error);
 /* ---- plans.c ---- */
 /* As hd_plan_create; `saved`: it is that plan, and `desc` says what is not in it. */
 hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_plan_desc *desc, const hdi_saved_plan *saved,

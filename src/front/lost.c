@@ -92,5 +92,6 @@ hd_status hdi_plan_move(hd_plan *plan, hd_error *error) {
         if (!status) status = hdi_shadows_bring(plan->shadows, plan->loaded, error);
     } while (status == HD_STATUS_DEVICE_LOST);
     plan->stats.failovers += status == HD_OK;
+    atomic_fetch_add(&plan->context->failovers, status == HD_OK);
     return status;
 }

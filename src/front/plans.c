@@ -58,6 +58,14 @@ static hd_status make(hd_plan *plan, const hd_program *program, const hdi_saved_
     return status;
 }
 
+static hd_status watch_and_make(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
+    hd_program *watched = NULL;
+    hd_status status = plan->context->find_nan && !saved ? hdi_watch_begin(plan, program, &watched, error) : HD_OK;
+    if (!status) status = make(plan, watched ? watched : program, saved, error);
+    hd_program_destroy(watched);
+    return status;
+}
+
 static hd_status check_program(const hd_device *device, const hd_program *program, hd_error *error) {
     if (program->context && program->context != device->context)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "the program is of another context than the device");
@@ -74,7 +82,7 @@ hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_pl
     if (!status && !plan) status = hdi_fail(&error, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for a plan");
     if (status) return hdi_context_keep(context, &error);
     wish(plan, device, desc ? desc : &defaults);
-    status = make(plan, program, saved, &error);
+    status = watch_and_make(plan, program, saved, &error);
     plan->desc.route = NULL; /* borrowed for the call */
     plan->desc.resident = NULL;
     plan->desc.beside = NULL;

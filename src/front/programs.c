@@ -73,11 +73,11 @@ static bool find_kernel(void *user, uint64_t hash, hdi_custom *out_custom) {
     return found;
 }
 
-hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+static hd_status read(hd_context *context, const char *text, size_t bytes, hdi_find_kernel find, void *user, hd_program **out_program) {
     hd_program *program = new_program(context);
     if (!program) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_error error = { 0 };
-    hd_status status = hdi_program_parse(program, text, bytes, find_kernel, context, &error);
+    hd_status status = hdi_program_parse(program, text, bytes, find, user, &error);
     for (uint32_t i = 0; i < program->node_count; i++)
         if (program->nodes[i].op == HDI_OP_DISPATCH) hdi_user_kernel_hold(program->nodes[i].attrs.custom->kernel);
     if (!status) {
@@ -86,6 +86,33 @@ hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, 
     }
     hd_program_destroy(program);
     return hdi_context_keep(context, &error);
+}
+
+hd_status hdi_program_read(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {
+    return read(context, text, bytes, find_kernel, context, out_program);
+}
+
+/* The kernel of another program's launch: its maker may have ended it already. */
+static bool find_launched(void *user, uint64_t hash, hdi_custom *out_custom) {
+    const hd_program *program = user;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const hdi_custom *custom = program->nodes[i].op == HDI_OP_DISPATCH ? program->nodes[i].attrs.custom : NULL;
+        if (!custom || custom->kernel_hash != hash) continue;
+        out_custom->kernel = custom->kernel;
+        out_custom->kernel_bindings = custom->kernel_bindings;
+        out_custom->kernel_push_bytes = custom->kernel_push_bytes;
+        return true;
+    }
+    return false;
+}
+
+hd_status hdi_program_copy(hd_context *context, const hd_program *program, hd_program **out_copy) {
+    hdi_text text = { .allocator = &context->allocator };
+    hdi_program_print(program, &text);
+    const hd_status status = text.failed ? hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to copy a program")
+                                         : read(context, text.bytes, text.count, find_launched, (void *)(uintptr_t)program, out_copy);
+    hdi_text_free(&text);
+    return status;
 }
 
 hd_status hd_program_parse(hd_context *context, const char *text, size_t bytes, hd_program **out_program) {

@@ -32,6 +32,7 @@ hd_status hdi_plan_run_once(hd_plan *plan, uint64_t timeout_ns, hd_error *error)
     for (;;) {
         hd_error attempt = { 0 };
         hd_status status = run(plan, timeout_ns, &attempt);
+        if (!status && plan->watched) status = hdi_watch_look(plan, &attempt);
         if (!hdi_plan_may_move(plan, status)) {
             if (status && error->status == HD_OK) *error = attempt;
             return status;
@@ -104,6 +105,7 @@ hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
     for (uint32_t d = 0; d < ticket->run.count && !status && *out_done; d++)
         status = hdi_device_poll(ticket->run.last[d].device, ticket->run.last[d].ticket, out_done, &error);
     if (!status && *out_done && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
+    if (!status && *out_done && ticket->plan && ticket->plan->watched) status = hdi_watch_look(ticket->plan, &error);
     return hdi_context_done(ticket->context, status, &error);
 }
 
@@ -122,6 +124,7 @@ hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
         hdi_mutex_unlock(&ticket->context->lock);
     }
     if (!status && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
+    if (!status && ticket->plan && ticket->plan->watched) status = hdi_watch_look(ticket->plan, &error);
     return hdi_context_done(ticket->context, status, &error);
 }
 

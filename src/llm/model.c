@@ -103,6 +103,7 @@ hd_model *hdl_model_hold(hd_model *model) {
 void hdl_model_release(hd_model *model) {
     if (atomic_fetch_sub(&model->holders, 1) > 1) return;
     const hd_allocator allocator = model->allocator;
+    hdl_trie_destroy(atomic_load(&model->trie));
     hdl_tokenizer_destroy(model->tokenizer);
     hdl_free(&allocator, model->weights, model->weight_count * sizeof *model->weights);
     const hdl_figures *f = &model->figures;
@@ -207,9 +208,10 @@ const char *hd_model_token_text(const hd_model *model, int32_t token, size_t *ou
     return text.count ? (const char *)text.bytes : "";
 }
 
-bool hd_model_token_ends(const hd_model *model, int32_t token) {
-    const bool found = !hdl_model_find(&model);
-    for (uint32_t i = 0; found && i < model->end_count; i++)
+bool hdl_model_ends(const hd_model *model, int32_t token) {
+    for (uint32_t i = 0; i < model->end_count; i++)
         if (model->ends[i] == token) return true;
     return false;
 }
+
+bool hd_model_token_ends(const hd_model *model, int32_t token) { return !hdl_model_find(&model) && hdl_model_ends(model, token); }

@@ -2,6 +2,7 @@
 #ifndef HDL_MODEL_H
 #define HDL_MODEL_H
 
+#include "llm/form/trie.h"
 #include "llm/gguf.h"
 #include "llm/tokenizer.h"
 #include <heddle_llm.h>
@@ -57,6 +58,7 @@ struct hd_model {
     hdl_span       chat_template; /* of no bytes where there is none */
     int32_t        ends[16];      /* tokens that end an answer */
     uint32_t       end_count;
+    _Atomic(hdl_trie *) trie;     /* of the tokens, since the first grammar; NULL before */
 };
 
 /* Keeps a closed model's memory until its last session has ended. */
@@ -84,9 +86,19 @@ enum { HDL_WEIGHT_NAME = 64 };
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]);
 /* Bytes that the weight takes on a device. */
 uint64_t hdl_weight_bytes(const hdl_weight *weight);
+/* ---- grammar.c ---- */
+/* What hd_generate asks of a grammar: whether a token may come next, and the mask of all, the ends of an answer among
+ * them. Failures wait on the model's context. */
+hd_status hdl_grammar_find(void *grammar_at);
+const hd_model *hdl_grammar_model(const hd_grammar *grammar);
+hd_status hdl_grammar_allows(hd_grammar *grammar, int32_t token, bool *out_allows);
+/* *out_more tells whether any token but an end may come. With `goes_on` an end is allowed only where none may. */
+hd_status hdl_grammar_mask(hd_grammar *grammar, bool goes_on, const uint32_t **out_bits, bool *out_more);
 /* ---- model.c ---- */
 /* Keeps a failure of the model's room on its context; returns `status`. */
 hd_status hdl_model_fail(const hd_model *model, hd_status status, const char *format, ...) HDL_PRINTF(3, 4);
+/* Whether the token ends an answer. */
+bool hdl_model_ends(const hd_model *model, int32_t token);
 /* HD_OK, or UNSUPPORTED kept on the context: the file has no vocabulary. */
 hd_status hdl_need_tokenizer(const hd_model *model);
 /* ---- vocabulary.c ---- */

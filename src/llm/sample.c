@@ -283,6 +283,19 @@ hd_status hdl_sampler_draw(hdl_sampler *s, const float *logits, int32_t *out_id,
     return status ? status : draw(s, s->vocab, out_id, error);
 }
 
+hd_status hdl_sampler_draw_among(hdl_sampler *s, const float *logits, const uint32_t *bits, int32_t *out_id, hd_error *error) {
+    if (!s || !logits || !bits || !out_id)
+        return hdl_fail(error, HD_STATUS_NULL_POINTER, "sampling: no sampler, logits, choice of tokens or place for the token");
+    size_t count = 0;
+    for (size_t i = 0; i < s->vocab; i++) {
+        if (!(bits[i / 32] >> i % 32 & 1)) continue;
+        const hd_status status = key_for(s, i, logits[i], &s->keys[count++], error);
+        if (status) return status;
+    }
+    if (!count) return hdl_fail(error, HD_STATUS_ZERO_SIZE, "sampling: no token is allowed");
+    return draw(s, count, out_id, error);
+}
+
 bool hdl_sampler_needs_only(const hdl_sampler *s, size_t count) {
     const hd_sampling *wish = &s->sampling;
     const uint64_t left = wish->temperature == 0 ? 1 : wish->top_k;

@@ -25,6 +25,9 @@ void hdl_sampler_destroy(hdl_sampler *sampler);
 /* The next token, and one more draw done. The logits are left as they are. Statuses: INVALID_ARGUMENT: a logit is NaN
  * (the text says which), or all are -infinity; the sampler is then as before. */
 hd_status hdl_sampler_draw(hdl_sampler *sampler, const float *logits, int32_t *out_id, hd_error *error);
+/* The same among the tokens whose bits are set: bit i % 32 of word i / 32. ZERO_SIZE: there are none. */
+hd_status hdl_sampler_draw_among(hdl_sampler *sampler, const float *logits, const uint32_t *bits, int32_t *out_id,
+                                 hd_error *error);
 /* True where the `count` largest logits decide the next draw. That takes a top_k or temperature 0, and penalties that only
  * lower scores: each token said lately may then fall back and make room for one token behind it. */
 bool hdl_sampler_needs_only(const hdl_sampler *sampler, size_t count);

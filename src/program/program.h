@@ -221,6 +221,15 @@ void hdi_origin_print(const hd_program *program, hd_value value, hdi_text *out_t
 /* `program` is empty at first; after a failure it stays failed. `find_kernel` NULL: there are none. */
 hd_status hdi_program_parse(hd_program *program, const char *text, size_t bytes, hdi_find_kernel find_kernel,
                             void *user, hd_error *error);
+/* Where NaN come from (watch.c). The step adds to a program that was not watched yet one output of i32 [3] for each value of
+ * floats, named HDI_WATCH_NAME and the value; failures stick to the program. */
+#define HDI_WATCH_NAME "not finite: v"
+enum { HDI_WATCH_ROOM = 32 };
+typedef struct hdi_watched { int32_t nan, not_finite, first; } hdi_watched; /* elements, and the first: of NaN, or of both */
+void hdi_program_watch(hd_program *program, bool infinities);
+/* The first value that holds a NaN that no operand holds, or an infinity where these count; 0: none does. An infinity of an input is
+ * the caller's wish. `told` has a place for each value. */
+hd_value hdi_watch_first(const hd_program *program, const hdi_watched *told, bool infinities);
 /* Equal for equal text forms (hash.c). */
 uint64_t hdi_program_hash(const hd_program *program);
 #endif

@@ -51,11 +51,15 @@ hd_status hdi_core_alloc(const hdi_core *core, uint32_t at, hdi_memory **out_mem
     bool small_input = slot->kind == HDI_STORAGE_INPUT &&
                        slot->bytes <= (core->device->found.caps.host_visible ? SMALL_BYTES : ACROSS_BYTES);
     bool small_output = slot->kind == HDI_STORAGE_OUTPUT && slot->bytes <= SMALL_BYTES && !slot->read && !own->shared;
+    static const hd_memory_kind kinds[] = {
+        [HDI_STORAGE_SCRATCH] = HD_MEMORY_SCRATCH, [HDI_STORAGE_INPUT] = HD_MEMORY_INPUT,       [HDI_STORAGE_STATE] = HD_MEMORY_STATE,
+        [HDI_STORAGE_OUTPUT] = HD_MEMORY_OUTPUT,   [HDI_STORAGE_CONSTANT] = HD_MEMORY_CONSTANT,
+    };
     hdi_alloc_desc desc = { slot->bytes,
                             small_input    ? HD_BUFFER_UPLOAD
                             : small_output ? HD_BUFFER_READBACK
                                            : HD_BUFFER_STORAGE,
-                            slot->name ? slot->name : "scratch", NULL };
+                            slot->name ? slot->name : "scratch", NULL, kinds[slot->kind] };
     return hdi_device_alloc(core->device, &desc, out_memory, error);
 }
 

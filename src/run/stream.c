@@ -169,7 +169,9 @@ static hd_status move(hdi_stream *stream, moves *m, hdi_slot from, hdi_slot to, 
 
 /* Memory that the host sees, for a slot whose own it does not see. */
 static hd_status stage(hdi_stream *stream, port *p, uint32_t slot, bool in, hd_error *error) {
-    const hdi_alloc_desc desc = { stream->core->schedule->slots[slot].bytes, in ? HD_BUFFER_UPLOAD : HD_BUFFER_READBACK, "stream", NULL };
+    const hdi_schedule_slot *made = &stream->core->schedule->slots[slot];
+    const hdi_alloc_desc desc = { made->bytes, in ? HD_BUFFER_UPLOAD : HD_BUFFER_READBACK, made->name, NULL,
+                                  in ? HD_MEMORY_INPUT : HD_MEMORY_OUTPUT };
     if (p->pointer) return HD_OK;
     hd_status status = p->stage ? HD_OK : hdi_device_alloc(stream->device, &desc, &p->stage, error);
     if (!status && !(p->pointer = hdi_device_map(stream->device, p->stage)))

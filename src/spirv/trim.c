@@ -56,9 +56,9 @@ static uint32_t result_at(const trimmer *t, size_t at) {
     return t->words[at + word];
 }
 
-/* Fills in `at`, `functions` and the entry point called `name`; false: there is none to choose. */
+/* Fills in `at`, `functions` and the entry point called `name`; false: there is none to choose, or two, which the checks refuse. */
 static bool find(trimmer *t, const char *name) {
-    uint32_t computes = 0;
+    uint32_t computes = 0, called = 0;
     size_t named = 0, only = 0;
     bool inside = false;
     t->functions = t->count;
@@ -71,9 +71,11 @@ static bool find(trimmer *t, const char *name) {
         computes++;
         only = at;
         const char *wanted = name ? name : "main";
-        if (strlen(wanted) / 4 < length_at(t, at) - 3 && hdi_spirv_text_is(t->words + at + 3, wanted)) named = at;
+        if (strlen(wanted) / 4 >= length_at(t, at) - 3 || !hdi_spirv_text_is(t->words + at + 3, wanted)) continue;
+        called++;
+        named = at;
     }
-    t->entry = named ? named : !name && computes == 1 ? only : 0;
+    t->entry = called > 1 ? 0 : named ? named : !name && computes == 1 ? only : 0;
     return t->entry != 0;
 }
 

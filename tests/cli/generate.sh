@@ -140,4 +140,21 @@ if [ -e /dev/full ]; then
     $generate -n 0 >/dev/full 2>err
     [ $? = 1 ] || fail "generate into a full device: not exit code 1"
 fi
+# Answers in a form, from the command line or a file; and scores that are changed.
+expect 0 '^Behold,(yes|no)$' - $generate --temp 0 --grammar 'root ::= "yes" | "no"'
+printf 'root ::= num " " num # two\nnum ::= [0-9]{3}\n' >two.gbnf
+expect 0 '^Behold,[0-9]{3} [0-9]{3}$' 'ended by the model$' $generate --grammar two.gbnf
+printf '{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}' >ok.json
+expect 0 - - $generate --quiet -n 60 --json-schema ok.json
+"$python3" -c 'import json, sys; assert type(json.load(open(sys.argv[1]))["ok"]) is bool' out || fail "the answer is not what the schema says"
+expect 0 - - $generate --quiet -n 60 --json-schema "$(cat ok.json)"
+refuse 2 'takes one of --grammar and --json-schema' $generate --grammar a --json-schema b
+refuse 1 'nosuch.gbnf cannot be read' $generate --grammar nosuch.gbnf
+refuse 1 'grammar, line 1, column 12' $generate --grammar 'root ::= "x'
+refuse 1 "'multipleOf'" $generate --json-schema '{"multipleOf": 2}'
+expect 0 '^Behold, the the the the$' - $generate -n 4 --temp 0 --bias ' the=100'
+refuse 2 '--bias is a token and a number' $generate --bias 12
+refuse 2 'does not end with a number' $generate --bias 12=x
+refuse 1 'is not one token' $generate --bias 'no such token=1'
+refuse 1 'there is no token 5000' $generate --bias 5000=1
 done_here

@@ -168,7 +168,7 @@ static hd_status run(conform *c, const conform_list *list) {
 
 static hdi_memory *memory_new(conform *c, uint64_t bytes, hd_buffer_use use) {
     hdi_memory *memory = NULL;
-    const hdi_alloc_desc desc = { bytes, use, "conform", NULL };
+    const hdi_alloc_desc desc = { bytes, use, "conform", NULL, 0 };
     c->error = (hd_error){ 0 };
     return c->backend->alloc(c->device, &desc, &memory, &c->error) == HD_OK ? memory : NULL;
 }
@@ -875,7 +875,7 @@ static bool test_kernel_without_form(conform *c) {
 
 static bool test_too_large(conform *c) {
     hdi_memory *memory = NULL;
-    const hdi_alloc_desc desc = { UINT64_MAX / 2, HD_BUFFER_STORAGE, NULL, NULL };
+    const hdi_alloc_desc desc = { UINT64_MAX / 2, HD_BUFFER_STORAGE, NULL, NULL, 0 };
     c->error = (hd_error){ 0 };
     const hd_status status = c->backend->alloc(c->device, &desc, &memory, &c->error);
     CONFORM_CHECK(c, memory == NULL && c->error.status == status && c->error.text[0]);

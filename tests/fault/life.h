@@ -136,7 +136,7 @@ static bool failed; /* a call of the seam reported the fault */
 /* Everything on a lost device says so; what was made on it ends with it. */
 static bool lost_for_good(void) {
     const hdi_backend *b = subject.backend;
-    const hdi_alloc_desc desc = { 100, HD_BUFFER_STORAGE, NULL, NULL };
+    const hdi_alloc_desc desc = { 100, HD_BUFFER_STORAGE, NULL, NULL, 0 };
     const hdi_kernel kernel = conform_kernel(9);
     hdi_memory *none = NULL;
     hdi_loaded_kernel *loaded = NULL;
@@ -192,7 +192,7 @@ typedef struct life {
 } life;
 
 static hd_status new_memory(uint64_t bytes, hd_buffer_use use, hdi_memory **out_memory) {
-    const hdi_alloc_desc desc = { bytes, use, "fault", NULL };
+    const hdi_alloc_desc desc = { bytes, use, "fault", NULL, 0 };
     return subject.backend->alloc(subject.device, &desc, out_memory, &subject.error);
 }
 

@@ -157,7 +157,7 @@ static bool must_tell(int function) { return function != HDCU_FN_BlasDestroy && 
 
 static hdi_memory *some_memory(uint64_t bytes, float **out_host) {
     hdi_memory *made = NULL;
-    assert_int_equal(subject.backend->alloc(subject.device, &(hdi_alloc_desc){ bytes, HD_BUFFER_UPLOAD, "product", NULL }, &made, NULL), HD_OK);
+    assert_int_equal(subject.backend->alloc(subject.device, &(hdi_alloc_desc){ bytes, HD_BUFFER_UPLOAD, "product", NULL, 0 }, &made, NULL), HD_OK);
     *out_host = subject.backend->map(subject.device, made);
     return made;
 }

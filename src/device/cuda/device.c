@@ -160,12 +160,21 @@ static void trim(hdi_backend_device *device) {
     leave(device);
 }
 
+static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
+    size_t left = 0, total;
+    enter(device);
+    const bool told = device->api.MemGetInfo && HDCU_CALL(&device->api, MemGetInfo, &left, &total);
+    leave(device);
+    *out_bytes = left;
+    return told;
+}
+
 #define TABLE(backend, probe_function, open_function) \
     { .version = HDI_BACKEND_VERSION, .size = sizeof(hdi_backend), .name = backend, .probe = probe_function, .open = open_function, \
       .close = device_close, .alloc = alloc_memory, .free = free_memory, .map = map, .kernel_load = kernel_load, \
       .kernel_free = kernel_free, \
       .submit = submit, .forget = forget, .poll = poll, .wait = await, .profile = profile, .native = native, .trim = trim, \
-      .span = span }
+      .span = span, .available = available }
 
 static void probe_cuda(const hdi_host *host, hdi_probe *out_probe) {
     (void)host;

@@ -94,13 +94,33 @@ static void end_block(hdi_backend_device *device, hdvk_block *block) {
     hdi_free(device->host->allocator, block, sizeof *block);
 }
 
+/* What is used of each heap, and how much may be. */
+static void ask_budget(hdi_backend_device *device, VkPhysicalDeviceMemoryBudgetPropertiesEXT *out_budget) {
+    *out_budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT };
+    VkPhysicalDeviceMemoryProperties2 memory = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = out_budget };
+    device->vk.GetPhysicalDeviceMemoryProperties2(device->vk.physical, &memory);
+}
+
+bool hdvk_available(hdi_backend_device *device, uint64_t *out_bytes) {
+    const VkPhysicalDeviceMemoryProperties *memory = &device->facts.memory;
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    uint32_t largest = 0;
+    if (!HDVK_HAS(&device->facts, BUDGET)) return false;
+    ask_budget(device, &budget);
+    for (uint32_t heap = 1; heap < memory->memoryHeapCount; heap++)
+        if ((memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) &&
+            memory->memoryHeaps[heap].size > memory->memoryHeaps[largest].size) largest = heap;
+    const uint64_t used = budget.heapUsage[largest], allowed = budget.heapBudget[largest];
+    *out_bytes = allowed > used ? allowed - used : 0;
+    return allowed > 0;
+}
+
 /* Refuses early what the driver says does not fit: an allocation over the budget may succeed and then slow down
  * everything on the machine. */
 static hd_status check_budget(hdi_backend_device *device, uint32_t type, uint64_t bytes, hd_error *error) {
     if (!HDVK_HAS(&device->facts, BUDGET) || device->unified) return HD_OK;
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT };
-    VkPhysicalDeviceMemoryProperties2 memory = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget };
-    device->vk.GetPhysicalDeviceMemoryProperties2(device->vk.physical, &memory);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    ask_budget(device, &budget);
     const uint32_t heap = device->facts.memory.memoryTypes[type].heapIndex;
     const uint64_t used = budget.heapUsage[heap], allowed = budget.heapBudget[heap];
     if (!(device->facts.memory.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || allowed == 0) return HD_OK;

@@ -1,0 +1,123 @@
+/* metrics.c: what a context counts, in the text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+#include "front/front.h"
+
+/* The counters of a device: X(member of hd_device_stats, name, type, what it is). */
+#define DEVICE_METRICS(X) \
+    X(submissions, "runs_total", "counter", "runs of plans that were handed over") \
+    X(pieces, "queue_submissions_total", "counter", "submissions to the device's queue for them") \
+    X(transfer_submissions, "transfer_submissions_total", "counter", "submissions that only move data") \
+    X(commands_recorded, "commands_recorded_total", "counter", "commands of plans that were encoded; 0 for a replay") \
+    X(kernels_compiled, "kernels_compiled_total", "counter", "kernels that the driver compiled") \
+    X(kernels_from_cache, "kernels_from_cache_total", "counter", "kernels from the cache on disk") \
+    X(upload_bytes, "upload_bytes_total", "counter", "bytes from the host to the device") \
+    X(download_bytes, "download_bytes_total", "counter", "bytes from the device to the host") \
+    X(direct_bytes, "direct_bytes_total", "counter", "bytes of both that needed no staging") \
+    X(plan_requests, "plans_total", "counter", "plans that were asked for") \
+    X(plan_hits, "plans_reused_total", "counter", "plans that were there already") \
+    X(device_bytes, "memory_bytes", "gauge", "memory held on the device") \
+    X(device_bytes_peak, "memory_peak_bytes", "gauge", "the most that was held") \
+    X(allocations, "allocations", "gauge", "allocations alive")
+static const struct metric { size_t at; const char *name, *type, *help; } metrics[] = {
+#define ROW(member, name, type, help) { offsetof(hd_device_stats, member), name, type, help },
+    DEVICE_METRICS(ROW)
+#undef ROW
+};
+
+static const char *const kind_names[] = { "buffer", "input", "state", "output", "scratch", "constant", "staging" };
+_Static_assert(HDI_COUNT(kind_names) == HD_MEMORY_KINDS, "a name for each kind");
+
+const char *hd_memory_kind_name(hd_memory_kind kind) {
+    return (unsigned)kind < HD_MEMORY_KINDS ? kind_names[kind] : "unknown";
+}
+
+/* What was seen of a device at one moment. */
+typedef struct seen {
+    const hd_device_info *info;
+    hd_device_stats stats;
+    uint64_t kinds[HD_MEMORY_KINDS], available;
+    bool     lost, tells;
+} seen;
+
+static void look(hd_device *device, seen *out) {
+    *out = (seen){ .info = &device->found.info };
+    out->tells = hdi_device_available(device, &out->available);
+    hdi_mutex_lock(&device->lock);
+    out->stats = device->stats;
+    out->lost = device->lost != HD_OK;
+    for (uint32_t i = 0; i < device->holdings.capacity; i++)
+        if (device->holdings.of[i].memory) out->kinds[device->holdings.of[i].info.kind] += device->holdings.of[i].info.bytes;
+    hdi_mutex_unlock(&device->lock);
+}
+
+static void begin(hdi_text *text, const char *name, const char *type, const char *help) {
+    hdi_text_add(text, "# HELP heddle_%s %s\n# TYPE heddle_%s %s\n", name, help, name, type);
+}
+
+static void one(hdi_text *text, const char *name, const char *type, const char *help, uint64_t value) {
+    begin(text, name, type, help);
+    hdi_text_add(text, "heddle_%s %llu\n", name, (unsigned long long)value);
+}
+
+/* Ids come from drivers: what would end the label is left out. */
+static void value_of(hdi_text *text, const char *name, const seen *device, const char *more, uint64_t value) {
+    hdi_text_add(text, "heddle_device_%s{device=\"", name);
+    for (const char *at = device->info->id; *at; at++)
+        if (*at > ' ' && *at < 127 && *at != '"' && *at != '\\') hdi_text_add(text, "%c", *at);
+    hdi_text_add(text, "\"%s} %llu\n", more, (unsigned long long)value);
+}
+
+static void print_devices(hdi_text *text, const seen *devices, uint32_t count) {
+    char more[48];
+    for (size_t m = 0; m < HDI_COUNT(metrics); m++) {
+        char name[64];
+        snprintf(name, sizeof name, "device_%s", metrics[m].name);
+        begin(text, name, metrics[m].type, metrics[m].help);
+        for (uint32_t d = 0; d < count; d++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&devices[d].stats + metrics[m].at, sizeof value);
+            value_of(text, metrics[m].name, &devices[d], "", value);
+        }
+    }
+    begin(text, "device_held_bytes", "gauge", "memory on the device by what it holds");
+    for (uint32_t d = 0; d < count; d++)
+        for (uint32_t kind = 0; kind < HD_MEMORY_KINDS; kind++) {
+            snprintf(more, sizeof more, ",kind=\"%s\"", kind_names[kind]);
+            value_of(text, "held_bytes", &devices[d], more, devices[d].kinds[kind]);
+        }
+    begin(text, "device_available_bytes", "gauge", "memory that the driver would give out");
+    for (uint32_t d = 0; d < count; d++)
+        if (devices[d].tells) value_of(text, "available_bytes", &devices[d], "", devices[d].available);
+    begin(text, "device_lost", "gauge", "1: the device was lost");
+    for (uint32_t d = 0; d < count; d++) value_of(text, "lost", &devices[d], "", devices[d].lost);
+}
+
+static uint32_t length_of(const hdi_link *list) {
+    uint32_t count = 0;
+    for (const hdi_link *at = list->next; at != list; at = at->next) count++;
+    return count;
+}
+
+hd_status hd_context_metrics(hd_context *context, char *out_text, size_t room, size_t *out_needed) {
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    hdi_text text = { .allocator = &context->allocator };
+    hdi_mutex_lock(&context->lock); /* no device is closed meanwhile */
+    const uint32_t count = length_of(&context->devices), plans = length_of(&context->plans);
+    const uint64_t live = context->live;
+    seen *devices = hdi_alloc(&context->allocator, count * sizeof *devices);
+    uint32_t at = 0;
+    for (hdi_link *link = context->devices.next; devices && link != &context->devices; link = link->next)
+        look(HDI_OBJECT(link, hd_device, held.link), &devices[at++]);
+    begin(&text, "info", "gauge", "the library");
+    hdi_text_add(&text, "heddle_info{version=\"%s\"} 1\n", hd_version());
+    one(&text, "objects", "gauge", "objects of the context alive", live);
+    one(&text, "plans", "gauge", "plans alive", plans);
+    one(&text, "failures_total", "counter", "calls that failed", atomic_load(&context->failures));
+    one(&text, "failovers_total", "counter", "times that a plan moved to another device", atomic_load(&context->failovers));
+    print_devices(&text, devices, at);
+    hdi_mutex_unlock(&context->lock);
+    hdi_free(&context->allocator, devices, count * sizeof *devices);
+    if (!devices && count) text.failed = true;
+    const hd_status status = hdi_text_out(&text, out_text, room, out_needed);
+    hdi_text_free(&text);
+    return status;
+}

@@ -1,0 +1,355 @@
+/* gbnf.c: reads the text of a grammar in llama.cpp's form: name ::= "text" [a-z] . ( | ) * + ? {m,n} other-name # remark. */
+#include "llm/form/grammar.h"
+#include "llm/utf8.h"
+
+enum { MOST_MARKS = 8 }; /* such as *, one behind the other */
+
+typedef struct reader {
+    hdl_grammar *grammar;
+    hdl_span     text;
+    size_t       at;
+    uint32_t     depth;
+    hd_error    *error;
+} reader;
+
+/* ---- failing ---- */
+
+static uint32_t fail(reader *r, hd_status status, const char *what) {
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < r->at && i < r->text.count; i++) {
+        column++;
+        if (r->text.bytes[i] != '\n') continue;
+        line++;
+        column = 1;
+    }
+    hdl_fail(r->error, status, "grammar, line %zu, column %zu: %s", line, column, what);
+    return HDL_NO_NODE;
+}
+static uint32_t fail_memory(reader *r) { return fail(r, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory"); }
+
+/* ---- nodes ---- */
+
+static uint32_t add_node(reader *r, hdl_node node) {
+    hdl_grammar *g = r->grammar;
+    if (g->node_count >= HDL_MAX_NODES) return fail(r, HD_STATUS_LIMIT, "the grammar is too long");
+    if (!hdl_grow(&g->allocator, &g->nodes, &g->node_room, g->node_count + 1, sizeof *g->nodes)) return fail_memory(r);
+    g->nodes[g->node_count] = node;
+    return g->node_count++;
+}
+
+static bool add_range(reader *r, uint32_t low, uint32_t high) {
+    hdl_grammar *g = r->grammar;
+    if (!hdl_grow(&g->allocator, &g->ranges, &g->range_room, g->range_count + 1, sizeof *g->ranges)) return fail_memory(r);
+    g->ranges[g->range_count++] = (hdl_range){ low, high };
+    return true;
+}
+
+/* Puts `node` behind `*last` in the list that begins at *first. */
+static void append(reader *r, uint32_t *first, uint32_t *last, uint32_t node) {
+    if (*last) r->grammar->nodes[*last].next = node;
+    else *first = node;
+    *last = node;
+}
+
+static hdl_span name_of(const void *owner, uint32_t number) { return ((const hdl_grammar *)owner)->rules[number].name; }
+
+/* The number of the rule with this name, which is added where it is new; UINT32_MAX after a failure. */
+static uint32_t rule_number(reader *r, hdl_span name) {
+    hdl_grammar *g = r->grammar;
+    const int64_t found = hdl_index_find(&g->names, name, name_of, g);
+    if (found >= 0) return (uint32_t)found;
+    if (g->rule_count >= HDL_MAX_RULES) return fail(r, HD_STATUS_LIMIT, "too many rules"), UINT32_MAX;
+    if (!hdl_grow(&g->allocator, &g->rules, &g->rule_room, g->rule_count + 1, sizeof *g->rules) ||
+        !hdl_index_reserve(&g->names, &g->allocator, g->rule_count + 1, name_of, g))
+        return fail_memory(r), UINT32_MAX;
+    g->rules[g->rule_count++] = (hdl_rule){ .name = name };
+    (void)hdl_index_add(&g->names, name_of, g);
+    return g->rule_count - 1;
+}
+
+/* ---- characters ---- */
+
+static int peek(const reader *r) { return r->at < r->text.count ? r->text.bytes[r->at] : -1; }
+static bool take(reader *r, char wanted) {
+    if (peek(r) != wanted) return false;
+    r->at++;
+    return true;
+}
+static bool is_name(int c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+static void skip(reader *r, bool lines) {
+    for (int c; (c = peek(r)) >= 0; r->at++) {
+        if (c == '#') {
+            while (peek(r) >= 0 && peek(r) != '\n') r->at++;
+            if (!lines || peek(r) < 0) return;
+        } else if (c != ' ' && c != '\t' && c != '\r' && !(lines && c == '\n')) {
+            return;
+        }
+    }
+}
+
+static int hex_digit(int c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* What stands behind a backslash. */
+static bool read_escape(reader *r, uint32_t *out) {
+    static const char names[] = "nrt\\\"[]-^", codes[] = "\n\r\t\\\"[]-^";
+    const int c = peek(r);
+    const uint32_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    const char *known = c > 0 ? strchr(names, c) : NULL;
+    if (!digits && !known) return fail(r, HD_STATUS_PARSE, "no such escape; write \\n, \\x20, \\u00e9 or \\U0001f600"), false;
+    r->at++;
+    *out = known ? (uint8_t)codes[known - names] : 0;
+    for (uint32_t i = 0; i < digits; i++, r->at++) {
+        const int digit = hex_digit(peek(r));
+        if (digit < 0 || *out > UINT32_MAX >> 4)
+            return fail(r, HD_STATUS_PARSE, "an escape has 2, 4 or 8 hexadecimal digits"), false;
+        *out = *out << 4 | (uint32_t)digit;
+    }
+    if (*out <= HDL_LAST_CHARACTER && (*out < 0xD800 || *out > 0xDFFF)) return true;
+    return fail(r, HD_STATUS_PARSE, "no character has this code"), false;
+}
+
+static bool read_character(reader *r, uint32_t *out) {
+    if (take(r, '\\')) return read_escape(r, out);
+    if (peek(r) < 0) return fail(r, HD_STATUS_PARSE, "the grammar ends inside of a text or a class"), false;
+    r->at += hdl_utf8_read(r->text.bytes + r->at, (size_t)(r->text.count - r->at), out);
+    if (*out != HDL_UTF8_INVALID) return true;
+    r->at--;
+    return fail(r, HD_STATUS_PARSE, "this is no UTF-8"), false;
+}
+
+static uint32_t read_text(reader *r) {
+    uint32_t first = HDL_NO_NODE, last = HDL_NO_NODE, code;
+    while (!take(r, '"')) {
+        if (!read_character(r, &code)) return HDL_NO_NODE;
+        const uint32_t range = r->grammar->range_count;
+        const uint32_t node =
+            add_range(r, code, code) ? add_node(r, (hdl_node){ HDL_NODE_CHARACTERS, range, 0, 1, 0 }) : HDL_NO_NODE;
+        if (!node) return HDL_NO_NODE;
+        append(r, &first, &last, node);
+    }
+    return add_node(r, (hdl_node){ .kind = HDL_NODE_SEQUENCE, .first = first });
+}
+
+/* Sorts the ranges from `first` on and makes one of those that touch. There may be many: shell sort. */
+static void order_ranges(hdl_grammar *g, uint32_t first) {
+    if (g->range_count == first) return;
+    hdl_range *ranges = g->ranges + first;
+    const uint32_t count = g->range_count - first;
+    for (uint32_t gap = count / 2; gap > 0; gap /= 2)
+        for (uint32_t i = gap; i < count; i++) {
+            const hdl_range moved = ranges[i];
+            uint32_t at = i;
+            for (; at >= gap && ranges[at - gap].low > moved.low; at -= gap) ranges[at] = ranges[at - gap];
+            ranges[at] = moved;
+        }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (kept && ranges[i].low <= ranges[kept - 1].high + 1) {
+            if (ranges[i].high > ranges[kept - 1].high) ranges[kept - 1].high = ranges[i].high;
+        } else {
+            ranges[kept++] = ranges[i];
+        }
+    }
+    g->range_count = first + kept;
+}
+
+/* Puts what the ordered ranges from `first` on leave out in their place. */
+static bool turn_round(reader *r, uint32_t first) {
+    hdl_grammar *g = r->grammar;
+    const uint32_t count = g->range_count - first;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const hdl_range range = g->ranges[first + i];
+        if (range.low > next && !add_range(r, next, range.low - 1)) return false;
+        next = range.high + 1;
+    }
+    if (next <= HDL_LAST_CHARACTER && !add_range(r, next, HDL_LAST_CHARACTER)) return false;
+    const uint32_t left = g->range_count - first - count;
+    memmove(g->ranges + first, g->ranges + first + count, left * sizeof *g->ranges);
+    g->range_count = first + left;
+    return true;
+}
+
+static uint32_t read_class(reader *r) {
+    const uint32_t first = r->grammar->range_count;
+    const bool others = take(r, '^');
+    while (!take(r, ']')) {
+        uint32_t low, high;
+        if (!read_character(r, &low)) return HDL_NO_NODE;
+        high = low;
+        const bool is_range = peek(r) == '-' && r->at + 1 < r->text.count && r->text.bytes[r->at + 1] != ']';
+        if (is_range && (r->at++, !read_character(r, &high))) return HDL_NO_NODE;
+        if (high < low) return fail(r, HD_STATUS_PARSE, "a range ends before it begins");
+        if (!add_range(r, low, high)) return HDL_NO_NODE;
+    }
+    order_ranges(r->grammar, first);
+    if (others && !turn_round(r, first)) return HDL_NO_NODE;
+    return add_node(r, (hdl_node){ HDL_NODE_CHARACTERS, first, 0, r->grammar->range_count - first, 0 });
+}
+
+/* ---- items and what is made of them ---- */
+
+static uint32_t read_choice(reader *r, bool nested);
+
+static uint32_t read_inside(reader *r) {
+    if (r->depth >= HDL_MAX_NESTED) return fail(r, HD_STATUS_LIMIT, "brackets are nested too deeply");
+    r->depth++;
+    const uint32_t node = read_choice(r, true);
+    r->depth--;
+    if (node && !take(r, ')')) return fail(r, HD_STATUS_PARSE, "a bracket is not closed");
+    return node;
+}
+
+static hdl_span read_name(reader *r) {
+    const size_t from = r->at;
+    while (is_name(peek(r))) r->at++;
+    return (hdl_span){ r->text.bytes + from, r->at - from };
+}
+
+static uint32_t read_item(reader *r) {
+    if (take(r, '"')) return read_text(r);
+    if (take(r, '[')) return read_class(r);
+    if (take(r, '(')) return read_inside(r);
+    if (take(r, '.')) {
+        const uint32_t first = r->grammar->range_count;
+        return add_range(r, 0, HDL_LAST_CHARACTER) ? add_node(r, (hdl_node){ HDL_NODE_CHARACTERS, first, 0, 1, 0 }) : HDL_NO_NODE;
+    }
+    if (is_name(peek(r))) {
+        const uint32_t rule = rule_number(r, read_name(r));
+        return rule == UINT32_MAX ? HDL_NO_NODE : add_node(r, (hdl_node){ .kind = HDL_NODE_RULE, .first = rule });
+    }
+    if (peek(r) == '<' || peek(r) == '!')
+        return fail(r, HD_STATUS_UNSUPPORTED, "tokens in a grammar are not supported; write their text");
+    return fail(r, HD_STATUS_PARSE, "here may stand \"a text\", [a class], ., (a choice) or a rule's name");
+}
+
+static bool read_number(reader *r, uint32_t *out) {
+    const size_t from = r->at;
+    for (*out = 0; peek(r) >= '0' && peek(r) <= '9'; r->at++) {
+        *out = *out * 10 + (uint32_t)(peek(r) - '0');
+        if (*out > HDL_MAX_REPEATS) return fail(r, HD_STATUS_LIMIT, "too many repetitions"), false;
+    }
+    return r->at > from || (fail(r, HD_STATUS_PARSE, "a number of repetitions is missing"), false);
+}
+
+/* {m}, {m,} or {m,n} */
+static bool read_counts(reader *r, uint32_t *out_least, uint32_t *out_most) {
+    if (!read_number(r, out_least)) return false;
+    *out_most = *out_least;
+    if (take(r, ',')) {
+        *out_most = HDL_ENDLESS;
+        if (peek(r) != '}' && !read_number(r, out_most)) return false;
+    }
+    if (!take(r, '}')) return fail(r, HD_STATUS_PARSE, "a number of repetitions ends with }"), false;
+    return *out_most >= *out_least || (fail(r, HD_STATUS_PARSE, "more repetitions are needed than allowed"), false);
+}
+
+static uint32_t read_repeated(reader *r, bool nested) {
+    uint32_t node = read_item(r);
+    for (uint32_t i = 0; node; i++) {
+        uint32_t least = 0, most = HDL_ENDLESS;
+        skip(r, nested);
+        if (take(r, '+')) least = 1;
+        else if (take(r, '?')) most = 1;
+        else if (take(r, '{')) {
+            if (!read_counts(r, &least, &most)) return HDL_NO_NODE;
+        } else if (!take(r, '*')) {
+            return node;
+        }
+        if (i == MOST_MARKS) return fail(r, HD_STATUS_LIMIT, "too many repetitions of a repetition");
+        node = add_node(r, (hdl_node){ HDL_NODE_REPEAT, node, 0, least, most });
+    }
+    return node;
+}
+
+static uint32_t read_sequence(reader *r, bool nested) {
+    uint32_t first = HDL_NO_NODE, last = HDL_NO_NODE;
+    for (;;) {
+        skip(r, nested);
+        const int c = peek(r);
+        if (c < 0 || c == '|' || c == ')' || c == '\n')
+            return add_node(r, (hdl_node){ .kind = HDL_NODE_SEQUENCE, .first = first });
+        const uint32_t node = read_repeated(r, nested);
+        if (!node) return HDL_NO_NODE;
+        append(r, &first, &last, node);
+    }
+}
+
+/* A choice may go on in a line that begins with |. */
+static bool more_choices(reader *r) {
+    const size_t before = r->at;
+    skip(r, true);
+    if (take(r, '|')) return true;
+    r->at = before;
+    return false;
+}
+
+static uint32_t read_choice(reader *r, bool nested) {
+    uint32_t first = HDL_NO_NODE, last = HDL_NO_NODE;
+    do {
+        skip(r, true);
+        const uint32_t node = read_sequence(r, nested);
+        if (!node) return HDL_NO_NODE;
+        append(r, &first, &last, node);
+    } while (more_choices(r));
+    return first == last ? first : add_node(r, (hdl_node){ .kind = HDL_NODE_CHOICE, .first = first });
+}
+
+/* ---- rules ---- */
+
+static bool read_rule(reader *r) {
+    const hdl_span name = read_name(r);
+    if (!name.count) return fail(r, HD_STATUS_PARSE, "a rule begins with its name: root ::= ..."), false;
+    const uint32_t number = rule_number(r, name);
+    if (number == UINT32_MAX) return false;
+    if (r->grammar->rules[number].node) return fail(r, HD_STATUS_PARSE, "this rule is there already"), false;
+    skip(r, false);
+    if (!take(r, ':') || !take(r, ':') || !take(r, '='))
+        return fail(r, HD_STATUS_PARSE, "::= is missing behind a rule's name"), false;
+    const uint32_t node = read_choice(r, false);
+    if (!node) return false;
+    if (peek(r) == ')') return fail(r, HD_STATUS_PARSE, "a bracket is closed that was not opened"), false;
+    r->grammar->rules[number].node = node;
+    return true;
+}
+
+static hd_status read_rules(reader *r) {
+    for (skip(r, true); peek(r) >= 0; skip(r, true))
+        if (!read_rule(r)) return r->error->status;
+    const int64_t root = hdl_index_find(&r->grammar->names, hdl_text("root"), name_of, r->grammar);
+    if (root < 0)
+        return hdl_fail(r->error, HD_STATUS_NAME_NOT_FOUND, "grammar: no rule is called root, which answers begin with");
+    r->grammar->root = (uint32_t)root;
+    for (uint32_t i = 0; i < r->grammar->rule_count; i++) {
+        char quoted[HDL_QUOTE];
+        if (!r->grammar->rules[i].node)
+            return hdl_fail(r->error, HD_STATUS_NAME_NOT_FOUND, "grammar: there is no rule %s",
+                            hdl_quote(r->grammar->rules[i].name, quoted));
+    }
+    return HD_OK;
+}
+
+hd_status hdl_gbnf_read(const hd_allocator *allocator, hdl_span text, hdl_grammar *out, hd_error *error) {
+    hd_error own = { 0 };
+    reader r = { .grammar = out, .text = text, .error = error ? error : &own };
+    *out = (hdl_grammar){ .allocator = allocator ? *allocator : hdl_default_allocator };
+    if (text.count > HDL_MAX_GRAMMAR_BYTES)
+        return hdl_fail(r.error, HD_STATUS_LIMIT, "grammar: a text of %llu bytes; the limit is %u",
+                        (unsigned long long)text.count, HDL_MAX_GRAMMAR_BYTES);
+    add_node(&r, (hdl_node){ .kind = HDL_NODE_SEQUENCE }); /* number 0 is none */
+    return r.grammar->node_count ? read_rules(&r) : r.error->status;
+}
+
+void hdl_grammar_free(hdl_grammar *g) {
+    if (!g->allocator.resize) return;
+    hdl_free(&g->allocator, g->nodes, g->node_room * sizeof *g->nodes);
+    hdl_free(&g->allocator, g->ranges, g->range_room * sizeof *g->ranges);
+    hdl_free(&g->allocator, g->rules, g->rule_room * sizeof *g->rules);
+    hdl_index_free(&g->names, &g->allocator);
+    *g = (hdl_grammar){ 0 };
+}

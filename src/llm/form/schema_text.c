@@ -1,0 +1,381 @@
+/* schema_text.c: strings and integers as a schema bounds them: lengths, patterns, ranges. */
+#include "llm/form/schema.h"
+#include "llm/utf8.h"
+
+/* ---- integers ---- */
+
+#define MOST_INTEGER INT64_C(1000000000000000)
+
+/* The whole number at or below a bound, or above it with `up`, and whether the bound is whole; cut to MOST_INTEGER + 1. */
+static int64_t whole_of(hdl_span text, bool up, bool *out_whole) {
+    int64_t value = 0, power = 0, sign = 1;
+    bool whole = true, behind = false, large = false;
+    const bool negative = text.count && text.bytes[0] == '-';
+    uint64_t i = negative ? 1 : 0;
+    for (; i < text.count && text.bytes[i] != 'e' && text.bytes[i] != 'E'; i++) {
+        if (text.bytes[i] == '.') {
+            behind = true;
+        } else if (value < MOST_INTEGER) {
+            value = value * 10 + (text.bytes[i] - '0');
+            power -= behind;
+        } else {
+            whole = whole && text.bytes[i] == '0';
+            power += !behind;
+        }
+    }
+    if (++i < text.count && (text.bytes[i] == '-' || text.bytes[i] == '+')) sign = text.bytes[i++] == '-' ? -1 : 1;
+    int64_t written = 0;
+    for (; i < text.count && written < 100000; i++) written = written * 10 + (text.bytes[i] - '0');
+    power += sign * written;
+    for (; power > 0 && value && !large; power--) {
+        large = value > MOST_INTEGER;
+        if (!large) value *= 10;
+    }
+    for (; power < 0 && value; power++) {
+        whole = whole && value % 10 == 0;
+        value /= 10;
+    }
+    if (value > MOST_INTEGER) value = MOST_INTEGER + 1;
+    if (negative) value = -value;
+    if (!whole && up && !negative) value++;
+    if (!whole && !up && negative) value--;
+    *out_whole = whole;
+    return value;
+}
+
+static bool bound(hdl_schema_work *w, uint32_t schema, const char *name, bool is_least, bool is_open, int64_t *inout) {
+    const uint32_t value = hdl_schema_get(w, schema, name);
+    bool whole;
+    if (!value) return true;
+    if (w->json.values[value].kind != HDL_JSON_NUMBER) return hdl_schema_refuse(w, "this is no number: ", name);
+    int64_t found = whole_of(w->json.values[value].text, is_least, &whole);
+    if (is_open && whole) found += is_least ? 1 : -1;
+    if (is_least ? found > *inout : found < *inout) *inout = found;
+    return true;
+}
+
+static bool say_digits(hdl_schema_work *w, int64_t count) { return count == 0 || hdl_schema_say(w, "[0-9]{%d} ", (int)count); }
+
+/* Digits at from .. of two numbers of the same length: what lies between. An edge that is free is NULL. */
+static bool say_between(hdl_schema_work *w, const char *low, const char *high, int64_t left) {
+    if (left == 0) return hdl_schema_say(w, "\"\" ");
+    if (!low && !high) return say_digits(w, left);
+    const char a = low ? *low : '0', b = high ? *high : '9';
+    bool ok = hdl_schema_say(w, "(");
+    if (low && high && a == b) return ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, high + 1, left - 1) && hdl_schema_say(w, ") ");
+    const char first = low ? (char)(a + 1) : a, last = high ? (char)(b - 1) : b;
+    if (low) ok = ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, NULL, left - 1);
+    if (low && (first <= last || high)) ok = ok && hdl_schema_say(w, "| ");
+    if (first <= last) ok = ok && hdl_schema_say(w, "[%c-%c] ", first, last) && say_digits(w, left - 1);
+    if (high && first <= last) ok = ok && hdl_schema_say(w, "| ");
+    if (high) ok = ok && hdl_schema_say(w, "\"%c\" ", b) && say_between(w, NULL, high + 1, left - 1);
+    return ok && hdl_schema_say(w, ") ");
+}
+
+static int64_t write_digits(int64_t value, char out[24]) {
+    char turned[24];
+    int64_t count = 0;
+    do turned[count++] = (char)('0' + value % 10);
+    while (value /= 10);
+    for (int64_t i = 0; i < count; i++) out[i] = turned[count - 1 - i];
+    return count;
+}
+
+/* Numbers low .. high, 0 <= low <= high: of each length a choice. */
+static bool say_range(hdl_schema_work *w, int64_t low, int64_t high) {
+    int64_t end = 9;
+    for (bool first = true; low <= high; first = false) {
+        char a[24], b[24];
+        while (end < low) end = end * 10 + 9;
+        const int64_t last = end < high ? end : high, count = write_digits(low, a);
+        write_digits(last, b);
+        if (!hdl_schema_say(w, first ? "" : "| ") || !say_between(w, a, b, count)) return false;
+        low = last + 1;
+    }
+    return true;
+}
+
+bool hdl_schema_integer(hdl_schema_work *w, uint32_t schema) {
+    int64_t least = -MOST_INTEGER - 1, most = MOST_INTEGER + 1;
+    if (!bound(w, schema, "minimum", true, false, &least) || !bound(w, schema, "exclusiveMinimum", true, true, &least) ||
+        !bound(w, schema, "maximum", false, false, &most) || !bound(w, schema, "exclusiveMaximum", false, true, &most)) return false;
+    if (least < -MOST_INTEGER && most > MOST_INTEGER) return hdl_schema_say(w, "integer");
+    if (least > MOST_INTEGER || most < -MOST_INTEGER) return hdl_schema_refuse(w, "bounds above 10^15 are not known for an ", "integer");
+    if (least < -MOST_INTEGER) least = -MOST_INTEGER;
+    if (most > MOST_INTEGER) most = MOST_INTEGER;
+    if (least > most) return hdl_schema_say(w, "[]");
+    if (least < 0 && (!hdl_schema_say(w, "\"-\" (") || !say_range(w, most < 0 ? -most : 1, -least) || !hdl_schema_say(w, ") "))) return false;
+    if (least < 0 && most >= 0 && !hdl_schema_say(w, "| ")) return false;
+    return most < 0 || say_range(w, least > 0 ? least : 0, most);
+}
+
+/* ---- patterns ---- */
+
+enum { MOST_SET = 128, MOST_NESTED = 24 };
+
+/* Characters of a pattern: one of them. */
+typedef struct set {
+    struct { uint32_t low, high; } ranges[MOST_SET];
+    uint32_t count;
+    bool     ascii; /* it holds a class such as \w, which not all read alike beyond ASCII */
+} set;
+
+typedef struct pattern {
+    hdl_schema_work *w;
+    hdl_span text;
+    uint64_t at;
+    uint32_t depth;
+} pattern;
+
+static bool refuse(pattern *p, const char *what) {
+    char quoted[HDL_QUOTE];
+    hdl_fail(p->w->error, HD_STATUS_UNSUPPORTED, "schema: pattern %s, character %llu: %s; see docs/forms.md", hdl_quote(p->text, quoted),
+             (unsigned long long)p->at + 1, what);
+    return false;
+}
+
+static int peek(const pattern *p) { return p->at < p->text.count ? p->text.bytes[p->at] : -1; }
+static bool take(pattern *p, char wanted) {
+    if (peek(p) != wanted) return false;
+    p->at++;
+    return true;
+}
+
+static bool add(pattern *p, set *s, uint32_t low, uint32_t high) {
+    if (s->count == MOST_SET) return refuse(p, "a class of too many parts");
+    s->ranges[s->count].low = low;
+    s->ranges[s->count++].high = high;
+    return true;
+}
+
+static bool has(const set *s, uint32_t code) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (code >= s->ranges[i].low && code <= s->ranges[i].high) return true;
+    return false;
+}
+
+/* Everything that is not in it, up to `last`. */
+static bool turn_round(pattern *p, set *s, uint32_t last) {
+    set others = { .ascii = s->ascii };
+    for (uint32_t from = 0; from <= last;) {
+        uint32_t next = last + 1; /* where the first range from here on begins */
+        bool inside = false;
+        for (uint32_t i = 0; i < s->count; i++) {
+            if (s->ranges[i].low <= from && s->ranges[i].high >= from) {
+                inside = true;
+                from = s->ranges[i].high + 1;
+                break;
+            }
+            if (s->ranges[i].low > from && s->ranges[i].low < next) next = s->ranges[i].low;
+        }
+        if (inside) continue;
+        if (!add(p, &others, from, next - 1)) return false;
+        from = next;
+    }
+    *s = others;
+    return true;
+}
+
+static bool add_class(pattern *p, set *s, char letter) {
+    static const struct { char letter; const char *pairs; } classes[] = { { 'd', "09" }, { 'w', "azAZ09__" }, { 's', "\t\r  " } };
+    const bool others = letter >= 'A' && letter <= 'Z';
+    set found = { .ascii = true };
+    for (size_t i = 0; i < 3; i++)
+        for (const char *pair = classes[i].pairs; classes[i].letter == (others ? letter + 32 : letter) && *pair; pair += 2)
+            if (!add(p, &found, (uint8_t)pair[0], (uint8_t)pair[1])) return false;
+    if (others && !turn_round(p, &found, 0x7E)) return false;
+    s->ascii = true;
+    for (uint32_t i = 0; i < found.count; i++)
+        if (!add(p, s, found.ranges[i].low, found.ranges[i].high)) return false;
+    return true;
+}
+
+static bool read_hex(pattern *p, uint32_t digits, uint32_t *out) {
+    for (*out = 0; digits; digits--, p->at++) {
+        const int c = peek(p), digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return refuse(p, "an escape needs hexadecimal digits");
+        *out = *out << 4 | (uint32_t)digit;
+    }
+    return (*out < 0xD800 || *out > 0xDFFF) || refuse(p, "half a surrogate pair is no character");
+}
+
+/* What stands behind a backslash: a class, added to the set, or a character. */
+static bool read_escape(pattern *p, set *s, bool *out_class, uint32_t *out_code) {
+    const int c = peek(p);
+    *out_class = c > 0 && strchr("dwsDWS", c);
+    if (c < 0) return refuse(p, "it ends with a backslash");
+    if (*out_class) return p->at++, add_class(p, s, (char)c);
+    if (c == 'x' || c == 'u') return p->at++, read_hex(p, c == 'x' ? 2 : 4, out_code);
+    static const char names[] = "nrtf", codes[] = "\n\r\t\f";
+    const char *known = strchr(names, c);
+    if (!known && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80))
+        return refuse(p, "this escape is not known (\\b, \\p, back references, ...)");
+    p->at++;
+    *out_code = known ? (uint8_t)codes[known - names] : (uint32_t)c;
+    return true;
+}
+
+static bool read_code(pattern *p, uint32_t *out) {
+    p->at += hdl_utf8_read(p->text.bytes + p->at, (size_t)(p->text.count - p->at), out);
+    return true; /* the JSON was UTF-8 */
+}
+
+static bool read_member(pattern *p, set *s, bool *out_class, uint32_t *out_code) {
+    *out_class = false;
+    if (peek(p) < 0) return refuse(p, "a class is not closed");
+    return take(p, '\\') ? read_escape(p, s, out_class, out_code) : read_code(p, out_code);
+}
+
+static bool read_set(pattern *p, set *s) {
+    const bool others = take(p, '^');
+    while (!take(p, ']')) {
+        bool is_class, is_end_class = false;
+        uint32_t low = 0, high;
+        if (!read_member(p, s, &is_class, &low)) return false;
+        if (is_class) continue;
+        high = low;
+        if (peek(p) == '-' && p->at + 1 < p->text.count && p->text.bytes[p->at + 1] != ']') {
+            p->at++;
+            if (!read_member(p, s, &is_end_class, &high)) return false;
+            if (is_end_class || high < low) return refuse(p, "this is no range");
+        }
+        if (!add(p, s, low, high)) return false;
+    }
+    return !others || turn_round(p, s, s->ascii ? 0x7E : 0x10FFFF);
+}
+
+static bool say_code(hdl_schema_work *w, uint32_t code) {
+    if (code < 0x80 && code >= 0x20 && !strchr("]\\^-[\"", (int)code)) return hdl_schema_say(w, "%c", (int)code);
+    return code < 0x100 ? hdl_schema_say(w, "\\x%02x", (unsigned)code)
+                        : code < 0x10000 ? hdl_schema_say(w, "\\u%04x", (unsigned)code) : hdl_schema_say(w, "\\U%08x", (unsigned)code);
+}
+
+/* The set as it stands in a JSON string: what must be escaped there is written so; control characters without a short escape are
+ * left out. */
+static bool say_set(hdl_schema_work *w, const set *s) {
+    static const struct { uint32_t code; const char *text; } escaped[] = {
+        { '"', "\\\\\\\"" }, { '\\', "\\\\\\\\" }, { '\n', "\\\\n" }, { '\r', "\\\\r" }, { '\t', "\\\\t" }, { '\f', "\\\\f" }, { '\b', "\\\\b" },
+    };
+    if (!hdl_schema_say(w, "([")) return false;
+    for (uint32_t i = 0; i < s->count; i++) {
+        static const struct { uint32_t low, high; } plain[] = { { 0x20, 0x21 }, { 0x23, 0x5B }, { 0x5D, 0xD7FF }, { 0xE000, 0x10FFFF } };
+        for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++) {
+            const uint32_t low = s->ranges[i].low > plain[k].low ? s->ranges[i].low : plain[k].low;
+            const uint32_t high = s->ranges[i].high < plain[k].high ? s->ranges[i].high : plain[k].high;
+            if (low <= high && (!say_code(w, low) || !hdl_schema_say(w, "-") || !say_code(w, high))) return false;
+        }
+    }
+    if (!hdl_schema_say(w, "]")) return false;
+    for (size_t i = 0; i < sizeof escaped / sizeof escaped[0]; i++)
+        if (has(s, escaped[i].code) && !hdl_schema_say(w, " | \"%s\"", escaped[i].text)) return false;
+    return hdl_schema_say(w, ") ");
+}
+
+static bool say_choice(pattern *p);
+
+static bool read_count(pattern *p, uint32_t *out) {
+    const uint64_t from = p->at;
+    for (*out = 0; peek(p) >= '0' && peek(p) <= '9' && *out < 100000; p->at++) *out = *out * 10 + (uint32_t)(peek(p) - '0');
+    return p->at > from;
+}
+
+static bool say_quantity(pattern *p) {
+    uint32_t least, most;
+    if (take(p, '*') || take(p, '+') || take(p, '?')) {
+        if (!hdl_schema_say(p->w, "%c ", p->text.bytes[p->at - 1])) return false;
+    } else if (take(p, '{')) {
+        bool ok = read_count(p, &least), open = false;
+        most = least;
+        if (ok && take(p, ',')) open = !read_count(p, &most);
+        if (!ok || !take(p, '}')) return refuse(p, "a brace is not the beginning of a number of times; write \\{");
+        if (open ? !hdl_schema_say(p->w, "{%u,} ", least) : !hdl_schema_say(p->w, "{%u,%u} ", least, most)) return false;
+    } else {
+        return true;
+    }
+    take(p, '?'); /* how eagerly it takes changes nothing in what is taken */
+    return (peek(p) != '*' && peek(p) != '+' && peek(p) != '{') || refuse(p, "one quantity stands behind another");
+}
+
+static bool say_item(pattern *p) {
+    set s = { 0 };
+    bool is_class = false;
+    uint32_t code = 0;
+    if (take(p, '(')) {
+        if (take(p, '?') && !take(p, ':')) return refuse(p, "groups that look ahead or behind, or have a name, are not known");
+        if (++p->depth > MOST_NESTED) return refuse(p, "groups are nested too deeply");
+        if (!hdl_schema_say(p->w, "(") || !say_choice(p)) return false;
+        p->depth--;
+        if (!take(p, ')')) return refuse(p, "a group is not closed");
+        return hdl_schema_say(p->w, ") ") && say_quantity(p);
+    }
+    if (take(p, '[')) {
+        if (!read_set(p, &s)) return false;
+    } else if (take(p, '.')) {
+        if (!add(p, &s, 0x20, 0x7E) || !add(p, &s, 0xA0, 0x2027) || !add(p, &s, 0x202A, 0x10FFFF)) return false; /* no end of a line */
+    } else if (take(p, '\\')) {
+        if (!read_escape(p, &s, &is_class, &code) || (!is_class && !add(p, &s, code, code))) return false;
+    } else if (strchr("*+?{^$", peek(p))) {
+        return refuse(p, "this has its meaning elsewhere; write a backslash before it");
+    } else if (!read_code(p, &code) || !add(p, &s, code, code)) {
+        return false;
+    }
+    return say_set(p->w, &s) && say_quantity(p);
+}
+
+static bool say_choice(pattern *p) {
+    bool ok = hdl_schema_say(p->w, "\"\" ");
+    while (ok && peek(p) >= 0 && peek(p) != ')') {
+        if (take(p, '|')) ok = hdl_schema_say(p->w, "| \"\" ");
+        else ok = say_item(p);
+    }
+    return ok;
+}
+
+/* Each choice of a pattern may be anywhere in the text, where it does not say that it begins or ends it. */
+static bool say_pattern(pattern *p) {
+    bool ok = hdl_schema_say(p->w, "\"\\\"\" (");
+    for (;;) {
+        if (!ok || !hdl_schema_say(p->w, "%s", take(p, '^') ? "\"\" " : "char* ")) return false;
+        bool ended = false;
+        while (peek(p) >= 0 && peek(p) != '|') {
+            if (peek(p) == ')') return refuse(p, "a group is closed that was not opened");
+            ended = peek(p) == '$' && (p->at + 1 == p->text.count || p->text.bytes[p->at + 1] == '|');
+            if (ended) p->at++;
+            else if (!say_item(p)) return false;
+        }
+        if (!hdl_schema_say(p->w, "%s", ended ? "\"\" " : "char* ")) return false;
+        if (!take(p, '|')) break;
+        ok = hdl_schema_say(p->w, "| ");
+    }
+    return hdl_schema_say(p->w, ") \"\\\"\"");
+}
+
+/* Formats that have a pattern. Days above 28 are left out, since not every month has them. */
+static const char *format_pattern(hdl_span name) {
+    static const struct { const char *name, *pattern; } formats[] = {
+        { "date", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$" },
+        { "time", "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
+        { "date-time", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
+        { "uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$" },
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (hdl_same(name, hdl_text(formats[i].name))) return formats[i].pattern;
+    return NULL;
+}
+
+bool hdl_schema_string(hdl_schema_work *w, uint32_t schema) {
+    const uint32_t given = hdl_schema_get(w, schema, "pattern"), format = hdl_schema_get(w, schema, "format");
+    uint32_t least, most;
+    char quoted[HDL_QUOTE];
+    if (!hdl_schema_count(w, schema, "minLength", 0, &least) || !hdl_schema_count(w, schema, "maxLength", UINT32_MAX, &most)) return false;
+    if (given && w->json.values[given].kind != HDL_JSON_STRING) return hdl_schema_refuse(w, "this is no text: ", "pattern");
+    if (given && format) return hdl_schema_refuse(w, "there is a pattern beside ", "format");
+    if ((given || format) && (least > 0 || most != UINT32_MAX)) return hdl_schema_refuse(w, "there are lengths beside ", given ? "pattern" : "format");
+    const char *known = format ? format_pattern(w->json.values[format].text) : NULL;
+    if (format && !known) return hdl_schema_refuse(w, "there is no format ", hdl_quote(w->json.values[format].text, quoted));
+    pattern p = { .w = w, .text = known ? hdl_text(known) : w->json.values[given].text };
+    if (given || known) return say_pattern(&p);
+    if (most < least) return hdl_schema_say(w, "[]");
+    if (most == UINT32_MAX) return least ? hdl_schema_say(w, "\"\\\"\" char{%u,} \"\\\"\"", least) : hdl_schema_say(w, "string");
+    return hdl_schema_say(w, "\"\\\"\" char{%u,%u} \"\\\"\"", least, most);
+}

@@ -1,0 +1,39 @@
+/* trie.h: the tokens of a vocabulary by their bytes, so that what begins alike is looked at once. Read-only once made. */
+#ifndef HDL_TRIE_H
+#define HDL_TRIE_H
+
+#include "llm/form/grammar.h"
+#include "llm/tokenizer.h"
+
+/* Longer tokens are left out: no answer in a form holds one. */
+enum { HDL_TRIE_DEPTH = 256 };
+
+/* In the order of a walk: behind a node come those below it, then, at `skip`, the one beside it. */
+typedef struct hdl_trie_node {
+    uint32_t skip;
+    int32_t  token;    /* that ends here, or HDL_NO_TOKEN */
+    uint8_t  byte;
+    uint8_t  depth;    /* bytes above it */
+} hdl_trie_node;
+
+typedef struct hdl_trie {
+    hd_allocator   allocator;
+    hdl_trie_node *nodes;
+    uint32_t       count;
+    int32_t       *same;       /* [tokens]: another token with the same bytes, or HDL_NO_TOKEN */
+    uint32_t       tokens;
+    bool           spells_all; /* every character can be said */
+    bool           ends_inside; /* whatever character a token begins can be ended by others */
+    hdl_range     *spelled;    /* where spells_all is false: the characters that can be said, by themselves or byte by byte */
+    uint32_t       spelled_count;
+    size_t         spelled_room;
+} hdl_trie;
+
+/* Of the first `tokens` tokens those that stand for text. Statuses: OUT_OF_HOST_MEMORY. */
+hd_status hdl_trie_create(const hd_allocator *allocator, const hdl_tokenizer *tokenizer, uint32_t tokens, hdl_trie **out_trie,
+                          hd_error *error);
+void hdl_trie_destroy(hdl_trie *trie);
+/* Does the token stand for text that is in the trie? */
+bool hdl_trie_has(const hdl_tokenizer *tokenizer, int32_t token);
+
+#endif
