@@ -152,8 +152,8 @@ static void by_heart(void **state) {
 
 /* ---- the same bits ---- */
 
-static const struct { uint64_t step, hash; } golden[] = { { 0, UINT64_C(0x8d1ccb849557f9fd) }, { 1, UINT64_C(0xe7f392f5ae9899a8) },
-                                                           { 10, UINT64_C(0x41886ad72006e9bd) }, { 100, UINT64_C(0xca95a46c512130ba) } };
+static const struct { uint64_t step, hash; } golden[] = { { 0, UINT64_C(0x8d1ccb849557f9fd) }, { 1, UINT64_C(0xe4365cc500cce8fd) },
+                                                           { 10, UINT64_C(0xca20af63b956ba18) }, { 100, UINT64_C(0xb18e60a42bd0ce13) } };
 
 static void golden_bits(void **state) {
     (void)state;
