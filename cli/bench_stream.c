@@ -127,7 +127,7 @@ static hd_status make_plan(const measure *m, const bench *b, place *p) {
     const hd_value x = hd_input(program, "x", HD_F32, rows);
     const hd_value w = multiplies || adds ? hd_input(program, "w", HD_F32, multiplies ? square : HD_SHAPE(WIDTH)) : 0;
     hd_output(program, "y", multiplies ? hd_matmul(program, x, w) : adds ? hd_add(program, x, w) : hd_copy(program, x));
-    hd_status status = hd_plan_create(p->on->device, program, NULL, &p->plan);
+    hd_status status = hd_plan_create(p->on->device, program, &(hd_plan_desc){ .alone = 1 }, &p->plan);
     hd_program_destroy(program);
     if (status || !w) return status;
     const size_t count = multiplies ? (size_t)WIDTH * WIDTH : WIDTH;

@@ -74,7 +74,7 @@ static hd_status make_plan(const measure *m, transfer *t, direction way) {
     hd_program *program = hd_program_create(m->session->context);
     if (!program) return HD_STATUS_OUT_OF_HOST_MEMORY;
     hd_output(program, "y", hd_copy(program, hd_input(program, "x", HD_F32, HD_SHAPE((int64_t)(t->bytes / 4)))));
-    hd_status status = hd_plan_create(t->place->on->device, program, NULL, &t->plan);
+    hd_status status = hd_plan_create(t->place->on->device, program, &(hd_plan_desc){ .alone = 1 }, &t->plan);
     hd_program_destroy(program);
     if (!status) status = hd_plan_bind(t->plan, "x", way == UP_PINNED ? t->place->upload : t->place->storage, 0);
     if (!status) status = hd_plan_bind(t->plan, "y", way == UP_PINNED ? t->place->storage : t->place->readback, 0);

@@ -91,15 +91,8 @@ static int answer(chat *c) {
     return code;
 }
 
-/* The user's message and its answer. Where that fails or Ctrl-C comes before its first word, the conversation is as before. */
-static int turn(chat *c, const char *line) {
-    const size_t before = c->message_count;
-    int code = add_message(c, "user", strdup(line));
-    if (!code) code = answer(c);
-    const bool said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER);
-    if (said) code = add_message(c, "assistant", strdup(c->answer.text));
-    if (code || !said) drop_messages(c, before);
-    if (code) return code;
+/* After an answer: what there is to tell. */
+static int end_turn(chat *c) {
     if (c->answer.made.stop == HD_STOP_CONTEXT)
         cli_note(
                 "heddle: the context of %u tokens is full; /clear begins a new conversation, --context gives more "
@@ -108,11 +101,96 @@ static int turn(chat *c, const char *line) {
     return CLI_OK;
 }
 
+/* The user's message and its answer. Where that fails or Ctrl-C comes before its first word, the conversation is as before. */
+static int turn(chat *c, const char *line) {
+    const size_t before = c->message_count;
+    int code = add_message(c, "user", strdup(line));
+    if (!code) code = answer(c);
+    const bool said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER);
+    if (said) code = add_message(c, "assistant", strdup(c->answer.text));
+    if (code || !said) drop_messages(c, before);
+    return code ? code : end_turn(c);
+}
+
+/* Another answer to the last message, with the next seed; where it does not come, the one before stays. */
+static int regenerate(chat *c) {
+    if (c->message_count < 3) {
+        cli_note("heddle: there is no answer to be given anew\n");
+        return CLI_OK;
+    }
+    const hd_message before = c->messages[--c->message_count];
+    c->answer.desc.sampling.seed++;
+    int code = answer(c);
+    char *said = !code && (c->answer.text_bytes || c->answer.made.stop != HD_STOP_CALLER) ? strdup(c->answer.text) : NULL;
+    if (said) free((char *)before.content);
+    c->messages[c->message_count++] = (hd_message){ before.role, said ? said : before.content };
+    return code ? code : end_turn(c);
+}
+
+/* ---- conversations as files ---- */
+
+/* {"messages": [{"role": ..., "content": ...}, ...]}, as the field has it. */
+static int save(const chat *c, const char *path) {
+    bool ok = true;
+    json_t *root = json_object(), *list = json_array();
+    for (size_t i = c->messages[0].content[0] ? 0 : 1; i < c->message_count; i++) {
+        json_t *message = json_object();
+        cli_put(message, "role", json_string(c->messages[i].role), &ok);
+        cli_put(message, "content", cli_json_text(c->messages[i].content), &ok);
+        if (json_array_append_new(list, message)) ok = false;
+    }
+    cli_put(root, "messages", list, &ok);
+    ok = ok && json_dump_file(root, path, JSON_INDENT(2)) == 0;
+    json_decref(root);
+    if (!ok) return cli_fail(c->llm.cli.command, "%s cannot be written; check the path", path);
+    cli_note("heddle: %zu messages are in %s\n", c->message_count - (c->messages[0].content[0] ? 0 : 1), path);
+    return CLI_OK;
+}
+
+static const char *role_named(const char *name) {
+    static const char *const roles[] = { "system", "user", "assistant" };
+    for (size_t i = 0; i < CLI_COUNT(roles) && name; i++)
+        if (strcmp(name, roles[i]) == 0) return roles[i];
+    return NULL;
+}
+
+/* Takes the messages of a file in place of those that are there: all, or none. */
+static int load(chat *c, const char *path) {
+    json_error_t where;
+    json_t *root = json_load_file(path, 0, &where), *list = json_object_get(root, "messages");
+    chat fresh = { .llm = c->llm };
+    int code = root ? set_system(&fresh, "") : CLI_FAILED;
+    for (size_t i = 0; i < json_array_size(list) && !code; i++) {
+        const json_t *message = json_array_get(list, i);
+        const char *role = role_named(json_string_value(json_object_get(message, "role")));
+        const char *content = json_string_value(json_object_get(message, "content"));
+        if (!role || !content) code = CLI_FAILED;
+        else if (i == 0 && strcmp(role, "system") == 0) code = set_system(&fresh, content);
+        else code = add_message(&fresh, role, strdup(content));
+    }
+    if (!json_is_array(list)) code = CLI_FAILED;
+    if (!code) {
+        const chat old = *c;
+        c->messages = fresh.messages;
+        c->message_count = fresh.message_count;
+        c->message_room = fresh.message_room;
+        fresh.messages = old.messages;
+        fresh.message_count = old.message_count;
+        cli_note("heddle: %zu messages are taken from %s\n", json_array_size(list), path);
+    }
+    drop_messages(&fresh, 0);
+    free(fresh.messages);
+    json_decref(root);
+    return code ? cli_fail(c->llm.cli.command, "%s is no conversation that /save wrote, or cannot be read", path) : CLI_OK;
+}
+
 /* ---- what begins with a slash ---- */
 
 static void help(void) {
     cli_note("/clear        begins a new conversation\n"
+                    "/regenerate   gives the last answer anew, with another seed\n"
                     "/system TEXT  sets what the model is told first; without TEXT: nothing\n"
+                    "/save FILE    writes the conversation, as JSON; /load FILE goes on with one\n"
                     "/stats        how fast the last answer came, and from where\n"
                     "/exit         ends, as Ctrl-D does; Ctrl-C stops an answer\n");
 }
@@ -124,23 +202,30 @@ static void stats(const chat *c) {
 
 /* False: the conversation is over. */
 static bool command(chat *c, const char *line, int *code) {
+    enum { HELP, CLEAR, SYSTEM, STATS, EXIT, REGENERATE, SAVE, LOAD };
+    static const struct { const char *name; bool takes_text, needs_text; } known[] = {
+        [HELP] = { "/help", false, false }, [CLEAR] = { "/clear", false, false }, [SYSTEM] = { "/system", true, false },
+        [STATS] = { "/stats", false, false }, [EXIT] = { "/exit", false, false }, [REGENERATE] = { "/regenerate", false, false },
+        [SAVE] = { "/save", true, true }, [LOAD] = { "/load", true, true },
+    };
     const size_t length = strcspn(line, " \t");
     const char *rest = line + length + strspn(line + length, " \t");
-    const struct { const char *name; bool takes_text; } known[] = { { "/help", false }, { "/clear", false },
-                                                                    { "/system", true }, { "/stats", false },
-                                                                    { "/exit", false } };
     size_t which = 0;
     while (which < CLI_COUNT(known) && (strlen(known[which].name) != length || memcmp(known[which].name, line, length) != 0)) which++;
     if (which == CLI_COUNT(known)) cli_note("heddle: no command \"%.*s\"; see /help\n", (int)(length < 40 ? length : 40), line);
     else if (*rest && !known[which].takes_text) cli_note("heddle: %s takes no text; see /help\n", known[which].name);
-    else if (which == 0) help();
-    else if (which == 1) {
+    else if (!*rest && known[which].needs_text) cli_note("heddle: %s needs the name of a file\n", known[which].name);
+    else if (which == HELP) help();
+    else if (which == CLEAR) {
         drop_messages(c, 1);
         cli_note("heddle: a new conversation begins\n");
     }
-    else if (which == 2) *code = set_system(c, rest);
-    else if (which == 3) stats(c);
-    return which != 4 || *rest;
+    else if (which == SYSTEM) *code = set_system(c, rest);
+    else if (which == STATS) stats(c);
+    else if (which == REGENERATE) *code = regenerate(c);
+    else if (which == SAVE) *code = save(c, rest);
+    else if (which == LOAD) *code = load(c, rest);
+    return which != EXIT || *rest;
 }
 
 /* ---- the conversation ---- */

@@ -110,7 +110,7 @@ static hd_status compute(hd_device *device, const hd_program *program, float out
     float x[X], w[W], g[G];
     hd_plan *plan = NULL;
     fill(x, X), fill(w, W), fill(g, G);
-    hd_status status = hd_plan_create(device, program, &(hd_plan_desc){ .math = HD_MATH_EXACT }, &plan);
+    hd_status status = hd_plan_create(device, program, &(hd_plan_desc){ .math = HD_MATH_EXACT, .alone = 1 }, &plan);
     if (!status) status = hd_plan_write(plan, "x", x, sizeof x);
     if (!status) status = hd_plan_write(plan, "w", w, sizeof w);
     if (!status) status = hd_plan_write(plan, "g", g, sizeof g);

@@ -82,6 +82,43 @@ static int tokenize(job *j) {
     return take_tokens(j, count);
 }
 
+/* ---- the prompt's cache ---- */
+
+/* Loads what the file of --prompt-cache holds, if it is there and fits; *out_held tokens of the prompt need not be computed again. */
+static int load_cache(const cli_args *args, job *j, size_t *out_held) {
+    const char *path = cli_get(args, "--prompt-cache");
+    const cli_answer *a = &j->answer;
+    size_t count = 0;
+    *out_held = 0;
+    if (!path || access(path, F_OK) != 0) return CLI_OK;
+    const hd_status status = hd_session_load(j->llm.session, 0, path);
+    if (status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_UNSUPPORTED_VERSION || status == HD_STATUS_PARSE ||
+        status == HD_STATUS_LIMIT) {
+        cli_session_forget(&j->llm.cli);
+        cli_note("heddle: %s is of no use here and will be written anew: %s\n", path, hd_status_text(status));
+        return CLI_OK;
+    }
+    if (status) return cli_session_fail(&j->llm.cli, NULL);
+    hd_session_tokens(j->llm.session, 0, NULL, &count);
+    int32_t *tokens = calloc(count + 1, sizeof *tokens);
+    if (!tokens) return cli_fail(args->command, "no memory is left");
+    hd_session_tokens(j->llm.session, 0, tokens, &count);
+    /* the last one is fed to learn what comes next */
+    while (*out_held < count && *out_held + 1 < a->prompt_count && tokens[*out_held] == a->tokens[*out_held]) ++*out_held;
+    free(tokens);
+    return CLI_OK;
+}
+
+/* Writes the prompt's, unless that is what the file holds. */
+static int save_cache(const cli_args *args, job *j, size_t held) {
+    const char *path = cli_get(args, "--prompt-cache");
+    const size_t prompt = j->answer.prompt_count;
+    if (!path || (held + 1 >= prompt && held > 0) || hd_session_position(j->llm.session, 0) < prompt) return CLI_OK;
+    if (hd_session_rewind(j->llm.session, 0, (uint32_t)prompt) || hd_session_save(j->llm.session, 0, path))
+        return cli_session_fail(&j->llm.cli, NULL);
+    return CLI_OK;
+}
+
 /* ---- the report ---- */
 
 static int report_json(job *j) {
@@ -166,14 +203,17 @@ static int generate(const cli_args *args, job *j) {
     if (!code) code = cli_answer_prepare(args, &j->llm, &j->answer);
     if (!code) code = tokenize(j);
     if (!code) code = cli_llm_load(&j->llm);
+    size_t held = 0;
+    if (!code) code = load_cache(args, j, &held);
     if (code) return code;
     if (!j->json && !cli_get(args, "--quiet") && !j->ids) cli_print_text(j->prompt, j->prompt_bytes);
     cli_interrupts_catch(true);
-    code = cli_answer_run(&j->llm, &j->answer, 0);
+    code = cli_answer_run(&j->llm, &j->answer, held);
     if (!j->json && strcmp(j->llm.info.tokenizer, "none") == 0) print_ids(j);
     if (!j->json) cli_print("\n");
     fflush(stdout);
     if (code || ferror(stdout)) return code; /* main tells that nobody reads */
+    if ((code = save_cache(args, j, held))) return code;
     if (j->receipt.root && (code = tell(args, j))) return code;
     if (cli_get(args, "--metrics") && (code = cli_metrics_save(&j->llm.cli, cli_get(args, "--metrics")))) return code;
     if (j->json) return report_json(j);
@@ -209,6 +249,7 @@ static const cli_option options[] = {
     { "-n", "N", "most tokens to add; 0: until the context is full; default: 128" },
     CLI_SAMPLING_OPTIONS,
     { "--ignore-end", NULL, "go on where the model would end" },
+    { "--prompt-cache", "FILE", "keep what was computed of the prompt, and begin with what is kept there" },
     { "--quiet", NULL, "print the answer only, and no more than errors besides" },
     CLI_SESSION_OPTIONS,
     CLI_OPTION_METRICS,

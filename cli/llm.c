@@ -24,6 +24,16 @@ const char *cli_llm_path(const cli_args *args) {
     return find_installed(installed, sizeof installed) ? installed : HEDDLE_DEMO_SOURCE;
 }
 
+static int adapt(const cli_args *args, cli_llm *llm) {
+    cli_adapters adapters;
+    int code = cli_adapters_open(args, &llm->cli, llm->model, &adapters);
+    if (!code && adapters.count > 0 &&
+        hd_model_adapt(llm->model, (const hd_adapter *const *)adapters.adapters, adapters.strengths, adapters.count))
+        code = cli_session_fail(&llm->cli, NULL);
+    cli_adapters_close(&adapters);
+    return code;
+}
+
 int cli_llm_open(const cli_args *args, cli_llm *llm) {
     *llm = (cli_llm){ 0 };
     int code = cli_session_open(args->command, &llm->cli);
@@ -31,7 +41,7 @@ int cli_llm_open(const cli_args *args, cli_llm *llm) {
     const char *path = cli_llm_path(args);
     if (hd_model_open(llm->cli.context, path, NULL, &llm->model)) return cli_session_fail(&llm->cli, args->operand ? NULL : path);
     hd_model_get_info(llm->model, &llm->info);
-    return CLI_OK;
+    return adapt(args, llm);
 }
 
 /* Drawn anew for every percent. */

@@ -17,8 +17,13 @@ typedef struct cli_llm {
     unsigned     bar;         /* 1 + the percent that the progress bar shows; 0: there is none */
 } cli_llm;
 
+/* Rows for the options that name adapters. */
+#define CLI_OPTIONS_LORA \
+    { "--lora", "ADAPTER", "a GGUF file or a folder of PEFT's that the model is adapted by; may be given several times" }, \
+    { "--lora-scale", "X", "how strong adapters are; default: 1" }
 /* Rows for the options that make a session. */
 #define CLI_SESSION_OPTIONS \
+    CLI_OPTIONS_LORA, \
     { "--context", "N", "tokens to keep in mind; default: what the model was made for, at most 4096" }, \
     CLI_OPTION_DEVICE, \
     { "--gpu-layers", "N", "put the last N layers on the device, the others on the CPU; default: as many as fit" }, \
@@ -26,7 +31,18 @@ typedef struct cli_llm {
     { "--stream", NULL, "the other layers travel to the device for every token, in place of the CPU" }, \
     CLI_OPTION_MATH
 
-/* The model that the operand names, or the one that comes with heddle. CLI_OK, or the exit code after a message. */
+/* Adapters of --lora (adapters.c). */
+enum { CLI_MOST_ADAPTERS = 64 };
+typedef struct cli_adapters {
+    hd_adapter *adapters[CLI_MOST_ADAPTERS];
+    float       strengths[CLI_MOST_ADAPTERS];
+    size_t      count;
+} cli_adapters;
+/* Reads them; CLI_OK, or the exit code after a message. cli_adapters_close in any case. */
+int cli_adapters_open(const cli_args *args, cli_session *session, const hd_model *model, cli_adapters *out);
+void cli_adapters_close(cli_adapters *adapters);
+
+/* The model that the operand names, or the one that comes with heddle, with its adapters. CLI_OK, or the exit code after a message. */
 int cli_llm_open(const cli_args *args, cli_llm *out_llm);
 /* Reads the session's options; opens the device. */
 int cli_llm_prepare(const cli_args *args, cli_llm *llm);

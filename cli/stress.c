@@ -22,7 +22,7 @@ static hd_program *program_of(hd_context *context, int64_t n) {
 
 static hd_status make_plan(hd_context *context, hd_device *device, const stress *s, hd_plan **out_plan) {
     hd_program *p = program_of(context, (int64_t)s->size);
-    hd_status status = hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT }, out_plan);
+    hd_status status = hd_plan_create(device, p, &(hd_plan_desc){ .math = HD_MATH_EXACT, .alone = 1 }, out_plan);
     if (!status) status = hd_plan_write(*out_plan, "w", s->w, s->tensor_bytes);
     if (!status) status = hd_plan_write(*out_plan, "q", s->q, s->quantised_bytes);
     hd_program_destroy(p);

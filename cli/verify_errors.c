@@ -86,7 +86,7 @@ static hd_plan *plan_of(cli_session *session, hd_math math) {
         const hd_value first = hd_input(p, a, HD_F32, HD_SHAPE(NUMBERS)), second = hd_input(p, b, HD_F32, HD_SHAPE(NUMBERS));
         hd_output(p, y, functions[i].build(p, first, second));
     }
-    hd_plan_create(session->device, p, &(hd_plan_desc){ .math = math }, &plan);
+    hd_plan_create(session->device, p, &(hd_plan_desc){ .math = math, .alone = 1 }, &plan);
     hd_program_destroy(p);
     return plan;
 }

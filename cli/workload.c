@@ -204,6 +204,7 @@ static hd_status bind(workload_job *job) {
 }
 
 hd_status workload_job_begin(workload_job *job) {
+    job->desc.alone = 1; /* this device is what is measured */
     const hd_status status = hd_plan_create(job->device, job->program, &job->desc, &job->plan);
     if (status) return status;
     if (!job->in_place) return workload_run_with_transfers(job);

@@ -949,6 +949,9 @@ typedef struct hd_plan_desc {
     const char *const *resident; /* for route "auto": names of inputs that are written once, such as weights, so that they
                               cost nothing in a run; those of a quantised type need not be named. Borrowed for the call */
     uint32_t    resident_count;
+    int         alone;     /* 0: of a plan for one device, without a route, operations that it has no kernel for run on the CPU
+                              beside it, but not kernels of your own; the log says so, and hd_plan_explain which and why. 1, and
+                              in strict mode: such a plan fails (UNSUPPORTED) */
 } hd_plan_desc;
 
 /* PLANS ON SEVERAL DEVICES (hd_plan_desc.beside)
@@ -1084,6 +1087,16 @@ HD_API hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done);
 HD_API hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns);
 /** Forgets the ticket; the run itself goes on. NULL is fine. */
 HD_API void hd_ticket_destroy(hd_ticket *ticket);
+/** Is told that a run ended, and what hd_ticket_wait gives for it. It may use heddle, start runs and destroy the ticket. */
+typedef void (*hd_done_fn)(void *user, hd_ticket *ticket, hd_status status);
+/** Has `done` called once, when the run is found to have ended, by whichever thread finds it: in hd_context_poll, hd_ticket_poll or
+ *  hd_ticket_wait. A ticket that is destroyed before tells nobody. @param done NULL: nobody wants to know any more. Statuses:
+ *  NULL_POINTER. Any thread. */
+HD_API hd_status hd_ticket_notify(hd_ticket *ticket, hd_done_fn done, void *user);
+/** Looks, without waiting, at all runs that somebody is to be told of, and tells of those that ended: for a program's own loop. Plans on
+ *  several devices, and streams, are polled by their own thread. @param out_left how many are under way still; NULL is fine. Statuses:
+ *  NULL_POINTER, OUT_OF_HOST_MEMORY; failures of runs are told to their `done`. */
+HD_API hd_status hd_context_poll(hd_context *context, size_t *out_left);
 
 /* ---------------------------------------------------------------------------------------------------- 10. streams */
 

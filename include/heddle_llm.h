@@ -100,6 +100,8 @@ HD_API void hd_model_writer_text(hd_model_writer *writer, const char *key, const
 /** Lists of texts, each with an ending zero, and of i32. */
 HD_API void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char *const *texts, size_t count);
 HD_API void hd_model_writer_i32s(hd_model_writer *writer, const char *key, const int32_t *values, size_t count);
+/** All keys of a model's tokenizer: its vocabulary, its rules, its chat template. */
+HD_API void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model);
 /** Gives bytes from .. from + bytes - 1 of a tensor's data. False ends the writing. */
 typedef bool (*hd_tensor_fill)(void *user, uint64_t from, uint64_t bytes, void *out);
 /** A tensor, of any float or quantised type. @param fill asked for its data piece by piece, in order, while the file is written. */
@@ -145,6 +147,11 @@ HD_API hd_status hd_model_render_chat(const hd_model *model, const char *templat
  *  of tokens. Statuses as hd_model_render_chat; LIMIT: more tokens than room. */
 HD_API hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
                                       int32_t *out_tokens, size_t *count);
+/** A conversation that is over, as token ids, and which of them an assistant said, the end of each turn with it: what is learned from
+ *  it. A conversation with no message in front of its first answer needs a template that can begin so. @param out_tokens, out_said NULL to
+ *  ask the number only; out_said 1 or 0 of each token. Statuses as hd_model_chat_tokens. */
+HD_API hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+                                    int32_t *out_tokens, uint8_t *out_said, size_t *count);
 
 /* --------------------------------------------------------------------------------------------------- 3. sessions */
 
@@ -213,6 +220,20 @@ HD_API uint32_t hd_session_position(const hd_session *session, uint32_t sequence
 /** Forgets all tokens of a sequence from `position` on; 0 begins anew. What comes next is known only after the next feed.
  *  Pages of the cache that it then holds no token in are free for all sequences. Statuses: NULL_POINTER, INVALID_ARGUMENT. */
 HD_API hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position);
+
+/** The tokens that a sequence holds. @param out_tokens NULL to ask the number only. @param count in: room in out_tokens; out: number of
+ *  tokens. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (more tokens than room; the first ones are filled in). */
+HD_API hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count);
+/** Writes what a sequence holds, its tokens and their cache, to a file: whole, or not at all. The file does not hang on the device, nor on
+ *  where layers are. Statuses: NULL_POINTER, INVALID_ARGUMENT, ZERO_SIZE (it holds nothing), IO, OUT_OF_HOST_MEMORY, TIMEOUT,
+ *  DEVICE_LOST. */
+HD_API hd_status hd_session_save(hd_session *session, uint32_t sequence, const char *path);
+/** Has the sequence hold what such a file says, in place of what it held; what comes next is known then. In exact mode it goes on with
+ *  the bits that it would have had. Where the file is refused, the sequence is as before; after another failure it may be empty.
+ *  Statuses: NULL_POINTER, INVALID_ARGUMENT (no such sequence), IO, PARSE (no such file, or a damaged one), UNSUPPORTED (another
+ *  model, other exactness, or another definition of its bits), UNSUPPORTED_VERSION, LIMIT (more than the sequence or the cache has
+ *  room for), OUT_OF_HOST_MEMORY, and those of hd_session_feed. */
+HD_API hd_status hd_session_load(hd_session *session, uint32_t sequence, const char *path);
 
 /** Counters of a session. */
 typedef struct hd_session_stats {
@@ -346,6 +367,96 @@ typedef struct hd_generated {
  *  and nothing fed before), those of hd_session_feed and of hd_grammar_accept; INVALID_ARGUMENT for sampling figures or biases
  *  that make no sense and for a grammar of another model; LIMIT for too many likeliest tokens or stop texts. */
 HD_API hd_status hd_generate(hd_session *session, const hd_generate_desc *desc, int32_t *out_tokens, hd_generated *out_result);
+
+/* ------------------------------------------------------------------------------------------------------ 5. adapters */
+
+/* A LOW-RANK ADAPTER (LoRA; Hu and others, 2021) adds to products with weights W [out,in] of a model: y = W x + scale * B (A x), with A
+ * [rank,in] and B [out,rank], where rank is small. scale is alpha / rank, or 1 where alpha is 0. heddle_train.h trains them, and reads and
+ * writes those of Hugging Face's PEFT. */
+typedef struct hd_adapter hd_adapter;
+/** What an adapter has for one weight. */
+typedef struct hd_adapter_pair {
+    const char  *weight;        /* its name in the model's file: "blk.0.attn_q.weight" */
+    uint32_t     rank;
+    uint32_t     rows, columns; /* of the weight: out and in */
+    const float *a, *b;         /* [rank,columns] and [rows,rank] */
+} hd_adapter_pair;
+
+/** Makes an adapter of pairs, which are copied. @param architecture of the models that it is for ("llama"). @param out_adapter yours;
+ *  hd_adapter_destroy. Statuses: NULL_POINTER, ZERO_SIZE, LIMIT (a rank, a name), INVALID_ARGUMENT (alpha), NAME_TAKEN,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_adapter_create(hd_context *context, const char *architecture, float alpha, const hd_adapter_pair *pairs, size_t count,
+                                   hd_adapter **out_adapter);
+/** Reads a GGUF file of general.type "adapter" as llama.cpp has them: NAME.lora_a and NAME.lora_b of any float or quantised type, and
+ *  adapter.lora.alpha. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO, PARSE, LIMIT, TYPE, UNSUPPORTED
+ *  (no adapter, or one of another kind; a key that would change what it computes), NAME_NOT_FOUND (the other half of a pair), SHAPE,
+ *  OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_adapter_read(hd_context *context, const char *path, hd_adapter **out_adapter);
+/** Writes such a file, in f32, whole or not at all. Statuses: NULL_POINTER, IO, LIMIT, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_adapter_write(const hd_adapter *adapter, const char *path);
+/** Ends the adapter. Models that it was put onto keep what they need of it. NULL is fine. */
+HD_API void hd_adapter_destroy(hd_adapter *adapter);
+/** Number of pairs, and one of them, which lives as long as the adapter; NULL: there is none. */
+HD_API size_t hd_adapter_count(const hd_adapter *adapter);
+HD_API const hd_adapter_pair *hd_adapter_get(const hd_adapter *adapter, size_t index);
+/** The adapter's alpha and the architecture that it is for. 0 and "" of NULL. */
+HD_API float hd_adapter_alpha(const hd_adapter *adapter);
+HD_API const char *hd_adapter_architecture(const hd_adapter *adapter);
+
+/** Puts adapters onto a model, once and before its first session: sessions compute with them, in the weights' own place, on every
+ *  device. @param strengths what each adapter's scale is multiplied by; NULL: 1. Statuses: NULL_POINTER, WRONG_STATE (a session or an
+ *  adapter is there), UNSUPPORTED (an adapter of another architecture, or of a weight that is none of a layer's products), SHAPE,
+ *  INVALID_ARGUMENT (a strength), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_model_adapt(hd_model *model, const hd_adapter *const *adapters, const float *strengths, size_t count);
+
+/** Wishes for merging. */
+typedef struct hd_merge_desc {
+    const hd_adapter *const *adapters;
+    const float *strengths;    /* as hd_model_adapt's */
+    size_t       count;
+    const char  *type;         /* of weights that change, "f16", "f32", "q8_0", ...; NULL: their own, which rounds them once more */
+} hd_merge_desc;
+/** Writes a model whose weights are W + scale * B A, whole or not at all; weights without an adapter stay as they are. Statuses as
+ *  hd_model_adapt; NAME_NOT_FOUND (a type, or a weight that the model does not have), IO. */
+HD_API hd_status hd_model_merge(hd_context *context, const char *path, const char *out_path, const hd_merge_desc *desc);
+
+/* ---------------------------------------------------------------------------- 6. a model as a part of your programs */
+
+/** A weight of a model. */
+typedef struct hd_model_weight {
+    char     name[64];  /* in its file, and as an input of a program */
+    hd_dtype dtype;
+    hd_shape shape;
+    int      product;   /* 1: rows of a layer are multiplied with it, so that it can be adapted */
+} hd_model_weight;
+/** Weight number `index`, from 0 on; false: there are not so many. */
+HD_API bool hd_model_get_weight(const hd_model *model, size_t index, hd_model_weight *out_weight);
+
+/** How a model is put into a program. */
+typedef struct hd_model_graph_desc {
+    uint32_t sequences, length; /* tokens of each sequence, which sees its own earlier ones; there is no cache */
+    hd_value tokens, positions; /* i32 [sequences * length]; positions 0, 1, 2, ... in each sequence */
+    /** Called for each product of a layer, y f32 [rows,out] of x [rows,in] and the weight; returns what goes on in place of y. NULL: y. */
+    hd_value (*adapt)(void *user, hd_program *p, const char *weight, hd_value x, hd_value y);
+    void    *user;
+} hd_model_graph_desc;
+/** Adds to a program what the model computes. Its weights become inputs under their names, once: later calls for the same program share
+ *  them; hd_weights_bind gives them their memory. Gradients go through it (hd_gradients), through quantised weights too.
+ *  @param out_layers NULL, or room for 1 + the number of layers: what goes into the first one, then what each gives, [rows,hidden].
+ *  @param out_scores f32 [sequences * length, vocabulary]. Statuses: NULL_POINTER, INVALID_ARGUMENT, LIMIT (longer than the
+ *  model's context), the program's own. */
+HD_API hd_status hd_model_build(const hd_model *model, hd_program *p, const hd_model_graph_desc *desc, hd_value *out_layers,
+                                hd_value *out_scores);
+
+/** The weights of a model on a device, for plans of programs that it is a part of. On the CPU they are used where the file is mapped. */
+typedef struct hd_weights hd_weights;
+/** Loads them. @param out_weights yours; hd_weights_destroy, after the plans. The model may be closed before. Statuses: NULL_POINTER, IO,
+ *  those of hd_buffer_create. */
+HD_API hd_status hd_weights_load(hd_model *model, hd_device *device, hd_weights **out_weights);
+/** Gives all weights' inputs of a plan their memory. Statuses: as hd_plan_bind. */
+HD_API hd_status hd_weights_bind(hd_weights *weights, hd_plan *plan);
+/** Ends them. NULL is fine. */
+HD_API void hd_weights_destroy(hd_weights *weights);
 
 #ifdef __cplusplus
 }

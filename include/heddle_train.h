@@ -15,7 +15,7 @@
 #ifndef HEDDLE_TRAIN_H
 #define HEDDLE_TRAIN_H
 
-#include <heddle.h>
+#include <heddle_llm.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -144,18 +144,29 @@ typedef struct hd_token_data {
 HD_API bool hd_draw_batch(const hd_token_data *data, uint64_t seed, uint64_t step, uint32_t batch, uint32_t length,
                           int32_t *out_tokens, int32_t *out_targets);
 
+/** Which adapters learn beside a model that stays as it is: y = W x + alpha / rank * B (A x), of some of its weights W (LoRA). */
+typedef struct hd_lora_desc {
+    uint32_t rank;
+    float    alpha;
+    char     targets[192]; /* names of weights without "blk.N." and ".weight", with commas between: "attn_q,attn_v"; "": all products of
+                              attention and of feed-forward layers that are no experts */
+} hd_lora_desc;
+
 /** Everything that a run of training is made from: equal ones give equal weights, to the bit in exact mode on every device. */
 typedef struct hd_trainer_desc {
+    hd_model     *base;        /* NULL: a GPT learns, from scratch. Else adapters of this model do, whose weights may be of any type and
+                                  stay as they are; `model` is filled in from it. It outlives its trainer */
+    hd_lora_desc  lora;        /* with a base */
     hd_gpt        model;
     uint32_t      batch;       /* sequences of a step */
-    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; exact bits do not hang on it. 0: batch */
-    uint32_t      length;      /* tokens of a sequence; 0: the model's context */
+    uint32_t      micro_batch; /* sequences at once, of which the batch is a multiple; exact bits of a GPT do not hang on it. 0: batch */
+    uint32_t      length;      /* tokens of a sequence; 0: the model's context, with a base at most 512 */
     uint64_t      seed;        /* of the first weights and of dropout */
     hd_schedule   schedule;
     hd_adamw_desc adamw;
     double        weight_decay; /* of matrices and embeddings, not of biases and norms */
     float         clip;        /* the most that the gradients' norm may be; 0: any */
-    float         dropout;     /* of the embedding and of what each layer adds; 0: none */
+    float         dropout;     /* of the embedding and of what each layer adds; with a base of what goes into each A. 0: none */
     hd_math       math;
     uint64_t      data;        /* tells what it is trained on, such as a hash; only kept in checkpoints. 0: nothing is told */
 } hd_trainer_desc;
@@ -165,14 +176,15 @@ typedef struct hd_trainer hd_trainer;
 /** How a step went. */
 typedef struct hd_train_report {
     uint64_t step;  /* from 0 */
-    float    loss;  /* mean over the batch's tokens, before the step */
+    float    loss;  /* mean over the batch's targets, before the step */
     float    norm;  /* of all gradients, before clipping; not finite: the step changed nothing */
     double   rate;
 } hd_train_report;
 
 /** Makes a model with weights drawn from the seed: a normal distribution of deviation 0.02, of what is added to the residual stream
- *  0.02 / sqrt(2 layers); biases 0, norms 1. Plans are made here, once. @param out_trainer yours; hd_trainer_destroy, before its device.
- *  Statuses: NULL_POINTER, INVALID_ARGUMENT (a field, named), those of hd_plan_create and hd_buffer_create. */
+ *  0.02 / sqrt(2 layers); biases 0, norms 1. Or adapters: A between -1 and 1 times 1 / sqrt(in), B 0. Plans are made here, once.
+ *  @param out_trainer yours; hd_trainer_destroy, before its device. Statuses: NULL_POINTER, INVALID_ARGUMENT (a field, named),
+ *  NAME_NOT_FOUND (a target), those of hd_plan_create and hd_buffer_create. */
 HD_API hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_trainer_desc *desc, hd_trainer **out_trainer);
 /** The memory that training takes on the device, without taking it: hd_plan_estimate of a step, whose states are the weights and what
  *  the optimizer keeps, and of drawing the first weights, whose plan the device keeps until it needs that memory.
@@ -187,14 +199,15 @@ HD_API uint64_t hd_trainer_steps(const hd_trainer *trainer);
 /** Number of weights, as they are counted: each element of each tensor once. */
 HD_API uint64_t hd_trainer_parameters(const hd_trainer *trainer);
 /** Begins a step and tells of the one before, so that the device never waits for the host.
- *  @param tokens, targets [batch, length], each in 0..vocabulary - 1; the target is the token that comes next.
+ *  @param tokens, targets [batch, length], each in 0..vocabulary - 1; the target is the token that comes next, with a base also -1: none
+ *  that is learned, as behind the end of a short sequence.
  *  @param out_report filled in where *out_told becomes true: not at the first step. Statuses: NULL_POINTER, INVALID_ARGUMENT (a token,
  *  named), those of hd_stream_submit. */
 HD_API hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, hd_train_report *out_report,
                                  bool *out_told);
 /** Waits for the last step and tells of it, where that was not done yet. Statuses: as hd_ticket_wait. */
 HD_API hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bool *out_told);
-/** The mean loss of [micro_batch, length] tokens, without training on them. */
+/** The mean loss of [micro_batch, length] tokens, without training on them; 0 where there is no target. */
 HD_API hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, float *out_loss);
 /** Draws the token that follows `count` tokens, of which the last `length` are seen: the largest of score / temperature plus noise of
  *  Gumbel's distribution, so that each comes with its probability. @param temperature 0: the most probable one.
@@ -204,18 +217,77 @@ HD_API hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, siz
 /** A hash of all weights and of all that the optimizer keeps (FNV-1a of their bytes): runs that are equal to the bit have equal ones. */
 HD_API hd_status hd_trainer_hash(hd_trainer *trainer, uint64_t *out_hash);
 
-/* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json for it,
+/* CHECKPOINTS are folders: weights.safetensors under the names of Hugging Face's GPT2LMHeadModel, config.json for it (of adapters under
+ * the names that they have in GGUF files, and none),
  * optimizer.safetensors (NAME.exp_avg and NAME.exp_avg_sq) and trainer.json, which is the desc and the step. A folder is written
  * under another name, down to the disk, and then renamed: it is there whole or not at all. A run that goes on from one gives the
  * bits of a run that never stopped, on another device too. */
 
 /** Writes a checkpoint after the steps that were begun. Statuses: NAME_TAKEN (the folder is there), IO, those of hd_buffer_read. */
 HD_API hd_status hd_trainer_save(hd_trainer *trainer, const char *folder);
-/** What a checkpoint was made from, for hd_trainer_create, and its step. Statuses: IO, PARSE, LIMIT. */
+/** What a checkpoint was made from, for hd_trainer_create, and its step. Where lora.rank is not 0 adapters were trained, and the base is
+ *  to be filled in. Statuses: IO, PARSE, LIMIT. */
 HD_API hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_desc *out_desc, uint64_t *out_step);
 /** Takes weights, optimizer state and step from a checkpoint of a model of the same shape. After a failure the trainer is of no more
  *  use than to be destroyed. Statuses: IO, PARSE, NAME_NOT_FOUND, SHAPE, TYPE (a tensor, named). */
 HD_API hd_status hd_trainer_load(hd_trainer *trainer, const char *folder);
+
+/** The adapters of a model in training, after the steps that were begun. @param out_adapter yours; hd_adapter_destroy. Statuses:
+ *  NULL_POINTER, WRONG_STATE (a GPT learns), those of hd_buffer_read, OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_trainer_adapter(hd_trainer *trainer, hd_adapter **out_adapter);
+
+/** What an exported model is to say of itself. */
+typedef struct hd_export_desc {
+    const char     *name;      /* general.name; NULL: none */
+    const hd_model *tokenizer; /* whose vocabulary its tokens are, all of which the trained model knows; NULL: those below, or none */
+    int             bytes;     /* 1: its tokens 0 to 255 are the bytes of a text */
+} hd_export_desc;
+/** Writes the model as a GGUF file of f32 weights, whole or not at all, after the steps that were begun: hd_model_open takes it,
+ *  hd_model_quantize makes it smaller. @param desc NULL: a model without a tokenizer. Statuses: NULL_POINTER, INVALID_ARGUMENT (a
+ *  tokenizer of another number of tokens), WRONG_STATE (adapters learn: hd_trainer_adapter), IO, OUT_OF_HOST_MEMORY,
+ *  those of hd_buffer_read. */
+HD_API hd_status hd_trainer_export(hd_trainer *trainer, const char *path, const hd_export_desc *desc);
+
+/* ------------------------------------------------------------------------------------ 6. samples, and adapters of PEFT */
+
+/** Conversations and texts as tokens, to train adapters on. */
+typedef struct hd_samples hd_samples;
+/** Wishes for samples. */
+typedef struct hd_samples_desc {
+    const char *template_name; /* of a conversation, as hd_model_chat_tokens's; NULL: the model's own */
+    uint32_t    length;        /* tokens that a sequence has room for, 0: 512; what a sample has behind them is left out */
+} hd_samples_desc;
+/** What was read. */
+typedef struct hd_samples_info {
+    uint64_t samples;
+    uint64_t tokens, targets; /* of the samples; tokens that are learned */
+    uint64_t cut, empty;      /* samples that were too long; lines that had no target within their length, and are left out */
+    uint64_t hash;            /* of all tokens and targets, never 0 */
+} hd_samples_info;
+/** Reads a JSONL file, each line of which is a JSON object: {"messages": [{"role": ..., "content": ...}, ...]} of which what assistants
+ *  say is learned; {"prompt": ..., "completion": ...}, a conversation of one question and its answer; or {"text": ...}, of which all
+ *  is learned. Anybody's file may be given. @param desc NULL for defaults. @param out_samples yours; hd_samples_destroy.
+ *  Statuses: NULL_POINTER, IO, PARSE (a line, by its number), LIMIT (a line of more than 1 MiB), ZERO_SIZE (no sample), those of
+ *  hd_model_chat_said. */
+HD_API hd_status hd_samples_read(hd_context *context, const hd_model *model, const char *path, const hd_samples_desc *desc,
+                                 hd_samples **out_samples);
+/** Ends them. NULL is fine. */
+HD_API void hd_samples_destroy(hd_samples *samples);
+/** What there is. Zeros of NULL. */
+HD_API hd_samples_info hd_samples_get_info(const hd_samples *samples);
+/** Fills in a step's batch, a sample in each row, and behind it no targets: all samples in another order each time they are through, which
+ *  is a function of seed and step. @param out_tokens, out_targets [batch, length], as hd_trainer_step takes them. Any thread. */
+HD_API void hd_samples_draw(const hd_samples *samples, uint64_t seed, uint64_t step, uint32_t batch, int32_t *out_tokens,
+                            int32_t *out_targets);
+
+/** Reads an adapter as Hugging Face's PEFT keeps it: a folder with adapter_config.json and adapter_model.safetensors. @param model that it
+ *  is for, whose weights it names as transformers do. @param out_adapter yours; hd_adapter_destroy. Statuses: NULL_POINTER, IO,
+ *  PARSE, LIMIT, UNSUPPORTED (a kind of adapter, or a setting, that heddle does not compute; a weight that it does not know, named), SHAPE,
+ *  NAME_NOT_FOUND (the other half of a pair), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_peft_read(hd_context *context, const hd_model *model, const char *folder, hd_adapter **out_adapter);
+/** Writes such a folder, which may be there; each file is there whole or not at all. Statuses: NULL_POINTER, IO, UNSUPPORTED (a weight that
+ *  has no name in transformers; pairs of several ranks), OUT_OF_HOST_MEMORY. */
+HD_API hd_status hd_peft_write(hd_context *context, const hd_model *model, const hd_adapter *adapter, const char *folder);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -79,6 +79,8 @@ struct hd_ticket {
     hd_stream  *stream;         /* whose run it is; NULL: the plan's own, or the stream was ended */
     uint64_t    number;         /* of the stream's run */
     hdi_run     run;
+    hd_done_fn  done;           /* who is told of its end, once; NULL: nobody. Guarded by the context's lock */
+    void       *done_user;
 };
 
 /* ---- context.c ---- */
@@ -132,10 +134,17 @@ hd_status hdi_plan_new(hd_device *device, const hd_program *program, const hd_pl
                        hd_plan **out_plan);
 /* Ends a plan that is in no list any more. */
 void hdi_plan_end(hd_plan *plan);
+/* ---- borrow.c: operations that a device has no kernel for ---- */
+/* Puts the CPU beside the plan's device for what that one cannot compute, as a route. False: it is not allowed, not possible, or would
+ * not help; the plan is as it was. */
+bool hdi_borrow_cpu(hd_plan *plan, const hd_program *program);
+void hdi_borrow_end(hd_plan *plan);
 /* ---- lost.c: moving on when a device is lost ---- */
 static inline bool hdi_plan_may_move(const hd_plan *plan, hd_status status) {
     return status == HD_STATUS_DEVICE_LOST && plan->desc.failover;
 }
+/* An opened device of this id that is not lost; `out_lost`: one of them is. */
+hd_device *hdi_device_open_already(hd_context *context, const char *id, bool *out_lost);
 /* Plans anew without the lost devices, and brings along what was written. */
 hd_status hdi_plan_move(hd_plan *plan, hd_error *error);
 /* ---- tickets.c ---- */

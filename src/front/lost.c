@@ -9,8 +9,7 @@ static bool has(const hd_plan *plan, const hd_device *device) {
     return found;
 }
 
-/* An opened device of this id that is not lost; `out_lost`: one of them is. */
-static hd_device *find_open(hd_context *context, const char *id, bool *out_lost) {
+hd_device *hdi_device_open_already(hd_context *context, const char *id, bool *out_lost) {
     hd_device *open = NULL;
     *out_lost = false;
     hdi_mutex_lock(&context->lock);
@@ -32,7 +31,7 @@ static hd_status find_next(const hd_plan *plan, const hd_device *lost, hd_device
         const hdi_found *found = context->registry.ranked[i];
         bool failed;
         if (found->info.kind == HD_DEVICE_NULL || strcmp(found->info.id, lost->found.info.id) == 0) continue;
-        *out_device = find_open(context, found->info.id, &failed);
+        *out_device = hdi_device_open_already(context, found->info.id, &failed);
         if (*out_device && !has(plan, *out_device)) return HD_OK;
         if (*out_device || failed) continue;
         if (!hdi_front_open(context, found, NULL, "requested=fail-over because=\"another device was lost\"", out_device,

@@ -185,7 +185,7 @@ static hd_status make_by_words(planning *p, const hd_program *program, hd_error 
     return status ? status : load(p, program, &p->placement, 0, error);
 }
 
-hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *error) {
+static hd_status make_once(hd_plan *plan, const hd_program *program, hd_error *error) {
     planning *p = begin(plan, error);
     if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
     const hdi_loaded *const before = plan->loaded; /* after a loss: it is the caller's to end */
@@ -205,6 +205,21 @@ hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *
     plan->follow.count = plan->alternative_count;
     plan->follow.at = plan->follow.home = 0;
     return HD_OK;
+}
+
+static bool lacks_kernels(hd_status status) { return status == HD_STATUS_UNSUPPORTED || status == HD_STATUS_LIMIT; }
+
+hd_status hdi_planning_make(hd_plan *plan, const hd_program *program, hd_error *error) {
+    hd_error first = { 0 };
+    hd_status status = make_once(plan, program, &first);
+    if (lacks_kernels(status) && hdi_borrow_cpu(plan, program)) {
+        status = make_once(plan, program, NULL);
+        if (status) hdi_borrow_end(plan);
+        else first = (hd_error){ 0 };
+        if (status) status = first.status;
+    }
+    if (status && error && error->status == HD_OK) *error = first;
+    return status;
 }
 
 hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_saved_plan *saved, hd_error *error) {
@@ -228,8 +243,8 @@ hd_status hdi_planning_load(hd_plan *plan, const hd_program *program, const hdi_
     return HD_OK;
 }
 
-hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
-                                hd_error *error) {
+static hd_status estimate_once(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
+                               hd_error *error) {
     planning *p = begin(plan, error);
     hdi_plan *made = NULL;
     if (!p) return HD_STATUS_OUT_OF_HOST_MEMORY;
@@ -240,5 +255,17 @@ hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_pla
     if (!status && out_each) memcpy(out_each, made->on, plan->device_count * sizeof *out_each);
     hdi_plan_free(made);
     end(p);
+    return status;
+}
+
+hd_status hdi_planning_estimate(hd_plan *plan, const hd_program *program, hd_plan_memory *out_memory, hd_plan_memory *out_each,
+                                hd_error *error) {
+    hd_error first = { 0 };
+    hd_status status = estimate_once(plan, program, out_memory, out_each, &first);
+    if (lacks_kernels(status) && !out_each && hdi_borrow_cpu(plan, program)) {
+        if (!estimate_once(plan, program, out_memory, NULL, NULL)) status = HD_OK;
+        hdi_borrow_end(plan);
+    }
+    if (status && error && error->status == HD_OK) *error = first;
     return status;
 }

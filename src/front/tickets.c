@@ -96,6 +96,24 @@ static hd_status carry_on(hd_ticket *ticket, bool wait, uint64_t timeout_ns, hd_
     return status;
 }
 
+/* The last use of a ticket by a call: who is told may end it. */
+static hd_status tell(hd_ticket *ticket, bool ended, hd_status status, const hd_error *error) {
+    hd_context *context = ticket->context;
+    hd_ticket *const handle = ticket->held.handle;
+    hd_done_fn done = NULL;
+    void *user = NULL;
+    hdi_context_done(context, status, error);
+    hdi_mutex_lock(&context->lock);
+    if (ended) {
+        done = ticket->done;
+        user = ticket->done_user;
+        ticket->done = NULL;
+    }
+    hdi_mutex_unlock(&context->lock);
+    if (done) done(user, handle, status);
+    return status;
+}
+
 hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
     if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
     if (!out_done) return HD_STATUS_NULL_POINTER;
@@ -106,7 +124,7 @@ hd_status hd_ticket_poll(hd_ticket *ticket, bool *out_done) {
         status = hdi_device_poll(ticket->run.last[d].device, ticket->run.last[d].ticket, out_done, &error);
     if (!status && *out_done && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
     if (!status && *out_done && ticket->plan && ticket->plan->watched) status = hdi_watch_look(ticket->plan, &error);
-    return hdi_context_done(ticket->context, status, &error);
+    return tell(ticket, status ? status != HD_STATUS_TIMEOUT : *out_done, status, &error);
 }
 
 hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
@@ -125,7 +143,45 @@ hd_status hd_ticket_wait(hd_ticket *ticket, uint64_t timeout_ns) {
     }
     if (!status && ticket->stream) hdi_stream_deliver(ticket->stream->stream, ticket->number);
     if (!status && ticket->plan && ticket->plan->watched) status = hdi_watch_look(ticket->plan, &error);
-    return hdi_context_done(ticket->context, status, &error);
+    return tell(ticket, status != HD_STATUS_TIMEOUT, status, &error);
+}
+
+hd_status hd_ticket_notify(hd_ticket *ticket, hd_done_fn done, void *user) {
+    if (!HDI_FIND(ticket)) return HDI_REFUSE(ticket);
+    hdi_mutex_lock(&ticket->context->lock);
+    ticket->done = done;
+    ticket->done_user = user;
+    hdi_mutex_unlock(&ticket->context->lock);
+    return HD_OK;
+}
+
+/* The tickets that somebody waits for; as many as there is room for. Gives their number. */
+static size_t list_awaited(hd_context *context, hd_ticket **out_tickets, size_t room) {
+    size_t count = 0;
+    hdi_mutex_lock(&context->lock);
+    for (const hdi_link *at = context->tickets.next; at != &context->tickets; at = at->next) {
+        const hd_ticket *ticket = HDI_OBJECT(at, hd_ticket, held.link);
+        if (!ticket->done) continue;
+        if (count < room) out_tickets[count] = ticket->held.handle;
+        count++;
+    }
+    hdi_mutex_unlock(&context->lock);
+    return count;
+}
+
+hd_status hd_context_poll(hd_context *context, size_t *out_left) {
+    if (!HDI_FIND(context)) return HDI_REFUSE(context);
+    const size_t count = list_awaited(context, NULL, 0);
+    hd_ticket **tickets = hdi_alloc(&context->allocator, count * sizeof(hd_ticket *));
+    if (count && !tickets) return hdi_context_fail(context, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory to look at %zu runs", count);
+    const size_t all = list_awaited(context, tickets, count);
+    for (size_t i = 0; i < HDI_MIN(all, count); i++) {
+        bool done;
+        if (hd_handle_find(tickets[i], hdi_kind_ticket)) hd_ticket_poll(tickets[i], &done); /* else one that was told ended it */
+    }
+    hdi_free(&context->allocator, tickets, count * sizeof(hd_ticket *));
+    if (out_left) *out_left = list_awaited(context, NULL, 0);
+    return HD_OK;
 }
 
 void hdi_ticket_end(hd_ticket *ticket) {

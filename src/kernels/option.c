@@ -1,4 +1,5 @@
 /* option.c: the table of options, and which of them a request takes. Pure. */
+#include "kernels/cpu/matmul_native.h"
 #include "kernels/kernel.h"
 #include <stdio.h>
 
@@ -29,7 +30,7 @@
 #define CODES(id, m, n, pm, pn, w) \
     OPTION(id, MATMUL_CODES_DOT, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .workgroup = (w)), \
     OPTION(id + 1, MATMUL_CODES, .tile_m = (m), .tile_n = (n), .part_m = (pm), .part_n = (pn), .workgroup = (w))
-#define NATIVE_CODES(id, m, n) OPTION(id, MATMUL_CODES, .native = 1, .tile_m = (m), .tile_n = (n))
+#define NATIVE_CODES(id, n) OPTION(id, MATMUL_CODES, .native = 1, .tile_m = HDCPU_CODES_ROWS, .tile_n = (n))
 #define PARTED(id, g, k) OPTION(id, ATTENTION_SUBGROUP, .groups = (g), .keys = (k))
 #define QUERIES(id, rows) OPTION(id, ATTENTION, .tile_m = (rows))
 #define WIDTH(id, code, w) OPTION(id, code, .workgroup = (w))
@@ -66,7 +67,7 @@ static const hdi_kernel_option table[] = {
     /* tile of a workgroup, of an invocation; width of the workgroup */
     CODES(231, 128, 64, 8, 4, 256), CODES(233, 64, 64, 4, 4, 256), CODES(235, 32, 32, 2, 4, 128), CODES(237, 16, 16, 2, 2, 64),
     CODES(239, 8, 32, 2, 2, 64),
-    NATIVE_CODES(241, 64, 256), NATIVE_CODES(242, 64, 128), NATIVE_CODES(243, 64, 64), NATIVE_CODES(244, 64, 32),
+    NATIVE_CODES(241, 256), NATIVE_CODES(242, 128), NATIVE_CODES(243, 64), NATIVE_CODES(244, 32),
     OPTION(301, ATTENTION_MATRIX, .native = 0),
     /* workgroups for a unit of the device, keys that an invocation reads at once */
     PARTED(311, 1, 1), PARTED(312, 1, 2), PARTED(313, 2, 1), PARTED(314, 2, 2), PARTED(315, 4, 1), PARTED(316, 4, 2),

@@ -48,7 +48,8 @@ static void forget(conversation *c) {
     if (c->text) hdl_chat_free(allocator, c->text, c->bytes);
 }
 
-static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard) {
+/* @param turn whether the text ends where an assistant is to begin */
+static hd_status render(conversation *c, const char *template_name, const hd_message *messages, bool guard, bool turn) {
     const hd_model *model = c->model;
     const char *built_in = template_name ? hdl_chat_template(template_name) : NULL;
     if (template_name && !built_in)
@@ -61,7 +62,7 @@ static hd_status render(conversation *c, const char *template_name, const hd_mes
     const hdl_chat_desc desc = { .source = built_in ? hdl_text(built_in) : model->chat_template,
                                  .messages = c->messages,
                                  .message_count = c->count,
-                                 .add_generation_prompt = true,
+                                 .add_generation_prompt = turn,
                                  .bos = hdl_token_text(model->tokenizer, hdl_token_bos(model->tokenizer)),
                                  .eos = hdl_token_text(model->tokenizer, hdl_token_eos(model->tokenizer)),
                                  .now = (int64_t)time(NULL) };
@@ -77,7 +78,7 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
     conversation c = { .model = model, .count = count };
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    if ((status = render(&c, template_name, messages, false))) {
+    if ((status = render(&c, template_name, messages, false, true))) {
         forget(&c);
         return hd_context_put_error(model->context, &c.error);
     }
@@ -92,19 +93,75 @@ hd_status hd_model_render_chat(const hd_model *model, const char *template_name,
     return status;
 }
 
+/* Messages of which parts are looked at. */
+typedef struct whole {
+    const hd_model   *model;
+    const char       *template_name;
+    const hd_message *messages;
+    hd_error          error;
+} whole;
+
+/* The tokens of the first `count` messages, added to the list. */
+static hd_status tokens_of(whole *w, size_t count, bool turn, hdl_id_list *list) {
+    conversation c = { .model = w->model, .count = count };
+    hd_status status = render(&c, w->template_name, w->messages, true, turn);
+    if (!status) status = hdl_tokenize(w->model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, list, &c.error);
+    forget(&c);
+    if (status) w->error = c.error;
+    return status;
+}
+
 hd_status hd_model_chat_tokens(const hd_model *model, const char *template_name, const hd_message *messages,
                                size_t message_count, int32_t *out_tokens, size_t *count) {
     hd_status status = hdl_model_find(&model);
     if (status || !count || (!messages && message_count)) return status ? status : HD_STATUS_NULL_POINTER;
-    conversation c = { .model = model, .count = message_count };
+    whole w = { model, template_name, messages, { 0 } };
     hdl_id_list list = { .allocator = model->allocator };
     status = hdl_need_tokenizer(model);
     if (status) return status;
-    status = render(&c, template_name, messages, true);
-    if (!status) status = hdl_tokenize(model->tokenizer, c.text, c.bytes, HDL_PARSE_SPECIAL | HDL_GUARDED, &list, &c.error);
-    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &c.error);
+    status = tokens_of(&w, message_count, true, &list);
+    const hd_status copied = hdl_id_list_copy(&list, out_tokens, count, &w.error);
     if (!status) status = copied;
     hdl_id_list_free(&list);
-    forget(&c);
-    return status ? hd_context_put_error(model->context, &c.error) : HD_OK;
+    return status ? hd_context_put_error(model->context, &w.error) : HD_OK;
+}
+
+/* ---- what an assistant said ---- */
+
+/* How many of the conversation's tokens are those of its first `count` messages. */
+static hd_status length_of(whole *w, size_t count, bool turn, const hdl_id_list *all, size_t *out) {
+    hdl_id_list first = { .allocator = w->model->allocator };
+    const hd_status status = tokens_of(w, count, turn, &first);
+    for (*out = 0; !status && *out < first.count && *out < all->count && first.ids[*out] == all->ids[*out];) ++*out;
+    hdl_id_list_free(&first);
+    return status;
+}
+
+static hd_status mark_said(whole *w, size_t count, const hdl_id_list *all, uint8_t *out_said) {
+    hd_status status = HD_OK;
+    memset(out_said, 0, all->count);
+    for (size_t i = 0; i < count && !status; i++) {
+        size_t from = 0, to = all->count;
+        if (!w->messages[i].role || strcmp(w->messages[i].role, "assistant") != 0) continue;
+        status = length_of(w, i, true, all, &from);
+        if (!status && i + 1 < count) status = length_of(w, i + 1, false, all, &to);
+        if (!status && to > from) memset(out_said + from, 1, to - from);
+    }
+    return status;
+}
+
+hd_status hd_model_chat_said(const hd_model *model, const char *template_name, const hd_message *messages, size_t message_count,
+                             int32_t *out_tokens, uint8_t *out_said, size_t *count) {
+    hd_status status = hdl_model_find(&model);
+    if (status || !count || !messages || (out_tokens && !out_said)) return status ? status : HD_STATUS_NULL_POINTER;
+    whole w = { model, template_name, messages, { 0 } };
+    hdl_id_list all = { .allocator = model->allocator };
+    status = hdl_need_tokenizer(model);
+    if (status) return status;
+    status = tokens_of(&w, message_count, false, &all);
+    const hd_status copied = hdl_id_list_copy(&all, out_tokens, count, &w.error);
+    if (!status) status = copied;
+    if (!status && out_tokens) status = mark_said(&w, message_count, &all, out_said);
+    hdl_id_list_free(&all);
+    return status ? hd_context_put_error(model->context, &w.error) : HD_OK;
 }

@@ -5,6 +5,7 @@
 #include "llm/files.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -102,6 +103,33 @@ bool hdl_files_read_all(const hdl_files *files, hdl_file file, uint64_t offset, 
         bytes -= (uint64_t)count;
     }
     return true;
+}
+
+static bool to_file(void *user, const void *from, uint64_t count) { return fwrite(from, 1, (size_t)count, user) == count; }
+
+hd_status hdl_write_file(const hd_allocator *allocator, const char *path, hdl_write write, void *user, hd_error *error) {
+    const size_t room = strlen(path) + sizeof ".part";
+    char *beside = hdl_alloc(allocator, room);
+    if (!beside) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.160s: no memory to write it", path);
+    snprintf(beside, room, "%s.part", path);
+    FILE *file = fopen(beside, "wb");
+    hd_status status = file ? write(user, to_file, file, error) : HD_STATUS_IO;
+    int code = errno;
+    if (file && fclose(file) != 0 && !status) {
+        code = errno;
+        status = HD_STATUS_IO;
+    }
+    if (!status && rename(beside, path) != 0) {
+        code = errno;
+        status = HD_STATUS_IO;
+    }
+    if (status) {
+        hdl_fail(error, status, "%.160s: cannot be written (errno %d)", path, code);
+        if (error && status == HD_STATUS_IO && !error->native_code) error->native_code = code;
+        if (file) remove(beside);
+    }
+    hdl_free(allocator, beside, room);
+    return status;
 }
 
 void hdl_random_key(uint64_t out_key[2]) {

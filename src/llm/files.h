@@ -29,6 +29,13 @@ extern const hdl_files hdl_system_files;
 
 /* Fills `out` with all `bytes` bytes at `offset`, over short reads. False where the file ends before or reading fails. */
 bool hdl_files_read_all(const hdl_files *files, hdl_file file, uint64_t offset, void *out, uint64_t bytes);
+/* Takes bytes in order; false ends the writing. */
+typedef bool (*hdl_sink)(void *user, const void *bytes, uint64_t count);
+/* Gives a file's bytes to the sink; IO where the sink took nothing. */
+typedef hd_status (*hdl_write)(void *user, hdl_sink sink, void *to, hd_error *error);
+/* Writes a file: first beside it (".part"), then renamed, so that no half of one ever stands under its name. Statuses: those of
+ * `write`, IO, OUT_OF_HOST_MEMORY. */
+hd_status hdl_write_file(const hd_allocator *allocator, const char *path, hdl_write write, void *user, hd_error *error);
 /* Bits that nobody outside of the process can guess, as far as the system has them. */
 void hdl_random_key(uint64_t out_key[2]);
 

@@ -3,8 +3,6 @@
  * appears under its name only when it is whole. Numbers are written in the machine's own form: a little-endian machine is relied on. */
 #include "llm/gguf_write.h"
 #include "llm/gguf_inside.h"
-#include <errno.h>
-#include <stdio.h>
 
 typedef struct bytes {
     uint8_t *at;
@@ -273,29 +271,8 @@ hd_status hdl_gguf_write(hdl_gguf_writer *writer, hdl_gguf_sink sink, void *user
     return status;
 }
 
-static bool to_file(void *user, const void *from, uint64_t count) { return fwrite(from, 1, (size_t)count, user) == count; }
+static hd_status write_all(void *user, hdl_sink sink, void *to, hd_error *error) { return hdl_gguf_write(user, sink, to, error); }
 
 hd_status hdl_gguf_write_file(hdl_gguf_writer *writer, const char *path, hd_error *error) {
-    const size_t room = strlen(path) + sizeof ".part";
-    char *beside = hdl_alloc(&writer->allocator, room);
-    if (!beside) return hdl_fail(error, HD_STATUS_OUT_OF_HOST_MEMORY, "%.160s: no memory to write it", path);
-    snprintf(beside, room, "%s.part", path);
-    FILE *file = fopen(beside, "wb");
-    hd_status status = file ? hdl_gguf_write(writer, to_file, file, error) : HD_STATUS_IO;
-    int code = errno;
-    if (file && fclose(file) != 0 && !status) {
-        code = errno;
-        status = HD_STATUS_IO;
-    }
-    if (!status && rename(beside, path) != 0) {
-        code = errno;
-        status = HD_STATUS_IO;
-    }
-    if (status) {
-        hdl_fail(error, status, "%.160s: cannot be written (errno %d)", path, code);
-        if (error && status == HD_STATUS_IO && !error->native_code) error->native_code = code;
-        if (file) remove(beside);
-    }
-    hdl_free(&writer->allocator, beside, room);
-    return status;
+    return hdl_write_file(&writer->allocator, path, write_all, writer, error);
 }

@@ -21,8 +21,7 @@ void hdl_gguf_put_number(hdl_gguf_writer *writer, const char *name, hdl_gguf_kin
 void hdl_gguf_put_numbers(hdl_gguf_writer *writer, const char *name, hdl_gguf_kind element, const void *values, uint64_t count);
 /* A value as a reader gave it. */
 void hdl_gguf_put_value(hdl_gguf_writer *writer, const hdl_gguf_value *value);
-/* Takes bytes in order; false ends the writing. */
-typedef bool (*hdl_gguf_sink)(void *user, const void *bytes, uint64_t count);
+typedef hdl_sink hdl_gguf_sink;
 /* Gives the data of tensor number `tensor` to the sink, all of it and no more. A status ends the writing; IO where the sink
  * took nothing. */
 typedef hd_status (*hdl_gguf_fill)(void *user, uint32_t tensor, hdl_gguf_sink sink, void *to, hd_error *error);

@@ -63,6 +63,6 @@ void hdl_placed_end(const hd_model *model, hdl_placed *placed) {
 }
 
 hd_plan_desc hdl_placed_wish(const hdl_placed *placed, hd_device *const *cpu, hd_math math) {
-    if (!placed->route[0]) return (hd_plan_desc){ .math = math };
+    if (!placed->route[0]) return (hd_plan_desc){ .math = math, .alone = 1 }; /* weights and cache are there */
     return (hd_plan_desc){ .math = math, .beside = cpu, .beside_count = 1, .route = placed->route };
 }

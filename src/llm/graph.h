@@ -52,6 +52,9 @@ static inline uint32_t hdl_candidates(const hd_model *model) {
 /* Is the weight number `index` needed by the part? */
 bool hdl_part_needs(const hd_model *model, hdl_part part, uint32_t index);
 
+/* Is it a weight that rows of a layer are multiplied with, so that an adapter can be put beside it? */
+bool hdl_is_product(const hdl_weight *weight);
+
 /* A program and where it runs. */
 typedef struct hdl_placed {
     hd_program *program;

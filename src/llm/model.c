@@ -105,7 +105,7 @@ void hdl_model_release(hd_model *model) {
     const hd_allocator allocator = model->allocator;
     hdl_trie_destroy(atomic_load(&model->trie));
     hdl_tokenizer_destroy(model->tokenizer);
-    hdl_free(&allocator, model->weights, model->weight_count * sizeof *model->weights);
+    hdl_weights_free(model);
     const hdl_figures *f = &model->figures;
     hdl_free(&allocator, f->rope_factors, f->rope_dims / 2 * sizeof *f->rope_factors);
     hdl_free(&allocator, f->rope_far_factors, f->rope_dims / 2 * sizeof *f->rope_far_factors);

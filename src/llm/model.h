@@ -38,10 +38,21 @@ typedef struct hdl_weight {
     const hdl_tensor_row *row;
     bool            present;
     hdl_gguf_tensor tensor;
+    const void     *data;    /* of an adapter's weight, which is not in the file; else NULL */
     hd_dtype        dtype;   /* on the device: the file's; i2_s is unpacked to hdl_i2s_dtype */
     hd_shape        shape;
     float           scale;   /* the product's result is multiplied by it; 1 for none */
 } hdl_weight;
+
+/* Adapters that were put onto a model: two more weights for each of their weights' names, in every layer. */
+#define HDL_LORA_A ".lora_a"
+#define HDL_LORA_B ".lora_b"
+typedef char hdl_names[64]; /* a weight's name, of HDL_WEIGHT_NAME bytes */
+typedef struct hdl_adapted {
+    hdl_tensor_row *rows;      /* of a layer, two for each weight */
+    hdl_names      *names;     /* of these rows */
+    uint32_t        row_count;
+} hdl_adapted;
 
 struct hd_model {
     hd_context    *context;
@@ -54,6 +65,7 @@ struct hd_model {
     hdl_figures    figures;
     hdl_weight    *weights;      /* [layers][layer_weights], then those outside of the layers */
     uint32_t       weight_count, layer_weights;
+    hdl_adapted    adapted;      /* what its adapters added */
     hdl_tokenizer *tokenizer;
     hdl_span       chat_template; /* of no bytes where there is none */
     int32_t        ends[16];      /* tokens that end an answer */
@@ -84,8 +96,13 @@ const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const cha
 /* What a weight is called in the file, and as an input of a program. */
 enum { HDL_WEIGHT_NAME = 64 };
 void hdl_weight_name(uint32_t layer, const hdl_tensor_row *row, char out[HDL_WEIGHT_NAME]);
+/* Its bytes on the host, as hdl_gguf_data gives them. */
+hd_status hdl_weight_data(const hd_model *model, const hdl_weight *weight, hdl_span *out_data, hd_error *error);
 /* Bytes that the weight takes on a device. */
 uint64_t hdl_weight_bytes(const hdl_weight *weight);
+/* ---- adapt.c ---- */
+/* Frees the model's list of weights, and what adapters added to it. */
+void hdl_weights_free(hd_model *model);
 /* ---- grammar.c ---- */
 /* What hd_generate asks of a grammar: whether a token may come next, and the mask of all, the ends of an answer among
  * them. Failures wait on the model's context. */

@@ -164,7 +164,7 @@ static hd_status read_best(hd_session *session, int32_t *out, uint32_t count) {
     return status;
 }
 
-static hd_status check_sequence(const hd_session *session, uint32_t sequence) {
+hd_status hdl_session_check_sequence(const hd_session *session, uint32_t sequence) {
     if (sequence < session->layout.sequences) return HD_OK;
     return FAIL(session, HD_STATUS_INVALID_ARGUMENT, "sequence %u of %u", sequence, session->layout.sequences);
 }
@@ -222,7 +222,7 @@ static hd_status feed_piece(hd_session *session, uint32_t sequence, const int32_
 hd_status hd_session_feed(hd_session *session, uint32_t sequence, const int32_t *tokens, size_t count) {
     hd_status status = hdl_session_find(&session);
     if (status || !tokens) return status ? status : HD_STATUS_NULL_POINTER;
-    status = check_sequence(session, sequence);
+    status = hdl_session_check_sequence(session, sequence);
     if (!status && count == 0) status = FAIL(session, HD_STATUS_ZERO_SIZE, "no tokens to feed");
     if (!status) status = check_room(session, sequence, count);
     for (size_t i = 0; i < count && !status; i++) status = check_token(session, tokens[i]);
@@ -257,7 +257,7 @@ static hd_status check_steps(const hd_session *session, const hd_step *steps, si
     if (count > limit)
         status = FAIL(session, HD_STATUS_LIMIT, "a step of %zu tokens; this session's have at most %u", count, limit);
     for (size_t i = 0; i < count && !status; i++) {
-        status = check_sequence(session, steps[i].sequence);
+        status = hdl_session_check_sequence(session, steps[i].sequence);
         if (!status) status = check_token(session, steps[i].token);
         if (!status) more[steps[i].sequence]++;
     }
@@ -337,7 +337,7 @@ hd_status hd_session_step(hd_session *session, const hd_step *steps, size_t coun
 /* ---- what came of it ---- */
 
 static hd_status check_result(const hd_session *session, uint32_t sequence) {
-    hd_status status = check_sequence(session, sequence);
+    hd_status status = hdl_session_check_sequence(session, sequence);
     if (!status && session->sequences[sequence].best == HDL_NO_TOKEN)
         status = FAIL(session, HD_STATUS_WRONG_STATE, "nothing was fed to sequence %u since it began or was rewound",
                       sequence);
@@ -396,7 +396,7 @@ uint32_t hd_session_position(const hd_session *session, uint32_t sequence) {
 hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t position) {
     hd_status status = hdl_session_find(&session);
     if (status) return status;
-    status = check_sequence(session, sequence);
+    status = hdl_session_check_sequence(session, sequence);
     if (status) return status;
     hdl_sequence *s = &session->sequences[sequence];
     if (position > s->position)
@@ -406,6 +406,18 @@ hd_status hd_session_rewind(hd_session *session, uint32_t sequence, uint32_t pos
     s->position = position;
     s->best = HDL_NO_TOKEN;
     return HD_OK;
+}
+
+hd_status hd_session_tokens(const hd_session *session, uint32_t sequence, int32_t *out_tokens, size_t *count) {
+    hd_status status = hdl_session_find(&session);
+    if (status || !count) return status ? status : HD_STATUS_NULL_POINTER;
+    status = hdl_session_check_sequence(session, sequence);
+    if (status) return status;
+    const size_t held = session->sequences[sequence].position, room = *count;
+    *count = held;
+    for (size_t i = 0; i < held && i < room && out_tokens; i++) out_tokens[i] = hdl_pages_token(&session->pages, sequence, (uint32_t)i);
+    if (!out_tokens || held <= room) return HD_OK;
+    return FAIL(session, HD_STATUS_LIMIT, "sequence %u holds %zu tokens, and there is room for %zu", sequence, held, room);
 }
 
 hd_status hd_session_get_stats(const hd_session *session, hd_session_stats *out_stats) {

@@ -54,6 +54,8 @@ hd_status hdl_session_find(void *session_at);
  * gave none. */
 hd_status hdl_session_candidates(hd_session *session, uint32_t sequence, int32_t ids[HDL_CANDIDATES],
                                  float scores[HDL_CANDIDATES], uint32_t *out_count);
+/* HD_OK, or INVALID_ARGUMENT kept on the context. */
+hd_status hdl_session_check_sequence(const hd_session *session, uint32_t sequence);
 /* Has the sequence, and the cache, room for one more token? */
 bool hdl_session_has_room(const hd_session *session, uint32_t sequence);
 

@@ -61,7 +61,7 @@ static hd_status fill(hdl_store *store, const hdl_weight *w, hd_buffer *buffer, 
     const hd_model *model = store->model;
     hd_error error = { 0 };
     hdl_span data;
-    if (hdl_gguf_data(model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(model->context, &error);
+    if (hdl_weight_data(model, w, &data, &error)) return hd_context_put_error(model->context, &error);
     if (w->tensor.type != HDL_GGUF_TYPE_I2_S) {
         hd_status status = HD_OK;
         for (uint64_t at = 0; at < data.count && !status;) {
@@ -104,7 +104,7 @@ static hd_status borrow(hdl_store *store, uint32_t index, hdl_loading *loading) 
     const hdl_weight *w = &store->model->weights[index];
     hd_error error = { 0 };
     hdl_span data;
-    if (hdl_gguf_data(store->model->gguf, &w->tensor, &data, &error)) return hd_context_put_error(store->model->context, &error);
+    if (hdl_weight_data(store->model, w, &data, &error)) return hd_context_put_error(store->model->context, &error);
     void *memory = (void *)(uintptr_t)data.bytes; /* kernels only read weights */
     const hd_status status = make_buffer(store, &(hd_buffer_desc){ .bytes = data.count, .memory = memory },
                                               &store->places[index].buffer);
@@ -132,7 +132,7 @@ static hd_status load_weights(hdl_store *store, hdl_loading *loading) {
         }
         store->places[i] = (hdl_place){ slab, used };
         if ((status = fill(store, w, slab, used, loading))) return status;
-        hdl_gguf_rest(model->gguf, &w->tensor); /* the device has it: the host need not keep it too */
+        if (!w->data) hdl_gguf_rest(model->gguf, &w->tensor); /* the device has it: the host need not keep it too */
         used += bytes;
     }
     return HD_OK;

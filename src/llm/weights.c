@@ -164,6 +164,12 @@ const hdl_weight *hdl_weight_of(const hd_model *model, uint32_t layer, const cha
     return &none;
 }
 
+hd_status hdl_weight_data(const hd_model *model, const hdl_weight *weight, hdl_span *out_data, hd_error *error) {
+    if (!weight->data) return hdl_gguf_data(model->gguf, &weight->tensor, out_data, error);
+    *out_data = (hdl_span){ weight->data, weight->tensor.bytes };
+    return HD_OK;
+}
+
 uint64_t hdl_weight_bytes(const hdl_weight *weight) {
     return weight->present ? hd_tensor_bytes(weight->dtype, weight->shape) : 0;
 }

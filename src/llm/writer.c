@@ -1,6 +1,6 @@
 /* writer.c: the public face of gguf_write.c. */
 #include "llm/gguf_write.h"
-#include <heddle_llm.h>
+#include "llm/model.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 
@@ -74,6 +74,16 @@ void hd_model_writer_texts(hd_model_writer *writer, const char *key, const char 
     for (size_t i = 0; i < count && spans; i++) spans[i] = hdl_text(texts[i] ? texts[i] : "");
     if (spans) hdl_gguf_put_texts(writer->gguf, key, spans, count);
     hdl_free(&writer->allocator, spans, count * sizeof *spans);
+}
+
+void hd_model_writer_tokenizer(hd_model_writer *writer, const hd_model *model) {
+    static const char prefix[] = "tokenizer.";
+    if (!takes(writer, prefix, hdl_model_find(&model) ? NULL : model, 1)) return;
+    for (uint32_t i = 0; i < hdl_gguf_get_info(model->gguf).key_count; i++) {
+        const hdl_gguf_value value = hdl_gguf_key(model->gguf, i);
+        if (value.name.count > sizeof prefix - 1 && memcmp(value.name.bytes, prefix, sizeof prefix - 1) == 0)
+            hdl_gguf_put_value(writer->gguf, &value);
+    }
 }
 
 void hd_model_writer_tensor(hd_model_writer *writer, const char *name, hd_dtype dtype, hd_shape shape, hd_tensor_fill fill, void *user) {

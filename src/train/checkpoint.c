@@ -12,7 +12,7 @@ enum { SETTINGS_MOST = 1 << 20 };
 
 /* ---- trainer.json: every field of a desc, by name ---- */
 
-typedef enum kind { U32, U64, F32, F64, DECAY, MATH } kind;
+typedef enum kind { U32, U64, F32, F64, DECAY, MATH, TARGETS } kind;
 typedef struct field {
     const char *name;
     kind        is;
@@ -27,6 +27,9 @@ static const field fields[] = {
     FIELD("decay", DECAY, schedule.decay), FIELD("beta1", F64, adamw.beta1), FIELD("beta2", F64, adamw.beta2), FIELD("eps", F64, adamw.eps),
     FIELD("weight_decay", F64, weight_decay), FIELD("clip", F32, clip), FIELD("dropout", F32, dropout),
     FIELD("math", MATH, math), FIELD("data", U64, data),
+};
+static const field lora_fields[] = {
+    FIELD("rank", U32, lora.rank), FIELD("alpha", F32, lora.alpha), FIELD("targets", TARGETS, lora.targets),
 };
 static const char *const decays[] = { "none", "linear", "cosine" };
 static const char *const maths[] = { "default", "fast", "exact" };
@@ -53,6 +56,7 @@ static json_t *value_of(const field *f, const void *at) {
     case F32: return json_real((double)*(const float *)at);
     case F64: return json_real(*(const double *)at);
     case DECAY: return json_string(decays[*(const hd_decay *)at]);
+    case TARGETS: return json_string(at);
     default: return json_string(maths[*(const hd_math *)at]);
     }
 }
@@ -67,22 +71,44 @@ static int name_of(const json_t *value, const char *const *names, int count) {
 static bool take_value(const field *f, const json_t *value, void *at) {
     const json_int_t number = json_integer_value(value);
     int name;
+    const char *text = json_string_value(value);
     switch (f->is) {
     case U32: *(uint32_t *)at = (uint32_t)number; return json_is_integer(value) && number >= 0 && number <= UINT32_MAX;
     case U64: return whole_of(value, at);
     case F32: *(float *)at = (float)json_number_value(value); return json_is_number(value);
     case F64: *(double *)at = json_number_value(value); return json_is_number(value);
+    case TARGETS:
+        if (!text || strlen(text) >= sizeof ((hd_lora_desc *)0)->targets) return false;
+        strcpy(at, text);
+        return true;
     case DECAY: name = name_of(value, decays, HDT_COUNT(decays)); *(hd_decay *)at = (hd_decay)(name > 0 ? name : 0); return name >= 0;
     default: name = name_of(value, maths, HDT_COUNT(maths)); *(hd_math *)at = (hd_math)(name > 0 ? name : 0); return name >= 0;
     }
 }
 
+static bool put_fields(json_t *root, const field *list, size_t count, const hd_trainer_desc *desc) {
+    bool good = root != NULL;
+    for (size_t i = 0; i < count && good; i++)
+        good = json_object_set_new(root, list[i].name, value_of(&list[i], (const char *)desc + list[i].at)) == 0;
+    return good;
+}
+
+static hd_status take_fields(hd_context *context, const char *path, const json_t *root, const field *list, size_t count,
+                             hd_trainer_desc *desc) {
+    for (size_t i = 0; i < count; i++)
+        if (!take_value(&list[i], json_object_get(root, list[i].name), (char *)desc + list[i].at))
+            return hdt_fail(context, HD_STATUS_PARSE, "%s: %s is missing or of no use", path, list[i].name);
+    return HD_OK;
+}
+
 static char *settings_of(const hd_trainer *trainer) {
-    json_t *root = json_object();
+    json_t *root = json_object(), *lora = json_object();
     bool good = json_object_set_new(root, "format", json_string(FORMAT)) == 0;
     good = good && json_object_set_new(root, "step", whole(trainer->steps)) == 0;
-    for (size_t i = 0; i < HDT_COUNT(fields) && good; i++)
-        good = json_object_set_new(root, fields[i].name, value_of(&fields[i], (const char *)&trainer->desc + fields[i].at)) == 0;
+    good = good && put_fields(root, fields, HDT_COUNT(fields), &trainer->desc);
+    if (trainer->base)
+        good = good && put_fields(lora, lora_fields, HDT_COUNT(lora_fields), &trainer->desc) && json_object_set(root, "lora", lora) == 0;
+    json_decref(lora);
     char *text = good ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;
@@ -119,9 +145,9 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
         status = hdt_fail(context, HD_STATUS_PARSE, "%s does not say \"format\": \"" FORMAT "\"", path);
     if (!status && !whole_of(json_object_get(root, "step"), out_step))
         status = hdt_fail(context, HD_STATUS_PARSE, "%s: step is no whole number in quotes", path);
-    for (size_t i = 0; i < HDT_COUNT(fields) && !status; i++)
-        if (!take_value(&fields[i], json_object_get(root, fields[i].name), (char *)out_desc + fields[i].at))
-            status = hdt_fail(context, HD_STATUS_PARSE, "%s: %s is missing or of no use", path, fields[i].name);
+    const json_t *lora = json_object_get(root, "lora");
+    if (!status) status = take_fields(context, path, root, fields, HDT_COUNT(fields), out_desc);
+    if (!status && lora) status = take_fields(context, path, lora, lora_fields, HDT_COUNT(lora_fields), out_desc);
     json_decref(root);
     return status ? status : hdt_check_desc(context, out_desc);
 }
@@ -130,47 +156,28 @@ hd_status hd_trainer_read(hd_context *context, const char *folder, hd_trainer_de
 
 static const char *const endings[HDT_KEPT] = { "", ".exp_avg", ".exp_avg_sq" };
 
-/* What one kind of states holds on the host. */
-typedef struct copies { float *groups[HDT_GROUPS]; } copies;
-
-static void free_copies(const hd_trainer *trainer, copies *c) {
-    for (int group = 0; group < HDT_GROUPS; group++)
-        hdt_free(trainer->context, c->groups[group], trainer->layout.group_elements[group], sizeof(float));
-}
-
-static hd_status take_copies(const hd_trainer *trainer, int kept, copies *out) {
-    hd_status status = HD_OK;
-    for (int group = 0; group < HDT_GROUPS && !status; group++) {
-        const uint64_t count = trainer->layout.group_elements[group];
-        out->groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
-        if (!out->groups[group]) return hdt_no_memory(trainer->context);
-        status = hd_buffer_read(trainer->states[group][kept], 0, out->groups[group], count * sizeof(float));
-    }
-    return status;
-}
-
 typedef char tensor_name[HDT_NAME + 16];
 
 /* Writes states `from` .. `to` as one file. */
 static hd_status write_states(const hd_trainer *trainer, const char *path, int from, int to) {
     const hdt_layout *layout = &trainer->layout;
     const uint64_t most = (uint64_t)layout->count * HDT_KEPT;
-    copies held[HDT_KEPT] = { { { NULL } } };
+    float *held[HDT_KEPT][HDT_GROUPS] = { { NULL } };
     hd_safetensor *tensors = hdt_alloc(trainer->context, most, sizeof *tensors);
     tensor_name *names = hdt_alloc(trainer->context, most, sizeof *names);
     hd_status status = tensors && names ? HD_OK : hdt_no_memory(trainer->context);
     size_t count = 0;
     for (int kept = from; kept < to && !status; kept++) {
-        status = take_copies(trainer, kept, &held[kept]);
+        status = hdt_read_groups(trainer, kept, held[kept]);
         for (uint32_t i = 0; i < layout->count && !status; i++, count++) {
             const hdt_parameter *parameter = &layout->parameters[i];
             snprintf(names[count], sizeof names[count], "%s%s", parameter->name, endings[kept]);
             tensors[count] = (hd_safetensor){ .name = names[count], .dtype = HD_F32, .shape = parameter->shape,
-                                              .data = held[kept].groups[parameter->group] + parameter->first };
+                                              .data = held[kept][parameter->group] + parameter->first };
         }
     }
     if (!status) status = hd_safetensors_write(trainer->context, path, tensors, count, (const char *const[]){ "format", "pt", NULL });
-    for (int kept = from; kept < to; kept++) free_copies(trainer, &held[kept]);
+    for (int kept = from; kept < to; kept++) hdt_free_groups(trainer, held[kept]);
     hdt_free(trainer->context, tensors, most, sizeof *tensors);
     hdt_free(trainer->context, names, most, sizeof *names);
     return status;
@@ -228,7 +235,7 @@ hd_status hd_trainer_save(hd_trainer *trainer, const char *folder) {
     status = hdt_make_folder(context, part);
     if (!status) status = write_states(trainer, weights, HDT_WEIGHTS, HDT_FIRST);
     if (!status) status = write_states(trainer, optimizer, HDT_FIRST, HDT_KEPT);
-    if (!status) status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
+    if (!status && !trainer->base) status = write_text(context, folder, "/config.json", config_of(&trainer->desc.model));
     if (!status) status = write_text(context, folder, "/trainer.json", settings_of(trainer));
     if (!status) status = hdt_rename(context, part, folder);
     if (status) hdt_remove_folder(part);

@@ -3,26 +3,30 @@
 #include "train/gpt.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Parameters of a layer, in their order; those outside of layers: */
 enum { LN1_W, LN1_B, ATTN_W, ATTN_B, PROJ_W, PROJ_B, LN2_W, LN2_B, FC_W, FC_B, OUT_W, OUT_B, OF_LAYER,
        EMBEDDING = 0, POSITIONS, BEFORE, OF_HEAD = 2 };
-#define EPS 1e-5f
 #define DEVIATION 0.02
 
 /* ---- where weights lie ---- */
 
 static uint64_t aligned(uint64_t elements) { return (elements + HDT_ALIGN - 1) / HDT_ALIGN * HDT_ALIGN; }
 
-static void add(hdt_layout *layout, const char *name, hd_shape shape, double deviation, float begin) {
-    hdt_parameter *parameter = &layout->parameters[layout->count++];
-    *parameter = (hdt_parameter){ .shape = shape, .group = shape.rank > 1 ? HDT_MATRICES : HDT_VECTORS,
-                                  .deviation = (float)deviation, .begin = begin };
-    snprintf(parameter->name, sizeof parameter->name, "transformer.%s", name);
+void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter) {
     uint64_t *end = &layout->group_elements[parameter->group];
-    parameter->first = *end;
-    *end = aligned(*end + hd_shape_elements(shape));
-    layout->elements += hd_shape_elements(shape);
+    layout->parameters[layout->count] = *parameter;
+    layout->parameters[layout->count++].first = *end;
+    *end = aligned(*end + hd_shape_elements(parameter->shape));
+    layout->elements += hd_shape_elements(parameter->shape);
+}
+
+static void add(hdt_layout *layout, const char *name, hd_shape shape, double deviation, float begin) {
+    hdt_parameter parameter = { .shape = shape, .group = shape.rank > 1 ? HDT_MATRICES : HDT_VECTORS,
+                                .deviation = (float)deviation, .begin = begin };
+    snprintf(parameter.name, sizeof parameter.name, "transformer.%s", name);
+    hdt_layout_add(layout, &parameter);
 }
 
 static void add_layer(hdt_layout *layout, uint32_t layer) {
@@ -46,7 +50,8 @@ static void add_layer(hdt_layout *layout, uint32_t layer) {
 hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout) {
     const int64_t C = model->width;
     *out_layout = (hdt_layout){ .context = context, .model = *model };
-    out_layout->parameters = hdt_alloc(context, BEFORE + (uint64_t)model->layers * OF_LAYER + OF_HEAD, sizeof *out_layout->parameters);
+    out_layout->room = BEFORE + model->layers * OF_LAYER + OF_HEAD;
+    out_layout->parameters = hdt_alloc(context, out_layout->room, sizeof *out_layout->parameters);
     if (!out_layout->parameters) return hdt_no_memory(context);
     add(out_layout, "wte.weight", HD_SHAPE(model->vocabulary, C), DEVIATION, 0);
     add(out_layout, "wpe.weight", HD_SHAPE(model->context, C), DEVIATION, 0);
@@ -57,7 +62,7 @@ hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *
 }
 
 void hdt_layout_free(hdt_layout *layout) {
-    hdt_free(layout->context, layout->parameters, layout->count, sizeof *layout->parameters);
+    hdt_free(layout->context, layout->parameters, layout->room, sizeof *layout->parameters);
 }
 
 /* ---- flat states ---- */
@@ -65,7 +70,7 @@ void hdt_layout_free(hdt_layout *layout) {
 static hd_value view(const hdt_graph *graph, uint32_t index) {
     const hdt_parameter *parameter = &graph->layout->parameters[index];
     hd_shape shape = parameter->shape;
-    if (index == POSITIONS) shape.dims[0] = graph->length;
+    if (index == POSITIONS && !graph->layout->base) shape.dims[0] = graph->length;
     const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(shape);
     return hd_reshape(graph->program, hd_slice(graph->program, graph->states[parameter->group], &begin, &end, 1), shape);
 }
@@ -79,7 +84,7 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
     }
     graph->weights = weights;
     for (uint32_t i = 0; i < graph->layout->count; i++) weights[i] = view(graph, i);
-    graph->head = view(graph, EMBEDDING);
+    if (!graph->layout->base) graph->head = view(graph, EMBEDDING);
 }
 
 /* Whatever their number: an operation joins 64. */
@@ -121,7 +126,7 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
         const hdt_parameter *parameter = &graph->layout->parameters[i];
         const hd_value drawn = parameter->deviation > 0 ? hd_random_normal(p, key, i, parameter->shape)
                                                         : hd_random_uniform(p, key, i, parameter->shape);
-        values[i] = hd_scale(p, drawn, parameter->deviation, parameter->begin);
+        values[i] = hd_scale(p, drawn, parameter->deviation > 0 ? parameter->deviation : parameter->spread, parameter->begin);
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
@@ -138,10 +143,19 @@ hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, uint32_t first, uint
     return begin[0] == 0 && end[0] == shape.dims[0] ? x : hd_slice(graph->program, x, begin, end, shape.rank);
 }
 
-/* Each sequence with its own key, so that it loses the same elements in a batch of any size. */
-static hd_value dropped(hdt_graph *graph, hd_value x) {
+hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape) {
+    for (size_t i = 0; i < hd_program_port_count(graph->program); i++) {
+        const hd_port port = hd_program_port(graph->program, i);
+        if (port.kind == HD_PORT_INPUT && strcmp(port.name, name) == 0) return port.value;
+    }
+    return hd_input(graph->program, name, dtype, shape);
+}
+
+/* A GPT's sequences have a key each, so that one loses the same elements in a batch of any size; adapters have one for all. */
+hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
     hd_program *p = graph->program;
     if (!(graph->dropout > 0)) return x;
+    if (graph->key) return hd_dropout(p, x, graph->key, graph->drawn++, graph->dropout);
     for (uint32_t i = 0; i < graph->batch; i++) {
         const int64_t begin[] = { graph->first + i, 0 }, end[] = { graph->first + i + 1, 4 };
         const hd_value key = hd_reshape(p, hd_slice(p, graph->keys, begin, end, 2), HD_SHAPE(4));
@@ -163,11 +177,11 @@ static hd_value head_part(const hdt_graph *graph, hd_value qkv, int64_t part) {
 static hd_value layer(hdt_graph *graph, hd_value x, const hd_value *w) {
     hd_program *p = graph->program;
     const int64_t C = graph->layout->model.width, rows = (int64_t)graph->batch * graph->length;
-    const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], EPS), w[ATTN_W], w[ATTN_B]);
+    const hd_value qkv = linear(p, hd_layer_norm(p, x, w[LN1_W], w[LN1_B], HDT_EPS), w[ATTN_W], w[ATTN_B]);
     const hd_value seen = hd_attention(p, head_part(graph, qkv, 0), head_part(graph, qkv, 1), head_part(graph, qkv, 2), 0, NULL);
-    x = hd_add(p, x, dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
-    const hd_value wide = hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], EPS), w[FC_W], w[FC_B]));
-    return hd_add(p, x, dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
+    x = hd_add(p, x, hdt_graph_dropped(graph, linear(p, hd_reshape(p, seen, HD_SHAPE(rows, C)), w[PROJ_W], w[PROJ_B])));
+    const hd_value wide = hd_gelu_tanh(p, linear(p, hd_layer_norm(p, x, w[LN2_W], w[LN2_B], HDT_EPS), w[FC_W], w[FC_B]));
+    return hd_add(p, x, hdt_graph_dropped(graph, linear(p, wide, w[OUT_W], w[OUT_B])));
 }
 
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
@@ -176,10 +190,10 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
     const int64_t B = graph->batch, T = graph->length, C = graph->layout->model.width;
     graph->drawn = 0;
     const hd_value words = hd_reshape(p, hd_gather(p, w[EMBEDDING], tokens), HD_SHAPE(B, T, C));
-    hd_value x = dropped(graph, hd_reshape(p, hd_add(p, words, w[POSITIONS]), HD_SHAPE(B * T, C)));
+    hd_value x = hdt_graph_dropped(graph, hd_reshape(p, hd_add(p, words, w[POSITIONS]), HD_SHAPE(B * T, C)));
     for (uint32_t i = 0; i < graph->layout->model.layers; i++) x = layer(graph, x, w + BEFORE + i * OF_LAYER);
     const hd_value *head = w + BEFORE + graph->layout->model.layers * OF_LAYER;
-    return hd_layer_norm(p, x, head[0], head[1], EPS);
+    return hd_layer_norm(p, x, head[0], head[1], HDT_EPS);
 }
 
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden) {

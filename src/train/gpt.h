@@ -1,10 +1,13 @@
-/* gpt.h: a GPT as a program of heddle.h. Its weights lie in two flat states: matrices and embeddings, which decay, and vectors. */
+/* gpt.h: a model as a program of heddle.h. Its weights lie in two flat states: of a GPT matrices and embeddings, which decay, and
+ * vectors; of adapters all A, and all B. */
 #ifndef HDT_GPT_H
 #define HDT_GPT_H
 
 #include "train/support.h"
 
-enum { HDT_MATRICES, HDT_VECTORS, HDT_GROUPS, HDT_NAME = 64, HDT_ALIGN = 64 /* elements: where any device can bind a weight */ };
+#define HDT_EPS 1e-5f /* of layer norms */
+enum { HDT_MATRICES, HDT_VECTORS, HDT_GROUPS, HDT_ALL_A = HDT_MATRICES, HDT_ALL_B = HDT_VECTORS, 
+       HDT_NAME = 80, HDT_ALIGN = 64 /* elements: where any device can bind a weight */ };
 
 typedef struct hdt_parameter {
     char     name[HDT_NAME]; /* Hugging Face's */
@@ -12,19 +15,26 @@ typedef struct hdt_parameter {
     int      group;
     uint64_t first;     /* its first element in the group's state, a multiple of HDT_ALIGN */
     float    deviation; /* of the normal distribution it is drawn from; 0: it is `begin` everywhere */
+    float    spread;    /* with no deviation: it is `begin` to begin + spread, all of them as likely */
     float    begin;
 } hdt_parameter;
 
 typedef struct hdt_layout {
     hd_context    *context;
     hd_gpt         model;
+    const hd_model *base;      /* NULL: a GPT */
+    float          scale;      /* of adapters */
     hdt_parameter *parameters; /* in their order in the model, which is their order in the states */
-    uint32_t       count;
+    uint32_t       count, room;
     uint64_t       group_elements[HDT_GROUPS]; /* with the gaps between weights, which stay 0 */
     uint64_t       elements;                   /* without them */
 } hdt_layout;
 hd_status hdt_layout_make(hd_context *context, const hd_gpt *model, hdt_layout *out_layout);
 void hdt_layout_free(hdt_layout *layout);
+/* Puts another parameter behind those that are there, for which there is room. */
+void hdt_layout_add(hdt_layout *layout, const hdt_parameter *parameter);
+/* The same of adapters (lora.c). Statuses: NAME_NOT_FOUND (a target). */
+hd_status hdt_layout_make_lora(hd_context *context, const hd_trainer_desc *desc, hdt_layout *out_layout);
 
 /* A graph under way. */
 typedef struct hdt_graph {
@@ -32,6 +42,7 @@ typedef struct hdt_graph {
     hd_program *program;
     uint32_t    batch, length;
     float       dropout;  /* 0: none, and there are no keys */
+    hd_value    key;      /* of adapters; 0: */
     hd_value    keys;     /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
     uint32_t    first;
     hd_value    states[HDT_GROUPS];
@@ -45,6 +56,12 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
 /* Scores [batch * length, vocabulary] of what follows each of the tokens i32 [batch * length]; without the head: its input. */
 hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden);
+/* The same scores of a base with its adapters (lora.c). Adds an input "positions" i32 [batch * length]: 0, 1, 2, ... of each sequence. */
+hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
+/* x, or what dropout leaves of it. */
+hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);
+/* An input, once for all parts of a program that read it. */
+hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape);
 /* One flat value for each group, of `values` of each parameter, behind which zeros stand where it has fewer elements. */
 hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_value out_joined[HDT_GROUPS]);
 /* First weights, drawn with a key: assigned to the states. */

@@ -19,7 +19,7 @@ static void free_values(const hd_trainer *trainer, hd_value *list, uint32_t coun
 }
 
 /* What only the backward part needs is not made early. */
-static hd_plan_desc wishes(hd_math math) { return (hd_plan_desc){ .math = math, .in_order = 1 }; }
+static hd_plan_desc wishes(hd_math math, bool alone) { return (hd_plan_desc){ .math = math, .in_order = 1, .alone = alone }; }
 
 static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     const uint32_t count = trainer->layout.count;
@@ -44,10 +44,27 @@ static void end(draft *d) {
     for (size_t i = 0; i < HDT_COUNT(of_sequences); i++) free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
 }
 
+/* Gives a plan that a base is a part of its weights and its positions. */
+static hd_status bind_base(const draft *d, hd_plan *plan) {
+    const hd_trainer *trainer = d->trainer;
+    hd_port port = { 0 };
+    for (size_t i = 0; i < hd_program_port_count(d->graph.program) && (!port.name || strcmp(port.name, "positions") != 0); i++)
+        port = hd_program_port(d->graph.program, i);
+    if (!port.name || strcmp(port.name, "positions") != 0) return HD_OK;
+    const uint64_t count = hd_shape_elements(port.shape);
+    int32_t *positions = hdt_alloc(trainer->context, count, sizeof *positions);
+    if (!positions) return hdt_no_memory(trainer->context);
+    for (uint64_t i = 0; i < count; i++) positions[i] = (int32_t)(i % trainer->desc.length);
+    hd_status status = hd_plan_write(plan, port.name, positions, count * sizeof *positions);
+    if (!status) status = hd_weights_bind(trainer->base, plan);
+    hdt_free(trainer->context, positions, count, sizeof *positions);
+    return status;
+}
+
 /* Plans the program, unless something failed before, and ends it. */
 static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
     hd_trainer *trainer = d->trainer;
-    const hd_plan_desc desc = wishes(trainer->desc.math);
+    const hd_plan_desc desc = wishes(trainer->desc.math, true);
     if (!status) status = hd_plan_create(trainer->device, d->graph.program, &desc, out_plan);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
@@ -60,6 +77,7 @@ static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
             }
             if (there) status = hd_plan_bind(*out_plan, name, trainer->states[group][kept], 0);
         }
+    if (!status && trainer->base) status = bind_base(d, *out_plan);
     end(d);
     return status;
 }
@@ -88,6 +106,12 @@ static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
     for (uint32_t n = 1; n <= desc->micro_batch && desc->math != HD_MATH_EXACT; n++)
         if (desc->micro_batch % n == 0 && (uint64_t)n * desc->length <= TOKENS) count = n;
     return count;
+}
+
+static hd_value mean_of_targets(draft *d, hd_value tokens, hd_value targets) {
+    hd_program *p = d->graph.program;
+    const hd_value losses = hd_cross_entropy(p, hdt_graph_lora_scores(&d->graph, tokens), targets); /* 0 where there is no target */
+    return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
 }
 
 /* Losses [rows] of a micro-batch, which begins with sequence `first` of the batch. With `out_gradient` that of the hidden values too,
@@ -138,14 +162,38 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     return hdt_graph_join(&d->graph, d->sums, out_gradients);
 }
 
+/* The same of adapters: each micro-batch's parts are summed from zero, and added in order. */
+static hd_status add_up_adapters(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
+    const hd_trainer_desc *desc = &d->trainer->desc;
+    const uint32_t parts = desc->batch / desc->micro_batch;
+    hd_program *p = d->graph.program;
+    const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(desc->batch, desc->length));
+    const hd_value targets = hd_input(p, "targets", HD_I32, HD_SHAPE(desc->batch, desc->length));
+    for (uint32_t part = 0; part < parts; part++) {
+        const int64_t first = (int64_t)part * desc->micro_batch;
+        hd_value joined[HDT_GROUPS];
+        const hd_value loss = hd_scale(p, mean_of_targets(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
+        hd_status status = hd_gradients(p, loss, d->weights, d->trainer->layout.count, NULL, d->others);
+        if (!status) status = hdt_graph_join(&d->graph, d->others, joined);
+        if (status) return status;
+        *out_loss = part ? hd_add(p, *out_loss, loss) : loss;
+        for (int group = 0; group < HDT_GROUPS; group++)
+            out_gradients[group] = part ? hd_add(p, out_gradients[group], joined[group]) : joined[group];
+    }
+    return HD_OK;
+}
+
 static hd_status build_step(hd_trainer *trainer, draft *d) {
     const hd_trainer_desc *desc = &trainer->desc;
     hd_value loss = 0, gradients[HDT_GROUPS] = { 0 };
     hd_status status = begin(trainer, desc->micro_batch, d);
     hd_program *p = d->graph.program;
     d->graph.dropout = desc->dropout;
-    if (!status && desc->dropout > 0) d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
-    if (!status) status = add_up(d, &loss, gradients);
+    if (!status && desc->dropout > 0) {
+        if (trainer->layout.base) d->graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
+        else d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
+    }
+    if (!status) status = trainer->layout.base ? add_up_adapters(d, &loss, gradients) : add_up(d, &loss, gradients);
     if (!status) {
         const hd_clipping clip = hd_clip_norm(p, gradients, HDT_GROUPS, desc->clip);
         for (int group = 0; group < HDT_GROUPS; group++) {
@@ -177,12 +225,12 @@ hd_status hdt_plan_loss(hd_trainer *trainer) {
     draft d;
     hd_status status = begin(trainer, trainer->desc.micro_batch, &d);
     hd_program *p = d.graph.program;
-    hd_value losses = 0;
     if (!status) {
-        const hd_value hidden = hdt_graph_hidden(&d.graph, hd_input(p, "tokens", HD_I32, shape));
-        status = head(&d, hidden, hd_input(p, "targets", HD_I32, shape), NULL, NULL, &losses);
+        const hd_value tokens = hd_input(p, "tokens", HD_I32, shape), targets = hd_input(p, "targets", HD_I32, shape);
+        hd_value losses = 0;
+        if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
+        hd_output(p, "loss", trainer->layout.base ? mean_of_targets(&d, tokens, targets) : hd_mean(p, losses, HD_ALL_AXES));
     }
-    if (!status) hd_output(p, "loss", hd_mean(p, losses, HD_ALL_AXES));
     return finish(&d, status, &trainer->loss);
 }
 
@@ -192,8 +240,10 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
     const hd_status status = begin(trainer, 1, &d);
     hd_program *p = d.graph.program;
     if (!status) {
-        const hd_value hidden = hdt_graph_hidden(&d.graph, hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length)));
-        const hd_value scores = hdt_graph_scores(&d.graph, hd_gather(p, hidden, hd_input(p, "last", HD_I32, HD_SHAPE(1))));
+        const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(trainer->desc.length));
+        const hd_value last = hd_input(p, "last", HD_I32, HD_SHAPE(1));
+        const hd_value scores = trainer->layout.base ? hd_gather(p, hdt_graph_lora_scores(&d.graph, tokens), last)
+                                                     : hdt_graph_scores(&d.graph, hd_gather(p, hdt_graph_hidden(&d.graph, tokens), last));
         const hd_value uniform = hd_random_uniform(p, hd_input(p, "key", HD_I32, HD_SHAPE(4)), UINT32_MAX,
                                                    HD_SHAPE(1, trainer->desc.model.vocabulary));
         const hd_value noise = hd_neg(p, hd_log(p, hd_neg(p, hd_log(p, hd_clip(p, uniform, 0x1p-25f, 1)))));
@@ -228,7 +278,7 @@ hd_status hdt_draw_weights(hd_trainer *trainer) {
 /* ---- the memory of it ---- */
 
 static hd_status estimate(draft *d, hd_status status, hd_math math, hd_plan_memory *out_memory) {
-    const hd_plan_desc desc = wishes(math);
+    const hd_plan_desc desc = wishes(math, false);
     if (!status) status = hd_plan_estimate(d->trainer->device, d->graph.program, &desc, out_memory);
     end(d);
     return status;

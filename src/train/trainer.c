@@ -14,14 +14,40 @@ static hd_status check_model(hd_context *context, const hd_gpt *model) {
         if (fields[i].value < 1 || fields[i].value > fields[i].most)
             return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a model of %u %s: 1 to %u are possible", fields[i].value,
                             fields[i].name, fields[i].most);
-    if (model->width % model->heads != 0)
+    return HD_OK;
+}
+
+/* What a base says of itself stands in place of what the desc has. */
+static hd_status check_lora(hd_context *context, hd_trainer_desc *desc) {
+    enum { MOST_RANK = 1 << 12, DEFAULT_LENGTH = 512 };
+    hd_model_info info;
+    const hd_lora_desc *lora = &desc->lora;
+    if (lora->rank < 1 || lora->rank > MOST_RANK || !(lora->alpha >= 0 && lora->alpha < 1e6f))
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT,
+                        "adapters of rank %u and alpha %g: rank 1 to %d, and alpha from 0 on are possible", lora->rank,
+                        (double)lora->alpha, MOST_RANK);
+    if (!memchr(lora->targets, 0, sizeof lora->targets))
+        return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "the list of targets has no end");
+    if (!desc->base) return HD_OK;
+    const hd_status status = hd_model_get_info(desc->base, &info);
+    if (status) return status;
+    desc->model = (hd_gpt){ info.layers, info.hidden, info.heads, info.context, info.vocabulary };
+    if (desc->length == 0) desc->length = info.context < DEFAULT_LENGTH ? info.context : DEFAULT_LENGTH;
+    return HD_OK;
+}
+
+static hd_status check_width(hd_context *context, const hd_trainer_desc *desc) {
+    const hd_gpt *model = &desc->model;
+    if (desc->lora.rank == 0 && model->width % model->heads != 0)
         return hdt_fail(context, HD_STATUS_INVALID_ARGUMENT, "a width of %u is no multiple of %u heads", model->width, model->heads);
     return HD_OK;
 }
 
 hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
     enum { MOST_BATCH = 1 << 20 };
-    hd_status status = check_model(context, &desc->model);
+    hd_status status = desc->base || desc->lora.rank ? check_lora(context, desc) : HD_OK;
+    if (!status) status = check_model(context, &desc->model);
+    if (!status) status = check_width(context, desc);
     if (status) return status;
     if (desc->length == 0) desc->length = desc->model.context;
     if (desc->micro_batch == 0) desc->micro_batch = desc->batch;
@@ -48,6 +74,36 @@ hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc) {
 
 /* ---- a trainer ---- */
 
+static hd_status make_layout(hd_trainer *trainer) {
+    const hd_trainer_desc *desc = &trainer->desc;
+    if (desc->base) return hdt_layout_make_lora(trainer->context, desc, &trainer->layout);
+    if (desc->lora.rank) return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT, "adapters learn beside a base, and there is none");
+    return hdt_layout_make(trainer->context, &desc->model, &trainer->layout);
+}
+
+static hd_status take_base(hd_trainer *trainer) {
+    hd_model_info info;
+    const hd_status status = hd_model_get_info(trainer->desc.base, &info);
+    memcpy(trainer->architecture, info.architecture, sizeof trainer->architecture);
+    return status ? status : hd_weights_load(trainer->desc.base, trainer->device, &trainer->base);
+}
+
+hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]) {
+    hd_status status = HD_OK;
+    for (int group = 0; group < HDT_GROUPS && !status; group++) {
+        const uint64_t count = trainer->layout.group_elements[group];
+        out_groups[group] = hdt_alloc(trainer->context, count, sizeof(float));
+        if (!out_groups[group]) return hdt_no_memory(trainer->context);
+        status = hd_buffer_read(trainer->states[group][kept], 0, out_groups[group], count * sizeof(float));
+    }
+    return status;
+}
+
+void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]) {
+    for (int group = 0; group < HDT_GROUPS; group++)
+        hdt_free(trainer->context, groups[group], trainer->layout.group_elements[group], sizeof(float));
+}
+
 static hd_status make_states(hd_trainer *trainer) {
     hd_status status = HD_OK;
     for (int group = 0; group < HDT_GROUPS; group++)
@@ -67,7 +123,8 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
     trainer->device = device;
     trainer->desc = *desc;
     hd_status status = hdt_check_desc(context, &trainer->desc);
-    if (!status) status = hdt_layout_make(context, &trainer->desc.model, &trainer->layout);
+    if (!status) status = make_layout(trainer);
+    if (!status && trainer->desc.base) status = take_base(trainer);
     if (!status && !(trainer->room = hdt_alloc(context, trainer->desc.length, sizeof *trainer->room))) status = hdt_no_memory(context);
     if (!status && trainer->desc.dropout > 0) {
         trainer->keys = hdt_alloc(context, trainer->desc.batch, sizeof *trainer->keys);
@@ -86,7 +143,7 @@ hd_status hd_trainer_fit(hd_context *context, hd_device *device, const hd_traine
     if (!context || !device || !desc || !out_memory) return HD_STATUS_NULL_POINTER;
     hd_trainer trainer = { .context = context, .device = device, .desc = *desc };
     hd_status status = hdt_check_desc(context, &trainer.desc);
-    if (!status) status = hdt_layout_make(context, &trainer.desc.model, &trainer.layout);
+    if (!status) status = make_layout(&trainer);
     if (!status) status = hdt_estimate(&trainer, out_memory);
     hdt_layout_free(&trainer.layout);
     return status;
@@ -100,6 +157,7 @@ void hd_trainer_destroy(hd_trainer *trainer) {
     hd_plan_destroy(trainer->step);
     hd_plan_destroy(trainer->loss);
     hd_plan_destroy(trainer->next);
+    hd_weights_destroy(trainer->base);
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT; i++) hd_buffer_destroy(trainer->states[i / HDT_KEPT][i % HDT_KEPT]);
     hdt_free(trainer->context, trainer->keys, trainer->desc.batch, sizeof *trainer->keys);
     hdt_free(trainer->context, trainer->room, trainer->desc.length, sizeof *trainer->room);
@@ -117,12 +175,20 @@ static hd_status was_null(const hd_trainer *trainer, const char *call) {
     return trainer ? hdt_fail(trainer->context, HD_STATUS_NULL_POINTER, "%s was given NULL", call) : HD_STATUS_NULL_POINTER;
 }
 
-static hd_status check_tokens(const hd_trainer *trainer, const int32_t *tokens, uint64_t count) {
+/* @param least 0; of targets that may be none -1 */
+static hd_status check_tokens(const hd_trainer *trainer, const int32_t *tokens, uint64_t count, int32_t least) {
     for (uint64_t i = 0; i < count; i++)
-        if ((uint32_t)tokens[i] >= trainer->desc.model.vocabulary)
+        if (tokens[i] < least || tokens[i] >= (int32_t)trainer->desc.model.vocabulary)
             return hdt_fail(trainer->context, HD_STATUS_INVALID_ARGUMENT, "token %d at %llu: this model has 0 to %u", tokens[i],
                             (unsigned long long)i, trainer->desc.model.vocabulary - 1);
     return HD_OK;
+}
+
+/* What the losses of a micro-batch are multiplied by, so that those of `parts` have the mean over all targets as their mean. */
+static float share_of(const int32_t *targets, uint64_t count, uint32_t parts) {
+    uint64_t there = 0;
+    for (uint64_t i = 0; i < count; i++) there += targets[i] >= 0;
+    return there ? (float)((double)parts / (double)there) : 0;
 }
 
 /* Waits for a step's end; its report is told once. */
@@ -143,16 +209,23 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     float rates[HDT_GROUPS][HD_RATES];
     flight->report = (hd_train_report){ .step = trainer->steps, .rate = hd_schedule_rate(&desc->schedule, trainer->steps) };
     hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
-    hd_adamw_rates(&desc->adamw, flight->report.rate, 0, trainer->steps, rates[HDT_VECTORS]);
+    hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps, rates[HDT_VECTORS]);
     for (uint32_t i = 0; i < desc->batch && trainer->keys; i++) hdt_key(trainer, trainer->steps, i, trainer->keys[i]);
-    const hd_stream_input inputs[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
-                                       { .name = "targets", .data = targets, .bytes = bytes },
-                                       { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
-                                       { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
-                                       { .name = "keys", .data = trainer->keys, .bytes = desc->batch * sizeof *trainer->keys } };
+    const float share = share_of(targets, bytes / sizeof *targets, desc->batch / desc->micro_batch);
+    const hd_stream_input all[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
+                                    { .name = "targets", .data = targets, .bytes = bytes },
+                                    { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
+                                    { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
+                                    { .name = "share", .data = &share, .bytes = sizeof share },
+                                    { .name = trainer->base ? "key" : "keys", .data = trainer->keys,
+                                      .bytes = (trainer->base ? 1 : desc->batch) * sizeof *trainer->keys } };
+    hd_stream_input inputs[HDT_COUNT(all)];
+    size_t count = 0;
+    for (size_t i = 0; i < HDT_COUNT(all); i++)
+        if ((all[i].data != &share || trainer->base) && all[i].data) inputs[count++] = all[i];
     const hd_stream_output outputs[] = { { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
                                          { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm } };
-    return hd_stream_submit(trainer->stream, inputs, HDT_COUNT(inputs) - !trainer->keys, outputs, HDT_COUNT(outputs),
+    return hd_stream_submit(trainer->stream, inputs, count, outputs, HDT_COUNT(outputs),
                             &flight->ticket);
 }
 
@@ -160,8 +233,8 @@ hd_status hd_trainer_step(hd_trainer *trainer, const int32_t *tokens, const int3
     if (out_told) *out_told = false;
     if (!trainer || !tokens || !targets) return was_null(trainer, "hd_trainer_step");
     const uint64_t count = (uint64_t)trainer->desc.batch * trainer->desc.length;
-    hd_status status = check_tokens(trainer, tokens, count);
-    if (!status) status = check_tokens(trainer, targets, count);
+    hd_status status = check_tokens(trainer, tokens, count, 0);
+    if (!status) status = check_tokens(trainer, targets, count, trainer->base ? -1 : 0);
     if (!status) status = submit(trainer, tokens, targets, &trainer->flights[trainer->steps % 2]);
     if (!status) trainer->steps++;
     return status ? status : land(&trainer->flights[trainer->steps % 2], out_report, out_told);
@@ -180,11 +253,13 @@ hd_status hd_trainer_finish(hd_trainer *trainer, hd_train_report *out_report, bo
 hd_status hd_trainer_loss(hd_trainer *trainer, const int32_t *tokens, const int32_t *targets, float *out_loss) {
     if (!trainer || !tokens || !targets || !out_loss) return was_null(trainer, "hd_trainer_loss");
     const uint64_t count = (uint64_t)trainer->desc.micro_batch * trainer->desc.length;
-    hd_status status = check_tokens(trainer, tokens, count);
-    if (!status) status = check_tokens(trainer, targets, count);
+    hd_status status = check_tokens(trainer, tokens, count, 0);
+    if (!status) status = check_tokens(trainer, targets, count, trainer->base ? -1 : 0);
     if (!status && !trainer->loss) status = hdt_plan_loss(trainer);
     if (!status) status = hd_plan_write(trainer->loss, "tokens", tokens, count * sizeof *tokens);
     if (!status) status = hd_plan_write(trainer->loss, "targets", targets, count * sizeof *targets);
+    const float share = share_of(targets, count, 1);
+    if (!status && trainer->base) status = hd_plan_write(trainer->loss, "share", &share, sizeof share);
     if (!status) status = hd_plan_run(trainer->loss, NULL);
     return status ? status : hd_plan_read(trainer->loss, "loss", out_loss, sizeof *out_loss);
 }
@@ -196,7 +271,7 @@ hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t cou
     const size_t seen = count < length ? count : length;
     const int32_t last = (int32_t)seen - 1;
     uint32_t key[4];
-    hd_status status = check_tokens(trainer, tokens + count - seen, seen);
+    hd_status status = check_tokens(trainer, tokens + count - seen, seen, 0);
     memcpy(trainer->room, tokens + count - seen, seen * sizeof *tokens);
     hdt_key(trainer, draw, 0, key);
     if (!status && !trainer->next) status = hdt_plan_next(trainer);

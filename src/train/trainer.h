@@ -18,6 +18,8 @@ struct hd_trainer {
     hd_device      *device;
     hd_trainer_desc desc;
     hdt_layout      layout;
+    char            architecture[24]; /* of the base */
+    hd_weights     *base;       /* those of the model whose adapters learn; NULL: a GPT learns */
     hd_buffer      *states[HDT_GROUPS][HDT_KEPT];
     hd_plan        *step, *loss, *next;
     hd_stream      *stream;     /* of steps */
@@ -35,6 +37,9 @@ hd_status hdt_plan_next(hd_trainer *trainer);
 hd_status hdt_draw_weights(hd_trainer *trainer);
 /* The memory of a step and of the first weights. */
 hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
+/* What all groups keep of one kind, on the host. Freed in any case. */
+hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]);
+void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]);
 /* The key of hd_random for a sequence of a step's batch. */
 void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32_t out_key[4]);
 

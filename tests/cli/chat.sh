@@ -34,6 +34,28 @@ say hello
 expect 0 - - sh -c 'exec "$@" <in' - $chat --system 'Speak as a king.'
 cmp -s out king || fail "--system and /system differ"
 
+# Another answer has another seed; a conversation that was saved goes on as if it had not ended.
+say hello /regenerate
+talk 0 - -
+[ "$(head -n "$(wc -l <first)" out)" = "$(cat first)" ] && ! [ "$(tail -n "$(wc -l <first)" out)" = "$(cat first)" ] || fail "/regenerate gives the same answer"
+say /regenerate
+talk 0 "" 'there is no answer to be given anew'
+say hello again "/save talk.json" more
+talk 0 - '4 messages are in talk.json'
+cp out whole
+"$python3" -c 'import json; m = json.load(open("talk.json"))["messages"]; assert [x["role"] for x in m] == ["user", "assistant"] * 2 and m[0]["content"] == "hello"' ||
+    fail "what /save wrote"
+say "/load talk.json" more
+talk 0 - '4 messages are taken from talk.json'
+tail -n "$(wc -l <out)" whole | cmp -s - out || fail "a conversation that was loaded goes on otherwise"
+echo '{"messages": [{"role": "nobody", "content": ""}]}' >bad.json
+say "/load bad.json"
+talk 1 "" 'bad.json is no conversation'
+say "/save /nosuch/talk.json"
+talk 1 "" 'cannot be written'
+say /save
+talk 0 "" '/save needs the name of a file'
+
 # Only what is new is fed: the second prompt is shorter than the conversation.
 say hello /stats hello /stats
 talk 0 - '^heddle: context [0-9]+ of 512 tokens$'

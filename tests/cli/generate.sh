@@ -157,4 +157,19 @@ refuse 2 '--bias is a token and a number' $generate --bias 12
 refuse 2 'does not end with a number' $generate --bias 12=x
 refuse 1 'is not one token' $generate --bias 'no such token=1'
 refuse 1 'there is no token 5000' $generate --bias 5000=1
+# What was computed of a prompt is kept, and only what is new of it is fed; the answer is the same.
+cached="$generate -n 8 --math exact --prompt-cache kept"
+expect 0 - '^heddle: prompt  [2-9][0-9]* tokens' $cached
+cp out first
+expect 0 - '^heddle: prompt  1 tokens' $cached
+cmp -s out first || fail "the answer behind a kept prompt differs"
+expect 0 - - "$heddle" generate "$demo" -p 'Behold, the man' -n 8 --math exact
+cp out longer
+expect 0 - - "$heddle" generate "$demo" -p 'Behold, the man' -n 8 --math exact --prompt-cache kept
+cmp -s out longer || fail "the answer behind a prompt that begins alike differs"
+expect 0 - 'kept is of no use here and will be written anew' "$heddle" generate "$demo" -p 'Behold,' -n 2 --prompt-cache kept
+echo nonsense >kept
+expect 0 - 'kept is of no use here' $cached
+cmp -s out first || fail "the answer beside a damaged file differs"
+expect 1 . 'cannot be written' $generate -n 2 --prompt-cache /nosuch/kept
 done_here

@@ -92,7 +92,9 @@ static void forms(void **state) {
     hd_grammar *g = grammar(HD_GRAMMAR_GBNF, "root ::= (\"yes\" | \"no\" | \"never\") \", \" [a-d]{3}");
     for (uint64_t seed = 0; seed < 40; seed++) {
         /* by the device's candidates, by all scores, and by the best */
-        const hd_sampling samplings[] = { { .seed = seed, .temperature = 1, .top_k = 40 }, { .seed = seed, .temperature = 1 }, { 0 } };
+        const hd_sampling samplings[] = { { .seed = seed, .temperature = 1, .top_k = 40 },
+                                          { .seed = seed, .temperature = 1 },
+                                          { 0 } };
         const hd_generated made = answer("Answer:", (hd_generate_desc){ .grammar = g, .sampling = samplings[seed % 3] }, &s);
         const char *rest = strstr(s.text, ", ");
         assert_int_equal(made.stop, HD_STOP_END);
@@ -105,9 +107,11 @@ static void forms(void **state) {
     assert_int_equal(answer("x", (hd_generate_desc){ .grammar = g, .max_tokens = 5, .ignore_end = 1 }, &s).stop, HD_STOP_LENGTH);
     assert_int_equal(strspn(s.text, "ab"), s.bytes);
     hd_grammar_destroy(g);
-    g = grammar(HD_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":10,\"maximum\":99}},\"required\":[\"n\"]}");
+    g = grammar(HD_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":10,"
+                                        "\"maximum\":99}},\"required\":[\"n\"]}");
     int number = 0;
-    assert_int_equal(answer("x", (hd_generate_desc){ .grammar = g, .sampling = { .temperature = 1, .seed = 3 } }, &s).stop, HD_STOP_END);
+    assert_int_equal(answer("x", (hd_generate_desc){ .grammar = g, .sampling = { .temperature = 1, .seed = 3 } }, &s).stop,
+                     HD_STOP_END);
     assert_int_equal(sscanf(s.text, " { \"n\" : %d", &number), 1);
     assert_true(number >= 10 && number <= 99);
     hd_grammar_destroy(g);
@@ -120,7 +124,9 @@ static void drawn_from_few_as_from_all(void **state) {
     hd_grammar *g = grammar(HD_GRAMMAR_GBNF, "root ::= [A-Za-z ,;]+ \".\"");
     const hd_bias nothing = { 5, 0 }; /* with a bias all scores are looked at */
     for (uint64_t seed = 0; seed < 12; seed++) {
-        hd_generate_desc desc = { .grammar = g, .sampling = { .seed = seed, .temperature = 1, .top_k = 20, .top_p = 0.95f }, .max_tokens = 30 };
+        hd_generate_desc desc = { .grammar = g,
+                                  .sampling = { .seed = seed, .temperature = 1, .top_k = 20, .top_p = 0.95f },
+                                  .max_tokens = 30 };
         answer("And he said", desc, &few);
         desc.biases = &nothing;
         desc.bias_count = 1;
@@ -188,8 +194,10 @@ static void biases(void **state) {
     const hd_bias wrong[] = { { -1, 0 }, { 1 << 20, 0 }, { 5, NAN } };
     const int32_t one = 1;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(hd_generate(session, &(hd_generate_desc){ .tokens = &one, .token_count = 1, .biases = &wrong[i], .bias_count = 1 }, NULL, NULL),
-                         HD_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(
+            hd_generate(session, &(hd_generate_desc){ .tokens = &one, .token_count = 1, .biases = &wrong[i], .bias_count = 1 },
+                        NULL, NULL),
+            HD_STATUS_INVALID_ARGUMENT);
 }
 
 static uint32_t asked;

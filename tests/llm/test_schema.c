@@ -7,8 +7,10 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static const char *const words[] = { "{\"", "\": ", "\": \"", "\", \"", "\"}", "\"]", "}}", ", ", "true", "false", "null", "12", "0.5", "ab", "abc",
-                                     "\xC3\xA9", "\xE2\x82", "\xF0\x9F\x98\x80", "\n  ", "--", "name", "value" };
+static const char *const words[] = { "{\"",  "\": ", "\": \"", "\", \"",   "\"}",      "\"]",
+                                     "}}",   ", ",   "true",   "false",    "null",     "12",
+                                     "0.5",  "ab",   "abc",    "\xC3\xA9", "\xE2\x82", "\xF0\x9F\x98\x80",
+                                     "\n  ", "--",   "name",   "value" };
 
 /* A schema with all that it becomes. */
 typedef struct form {
@@ -48,7 +50,8 @@ static bool takes(const char *schema, const char *json) {
 
 static void known_answers(void **state) {
     (void)state;
-    static const struct { const char *schema, *taken, *not_taken; } cases[] = {
+    static const struct { const char *schema, *taken, *not_taken;
+    } cases[] = {
         { "true", "{\"a\": [1, -2.5e3, null, \"x\\u00e9\"]}", "{a: 1}" },
         { "{}", "[]", "[1,]" },
         { "{\"type\":\"null\"}", "null", "0" },
@@ -70,26 +73,39 @@ static void known_answers(void **state) {
         { "{\"const\":{\"a\":[1,\"\\n\"]}}", "{\"a\": [1, \"\\u000a\"]}", "{\"a\": [2]}" },
         { "{\"enum\":[1,\"x\",null],\"type\":[\"string\",\"null\"]}", "\"x\"", "1" },
         { "{\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":2}", "[1, 2]", "[]" },
-        { "{\"type\":\"array\",\"prefixItems\":[{\"const\":1},{\"const\":2}],\"items\":{\"const\":3},\"minItems\":1}", "[1,2,3,3]", "[]" },
+        { "{\"type\":\"array\",\"prefixItems\":[{\"const\":1},{\"const\":2}],\"items\":{\"const\":3},\"minItems\":1}",
+          "[1,2,3,3]", "[]" },
         { "{\"type\":\"array\",\"prefixItems\":[{\"const\":1},{\"const\":2}],\"items\":false}", "[1]", "[1,2,3]" },
         { "{\"type\":\"array\",\"maxItems\":0}", "[]", "[1]" },
-        { "{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}},\"required\":[\"b\"]}", "{\"a\": 1, \"b\": 2}", "{\"a\": 1}" },
+        { "{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}},\"required\":[\"b\"]}", "{\"a\": 1, \"b\": 2}",
+          "{\"a\": 1}" },
         { "{\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}}}", "{}", "{\"c\": 1}" },
-        { "{\"properties\":{\"ab\":true,\"ac\":true,\"a\":true},\"additionalProperties\":{\"const\":0}}", "{\"ab\":1,\"a\":[],\"ad\":0,\"\":0,\"abc\":0}", "{\"ad\":1}" },
+        { "{\"properties\":{\"ab\":true,\"ac\":true,\"a\":true},\"additionalProperties\":{\"const\":0}}",
+          "{\"ab\":1,\"a\":[],\"ad\":0,\"\":0,\"abc\":0}", "{\"ad\":1}" },
         { "{\"properties\":{\"ab\":true},\"additionalProperties\":{\"const\":0}}", "{\"a\":0}", "{\"\\u0061b\":0}" },
         { "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}", "{\"x\": 1, \"y\": 2}", "{\"x\": \"1\"}" },
         { "{\"type\":\"object\",\"required\":[\"x\"]}", "{\"x\": [], \"z\": 1}", "{\"z\": 1}" },
-        { "{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"n\":{\"$ref\":\"#/$defs/n\"}},\"required\":[\"v\"]}},\"$ref\":\"#/$defs/n\"}",
+        { "{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"n\":{\"$ref\":\"#/$defs/"
+          "n\"}},\"required\":[\"v\"]}},\"$ref\":\"#/$defs/n\"}",
           "{\"v\":1,\"n\":{\"v\":2}}", "{\"v\":1,\"n\":{}}" },
-        { "{\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}],\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}}}", "{\"b\":2}", "{}" },
+        { "{\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}],\"properties\":{\"a\":{\"const\":1},\"b\":{\"const\":2}}"
+          "}",
+          "{\"b\":2}", "{}" },
         { "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", "7", "null" },
         { "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"a\"}},\"required\":[\"k\"]},"
-          "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"b\"},\"x\":{\"type\":\"null\"}},\"required\":[\"k\",\"x\"]}]}", "{\"k\":\"b\",\"x\":null}", "{\"k\":\"b\"}" },
-        { "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}}},{\"properties\":{\"a\":{\"minimum\":5},\"b\":true},\"required\":[\"a\"]}]}", "{\"a\": 5, \"b\": 0}", "{\"a\": 4}" },
-        { "{\"allOf\":[{\"properties\":{\"a\":true},\"additionalProperties\":false},{\"properties\":{\"b\":true}}]}", "{\"a\": 1}", "{\"b\": 1}" },
-        { "{\"$defs\":{\"s\":{\"type\":\"string\",\"maxLength\":5}},\"$ref\":\"#/$defs/s\",\"minLength\":3}", "\"abc\"", "\"ab\"" },
+          "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"b\"},\"x\":{\"type\":\"null\"}},\"required\":[\"k\",\"x\"]}]"
+          "}",
+          "{\"k\":\"b\",\"x\":null}", "{\"k\":\"b\"}" },
+        { "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}}},{\"properties\":{\"a\":{\"minimum\":5},\"b\":true},"
+          "\"required\":[\"a\"]}]}",
+          "{\"a\": 5, \"b\": 0}", "{\"a\": 4}" },
+        { "{\"allOf\":[{\"properties\":{\"a\":true},\"additionalProperties\":false},{\"properties\":{\"b\":true}}]}",
+          "{\"a\": 1}", "{\"b\": 1}" },
+        { "{\"$defs\":{\"s\":{\"type\":\"string\",\"maxLength\":5}},\"$ref\":\"#/$defs/s\",\"minLength\":3}", "\"abc\"",
+          "\"ab\"" },
         { "{\"$defs\":{\"a/b~\":{\"const\":1}},\"$ref\":\"#/$defs/a~1b~0\"}", "1", "2" },
-        { "{\"$defs\":{\"t\":{\"properties\":{\"l\":{\"allOf\":[{\"$ref\":\"#/$defs/t\"},{\"properties\":{\"k\":{\"const\":1}}}]}}}},\"$ref\":\"#/$defs/t\"}",
+        { "{\"$defs\":{\"t\":{\"properties\":{\"l\":{\"allOf\":[{\"$ref\":\"#/$defs/"
+          "t\"},{\"properties\":{\"k\":{\"const\":1}}}]}}}},\"$ref\":\"#/$defs/t\"}",
           "{\"l\":{\"l\":{\"k\":1}, \"k\":1}}", "{\"k\":1}" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -100,7 +116,8 @@ static void known_answers(void **state) {
 
 static void refusals(void **state) {
     (void)state;
-    static const struct { const char *schema; hd_status status; const char *words; } cases[] = {
+    static const struct { const char *schema; hd_status status; const char *words;
+    } cases[] = {
         { "{", HD_STATUS_PARSE, "line 1, column 2" },
         { "{\"a\":1} 2", HD_STATUS_PARSE, "behind the value" },
         { "[\"\\ud800\"]", HD_STATUS_PARSE, "escape" },
@@ -131,8 +148,10 @@ static void refusals(void **state) {
         { "{\"$ref\":\"#/$defs/x\"}", HD_STATUS_NAME_NOT_FOUND, "#/$defs/x" },
         { "{\"$ref\":\"other.json\"}", HD_STATUS_UNSUPPORTED, "other.json" },
         { "{\"$ref\":\"#\"}", HD_STATUS_UNSUPPORTED, "itself" },
-        { "{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}", HD_STATUS_UNSUPPORTED, "itself" },
-        { "{\"$defs\":{\"a\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"minLength\":1}]}},\"$ref\":\"#/$defs/a\"}", HD_STATUS_LIMIT, "without an end" },
+        { "{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}",
+          HD_STATUS_UNSUPPORTED, "itself" },
+        { "{\"$defs\":{\"a\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"},{\"minLength\":1}]}},\"$ref\":\"#/$defs/a\"}",
+          HD_STATUS_LIMIT, "without an end" },
         { "false", HD_STATUS_UNSUPPORTED, "ever ends" },
         { "{\"properties\":{\"n\":{\"$ref\":\"#\"}},\"required\":[\"n\"]}", HD_STATUS_UNSUPPORTED, "ever ends" },
         { "{\"allOf\":[{\"const\":1},{\"const\":2}]}", HD_STATUS_UNSUPPORTED, "ever ends" },
@@ -142,7 +161,8 @@ static void refusals(void **state) {
         form f;
         hd_error error = { 0 };
         const hd_status status = form_make(&f, &hdl_default_allocator, &v, hdl_text(cases[i].schema), &error);
-        if (status != cases[i].status || !strstr(error.text, cases[i].words)) fail_msg("%s: %d %s", cases[i].schema, status, error.text);
+        if (status != cases[i].status || !strstr(error.text, cases[i].words))
+            fail_msg("%s: %d %s", cases[i].schema, status, error.text);
         form_free(&f, &hdl_default_allocator);
     }
     twin_vocabulary_free(&v);
@@ -157,8 +177,10 @@ static void *scarce(void *user, void *old, size_t old_bytes, size_t new_bytes) {
 
 static void no_memory(void **state) {
     (void)state;
-    static const char schema[] = "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":3},\"b\":{\"pattern\":\"x+\"}},\"additionalProperties\":"
-                                 "{\"type\":[\"string\",\"null\"]}},{\"properties\":{\"a\":{\"type\":\"number\"}},\"required\":[\"a\"]}]}";
+    static const char schema[] =
+        "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":3},\"b\":{\"pattern\":\"x+\"}},"
+        "\"additionalProperties\":"
+        "{\"type\":[\"string\",\"null\"]}},{\"properties\":{\"a\":{\"type\":\"number\"}},\"required\":[\"a\"]}]}";
     const hd_allocator allocator = { .resize = scarce };
     twin_vocabulary v = twin_vocabulary_make(words, sizeof words / sizeof words[0]);
     hd_status status = HD_STATUS_OUT_OF_HOST_MEMORY;
@@ -227,6 +249,7 @@ static int print_answers(void) {
 
 int main(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "--answers") == 0) return print_answers();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(refusals), cmocka_unit_test(no_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(known_answers), cmocka_unit_test(refusals),
+                                        cmocka_unit_test(no_memory) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

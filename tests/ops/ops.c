@@ -329,7 +329,7 @@ static void count_refused(place *p) {
 
 /* Exact runs bind what they write and run twice, the second time as a replay; fast ones read by name. */
 static void run_plan(place *p, const hd_program *program, int mode, bool unfused) {
-    const hd_plan_desc desc = { .math = mode == ORACLE_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .no_fusion = unfused };
+    const hd_plan_desc desc = { .math = mode == ORACLE_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .no_fusion = unfused, .alone = 1 };
     hd_plan *plan = NULL;
     hd_buffer *buffer = NULL;
     uint64_t bytes = 0;

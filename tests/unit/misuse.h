@@ -90,6 +90,8 @@ static inline hd_status cut_is_fine(hd_status status) { return status == HD_STAT
     X(hd_plan_device, (plan), given(hd_plan_device(o->plan))) \
     X(hd_plan_timings, (plan), cut_is_fine(hd_plan_timings(o->plan, NULL, room_for(0)))) \
     X(hd_ticket_poll, (ticket), hd_ticket_poll(o->ticket, &(bool){ false })) \
+    X(hd_ticket_notify, (ticket), hd_ticket_notify(o->ticket, NULL, NULL)) \
+    X(hd_context_poll, (context), hd_context_poll(o->context, &needed_room)) \
     X(hd_ticket_wait, (ticket), hd_ticket_wait(o->ticket, 0)) \
     X(hd_stream_create, (plan), create_stream(o)) \
     X(hd_stream_submit, (stream), hd_stream_submit(o->stream, &(hd_stream_input){ "x", float_room, NULL, 0, 32 }, 1, NULL, 0, NULL)) \

@@ -1,5 +1,5 @@
 /* int8_codes.h: the codes of GGUF's quantised weights, one to a byte in the order along K, and what scales them: 32 times a
- * block's number of weights at a time. Vectors are those of the compiler, of 16 bytes. */
+ * block's number of weights at a time. */
 #ifndef HDCPU_INT8_CODES_H
 #define HDCPU_INT8_CODES_H
 
@@ -8,30 +8,63 @@
 
 enum { INT8_CODES = 256 };
 
-/* INT8_CODES weights of a column, or fewer: code by code, and each block's scales, and less, one for each run of it. */
+/* INT8_CODES weights of a column, or fewer: a weight is d * scale * (code - offset) - less * min. Scale and min are of each 16
+ * weights, d and less of each 32. */
 typedef struct int8_column {
     uint8_t codes[INT8_CODES];
-    float   scales[INT8_CODES / 16], less[INT8_CODES / 16];
+    int16_t scale[INT8_CODES / 16], min[INT8_CODES / 16];
+    float   d[INT8_CODES / 32], less[INT8_CODES / 32];
 } int8_column;
 
-/* 16 bytes; bits move within pairs of them, and what comes from the neighbour is for the caller to mask. */
-typedef uint8_t  int8_bytes __attribute__((vector_size(16)));
-typedef uint16_t int8_pairs __attribute__((vector_size(16)));
+/* What is taken off each code; of q8_0, whose codes are signed, nothing. */
+static inline int int8_offset(uint32_t type) {
+    switch (type) {
+    case HDI_TYPE_Q4_0: return 8;
+    case HDI_TYPE_Q5_0: return 16;
+    case HDI_TYPE_Q3_K: return 4;
+    case HDI_TYPE_Q6_K: return 32;
+    case HDI_TYPE_TQ1_0:
+    case HDI_TYPE_TQ2_0: return 1;
+    default:             return 0;
+    }
+}
+
+/* Bytes; bits move within pairs of them, and what comes from the neighbour is for the caller to mask. */
+#if defined(__AVX2__)
+enum { INT8_WIDE = 32 };
+#else
+enum { INT8_WIDE = 16 };
+#endif
+typedef uint8_t  int8_bytes __attribute__((vector_size(INT8_WIDE)));
+typedef uint16_t int8_pairs __attribute__((vector_size(INT8_WIDE)));
 static inline int8_bytes int8_load(const uint8_t *from) {
     int8_bytes v;
     memcpy(&v, from, sizeof v);
     return v;
 }
+static inline void int8_store(uint8_t *to, int8_bytes v) { memcpy(to, &v, sizeof v); }
 static inline int8_bytes moved_right(int8_bytes v, uint32_t by) { return (int8_bytes)((int8_pairs)v >> (uint16_t)by); }
 static inline int8_bytes moved_left(int8_bytes v, uint32_t by) { return (int8_bytes)((int8_pairs)v << (uint16_t)by); }
 
-/* The halves of `count` bytes, a multiple of 16. */
-static inline void nibbles(const uint8_t *from, uint32_t count, uint8_t *low, uint8_t *high) {
-    for (uint32_t i = 0; i < count; i += 16) {
-        const int8_bytes v = int8_load(from + i), l = v & 15, h = moved_right(v, 4) & 15;
-        memcpy(low + i, &l, sizeof l);
-        memcpy(high + i, &h, sizeof h);
+/* The halves of 32 bytes. */
+static inline void nibbles(const uint8_t *from, uint8_t *low, uint8_t *high) {
+    for (uint32_t i = 0; i < 32; i += INT8_WIDE) {
+        const int8_bytes v = int8_load(from + i);
+        int8_store(low + i, v & 15);
+        int8_store(high + i, moved_right(v, 4) & 15);
     }
+}
+/* The lower halves of 16 bytes, then their upper ones. */
+static inline void nibbles_of_16(const uint8_t *from, uint8_t *codes) {
+#if defined(__AVX2__)
+    const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)from));
+    const __m256i moved = _mm256_srlv_epi32(twice, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4));
+    int8_store(codes, (int8_bytes)moved & 15);
+#else
+    const int8_bytes v = int8_load(from);
+    int8_store(codes, v & 15);
+    int8_store(codes + 16, moved_right(v, 4) & 15);
+#endif
 }
 /* Bit i of `bits` becomes the fifth of code i. */
 static inline void fifth_bits(uint32_t bits, uint8_t *codes) {
@@ -45,28 +78,28 @@ static inline void fifth_bits(uint32_t bits, uint8_t *codes) {
 }
 /* bits[i] moved right and cut, times 2^left, is added to code i, for 32 of them. */
 static inline void more_bits(const uint8_t *bits, uint32_t right, uint8_t mask, uint32_t left, uint8_t *codes) {
-    for (uint32_t i = 0; i < 32; i += 16) {
-        const int8_bytes more = moved_left(moved_right(int8_load(bits + i), right) & mask, left), all = int8_load(codes + i) | more;
-        memcpy(codes + i, &all, sizeof all);
-    }
+    for (uint32_t i = 0; i < 32; i += INT8_WIDE)
+        int8_store(codes + i, int8_load(codes + i) | moved_left(moved_right(int8_load(bits + i), right) & mask, left));
+}
+/* The same where these are the codes' only bits. */
+static inline void all_bits(const uint8_t *bits, uint32_t right, uint8_t mask, uint8_t *codes) {
+    for (uint32_t i = 0; i < 32; i += INT8_WIDE) int8_store(codes + i, moved_right(int8_load(bits + i), right) & mask);
 }
 
 /* ---- blocks of 32: q4_0, q4_1, q5_0, q5_1, q8_0 ---- */
 
-static inline void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip, uint8_t *codes, float *scale, float *less) {
+static inline __attribute__((always_inline)) void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip, uint8_t *codes,
+                                                              float *d, float *less) {
     const bool has_less = type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1;
     const uint8_t *bits = block + (has_less ? 4 : 2);
-    *scale = hdcpu_f16_at(block);
+    *d = hdcpu_f16_at(block);
     *less = has_less ? -hdcpu_f16_at(block + 2) : 0.0f;
     if (type == HDI_TYPE_Q8_0) {
-        for (uint32_t i = 0; i < 32; i += 16) {
-            const int8_bytes flipped = int8_load(block + 2 + i) ^ flip;
-            memcpy(codes + i, &flipped, sizeof flipped);
-        }
+        for (uint32_t i = 0; i < 32; i += INT8_WIDE) int8_store(codes + i, int8_load(block + 2 + i) ^ flip);
         return;
     }
     const bool five = type == HDI_TYPE_Q5_0 || type == HDI_TYPE_Q5_1;
-    nibbles(bits + (five ? 4 : 0), 16, codes, codes + 16);
+    nibbles_of_16(bits + (five ? 4 : 0), codes);
     uint32_t fifth;
     memcpy(&fifth, bits, sizeof fifth);
     if (five) fifth_bits(fifth, codes);
@@ -74,35 +107,64 @@ static inline void codes_of_32(uint32_t type, const uint8_t *block, uint8_t flip
 
 /* ---- blocks of 256 ---- */
 
+static inline void repeat_scale(float d, float less, int8_column *out) {
+    for (uint32_t i = 0; i < INT8_CODES / 32; i++) out->d[i] = d;
+    for (uint32_t i = 0; i < INT8_CODES / 32; i++) out->less[i] = less;
+}
+static inline void same_scales(int16_t scale, int16_t min, int8_column *out) {
+    for (uint32_t i = 0; i < INT8_CODES / 16; i++) out->scale[i] = scale;
+    for (uint32_t i = 0; i < INT8_CODES / 16; i++) out->min[i] = min;
+}
+/* Each of 8 bytes, twice. */
+static inline void repeat_each(uint64_t bytes, int16_t *out) {
+#if defined(__AVX2__)
+    const __m128i once = _mm_cvtsi64_si128((long long)bytes);
+    _mm256_storeu_si256((void *)out, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(once, once)));
+#else
+    for (uint32_t i = 0; i < INT8_CODES / 16; i++) out[i] = bytes >> 8 * (i / 2) & 255;
+#endif
+}
 static inline void codes_of_q4_k(const uint8_t *block, bool five, int8_column *out) {
     const uint8_t *low = block + (five ? 48 : 16);
-    for (int part = 0; part < 8; part++) hdcpu_q4_k_part(block, part, &out->scales[part], &out->less[part]);
+    uint32_t words[3];
+    memcpy(words, block + 4, sizeof words);
+    const uint64_t scales = (words[0] & 0x3F3F3F3Fu) | (uint64_t)((words[2] & 0x0F0F0F0Fu) | (words[0] >> 6 & 0x03030303u) << 4) << 32;
+    const uint64_t mins = (words[1] & 0x3F3F3F3Fu) | (uint64_t)((words[2] >> 4 & 0x0F0F0F0Fu) | (words[1] >> 6 & 0x03030303u) << 4) << 32;
+    repeat_each(scales, out->scale);
+    repeat_each(mins, out->min);
+    repeat_scale(hdcpu_f16_at(block), hdcpu_f16_at(block + 2), out);
     for (uint32_t part = 0; part < 8; part += 2) {
-        nibbles(low + 16 * part, 32, out->codes + 32 * part, out->codes + 32 * part + 32);
+        nibbles(low + 16 * part, out->codes + 32 * part, out->codes + 32 * part + 32);
         if (!five) continue;
         more_bits(block + 16, part, 1, 4, out->codes + 32 * part);
         more_bits(block + 16, part + 1, 1, 4, out->codes + 32 * part + 32);
     }
 }
 static inline void codes_of_q6_k(const uint8_t *block, int8_column *out) {
-    const float d = hdcpu_f16_at(block + 208);
-    for (uint32_t part = 0; part < 16; part++) out->scales[part] = d * (float)(int8_t)block[192 + part];
+    for (uint32_t part = 0; part < 16; part++) out->scale[part] = (int8_t)block[192 + part];
+    repeat_scale(hdcpu_f16_at(block + 208), 0.0f, out);
     for (uint32_t half = 0; half < 2; half++) {
         uint8_t *codes = out->codes + 128 * half;
-        for (uint32_t i = 0; i < 2; i++) nibbles(block + 64 * half + 32 * i, 32, codes + 32 * i, codes + 64 + 32 * i);
+        for (uint32_t i = 0; i < 2; i++) nibbles(block + 64 * half + 32 * i, codes + 32 * i, codes + 64 + 32 * i);
         for (uint32_t i = 0; i < 4; i++) more_bits(block + 128 + 32 * half, 2 * i, 3, 4, codes + 32 * i);
     }
 }
 static inline void codes_of_q2_k(const uint8_t *block, int8_column *out) {
-    memset(out->codes, 0, sizeof out->codes);
-    for (uint32_t part = 0; part < 16; part++) hdcpu_q2_k_part(block, part, &out->scales[part], &out->less[part]);
-    for (uint32_t i = 0; i < 8; i++) more_bits(block + 16 + 32 * (i >> 2), 2 * (i & 3), 3, 0, out->codes + 32 * i);
+    for (uint32_t part = 0; part < 16; part++) out->scale[part] = block[part] & 15;
+    for (uint32_t part = 0; part < 16; part++) out->min[part] = block[part] >> 4;
+    repeat_scale(hdcpu_f16_at(block + 80), hdcpu_f16_at(block + 82), out);
+    for (uint32_t i = 0; i < 8; i++) all_bits(block + 16 + 32 * (i >> 2), 2 * (i & 3), 3, out->codes + 32 * i);
 }
 static inline void codes_of_q3_k(const uint8_t *block, int8_column *out) {
-    memset(out->codes, 0, sizeof out->codes);
-    for (uint32_t part = 0; part < 16; part++) out->scales[part] = hdcpu_q3_k_part(block, part);
+    uint8_t scales[INT8_CODES / 16]; /* 4 lower bits, then 2 upper ones of each fourth */
+    for (uint32_t part = 0; part < 8; part++) scales[part] = block[96 + part] & 15;
+    for (uint32_t part = 0; part < 8; part++) scales[part + 8] = block[96 + part] >> 4;
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t part = 0; part < 4; part++) scales[4 * i + part] |= (uint8_t)((block[104 + part] >> 2 * i & 3) << 4);
+    for (uint32_t part = 0; part < 16; part++) out->scale[part] = (int16_t)(scales[part] - 32);
+    repeat_scale(hdcpu_f16_at(block + 108), 0.0f, out);
     for (uint32_t i = 0; i < 8; i++) {
-        more_bits(block + 32 + 32 * (i >> 2), 2 * (i & 3), 3, 0, out->codes + 32 * i);
+        all_bits(block + 32 + 32 * (i >> 2), 2 * (i & 3), 3, out->codes + 32 * i);
         more_bits(block, i, 1, 2, out->codes + 32 * i);
     }
 }
@@ -114,12 +176,12 @@ static inline void codes_of_tq1_0(const uint8_t *block, int8_column *out) {
             for (uint32_t i = 0; i < groups[g].bytes; i++)
                 *codes++ = (uint8_t)((block[groups[g].first + i] * power & 255) * 3 >> 8);
 }
-static inline void repeat_scale(float d, int8_column *out) {
-    for (uint32_t i = 0; i < INT8_CODES / 32; i++) out->scales[i] = d;
-}
 
 /* `count` weights from a block's first on, at most INT8_CODES and whole blocks; signs of 8-bit codes are flipped by `flip`. */
-static inline void int8_codes(uint32_t type, const uint8_t *block, uint32_t count, uint8_t flip, int8_column *out) {
+static inline __attribute__((always_inline)) void int8_codes(uint32_t type, const uint8_t *block, uint32_t count, uint8_t flip,
+                                                             int8_column *out) {
+    const bool one = type == HDI_TYPE_Q4_1 || type == HDI_TYPE_Q5_1; /* min */
+    same_scales(1, one, out);
     switch (type) {
     case HDI_TYPE_Q4_K: codes_of_q4_k(block, false, out); break;
     case HDI_TYPE_Q5_K: codes_of_q4_k(block, true, out); break;
@@ -128,16 +190,15 @@ static inline void int8_codes(uint32_t type, const uint8_t *block, uint32_t coun
     case HDI_TYPE_Q3_K: codes_of_q3_k(block, out); break;
     case HDI_TYPE_TQ1_0:
         codes_of_tq1_0(block, out);
-        repeat_scale(hdcpu_f16_at(block + 52), out);
+        repeat_scale(hdcpu_f16_at(block + 52), 0.0f, out);
         break;
     case HDI_TYPE_TQ2_0:
-        memset(out->codes, 0, sizeof out->codes);
-        for (uint32_t i = 0; i < 8; i++) more_bits(block + 32 * (i >> 2), 2 * (i & 3), 3, 0, out->codes + 32 * i);
-        repeat_scale(hdcpu_f16_at(block + 64), out);
+        for (uint32_t i = 0; i < 8; i++) all_bits(block + 32 * (i >> 2), 2 * (i & 3), 3, out->codes + 32 * i);
+        repeat_scale(hdcpu_f16_at(block + 64), 0.0f, out);
         break;
     default:
         for (uint32_t i = 0; i < count / 32; i++, block += hdcpu_block_bytes(type))
-            codes_of_32(type, block, flip, out->codes + 32 * i, &out->scales[i], &out->less[i]);
+            codes_of_32(type, block, flip, out->codes + 32 * i, &out->d[i], &out->less[i]);
     }
 }
 #endif

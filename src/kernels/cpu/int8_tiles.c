@@ -26,12 +26,13 @@ static inline floats to_floats(ints v) { return _mm512_cvtepi32_ps(v); }
 static inline floats times(floats a, floats b) { return _mm512_mul_ps(a, b); }
 static inline floats add_product(floats a, floats b, floats sum) { return _mm512_fmadd_ps(a, b, sum); }
 static inline floats take_product(floats a, floats b, floats sum) { return _mm512_fnmadd_ps(a, b, sum); }
+static inline ints add_words(ints a, ints b) { return _mm512_add_epi32(a, b); }
+static inline ints times_words(ints a, ints b) { return _mm512_mullo_epi32(a, b); }
+static inline ints join_pairs(ints a, ints b) { return _mm512_madd_epi16(a, b); }
 
 #if HDCPU_LEVEL == 2
 static inline ints multiply_pairs(ints codes, ints x) { return _mm512_maddubs_epi16(codes, x); }
 static inline ints add_halves(ints a, ints b) { return _mm512_add_epi16(a, b); }
-static inline ints add_words(ints a, ints b) { return _mm512_add_epi32(a, b); }
-static inline ints join_pairs(ints pairs, int factor) { return _mm512_madd_epi16(pairs, _mm512_set1_epi16((int16_t)factor)); }
 #define NAME(x) x##_avx512
 #define TARGET
 #define HALVES 1
@@ -41,7 +42,7 @@ static inline ints join_pairs(ints pairs, int factor) { return _mm512_madd_epi16
 #undef TARGET
 #undef HALVES
 #undef PAIRS
-static const int8_tiles avx512 = { "avx512", LANES, VECTORS, COLUMNS, true, false, sum_avx512 };
+static const int8_tiles avx512 = { "avx512", LANES, VECTORS, COLUMNS, true, false, sum_avx512, exact_avx512 };
 #endif
 
 #define NAME(x) x##_vnni
@@ -49,7 +50,7 @@ static const int8_tiles avx512 = { "avx512", LANES, VECTORS, COLUMNS, true, fals
 #define HALVES 0
 #define PRODUCT _mm512_dpbusd_epi32
 #include "kernels/cpu/int8_tile.inc"
-static const int8_tiles vnni = { "avx512vnni", LANES, VECTORS, COLUMNS, false, false, sum_vnni };
+static const int8_tiles vnni = { "avx512vnni", LANES, VECTORS, COLUMNS, false, false, sum_vnni, exact_vnni };
 
 #elif HDCPU_LEVEL == 1
 
@@ -74,7 +75,8 @@ static inline floats take_product(floats a, floats b, floats sum) { return _mm25
 static inline ints multiply_pairs(ints codes, ints x) { return _mm256_maddubs_epi16(codes, x); }
 static inline ints add_halves(ints a, ints b) { return _mm256_add_epi16(a, b); }
 static inline ints add_words(ints a, ints b) { return _mm256_add_epi32(a, b); }
-static inline ints join_pairs(ints pairs, int factor) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16((int16_t)factor)); }
+static inline ints times_words(ints a, ints b) { return _mm256_mullo_epi32(a, b); }
+static inline ints join_pairs(ints a, ints b) { return _mm256_madd_epi16(a, b); }
 #define NAME(x) x##_avx2
 #define TARGET
 #define HALVES 1
@@ -84,14 +86,14 @@ static inline ints join_pairs(ints pairs, int factor) { return _mm256_madd_epi16
 #undef TARGET
 #undef HALVES
 #undef PAIRS
-static const int8_tiles avx2 = { "avx2", LANES, VECTORS, COLUMNS, true, false, sum_avx2 };
+static const int8_tiles avx2 = { "avx2", LANES, VECTORS, COLUMNS, true, false, sum_avx2, exact_avx2 };
 
 #define NAME(x) x##_avxvnni
 #define TARGET __attribute__((target("avxvnni")))
 #define HALVES 0
 #define PRODUCT _mm256_dpbusd_avx_epi32
 #include "kernels/cpu/int8_tile.inc"
-static const int8_tiles avxvnni = { "avxvnni", LANES, VECTORS, COLUMNS, false, false, sum_avxvnni };
+static const int8_tiles avxvnni = { "avxvnni", LANES, VECTORS, COLUMNS, false, false, sum_avxvnni, exact_avxvnni };
 
 #else
 
@@ -117,6 +119,10 @@ static inline floats to_floats(ints v) { return __builtin_convertvector(v, float
 static inline floats times(floats a, floats b) { return a * b; }
 static inline floats add_product(floats a, floats b, floats sum) { return a * b + sum; }
 static inline floats take_product(floats a, floats b, floats sum) { return sum - a * b; }
+static inline ints add_words(ints a, ints b) { return a + b; }
+static inline ints times_words(ints a, ints b) { return a * b; }
+/* Whole numbers of 16 bits, two in a word. */
+static inline ints join_pairs(ints a, ints b) { return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16); }
 static inline ints product(ints sum, ints codes, ints x) {
     typedef int8_t signed_bytes __attribute__((vector_size(16)));
     const signed_bytes a = (signed_bytes)codes, b = (signed_bytes)x;
@@ -134,7 +140,7 @@ static inline ints product(ints sum, ints codes, ints x) {
 #undef TARGET
 #undef HALVES
 #undef PRODUCT
-static const int8_tiles portable = { "portable", LANES, VECTORS, COLUMNS, false, true, sum_portable };
+static const int8_tiles portable = { "portable", LANES, VECTORS, COLUMNS, false, true, sum_portable, exact_portable };
 
 #if defined(__aarch64__)
 #define NAME(x) x##_dotprod
@@ -142,7 +148,7 @@ static const int8_tiles portable = { "portable", LANES, VECTORS, COLUMNS, false,
 #define HALVES 0
 #define PRODUCT(sum, codes, x) (ints)vdotq_s32((int32x4_t)(sum), (int8x16_t)(codes), (int8x16_t)(x))
 #include "kernels/cpu/int8_tile.inc"
-static const int8_tiles dotprod = { "dotprod", LANES, VECTORS, COLUMNS, false, true, sum_dotprod };
+static const int8_tiles dotprod = { "dotprod", LANES, VECTORS, COLUMNS, false, true, sum_dotprod, exact_dotprod };
 #endif
 #endif
 

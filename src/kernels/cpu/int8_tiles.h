@@ -22,6 +22,20 @@ typedef struct int8_form {
  * activations' sum as f32. */
 #define INT8_PACKED_BLOCK(lanes, runs) ((lanes) * HDCPU_INT8_ROW_BLOCK(runs))
 
+/* Exact mode (abi.h) has its blocks strand by strand: where in that order a run of a row or column of `runs` is. */
+static inline uint32_t int8_strand_order(uint32_t runs, uint32_t run) {
+    const uint32_t strand = run % HDI_MM_STRANDS;
+    return strand * (runs / HDI_MM_STRANDS) + HDI_MIN(strand, runs % HDI_MM_STRANDS) + run / HDI_MM_STRANDS;
+}
+/* What exact mode knows of a column's run. Whole numbers are of 16 bits, two in a word: a half's scale twice; of the two halves
+ * the scales times minus the offset, and the mins. A row's packed block then ends with the halves' sums, likewise in one word. */
+typedef struct int8_facts {
+    float    d, less;
+    uint32_t scale[2], begin, min;
+} int8_facts;
+enum { FACT_WORDS = sizeof(int8_facts) / 4 };
+_Static_assert(sizeof(int8_facts) == HDCPU_INT8_FACTS_BYTES, "the rules make room for them");
+
 /* sums[c * sums_stride + r] += column c times row r. */
 typedef struct int8_tile {
     int8_form      form;
@@ -32,6 +46,8 @@ typedef struct int8_tile {
     uint64_t       vector_bytes; /* from one vector's packed rows to the next one's */
     const uint8_t *codes;   /* [block][column][32]; where halves: [block][column][half][32] */
     const float   *scales, *less; /* [block][run][column] */
+    const int8_facts *facts; /* exact mode, instead of scales and less: [block][column] */
+    uint32_t       strands, longer; /* exact mode: each of `blocks`, the first `longer` ones of one more */
     float         *sums;
     uint64_t       sums_stride;
 } int8_tile;
@@ -43,6 +59,7 @@ typedef struct int8_tiles {
     bool     halves;    /* codes of 8 bits come as their lower four, and their upper four */
     bool     is_signed; /* codes of 8 bits are signed; else they are 128 greater */
     void   (*sum)(const int8_tile *tile);
+    void   (*sum_exact)(const int8_tile *tile);
 } int8_tiles;
 
 /* Of the sets of this level that this process may use, the best first: the one at `index`, NULL behind the last. */

@@ -7,6 +7,7 @@
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/matmul_native.h"
 #include "kernels/cpu/quant.h"
+#include "kernels/cpu/words.h"
 #include "kernels/exact.h"
 #include "kernels/kernel.h"
 
@@ -86,48 +87,68 @@ typedef float hdcpu_vector __attribute__((vector_size(4 * HDCPU_LANES)));
 static inline hdcpu_vector hdcpu_load(const float *from) { hdcpu_vector v; memcpy(&v, from, sizeof v); return v; }
 static inline void hdcpu_store(float *to, hdcpu_vector v) { memcpy(to, &v, sizeof v); }
 
-/* Adds to total[rows][STRIP] the sums of one block along K: a[k][rows] (rows apart ROWS), b[k][STRIP]. */
-#define HDCPU_EXACT_BLOCK(rows) \
-    static void hdcpu_exact_block_##rows(uint32_t depth, const float *a, const float *b, float *total) { \
-        enum { VECTORS = HDCPU_EXACT_STRIP / HDCPU_LANES, AT_ONCE = VECTORS < 2 ? VECTORS : 2 }; \
-        for (int at = 0; at < VECTORS; at += AT_ONCE) { \
-            hdcpu_vector sum[rows][AT_ONCE]; \
-            for (int i = 0; i < rows; i++) for (int j = 0; j < AT_ONCE; j++) sum[i][j] = (hdcpu_vector){ 0 }; \
-            for (uint32_t k = 0; k < depth; k++) \
-                for (int j = 0; j < AT_ONCE; j++) { \
-                    const hdcpu_vector line = hdcpu_load(b + k * HDCPU_EXACT_STRIP + (at + j) * HDCPU_LANES); \
-                    for (int i = 0; i < rows; i++) sum[i][j] += a[k * HDCPU_EXACT_ROWS + (uint32_t)i] * line; \
-                } \
-            for (int i = 0; i < rows; i++) \
-                for (int j = 0; j < AT_ONCE; j++) { \
-                    float *to = total + i * HDCPU_EXACT_STRIP + (at + j) * HDCPU_LANES; \
-                    hdcpu_store(to, hdcpu_load(to) + sum[i][j]); \
-                } \
+/* Adds to total[rows][STRIP] the sums of each block along K: a[k][rows] (rows apart ROWS), b[k][STRIP]. */
+#define HDCPU_EXACT_BLOCKS(rows) \
+    static void hdcpu_exact_blocks_##rows(uint32_t depth, const float *a, const float *b, float *total) { \
+        enum { VECTORS = HDCPU_EXACT_STRIP / HDCPU_LANES, MOST = rows == 1 ? 4 : 2, AT_ONCE = VECTORS < MOST ? VECTORS : MOST }; \
+        for (uint32_t k0 = 0, k1; k0 < depth; k0 = k1) { \
+            k1 = HDI_MIN(depth, k0 + HDI_MM_BLOCK); \
+            for (int at = 0; at < VECTORS; at += AT_ONCE) { \
+                hdcpu_vector sum[rows][AT_ONCE]; \
+                for (int i = 0; i < rows; i++) for (int j = 0; j < AT_ONCE; j++) sum[i][j] = (hdcpu_vector){ 0 }; \
+                for (uint32_t k = k0; k < k1; k++) \
+                    for (int j = 0; j < AT_ONCE; j++) { \
+                        const hdcpu_vector line = hdcpu_load(b + k * HDCPU_EXACT_STRIP + (at + j) * HDCPU_LANES); \
+                        for (int i = 0; i < rows; i++) sum[i][j] += a[k * HDCPU_EXACT_ROWS + (uint32_t)i] * line; \
+                    } \
+                for (int i = 0; i < rows; i++) \
+                    for (int j = 0; j < AT_ONCE; j++) { \
+                        float *to = total + i * HDCPU_EXACT_STRIP + (at + j) * HDCPU_LANES; \
+                        hdcpu_store(to, hdcpu_load(to) + sum[i][j]); \
+                    } \
+            } \
         } \
     }
-HDCPU_EXACT_BLOCK(1)
-HDCPU_EXACT_BLOCK(6)
+HDCPU_EXACT_BLOCKS(1)
+HDCPU_EXACT_BLOCKS(4)
+
+/* Columns that lie along K, turned in squares of 16 x 16; what is read of each next time is on its way meanwhile. */
+static inline void hdcpu_exact_turn_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count, float *b) {
+    enum { SQUARE = 16, LINE_BYTES = 64 };
+    const uint32_t elements = hdcpu_block_elements(p->b_type), bytes = hdcpu_block_bytes(p->b_type);
+    float columns[SQUARE * HDCPU_EXACT_DEPTH];
+    for (uint32_t j = 0; j < HDCPU_EXACT_STRIP; j += SQUARE) {
+        const uint32_t end = HDI_MIN(count, j + SQUARE);
+        if (end < j + SQUARE || depth % SQUARE != 0) memset(columns, 0, sizeof columns);
+        for (uint32_t i = j; i < end; i++) {
+            const uint64_t first = p->b_first + k0 + (n + i) * p->b_col;
+            const uint64_t then = k0 + depth < p->k ? first + depth : first - k0 + HDCPU_EXACT_STRIP * p->b_col;
+            const uint8_t *next = (const uint8_t *)p->b + then / elements * bytes;
+            for (uint32_t line = 0; line < depth * bytes / elements; line += LINE_BYTES) __builtin_prefetch(next + line, 0, 2);
+            hdcpu_load_floats(p->b_type, p->b, first, depth, columns + (i - j) * HDCPU_EXACT_DEPTH);
+        }
+        for (uint32_t k = 0; k < depth; k += SQUARE)
+            transpose_words((const uint32_t *)(const void *)(columns + k), HDCPU_EXACT_DEPTH,
+                            (uint32_t *)(void *)(b + k * HDCPU_EXACT_STRIP + j), HDCPU_EXACT_STRIP);
+    }
+}
 
 /* b[k][STRIP] for `depth` values of k from k0 on and `count` columns from n on; columns past `count` are 0. */
 static inline void hdcpu_exact_pack_b(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t n, uint32_t count, float *b) {
-    if (count < HDCPU_EXACT_STRIP) memset(b, 0, depth * HDCPU_EXACT_STRIP * sizeof *b);
     if (p->b_row == 1) {
-        float column[HDI_MM_BLOCK];
-        for (uint32_t j = 0; j < count; j++) {
-            hdcpu_load_floats(p->b_type, p->b, p->b_first + k0 + (n + j) * p->b_col, depth, column);
-            for (uint32_t k = 0; k < depth; k++) b[k * HDCPU_EXACT_STRIP + j] = column[k];
-        }
-    } else {
-        for (uint32_t k = 0; k < depth; k++)
-            hdcpu_gather(p->b_type, p->b, p->b_first + (k0 + k) * p->b_row + n * p->b_col, p->b_col, count, b + k * HDCPU_EXACT_STRIP);
+        hdcpu_exact_turn_b(p, k0, depth, n, count, b);
+        return;
     }
+    if (count < HDCPU_EXACT_STRIP) memset(b, 0, depth * HDCPU_EXACT_STRIP * sizeof *b);
+    for (uint32_t k = 0; k < depth; k++)
+        hdcpu_gather(p->b_type, p->b, p->b_first + (k0 + k) * p->b_row + n * p->b_col, p->b_col, count, b + k * HDCPU_EXACT_STRIP);
 }
 
 /* a[k][rows] of each piece of ROWS rows, for `depth` values of k from k0 on. */
 static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint32_t depth, uint32_t m0, uint32_t m_count, float *a) {
-    float row[HDI_MM_BLOCK];
+    float row[HDCPU_EXACT_DEPTH];
     for (uint32_t m = 0; m < m_count; m++) {
-        float *to = a + m / HDCPU_EXACT_ROWS * (HDCPU_EXACT_ROWS * HDI_MM_BLOCK) + m % HDCPU_EXACT_ROWS;
+        float *to = a + m / HDCPU_EXACT_ROWS * (HDCPU_EXACT_ROWS * HDCPU_EXACT_DEPTH) + m % HDCPU_EXACT_ROWS;
         hdcpu_gather(p->a_type, p->a, p->a_first + (m0 + m) * p->a_row + k0 * p->a_col, p->a_col, depth, row);
         for (uint32_t k = 0; k < depth; k++) to[k * HDCPU_EXACT_ROWS] = row[k];
     }
@@ -137,10 +158,10 @@ static inline void hdcpu_exact_pack_a(const hdcpu_product *p, uint32_t k0, uint3
 static inline void hdcpu_exact_tile(const hdcpu_product *p, uint32_t m0, uint32_t m_count, uint32_t n0, uint32_t n_count, float *scratch) {
     const uint32_t padded = (m_count + HDCPU_EXACT_ROWS - 1u) / HDCPU_EXACT_ROWS * HDCPU_EXACT_ROWS;
     const uint32_t strips = (n_count + HDCPU_EXACT_STRIP - 1u) / HDCPU_EXACT_STRIP, strip_floats = padded * HDCPU_EXACT_STRIP;
-    float *a = scratch, *b = a + padded * HDI_MM_BLOCK, *totals = b + HDCPU_EXACT_STRIP * HDI_MM_BLOCK;
+    float *a = scratch, *b = a + padded * HDCPU_EXACT_DEPTH, *totals = b + HDCPU_EXACT_STRIP * HDCPU_EXACT_DEPTH;
     memset(totals, 0, (size_t)strips * strip_floats * sizeof *totals);
-    for (uint32_t k0 = 0; k0 < p->k; k0 += HDI_MM_BLOCK) {
-        const uint32_t depth = HDI_MIN(p->k - k0, HDI_MM_BLOCK);
+    for (uint32_t k0 = 0; k0 < p->k; k0 += HDCPU_EXACT_DEPTH) {
+        const uint32_t depth = HDI_MIN(p->k - k0, (uint32_t)HDCPU_EXACT_DEPTH);
         hdcpu_exact_pack_a(p, k0, depth, m0, m_count, a);
         for (uint32_t s = 0; s < strips; s++) {
             const uint32_t at = s * HDCPU_EXACT_STRIP;
@@ -148,12 +169,12 @@ static inline void hdcpu_exact_tile(const hdcpu_product *p, uint32_t m0, uint32_
             for (uint32_t m = 0; m < m_count; m += HDCPU_EXACT_ROWS) {
                 const uint32_t rows = HDI_MIN(m_count - m, (uint32_t)HDCPU_EXACT_ROWS);
                 float *total = totals + s * strip_floats + m * HDCPU_EXACT_STRIP;
-                const float *piece = a + m * HDI_MM_BLOCK;
+                const float *piece = a + m * HDCPU_EXACT_DEPTH;
                 if (rows == HDCPU_EXACT_ROWS) {
-                    hdcpu_exact_block_6(depth, piece, b, total);
+                    hdcpu_exact_blocks_4(depth, piece, b, total);
                 } else {
                     for (uint32_t i = 0; i < rows; i++)
-                        hdcpu_exact_block_1(depth, piece + i, b, total + i * HDCPU_EXACT_STRIP);
+                        hdcpu_exact_blocks_1(depth, piece + i, b, total + i * HDCPU_EXACT_STRIP);
                 }
             }
         }

@@ -1,119 +1,172 @@
-/* matmul_codes.c: the exact product in 8 bits (abi.h) of rows that `codes` has rounded and quantised weights whose columns lie
- * along K. A column is unpacked once for all rows of the tile; 16 neighbouring runs, one of each strand, are summed as integers
- * and meet as vectors. */
+/* matmul_codes.c: the exact product in 8 bits (abi.h) of a few rows that `codes` has rounded and quantised weights whose columns
+ * lie along K. A column is unpacked once for all rows; the sums of 8 neighbouring runs, each of a strand of its own, meet as
+ * vectors. Strands of neighbouring columns are added up side by side. */
+#include "kernels/cpu/int8_codes.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/runs.h"
 
-enum { STRANDS = HDI_MM_STRANDS, ROUND = STRANDS * HDI_MM_RUN };
+enum { STRANDS = HDI_MM_STRANDS, RUN = HDI_MM_RUN, PART = HDCPU_CODES_PART, RUNS = PART / RUN, COLUMNS = 8 };
+_Static_assert(sizeof(int8_column) == HDCPU_CODES_PART_BYTES, "the rules make room for a column");
 
-/* 16 runs of a column, those past K as zeros. */
-typedef struct round_of_runs {
-    int8_t  codes[STRANDS][HDI_MM_RUN];
-    int16_t scale[STRANDS][2];
-    int32_t low_min[STRANDS], high_min[STRANDS];
-    float   d[STRANDS], less[STRANDS];
-} round_of_runs;
-_Static_assert(sizeof(round_of_runs) == HDCPU_CODES_ROUND_BYTES, "the rules make room for a column");
+/* What the weights of a type are (int8_codes.h). */
+typedef struct form {
+    int  offset;
+    bool is_signed;  /* codes are, of which none is taken off */
+    bool scaled;     /* by whole numbers, of each run */
+    bool in_halves;  /* or of each half of a run */
+    bool has_min;
+} form;
 
-static void unpack_column(uint32_t type, const uint8_t *column, uint32_t runs, round_of_runs *out) {
-    const uint32_t in_block = hdcpu_block_elements(type) / HDI_MM_RUN, bytes = hdcpu_block_bytes(type);
-    for (uint32_t run = 0; run < (runs + STRANDS - 1) / STRANDS * STRANDS; run++) {
-        round_of_runs *round = &out[run / STRANDS];
-        const uint32_t strand = run % STRANDS;
-        hdcpu_run b = { .d = 0 };
-        if (run < runs) {
-            hdcpu_look_ahead(column + run / in_block * bytes, bytes / in_block);
-            hdcpu_run_of(type, column + run / in_block * bytes, run % in_block, &b);
-        }
-        memcpy(round->codes[strand], b.codes, sizeof b.codes);
-        for (uint32_t h = 0; h < 2; h++) round->scale[strand][h] = (int16_t)b.scale[h];
-        round->low_min[strand] = b.min[0];
-        round->high_min[strand] = b.min[1];
-        round->d[strand] = b.d;
-        round->less[strand] = b.less;
+static form form_of(uint32_t type) {
+    const bool in_halves = type == HDI_TYPE_Q6_K || type == HDI_TYPE_Q2_K || type == HDI_TYPE_Q3_K;
+    return (form){ int8_offset(type), type == HDI_TYPE_Q8_0, in_halves || type == HDI_TYPE_Q4_K || type == HDI_TYPE_Q5_K,
+                   in_halves, hdcpu_has_min(type) };
+}
+
+/* Weights past K are zeros. */
+static inline __attribute__((always_inline)) void unpack_column(const uint32_t type, const uint8_t *column, uint32_t k, int8_column *out) {
+    const uint32_t elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
+    for (uint32_t at = 0; at < k; at += PART, column += PART / elements * bytes, out++) {
+        const uint32_t count = HDI_MIN(k - at, (uint32_t)PART);
+        if (count < PART) memset(out, 0, sizeof *out);
+        hdcpu_look_ahead(column, PART / elements * bytes);
+        int8_codes(type, column, count, 0, out);
     }
 }
 
-/* The sums of each run's products with x, 16 runs of activations; `scaled`: half by half times the weights' own scales. */
+/* strands[i] += what run i comes to: of weights, and of a row's codes and facts, which are each run's scale and the sums of its
+ * halves' codes. */
 #if HDCPU_LEVEL >= 1
-static inline __m256i sums_of_run(const round_of_runs *w, uint32_t run, const int8_t *x, bool scaled) {
-    const __m256i codes = _mm256_loadu_si256((const void *)w->codes[run]);
-    const __m256i turned = _mm256_sign_epi8(_mm256_loadu_si256((const void *)(x + HDI_MM_RUN * run)), codes);
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), turned);
-    const __m256i scale = scaled ? _mm256_set_m128i(_mm_set1_epi16(w->scale[run][1]), _mm_set1_epi16(w->scale[run][0]))
-                                 : _mm256_set1_epi16(1);
-    return _mm256_madd_epi16(pairs, scale);
-}
-static inline void weigh(const round_of_runs *w, const int8_t *x, bool scaled, int32_t out[STRANDS]) {
-    for (uint32_t run = 0; run < STRANDS; run += 8) {
-        __m256i four[2];
-        for (uint32_t i = 0; i < 2; i++) {
-            const uint32_t first = run + 4 * i;
-            const __m256i a = _mm256_hadd_epi32(sums_of_run(w, first, x, scaled), sums_of_run(w, first + 1, x, scaled));
-            const __m256i b = _mm256_hadd_epi32(sums_of_run(w, first + 2, x, scaled), sums_of_run(w, first + 3, x, scaled));
-            four[i] = _mm256_hadd_epi32(a, b); /* each run's sum in two parts */
-        }
-        const __m256i low = _mm256_permute2x128_si256(four[0], four[1], 0x20), high = _mm256_permute2x128_si256(four[0], four[1], 0x31);
-        _mm256_storeu_si256((void *)(out + run), _mm256_add_epi32(low, high));
+
+/* Four products of a run in each of its 8 sums, times the scales of the run's halves. */
+static inline __m256i sums_of_run(const int8_column *w, uint32_t run, const int8_t *x, const form f, __m256i scales) {
+    __m256i codes = _mm256_loadu_si256((const void *)(w->codes + RUN * run)), turned = _mm256_loadu_si256((const void *)(x + RUN * run));
+    if (f.is_signed) {
+        turned = _mm256_sign_epi8(turned, codes);
+        codes = _mm256_abs_epi8(codes);
     }
+    if (f.in_halves) {
+        const __m256i own = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((int16_t)(0x0100 + 0x0202 * run)));
+        return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, turned), own);
+    }
+#if HDCPU_LEVEL >= 3
+    return _mm256_dpbusd_epi32(_mm256_setzero_si256(), codes, turned);
+#else
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(codes, turned), _mm256_set1_epi16(1));
+#endif
+}
+static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts, const form f,
+                                                       float *strands) {
+    const __m256i scale = _mm256_loadu_si256((const void *)w->scale);
+    /* Scales of the runs' first halves, then of their second ones. */
+    const __m128i evens = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i apart = _mm256_shuffle_epi8(scale, _mm256_broadcastsi128_si256(evens));
+    const __m256i scales = _mm256_permute4x64_epi64(apart, 0xD8);
+    __m256i four[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const __m256i a = _mm256_hadd_epi32(sums_of_run(w, 4 * i, x, f, scales), sums_of_run(w, 4 * i + 1, x, f, scales));
+        const __m256i b = _mm256_hadd_epi32(sums_of_run(w, 4 * i + 2, x, f, scales), sums_of_run(w, 4 * i + 3, x, f, scales));
+        four[i] = _mm256_hadd_epi32(a, b); /* each run's sum in two parts */
+    }
+    const __m256i low = _mm256_permute2x128_si256(four[0], four[1], 0x20), high = _mm256_permute2x128_si256(four[0], four[1], 0x31);
+    __m256i sums = _mm256_add_epi32(low, high);
+    if (f.scaled && !f.in_halves) sums = _mm256_mullo_epi32(sums, _mm256_srli_epi32(scale, 16)); /* no such scale is negative */
+
+    const __m256 first = _mm256_loadu_ps((const void *)facts), second = _mm256_loadu_ps((const void *)(facts + RUNS));
+    const __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88));
+    const __m256i odd = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xDD));
+    const __m256 of_row = _mm256_castsi256_ps(_mm256_permute4x64_epi64(even, 0xD8));
+    const __m256i halves = _mm256_permute4x64_epi64(odd, 0xD8);
+    if (f.offset) {
+        const __m256i off = _mm256_set1_epi16((int16_t)-f.offset);
+        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(halves, f.scaled ? _mm256_mullo_epi16(scale, off) : off));
+    }
+    __m256 value = _mm256_mul_ps(_mm256_loadu_ps(w->d), _mm256_cvtepi32_ps(sums));
+    if (f.has_min) {
+        const __m256i mins = _mm256_madd_epi16(halves, _mm256_loadu_si256((const void *)w->min));
+        value = _mm256_sub_ps(value, _mm256_mul_ps(_mm256_loadu_ps(w->less), _mm256_cvtepi32_ps(mins)));
+    }
+    _mm256_storeu_ps(strands, _mm256_add_ps(_mm256_loadu_ps(strands), _mm256_mul_ps(of_row, value)));
 }
 #else
-static inline void weigh(const round_of_runs *w, const int8_t *x, bool scaled, int32_t out[STRANDS]) {
-    (void)scaled;
-    for (uint32_t run = 0; run < STRANDS; run++) {
-        int32_t sums[2] = { 0 };
-        for (uint32_t i = 0; i < HDI_MM_RUN; i++) sums[i / 16] += w->codes[run][i] * x[HDI_MM_RUN * run + i];
-        out[run] = w->scale[run][0] * sums[0] + w->scale[run][1] * sums[1];
+static inline __attribute__((always_inline)) void meet(const int8_column *w, const int8_t *x, const uint32_t *facts, const form f,
+                                                       float *strands) {
+    for (uint32_t run = 0; run < RUNS; run++) {
+        const uint8_t *codes = w->codes + RUN * run;
+        const int32_t low = (int16_t)(facts[2 * run + 1] & 0xFFFFu), high = (int32_t)facts[2 * run + 1] >> 16;
+        int32_t sums[2] = { -f.offset * low, -f.offset * high };
+        for (uint32_t i = 0; i < RUN; i++)
+            sums[i / (RUN / 2)] += (f.is_signed ? (int8_t)codes[i] : codes[i]) * x[RUN * run + i];
+        const int32_t weights = w->scale[2 * run] * sums[0] + w->scale[2 * run + 1] * sums[1];
+        const int32_t mins = w->min[2 * run] * low + w->min[2 * run + 1] * high;
+        strands[run] = strands[run] + hdcpu_run_value(exact_from_bits(facts[2 * run]), w->d[run], w->less[run], f.has_min, weights, mins);
     }
 }
 #endif
 
-/* A row of A: its codes, and its facts, 16 runs at a time: their scales and the sums of their halves' codes. */
-static float product_of(const round_of_runs *column, const int8_t *x, const uint32_t *facts, uint32_t runs, bool scaled, bool has_min) {
-    float strands[STRANDS] = { 0 }, total = 0;
-    for (uint32_t first = 0; first < runs; first += STRANDS, column++, x += ROUND, facts += 2 * STRANDS) {
-        const uint32_t count = HDI_MIN(runs - first, (uint32_t)STRANDS);
-        int8_t padded[ROUND];
-        uint32_t padded_facts[2 * STRANDS];
-        const int8_t *codes = x;
-        const uint32_t *own = facts;
-        if (count < STRANDS) {
-            memset(padded, 0, sizeof padded);
-            memset(padded_facts, 0, sizeof padded_facts);
-            codes = memcpy(padded, x, count * HDI_MM_RUN);
-            own = memcpy(padded_facts, facts, count * 2 * sizeof *facts);
-        }
-        int32_t weights[STRANDS];
-        weigh(column, codes, scaled, weights);
-        for (uint32_t i = 0; i < STRANDS; i++) {
-            const int32_t low = (int16_t)(own[2 * i + 1] & 0xFFFFu), high = (int32_t)own[2 * i + 1] >> 16;
-            const int32_t mins = has_min ? column->low_min[i] * low + column->high_min[i] * high : 0;
-            const float scale = exact_from_bits(own[2 * i]);
-            strands[i] = strands[i] + hdcpu_run_value(scale, column->d[i], column->less[i], has_min, weights[i], mins);
-        }
+/* A row of A, its codes and facts, times a column: the strands. */
+static inline __attribute__((always_inline)) void strands_of(const int8_column *column, const int8_t *x, const uint32_t *facts,
+                                                             uint32_t k, const form f, float strands[STRANDS]) {
+    uint32_t at = 0;
+    memset(strands, 0, STRANDS * sizeof *strands);
+    for (; at + PART <= k; at += PART, facts += 2 * RUNS) meet(column++, x + at, facts, f, strands + at / RUN % STRANDS);
+    if (at < k) {
+        int8_t rest[PART] = { 0 };
+        uint32_t rest_facts[2 * RUNS] = { 0 };
+        memcpy(rest, x + at, k - at);
+        memcpy(rest_facts, facts, (k - at) / RUN * 2 * sizeof *facts);
+        meet(column, rest, rest_facts, f, strands + at / RUN % STRANDS);
     }
-    for (uint32_t i = 0; i < STRANDS; i++) total = total + strands[i];
-    return total;
+}
+/* The rows of a tile: their codes and facts. */
+typedef struct rows {
+    const int8_t   *x;
+    const uint32_t *facts;
+    uint32_t        count, k;
+} rows;
+/* strands[row] of a column, which is unpacked to `room`. Each type has a function of its own. */
+typedef void product(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]);
+#define PRODUCT(type) \
+    static void product_##type(const rows *r, const uint8_t *weights, int8_column *room, float (*strands)[STRANDS]) { \
+        unpack_column(HDI_TYPE_##type, weights, r->k, room); \
+        for (uint64_t m = 0; m < r->count; m++) \
+            strands_of(room, r->x + m * r->k, r->facts + m * (r->k / RUN) * 2, r->k, form_of(HDI_TYPE_##type), strands[m]); \
+    }
+#define TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0)
+TYPES(PRODUCT)
+static product *product_of_type(uint32_t type) {
+    switch (type) {
+#define CASE(type) case HDI_TYPE_##type: return product_##type;
+    TYPES(CASE)
+    default: return NULL;
+    }
 }
 
 HDCPU_KERNEL(matmul_codes) {
     const hdcpu_product p = hdcpu_product_of(call, group_z);
-    const uint32_t m0 = group_y * call->spec[HDI_MM_TILE_M], n0 = group_x * call->spec[HDI_MM_TILE_N], runs = p.k / HDI_MM_RUN;
-    if (m0 >= p.m || n0 >= p.n) return;
-    const uint32_t m_count = HDI_MIN(p.m - m0, call->spec[HDI_MM_TILE_M]), n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
-    const uint64_t row = (uint64_t)p.batch * p.m + m0;
-    const int8_t *x = (const int8_t *)call->bindings[0] + row * p.k;
-    const uint32_t *facts = (const uint32_t *)call->bindings[0] + (uint64_t)call->spec[HDI_MM_PARTS] * runs * (HDI_MM_RUN / 4);
-    const bool scaled = p.b_type == HDI_TYPE_Q4_K || p.b_type == HDI_TYPE_Q5_K || p.b_type == HDI_TYPE_Q6_K ||
-                        p.b_type == HDI_TYPE_Q2_K || p.b_type == HDI_TYPE_Q3_K;
-    const bool has_min = hdcpu_has_min(p.b_type);
-    float *sums = call->scratch;
-    round_of_runs *column = (void *)(sums + HDCPU_MATMUL_TILE_FLOATS(m_count, n_count));
-    for (uint32_t n = 0; n < n_count; n++) {
-        const uint64_t first = p.b_first + (uint64_t)(n0 + n) * p.b_col;
-        unpack_column(p.b_type, (const uint8_t *)p.b + first / hdcpu_block_elements(p.b_type) * hdcpu_block_bytes(p.b_type), runs, column);
-        for (uint32_t m = 0; m < m_count; m++)
-            sums[m * n_count + n] = product_of(column, x + (uint64_t)m * p.k, facts + (row + m) * runs * 2, runs, scaled, has_min);
+    const uint32_t m0 = group_y * HDCPU_CODES_ROWS, n0 = group_x * call->spec[HDI_MM_TILE_N], runs = p.k / RUN;
+    product *const multiply = product_of_type(p.b_type);
+    if (m0 >= p.m || n0 >= p.n || !multiply) return;
+    const uint32_t n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
+    const uint32_t elements = hdcpu_block_elements(p.b_type), bytes = hdcpu_block_bytes(p.b_type);
+    const uint64_t row = (uint64_t)p.batch * p.m + m0, all_codes = (uint64_t)call->spec[HDI_MM_PARTS] * p.k;
+    const rows r = { (const int8_t *)call->bindings[0] + row * p.k,
+                     (const uint32_t *)call->bindings[0] + all_codes / sizeof(uint32_t) + row * runs * 2,
+                     HDI_MIN(p.m - m0, (uint32_t)HDCPU_CODES_ROWS), p.k };
+    float *sums = call->scratch, strands[COLUMNS][HDCPU_CODES_ROWS][STRANDS];
+    int8_column *room = (void *)(sums + HDCPU_MATMUL_TILE_FLOATS(r.count, n_count));
+    for (uint32_t n = 0; n < n_count; n += COLUMNS) {
+        const uint32_t count = HDI_MIN(n_count - n, (uint32_t)COLUMNS);
+        for (uint32_t c = 0; c < count; c++) {
+            const uint64_t first = p.b_first + (uint64_t)(n0 + n + c) * p.b_col;
+            multiply(&r, (const uint8_t *)p.b + first / elements * bytes, room, strands[c]);
+        }
+        for (uint32_t m = 0; m < r.count; m++) {
+            float total[COLUMNS] = { 0 };
+            for (uint32_t i = 0; i < STRANDS; i++)
+                for (uint32_t c = 0; c < count; c++) total[c] = total[c] + strands[c][m][i];
+            memcpy(sums + m * n_count + n, total, count * sizeof *total);
+        }
     }
-    for (uint32_t m = 0; m < m_count; m++) hdcpu_store_sums(&p, m0 + m, n0, n_count, sums + m * n_count);
+    for (uint32_t m = 0; m < r.count; m++) hdcpu_store_sums(&p, m0 + m, n0, n_count, sums + m * n_count);
 }

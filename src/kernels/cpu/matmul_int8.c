@@ -1,6 +1,7 @@
 /* matmul_int8.c: a tile of C = chain(A x B) for each group, where B is quantised and its columns lie along K. A's rows come in
  * 8 bits (pack_int8.c). K is walked in blocks of 256; a panel of columns, its codes unpacked one to a byte, meets all of the
- * tile's rows, and the sums, transposed, wait in scratch (int8_tiles.h). */
+ * tile's rows, and the sums, transposed, wait in scratch (int8_tiles.h). Exact mode walks K in the order of its strands: 8 of them
+ * are every other block of 256. */
 #include "kernels/cpu/int8_codes.h"
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
@@ -19,6 +20,7 @@ typedef struct work {
     uint64_t vector_bytes, column_bytes;
     uint8_t *codes;                          /* of a panel, tile by tile */
     float   *scales, *less, *line, *sums;    /* sums: [n][rows] */
+    int8_facts *facts;                       /* exact mode, tile by tile */
 } work;
 
 /* Bytes of a block's codes of a column. */
@@ -38,12 +40,13 @@ static void unpack(const work *w, uint32_t n, uint32_t c, uint32_t k0, uint32_t 
     for (uint32_t block = 0; block < blocks; block++, codes += columns * unit) {
         const uint8_t *of_block = column.codes + block * INT8_BLOCK;
         if (unit == INT8_BLOCK) memcpy(codes, of_block, INT8_BLOCK);
-        else nibbles(of_block, INT8_BLOCK, codes, codes + INT8_BLOCK);
+        else nibbles(of_block, codes, codes + INT8_BLOCK);
     }
     const uint32_t first = tile * INT8_DEPTH_BLOCKS * runs * columns + lane;
     for (uint32_t i = 0; i < blocks * runs; i++) {
-        w->scales[first + i * columns] = column.scales[i];
-        w->less[first + i * columns] = column.less[i];
+        const uint32_t half = i * (2 / runs), block = half / 2;
+        w->scales[first + i * columns] = column.d[block] * (float)column.scale[half];
+        w->less[first + i * columns] = column.less[block] * (float)column.min[half];
     }
 }
 
@@ -66,6 +69,65 @@ static void multiply_panel(const work *w, uint32_t n, uint32_t count, uint32_t k
     }
 }
 
+/* ---- exact ---- */
+
+static uint32_t two_halves(int low, int high) { return ((uint32_t)low & 0xFFFFu) | (uint32_t)high << 16; }
+
+/* Column `c` of a panel, the blocks of the 8 strands from `strand` on, which begin with block `first` of all. */
+static void unpack_exact(const work *w, uint32_t n, uint32_t c, uint32_t strand, uint32_t first) {
+    const uint32_t type = w->p->b_type, elements = hdcpu_block_elements(type), bytes = hdcpu_block_bytes(type);
+    const uint32_t columns = w->tiles->columns, unit = unit_of(w), all = w->p->k / INT8_BLOCK;
+    const uint64_t tile = c / columns * hdcpu_int8_exact_blocks(w->p->k);
+    for (uint32_t run = strand; run < all; run += HDI_MM_STRANDS) {
+        const uint32_t count = HDI_MIN(all - run, (uint32_t)INT8_DEPTH_BLOCKS);
+        const uint8_t *from = w->b + n * w->column_bytes + (uint64_t)run * INT8_BLOCK / elements * bytes;
+        const uint32_t depth_bytes = 2 * DEPTH / elements * bytes;
+        for (uint32_t at = 0; at < depth_bytes / 2 + 63; at += 64) __builtin_prefetch(from + depth_bytes + at, 0, 2);
+        int8_column column;
+        int8_codes(type, from, count * INT8_BLOCK, w->tiles->is_signed ? 0 : 0x80, &column);
+        for (uint32_t i = 0; i < count; i++) {
+            const uint64_t at = (tile + int8_strand_order(all, run + i) - first) * columns + c % columns;
+            const int16_t *scale = column.scale + 2 * i, *min = column.min + 2 * i;
+            const int offset = -(int)w->form.offset;
+            if (unit == INT8_BLOCK) memcpy(w->codes + at * unit, column.codes + i * INT8_BLOCK, INT8_BLOCK);
+            else nibbles(column.codes + i * INT8_BLOCK, w->codes + at * unit, w->codes + at * unit + INT8_BLOCK);
+            w->facts[at] = (int8_facts){ column.d[i], column.less[i], { two_halves(scale[0], scale[0]), two_halves(scale[1], scale[1]) },
+                                         two_halves(offset * scale[0], offset * scale[1]), two_halves(min[0], min[1]) };
+        }
+    }
+}
+
+/* All rows times a panel of `count` columns from n on, 8 strands of K. */
+static void multiply_strands(const work *w, uint32_t n, uint32_t count, uint32_t strand) {
+    const uint32_t lanes = w->tiles->lanes, columns = w->tiles->columns, all = w->p->k / INT8_BLOCK, rest = all % HDI_MM_STRANDS;
+    const uint32_t first = int8_strand_order(all, strand);
+    const uint64_t per_tile = hdcpu_int8_exact_blocks(w->p->k) * columns;
+    int8_tile tile = { .form = w->form, .blocks = all / HDI_MM_STRANDS, .longer = rest > strand ? rest - strand : 0,
+                       .strands = HDI_MM_STRANDS / 2, .first = strand == 0, .vector_bytes = w->vector_bytes, .sums_stride = w->rows };
+    for (uint32_t c = 0; c < count; c++) unpack_exact(w, n + c, c, strand, first);
+    for (uint32_t m = 0; m < w->m_count; m += tile.vectors * lanes) {
+        tile.vectors = w->m_count - m > (w->tiles->vectors - 1) * lanes ? w->tiles->vectors : 1;
+        tile.rows = w->a + m / lanes * w->vector_bytes + (uint64_t)first * INT8_PACKED_BLOCK(lanes, 1);
+        for (uint32_t c = 0; c < count; c += columns) {
+            tile.codes = w->codes + c / columns * per_tile * unit_of(w);
+            tile.facts = w->facts + c / columns * per_tile;
+            tile.sums = w->sums + (uint64_t)(n + c) * w->rows + m;
+            w->tiles->sum_exact(&tile);
+        }
+    }
+}
+
+static void multiply_exact(work *w, void *scratch) {
+    const uint64_t blocks = HDCPU_INT8_EXACT_COLUMNS * hdcpu_int8_exact_blocks(w->p->k);
+    w->codes = scratch;
+    w->facts = (int8_facts *)(void *)(w->codes + 2 * INT8_BLOCK * blocks);
+    w->line = (float *)(void *)(w->facts + blocks);
+    w->sums = w->line + LINES * w->columns;
+    for (uint32_t strand = 0; strand < HDI_MM_STRANDS; strand += HDI_MM_STRANDS / 2)
+        for (uint32_t n = 0; n < w->n_count; n += HDCPU_INT8_EXACT_COLUMNS)
+            multiply_strands(w, n, HDI_MIN(w->n_count - n, (uint32_t)HDCPU_INT8_EXACT_COLUMNS), strand);
+}
+
 static void finish(const work *w) {
     for (uint32_t m = 0; m < w->m_count; m += LINES) {
         for (uint32_t n = 0; n < w->n_count; n += LINES)
@@ -86,10 +148,17 @@ HDCPU_KERNEL(matmul_int8) {
     w.n_count = HDI_MIN(p.n - w.n0, call->spec[HDI_MM_TILE_N]);
     w.rows = hdcpu_int8_rows(w.m_count);
     w.columns = hdcpu_int8_rows(w.n_count);
-    w.vector_bytes = (uint64_t)p.k / INT8_BLOCK * INT8_PACKED_BLOCK(w.tiles->lanes, w.form.runs);
-    w.a = (const uint8_t *)p.a + group_z * hdcpu_int8_packed_bytes(p.m, p.k, w.form.runs) + w.m0 / w.tiles->lanes * w.vector_bytes;
+    const bool exact = call->spec[HDI_SPEC_EXACT];
+    const uint32_t row_sums = exact ? 1 : w.form.runs;
+    w.vector_bytes = (uint64_t)p.k / INT8_BLOCK * INT8_PACKED_BLOCK(w.tiles->lanes, row_sums);
+    w.a = (const uint8_t *)p.a + group_z * hdcpu_int8_packed_bytes(p.m, p.k, row_sums) + w.m0 / w.tiles->lanes * w.vector_bytes;
     w.b = (const uint8_t *)p.b + (p.b_first + w.n0 * p.b_col) / elements * bytes;
     w.column_bytes = p.b_col / elements * bytes;
+    if (exact) {
+        multiply_exact(&w, call->scratch);
+        finish(&w);
+        return;
+    }
     w.scales = call->scratch;
     w.less = w.scales + PANEL * INT8_DEPTH_BLOCKS * 2;
     w.codes = (uint8_t *)(w.less + PANEL * INT8_DEPTH_BLOCKS * 2);

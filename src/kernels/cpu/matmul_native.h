@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "kernels/abi.h"
 
-enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 6 }; /* columns and rows of C that exact mode sums at once */
+/* Columns and rows of C that exact mode sums at once, and how much of K is packed for them: blocks of abi.h. */
+enum { HDCPU_EXACT_STRIP = 32, HDCPU_EXACT_ROWS = 4, HDCPU_EXACT_DEPTH = 4 * HDI_MM_BLOCK };
 
 /* Brings `bytes` that a stream of weights reaches soon into the second cache: a processor's own looking ahead ends with the
  * page, and a column of weights is often shorter than what memory's latency asks for. Addresses may lie anywhere. */
@@ -20,7 +21,7 @@ static inline void hdcpu_look_ahead(const uint8_t *weights, uint32_t bytes) {
 static inline uint64_t hdcpu_exact_scratch_bytes(uint32_t tile_m, uint32_t tile_n) {
     const uint64_t rows = hdi_divide_up(tile_m, HDCPU_EXACT_ROWS) * HDCPU_EXACT_ROWS;
     const uint64_t columns = hdi_divide_up(tile_n, HDCPU_EXACT_STRIP) * HDCPU_EXACT_STRIP;
-    return (rows * columns + HDI_MM_BLOCK * (rows + HDCPU_EXACT_STRIP)) * sizeof(float);
+    return (rows * columns + HDCPU_EXACT_DEPTH * (rows + HDCPU_EXACT_STRIP)) * sizeof(float);
 }
 
 /* No less than sgemm.h's own plan for any part of such a tile, whichever kernel set runs: it is a bound and not the
@@ -41,10 +42,11 @@ static inline uint64_t hdcpu_vector_scratch_bytes(uint32_t tile_n, uint64_t k) {
     return HDCPU_MATMUL_TILE_FLOATS(8, tile_n) * sizeof(float) + HDI_MAX(8 * row, row + 8 * hdcpu_int8_row_bytes(k));
 }
 
-/* The exact product in 8 bits: room for a finished tile, and for one unpacked column, 16 runs at a time. */
-enum { HDCPU_CODES_ROUND_BYTES = 16 * 32 + 16 * (4 + 4 * 4) };
+/* The exact product in 8 bits: rows of a tile; room for a finished one, and for one unpacked column (int8_codes.h), 256 weights
+ * at a time. */
+enum { HDCPU_CODES_ROWS = 8, HDCPU_CODES_PART = 256, HDCPU_CODES_PART_BYTES = 256 + 16 * 2 * 2 + 8 * 2 * 4 };
 static inline uint64_t hdcpu_codes_scratch_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
-    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) + hdi_divide_up(k, 512) * HDCPU_CODES_ROUND_BYTES;
+    return HDCPU_MATMUL_TILE_FLOATS(tile_m, tile_n) * sizeof(float) + hdi_divide_up(k, HDCPU_CODES_PART) * HDCPU_CODES_PART_BYTES;
 }
 /* The product of 8-bit integers in tiles: the most rows of a group's tile; columns and depth whose codes stay in the first
  * cache; K in blocks. */
@@ -66,6 +68,15 @@ enum { HDCPU_INT8_PANEL_BYTES = HDCPU_INT8_COLUMNS * (HDCPU_INT8_DEPTH / HDCPU_I
 static inline uint64_t hdcpu_int8_tile_bytes(uint32_t tile_m, uint32_t tile_n) {
     const uint64_t columns = hdi_divide_up(tile_n, HDCPU_INT8_COLUMNS) * HDCPU_INT8_COLUMNS;
     return HDCPU_INT8_PANEL_BYTES + (HDCPU_INT8_LINES + hdcpu_int8_rows(tile_m)) * columns * sizeof(float);
+}
+
+/* The same in exact mode: half of the strands at a time, all of their K for so few columns that the codes stay in the second
+ * cache; codes, perhaps in halves, and facts (int8_tiles.h) of each block. */
+enum { HDCPU_INT8_EXACT_COLUMNS = 12, HDCPU_INT8_FACTS_BYTES = 24 };
+static inline uint64_t hdcpu_int8_exact_blocks(uint64_t k) { return hdi_divide_up(k, 512) * 8; }
+static inline uint64_t hdcpu_int8_exact_bytes(uint32_t tile_m, uint32_t tile_n, uint64_t k) {
+    const uint64_t block = 2 * HDCPU_INT8_BLOCK + HDCPU_INT8_FACTS_BYTES;
+    return hdcpu_int8_tile_bytes(tile_m, tile_n) - HDCPU_INT8_PANEL_BYTES + HDCPU_INT8_EXACT_COLUMNS * hdcpu_int8_exact_blocks(k) * block;
 }
 
 /* The product of bf16 tiles: the most rows and columns of a group's tile, and the depth of a block, such that a block's

@@ -324,6 +324,7 @@ HDCPU_KERNEL(matvec) {
     const uint32_t n0 = group_x * call->spec[HDI_MM_TILE_N];
     if (n0 >= p.n) return;
     const uint32_t n_count = HDI_MIN(p.n - n0, call->spec[HDI_MM_TILE_N]);
-    if (call->spec[HDI_SPEC_EXACT]) hdcpu_exact_tile(&p, 0, p.m, n0, n_count, call->scratch);
-    else fast_columns(&p, n0, n_count, call->scratch);
+    if (!call->spec[HDI_SPEC_EXACT]) fast_columns(&p, n0, n_count, call->scratch);
+    else for (uint32_t n = 0; n < n_count; n += HDCPU_EXACT_STRIP) /* so few columns at once that they come from memory in order */
+        hdcpu_exact_tile(&p, 0, p.m, n0 + n, HDI_MIN(n_count - n, (uint32_t)HDCPU_EXACT_STRIP), call->scratch);
 }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #  include <immintrin.h>
 #endif
 
@@ -29,6 +29,26 @@ static inline void transpose_words(const uint32_t *in, size_t in_stride, uint32_
         _mm512_storeu_si512(out + (4 + j) * out_stride, _mm512_shuffle_i32x4(odd0, odd1, 0x88));
         _mm512_storeu_si512(out + (8 + j) * out_stride, _mm512_shuffle_i32x4(even0, even1, 0xDD));
         _mm512_storeu_si512(out + (12 + j) * out_stride, _mm512_shuffle_i32x4(odd0, odd1, 0xDD));
+    }
+#elif HDCPU_LEVEL == 1
+    for (size_t square = 0; square < 4; square++) { /* of 8 x 8 words */
+        const uint32_t *from = in + square / 2 * 8 * in_stride + square % 2 * 8;
+        uint32_t *to = out + square % 2 * 8 * out_stride + square / 2 * 8;
+        __m256i r[8], t[8];
+        for (size_t i = 0; i < 8; i++) r[i] = _mm256_loadu_si256((const void *)(from + i * in_stride));
+        for (size_t i = 0; i < 8; i += 2) {
+            t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+            t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+        }
+        for (size_t i = 0; i < 8; i += 4)
+            for (size_t j = 0; j < 2; j++) {
+                r[i + 2 * j] = _mm256_unpacklo_epi64(t[i + j], t[i + j + 2]);
+                r[i + 2 * j + 1] = _mm256_unpackhi_epi64(t[i + j], t[i + j + 2]);
+            }
+        for (size_t j = 0; j < 4; j++) { /* r[4 g + j] has, in half h, column 4 h + j of rows 4 g .. 4 g + 3 */
+            _mm256_storeu_si256((void *)(to + j * out_stride), _mm256_permute2x128_si256(r[j], r[4 + j], 0x20));
+            _mm256_storeu_si256((void *)(to + (4 + j) * out_stride), _mm256_permute2x128_si256(r[j], r[4 + j], 0x31));
+        }
     }
 #else
     for (size_t i = 0; i < 16; i++)

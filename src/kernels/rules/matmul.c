@@ -333,11 +333,10 @@ static bool codes_fits(const product *p, config *c) {
 }
 
 static bool native_codes_fits(const product *p, config *c) {
-    c->tile_m = (uint32_t)HDI_MIN(p->m, c->tile_m);
     const uint64_t bytes = hdcpu_codes_scratch_bytes(c->tile_m, c->tile_n, p->k);
     c->scratch_bytes = (uint32_t)bytes;
     c->packs = HDI_MODULE_CODES;
-    c->because = "rows of A in 8 bits, columns unpacked for all of a tile's";
+    c->because = "few rows of A in 8 bits, columns unpacked for all of them";
     return is_exact(p) && bytes <= UINT32_MAX && p->batch * p->m <= UINT32_MAX / p->k;
 }
 
@@ -366,14 +365,15 @@ static uint64_t amx_cost(const product *p, const hdi_kernel_option *o) {
 /* Each weight meets as many rows as a vector has lanes. */
 static bool int8_fits(const product *p, config *c) {
     const hdi_caps *caps = p->request->caps;
-    if (is_exact(p) || !caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8))
-        return false;
+    if (!caps->integer_dot || !hdi_dtype_has_whole_codes(p->b.tensor->dtype) || is_wrong(p, HDI_MODULE_PACK_INT8)) return false;
+    if (is_exact(p) && !has_runs(p)) return false;
     if (p->m <= FEW_ROWS || p->m > UINT32_MAX - HDCPU_INT8_LINES || !has_columns(p)) return false;
     c->tile_m = (uint32_t)HDI_MIN(p->m, HDCPU_INT8_TILE_M);
-    c->scratch_bytes = (uint32_t)hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
+    const uint64_t bytes = is_exact(p) ? hdcpu_int8_exact_bytes(c->tile_m, c->tile_n, p->k) : hdcpu_int8_tile_bytes(c->tile_m, c->tile_n);
+    c->scratch_bytes = (uint32_t)bytes;
     c->packs = HDI_MODULE_PACK_INT8;
     c->because = "quantised weights as integers: rows rounded to 8 bits once, columns unpacked on the way";
-    return true;
+    return bytes <= UINT32_MAX;
 }
 
 static uint64_t int8_cost(const product *p, const hdi_kernel_option *o) {
@@ -429,11 +429,11 @@ static const struct {
     { HDI_MODULE_MATMUL_TENSOR,   false, false, tensor_fits, tensor_cost }, /* slower on an H200: where measured */
     { HDI_MODULE_MATMUL_CODES_DOT, false, false, codes_fits, tile_cost },
     { HDI_MODULE_MATMUL_CODES,    false, false, codes_fits, tile_cost },
-    { HDI_MODULE_MATMUL_CODES,    true,  false, native_codes_fits, native_codes_cost },
     { HDI_MODULE_MATVEC,          false, false, vector_fits, vector_cost },
     { HDI_MODULE_MATVEC,          true,  false, native_vector_fits, native_vector_cost },
     { HDI_MODULE_MATMUL_AMX,      true,  false, amx_fits, amx_cost },
     { HDI_MODULE_MATMUL_INT8,     true,  false, int8_fits, int8_cost },
+    { HDI_MODULE_MATMUL_CODES,    true,  false, native_codes_fits, native_codes_cost },
     { HDI_MODULE_MATMUL_TILED,    false, false, tile_fits, tile_cost },
     { HDI_MODULE_MATMUL_TILED,    true,  false, native_tile_fits, native_tile_cost },
 };
@@ -458,8 +458,8 @@ static bool is_open(const product *p, uint32_t kernel) {
     const bool merged = p->request->a_norm.present || p->request->pair;
     const bool last = module == HDI_MODULE_MATMUL_TILED || module == HDI_MODULE_MATMUL_CODES;
     const bool codes = module == HDI_MODULE_MATMUL_CODES || module == HDI_MODULE_MATMUL_CODES_DOT;
-    const bool runs = is_exact(p) && has_runs(p);
-    if (runs ? !codes && module != HDI_MODULE_MATVEC_DOT : codes) return false;
+    const bool runs = is_exact(p) && has_runs(p), both = module == HDI_MODULE_MATVEC_DOT || module == HDI_MODULE_MATMUL_INT8;
+    if (runs ? !codes && !both : codes) return false;
     return kernels[kernel].native == (p->request->caps->native_kernels != 0) && (!merged || kernels[kernel].merges) &&
            (last || !is_wrong(p, module));
 }

@@ -36,8 +36,8 @@ uint32_t hdi_product_words(const product *p, hdi_launch *launch) {
 /* A as a product of native tiles reads it: a group packs 16 rows. */
 static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *lowering, hdi_tensor *out_packed, hd_error *error) {
     enum { LINES = 16 };
-    const bool bf16 = module == HDI_MODULE_PACK_BF16;
-    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k, runs = hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
+    const bool bf16 = module == HDI_MODULE_PACK_BF16, exact = p->request->math == HD_MATH_EXACT;
+    const uint32_t m = (uint32_t)p->m, k = (uint32_t)p->k, runs = exact ? 1 : hdcpu_int8_runs((uint32_t)p->b.tensor->dtype);
     const uint64_t bytes = p->batch * (bf16 ? hdcpu_amx_packed_bytes(m, k) : hdcpu_int8_packed_bytes(m, k, runs));
     hd_status status = hdi_rows_temporary(lowering, HD_BF16, HD_SHAPE((int64_t)(bytes / 2)), out_packed, error);
     if (status) return status;
@@ -46,6 +46,7 @@ static hd_status pack_tiles(const product *p, uint32_t module, hdi_lowering *low
     hdi_kernel *kernel = &launch->kernel;
     *kernel = (hdi_kernel){ .module = module, .spec_count = HDI_MM_LAYOUT + 1 };
     kernel->spec[HDI_SPEC_WORKGROUP] = 1;
+    kernel->spec[HDI_SPEC_EXACT] = exact;
     kernel->spec[HDI_SPEC_OUT_TYPE] = HDI_TYPE_BF16;
     kernel->spec[HDI_MM_A_TYPE] = (uint32_t)p->a.tensor->dtype;
     kernel->spec[HDI_MM_B_TYPE] = (uint32_t)(bf16 ? p->a.tensor->dtype : p->b.tensor->dtype); /* what it is judged by */

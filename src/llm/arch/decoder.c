@@ -10,10 +10,15 @@ static const hdl_weight *weight(const hdl_graph *g, const char *name) {
 }
 static bool has(const hdl_graph *g, const char *name) { return weight(g, name)->present; }
 
+/* An input, once for all parts of a program that read it. */
 static hd_value input(const hdl_graph *g, const char *name) {
     char full[HDL_WEIGHT_NAME];
     const hdl_weight *w = weight(g, name);
     hdl_weight_name(g->layer, w->row, full);
+    for (size_t i = 0; i < g->ports; i++) {
+        const hd_port port = hd_program_port(g->program, i);
+        if (port.kind == HD_PORT_INPUT && strcmp(port.name, full) == 0) return port.value;
+    }
     return hd_input(g->program, full, w->dtype, w->shape);
 }
 
@@ -26,18 +31,35 @@ static hd_value vector(const hdl_graph *g, const char *stem, const char *kind) {
     return weight(g, name)->dtype == HD_F32 ? v : hd_cast(g->program, v, HD_F32);
 }
 
-/* x times the transposed `table` and its factor, with the bias of `stem` where there is one. */
-static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale, const char *stem) {
+/* What x times a weight of a layer becomes: with the model's adapter, and with the caller's. */
+static hd_value adapted(const hdl_graph *g, const char *name, hd_value x, hd_value y) {
+    char down[HDL_WEIGHT_NAME + sizeof HDL_LORA_A], up[HDL_WEIGHT_NAME + sizeof HDL_LORA_B], full[HDL_WEIGHT_NAME];
+    hd_program *p = g->program;
+    snprintf(down, sizeof down, "%s" HDL_LORA_A, name);
+    snprintf(up, sizeof up, "%s" HDL_LORA_B, name);
+    if (has(g, down)) {
+        const hd_value narrow = hd_matmul_with(p, x, input(g, down), HD_TRANSPOSE_B);
+        y = hd_add(p, y, hd_matmul_with(p, narrow, input(g, up), HD_TRANSPOSE_B));
+    }
+    if (!g->desc || !g->desc->adapt || !hdl_is_product(weight(g, name))) return y;
+    hdl_weight_name(g->layer, weight(g, name)->row, full);
+    return g->desc->adapt(g->desc->user, p, full, x, y);
+}
+
+/* x times the transposed `table` and its factor, with the bias of `stem` where there is one. @param name the weight's, where it
+ * may be adapted; NULL */
+static hd_value product(const hdl_graph *g, hd_value x, hd_value table, float scale, const char *stem, const char *name) {
     const hd_value bias = vector(g, stem, "bias");
     hd_value y = hd_matmul_with(g->program, x, table, HD_TRANSPOSE_B);
     if (scale != 1) y = hd_scale(g->program, y, scale, 0);
+    if (name) y = adapted(g, name, x, y);
     return bias ? hd_add(g->program, y, bias) : y;
 }
 
 static hd_value linear(const hdl_graph *g, hd_value x, const char *stem) {
     char name[HDL_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", stem);
-    return product(g, x, input(g, name), weight(g, name)->scale, stem);
+    return product(g, x, input(g, name), weight(g, name)->scale, stem, name);
 }
 
 /* Columns begin .. end-1 of [rows,n]: a part of what a fused weight gives. */
@@ -132,13 +154,13 @@ static hd_value cached(const hdl_graph *g, hd_value x, bool values) {
     return hd_write_pages(g->program, state, x, g->past, g->pages);
 }
 
-/* Writes keys and values into the layer's cache, and attends over it: [rows,heads*D]. */
+/* Attends over the cache, into which it writes keys and values, or over these alone: [rows,heads*D]. */
 static hd_value attend(const hdl_graph *g, qkv s) {
     const hdl_figures *f = &g->model->figures;
     const int64_t rows = (int64_t)g->size.sequences * g->size.tokens, width = (int64_t)f->heads * f->head_size;
     s.q = by_sequence(g, s.q, f->heads);
-    s.k = cached(g, s.k, false);
-    s.v = cached(g, s.v, true);
+    s.k = g->pages ? cached(g, s.k, false) : by_sequence(g, s.k, f->kv_heads);
+    s.v = g->pages ? cached(g, s.v, true) : by_sequence(g, s.v, f->kv_heads);
     const hd_attention_desc desc = { .pages = g->pages, .scale = f->attention_scale, .cap = f->attention_cap,
                                      .window = has_window(g) ? f->window : 0 };
     return hd_reshape(g->program, hd_attention(g->program, s.q, s.k, s.v, g->past, &desc), HD_SHAPE(rows, width));
@@ -240,7 +262,7 @@ hd_value hdl_embed(hdl_graph *g, hd_value tokens) {
 hd_value hdl_logits(const hdl_graph *g, hd_value x) {
     const float cap = g->model->figures.logit_cap;
     x = normed(g, x, "output_norm");
-    x = has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output");
+    x = has(g, "output.weight") ? linear(g, x, "output") : product(g, x, g->embedding, 1, "output", NULL);
     x = scaled(g, x, g->model->figures.logit_scale);
     return cap > 0 ? scaled(g, hd_tanh(g->program, scaled(g, x, 1 / cap)), cap) : x;
 }

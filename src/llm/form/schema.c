@@ -54,7 +54,8 @@ static bool rule_of(hdl_schema_work *w, uint32_t schema, uint32_t *out) {
     if (w->json.values[schema].origin) schema = w->json.values[schema].origin; /* copies are met as what they are of */
     for (*out = 0; *out < w->rule_count; ++*out)
         if (w->rules[*out].schema == schema) return true;
-    if (w->rule_count >= HDL_MAX_SCHEMA_RULES) return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: more than %u schemas in it", HDL_MAX_SCHEMA_RULES), false;
+    if (w->rule_count >= HDL_MAX_SCHEMA_RULES)
+        return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: more than %u schemas in it", HDL_MAX_SCHEMA_RULES), false;
     if (!hdl_grow(&w->allocator, &w->rules, &w->rule_room, w->rule_count + 1, sizeof *w->rules)) return hdl_schema_no_memory(w);
     w->rules[w->rule_count++].schema = schema;
     return true;
@@ -84,9 +85,12 @@ bool hdl_schema_count(hdl_schema_work *w, uint32_t schema, const char *name, uin
 }
 
 static uint32_t type_named(hdl_span name) {
-    static const struct { const char *name; uint32_t type; } names[] = {
-        { "null", HDL_TYPE_NULL }, { "boolean", HDL_TYPE_BOOLEAN }, { "integer", HDL_TYPE_INTEGER }, { "number", HDL_TYPE_INTEGER | HDL_TYPE_FRACTION },
-        { "string", HDL_TYPE_STRING }, { "array", HDL_TYPE_ARRAY }, { "object", HDL_TYPE_OBJECT },
+    static const struct { const char *name; uint32_t type;
+    } names[] = {
+        { "null", HDL_TYPE_NULL },       { "boolean", HDL_TYPE_BOOLEAN },
+        { "integer", HDL_TYPE_INTEGER }, { "number", HDL_TYPE_INTEGER | HDL_TYPE_FRACTION },
+        { "string", HDL_TYPE_STRING },   { "array", HDL_TYPE_ARRAY },
+        { "object", HDL_TYPE_OBJECT },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (hdl_same(name, hdl_text(names[i].name))) return names[i].type;
@@ -94,7 +98,8 @@ static uint32_t type_named(hdl_span name) {
 }
 
 static uint32_t type_of(const hdl_json_value *value) {
-    static const uint32_t types[] = { HDL_TYPE_NULL, HDL_TYPE_BOOLEAN, HDL_TYPE_BOOLEAN, 0, HDL_TYPE_STRING, HDL_TYPE_ARRAY, HDL_TYPE_OBJECT };
+    static const uint32_t types[] = { HDL_TYPE_NULL,   HDL_TYPE_BOOLEAN, HDL_TYPE_BOOLEAN, 0,
+                                      HDL_TYPE_STRING, HDL_TYPE_ARRAY,   HDL_TYPE_OBJECT };
     if (value->kind != HDL_JSON_NUMBER) return types[value->kind];
     for (uint64_t i = 0; i < value->text.count; i++)
         if (strchr(".eE", value->text.bytes[i])) return HDL_TYPE_INTEGER | HDL_TYPE_FRACTION; /* 1.0 may be either */
@@ -103,7 +108,8 @@ static uint32_t type_of(const hdl_json_value *value) {
 
 uint32_t hdl_schema_types(const hdl_schema_work *w, uint32_t schema) {
     uint32_t types = HDL_TYPE_ANY;
-    const uint32_t type = hdl_schema_get(w, schema, "type"), constant = hdl_schema_get(w, schema, "const"), list = hdl_schema_get(w, schema, "enum");
+    const uint32_t type = hdl_schema_get(w, schema, "type"), constant = hdl_schema_get(w, schema, "const"),
+                   list = hdl_schema_get(w, schema, "enum");
     if (type) types = type_named(w->json.values[type].text);
     if (type && w->json.values[type].kind == HDL_JSON_ARRAY)
         for (uint32_t i = w->json.values[type].first; i; i = w->json.values[i].next) types |= type_named(w->json.values[i].text);
@@ -133,7 +139,9 @@ static bool say_value(hdl_schema_work *w, uint32_t value) {
     if (!hdl_schema_say(w, is_object ? "{" : "[")) return false;
     for (uint32_t i = v.first; i; i = w->json.values[i].next) {
         if (i != v.first && !hdl_schema_say(w, ", ")) return false;
-        if (is_object && (!hdl_schema_say(w, "\\\"") || !hdl_schema_say_text(w, w->json.values[i].name, true) || !hdl_schema_say(w, "\\\": "))) return false;
+        if (is_object && (!hdl_schema_say(w, "\\\"") || !hdl_schema_say_text(w, w->json.values[i].name, true) ||
+                          !hdl_schema_say(w, "\\\": ")))
+            return false;
         if (!say_value(w, i)) return false;
     }
     return hdl_schema_say(w, is_object ? "}" : "]");
@@ -146,13 +154,16 @@ static bool say_values(hdl_schema_work *w, uint32_t schema) {
     for (uint32_t i = w->json.values[schema].first; i; i = w->json.values[i].next) {
         const hdl_span name = w->json.values[i].name;
         char quoted[HDL_QUOTE];
-        if (hdl_schema_describes(name) || hdl_same(name, hdl_text("const")) || hdl_same(name, hdl_text("enum")) || hdl_same(name, hdl_text("type"))) continue;
+        if (hdl_schema_describes(name) || hdl_same(name, hdl_text("const")) || hdl_same(name, hdl_text("enum")) ||
+            hdl_same(name, hdl_text("type")))
+            continue;
         return hdl_schema_refuse(w, "beside const or enum stands ", hdl_quote(name, quoted));
     }
     uint32_t types = HDL_TYPE_ANY;
     if (type) {
         types = type_named(w->json.values[type].text);
-        for (uint32_t i = w->json.values[type].kind == HDL_JSON_ARRAY ? w->json.values[type].first : 0; i; i = w->json.values[i].next)
+        for (uint32_t i = w->json.values[type].kind == HDL_JSON_ARRAY ? w->json.values[type].first : 0; i;
+             i = w->json.values[i].next)
             types |= type_named(w->json.values[i].text);
     }
     bool any = false;
@@ -178,22 +189,28 @@ static bool say_items(hdl_schema_work *w, uint32_t schema) {
 static bool say_array(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
     const uint32_t prefix = hdl_schema_get(w, schema, "prefixItems"), items = hdl_schema_get(w, schema, "items");
     uint32_t least, most, count = 0;
-    if (items && w->json.values[items].kind == HDL_JSON_ARRAY) return hdl_schema_refuse(w, "items is a list; write ", "prefixItems");
+    if (items && w->json.values[items].kind == HDL_JSON_ARRAY)
+        return hdl_schema_refuse(w, "items is a list; write ", "prefixItems");
     if (prefix && w->json.values[prefix].kind != HDL_JSON_ARRAY) return hdl_schema_refuse(w, "this is no list: ", "prefixItems");
-    if (!hdl_schema_count(w, schema, "minItems", 0, &least) || !hdl_schema_count(w, schema, "maxItems", UINT32_MAX, &most)) return false;
+    if (!hdl_schema_count(w, schema, "minItems", 0, &least) || !hdl_schema_count(w, schema, "maxItems", UINT32_MAX, &most))
+        return false;
     if (most < least) return hdl_schema_say(w, "r%u-a ::= []\n", rule);
     for (uint32_t i = prefix ? w->json.values[prefix].first : 0; i && count < most; i = w->json.values[i].next, count++) {
-        if (!hdl_schema_say(w, "r%u-i%u ::= %s%s", rule, count, count < least ? "" : "(", count ? "\",\" ws " : "") || !say_rule(w, i) ||
-            !hdl_schema_say(w, " r%u-i%u%s\n", rule, count + 1, count < least ? "" : ")?")) return false;
+        if (!hdl_schema_say(w, "r%u-i%u ::= %s%s", rule, count, count < least ? "" : "(", count ? "\",\" ws " : "") ||
+            !say_rule(w, i) || !hdl_schema_say(w, " r%u-i%u%s\n", rule, count + 1, count < least ? "" : ")?"))
+            return false;
     }
     const uint32_t more_least = least > count ? least - count : 0, more_most = most == UINT32_MAX ? most : most - count;
     if (!hdl_schema_say(w, "r%u-i%u ::= \"\" ", rule, count)) return false;
     const bool has_first = count > 0 || more_most == 0; /* a comma stands before every other item */
-    if (!has_first && (!hdl_schema_say(w, more_least ? "" : "(") || !say_items(w, schema) || !hdl_schema_say(w, " "))) return false;
+    if (!has_first && (!hdl_schema_say(w, more_least ? "" : "(") || !say_items(w, schema) || !hdl_schema_say(w, " ")))
+        return false;
     const uint32_t done = has_first ? 0 : 1, rest_least = more_least > done ? more_least - done : 0;
     if (more_most > done) {
         if (!hdl_schema_say(w, "(\",\" ws ") || !say_items(w, schema)) return false;
-        if (more_most == UINT32_MAX ? !hdl_schema_say(w, "){%u,}", rest_least) : !hdl_schema_say(w, "){%u,%u}", rest_least, more_most - done)) return false;
+        if (more_most == UINT32_MAX ? !hdl_schema_say(w, "){%u,}", rest_least)
+                                    : !hdl_schema_say(w, "){%u,%u}", rest_least, more_most - done))
+            return false;
     }
     if (!hdl_schema_say(w, "%s\n", !has_first && !more_least ? ")?" : "")) return false;
     return hdl_schema_say(w, "r%u-a ::= \"[\" ws r%u-i0 ws \"]\"\n", rule, rule);
@@ -220,7 +237,8 @@ static bool list_properties(hdl_schema_work *w, uint32_t schema, property *list,
     const uint32_t others = hdl_schema_get(w, schema, "additionalProperties");
     const hdl_json_value *values = w->json.values;
     *count = 0;
-    if (properties && values[properties].kind != HDL_JSON_OBJECT) return hdl_schema_refuse(w, "this is no object: ", "properties");
+    if (properties && values[properties].kind != HDL_JSON_OBJECT)
+        return hdl_schema_refuse(w, "this is no object: ", "properties");
     if (required && values[required].kind != HDL_JSON_ARRAY) return hdl_schema_refuse(w, "this is no list: ", "required");
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = values[pass ? required : properties].first; i; i = values[i].next) {
@@ -232,14 +250,17 @@ static bool list_properties(hdl_schema_work *w, uint32_t schema, property *list,
                 else list[known].schema = i; /* named twice: the last one counts */
                 continue;
             }
-            if (*count >= HDL_MAX_PROPERTIES) return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: an object of more than %u properties", HDL_MAX_PROPERTIES), false;
+            if (*count >= HDL_MAX_PROPERTIES)
+                return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: an object of more than %u properties", HDL_MAX_PROPERTIES),
+                       false;
             list[(*count)++] = (property){ name, pass ? (others ? others : w->any) : i, pass };
         }
     return true;
 }
 
 static bool say_property(hdl_schema_work *w, const property *p) {
-    return hdl_schema_say(w, "\"\\\"") && hdl_schema_say_text(w, p->name, true) && hdl_schema_say(w, "\\\":\" ws ") && say_rule(w, p->schema);
+    return hdl_schema_say(w, "\"\\\"") && hdl_schema_say_text(w, p->name, true) && hdl_schema_say(w, "\\\":\" ws ") &&
+           say_rule(w, p->schema);
 }
 
 /* Bytes of the character at `at`, as a class of the grammar writes it. */
@@ -262,7 +283,8 @@ static uint32_t sort_names(const property *list, uint32_t count, hdl_span *names
     for (uint32_t i = 0; i < count; i++) {
         const hdl_span name = list[i].name;
         bool plain = true;
-        for (uint64_t k = 0; k < name.count && plain; k++) plain = name.bytes[k] >= 0x20 && name.bytes[k] != '"' && name.bytes[k] != '\\';
+        for (uint64_t k = 0; k < name.count && plain; k++)
+            plain = name.bytes[k] >= 0x20 && name.bytes[k] != '"' && name.bytes[k] != '\\';
         if (!plain) continue;
         uint32_t at = kept++;
         for (; at > 0; at--) {
@@ -277,30 +299,36 @@ static uint32_t sort_names(const property *list, uint32_t count, hdl_span *names
     return kept;
 }
 
-/* The rule rN-x<from>-<to>-<at>: how a name that is none of `names` can go on behind the first `at` bytes of names from .. to-1, which these
- * have in common. */
+/* The rule rN-x<from>-<to>-<at>: how a name that is none of `names` can go on behind the first `at` bytes of names
+ * from .. to-1, which these have in common. */
 static bool say_other_names(hdl_schema_work *w, uint32_t rule, const hdl_span *names, uint32_t from, uint32_t to, uint64_t at) {
-    if (from < to && names[from].count > HDL_MAX_KEY_BYTES) return hdl_schema_refuse(w, "a property's name is too long beside ", "additionalProperties");
+    if (from < to && names[from].count > HDL_MAX_KEY_BYTES)
+        return hdl_schema_refuse(w, "a property's name is too long beside ", "additionalProperties");
     const bool is_name = from < to && names[from].count == at;
     const uint32_t first = is_name ? from + 1 : from;
     for (uint32_t i = first; i < to;) { /* the rules of longer beginnings come before this one */
         const uint64_t length = length_at(names[i], at);
         uint32_t end = i + 1;
-        while (end < to && names[end].count >= at + length && memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0) end++;
+        while (end < to && names[end].count >= at + length &&
+               memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0)
+            end++;
         if (!say_other_names(w, rule, names, i, end, at + length)) return false;
         i = end;
     }
     if (!hdl_schema_say(w, "r%u-x%u-%u-%u ::= ([^\"\\\\\\x00-\\x1f", rule, from, to, (unsigned)at)) return false;
     for (uint32_t i = first; i < to; i++) {
         const uint64_t length = length_at(names[i], at);
-        const bool again = i > first && names[i - 1].count >= at + length && memcmp(names[i - 1].bytes + at, names[i].bytes + at, (size_t)length) == 0;
+        const bool again = i > first && names[i - 1].count >= at + length &&
+                           memcmp(names[i - 1].bytes + at, names[i].bytes + at, (size_t)length) == 0;
         if (!again && !say_in_class(w, names[i], at, length)) return false;
     }
     if (!hdl_schema_say(w, "] [^\"\\\\\\x00-\\x1f]*")) return false;
     for (uint32_t i = first; i < to;) {
         const uint64_t length = length_at(names[i], at);
         uint32_t end = i + 1;
-        while (end < to && names[end].count >= at + length && memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0) end++;
+        while (end < to && names[end].count >= at + length &&
+               memcmp(names[end].bytes + at, names[i].bytes + at, (size_t)length) == 0)
+            end++;
         if (!hdl_schema_say(w, " | \"") || !hdl_schema_say_text(w, (hdl_span){ names[i].bytes + at, length }, false) ||
             !hdl_schema_say(w, "\" r%u-x%u-%u-%u", rule, i, end, (unsigned)(at + length))) return false;
         i = end;
@@ -313,7 +341,8 @@ static bool say_others(hdl_schema_work *w, uint32_t rule, const property *list, 
     hdl_span *names = hdl_alloc(&w->allocator, count * sizeof *names);
     if (!names) return hdl_schema_no_memory(w);
     const uint32_t named = sort_names(list, count, names);
-    const bool ok = say_other_names(w, rule, names, 0, named, 0) && hdl_schema_say(w, "r%u-p ::= \"\\\"\" r%u-x0-%u-0 \"\\\":\" ws ", rule, rule, named) &&
+    const bool ok = say_other_names(w, rule, names, 0, named, 0) &&
+                    hdl_schema_say(w, "r%u-p ::= \"\\\"\" r%u-x0-%u-0 \"\\\":\" ws ", rule, rule, named) &&
                     say_rule(w, others) && hdl_schema_say(w, "\n");
     hdl_free(&w->allocator, names, count * sizeof *names);
     return ok;
@@ -327,10 +356,13 @@ static bool say_pairs(hdl_schema_work *w, uint32_t rule, const property *list, u
     for (uint32_t i = 0; i < count; i++)
         if (!hdl_schema_say(w, "r%u-%u ::= (\",\" ws ", rule, i) || !say_property(w, &list[i]) ||
             !hdl_schema_say(w, ")%s r%u-%u\n", list[i].needed ? "" : "?", rule, i + 1)) return false;
-    if (has_others ? !hdl_schema_say(w, "r%u-%u ::= (\",\" ws r%u-p)*\n", rule, count, rule) : !hdl_schema_say(w, "r%u-%u ::= \"\"\n", rule, count)) return false;
+    if (has_others ? !hdl_schema_say(w, "r%u-%u ::= (\",\" ws r%u-p)*\n", rule, count, rule)
+                   : !hdl_schema_say(w, "r%u-%u ::= \"\"\n", rule, count))
+        return false;
     if (!hdl_schema_say(w, "r%u-o ::= \"{\" ws (", rule)) return false;
     for (uint32_t i = 0; i < count && i <= first_needed; i++)
-        if (!hdl_schema_say(w, i ? " | " : "") || !say_property(w, &list[i]) || !hdl_schema_say(w, " r%u-%u ws", rule, i + 1)) return false;
+        if (!hdl_schema_say(w, i ? " | " : "") || !say_property(w, &list[i]) || !hdl_schema_say(w, " r%u-%u ws", rule, i + 1))
+            return false;
     if (first_needed < count) return hdl_schema_say(w, ") \"}\"\n");
     if (has_others && !hdl_schema_say(w, "%sr%u-p r%u-%u ws", count ? " | " : "", rule, rule, count)) return false;
     return hdl_schema_say(w, ")? \"}\"\n");
@@ -352,11 +384,23 @@ static bool say_object(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
 
 /* The types that its keywords are about, where it names none. */
 static uint32_t types_meant(const hdl_schema_work *w, uint32_t schema) {
-    static const struct { const char *name; uint32_t type; } keywords[] = {
-        { "properties", HDL_TYPE_OBJECT }, { "required", HDL_TYPE_OBJECT }, { "additionalProperties", HDL_TYPE_OBJECT }, { "items", HDL_TYPE_ARRAY },
-        { "prefixItems", HDL_TYPE_ARRAY }, { "minItems", HDL_TYPE_ARRAY }, { "maxItems", HDL_TYPE_ARRAY }, { "minLength", HDL_TYPE_STRING },
-        { "maxLength", HDL_TYPE_STRING }, { "pattern", HDL_TYPE_STRING }, { "format", HDL_TYPE_STRING }, { "minimum", HDL_TYPE_INTEGER },
-        { "maximum", HDL_TYPE_INTEGER }, { "exclusiveMinimum", HDL_TYPE_INTEGER }, { "exclusiveMaximum", HDL_TYPE_INTEGER },
+    static const struct { const char *name; uint32_t type;
+    } keywords[] = {
+        { "properties", HDL_TYPE_OBJECT },
+        { "required", HDL_TYPE_OBJECT },
+        { "additionalProperties", HDL_TYPE_OBJECT },
+        { "items", HDL_TYPE_ARRAY },
+        { "prefixItems", HDL_TYPE_ARRAY },
+        { "minItems", HDL_TYPE_ARRAY },
+        { "maxItems", HDL_TYPE_ARRAY },
+        { "minLength", HDL_TYPE_STRING },
+        { "maxLength", HDL_TYPE_STRING },
+        { "pattern", HDL_TYPE_STRING },
+        { "format", HDL_TYPE_STRING },
+        { "minimum", HDL_TYPE_INTEGER },
+        { "maximum", HDL_TYPE_INTEGER },
+        { "exclusiveMinimum", HDL_TYPE_INTEGER },
+        { "exclusiveMaximum", HDL_TYPE_INTEGER },
     };
     uint32_t types = 0;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
@@ -369,7 +413,8 @@ static bool check_types(hdl_schema_work *w, uint32_t schema) {
     char quoted[HDL_QUOTE];
     if (!type) return true;
     const hdl_json_value *value = &w->json.values[type];
-    for (uint32_t i = value->kind == HDL_JSON_ARRAY ? value->first : type; i; i = value->kind == HDL_JSON_ARRAY ? w->json.values[i].next : 0)
+    for (uint32_t i = value->kind == HDL_JSON_ARRAY ? value->first : type; i;
+         i = value->kind == HDL_JSON_ARRAY ? w->json.values[i].next : 0)
         if (w->json.values[i].kind != HDL_JSON_STRING || !type_named(w->json.values[i].text))
             return hdl_schema_refuse(w, "there is no type ", hdl_quote(w->json.values[i].text, quoted));
     return true;
@@ -377,8 +422,10 @@ static bool check_types(hdl_schema_work *w, uint32_t schema) {
 
 bool hdl_schema_check(hdl_schema_work *w, uint32_t schema) {
     static const char *const known[] = {
-        "type", "enum", "const", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength",
-        "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "anyOf", "oneOf", "allOf", "$ref",
+        "type",    "enum",        "const",    "properties", "required",         "additionalProperties",
+        "items",   "prefixItems", "minItems", "maxItems",   "minLength",        "maxLength",
+        "pattern", "format",      "minimum",  "maximum",    "exclusiveMinimum", "exclusiveMaximum",
+        "anyOf",   "oneOf",       "allOf",    "$ref",
     };
     for (uint32_t i = w->json.values[schema].first; i; i = w->json.values[i].next) {
         const hdl_span name = w->json.values[i].name;
@@ -405,12 +452,16 @@ static uint32_t without_choices(hdl_schema_work *w, uint32_t schema) {
 }
 
 static bool say_choice(hdl_schema_work *w, uint32_t rule, uint32_t schema) {
-    const uint32_t any_of = hdl_schema_get(w, schema, "anyOf"), one_of = hdl_schema_get(w, schema, "oneOf"), list = any_of ? any_of : one_of;
+    const uint32_t any_of = hdl_schema_get(w, schema, "anyOf"), one_of = hdl_schema_get(w, schema, "oneOf"),
+                   list = any_of ? any_of : one_of;
     if (any_of && one_of) return hdl_schema_refuse(w, "there is anyOf beside ", "oneOf");
-    if (w->json.values[list].kind != HDL_JSON_ARRAY || !w->json.values[list].first) return hdl_schema_refuse(w, "this is no list of schemas: ", any_of ? "anyOf" : "oneOf");
+    if (w->json.values[list].kind != HDL_JSON_ARRAY || !w->json.values[list].first)
+        return hdl_schema_refuse(w, "this is no list of schemas: ", any_of ? "anyOf" : "oneOf");
     for (uint32_t i = w->json.values[list].first; i && one_of; i = w->json.values[i].next)
         for (uint32_t k = w->json.values[i].next; k; k = w->json.values[k].next)
-            if (!hdl_schema_apart(w, i, k, 0)) return w->error->status ? false : hdl_schema_refuse(w, "two may fit at once, so write anyOf in place of ", "oneOf");
+            if (!hdl_schema_apart(w, i, k, 0))
+                return w->error->status ? false
+                                        : hdl_schema_refuse(w, "two may fit at once, so write anyOf in place of ", "oneOf");
     const uint32_t rest = without_choices(w, schema);
     if (!rest) return false;
     const bool alone = !w->json.values[rest].first;
@@ -430,11 +481,13 @@ static bool say_types(hdl_schema_work *w, uint32_t rule, uint32_t schema, uint32
     bool ok = true;
     if (types & HDL_TYPE_OBJECT) ok = say_object(w, rule, schema);
     if (ok && types & HDL_TYPE_ARRAY) ok = say_array(w, rule, schema);
-    if (ok && types & HDL_TYPE_STRING) ok = hdl_schema_say(w, "r%u-s ::= ", rule) && hdl_schema_string(w, schema) && hdl_schema_say(w, "\n");
+    if (ok && types & HDL_TYPE_STRING)
+        ok = hdl_schema_say(w, "r%u-s ::= ", rule) && hdl_schema_string(w, schema) && hdl_schema_say(w, "\n");
     if (ok && types & HDL_TYPE_FRACTION && types_meant(w, schema) & HDL_TYPE_INTEGER)
         return hdl_schema_refuse(w, "bounds are known for integers, and not for a ", "number");
     if (ok && types & HDL_TYPE_FRACTION) ok = hdl_schema_say(w, "r%u-n ::= number\n", rule);
-    else if (ok && types & HDL_TYPE_INTEGER) ok = hdl_schema_say(w, "r%u-n ::= ", rule) && hdl_schema_integer(w, schema) && hdl_schema_say(w, "\n");
+    else if (ok && types & HDL_TYPE_INTEGER)
+        ok = hdl_schema_say(w, "r%u-n ::= ", rule) && hdl_schema_integer(w, schema) && hdl_schema_say(w, "\n");
     ok = ok && hdl_schema_say(w, "r%u ::= []", rule);
     if (ok && types & HDL_TYPE_NULL) ok = hdl_schema_say(w, " | \"null\"");
     if (ok && types & HDL_TYPE_BOOLEAN) ok = hdl_schema_say(w, " | \"true\" | \"false\"");
@@ -449,11 +502,13 @@ static bool say_schema(hdl_schema_work *w, uint32_t rule) {
     uint32_t other;
     if (value.kind == HDL_JSON_TRUE) return hdl_schema_say(w, "r%u ::= any\n", rule);
     if (value.kind == HDL_JSON_FALSE) return hdl_schema_say(w, "r%u ::= []\n", rule);
-    if (value.kind != HDL_JSON_OBJECT) return hdl_schema_refuse(w, "a schema is an object, true or false, and not ", "another value");
+    if (value.kind != HDL_JSON_OBJECT)
+        return hdl_schema_refuse(w, "a schema is an object, true or false, and not ", "another value");
     if (!hdl_schema_check(w, schema)) return false;
     const uint32_t flat = hdl_schema_flat(w, schema);
     if (!flat) return false;
-    if (flat != schema) return rule_of(w, flat, &other) && hdl_schema_say(w, "r%u ::= ", rule) && say_rule(w, flat) && hdl_schema_say(w, "\n");
+    if (flat != schema)
+        return rule_of(w, flat, &other) && hdl_schema_say(w, "r%u ::= ", rule) && say_rule(w, flat) && hdl_schema_say(w, "\n");
     if (hdl_schema_get(w, schema, "anyOf") || hdl_schema_get(w, schema, "oneOf")) return say_choice(w, rule, schema);
     if (hdl_schema_get(w, schema, "const") || hdl_schema_get(w, schema, "enum"))
         return hdl_schema_say(w, "r%u ::= ", rule) && say_values(w, schema) && hdl_schema_say(w, "\n");
@@ -479,7 +534,8 @@ static bool say_all(hdl_schema_work *w) {
     uint32_t rule;
     w->any = hdl_json_new(&w->json, HDL_JSON_TRUE, hdl_text(""));
     if (!w->any) return hdl_schema_no_memory(w);
-    if (!hdl_schema_say(w, "root ::= ") || !say_rule(w, w->root) || !hdl_schema_say(w, "\n") || !rule_of(w, w->root, &rule)) return false;
+    if (!hdl_schema_say(w, "root ::= ") || !say_rule(w, w->root) || !hdl_schema_say(w, "\n") || !rule_of(w, w->root, &rule))
+        return false;
     for (uint32_t i = 0; i < w->rule_count; i++)
         if (!say_schema(w, i)) return false;
     if (!make_room(w, sizeof common)) return false;
@@ -492,7 +548,8 @@ hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_r
     hd_error own = { 0 };
     hdl_schema_work w = { .allocator = *allocator, .error = error ? error : &own };
     hd_status status = hdl_json_read(allocator, schema, &w.json, &w.root, w.error);
-    if (!status && !say_all(&w)) status = w.error->status ? w.error->status : hdl_fail(w.error, HD_STATUS_LIMIT, "schema: a name in it is too long");
+    if (!status && !say_all(&w))
+        status = w.error->status ? w.error->status : hdl_fail(w.error, HD_STATUS_LIMIT, "schema: a name in it is too long");
     *out = w.out;
     hdl_json_free(&w.json);
     hdl_free(allocator, w.rules, w.rule_room * sizeof *w.rules);

@@ -20,8 +20,14 @@ hd_status hdl_schema_rules(const hd_allocator *allocator, hdl_span schema, hdl_r
 
 /* Types of values; an integer is a number too. */
 enum {
-    HDL_TYPE_NULL = 1, HDL_TYPE_BOOLEAN = 2, HDL_TYPE_INTEGER = 4, HDL_TYPE_FRACTION = 8, HDL_TYPE_STRING = 16, HDL_TYPE_ARRAY = 32,
-    HDL_TYPE_OBJECT = 64, HDL_TYPE_ANY = 127
+    HDL_TYPE_NULL = 1,
+    HDL_TYPE_BOOLEAN = 2,
+    HDL_TYPE_INTEGER = 4,
+    HDL_TYPE_FRACTION = 8,
+    HDL_TYPE_STRING = 16,
+    HDL_TYPE_ARRAY = 32,
+    HDL_TYPE_OBJECT = 64,
+    HDL_TYPE_ANY = 127
 };
 #define HDL_MAX_SCHEMA_RULES 4096u
 #define HDL_MAX_SCHEMA_MERGES 4096u
@@ -53,7 +59,9 @@ bool hdl_schema_no_memory(hdl_schema_work *w);
 /* False, and refused, where a keyword or type in it is not known. */
 bool hdl_schema_check(hdl_schema_work *w, uint32_t schema);
 /* A member of a schema. */
-static inline uint32_t hdl_schema_get(const hdl_schema_work *w, uint32_t schema, const char *name) { return hdl_json_get(&w->json, schema, name); }
+static inline uint32_t hdl_schema_get(const hdl_schema_work *w, uint32_t schema, const char *name) {
+    return hdl_json_get(&w->json, schema, name);
+}
 /* A count such as minItems, or the fallback; false where it is none. */
 bool hdl_schema_count(hdl_schema_work *w, uint32_t schema, const char *name, uint32_t fallback, uint32_t *out);
 /* Types that the keyword "type", or const and enum, leave. */

@@ -2,8 +2,10 @@
 #include "llm/form/schema.h"
 
 bool hdl_schema_describes(hdl_span name) {
-    static const char *const names[] = { "title", "description", "default", "examples", "$comment", "$schema", "$id", "$defs", "definitions",
-                                         "deprecated", "readOnly", "writeOnly", "contentMediaType", "contentEncoding" };
+    static const char *const names[] = {
+        "title", "description", "default",    "examples", "$comment",  "$schema",          "$id",
+        "$defs", "definitions", "deprecated", "readOnly", "writeOnly", "contentMediaType", "contentEncoding"
+    };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (hdl_same(name, hdl_text(names[i]))) return true;
     return false;
@@ -42,8 +44,8 @@ static uint32_t find_ref(hdl_schema_work *w, uint32_t ref) {
     const hdl_span text = w->json.values[ref].text;
     uint32_t value = w->root;
     char quoted[HDL_QUOTE];
-    if (w->json.values[ref].kind != HDL_JSON_STRING || !text.count || text.bytes[0] != '#' || (text.count > 1 && text.bytes[1] != '/') ||
-        memchr(text.bytes, '%', (size_t)text.count)) {
+    if (w->json.values[ref].kind != HDL_JSON_STRING || !text.count || text.bytes[0] != '#' ||
+        (text.count > 1 && text.bytes[1] != '/') || memchr(text.bytes, '%', (size_t)text.count)) {
         hdl_schema_refuse(w, "a $ref names a place in the schema, such as #/$defs/a, and not ", hdl_quote(text, quoted));
         return HDL_NO_VALUE;
     }
@@ -89,10 +91,13 @@ static uint32_t both(hdl_schema_work *w, uint32_t a, uint32_t b) {
 }
 
 static uint32_t types_of_both(hdl_schema_work *w, uint32_t a, uint32_t b) {
-    static const struct { const char *name; uint32_t types; } names[] = {
-        { "null", HDL_TYPE_NULL }, { "boolean", HDL_TYPE_BOOLEAN }, { "string", HDL_TYPE_STRING }, { "array", HDL_TYPE_ARRAY }, { "object", HDL_TYPE_OBJECT },
+    static const struct { const char *name; uint32_t types;
+    } names[] = {
+        { "null", HDL_TYPE_NULL },   { "boolean", HDL_TYPE_BOOLEAN }, { "string", HDL_TYPE_STRING },
+        { "array", HDL_TYPE_ARRAY }, { "object", HDL_TYPE_OBJECT },
     };
-    const uint32_t types = hdl_schema_types(w, a) & hdl_schema_types(w, b), list = hdl_json_new(&w->json, HDL_JSON_ARRAY, hdl_text(""));
+    const uint32_t types = hdl_schema_types(w, a) & hdl_schema_types(w, b),
+                   list = hdl_json_new(&w->json, HDL_JSON_ARRAY, hdl_text(""));
     bool ok = list != HDL_NO_VALUE;
     for (size_t i = 0; i <= sizeof names / sizeof names[0] && ok; i++) {
         const bool numbers = i == sizeof names / sizeof names[0];
@@ -113,13 +118,15 @@ static uint32_t lists_of_both(hdl_schema_work *w, uint32_t a, uint32_t b, bool c
         for (uint32_t k = w->json.values[b].first; k && !found; k = w->json.values[k].next) found = hdl_json_same(&w->json, i, k);
         ok = !found || hdl_json_put(&w->json, list, hdl_text(""), i);
     }
-    for (uint32_t i = w->json.values[b].first; i && ok && !common; i = w->json.values[i].next) ok = hdl_json_put(&w->json, list, hdl_text(""), i);
+    for (uint32_t i = w->json.values[b].first; i && ok && !common; i = w->json.values[i].next)
+        ok = hdl_json_put(&w->json, list, hdl_text(""), i);
     return ok ? list : no_memory(w);
 }
 
 /* What a schema says of a property. */
 static uint32_t property_of(const hdl_schema_work *w, uint32_t schema, hdl_span name) {
-    const uint32_t known = hdl_json_find(&w->json, hdl_schema_get(w, schema, "properties"), name), others = hdl_schema_get(w, schema, "additionalProperties");
+    const uint32_t known = hdl_json_find(&w->json, hdl_schema_get(w, schema, "properties"), name),
+                   others = hdl_schema_get(w, schema, "additionalProperties");
     return known ? known : others ? others : w->any;
 }
 
@@ -148,8 +155,10 @@ static uint32_t keyword_of_both(hdl_schema_work *w, uint32_t a, uint32_t b, uint
     if (is_named(name, "required")) return lists_of_both(w, left, right, false);
     if (is_named(name, "items") || is_named(name, "additionalProperties")) return both(w, left, right);
     if (hdl_json_same(&w->json, left, right)) return left;
-    const bool larger = is_named(name, "minItems") || is_named(name, "minLength") || is_named(name, "minimum") || is_named(name, "exclusiveMinimum");
-    const bool smaller = is_named(name, "maxItems") || is_named(name, "maxLength") || is_named(name, "maximum") || is_named(name, "exclusiveMaximum");
+    const bool larger = is_named(name, "minItems") || is_named(name, "minLength") || is_named(name, "minimum") ||
+                        is_named(name, "exclusiveMinimum");
+    const bool smaller = is_named(name, "maxItems") || is_named(name, "maxLength") || is_named(name, "maximum") ||
+                         is_named(name, "exclusiveMaximum");
     if ((larger || smaller) && w->json.values[left].kind == HDL_JSON_NUMBER && w->json.values[right].kind == HDL_JSON_NUMBER)
         return (value_of(w->json.values[left].text) > value_of(w->json.values[right].text)) == larger ? left : right;
     hdl_schema_refuse(w, "two schemas at once (allOf, $ref) have each its own ", hdl_quote(name, quoted));
@@ -186,12 +195,14 @@ uint32_t hdl_schema_merge(hdl_schema_work *w, uint32_t a, uint32_t b) {
     const hdl_json_kind left = w->json.values[a].kind, right = w->json.values[b].kind;
     if (left == HDL_JSON_TRUE || right == HDL_JSON_FALSE) return b;
     if (right == HDL_JSON_TRUE || left == HDL_JSON_FALSE) return a;
-    if (left != HDL_JSON_OBJECT || right != HDL_JSON_OBJECT) return hdl_schema_refuse(w, "a schema is an object, true or false, and not ", "another value"), HDL_NO_VALUE;
+    if (left != HDL_JSON_OBJECT || right != HDL_JSON_OBJECT)
+        return hdl_schema_refuse(w, "a schema is an object, true or false, and not ", "another value"), HDL_NO_VALUE;
     if (!hdl_schema_check(w, a) || !hdl_schema_check(w, b)) return HDL_NO_VALUE;
     const uint32_t constant = hdl_schema_get(w, a, "const"), other = hdl_schema_get(w, b, "const");
     if (constant && other && !hdl_json_same(&w->json, constant, other)) return nothing(w);
     const bool prefixed = hdl_schema_get(w, a, "prefixItems") || hdl_schema_get(w, b, "prefixItems");
-    if (prefixed && (hdl_schema_get(w, a, "items") || hdl_schema_get(w, a, "prefixItems")) && (hdl_schema_get(w, b, "items") || hdl_schema_get(w, b, "prefixItems")))
+    if (prefixed && (hdl_schema_get(w, a, "items") || hdl_schema_get(w, a, "prefixItems")) &&
+        (hdl_schema_get(w, b, "items") || hdl_schema_get(w, b, "prefixItems")))
         return hdl_schema_refuse(w, "two schemas at once (allOf, $ref) have each its own ", "prefixItems or items"), HDL_NO_VALUE;
     const uint32_t out = hdl_json_new(&w->json, HDL_JSON_OBJECT, hdl_text(""));
     if (!out) return no_memory(w);
@@ -210,7 +221,8 @@ uint32_t hdl_schema_flat(hdl_schema_work *w, uint32_t schema) {
     if (++w->merge_count > HDL_MAX_SCHEMA_MERGES)
         return hdl_fail(w->error, HD_STATUS_LIMIT, "schema: $ref and allOf go on without an end, or too long"), HDL_NO_VALUE;
     if (!hdl_schema_check(w, schema)) return HDL_NO_VALUE;
-    if (all && w->json.values[all].kind != HDL_JSON_ARRAY) return hdl_schema_refuse(w, "this is no list of schemas: ", "allOf"), HDL_NO_VALUE;
+    if (all && w->json.values[all].kind != HDL_JSON_ARRAY)
+        return hdl_schema_refuse(w, "this is no list of schemas: ", "allOf"), HDL_NO_VALUE;
     uint32_t out = HDL_NO_VALUE;
     const uint32_t rest = hdl_json_new(&w->json, HDL_JSON_OBJECT, hdl_text(""));
     if (!rest) return no_memory(w);
@@ -241,10 +253,13 @@ static bool values_apart(hdl_schema_work *w, uint32_t a, uint32_t b) {
         if (!singles[i] && !lists[i]) return false;
     }
     for (uint32_t i = singles[0] ? singles[0] : w->json.values[lists[0]].first; i; i = singles[0] ? 0 : w->json.values[i].next)
-        for (uint32_t k = singles[1] ? singles[1] : w->json.values[lists[1]].first; k; k = singles[1] ? 0 : w->json.values[k].next) {
+        for (uint32_t k = singles[1] ? singles[1] : w->json.values[lists[1]].first; k;
+             k = singles[1] ? 0 : w->json.values[k].next) {
             const hdl_json_kind kind = w->json.values[i].kind; /* 1 and 1.0 are the same, and so may be what holds them */
-            if (kind == w->json.values[k].kind && (kind >= HDL_JSON_ARRAY || kind == HDL_JSON_NUMBER || hdl_json_same(&w->json, i, k)) &&
-                (kind != HDL_JSON_NUMBER || value_of(w->json.values[i].text) == value_of(w->json.values[k].text))) return false;
+            if (kind == w->json.values[k].kind &&
+                (kind >= HDL_JSON_ARRAY || kind == HDL_JSON_NUMBER || hdl_json_same(&w->json, i, k)) &&
+                (kind != HDL_JSON_NUMBER || value_of(w->json.values[i].text) == value_of(w->json.values[k].text)))
+                return false;
         }
     return true;
 }

@@ -62,7 +62,8 @@ static bool say_between(hdl_schema_work *w, const char *low, const char *high, i
     if (!low && !high) return say_digits(w, left);
     const char a = low ? *low : '0', b = high ? *high : '9';
     bool ok = hdl_schema_say(w, "(");
-    if (low && high && a == b) return ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, high + 1, left - 1) && hdl_schema_say(w, ") ");
+    if (low && high && a == b)
+        return ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, high + 1, left - 1) && hdl_schema_say(w, ") ");
     const char first = low ? (char)(a + 1) : a, last = high ? (char)(b - 1) : b;
     if (low) ok = ok && hdl_schema_say(w, "\"%c\" ", a) && say_between(w, low + 1, NULL, left - 1);
     if (low && (first <= last || high)) ok = ok && hdl_schema_say(w, "| ");
@@ -98,13 +99,16 @@ static bool say_range(hdl_schema_work *w, int64_t low, int64_t high) {
 bool hdl_schema_integer(hdl_schema_work *w, uint32_t schema) {
     int64_t least = -MOST_INTEGER - 1, most = MOST_INTEGER + 1;
     if (!bound(w, schema, "minimum", true, false, &least) || !bound(w, schema, "exclusiveMinimum", true, true, &least) ||
-        !bound(w, schema, "maximum", false, false, &most) || !bound(w, schema, "exclusiveMaximum", false, true, &most)) return false;
+        !bound(w, schema, "maximum", false, false, &most) || !bound(w, schema, "exclusiveMaximum", false, true, &most))
+        return false;
     if (least < -MOST_INTEGER && most > MOST_INTEGER) return hdl_schema_say(w, "integer");
-    if (least > MOST_INTEGER || most < -MOST_INTEGER) return hdl_schema_refuse(w, "bounds above 10^15 are not known for an ", "integer");
+    if (least > MOST_INTEGER || most < -MOST_INTEGER)
+        return hdl_schema_refuse(w, "bounds above 10^15 are not known for an ", "integer");
     if (least < -MOST_INTEGER) least = -MOST_INTEGER;
     if (most > MOST_INTEGER) most = MOST_INTEGER;
     if (least > most) return hdl_schema_say(w, "[]");
-    if (least < 0 && (!hdl_schema_say(w, "\"-\" (") || !say_range(w, most < 0 ? -most : 1, -least) || !hdl_schema_say(w, ") "))) return false;
+    if (least < 0 && (!hdl_schema_say(w, "\"-\" (") || !say_range(w, most < 0 ? -most : 1, -least) || !hdl_schema_say(w, ") ")))
+        return false;
     if (least < 0 && most >= 0 && !hdl_schema_say(w, "| ")) return false;
     return most < 0 || say_range(w, least > 0 ? least : 0, most);
 }
@@ -129,8 +133,8 @@ typedef struct pattern {
 
 static bool refuse(pattern *p, const char *what) {
     char quoted[HDL_QUOTE];
-    hdl_fail(p->w->error, HD_STATUS_UNSUPPORTED, "schema: pattern %s, character %llu: %s; see docs/forms.md", hdl_quote(p->text, quoted),
-             (unsigned long long)p->at + 1, what);
+    hdl_fail(p->w->error, HD_STATUS_UNSUPPORTED, "schema: pattern %s, character %llu: %s; see docs/forms.md",
+             hdl_quote(p->text, quoted), (unsigned long long)p->at + 1, what);
     return false;
 }
 
@@ -192,7 +196,10 @@ static bool add_class(pattern *p, set *s, char letter) {
 
 static bool read_hex(pattern *p, uint32_t digits, uint32_t *out) {
     for (*out = 0; digits; digits--, p->at++) {
-        const int c = peek(p), digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        const int c = peek(p), digit = c >= '0' && c <= '9'   ? c - '0'
+                                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                              : -1;
         if (digit < 0) return refuse(p, "an escape needs hexadecimal digits");
         *out = *out << 4 | (uint32_t)digit;
     }
@@ -246,19 +253,24 @@ static bool read_set(pattern *p, set *s) {
 
 static bool say_code(hdl_schema_work *w, uint32_t code) {
     if (code < 0x80 && code >= 0x20 && !strchr("]\\^-[\"", (int)code)) return hdl_schema_say(w, "%c", (int)code);
-    return code < 0x100 ? hdl_schema_say(w, "\\x%02x", (unsigned)code)
-                        : code < 0x10000 ? hdl_schema_say(w, "\\u%04x", (unsigned)code) : hdl_schema_say(w, "\\U%08x", (unsigned)code);
+    return code < 0x100     ? hdl_schema_say(w, "\\x%02x", (unsigned)code)
+           : code < 0x10000 ? hdl_schema_say(w, "\\u%04x", (unsigned)code)
+                            : hdl_schema_say(w, "\\U%08x", (unsigned)code);
 }
 
 /* The set as it stands in a JSON string: what must be escaped there is written so; control characters without a short escape are
  * left out. */
 static bool say_set(hdl_schema_work *w, const set *s) {
-    static const struct { uint32_t code; const char *text; } escaped[] = {
-        { '"', "\\\\\\\"" }, { '\\', "\\\\\\\\" }, { '\n', "\\\\n" }, { '\r', "\\\\r" }, { '\t', "\\\\t" }, { '\f', "\\\\f" }, { '\b', "\\\\b" },
+    static const struct { uint32_t code; const char *text;
+    } escaped[] = {
+        { '"', "\\\\\\\"" }, { '\\', "\\\\\\\\" }, { '\n', "\\\\n" }, { '\r', "\\\\r" },
+        { '\t', "\\\\t" },   { '\f', "\\\\f" },    { '\b', "\\\\b" },
     };
     if (!hdl_schema_say(w, "([")) return false;
     for (uint32_t i = 0; i < s->count; i++) {
-        static const struct { uint32_t low, high; } plain[] = { { 0x20, 0x21 }, { 0x23, 0x5B }, { 0x5D, 0xD7FF }, { 0xE000, 0x10FFFF } };
+        static const struct {
+            uint32_t low, high;
+        } plain[] = { { 0x20, 0x21 }, { 0x23, 0x5B }, { 0x5D, 0xD7FF }, { 0xE000, 0x10FFFF } };
         for (size_t k = 0; k < sizeof plain / sizeof plain[0]; k++) {
             const uint32_t low = s->ranges[i].low > plain[k].low ? s->ranges[i].low : plain[k].low;
             const uint32_t high = s->ranges[i].high < plain[k].high ? s->ranges[i].high : plain[k].high;
@@ -352,10 +364,12 @@ static bool say_pattern(pattern *p) {
 
 /* Formats that have a pattern. Days above 28 are left out, since not every month has them. */
 static const char *format_pattern(hdl_span name) {
-    static const struct { const char *name, *pattern; } formats[] = {
+    static const struct { const char *name, *pattern;
+    } formats[] = {
         { "date", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$" },
         { "time", "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
-        { "date-time", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
+        { "date-time", "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6}"
+                       ")?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$" },
         { "uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$" },
     };
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
@@ -367,10 +381,12 @@ bool hdl_schema_string(hdl_schema_work *w, uint32_t schema) {
     const uint32_t given = hdl_schema_get(w, schema, "pattern"), format = hdl_schema_get(w, schema, "format");
     uint32_t least, most;
     char quoted[HDL_QUOTE];
-    if (!hdl_schema_count(w, schema, "minLength", 0, &least) || !hdl_schema_count(w, schema, "maxLength", UINT32_MAX, &most)) return false;
+    if (!hdl_schema_count(w, schema, "minLength", 0, &least) || !hdl_schema_count(w, schema, "maxLength", UINT32_MAX, &most))
+        return false;
     if (given && w->json.values[given].kind != HDL_JSON_STRING) return hdl_schema_refuse(w, "this is no text: ", "pattern");
     if (given && format) return hdl_schema_refuse(w, "there is a pattern beside ", "format");
-    if ((given || format) && (least > 0 || most != UINT32_MAX)) return hdl_schema_refuse(w, "there are lengths beside ", given ? "pattern" : "format");
+    if ((given || format) && (least > 0 || most != UINT32_MAX))
+        return hdl_schema_refuse(w, "there are lengths beside ", given ? "pattern" : "format");
     const char *known = format ? format_pattern(w->json.values[format].text) : NULL;
     if (format && !known) return hdl_schema_refuse(w, "there is no format ", hdl_quote(w->json.values[format].text, quoted));
     pattern p = { .w = w, .text = known ? hdl_text(known) : w->json.values[given].text };

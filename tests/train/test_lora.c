@@ -1,0 +1,295 @@
+/* test_lora.c: adapters in training beside models of several kinds. Twenty steps are PEFT's; one batch is learned by heart, beside quantised
+ * weights too; in exact mode all A, B and moments have the golden bits on every device, and a run goes on from a checkpoint; an adapter has
+ * the trainer's loss beside its model. A GPT that was trained computes the same as a GGUF file. */
+#define _XOPEN_SOURCE 700
+#include "lora.h"
+#include "train/trainer.h"
+
+static uint64_t hash(const place *at, hd_trainer *trainer) {
+    uint64_t all = 0;
+    check_on(at, hd_trainer_hash(trainer, &all));
+    return all;
+}
+
+/* ---- what PEFT computes ---- */
+
+/* The fixture's first A, through a checkpoint. */
+static void begin_as_fixture(const place *at, hd_trainer *trainer, const char *path) {
+    static const char *const order[] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down" };
+    char file[192], name[80];
+    hd_safetensors *from;
+    hd_safetensor tensors[64];
+    static char names[64][80];
+    check_on(at, hd_trainer_save(trainer, path));
+    snprintf(file, sizeof file, "%s/weights.safetensors", path);
+    check_on(at, hd_safetensors_open(at->context, file, &from));
+    const size_t count = hd_safetensors_count(from);
+    assert_true(count <= 64);
+    for (size_t i = 0; i < count; i++) {
+        tensors[i] = *hd_safetensors_get(from, i);
+        strcpy(names[i], tensors[i].name);
+        tensors[i].name = names[i];
+        float *values = calloc(1, tensors[i].bytes);
+        tensors[i].data = values;
+        for (uint32_t layer = 0; layer < 2; layer++)
+            for (uint32_t which = 0; which < 7; which++) {
+                snprintf(name, sizeof name, "blk.%u.%s.weight.lora_a", layer, order[which]);
+                if (strcmp(name, names[i]) != 0) continue;
+                for (uint64_t k = 0; k < tensors[i].bytes / 4; k++) {
+                    const uint32_t bits = (uint32_t)((k + 1000 * (layer * 7 + which)) * UINT64_C(2654435761)) >> 8;
+                    values[k] = (float)(bits / 16777216.0 - 0.5) * 0.25f;
+                }
+            }
+    }
+    hd_safetensors_close(from);
+    check_on(at, hd_safetensors_write(at->context, file, tensors, count, NULL));
+    for (size_t i = 0; i < count; i++) free((void *)(uintptr_t)tensors[i].data);
+    check_on(at, hd_trainer_load(trainer, path));
+}
+
+static void as_peft(void **state) {
+    (void)state;
+    place at;
+    char path[128], name[32];
+    int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS];
+    assert_true(open_place("cpu", 2, &at));
+    for (size_t i = 0; i < sizeof lora_runs / sizeof *lora_runs; i++)
+        for (int math = HD_MATH_FAST; math <= HD_MATH_EXACT; math++) {
+            snprintf(name, sizeof name, "%s_f32", lora_runs[i].name);
+            hd_model *base = open_model(&at, name);
+            hd_trainer_desc desc = recipe(base);
+            desc.math = (hd_math)math;
+            hd_trainer *trainer = make(&at, &desc);
+            hd_train_report report;
+            snprintf(path, sizeof path, "%s/%s-%d", folder, name, math);
+            begin_as_fixture(&at, trainer, path);
+            for (int s = 0; s < LORA_STEPS; s++) {
+                batch_of(s, lora_runs[i].vocabulary, tokens, targets);
+                step(&at, trainer, tokens, targets, &report);
+                if (fabsf(report.loss - lora_runs[i].losses[s]) > 1e-4f ||
+                    fabsf(report.norm - lora_runs[i].norms[s]) > 1e-3f * lora_runs[i].norms[s])
+                    fail_msg("%s, step %d: loss %.7f and norm %.6f, not %.7f and %.6f", name, s, (double)report.loss, (double)report.norm,
+                             (double)lora_runs[i].losses[s], (double)lora_runs[i].norms[s]);
+            }
+            hd_trainer_destroy(trainer);
+            hd_model_close(base);
+        }
+    close_place(&at);
+}
+
+/* ---- one batch by heart, and its bits ---- */
+
+static const char *const quantised[] = { "llama_q8_0", "qwen3_q4_0", "qwen2_f32", "phi3_f32", "gpt2_f32", "gemma_f32" };
+
+static void by_heart(void **state) {
+    (void)state;
+    place at;
+    int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS], next;
+    assert_true(open_place("cpu", 2, &at));
+    for (size_t i = 0; i < sizeof quantised / sizeof *quantised; i++) {
+        hd_model *base = open_model(&at, quantised[i]);
+        hd_model_info info;
+        check_on(&at, hd_model_get_info(base, &info));
+        hd_trainer_desc desc = recipe(base);
+        desc.math = HD_MATH_FAST;
+        desc.lora.rank = 16;
+        desc.lora.alpha = 32;
+        desc.weight_decay = 0;
+        desc.schedule = (hd_schedule){ .rate = 1e-2, .least = 1e-3, .warmup = 5, .steps = 300, .decay = HD_DECAY_COSINE };
+        hd_trainer *trainer = make(&at, &desc);
+        hd_train_report report = { .loss = 99 };
+        batch_of(0, (int)info.vocabulary, tokens, targets);
+        int steps = 0;
+        while (!(report.loss < 0.05f) && steps++ < 300) step(&at, trainer, tokens, targets, &report);
+        if (!(report.loss < 0.05f)) fail_msg("%s: the loss of one batch is still %.4f", quantised[i], (double)report.loss);
+        check_on(&at, hd_trainer_next(trainer, tokens, LORA_LENGTH, 0, 0, &next));
+        assert_int_equal(next, targets[LORA_LENGTH - 1]);
+        hd_trainer_destroy(trainer);
+        hd_model_close(base);
+    }
+    close_place(&at);
+}
+
+static const struct { const char *name; uint64_t hashes[4]; } golden[] = {
+    { "qwen3_q4_0", { UINT64_C(0x93d1a24933499a2d), UINT64_C(0x71891efafbb30aa0), UINT64_C(0x03c87d672bf6d954), UINT64_C(0xd092da93c6138c6f) } },
+    { "llama_q8_0", { UINT64_C(0xc6c92ae270a7d400), UINT64_C(0xa4be1eeba6765ec5), UINT64_C(0x5508b311c4912f72), UINT64_C(0x824e128bf8153345) } },
+};
+static const int golden_steps[] = { 0, 1, 5, 10 };
+
+static void run_to(const place *at, hd_trainer *trainer, int vocabulary, int until) {
+    int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS];
+    hd_train_report report;
+    while ((int)hd_trainer_steps(trainer) < until) {
+        batch_of((int)hd_trainer_steps(trainer), vocabulary, tokens, targets);
+        step(at, trainer, tokens, targets, &report);
+    }
+}
+
+static hd_trainer_desc exact(hd_model *base) {
+    hd_trainer_desc desc = recipe(base);
+    desc.math = HD_MATH_EXACT;
+    desc.dropout = 0.1f;
+    desc.micro_batch = 1;
+    return desc;
+}
+
+/* A run that is stopped after 5 steps and goes on from its checkpoint has the bits of one that is not. */
+static void golden_bits(void **state) {
+    (void)state;
+    static const struct { const char *backend; uint32_t threads; } wanted[] = { { "cpu", 1 }, { "cpu", 2 }, { "vulkan", 0 }, { "cuda", 0 } };
+    int wrong = 0;
+    for (size_t d = 0; d < sizeof wanted / sizeof *wanted; d++) { /* OpenCL's kernels take PoCL too long */
+        place at;
+        if (!open_place(wanted[d].backend, wanted[d].threads, &at)) continue;
+        for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+            if (i > 0 && strcmp(wanted[d].backend, "vulkan") == 0) continue; /* and lavapipe takes them its time */
+            char path[128];
+            hd_model *base = open_model(&at, golden[i].name);
+            hd_model_info info;
+            check_on(&at, hd_model_get_info(base, &info));
+            hd_trainer_desc desc = exact(base);
+            hd_trainer *trainer = make(&at, &desc);
+            for (int g = 0; g < 4; g++) {
+                run_to(&at, trainer, (int)info.vocabulary, golden_steps[g]);
+                const uint64_t got = hash(&at, trainer);
+                wrong += got != golden[i].hashes[g];
+                if (got != golden[i].hashes[g]) print_message("%s, %s, after %d steps: %016llx\n", at.name, golden[i].name, golden_steps[g], (unsigned long long)got);
+                if (golden_steps[g] != 5 || strcmp(wanted[d].backend, "vulkan") == 0) continue; /* which would compile all of them again */
+                uint64_t stopped;
+                snprintf(path, sizeof path, "%s/stop-%zu-%zu", folder, d, i);
+                check_on(&at, hd_trainer_save(trainer, path));
+                hd_trainer_destroy(trainer);
+                check_on(&at, hd_trainer_read(at.context, path, &desc, &stopped));
+                assert_true(stopped == 5 && desc.lora.rank == LORA_RANK && !desc.base);
+                hd_trainer *none = NULL;
+                assert_int_equal(hd_trainer_create(at.context, at.device, &desc, &none), HD_STATUS_INVALID_ARGUMENT);
+                hd_context_error(at.context);
+                desc.base = base;
+                trainer = make(&at, &desc);
+                check_on(&at, hd_trainer_load(trainer, path));
+            }
+            hd_trainer_destroy(trainer);
+            hd_model_close(base);
+        }
+        close_place(&at);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- what comes out ---- */
+
+/* A trained adapter beside its model has the trainer's loss, quantised weights or not. */
+static void trained(void **state) {
+    (void)state;
+    static const char *const names[] = { "qwen3_q4_0", "gpt2_f32" };
+    place at;
+    int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS];
+    assert_true(open_place("cpu", 2, &at));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        hd_model *base = open_model(&at, names[i]), *adapted = open_model(&at, names[i]);
+        hd_model_info info;
+        hd_adapter *adapter;
+        float loss, again;
+        check_on(&at, hd_model_get_info(base, &info));
+        hd_trainer_desc desc = recipe(base);
+        desc.math = HD_MATH_FAST;
+        hd_trainer *trainer = make(&at, &desc);
+        run_to(&at, trainer, (int)info.vocabulary, 10);
+        batch_of(3, (int)info.vocabulary, tokens, targets);
+        check_on(&at, hd_trainer_loss(trainer, tokens, targets, &loss));
+        check_on(&at, hd_trainer_adapter(trainer, &adapter));
+        assert_string_equal(hd_adapter_architecture(adapter), info.architecture);
+        check_on(&at, hd_model_adapt(adapted, (const hd_adapter *const[]){ adapter }, NULL, 1));
+        hd_adapter_destroy(adapter);
+        desc.base = adapted;
+        desc.lora.rank = 1; /* whose B is 0 */
+        hd_trainer *other = make(&at, &desc);
+        check_on(&at, hd_trainer_loss(other, tokens, targets, &again));
+        if (fabsf(loss - again) > 1e-5f * loss) fail_msg("%s: a loss of %.7f in training and %.7f beside the model", names[i], (double)loss, (double)again);
+        hd_trainer_destroy(other);
+        hd_trainer_destroy(trainer);
+        hd_model_close(adapted);
+        hd_model_close(base);
+    }
+    close_place(&at);
+}
+
+/* ---- a GPT as a GGUF file ---- */
+
+static void exported(void **state) {
+    (void)state;
+    enum { VOCABULARY = 260, STEPS = 60 };
+    static uint8_t text[1024];
+    place at;
+    char path[128];
+    bool told;
+    hd_train_report report;
+    hd_model *model;
+    hd_model_info info;
+    int32_t tokens[MOST_TOKENS], targets[MOST_TOKENS], next, ids[8];
+    float last[VOCABULARY];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (uint8_t)"the loom is warped; "[i % 20];
+    assert_true(open_place("cpu", 2, &at));
+    const hd_trainer_desc desc = { .model = { 2, 32, 2, LORA_LENGTH, VOCABULARY }, .batch = LORA_BATCH, .seed = 3, .schedule = { .rate = 1e-2 }, .math = HD_MATH_FAST };
+    hd_trainer *trainer = make(&at, &desc);
+    for (uint64_t s = 0; s < STEPS; s++) {
+        assert_true(hd_draw_batch(&(hd_token_data){ text, 1, sizeof text }, 3, s, LORA_BATCH, LORA_LENGTH, tokens, targets));
+        check_on(&at, hd_trainer_step(trainer, tokens, targets, &report, &told));
+    }
+    check_on(&at, hd_trainer_finish(trainer, &report, &told));
+    snprintf(path, sizeof path, "%s/gpt.gguf", folder);
+    check_on(&at, hd_trainer_export(trainer, path, &(hd_export_desc){ .name = "a loom", .bytes = 1 }));
+    check_on(&at, hd_model_open(at.context, path, &(hd_model_desc){ .check_weights = 1 }, &model));
+    check_on(&at, hd_model_get_info(model, &info));
+    assert_string_equal(info.architecture, "gpt2");
+    assert_string_equal(info.name, "a loom");
+    assert_int_equal(info.parameters, hd_trainer_parameters(trainer));
+    size_t count = 8;
+    check_on(&at, hd_model_tokenize(model, "a\n\xff ~", 5, HD_TOKENIZE_ADD_SPECIAL, ids, &count)); /* bytes are their own tokens */
+    assert_true(count == 5 && ids[0] == 'a' && ids[1] == '\n' && ids[2] == 0xff && ids[3] == ' ' && ids[4] == '~');
+
+    hd_plan *plan; /* the trainer's own forward part */
+    hd_value *weights = calloc(trainer->layout.count, sizeof *weights);
+    hdt_graph graph = { .layout = &trainer->layout, .batch = 1, .length = LORA_LENGTH, .program = hd_program_create(at.context) };
+    hdt_graph_weights(&graph, weights);
+    hd_output(graph.program, "scores", hdt_graph_scores(&graph, hdt_graph_hidden(&graph, hd_input(graph.program, "tokens", HD_I32, HD_SHAPE(LORA_LENGTH)))));
+    check_on(&at, hd_plan_create(at.device, graph.program, &(hd_plan_desc){ .math = HD_MATH_FAST }, &plan));
+    for (int group = 0; group < HDT_GROUPS; group++)
+        check_on(&at, hd_plan_bind(plan, group ? "weights.1" : "weights.0", trainer->states[group][HDT_WEIGHTS], 0));
+    check_on(&at, hd_plan_write(plan, "tokens", tokens, sizeof *tokens * LORA_LENGTH));
+    check_on(&at, hd_plan_run(plan, NULL));
+    static float own[LORA_LENGTH * VOCABULARY];
+    check_on(&at, hd_plan_read(plan, "scores", own, sizeof own));
+    hd_plan_destroy(plan);
+    hd_program_destroy(graph.program);
+    free(weights);
+    float *scores = scores_of(&at, model, tokens);
+    const double off = distance(own, scores, LORA_LENGTH * VOCABULARY);
+    if (off > 1e-5) fail_msg("the file's scores are off by %g", off);
+    memcpy(last, own + (LORA_LENGTH - 1) * VOCABULARY, sizeof last);
+    assert_true(session_distance(&at, model, tokens, last, VOCABULARY) < 0.02);
+    free(scores);
+
+    hd_session *session; /* and a session writes on as the trainer does */
+    check_on(&at, hd_session_create(model, &(hd_session_desc){ .device = at.device }, &session));
+    check_on(&at, hd_session_feed(session, 0, tokens, 8));
+    for (size_t seen = 8; seen < LORA_LENGTH; seen++) {
+        int32_t best;
+        check_on(&at, hd_session_best(session, 0, &best));
+        check_on(&at, hd_trainer_next(trainer, tokens, seen, 0, 0, &next));
+        assert_int_equal(best, next);
+        tokens[seen] = next;
+        if (seen + 1 < LORA_LENGTH) check_on(&at, hd_session_feed(session, 0, &next, 1));
+    }
+    hd_session_destroy(session);
+    assert_int_equal(hd_trainer_export(trainer, path, &(hd_export_desc){ .tokenizer = model }), HD_OK); /* its own tokenizer */
+    hd_model_close(model);
+    hd_trainer_destroy(trainer);
+    close_place(&at);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(as_peft), cmocka_unit_test(by_heart), cmocka_unit_test(golden_bits), cmocka_unit_test(trained),
+                                        cmocka_unit_test(exported) };
+    return cmocka_run_group_tests(tests, begin, end);
+}
