@@ -2,7 +2,7 @@
  * Prints a JSON line for each: of a step tokens a second, the memory that was told, the loss, the norm of all gradients and the hash of
  * weights and moments behind it (equal ones in exact mode on every device); of a part its time, once with the gradients and once without.
  *   bench_train DEVICE [exact|fast|parts|exact-parts|memory|exact-memory [batch [micro-batch [steps]]]]    without sizes: 16, 8 and 3 steps of 1,024 tokens each
- * One step goes before those that are timed. "memory" takes none: what a step would take with micro-batches of 1, 2, 4, ... */
+ * One step goes before those that are timed. "memory" takes none: what a step would take with micro-batches of as many sequences, twice as many, ... */
 #define _POSIX_C_SOURCE 200809L
 #include <heddle_train.h>
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static hd_status bench_steps(const bench *b) {
 
 static hd_status tell_memory(const bench *b) {
     hd_status status = HD_OK;
-    for (uint32_t micro_batch = 1; micro_batch <= b->batch && !status; micro_batch *= 2) {
+    for (uint32_t micro_batch = b->micro_batch; micro_batch <= b->batch && !status; micro_batch *= 2) {
         bench one = *b;
         hd_plan_memory memory;
         one.micro_batch = micro_batch;

@@ -884,7 +884,7 @@ typedef struct hd_kernel_gradient {
 
 /** Wishes for gradients. */
 typedef struct hd_gradients_desc {
-    hd_value loss_gradient;    /* f32 of the loss's shape, which all gradients are multiplied by; 0: 1 */
+    hd_value loss_gradient;    /* f32 of the loss's shape, which may then be any: what the gradients begin with; 0: one number, 1 */
     int      recompute;        /* 0: what the backward part needs of the forward part is kept until then. 1: only `kept` is, with
                                   inputs, outputs, states and what kernels of your own gave; all else is computed again when it is
                                   needed, which takes less memory where hd_plan_desc.budget_bytes asks for a tight plan. In
@@ -895,7 +895,7 @@ typedef struct hd_gradients_desc {
                                   chunks of as many, each from zero, and these are added in order. 0: in one. With `continued`
                                   and batches of whole chunks many small batches give the bits of one large one */
     const hd_value *continued; /* wanted_count gradients that the wanted ones go on from, or 0, each of its wanted value's type and
-                                  shape, which is an input or a state; NULL: from zero. Borrowed for the call */
+                                  shape, which is made of no other wanted one; NULL: from zero. Borrowed for the call */
     const hd_kernel_gradient *kernels; /* of your own, that gradients go through; borrowed for the call */
     size_t   kernel_count;
 } hd_gradients_desc;
@@ -910,7 +910,7 @@ typedef struct hd_gradients_desc {
  *    are added one by one to the sum so far.
  *  - Where there is no derivative: hd_relu has 0 at 0, hd_abs too, hd_clip 0 at its ends, hd_maximum half at equal operands,
  *    hd_max all at the first largest. Rows of hd_cross_entropy with a negative target have none.
- *  @param loss one f32 element. @param wanted values of any kind: inputs, states, or what lies between.
+ *  @param loss one f32 element, or a tensor with its loss_gradient. @param wanted values of any kind: inputs, states, or what lies between.
  *  @param desc NULL for none. @param out_gradients wanted_count values, each of its wanted value's type and shape, which may be the
  *  same for two; 0 where the loss does not depend on it through floats: what is compared, rounded, an index or quantised has none.
  *  Statuses: NULL_POINTER, UNKNOWN_VALUE, SHAPE (of the loss), UNSUPPORTED (a kernel or an operation without a gradient, by
@@ -933,6 +933,9 @@ typedef struct hd_plan_desc {
     uint64_t budget_bytes; /* most device memory the plan may take, 0: what the device has; planned anew more tightly,
                               then refused (OVER_BUDGET) */
     int      no_fusion;    /* 1: one dispatch for each operation, to find faults */
+    int      in_order;     /* 1: operations run in the program's order, and at once only where neighbours do not wait for each other.
+                              Else each runs as early as it may, which keeps results for longer: a step of training takes
+                              several times the memory then */
     int      failover;     /* 1: keep host copies, and finish on the next best device when this one is lost */
     int      timestamps;   /* 1: time every dispatch on the device, for hd_plan_timings */
     uint32_t slice_us;     /* longest estimated piece handed to the device at once; 0: 100,000; watchdogs stay asleep */

@@ -5,7 +5,7 @@
 
 hdi_plan_options hdi_plan_options_of(const hd_plan_desc *desc) {
     return (hdi_plan_options){ .math = desc->math == HD_MATH_EXACT ? HD_MATH_EXACT : HD_MATH_FAST, .budget_bytes = desc->budget_bytes,
-                               .no_fusion = desc->no_fusion != 0, .slice_us = desc->slice_us };
+                               .no_fusion = desc->no_fusion != 0, .in_order = desc->in_order != 0, .slice_us = desc->slice_us };
 }
 
 static bool is_auto(const hd_plan *plan) { return plan->device_count > 1 && plan->desc.route && strcmp(plan->desc.route, "auto") == 0; }
@@ -96,7 +96,7 @@ static hd_status place_by_words(planning *p, const hd_program *program, hd_error
 /* The program, the wishes and the devices: with a placement's hash it is what earlier plans left their times under. */
 static uint64_t key_of(const hd_plan *plan) {
     const uint64_t wishes[] = { plan->desc.math == HD_MATH_EXACT, plan->desc.budget_bytes, (uint64_t)(plan->desc.no_fusion != 0),
-                                plan->desc.slice_us };
+                                (uint64_t)(plan->desc.in_order != 0), plan->desc.slice_us };
     uint64_t key = hdi_hash(HDI_HASH_START, plan->program_text.bytes, plan->program_text.count);
     key = hdi_hash(key, wishes, sizeof wishes);
     for (uint32_t d = 0; d < plan->device_count; d++) key = hdi_hash(key, &plan->devices[d], sizeof plan->devices[d]);

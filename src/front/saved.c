@@ -14,8 +14,8 @@ hd_status hd_plan_save(const hd_plan *plan, char *out_text, size_t room, size_t 
 
 /* All but the devices is in the text. */
 static hd_status check(const hd_plan_desc *desc, const hdi_saved_plan *saved, hd_error *error) {
-    if (desc->math || desc->budget_bytes || desc->no_fusion || desc->slice_us || desc->route || desc->failover || desc->follow ||
-        desc->resident_count)
+    if (desc->math || desc->budget_bytes || desc->no_fusion || desc->in_order || desc->slice_us || desc->route || desc->failover ||
+        desc->follow || desc->resident_count)
         return hdi_fail(error, HD_STATUS_INVALID_ARGUMENT, "a saved plan's wishes are in its text: only `beside` and "
                                                            "`timestamps` are taken from hd_plan_desc");
     if (saved->device_count == 1 + desc->beside_count) return HD_OK;

@@ -159,10 +159,16 @@ static hd_status settle(fusion *f, hd_value value) {
     return hdi_task_emit(f->schedule, f->program, &f->tasks[at], f->error);
 }
 
+/* In the program's order what waits long for its reader would keep all that it reads for as long. */
+static bool is_near(const fusion *f, hd_value value) {
+    enum { NEAR = 32 };
+    return !f->schedule->options.in_order || f->values[value].last_use - value <= NEAR;
+}
+
 /* Finishes a task whose result is `value`: held back when a later element-wise node may still join it. */
 static hd_status finish(fusion *f, hdi_task *task, hd_value value, bool may_wait) {
     f->values[value].view = task->out;
-    if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1)
+    if (!may_wait || f->schedule->options.no_fusion || f->values[value].uses != 1 || !is_near(f, value))
         return hdi_task_emit(f->schedule, f->program, task, f->error);
     f->values[value].pending = hold(f, task);
     return f->values[value].pending == NO_TASK ? no_memory(f) : HD_OK;

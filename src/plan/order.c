@@ -1,7 +1,8 @@
 /* order.c: levels. A step stands one level after the last step whose bytes it must wait for (read after write, write
  * after read, write after write). Steps are then sorted by level, in their old order within one: every level can run
- * at once. A tight plan keeps the program's order, a step a level, because that shortens lifetimes. A measured one keeps it too,
- * and runs at once what reads the same: as the layers of a model follow each other, and the products of one side by side. */
+ * at once. In the program's order no step starts before the one in front of it, because that shortens lifetimes; a tight plan runs
+ * one step a level. A measured one keeps the order too, and runs at once what reads the same: as the layers of a model follow each
+ * other, and the products of one side by side. */
 #include "plan/schedule.h"
 #include <stdlib.h>
 
@@ -110,8 +111,9 @@ static bool read_the_same(const hdi_schedule *schedule, const hdi_schedule_step 
 /* The level of step `s`, which has to wait until `level`. */
 static uint32_t level_of(const hdi_schedule *schedule, uint32_t s, uint32_t level) {
     if (schedule->tight) return s;
-    if (!schedule->options.one_by_one || s == 0) return level;
+    if (s == 0 || !(schedule->options.in_order || schedule->options.one_by_one)) return level;
     const hdi_schedule_step *before = &schedule->steps[s - 1];
+    if (!schedule->options.one_by_one) return HDI_MAX(level, before->level);
     return HDI_MAX(level, before->level + !read_the_same(schedule, before, &schedule->steps[s]));
 }
 

@@ -65,10 +65,15 @@ static void print_step(const hdi_schedule *schedule, uint32_t at, hdi_text *out)
     hdi_text_add(out, "  because %s\n", step->because);
 }
 
+static const char *order_of(const hdi_schedule *schedule) {
+    if (schedule->tight) return " (one step a level, to fit the budget)";
+    return schedule->options.in_order ? " (in the program's order)" : "";
+}
+
 void hdi_schedule_print(const hdi_schedule *schedule, hdi_text *out) {
     hdi_text_add(out, "math %s, %u steps in %u levels%s, %u kernels, %u slices\n",
                  schedule->options.math == HD_MATH_EXACT ? "exact" : "fast", schedule->step_count, schedule->level_count,
-                 schedule->tight ? " (one step a level, to fit the budget)" : "", schedule->cmds.kernel_count, schedule->slices);
+                 order_of(schedule), schedule->cmds.kernel_count, schedule->slices);
     hdi_text_add(out,
                  "memory %" PRIu64 " bytes: inputs %" PRIu64 ", states %" PRIu64 ", outputs %" PRIu64 ", constants %" PRIu64
                  ", scratch %" PRIu64 " (%" PRIu64 " unshared)\n",

@@ -1,9 +1,10 @@
 /* save.c: a plan as a file, one "name value" a line:
  *
- *   heddle plan 1
+ *   heddle plan 2
  *   math exact
  *   budget_bytes 0
  *   fusion 1
+ *   in_order 0
  *   slice_us 0
  *   device cpu             of each device; its facts follow (facts/caps.h)
  *   ...
@@ -15,7 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char first_line[] = "heddle plan 1";
+static const char first_line[] = "heddle plan 2";
 
 /* ---- writing ---- */
 
@@ -31,9 +32,9 @@ static bool digest_of(const hdi_plan *plan, uint64_t *out_digest) {
 
 void hdi_plan_save(const hdi_plan *plan, const char *const *ids, const hdi_text *program, hdi_text *out) {
     uint64_t digest;
-    hdi_text_add(out, "%s\nmath %s\nbudget_bytes %" PRIu64 "\nfusion %d\nslice_us %u\n", first_line,
+    hdi_text_add(out, "%s\nmath %s\nbudget_bytes %" PRIu64 "\nfusion %d\nin_order %d\nslice_us %u\n", first_line,
                  plan->options.math == HD_MATH_EXACT ? "exact" : "fast", plan->options.budget_bytes,
-                 !plan->options.no_fusion, plan->options.slice_us);
+                 !plan->options.no_fusion, plan->options.in_order, plan->options.slice_us);
     for (uint32_t d = 0; d < plan->device_count; d++) {
         hdi_text_add(out, "device %s\n", ids[d]);
         hdi_caps_print(&plan->caps[d], out);
@@ -88,16 +89,18 @@ static hd_status read_number(reader *r, const char *name, uint64_t most, uint64_
 
 static hd_status read_options(reader *r, hdi_plan_options *out) {
     hdi_span math;
-    uint64_t fusion = 0, slice_us = 0;
+    uint64_t fusion = 0, in_order = 0, slice_us = 0;
     hd_status status = read_value(r, "math", &math);
     if (!status && !hdi_word_is(math, "exact") && !hdi_word_is(math, "fast"))
         status = hdi_fail(r->error, HD_STATUS_PARSE, "saved plan, line %u: math is exact or fast", r->line - 1);
     if (!status) status = read_number(r, "budget_bytes", UINT64_MAX, &out->budget_bytes);
     if (!status) status = read_number(r, "fusion", 1, &fusion);
+    if (!status) status = read_number(r, "in_order", 1, &in_order);
     if (!status) status = read_number(r, "slice_us", UINT32_MAX, &slice_us);
     if (status) return status;
     out->math = hdi_word_is(math, "exact") ? HD_MATH_EXACT : HD_MATH_FAST;
     out->no_fusion = fusion == 0;
+    out->in_order = in_order != 0;
     out->slice_us = (uint32_t)slice_us;
     return HD_OK;
 }

@@ -26,6 +26,7 @@ typedef struct hdi_plan_options {
     hd_math  math;         /* fast or exact */
     uint64_t budget_bytes; /* 0: no limit */
     bool     no_fusion;
+    bool     in_order;     /* a step never runs before the one in front of it, but may at once with it */
     uint32_t slice_us;     /* 0: 100,000 */
     bool     one_by_one;   /* a step waits for the one before, but where both read the same first: for measuring */
     hdi_offer *offer;      /* gets the options of the kernels; NULL: nobody asks */

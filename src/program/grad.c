@@ -8,11 +8,12 @@
 #include <stdlib.h>
 
 /* A consumer's part of a value's gradient. Sums over rows are one for each chunk, made at once, so that what they are made of
- * need not be there any longer. */
+ * need not be there any longer; where a value has one consumer they are added at once, too. */
 typedef struct part {
     hd_value value;    /* or, of a slice, what is to be put in its place; or rows [I,n] of a table, */
     hd_value indices;  /* i32 [I], which are added one by one, chunk by chunk. Else 0 */
     int64_t  chunk;
+    bool     added;    /* to what it goes on from: it is the whole sum */
     hd_value consumer;
     uint32_t next;     /* index + 1; 0: the last */
 } part;
@@ -21,9 +22,12 @@ struct hdi_grad_walk {
     const hd_gradients_desc *desc;
     hdi_kernel_gradient_fn find_kernel;
     hd_value  loss;
+    const hd_value *wanted;
+    size_t    wanted_count;
     hd_value  nought;
     uint8_t  *marks;    /* MARK_... of each value up to the loss */
     uint32_t *first;    /* index + 1 of its first part */
+    uint32_t *uses;     /* how many operands on the way it is */
     hd_value *again;    /* what computes it again; itself: it is kept */
     part     *parts;
     uint32_t  part_count, part_capacity;
@@ -127,8 +131,12 @@ hd_value hdi_grad_y(hdi_grad *g) { return forward(g, g->value); }
 
 hd_value hdi_grad_nought(hdi_grad *g) {
     hdi_grad_walk *walk = g->walk;
-    if (!walk->nought) walk->nought = hd_reshape(g->program, hd_less(g->program, walk->loss, walk->loss), (hd_shape){ 0 });
-    return walk->nought;
+    hd_program *p = g->program;
+    if (walk->nought) return walk->nought;
+    const int64_t count = (int64_t)hd_shape_elements(hdi_grad_shape(g, walk->loss)), none = 0, one = 1;
+    hd_value first = walk->loss;
+    if (count > 1) first = hd_slice(p, hd_reshape(p, first, HD_SHAPE(count)), &none, &one, 1);
+    return walk->nought = hd_reshape(p, hd_less(p, first, first), (hd_shape){ 0 });
 }
 
 hd_value hdi_grad_find(const hdi_grad *g, const hdi_grad_constant *wanted) {
@@ -172,6 +180,23 @@ static void add_part(hdi_grad *g, uint32_t index, part one) {
     *link = ++walk->part_count;
 }
 
+/* The gradient that a wanted value's goes on from; 0: none. */
+static hd_value so_far(const hdi_grad_walk *walk, hd_value value) {
+    for (size_t i = 0; i < walk->wanted_count && walk->desc->continued; i++)
+        if (walk->wanted[i] == value && walk->desc->continued[i]) return walk->desc->continued[i];
+    return 0;
+}
+
+/* Is there no other consumer, whose parts would come between these? */
+static bool alone(const hdi_grad *g, uint32_t index) {
+    return g->walk->uses[g->node.operands[index]] == 1 && g->node.op != HDI_OP_SLICE;
+}
+
+/* The sum with a term; of narrow types several are added in f32. */
+static hd_value plus(hdi_grad *g, hd_value sum, hd_value term) {
+    return sum ? hd_add(g->program, hdi_grad_wide(g, sum), hdi_grad_wide(g, term)) : term;
+}
+
 /* Rows begin to end of x. */
 static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
     const hd_shape shape = hdi_grad_shape(g, x);
@@ -186,7 +211,28 @@ static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
 /* Indices of a leading axis to a chunk, each of which stands for so many rows. */
 static int64_t chunk_of(const hdi_grad *g, int64_t length, int64_t rows_each) {
     const int64_t wish = g->walk->desc->chunk_rows;
-    return wish == 0 ? length : wish % rows_each == 0 ? wish / rows_each : 1;
+    return wish == 0 ? length : wish % rows_each == 0 ? HDI_MIN(wish / rows_each, length) : 1;
+}
+
+/* Sums of x along its first axis, `step` at a time, those of all whole chunks in one operation. */
+static void give_chunks(hdi_grad *g, uint32_t index, hd_value x, int64_t step) {
+    hd_program *p = g->program;
+    const hd_shape shape = hdi_grad_shape(g, g->node.operands[index]);
+    const int64_t length = hdi_grad_shape(g, x).dims[0], n = (int64_t)hd_shape_elements(shape), whole = length / step;
+    const hd_value chunks = hd_reshape(p, rows_of(g, x, 0, whole * step), HD_SHAPE(whole, step, n));
+    const hd_value sums = hd_reshape(p, hd_sum(p, chunks, 1), HD_SHAPE(whole, n));
+    const hd_value rest = whole * step < length ? hd_reshape(p, hd_sum(p, rows_of(g, x, whole * step, length), 0), HD_SHAPE(1, n)) : 0;
+    if (alone(g, index) && whole > 1) { /* scatter_add adds rows in their order to what is there */
+        const hd_value before = so_far(g->walk, g->node.operands[index]), zero = hdi_grad_fill(g, HD_I32, HD_SHAPE(whole), 0);
+        hd_value sum = before ? hdi_grad_wide(g, hd_reshape(p, before, HD_SHAPE(1, n))) : hdi_grad_fill(g, HD_F32, HD_SHAPE(1, n), 0);
+        sum = hd_scatter_add(p, sum, zero, hdi_grad_wide(g, sums));
+        if (rest) sum = plus(g, sum, rest);
+        add_part(g, index, (part){ .value = hd_reshape(p, sum, shape), .added = true });
+        return;
+    }
+    for (int64_t k = 0; k < whole; k++)
+        add_part(g, index, (part){ .value = hd_reshape(p, rows_of(g, sums, k, k + 1), shape), .chunk = k });
+    if (rest) add_part(g, index, (part){ .value = hd_reshape(p, rest, shape), .chunk = whole });
 }
 
 void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
@@ -206,11 +252,7 @@ void hdi_grad_give(hdi_grad *g, uint32_t index, hd_value dx) {
         for (uint32_t i = lead; i < from.rank; i++) left.dims[i] = shape.dims[i - before];
         for (uint32_t i = lead; i + 1 < from.rank; i++) rows_each *= left.dims[i];
         dx = hdi_grad_flat(g, hdi_grad_sum_to(g, dx, left), lead);
-        const int64_t length = hdi_grad_shape(g, dx).dims[0], step = chunk_of(g, length, rows_each);
-        for (int64_t k = 0; k * step < length; k++) {
-            const hd_value sum = hd_sum(g->program, rows_of(g, dx, k * step, HDI_MIN((k + 1) * step, length)), 0);
-            add_part(g, index, (part){ .value = hd_reshape(g->program, sum, shape), .chunk = k });
-        }
+        give_chunks(g, index, dx, chunk_of(g, hdi_grad_shape(g, dx).dims[0], rows_each));
     }
 }
 
@@ -218,13 +260,18 @@ void hdi_grad_give_product(hdi_grad *g, uint32_t index, hd_value x, hd_value dy,
     if (!hdi_grad_wants(g, index) || failed(g->program)) return;
     const hd_shape shape = hdi_grad_shape(g, g->node.operands[index]);
     const int64_t length = hdi_grad_shape(g, x).dims[0], step = chunk_of(g, length, 1);
+    const bool at_once = alone(g, index);
+    hd_value sum = at_once ? so_far(g->walk, g->node.operands[index]) : 0;
     for (int64_t k = 0; k * step < length && !failed(g->program); k++) {
         const int64_t begin = k * step, end = HDI_MIN(begin + step, length);
         const hd_value of_x = rows_of(g, x, begin, end), of_dy = rows_of(g, dy, begin, end);
         const hd_value first = hdi_grad_wide(g, turned ? of_dy : of_x); /* of its type is the result */
-        const hd_value product = hd_matmul_with(g->program, first, turned ? of_x : of_dy, HD_TRANSPOSE_A);
-        add_part(g, index, (part){ .value = hd_reshape(g->program, product, shape), .chunk = k });
+        hd_value product = hd_matmul_with(g->program, first, turned ? of_x : of_dy, HD_TRANSPOSE_A);
+        product = hd_reshape(g->program, product, shape);
+        if (at_once) sum = plus(g, sum, product);
+        else add_part(g, index, (part){ .value = product, .chunk = k });
     }
+    if (at_once) add_part(g, index, (part){ .value = sum, .added = true });
 }
 void hdi_grad_give_rows(hdi_grad *g, uint32_t index, hd_value indices, hd_value rows) {
     add_part(g, index, (part){ .value = rows, .indices = indices });
@@ -280,15 +327,16 @@ static hd_value in_place(hdi_grad *g, const part *one, hd_shape shape) {
     return hd_pad(g->program, one->value, before, after, shape.rank, 0);
 }
 
-/* What a part adds to the sum so far, 0 for none, in chunk `k`. Returns the new sum. */
-static hd_value add_chunk(hdi_grad *g, const part *one, hd_value sum, hd_shape shape, int64_t k) {
+/* What a part of a value's gradient adds to the sum so far, 0 for none, in chunk `k`. Returns the new sum. */
+static hd_value add_chunk(hdi_grad *g, hd_value value, const part *one, hd_value sum, int64_t k) {
     hd_program *p = g->program;
+    const hd_shape shape = hdi_grad_shape(g, value);
     if (!one->indices) {
         if (one->chunk != k) return sum;
-        const hd_value term = in_place(g, one, shape);
-        return sum ? hd_add(p, hdi_grad_wide(g, sum), hdi_grad_wide(g, term)) : term;
+        return plus(g, sum, in_place(g, one, shape));
     }
-    const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = chunk_of(g, length, 1), begin = k * step;
+    const bool only = g->walk->parts[g->walk->first[value] - 1].next == 0; /* chunks or not, rows are added one by one */
+    const int64_t length = hdi_grad_shape(g, one->value).dims[0], step = only ? length : chunk_of(g, length, 1), begin = k * step;
     if (begin >= length) return sum;
     const hd_dtype dtype = hdi_grad_type(g, sum ? sum : one->value);
     if (!sum) sum = hdi_grad_fill(g, dtype, shape, 0);
@@ -300,15 +348,16 @@ static hd_value add_chunk(hdi_grad *g, const part *one, hd_value sum, hd_shape s
  * there was before. Of narrow types several are added in f32. */
 static hd_value total(hdi_grad *g, hd_value value, hd_value sum, bool keep_wide) {
     const hdi_grad_walk *walk = g->walk;
-    const hd_shape shape = hdi_grad_shape(g, value);
     const hd_value whole = sum ? 0 : joined(g, value);
     if (whole) return whole;
+    const part *first = walk->first[value] ? &walk->parts[walk->first[value] - 1] : NULL;
+    if (first && first->added) return keep_wide ? first->value : hdi_grad_to(g, first->value, hdi_grad_type(g, value));
     bool more = true;
     for (int64_t k = 0; more && !failed(g->program); k++) {
         const hd_value before = sum; /* chunks have no gaps */
         for (uint32_t at = walk->first[value]; at; at = walk->parts[at - 1].next) {
             const part one = walk->parts[at - 1];
-            sum = add_chunk(g, &one, sum, shape, k);
+            sum = add_chunk(g, value, &one, sum, k);
         }
         more = sum != before;
     }
@@ -324,7 +373,23 @@ static void mark_ways(const hd_program *program, const hdi_grad_walk *walk) {
         bool leads = walk->marks[v] & MARK_WANTED;
         for (uint32_t i = 0; i < node->operand_count && rules[node->op] != ends; i++)
             leads |= node->operands[i] && (walk->marks[node->operands[i]] & MARK_LEADS);
-        if (leads && hdi_dtype_is_float(node->dtype)) walk->marks[v] |= MARK_LEADS;
+        if (!leads || !hdi_dtype_is_float(node->dtype)) continue;
+        walk->marks[v] |= MARK_LEADS;
+        for (uint32_t i = 0; i < node->operand_count && rules[node->op] != ends; i++)
+            if (node->operands[i] && (walk->marks[node->operands[i]] & MARK_LEADS)) walk->uses[node->operands[i]]++;
+    }
+}
+
+/* What a gradient goes on from is added before all else, which the gradients of what the value is made of would lack. */
+static void check_continued(hd_program *program, const hdi_grad_walk *walk) {
+    for (size_t i = 0; i < walk->wanted_count && walk->desc->continued; i++) {
+        const hdi_node *node = hdi_program_node(program, walk->wanted[i]);
+        bool leads_on = false;
+        for (uint32_t k = 0; k < node->operand_count && walk->wanted[i] <= walk->loss; k++)
+            leads_on |= node->operands[k] && (walk->marks[node->operands[k]] & MARK_LEADS);
+        if (leads_on && walk->desc->continued[i] && !failed(program))
+            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state but made of another wanted value: its gradient "
+                 "cannot be continued", walk->wanted[i]);
     }
 }
 
@@ -333,18 +398,16 @@ static hd_value seed(hdi_grad *g) {
     return given ? given : hdi_grad_fill(g, HD_F32, hdi_grad_shape(g, g->walk->loss), 1);
 }
 
-static void walk_back(hd_program *program, hdi_grad_walk *walk, const hd_value *wanted, size_t wanted_count, hd_value *out_gradients) {
+static void walk_back(hd_program *program, hdi_grad_walk *walk, hd_value *out_gradients) {
+    const hd_value *const wanted = walk->wanted;
     for (hd_value v = walk->loss; v > 0 && !failed(program); v--) {
         if (!(walk->marks[v] & MARK_LEADS) || (v != walk->loss && !walk->first[v])) continue;
         hdi_grad g = { .program = program, .walk = walk, .node = program->nodes[v - 1], .value = v };
         const bool is_cast = g.node.op == HDI_OP_CAST, is_wanted = walk->marks[v] & MARK_WANTED;
         bool leads_on = false;
         for (uint32_t i = 0; i < g.node.operand_count; i++) leads_on |= hdi_grad_wants(&g, i);
-        hd_value before = 0;
-        for (size_t i = 0; i < wanted_count && is_wanted && walk->desc->continued && !leads_on; i++)
-            if (wanted[i] == v && !before) before = walk->desc->continued[i];
-        g.dy = v == walk->loss ? seed(&g) : total(&g, v, before, is_cast && !is_wanted);
-        for (size_t i = 0; i < wanted_count && is_wanted; i++)
+        g.dy = v == walk->loss ? seed(&g) : total(&g, v, is_wanted ? so_far(walk, v) : 0, is_cast && !is_wanted);
+        for (size_t i = 0; i < walk->wanted_count && is_wanted; i++)
             if (wanted[i] == v) out_gradients[i] = g.dy;
         if (!leads_on || failed(program)) continue;
         if (rules[g.node.op]) rules[g.node.op](&g);
@@ -355,8 +418,8 @@ static void walk_back(hd_program *program, hdi_grad_walk *walk, const hd_value *
 static bool check(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count, const hd_gradients_desc *desc) {
     const hdi_node *node = hdi_program_node(program, loss), *given = hdi_program_node(program, desc->loss_gradient);
     if (!node) fail(program, HD_STATUS_UNKNOWN_VALUE, "the loss is value %u, the program has 1 to %u", loss, program->node_count);
-    else if (node->dtype != HD_F32 || hd_shape_elements(node->shape) != 1)
-        fail(program, HD_STATUS_SHAPE, "the loss is %s %s, it must be one f32: sum it", hd_dtype_name(node->dtype),
+    else if (node->dtype != HD_F32 || (hd_shape_elements(node->shape) != 1 && !desc->loss_gradient))
+        fail(program, HD_STATUS_SHAPE, "the loss is %s %s, it must be one f32: sum it, or give loss_gradient", hd_dtype_name(node->dtype),
              hdi_shape_text(node->shape, (char[HDI_SHAPE_TEXT]){ 0 }));
     else if (desc->loss_gradient && (!given || given->dtype != HD_F32 || !hdi_shape_equal(given->shape, node->shape)))
         fail(program, HD_STATUS_SHAPE, "loss_gradient must be a value of the loss's type and shape");
@@ -367,11 +430,8 @@ static bool check(hd_program *program, hd_value loss, const hd_value *wanted, si
                  value, program->node_count);
     }
     for (size_t i = 0; i < wanted_count && desc->continued && !failed(program); i++) {
-        const hdi_node *so_far = hdi_program_node(program, desc->continued[i]), *of = hdi_program_node(program, wanted[i]);
-        if (desc->continued[i] == 0) continue;
-        if (!hdi_op_is_source(of->op))
-            fail(program, HD_STATUS_INVALID_ARGUMENT, "value %u is no input or state: its gradient cannot be continued", wanted[i]);
-        else if (!so_far || so_far->dtype != of->dtype || !hdi_shape_equal(so_far->shape, of->shape))
+        const hdi_node *before = hdi_program_node(program, desc->continued[i]), *of = hdi_program_node(program, wanted[i]);
+        if (desc->continued[i] != 0 && (!before || before->dtype != of->dtype || !hdi_shape_equal(before->shape, of->shape)))
             fail(program, HD_STATUS_SHAPE, "what the gradient of value %u goes on from must have its type and shape", wanted[i]);
     }
     return !failed(program);
@@ -381,14 +441,16 @@ static bool begin(const hd_program *program, hdi_grad_walk *walk) {
     const size_t room = (size_t)walk->loss + 1;
     walk->marks = hdi_alloc(program->allocator, room * sizeof *walk->marks);
     walk->first = hdi_alloc(program->allocator, room * sizeof *walk->first);
+    walk->uses = hdi_alloc(program->allocator, room * sizeof *walk->uses);
     walk->again = hdi_alloc(program->allocator, room * sizeof *walk->again);
-    return walk->marks && walk->first && walk->again;
+    return walk->marks && walk->first && walk->uses && walk->again;
 }
 
 static void end(const hd_program *program, hdi_grad_walk *walk) {
     const size_t room = (size_t)walk->loss + 1;
     hdi_free(program->allocator, walk->marks, room * sizeof *walk->marks);
     hdi_free(program->allocator, walk->first, room * sizeof *walk->first);
+    hdi_free(program->allocator, walk->uses, room * sizeof *walk->uses);
     hdi_free(program->allocator, walk->again, room * sizeof *walk->again);
     hdi_free(program->allocator, walk->parts, walk->part_capacity * sizeof *walk->parts);
     hdi_free(program->allocator, walk->constants, walk->constant_capacity * sizeof *walk->constants);
@@ -397,7 +459,7 @@ static void end(const hd_program *program, hdi_grad_walk *walk) {
 
 hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_value *wanted, size_t wanted_count,
                                 const hd_gradients_desc *desc, hdi_kernel_gradient_fn find_kernel, hd_value *out_gradients) {
-    hdi_grad_walk walk = { .desc = desc, .find_kernel = find_kernel, .loss = loss };
+    hdi_grad_walk walk = { .desc = desc, .find_kernel = find_kernel, .loss = loss, .wanted = wanted, .wanted_count = wanted_count };
     for (size_t i = 0; i < wanted_count; i++) out_gradients[i] = 0;
     if (failed(program) || !check(program, loss, wanted, wanted_count, desc)) return program->error.status;
     if (!begin(program, &walk)) fail(program, HD_STATUS_OUT_OF_HOST_MEMORY, "no memory for the walk");
@@ -405,7 +467,8 @@ hd_status hdi_program_gradients(hd_program *program, hd_value loss, const hd_val
         for (size_t i = 0; i < wanted_count; i++) if (wanted[i] <= loss) walk.marks[wanted[i]] |= MARK_WANTED;
         for (size_t i = 0; i < desc->kept_count; i++) if (desc->kept[i] <= loss) walk.marks[desc->kept[i]] |= MARK_KEPT;
         mark_ways(program, &walk);
-        walk_back(program, &walk, wanted, wanted_count, out_gradients);
+        check_continued(program, &walk);
+        walk_back(program, &walk, out_gradients);
     }
     end(program, &walk);
     for (size_t i = 0; i < wanted_count; i++) {

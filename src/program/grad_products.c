@@ -83,11 +83,13 @@ void hdi_grad_rope(hdi_grad *g) {
 typedef struct attention {
     int64_t  B, T, Hkv, G, S, D;
     hd_value q, k, v, dy;
+    hd_value along; /* sum of dy * y of each query and head, [B,Hkv,G,T,1]; 0 where y is too narrow for it */
 } attention;
 
 static hd_value to_heads(hdi_grad *g, const attention *a, hd_value x, int64_t rows, int64_t group) {
     const uint32_t axes[] = { 0, 2, 3, 1, 4 };
-    return hd_permute(g->program, hd_reshape(g->program, hdi_grad_wide(g, x), HD_SHAPE(a->B, rows, a->Hkv, group, a->D)), axes, 5);
+    const int64_t each = (int64_t)hd_shape_elements(hdi_grad_shape(g, x)) / (a->B * rows * a->Hkv * group);
+    return hd_permute(g->program, hd_reshape(g->program, hdi_grad_wide(g, x), HD_SHAPE(a->B, rows, a->Hkv, group, each)), axes, 5);
 }
 static hd_value from_heads(hdi_grad *g, hd_value x, hd_shape shape) {
     const uint32_t axes[] = { 0, 3, 1, 2, 4 };
@@ -129,6 +131,9 @@ static attention read_operands(hdi_grad *g, bool paged) {
     a.k = to_heads(g, &a, paged ? of_pages(g, keys) : keys, a.S, 1);
     a.v = to_heads(g, &a, paged ? of_pages(g, values) : values, a.S, 1);
     a.dy = to_heads(g, &a, g->dy, a.T, a.G);
+    const bool needed = hdi_grad_wants(g, 0) || hdi_grad_wants(g, 1) || hdi_grad_wants(g, 5);
+    if (needed && g->node.dtype == HD_F32)
+        a.along = to_heads(g, &a, hd_dot(g->program, hdi_grad_wide(g, g->dy), hdi_grad_y(g), -1), a.T, a.G);
     return a;
 }
 
@@ -138,6 +143,9 @@ static hd_value rows_of(hdi_grad *g, hd_value x, int64_t begin, int64_t end) {
     const int64_t low[] = { 0, 0, 0, begin, 0 }, high[] = { shape.dims[0], shape.dims[1], shape.dims[2], end, shape.dims[4] };
     return begin == 0 && end == shape.dims[3] ? x : hd_slice(g->program, x, low, high, 5);
 }
+
+/* Does each query see a key, where none is in the past? Its own, if it has one; then what it does not see has a share of 0 already. */
+static bool sees_one(hdi_grad *g, const attention *a) { return !hdi_grad_x(g, 3) && (g->node.attrs.ints[1] == 0 || a->T <= a->S); }
 
 /* 1 where a query of begin to end sees a key of the first `keys`: [B,1,1,end - begin,keys]. */
 static hd_value visible(hdi_grad *g, const attention *a, int64_t begin, int64_t end, int64_t keys) {
@@ -186,7 +194,8 @@ static hd_value all_keys(hdi_grad *g, const attention *a, hd_value sums) {
 }
 
 /* Of a block of queries: gradients of them and of the keys, values and sinks that they may see. With W = softmax(scale * Q K^T):
- * dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. Heads of a group are added in their
+ * dV = W^T dY; dW = dY V^T; dS = W * (dW - sum of dW * W) * scale; dQ = dS K, dK = dS^T Q. The sum of dW * W is that of dY * Y,
+ * which is shorter (Dao and others, 2022), and is taken so where Y is f32. Heads of a group are added in their
  * order. A query that sees no key has no gradient. With a cap c, where t = tanh(score / c), dS is also times 1 - t^2. A sink is
  * a score of a value 0: its gradient is -its share * sum of dW * W. */
 typedef struct of_attention { hd_value q, k, v, sinks; } of_attention;
@@ -202,12 +211,13 @@ static of_attention of_block(hdi_grad *g, const attention *a, int64_t begin, int
     const hd_value scores = cap > 0 ? hdi_grad_times(g, capped, cap) : hdi_grad_times(g, products, scale);
     const hd_value masked = hd_where(p, seen, scores, hdi_grad_fill(g, HD_F32, (hd_shape){ 0 }, far));
     const shares both = shares_of(g, a, masked);
-    const hd_value weights = hdi_grad_where(g, seen, both.keys);
+    const hd_value weights = sees_one(g, a) ? both.keys : hdi_grad_where(g, seen, both.keys);
     const bool needs_sinks = both.sinks && hdi_grad_wants(g, 5);
     of_attention d = { 0 };
     if (hdi_grad_wants(g, 2)) d.v = hd_sum(p, hd_matmul_with(p, weights, dy, HD_TRANSPOSE_A), 2);
     if (!needs_q && !needs_k && !needs_sinks) return d;
-    const hd_value dw = hd_matmul_with(p, dy, v, HD_TRANSPOSE_B), mean = hd_dot(p, dw, weights, -1);
+    const hd_value dw = hd_matmul_with(p, dy, v, HD_TRANSPOSE_B);
+    const hd_value mean = a->along ? rows_of(g, a->along, begin, end) : hd_dot(p, dw, weights, -1);
     hd_value ds = hdi_grad_times(g, hd_mul(p, weights, hd_sub(p, dw, mean)), scale);
     if (capped) ds = hd_mul(p, ds, hd_scale(p, hd_mul(p, capped, capped), -1, 1));
     if (needs_sinks) d.sinks = hdi_grad_sum_to(g, hd_neg(p, hd_mul(p, both.sinks, mean)), HD_SHAPE(1, a->Hkv, a->G, 1, 1));

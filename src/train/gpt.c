@@ -67,6 +67,14 @@ void hdt_layout_free(hdt_layout *layout) {
 
 /* ---- flat states ---- */
 
+static hd_value view(const hdt_graph *graph, uint32_t index) {
+    const hdt_parameter *parameter = &graph->layout->parameters[index];
+    hd_shape shape = parameter->shape;
+    if (index == POSITIONS && !graph->layout->base) shape.dims[0] = graph->length;
+    const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(shape);
+    return hd_reshape(graph->program, hd_slice(graph->program, graph->states[parameter->group], &begin, &end, 1), shape);
+}
+
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
     hd_program *p = graph->program;
     char name[24];
@@ -75,15 +83,12 @@ void hdt_graph_weights(hdt_graph *graph, hd_value *weights) {
         graph->states[group] = hd_state(p, name, HD_F32, HD_SHAPE((int64_t)graph->layout->group_elements[group]));
     }
     graph->weights = weights;
-    for (uint32_t i = 0; i < graph->layout->count; i++) {
-        const hdt_parameter *parameter = &graph->layout->parameters[i];
-        const int64_t begin = (int64_t)parameter->first, end = begin + (int64_t)hd_shape_elements(parameter->shape);
-        weights[i] = hd_reshape(p, hd_slice(p, graph->states[parameter->group], &begin, &end, 1), parameter->shape);
-    }
+    for (uint32_t i = 0; i < graph->layout->count; i++) weights[i] = view(graph, i);
+    if (!graph->layout->base) graph->head = view(graph, EMBEDDING);
 }
 
-/* The values one after the other, whatever their number: an operation joins 64. */
-static hd_value concat(hd_program *p, hd_value *values, uint32_t count) {
+/* Whatever their number: an operation joins 64. */
+hd_value hdt_concat(hd_program *p, hd_value *values, uint32_t count) {
     while (count > 1) {
         uint32_t joined = 0;
         for (uint32_t at = 0; at < count; at += 64) values[joined++] = hd_concat(p, values + at, count - at < 64 ? count - at : 64, 0);
@@ -100,25 +105,27 @@ hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_valu
     for (int group = 0; group < HDT_GROUPS; group++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < layout->count; i++) {
-            const int64_t elements = (int64_t)hd_shape_elements(layout->parameters[i].shape);
-            const int64_t none = 0, gap = (int64_t)aligned((uint64_t)elements) - elements;
             if (layout->parameters[i].group != group) continue;
+            hd_shape shape = { 0 };
+            hd_value_describe(p, values[i], NULL, &shape);
+            const int64_t elements = (int64_t)hd_shape_elements(shape);
+            const int64_t none = 0, gap = (int64_t)aligned(hd_shape_elements(layout->parameters[i].shape)) - elements;
             const hd_value flat = hd_reshape(p, values[i], HD_SHAPE(elements));
             pieces[count++] = gap ? hd_pad(p, flat, &none, &gap, 1, 0) : flat;
         }
-        out_joined[group] = concat(p, pieces, count);
+        out_joined[group] = hdt_concat(p, pieces, count);
     }
     hdt_free(layout->context, pieces, layout->count, sizeof *pieces);
     return HD_OK;
 }
 
-hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values) {
+hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values) {
     hd_program *p = graph->program;
     hd_value joined[HDT_GROUPS];
     for (uint32_t i = 0; i < graph->layout->count; i++) {
         const hdt_parameter *parameter = &graph->layout->parameters[i];
-        const hd_value drawn = parameter->deviation > 0 ? hd_random_normal(p, graph->key, i, parameter->shape)
-                                                        : hd_random_uniform(p, graph->key, i, parameter->shape);
+        const hd_value drawn = parameter->deviation > 0 ? hd_random_normal(p, key, i, parameter->shape)
+                                                        : hd_random_uniform(p, key, i, parameter->shape);
         values[i] = hd_scale(p, drawn, parameter->deviation > 0 ? parameter->deviation : parameter->spread, parameter->begin);
     }
     const hd_status status = hdt_graph_join(graph, values, joined);
@@ -129,6 +136,13 @@ hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values) {
 
 /* ---- layers ---- */
 
+hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count) {
+    hd_shape shape = { 0 };
+    if (hd_value_describe(graph->program, x, NULL, &shape) != HD_OK) return 0;
+    const int64_t begin[] = { (int64_t)first * graph->length, 0 }, end[] = { ((int64_t)first + count) * graph->length, shape.dims[1] };
+    return begin[0] == 0 && end[0] == shape.dims[0] ? x : hd_slice(graph->program, x, begin, end, shape.rank);
+}
+
 hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape) {
     for (size_t i = 0; i < hd_program_port_count(graph->program); i++) {
         const hd_port port = hd_program_port(graph->program, i);
@@ -137,8 +151,18 @@ hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_
     return hd_input(graph->program, name, dtype, shape);
 }
 
+/* A GPT's sequences have a key each, so that one loses the same elements in a batch of any size; adapters have one for all. */
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x) {
-    return graph->dropout > 0 ? hd_dropout(graph->program, x, graph->key, graph->drawn++, graph->dropout) : x;
+    hd_program *p = graph->program;
+    if (!(graph->dropout > 0)) return x;
+    if (graph->key) return hd_dropout(p, x, graph->key, graph->drawn++, graph->dropout);
+    for (uint32_t i = 0; i < graph->batch; i++) {
+        const int64_t begin[] = { graph->first + i, 0 }, end[] = { graph->first + i + 1, 4 };
+        const hd_value key = hd_reshape(p, hd_slice(p, graph->keys, begin, end, 2), HD_SHAPE(4));
+        graph->room[i] = hd_dropout(p, hdt_graph_rows(graph, x, i, 1), key, graph->drawn, graph->dropout);
+    }
+    graph->drawn++;
+    return hdt_concat(p, graph->room, graph->batch);
 }
 
 static hd_value linear(hd_program *p, hd_value x, hd_value weight, hd_value bias) { return hd_add(p, hd_matmul(p, x, weight), bias); }
@@ -164,14 +188,14 @@ hd_value hdt_graph_hidden(hdt_graph *graph, hd_value tokens) {
     hd_program *p = graph->program;
     const hd_value *w = graph->weights;
     const int64_t B = graph->batch, T = graph->length, C = graph->layout->model.width;
-    const hd_value places = hd_slice(p, w[POSITIONS], (const int64_t[]){ 0, 0 }, (const int64_t[]){ T, C }, 2);
+    graph->drawn = 0;
     const hd_value words = hd_reshape(p, hd_gather(p, w[EMBEDDING], tokens), HD_SHAPE(B, T, C));
-    hd_value x = hdt_graph_dropped(graph, hd_reshape(p, hd_add(p, words, places), HD_SHAPE(B * T, C)));
+    hd_value x = hdt_graph_dropped(graph, hd_reshape(p, hd_add(p, words, w[POSITIONS]), HD_SHAPE(B * T, C)));
     for (uint32_t i = 0; i < graph->layout->model.layers; i++) x = layer(graph, x, w + BEFORE + i * OF_LAYER);
     const hd_value *head = w + BEFORE + graph->layout->model.layers * OF_LAYER;
     return hd_layer_norm(p, x, head[0], head[1], HDT_EPS);
 }
 
 hd_value hdt_graph_scores(hdt_graph *graph, hd_value hidden) {
-    return hd_matmul_with(graph->program, hidden, graph->weights[EMBEDDING], HD_TRANSPOSE_B);
+    return hd_matmul_with(graph->program, hidden, graph->head, HD_TRANSPOSE_B);
 }

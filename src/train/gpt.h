@@ -41,11 +41,15 @@ typedef struct hdt_graph {
     const hdt_layout *layout;
     hd_program *program;
     uint32_t    batch, length;
-    float       dropout;  /* 0: none, and there is no key */
-    hd_value    key;
+    float       dropout;  /* 0: none, and there are no keys */
+    hd_value    key;      /* of adapters; 0: */
+    hd_value    keys;     /* i32 [.., 4]: a key of random numbers for each sequence, the first of which is that of number */
+    uint32_t    first;
     hd_value    states[HDT_GROUPS];
-    hd_value   *weights;  /* of each parameter: a view of its state */
-    uint32_t    drawn;    /* streams of random numbers that were taken */
+    hd_value   *weights;  /* of each parameter: a view of its state; of positions, those that a sequence has */
+    hd_value    head;     /* the embedding once more, as the head's matrix: its gradient is added up by itself */
+    hd_value   *room;     /* for a value of each sequence */
+    uint32_t    drawn;    /* streams of random numbers that a sequence took */
 } hdt_graph;
 /* Declares the states "weights.0", ... and sets the weights, for which there is room of layout->count. */
 void hdt_graph_weights(hdt_graph *graph, hd_value *weights);
@@ -58,9 +62,13 @@ hd_value hdt_graph_lora_scores(hdt_graph *graph, hd_value tokens);
 hd_value hdt_graph_dropped(hdt_graph *graph, hd_value x);
 /* An input, once for all parts of a program that read it. */
 hd_value hdt_graph_input(hdt_graph *graph, const char *name, hd_dtype dtype, hd_shape shape);
-/* One flat value for each group, of `values` of each parameter's shape. */
+/* One flat value for each group, of `values` of each parameter, behind which zeros stand where it has fewer elements. */
 hd_status hdt_graph_join(const hdt_graph *graph, const hd_value *values, hd_value out_joined[HDT_GROUPS]);
-/* First weights, drawn with the key: assigned to the states. */
-hd_status hdt_graph_draw(hdt_graph *graph, hd_value *values);
+/* First weights, drawn with a key: assigned to the states. */
+hd_status hdt_graph_draw(hdt_graph *graph, hd_value key, hd_value *values);
+/* The rows of the values one below the other; the values are not kept. */
+hd_value hdt_concat(hd_program *program, hd_value *values, uint32_t count);
+/* Rows of sequences first to first + count of x [rows, ..] or [rows]. */
+hd_value hdt_graph_rows(const hdt_graph *graph, hd_value x, uint32_t first, uint32_t count);
 
 #endif

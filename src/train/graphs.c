@@ -5,28 +5,43 @@
 
 static const char *const kept_names[HDT_KEPT] = { "weights", "first", "second" };
 
-/* A program under way, with room for a value of each weight. */
+/* A program under way, with room for values of each weight and of each sequence. */
 typedef struct draft {
     hd_trainer *trainer;
     hdt_graph   graph;
-    hd_value   *weights, *others;
+    hd_value   *weights, *others, *sums;
+    hd_value   *losses, *gradients; /* of sequences */
 } draft;
+
+static hd_value *values(const hd_trainer *trainer, uint32_t count) { return hdt_alloc(trainer->context, count, sizeof(hd_value)); }
+static void free_values(const hd_trainer *trainer, hd_value *list, uint32_t count) {
+    hdt_free(trainer->context, list, count, sizeof *list);
+}
+
+/* What only the backward part needs is not made early. */
+static hd_plan_desc wishes(hd_math math, bool alone) { return (hd_plan_desc){ .math = math, .in_order = 1, .alone = alone }; }
 
 static hd_status begin(hd_trainer *trainer, uint32_t batch, draft *out) {
     const uint32_t count = trainer->layout.count;
     *out = (draft){ .trainer = trainer, .graph = { .layout = &trainer->layout, .batch = batch, .length = trainer->desc.length } };
     out->graph.program = hd_program_create(trainer->context);
-    out->weights = hdt_alloc(trainer->context, count, sizeof *out->weights);
-    out->others = hdt_alloc(trainer->context, count, sizeof *out->others);
-    if (!out->graph.program || !out->weights || !out->others) return hdt_no_memory(trainer->context);
+    out->weights = values(trainer, count);
+    out->others = values(trainer, count);
+    out->sums = values(trainer, count);
+    out->losses = values(trainer, trainer->desc.batch);
+    out->gradients = values(trainer, trainer->desc.batch);
+    out->graph.room = values(trainer, trainer->desc.batch);
+    if (!out->graph.program || !out->weights || !out->others || !out->sums || !out->losses || !out->gradients || !out->graph.room)
+        return hdt_no_memory(trainer->context);
     hdt_graph_weights(&out->graph, out->weights);
     return HD_OK;
 }
 
 static void end(draft *d) {
     hd_program_destroy(d->graph.program);
-    hdt_free(d->trainer->context, d->weights, d->trainer->layout.count, sizeof *d->weights);
-    hdt_free(d->trainer->context, d->others, d->trainer->layout.count, sizeof *d->others);
+    hd_value *const of_weights[] = { d->weights, d->others, d->sums }, *const of_sequences[] = { d->losses, d->gradients, d->graph.room };
+    for (size_t i = 0; i < HDT_COUNT(of_weights); i++) free_values(d->trainer, of_weights[i], d->trainer->layout.count);
+    for (size_t i = 0; i < HDT_COUNT(of_sequences); i++) free_values(d->trainer, of_sequences[i], d->trainer->desc.batch);
 }
 
 /* Gives a plan that a base is a part of its weights and its positions. */
@@ -49,8 +64,8 @@ static hd_status bind_base(const draft *d, hd_plan *plan) {
 /* Plans the program, unless something failed before, and ends it. */
 static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
     hd_trainer *trainer = d->trainer;
-    const hd_plan_desc wish = { .math = trainer->desc.math, .alone = 1 };
-    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &wish, out_plan);
+    const hd_plan_desc desc = wishes(trainer->desc.math, true);
+    if (!status) status = hd_plan_create(trainer->device, d->graph.program, &desc, out_plan);
     for (int group = 0; group < HDT_GROUPS && !status; group++)
         for (int kept = 0; kept < HDT_KEPT && !status; kept++) {
             char name[24];
@@ -67,11 +82,11 @@ static hd_status finish(draft *d, hd_status status, hd_plan **out_plan) {
     return status;
 }
 
-void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]) {
+void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32_t out_key[4]) {
     out_key[0] = (uint32_t)trainer->desc.seed;
     out_key[1] = (uint32_t)(trainer->desc.seed >> 32);
     out_key[2] = (uint32_t)step;
-    out_key[3] = (uint32_t)(step >> 32);
+    out_key[3] = (uint32_t)(step >> 32) ^ sequence << 12;
 }
 
 /* ---- a step ---- */
@@ -83,16 +98,72 @@ static hd_value rows_of(const draft *d, hd_value all, int64_t first) {
                       HD_SHAPE((int64_t)d->graph.batch * d->graph.length));
 }
 
-static hd_value mean_loss(draft *d, hd_value tokens, hd_value targets) {
+/* How many sequences' scores are there at once. In exact mode one, as sums over tokens have it: the bits hang on it, and not on the
+ * micro-batch. Else some 1,024 tokens, which keep any device busy. */
+static uint32_t sequences_at_once(const hd_trainer_desc *desc) {
+    enum { TOKENS = 1024 };
+    uint32_t count = 1;
+    for (uint32_t n = 1; n <= desc->micro_batch && desc->math != HD_MATH_EXACT; n++)
+        if (desc->micro_batch % n == 0 && (uint64_t)n * desc->length <= TOKENS) count = n;
+    return count;
+}
+
+static hd_value mean_of_targets(draft *d, hd_value tokens, hd_value targets) {
     hd_program *p = d->graph.program;
-    if (!d->graph.layout->base)
-        return hd_mean(p, hd_cross_entropy(p, hdt_graph_scores(&d->graph, hdt_graph_hidden(&d->graph, tokens)), targets), HD_ALL_AXES);
     const hd_value losses = hd_cross_entropy(p, hdt_graph_lora_scores(&d->graph, tokens), targets); /* 0 where there is no target */
     return hd_mul(p, hd_sum(p, losses, HD_ALL_AXES), hdt_graph_input(&d->graph, "share", HD_F32, (hd_shape){ 0 }));
 }
 
-/* The batch's loss and gradients: micro-batch after micro-batch, whose parts are added in order. */
+/* Losses [rows] of a micro-batch, which begins with sequence `first` of the batch. With `out_gradient` that of the hidden values too,
+ * and `head_sum`, which goes on: with each few sequences' scores at hand their gradients are taken, and the scores are done with. */
+static hd_status head(draft *d, hd_value hidden, hd_value targets, hd_value *head_sum, hd_value *out_gradient, hd_value *out_losses) {
+    const hd_trainer_desc *desc = &d->trainer->desc;
+    hd_program *p = d->graph.program;
+    const uint32_t step = sequences_at_once(desc), count = desc->micro_batch / step;
+    hd_status status = HD_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        const hd_value rows = hdt_graph_rows(&d->graph, hidden, i * step, step), wanted[] = { rows, d->graph.head };
+        const hd_value of_rows = hd_cross_entropy(p, hdt_graph_scores(&d->graph, rows), hdt_graph_rows(&d->graph, targets, i * step, step));
+        d->graph.room[i] = of_rows;
+        if (!out_gradient) continue;
+        const hd_value share = hd_scale(p, hd_sum(p, of_rows, HD_ALL_AXES), 1 / (float)((double)desc->batch * desc->length), 0);
+        const hd_value so_far[] = { 0, *head_sum };
+        hd_value gradients[2];
+        status = hd_gradients(p, share, wanted, 2, &(hd_gradients_desc){ .continued = so_far }, gradients);
+        d->gradients[i] = gradients[0];
+        *head_sum = gradients[1];
+    }
+    if (out_gradient && !status) *out_gradient = hdt_concat(p, d->gradients, count);
+    *out_losses = hdt_concat(p, d->graph.room, count);
+    return status;
+}
+
+/* The batch's loss and gradients: micro-batch after micro-batch, each going on from what came before. */
 static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
+    const hd_trainer_desc *desc = &d->trainer->desc;
+    const uint32_t parts = desc->batch / desc->micro_batch, count = d->trainer->layout.count;
+    hd_program *p = d->graph.program;
+    const hd_value tokens = hd_input(p, "tokens", HD_I32, HD_SHAPE(desc->batch, desc->length));
+    const hd_value targets = hd_input(p, "targets", HD_I32, HD_SHAPE(desc->batch, desc->length));
+    hd_value of_head = 0, losses = 0;
+    hd_status status = HD_OK;
+    for (uint32_t part = 0; part < parts && !status; part++) {
+        hd_gradients_desc going_on = { .chunk_rows = desc->math == HD_MATH_EXACT ? desc->length : 0, .continued = part ? d->sums : NULL };
+        d->graph.first = part * desc->micro_batch;
+        const hd_value hidden = hdt_graph_hidden(&d->graph, rows_of(d, tokens, d->graph.first));
+        status = head(d, hidden, rows_of(d, targets, d->graph.first), &of_head, &going_on.loss_gradient, &losses);
+        if (!status) status = hd_gradients(p, hidden, d->weights, count, &going_on, d->others);
+        memcpy(d->sums, d->others, count * sizeof *d->sums);
+        d->losses[part] = losses;
+    }
+    if (status) return status;
+    *out_loss = hd_mean(p, hdt_concat(p, d->losses, parts), HD_ALL_AXES);
+    d->sums[0] = hd_add(p, of_head, d->sums[0]); /* the embedding's, which is the head's matrix too */
+    return hdt_graph_join(&d->graph, d->sums, out_gradients);
+}
+
+/* The same of adapters: each micro-batch's parts are summed from zero, and added in order. */
+static hd_status add_up_adapters(draft *d, hd_value *out_loss, hd_value out_gradients[HDT_GROUPS]) {
     const hd_trainer_desc *desc = &d->trainer->desc;
     const uint32_t parts = desc->batch / desc->micro_batch;
     hd_program *p = d->graph.program;
@@ -101,7 +172,7 @@ static hd_status add_up(draft *d, hd_value *out_loss, hd_value out_gradients[HDT
     for (uint32_t part = 0; part < parts; part++) {
         const int64_t first = (int64_t)part * desc->micro_batch;
         hd_value joined[HDT_GROUPS];
-        const hd_value loss = hd_scale(p, mean_loss(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
+        const hd_value loss = hd_scale(p, mean_of_targets(d, rows_of(d, tokens, first), rows_of(d, targets, first)), 1 / (float)parts, 0);
         hd_status status = hd_gradients(p, loss, d->weights, d->trainer->layout.count, NULL, d->others);
         if (!status) status = hdt_graph_join(&d->graph, d->others, joined);
         if (status) return status;
@@ -118,8 +189,11 @@ static hd_status build_step(hd_trainer *trainer, draft *d) {
     hd_status status = begin(trainer, desc->micro_batch, d);
     hd_program *p = d->graph.program;
     d->graph.dropout = desc->dropout;
-    if (!status && desc->dropout > 0) d->graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
-    if (!status) status = add_up(d, &loss, gradients);
+    if (!status && desc->dropout > 0) {
+        if (trainer->layout.base) d->graph.key = hd_input(p, "key", HD_I32, HD_SHAPE(4));
+        else d->graph.keys = hd_input(p, "keys", HD_I32, HD_SHAPE(desc->batch, 4));
+    }
+    if (!status) status = trainer->layout.base ? add_up_adapters(d, &loss, gradients) : add_up(d, &loss, gradients);
     if (!status) {
         const hd_clipping clip = hd_clip_norm(p, gradients, HDT_GROUPS, desc->clip);
         for (int group = 0; group < HDT_GROUPS; group++) {
@@ -149,9 +223,14 @@ hd_status hdt_plan_step(hd_trainer *trainer) {
 hd_status hdt_plan_loss(hd_trainer *trainer) {
     const hd_shape shape = HD_SHAPE((int64_t)trainer->desc.micro_batch * trainer->desc.length);
     draft d;
-    const hd_status status = begin(trainer, trainer->desc.micro_batch, &d);
+    hd_status status = begin(trainer, trainer->desc.micro_batch, &d);
     hd_program *p = d.graph.program;
-    if (!status) hd_output(p, "loss", mean_loss(&d, hd_input(p, "tokens", HD_I32, shape), hd_input(p, "targets", HD_I32, shape)));
+    if (!status) {
+        const hd_value tokens = hd_input(p, "tokens", HD_I32, shape), targets = hd_input(p, "targets", HD_I32, shape);
+        hd_value losses = 0;
+        if (!trainer->layout.base) status = head(&d, hdt_graph_hidden(&d.graph, tokens), targets, NULL, NULL, &losses);
+        hd_output(p, "loss", trainer->layout.base ? mean_of_targets(&d, tokens, targets) : hd_mean(p, losses, HD_ALL_AXES));
+    }
     return finish(&d, status, &trainer->loss);
 }
 
@@ -177,8 +256,7 @@ hd_status hdt_plan_next(hd_trainer *trainer) {
 static hd_status build_draw(hd_trainer *trainer, draft *d) {
     const hd_status status = begin(trainer, 1, d);
     if (status) return status;
-    d->graph.key = hd_input(d->graph.program, "key", HD_I32, HD_SHAPE(4));
-    return hdt_graph_draw(&d->graph, d->others);
+    return hdt_graph_draw(&d->graph, hd_input(d->graph.program, "key", HD_I32, HD_SHAPE(4)), d->others);
 }
 
 hd_status hdt_draw_weights(hd_trainer *trainer) {
@@ -190,7 +268,7 @@ hd_status hdt_draw_weights(hd_trainer *trainer) {
     trainer->desc.math = HD_MATH_EXACT; /* whatever comes then, a run begins with the same weights on every device */
     status = finish(&d, status, &plan);
     trainer->desc.math = math;
-    hdt_key(trainer, UINT64_MAX, key);
+    hdt_key(trainer, UINT64_MAX, 0, key);
     if (!status) status = hd_plan_write(plan, "key", key, sizeof key);
     if (!status) status = hd_plan_run(plan, NULL);
     hd_plan_destroy(plan);
@@ -200,7 +278,8 @@ hd_status hdt_draw_weights(hd_trainer *trainer) {
 /* ---- the memory of it ---- */
 
 static hd_status estimate(draft *d, hd_status status, hd_math math, hd_plan_memory *out_memory) {
-    if (!status) status = hd_plan_estimate(d->trainer->device, d->graph.program, &(hd_plan_desc){ .math = math }, out_memory);
+    const hd_plan_desc desc = wishes(math, false);
+    if (!status) status = hd_plan_estimate(d->trainer->device, d->graph.program, &desc, out_memory);
     end(d);
     return status;
 }

@@ -126,6 +126,10 @@ hd_status hd_trainer_create(hd_context *context, hd_device *device, const hd_tra
     if (!status) status = make_layout(trainer);
     if (!status && trainer->desc.base) status = take_base(trainer);
     if (!status && !(trainer->room = hdt_alloc(context, trainer->desc.length, sizeof *trainer->room))) status = hdt_no_memory(context);
+    if (!status && trainer->desc.dropout > 0) {
+        trainer->keys = hdt_alloc(context, trainer->desc.batch, sizeof *trainer->keys);
+        if (!trainer->keys) status = hdt_no_memory(context);
+    }
     if (!status) status = make_states(trainer);
     if (!status) status = hdt_draw_weights(trainer);
     if (!status) status = hdt_plan_step(trainer);
@@ -155,6 +159,7 @@ void hd_trainer_destroy(hd_trainer *trainer) {
     hd_plan_destroy(trainer->next);
     hd_weights_destroy(trainer->base);
     for (int i = 0; i < HDT_GROUPS * HDT_KEPT; i++) hd_buffer_destroy(trainer->states[i / HDT_KEPT][i % HDT_KEPT]);
+    hdt_free(trainer->context, trainer->keys, trainer->desc.batch, sizeof *trainer->keys);
     hdt_free(trainer->context, trainer->room, trainer->desc.length, sizeof *trainer->room);
     hdt_layout_free(&trainer->layout);
     hdt_free(trainer->context, trainer, 1, sizeof *trainer);
@@ -202,22 +207,22 @@ static hd_status submit(hd_trainer *trainer, const int32_t *tokens, const int32_
     const hd_trainer_desc *desc = &trainer->desc;
     const uint64_t bytes = (uint64_t)desc->batch * desc->length * sizeof *tokens;
     float rates[HDT_GROUPS][HD_RATES];
-    uint32_t key[4];
     flight->report = (hd_train_report){ .step = trainer->steps, .rate = hd_schedule_rate(&desc->schedule, trainer->steps) };
     hd_adamw_rates(&desc->adamw, flight->report.rate, desc->weight_decay, trainer->steps, rates[HDT_MATRICES]);
     hd_adamw_rates(&desc->adamw, flight->report.rate, trainer->base ? desc->weight_decay : 0, trainer->steps, rates[HDT_VECTORS]);
-    hdt_key(trainer, trainer->steps, key);
+    for (uint32_t i = 0; i < desc->batch && trainer->keys; i++) hdt_key(trainer, trainer->steps, i, trainer->keys[i]);
     const float share = share_of(targets, bytes / sizeof *targets, desc->batch / desc->micro_batch);
     const hd_stream_input all[] = { { .name = "tokens", .data = tokens, .bytes = bytes },
                                     { .name = "targets", .data = targets, .bytes = bytes },
                                     { .name = "rates.0", .data = rates[0], .bytes = sizeof rates[0] },
                                     { .name = "rates.1", .data = rates[1], .bytes = sizeof rates[1] },
                                     { .name = "share", .data = &share, .bytes = sizeof share },
-                                    { .name = "key", .data = key, .bytes = sizeof key } };
+                                    { .name = trainer->base ? "key" : "keys", .data = trainer->keys,
+                                      .bytes = (trainer->base ? 1 : desc->batch) * sizeof *trainer->keys } };
     hd_stream_input inputs[HDT_COUNT(all)];
     size_t count = 0;
     for (size_t i = 0; i < HDT_COUNT(all); i++)
-        if ((all[i].data != &share || trainer->base) && (all[i].data != key || desc->dropout > 0)) inputs[count++] = all[i];
+        if ((all[i].data != &share || trainer->base) && all[i].data) inputs[count++] = all[i];
     const hd_stream_output outputs[] = { { .name = "loss", .data = &flight->report.loss, .bytes = sizeof flight->report.loss },
                                          { .name = "norm", .data = &flight->report.norm, .bytes = sizeof flight->report.norm } };
     return hd_stream_submit(trainer->stream, inputs, count, outputs, HDT_COUNT(outputs),
@@ -268,7 +273,7 @@ hd_status hd_trainer_next(hd_trainer *trainer, const int32_t *tokens, size_t cou
     uint32_t key[4];
     hd_status status = check_tokens(trainer, tokens + count - seen, seen, 0);
     memcpy(trainer->room, tokens + count - seen, seen * sizeof *tokens);
-    hdt_key(trainer, draw, key);
+    hdt_key(trainer, draw, 0, key);
     if (!status && !trainer->next) status = hdt_plan_next(trainer);
     if (!status) status = hd_plan_write(trainer->next, "tokens", trainer->room, length * sizeof *tokens);
     if (!status) status = hd_plan_write(trainer->next, "last", &last, sizeof last);

@@ -25,6 +25,7 @@ struct hd_trainer {
     hd_stream      *stream;     /* of steps */
     hdt_flight      flights[2]; /* of steps with an even and with an odd number */
     uint64_t        steps;
+    uint32_t      (*keys)[4];   /* [batch], with dropout */
     int32_t        *room;       /* [length] tokens, for hd_trainer_next */
 };
 
@@ -39,8 +40,8 @@ hd_status hdt_estimate(hd_trainer *trainer, hd_plan_memory *out_memory);
 /* What all groups keep of one kind, on the host. Freed in any case. */
 hd_status hdt_read_groups(const hd_trainer *trainer, int kept, float *out_groups[HDT_GROUPS]);
 void hdt_free_groups(const hd_trainer *trainer, float *groups[HDT_GROUPS]);
-/* The key of hd_random. */
-void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t out_key[4]);
+/* The key of hd_random for a sequence of a step's batch. */
+void hdt_key(const hd_trainer *trainer, uint64_t step, uint32_t sequence, uint32_t out_key[4]);
 
 /* Fields of a desc that are outside of what can be trained, by name; fills in defaults. */
 hd_status hdt_check_desc(hd_context *context, hd_trainer_desc *desc);

@@ -114,6 +114,25 @@ static void computed_again(void **state) {
     hdi_program_free(p);
 }
 
+/* From the gradient of a tensor instead of one number; and a gradient of a part of a state goes on from another. */
+static void from_a_tensor(void **state) {
+    (void)state;
+    hd_program *p = fresh();
+    const hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(3, 4)), all = hd_state(p, "s", HD_F32, HD_SHAPE(8));
+    const hd_value weight = hd_slice(p, all, (const int64_t[]){ 2 }, (const int64_t[]){ 6 }, 1), given = hd_input(p, "dy", HD_F32, HD_SHAPE(3, 4));
+    const hd_value y = hd_mul(p, x, weight), before = hd_input(p, "before", HD_F32, HD_SHAPE(4)), wanted[] = { x, weight };
+    hd_value out[2];
+    const hd_gradients_desc desc = { .loss_gradient = given, .continued = (hd_value[]){ 0, before }, .chunk_rows = 1 };
+    assert_int_equal(gradients(p, y, wanted, 2, desc, out), HD_OK);
+    assert_int_equal(op_of(p, out[0]), HDI_OP_MUL);
+    assert_true(operand(p, out[0], 0) == given && operand(p, out[0], 1) == weight);
+    const hd_value sum = operand(p, out[1], 0);
+    assert_int_equal(op_of(p, sum), HDI_OP_SCATTER_ADD);
+    assert_int_equal(operand(p, operand(p, sum, 0), 0), before);
+    assert_int_equal(gradients(p, y, (hd_value[]){ all, weight }, 2, desc, out), HD_STATUS_INVALID_ARGUMENT); /* all lacks `before` */
+    hdi_program_free(p);
+}
+
 /* 10 rows in chunks of 4: three products and two sums, and the bias and the table likewise, chunk by chunk. */
 static void chunks(void **state) {
     (void)state;
@@ -134,7 +153,9 @@ static void chunks(void **state) {
         assert_int_equal(slice->attrs.ints[0], 4 * i);
     }
     assert_int_equal(at, before);
-    assert_int_equal(op_of(p, out[1]), HDI_OP_ADD);
+    at = operand(p, out[1], 0); /* ((0 + 0..3) + 4..7) in one operation, + 8..9 */
+    assert_int_equal(op_of(p, at), HDI_OP_ADD);
+    assert_int_equal(op_of(p, operand(p, at, 0)), HDI_OP_SCATTER_ADD);
     hdi_program_free(p);
 }
 
@@ -189,6 +210,6 @@ static void memory_may_run_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals), cmocka_unit_test(none), cmocka_unit_test(order_of_parts), cmocka_unit_test(computed_again),
-        cmocka_unit_test(chunks), cmocka_unit_test(own_kernels), cmocka_unit_test(memory_may_run_out) };
+        cmocka_unit_test(chunks), cmocka_unit_test(from_a_tensor), cmocka_unit_test(own_kernels), cmocka_unit_test(memory_may_run_out) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,35 @@ static uint64_t of_layers(int recompute) {
     return bytes;
 }
 
+/* Bytes of a plan without a budget. */
+static uint64_t of_parts(int in_order) {
+    hd_program *p = hd_program_create(context);
+    const hd_value w = hd_input(p, "w", HD_F32, HD_SHAPE(WIDE, WIDE));
+    hd_value d = 0;
+    for (int part = 0; part < LAYERS; part++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", part);
+        const hd_value x = hd_input(p, name, HD_F32, HD_SHAPE(ROWS, WIDE)), y = hd_matmul(p, hd_tanh(p, hd_matmul(p, x, w)), w);
+        const hd_gradients_desc desc = { .loss_gradient = y, .continued = part ? &d : NULL };
+        hd_value more;
+        assert_int_equal(hd_gradients(p, y, &w, 1, &desc, &more), HD_OK);
+        d = more;
+    }
+    hd_output(p, "dw", d);
+    hd_plan_memory memory;
+    assert_int_equal(hd_plan_estimate(device, p, &(hd_plan_desc){ .in_order = in_order }, &memory), HD_OK);
+    hd_program_destroy(p);
+    return memory.scratch_bytes;
+}
+
+/* Batch after batch, each going on from the gradient of the one before, in the memory of one. */
+static void in_order(void **state) {
+    (void)state;
+    const uint64_t early = of_parts(0), late = of_parts(1);
+    print_message("%llu bytes as early as may be, %llu in the program's order\n", (unsigned long long)early, (unsigned long long)late);
+    assert_true(late * 4 < early);
+}
+
 static void less_memory(void **state) {
     (void)state;
     const uint64_t kept = of_layers(0), again = of_layers(1);
@@ -62,6 +91,6 @@ static int end(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(less_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(less_memory), cmocka_unit_test(in_order) };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-static hdi_schedule *plan_of(const hdi_text *text) {
+static hdi_schedule *plan_of(const hdi_text *text, bool in_order) {
     const hdi_caps caps = { .memory_bytes = UINT64_C(1) << 34,
                             .max_allocation_bytes = UINT64_C(1) << 32,
                             .max_binding_bytes = UINT64_C(1) << 30,
@@ -25,7 +25,7 @@ static hdi_schedule *plan_of(const hdi_text *text) {
     hd_program *program = hdi_program_new(&hdi_default_allocator, NULL);
     assert_false(text->failed);
     if (hdi_program_parse(program, text->bytes, text->count, NULL, NULL, &error) ||
-        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT },
+        hdi_schedule_make(&hdi_default_allocator, program, &caps, &(hdi_plan_options){ .math = HD_MATH_EXACT, .in_order = in_order },
                           &schedule, &error))
         fail_msg("%s", error.text);
     hdi_program_free(program);
@@ -33,7 +33,7 @@ static hdi_schedule *plan_of(const hdi_text *text) {
 }
 
 /* Sums, softmaxes and slices, each of values by chance that came before it, and joined ones, which nothing reads. */
-static hdi_schedule *by_chance(uint32_t seed, int count) {
+static hdi_schedule *by_chance(uint32_t seed, int count, bool in_order) {
     hdi_text text = { .allocator = &hdi_default_allocator };
     int usable[64] = { 1 }, usable_count = 1;
     hdi_text_add(&text, "heddle 1\nv1 = input f32[8,4] \"x\"\nv2 = input f32[16,4] \"z\"\n");
@@ -47,7 +47,7 @@ static hdi_schedule *by_chance(uint32_t seed, int count) {
         if (v % 4 != 2) usable[usable_count++] = v;
         if (v % 4 == 2 || v % 5 == 0) hdi_text_add(&text, "output v%d \"y%d\"\n", v, v);
     }
-    hdi_schedule *schedule = plan_of(&text);
+    hdi_schedule *schedule = plan_of(&text, in_order);
     hdi_text_free(&text);
     return schedule;
 }
@@ -68,12 +68,14 @@ static bool waits(const hdi_schedule *schedule, const hdi_schedule_step *step, c
 static void a_step_waits_for_what_it_needs(void **state) {
     (void)state;
     uint32_t behind = 0;
-    for (uint32_t seed = 1; seed <= 40; seed++) {
-        hdi_schedule *schedule = by_chance(seed, 60);
+    for (uint32_t seed = 1; seed <= 80; seed++) {
+        const bool in_order = seed > 40;
+        hdi_schedule *schedule = by_chance(seed, 60, in_order);
         for (uint32_t s = 0; s < schedule->step_count; s++) {
             uint32_t level = 0;
             for (uint32_t e = 0; e < s; e++)
                 if (waits(schedule, &schedule->steps[s], &schedule->steps[e])) level = HDI_MAX(level, schedule->steps[e].level + 1);
+            if (in_order && s > 0) level = HDI_MAX(level, schedule->steps[s - 1].level); /* at once with the one in front, or later */
             if (schedule->tight) assert_true(schedule->steps[s].level >= level);
             else assert_int_equal(schedule->steps[s].level, level);
             behind += level > 0;
@@ -89,7 +91,7 @@ static double seconds_of_slices(int count) {
     for (int i = 0; i < count; i++)
         hdi_text_add(&text, "v%d = slice v1 begin=[%d,0] end=[%d,2]\noutput v%d \"y%d\"\n", i + 2, i, i + 1, i + 2, i);
     const clock_t began = clock();
-    hdi_schedule *schedule = plan_of(&text);
+    hdi_schedule *schedule = plan_of(&text, false);
     const double spent = (double)(clock() - began) / CLOCKS_PER_SEC;
     assert_true(schedule->step_count >= (uint32_t)count);
     hdi_schedule_free(schedule);

@@ -8,10 +8,15 @@ static double best_of(hdi_op op, double best, double next) {
     return op == HDI_OP_MIN ? fmin(best, next) : fmax(best, next);
 }
 
+/* Of a GPU that is imagined: on one columns are divided where they are few; 0: as on a CPU. */
+static uint32_t compute_units;
+
 /* x [outer, n, inner] over its middle axis. */
 static void reduce_one(hdi_op op, hd_dtype dtype, int64_t outer, int64_t n, int64_t inner, hd_math math) {
     run r;
     run_begin(&r);
+    r.caps.native_kernels = compute_units == 0;
+    r.caps.compute_units = compute_units;
     hdi_tensor inputs[2] = { new_tensor(&r, dtype, HD_SHAPE(outer, n, inner)), new_tensor(&r, dtype, HD_SHAPE(outer, n, inner)) };
     const hdi_tensor y = new_tensor(&r, op == HDI_OP_ARGMAX ? HD_I32 : dtype, HD_SHAPE(outer, 1, inner));
     fill_random(&r, &inputs[0], dtype == HD_I32 ? 1000.0f : 2.0f);
@@ -72,6 +77,34 @@ static void long_rows(void **state) {
     reduce_one(HDI_OP_SUM, HD_F32, 1, 70000, 2, HD_MATH_EXACT);
 }
 
+/* In fast mode in two launches; in exact mode, and where there is nothing to divide by, in one. */
+static void few_long_columns(void **state) {
+    (void)state;
+    static const hdi_op ops[] = { HDI_OP_SUM, HDI_OP_MEAN, HDI_OP_DOT, HDI_OP_MAX };
+    compute_units = 16;
+    for (uint32_t o = 0; o < HDI_COUNT(ops); o++)
+        for (uint32_t t = 0; t < 3; t++) {
+            reduce_one(ops[o], types[t], 1, 4096, 300, HD_MATH_FAST);
+            reduce_one(ops[o], types[t], 2, 1536, 5, HD_MATH_FAST);
+            reduce_one(ops[o], types[t], 1, 1009, 7, HD_MATH_FAST); /* a prime number */
+            reduce_one(ops[o], types[t], 1, 4096, 7, HD_MATH_EXACT);
+        }
+    for (int exact = 0; exact < 2; exact++) {
+        run r;
+        run_begin(&r);
+        r.caps.native_kernels = 0;
+        r.caps.compute_units = compute_units;
+        const hdi_tensor x = new_tensor(&r, HD_F32, HD_SHAPE(4096, 300)), y = new_tensor(&r, HD_F32, HD_SHAPE(1, 300));
+        const hdi_attrs attrs = { .ints = { 0 } };
+        const hdi_request request = { .op = HDI_OP_SUM, .attrs = &attrs, .inputs = &x, .input_count = 1, .out = y, .caps = &r.caps,
+                                      .math = exact ? HD_MATH_EXACT : HD_MATH_FAST };
+        assert_int_equal(hdi_lower_reduce(&request, &r.lowering, &r.error), HD_OK);
+        assert_int_equal(r.lowering.count, exact ? 1 : 2);
+        run_end(&r);
+    }
+    compute_units = 0;
+}
+
 /* One row of 32-bit elements; gives the result's bits. */
 static uint32_t reduce_bits(hdi_op op, hd_dtype dtype, const void *words, uint32_t count) {
     run r;
@@ -111,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_and_size),
         cmocka_unit_test(long_rows),
+        cmocka_unit_test(few_long_columns),
         cmocka_unit_test(special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void refuse_changed(const char *text, const char *instead, const char *wh
 
 static void comes_back(void **state) {
     (void)state;
-    const hd_plan_desc wishes[] = { { 0 }, { .math = HD_MATH_EXACT }, { .no_fusion = 1, .slice_us = 500 }, { .budget_bytes = 1 << 20 } };
+    const hd_plan_desc wishes[] = { { 0 }, { .math = HD_MATH_EXACT }, { .no_fusion = 1, .in_order = 1, .slice_us = 500 }, { .budget_bytes = 1 << 20 } };
     float x[64 * 64], y[64 * 64];
     for (int i = 0; i < 64 * 64; i++) x[i] = (float)(i % 13) - 6;
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {

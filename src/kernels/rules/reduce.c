@@ -14,6 +14,45 @@ static uint32_t code_of(hdi_op op) {
     }
 }
 
+/* Into how many equal parts columns are divided, so that there are enough of them for the device; 1: they stay whole, as in exact mode,
+ * where the order of a sum down a column is one. */
+static uint64_t column_parts(const hdi_request *request, const hdi_rows_launch *launch, hd_dtype dtype, uint64_t n) {
+    enum { LEAST_ROWS = 64, GROUPS_EACH = 8 };
+    const hdi_caps *caps = request->caps;
+    const uint32_t op = launch->spec[0];
+    const bool sums = op == HDI_REDUCE_SUM || op == HDI_REDUCE_MEAN || op == HDI_REDUCE_DOT;
+    if (!sums || dtype == HD_I32 || request->math == HD_MATH_EXACT || caps->native_kernels || n >= 1u << 24) return 1;
+    const uint64_t wanted = (uint64_t)caps->compute_units * GROUPS_EACH / launch->groups;
+    for (uint64_t parts = HDI_MIN(wanted, n / LEAST_ROWS); parts > 1; parts--)
+        if (n % parts == 0) return parts;
+    return 1;
+}
+
+/* The parts of columns first, each as if it were a line of its own, then what they came to. */
+static hd_status add_columns(const hdi_request *request, hdi_rows_launch *launch, uint64_t parts, hdi_lowering *lowering, hd_error *error) {
+    const uint32_t op = launch->spec[0], outer = launch->push[0], inner = launch->push[2];
+    hdi_tensor partial;
+    hd_status status = hdi_rows_temporary(lowering, HD_F32, HD_SHAPE((int64_t)outer, (int64_t)parts, (int64_t)inner), &partial, error);
+    if (status != HD_OK) return status;
+    launch->out = &partial;
+    launch->spec[0] = op == HDI_REDUCE_MEAN ? HDI_REDUCE_SUM : op;
+    launch->push[0] = (uint32_t)(outer * parts);
+    launch->push[1] /= (uint32_t)parts;
+    launch->groups = hdi_divide_up(outer * parts * inner, hdi_rows_workgroup(request->caps));
+    launch->because = "few long columns: an invocation for each part of one";
+    if ((status = hdi_rows_add(request, launch, lowering, error)) != HD_OK) return status;
+    launch->inputs[0] = launch->inputs[1] = &partial;
+    launch->out = &request->out;
+    launch->spec[0] = op == HDI_REDUCE_DOT ? HDI_REDUCE_SUM : op;
+    launch->spec[1] = HD_F32;
+    launch->push[0] = outer;
+    launch->push[1] = (uint32_t)parts;
+    launch->groups = hdi_divide_up((uint64_t)outer * inner, hdi_rows_workgroup(request->caps));
+    launch->flops = (uint64_t)outer * parts * inner;
+    launch->because = "joins the parts of long columns";
+    return hdi_rows_add(request, launch, lowering, error);
+}
+
 hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, hd_error *error) {
     const uint32_t op = code_of(request->op), operands = op == HDI_REDUCE_DOT ? 2 : 1;
     hdi_tensor inputs[2];
@@ -40,6 +79,8 @@ hd_status hdi_lower_reduce(const hdi_request *request, hdi_lowering *lowering, h
     if (inner != 1) {
         launch.groups = hdi_divide_up(outer * inner, hdi_rows_workgroup(request->caps));
         launch.because = "neighbouring columns are read together: an invocation for each";
+        const uint64_t parts = column_parts(request, &launch, x->dtype, n);
+        if (parts > 1) return add_columns(request, &launch, parts, lowering, error);
     } else if (n <= part) hdi_rows_choose(request, HDI_CLASS_REDUCE, x, outer, n, lowering->offer, &launch);
     if (inner != 1 || n <= part) return hdi_rows_add(request, &launch, lowering, error);
 
