@@ -117,7 +117,7 @@ static void compare(const pair *p, hd_context *context, int rounds) {
          "no plan");
     const hdi_cmds *cmds = &plan->cmds;
     for (uint32_t i = 0; i < cmds->slot_count; i++) {
-        const hdi_alloc_desc desc = { cmds->slot_bytes[i], HD_BUFFER_UPLOAD, NULL, NULL };
+        const hdi_alloc_desc desc = { cmds->slot_bytes[i], HD_BUFFER_UPLOAD, NULL, NULL, HD_MEMORY_SCRATCH };
         slots[i] = (hdi_slot){ .bytes = cmds->slot_bytes[i] };
         must(backend->alloc(device, &desc, &slots[i].memory, &error) == HD_OK, error.text);
         float *values = backend->map(device, slots[i].memory);
