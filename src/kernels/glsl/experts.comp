@@ -39,7 +39,8 @@ void multiply(uint first, uint count) {
         const uint from = begin + slot * HDI_MM_BLOCK, to = min(from + HDI_MM_BLOCK, push.K);
         for (uint k = from; k < to; k++) {
             float weight = LOAD_ANY(w, W_TYPE, w_first + k);
-            [[unroll]] for (uint p = 0u; p < PAIRS; p++)
+            // Without [[unroll]]: copies that glslc's optimiser makes of a loop are no longer precise.
+            for (uint p = 0u; p < PAIRS; p++)
                 if (p < count) sums[p] = add_product(sums[p], LOAD_FLOAT(x, TYPE, x_first[p] + k), weight);
         }
         [[unroll]] for (uint p = 0u; p < PAIRS; p++) block_sums[slot * SUMS + p * COLUMNS + column] = sums[p];
