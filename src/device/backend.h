@@ -122,6 +122,9 @@ typedef struct hdi_backend {
     bool (*reads_slowly)(const hdi_backend_device *device, const hdi_memory *memory);
     /* What the driver would give out now; false where it does not tell. NULL: it never does. */
     bool (*available)(hdi_backend_device *device, uint64_t *out_bytes);
+    /* Returns when nothing reads the commands of earlier submissions any more, also where waiting for them failed. NULL: submit read
+     * all of them. */
+    void (*settle)(hdi_backend_device *device);
 } hdi_backend;
 
 extern const hdi_backend hdi_backend_cpu, hdi_backend_null, hdi_backend_vulkan, hdi_backend_cuda, hdi_backend_hip,

@@ -47,7 +47,7 @@ hd_status hdi_device_open(const hdi_host *host, const hdi_backend *backend, cons
 /* Takes out one object whose submission is done (or, at the end, any). Called with the lock held. */
 static bool free_due(hd_device *device, bool any, hdi_deferred_free *out_deferred) {
     for (uint32_t i = 0; i < device->deferred_count; i++)
-        if (any || device->lost || device->deferred_frees[i].ticket <= device->done_ticket) {
+        if (any || device->deferred_frees[i].ticket <= device->done_ticket) {
             *out_deferred = device->deferred_frees[i];
             device->deferred_frees[i] = device->deferred_frees[--device->deferred_count];
             return true;
@@ -55,8 +55,17 @@ static bool free_due(hd_device *device, bool any, hdi_deferred_free *out_deferre
     return false;
 }
 
+/* Before commands end of which nobody knows that they are done: after a loss, or a wait that failed. */
+static void settle(hd_device *device) {
+    if (device->backend->settle) device->backend->settle(device->handle);
+}
+
 static void end_freed(hd_device *device, bool any) {
     hdi_deferred_free deferred;
+    hdi_mutex_lock(&device->lock);
+    any |= device->lost && device->deferred_count > 0;
+    hdi_mutex_unlock(&device->lock);
+    if (any) settle(device);
     for (;;) {
         hdi_mutex_lock(&device->lock);
         bool found = free_due(device, any, &deferred);
@@ -68,13 +77,13 @@ static void end_freed(hd_device *device, bool any) {
 
 void hdi_device_free_later(hd_device *device, uint64_t ticket, void (*end)(void *), void *object) {
     hdi_mutex_lock(&device->lock);
-    bool done = ticket <= device->done_ticket || device->lost;
-    bool kept = !done && hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity,
+    const bool done = ticket <= device->done_ticket;
+    const bool kept = !done && !device->lost && hdi_grow(device->host->allocator, &device->deferred_frees, &device->deferred_capacity,
                                   (size_t)device->deferred_count + 1, sizeof *device->deferred_frees);
     if (kept) device->deferred_frees[device->deferred_count++] = (hdi_deferred_free){ ticket, end, object };
     hdi_mutex_unlock(&device->lock);
     if (kept) return;
-    if (!done) hdi_device_wait(device, ticket, 0, NULL); /* no memory to remember it: the one case that waits */
+    if (!done && hdi_device_wait(device, ticket, 0, NULL) != HD_OK) settle(device); /* lost, or no memory to remember it */
     end(object);
 }
 

@@ -170,7 +170,7 @@ static size_t damage(const copy *c, char *out) {
 
 /* Of each model; fewer where a sanitizer makes each of them slow. */
 #ifdef __SANITIZE_ADDRESS__
-enum { TRIES = 600 };
+enum { TRIES = 200 };
 #else
 enum { TRIES = 3334 };
 #endif

@@ -7,6 +7,7 @@
 #define TESTS_FAULT_LIFE_H
 
 #include "conform/conform.h"
+#include "sweep.h"
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -378,7 +379,7 @@ static uint32_t sweep_calls(const char *name, bool bursts) {
     assert_in_range(calls, 50, HDI_COUNT(trace) - 1);
     memcpy(trace, fault.trace, sizeof trace);
     const uint64_t begun = hdi_now_ns();
-    for (uint32_t at = 1; at <= calls; at++)
+    for (uint32_t at = 1; at <= calls; at += SWEEP_STEP)
         for (uint32_t row = 0; row < driver->row_count; row++) {
             if (!allows(trace[at], row)) continue;
             live(at, row, ONCE, 0);
@@ -399,7 +400,7 @@ static uint32_t sweep_memory(const char *name) {
     snprintf(figures, sizeof figures, "%s", name);
     live(0, 0, ONCE, 0);
     const uint64_t calls = memory.calls;
-    for (uint64_t at = 1; at <= calls; at++) {
+    for (uint64_t at = 1; at <= calls; at += SWEEP_STEP) {
         live(0, 0, ONCE, at);
         faults += memory.hit;
     }

@@ -2,6 +2,7 @@
  * The
  * plan goes on on the CPU, and every output has the bits of an undisturbed run: a loss costs time, not work. */
 #include "device/vulkan/vk.h"
+#include "sweep.h"
 #include <heddle.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +64,7 @@ static void losses_cost_no_work(void **state) {
     static float calm[RUNS][ROWS * WIDTH], stormy[RUNS][ROWS * WIDTH];
     uint64_t failovers = 0, moved = 0, refused = 0;
     calls_left = -1;
-    for (int lost_at = -1; lost_at < 2000; lost_at++) {
+    for (int lost_at = -1; lost_at < 2000; lost_at += lost_at < 0 ? 1 : SWEEP_STEP) {
         hd_context *context;
         hd_device *device;
         assert_int_equal(hd_context_create(&(hd_context_desc){ .cache_dir = "", .cpu_threads = 2 }, &context), HD_OK);
@@ -94,7 +95,7 @@ static void losses_cost_no_work(void **state) {
     }
     print_message("%llu losses moved to the CPU with equal bits, %llu before there was a plan\n",
         (unsigned long long)moved, (unsigned long long)refused);
-    assert_true(moved > 10);
+    assert_true(moved > 10 / SWEEP_STEP);
 }
 
 /* ---- several devices ---- */
@@ -148,7 +149,7 @@ static void lose_beside(const char *beside) {
         hd_plan_stats stats = { 0 };
         assert_int_equal(run_on_two(beside, -1, routes[r], calm, &stats, calm_sum), HD_OK);
         assert_true(stats.segments > 1 && stats.failovers == 0);
-        for (int lost_at = 0; lost_at < 2000; lost_at++) {
+        for (int lost_at = 0; lost_at < 2000; lost_at += SWEEP_STEP) {
             assert_int_equal(run_on_two(beside, lost_at, routes[r], stormy, &stats, sum), HD_OK);
             assert_memory_equal(calm, stormy, sizeof calm);
             assert_memory_equal(calm_sum, sum, sizeof sum);
@@ -157,7 +158,7 @@ static void lose_beside(const char *beside) {
         }
     }
     print_message("%llu losses beside %s\n", (unsigned long long)moved, beside);
-    assert_true(moved > 10);
+    assert_true(moved > 10 / SWEEP_STEP);
 }
 
 static void one_of_two_is_lost(void **state) {

@@ -43,6 +43,29 @@ static void the_named_submission_fails(void **state) {
     hd_context_destroy(context);
 }
 
+/* Nobody could wait for the work, or the device is lost meanwhile: what it reads stays until it is done. */
+static void work_under_way_keeps_its_commands(void **state) {
+    (void)state;
+    static const char *const faults[] = { "wait:1+:queue", "submit:2+:device-lost" };
+    static const float zeros[256 * 256];
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        hd_plan *plan;
+        hd_ticket *ticket;
+        open_with(faults[i]);
+        hd_program *p = hd_program_create(context);
+        hd_value x = hd_input(p, "x", HD_F32, HD_SHAPE(256, 256));
+        for (int k = 0; k < 30; k++) x = hd_matmul(p, x, x);
+        hd_output(p, "y", x);
+        assert_int_equal(hd_plan_create(device, p, NULL, &plan), HD_OK);
+        hd_program_destroy(p);
+        assert_int_equal(hd_plan_write(plan, "x", zeros, sizeof zeros), HD_OK);
+        assert_int_equal(hd_plan_submit(plan, &ticket), HD_OK);
+        if (i == 1) assert_int_equal(hd_plan_submit(plan, &ticket), HD_STATUS_DEVICE_LOST);
+        hd_plan_destroy(plan);
+        hd_context_destroy(context);
+    }
+}
+
 static void waits_and_losses(void **state) {
     (void)state;
     hd_plan *plan;
@@ -120,7 +143,7 @@ static void a_plan_moves_on(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(the_named_submission_fails), cmocka_unit_test(waits_and_losses),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(the_named_submission_fails), cmocka_unit_test(work_under_way_keeps_its_commands), cmocka_unit_test(waits_and_losses),
                                         cmocka_unit_test(memory_runs_out), cmocka_unit_test(lists_are_checked),
                                         cmocka_unit_test(a_plan_moves_on) };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "kernels/cpu/sgemm.h"
 #include "kernels/exact.h"
 #include "kernels/kernel.h"
+#include "sweep.h"
 
 enum { GUARD = 64, A = 0, B = 1, C = 2, BIAS = 3, SCALE = 4, PACKED = 5, STORAGES = 6 };
 
@@ -286,7 +287,7 @@ static void random_problem(problem *p, uint32_t i, options o) {
 static void random_shapes(void **state) {
     (void)state;
     seed = 1;
-    for (uint32_t i = 0; i < 160; i++) {
+    for (uint32_t i = 0; i < 160; i += SWEEP_STEP) {
         problem p;
         random_problem(&p, i, random_options(i));
         run(&p);
@@ -323,7 +324,7 @@ LEVELS(matmul_codes)
 static void forms_and_levels(void **state) {
     (void)state;
     seed = 3;
-    for (uint32_t i = 0; i < 48; i++) {
+    for (uint32_t i = 0; i < 48; i += SWEEP_STEP) {
         problem p;
         options o = random_options(i);
         random_problem(&p, i, o);

@@ -670,5 +670,5 @@ static bool available(hdi_backend_device *device, uint64_t *out_bytes) {
 
 const hdi_backend hdi_backend_cpu = {
     HDI_BACKEND_VERSION, sizeof(hdi_backend), "cpu", probe, device_open, device_close, device_alloc, device_free, device_map,
-    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL, NULL, available
+    kernel_load, kernel_free, device_submit, forget, device_poll, device_wait, device_profile, native, trim, NULL, NULL, available, wait_idle
 };

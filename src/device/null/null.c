@@ -173,5 +173,5 @@ static void trim(hdi_backend_device *device) { (void)device; }
 
 const hdi_backend hdi_backend_null = {
     HDI_BACKEND_VERSION, sizeof(hdi_backend), "null", probe, device_open, device_close, device_alloc, device_free, device_map,
-    kernel_load, kernel_free, submit, forget, poll, wait_done, profile, native, trim, NULL, NULL, NULL
+    kernel_load, kernel_free, submit, forget, poll, wait_done, profile, native, trim, NULL, NULL, NULL, NULL
 };
